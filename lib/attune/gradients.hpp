@@ -1,0 +1,83 @@
+// What is asked of a set of gradients before an update: are they finite, how long are they, must they be clipped.
+#pragma once
+
+#include <attune/kernels/reduce.hpp>
+#include <attune/parameters.hpp>
+#include <attune/status.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+template <class Scalar>
+[[gnu::noinline]] bool all_finite(int size, const Scalar* values) {
+  // 0·x is 0 for a finite x and NaN otherwise, and a NaN stays in the sum.
+  Scalar total = 0;
+  kernels::for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    Scalar lanes[kernels::kLanes<P>];
+    kernels::store(lanes, kernels::multiply(kernels::load<P>(values + i), kernels::broadcast<P>(Scalar(0))));
+    for (const Scalar lane : lanes) total += lane;
+  });
+  return total == 0;
+}
+
+template <int kSize, class Scalar>
+[[gnu::noinline]] Scalar largest_magnitude(const Scalar* values) {
+  return kernels::largest<Scalar, kSize>(
+      [&]<class P>(int i) ATTUNE_INLINE_LAMBDA { return kernels::magnitude(kernels::load<P>(values + i)); });
+}
+
+template <int kSize, class Scalar>
+[[gnu::noinline]] Scalar sum_of_scaled_squares(const Scalar* values, Scalar scale) {
+  return kernels::sum<Scalar, kSize>([&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    const P scaled = kernels::multiply(kernels::load<P>(values + i), kernels::broadcast<P>(scale));
+    return kernels::multiply(scaled, scaled);
+  });
+}
+
+}  // namespace detail
+
+/// Whether no scalar of a set is infinite or NaN.
+template <class Set>
+[[nodiscard]] bool all_finite(const Set& set) {
+  bool finite = true;
+  for_each_tensor([&finite](const TensorPath&, const auto& tensor) {
+    finite = finite && detail::all_finite(tensor.size, tensor.data());
+  }, set);
+  return finite;
+}
+
+/// The Euclidean norm over all tensors of a finite set, √Σg². Scaled by the largest magnitude, so g² does not overflow.
+template <class Scalar, class Set>
+[[nodiscard]] Scalar gradient_norm(const Set& set) {
+  Scalar largest = 0;
+  for_each_tensor([&largest](const TensorPath&, const auto& tensor) {
+    largest = kernels::maximum(detail::largest_magnitude<std::remove_cvref_t<decltype(tensor)>::size>(tensor.data()), largest);
+  }, set);
+  if (!(largest >= std::numeric_limits<Scalar>::min())) return largest;
+  const Scalar scale = 1 / largest;
+  Scalar total = 0;
+  for_each_tensor([&total, scale](const TensorPath&, const auto& tensor) {
+    total += detail::sum_of_scaled_squares<std::remove_cvref_t<decltype(tensor)>::size>(tensor.data(), scale);
+  }, set);
+  return largest * kernels::square_root(total);
+}
+
+/// Clipping by the norm over all gradients (Pascanu et al., 2013): longer ones are scaled to `max_norm`. As
+/// torch.nn.utils.clip_grad_norm_, the divisor is norm + 1e-6.
+template <class Scalar>
+struct GradientClipping {
+  Scalar max_norm = std::numeric_limits<Scalar>::infinity();  // no clipping, and no norm computed
+
+  [[nodiscard]] constexpr Status check() const { return max_norm > 0 ? Status::kOk : Status::kInvalidMaxNorm; }
+
+  /// What to multiply every gradient by: 1, or less.
+  template <class Set>
+  [[nodiscard]] Scalar factor(const Set& gradients) const {
+    if (max_norm == std::numeric_limits<Scalar>::infinity()) return 1;
+    const Scalar factor = max_norm / (gradient_norm<Scalar>(gradients) + Scalar(1e-6));
+    return factor < 1 ? factor : Scalar(1);
+  }
+};
+
+}  // namespace attune

@@ -1,0 +1,118 @@
+// exp, log and cos of our own: the same bits on every target, and no libm that keeps state.
+#pragma once
+
+#include <attune/kernels/arithmetic.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+namespace detail {
+
+// e^r on |r| ≤ ln2/2. float: the minimax polynomial of the Cephes library (S. Moshier, expf). double: Taylor up to
+// r¹³/13!, whose remainder is below 5e-18.
+template <class Scalar>
+struct ExpCoefficients;
+template <>
+struct ExpCoefficients<float> {
+  static constexpr float kLog2E = 1.44269504088896341f;
+  static constexpr float kLn2High = 0.693359375f;
+  static constexpr float kLn2Low = -2.12194440e-4f;
+  static constexpr float kRound = 12582912.0f;  // 1.5 · 2²³: adding it rounds to an integer, kept in the low bits
+  static constexpr float kLowest = -87.0f;      // below, e^x is taken as 0; every result is a normal number
+  static constexpr float kPolynomial[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
+                                          4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
+  using Bits = std::uint32_t;
+  static constexpr int kMantissaBits = 23;
+  static constexpr Bits kExponentBias = 127;
+};
+template <>
+struct ExpCoefficients<double> {
+  static constexpr double kLog2E = 1.4426950408889634074;
+  static constexpr double kLn2High = 6.93147180369123816490e-01;
+  static constexpr double kLn2Low = 1.90821492927058770002e-10;
+  static constexpr double kRound = 6755399441055744.0;  // 1.5 · 2⁵²
+  static constexpr double kLowest = -708.0;
+  static constexpr double kPolynomial[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
+                                           1.0 / 362880,     1.0 / 40320,     1.0 / 5040,     1.0 / 720,
+                                           1.0 / 120,        1.0 / 24,        1.0 / 6,        1.0 / 2};
+  using Bits = std::uint64_t;
+  static constexpr int kMantissaBits = 52;
+  static constexpr Bits kExponentBias = 1023;
+};
+
+// 2^n from z = n + kRound, by shifting n into the exponent.
+template <class P>
+ATTUNE_INLINE P power_of_two(const P& z) {
+  using Scalar = typename Eigen::internal::unpacket_traits<P>::type;
+  using C = ExpCoefficients<Scalar>;
+  if constexpr (kIsScalar<P>) {
+    const auto bits = std::bit_cast<typename C::Bits>(z);
+    return std::bit_cast<P>((bits + C::kExponentBias) << C::kMantissaBits);
+  } else {
+    using Integer = typename Eigen::internal::unpacket_traits<P>::integer_packet;
+    const Integer bits = Eigen::internal::preinterpret<Integer>(z);
+    const Integer biased = Eigen::internal::padd(bits, Eigen::internal::pset1<Integer>(int{C::kExponentBias}));
+    return Eigen::internal::preinterpret<P>(Eigen::internal::plogical_shift_left<C::kMantissaBits>(biased));
+  }
+}
+
+}  // namespace detail
+
+/// e^x for x ≤ 88 (double: 709), to 1 ulp on [-87, 0] (double: [-708, 0]); 0 below and for −∞; NaN stays NaN.
+template <class P>
+ATTUNE_INLINE P exponential(const P& x) {
+  using Scalar = typename Eigen::internal::unpacket_traits<P>::type;
+  using C = detail::ExpCoefficients<Scalar>;
+  if constexpr (!kIsScalar<P> && std::is_same_v<Scalar, double>) {
+    return detail::lane_by_lane<P>([](double lane) { return exponential(lane); }, x);
+  } else {
+    // x = n·ln2 + r, e^x = 2ⁿ·e^r.
+    const P round = broadcast<P>(C::kRound);
+    const P z = multiply_add(x, broadcast<P>(C::kLog2E), round);
+    const P n = subtract(z, round);
+    const P r = subtract_product(subtract_product(x, n, broadcast<P>(C::kLn2High)), n, broadcast<P>(C::kLn2Low));
+    P p = broadcast<P>(C::kPolynomial[0]);
+    ATTUNE_UNROLL for (std::size_t i = 1; i < std::size(C::kPolynomial); ++i) {
+      p = multiply_add(p, r, broadcast<P>(C::kPolynomial[i]));
+    }
+    p = add(multiply_add(multiply(p, r), r, r), broadcast<P>(Scalar(1)));
+    return select_less(x, broadcast<P>(C::kLowest), broadcast<P>(Scalar(0)), multiply(p, detail::power_of_two(z)));
+  }
+}
+
+/// ln x of a positive normal number, to 2 ulp. x = 2ᵏ·m with m in [√½, √2); ln m = 2·atanh(s), s = (m−1)/(m+1).
+template <class Scalar>
+inline Scalar logarithm(Scalar x) {
+  using C = detail::ExpCoefficients<Scalar>;
+  using Bits = typename C::Bits;
+  constexpr Bits kSqrtHalf = std::bit_cast<Bits>(static_cast<Scalar>(0.70710678118654752440));
+  const Bits offset = std::bit_cast<Bits>(x) - kSqrtHalf;
+  const Bits exponent = offset >> C::kMantissaBits;
+  const Scalar m = std::bit_cast<Scalar>(std::bit_cast<Bits>(x) - (exponent << C::kMantissaBits));
+  // An exponent is small, so it fits an int after moving it back below zero.
+  constexpr Bits kSign = Bits{1} << (sizeof(Bits) * 8 - C::kMantissaBits - 1);
+  const auto k = static_cast<Scalar>(static_cast<int>(exponent) - static_cast<int>((exponent & kSign) << 1));
+  const Scalar f = m - 1;
+  const Scalar s = f / (m + 1);
+  const Scalar s2 = s * s;
+  constexpr int kTerms = std::is_same_v<Scalar, float> ? 5 : 11;
+  Scalar p = 0;
+  for (int i = kTerms; i >= 1; --i) p = multiply_add(p, s2, Scalar(2) / static_cast<Scalar>(2 * i + 1));
+  const Scalar ln_m = multiply_add(p * s2, s, 2 * s);
+  return multiply_add(k, C::kLn2High, multiply_add(k, C::kLn2Low, ln_m));
+}
+
+/// cos(π·x) for x in [0, 1], to 2e-7 (float) or 1e-15 (double), absolute: 1 − 2·sin²(πx/2).
+template <class Scalar>
+inline Scalar cosine_pi(Scalar x) {
+  const bool mirrored = x > Scalar(0.5);
+  const Scalar t = (mirrored ? 1 - x : x) * static_cast<Scalar>(1.57079632679489661923);  // [0, π/4]
+  const Scalar t2 = t * t;
+  constexpr int kTerms = std::is_same_v<Scalar, float> ? 5 : 9;
+  Scalar p = 1;  // sin(t)/t = 1 − t²/(2·3)·(1 − t²/(4·5)·(…))
+  for (int i = kTerms; i >= 1; --i) p = subtract_product(Scalar(1), t2 / static_cast<Scalar>(2 * i * (2 * i + 1)), p);
+  const Scalar sine = t * p;
+  const Scalar cosine = 1 - 2 * sine * sine;
+  return mirrored ? -cosine : cosine;
+}
+
+}  // namespace attune::kernels

@@ -1,0 +1,95 @@
+// Sums in one order on every target: 16 interleaved partial sums, then halves added pairwise,
+//   s_l = x_l + x_{l+16} + x_{l+32} + …,   ((s_0+s_8) + (s_4+s_12)) + … .
+// A vector unit of 4, 8 or 16 lanes computes that order as it stands; a scalar unit computes the same, lane by lane.
+#pragma once
+
+#include <attune/kernels/arithmetic.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+inline constexpr int kSumLanes = 16;
+
+namespace detail {
+
+// Σ of the terms of one lane: kLane, kLane + 16, ….
+template <int kSize, class Scalar, class Term>
+ATTUNE_INLINE Scalar lane_sum(int lane, const Term& term) {
+  Scalar sum = term.template operator()<Scalar>(lane);
+  for (int i = lane + kSumLanes; i < kSize; i += kSumLanes) sum = add(sum, term.template operator()<Scalar>(i));
+  return sum;
+}
+
+// Short sums on a scalar unit, unrolled: lane kLane and, of the lanes kStride apart from it, those it is joined with.
+template <int kSize, int kLane, int kStride, class Scalar, class Term>
+ATTUNE_INLINE Scalar tree_sum(const Term& term) {
+  static_assert(kLane < kSize);
+  if constexpr (kStride == kSumLanes) {
+    return lane_sum<kSize, Scalar>(kLane, term);
+  } else {
+    const Scalar left = tree_sum<kSize, kLane, kStride * 2, Scalar>(term);
+    if constexpr (kLane + kStride < kSize) {
+      return add(left, tree_sum<kSize, kLane + kStride, kStride * 2, Scalar>(term));
+    } else {
+      return left;
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Σ term(i), i in [0, kSize), in the library's order. `term.template operator()<P>(i)` gives the terms i … i+lanes−1.
+template <class Scalar, int kSize, class Term>
+ATTUNE_INLINE Scalar sum(const Term& term) {
+  using P = Packet<Scalar, kSumLanes>;
+  if constexpr (kLanes<P> == 1 && kSize <= 4 * kSumLanes) {
+    return detail::tree_sum<kSize, 0, 1, Scalar>(term);
+  } else if constexpr (kLanes<P> == 1) {
+    Scalar lanes[kSumLanes];
+    for (int l = 0; l < kSumLanes; ++l) lanes[l] = detail::lane_sum<kSize, Scalar>(l, term);
+    for (int half = kSumLanes / 2; half >= 1; half /= 2) {
+      for (int l = 0; l < half; ++l) lanes[l] = add(lanes[l], lanes[l + half]);
+    }
+    return lanes[0];
+  } else {
+    constexpr int kPackets = kSumLanes / kLanes<P>;
+    constexpr int kWhole = kSize / kSumLanes * kSumLanes;
+    Scalar lanes[kSumLanes];
+    P partial[kPackets];
+    // −0 is what adding leaves every number alone, +0 included.
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) partial[p] = broadcast<P>(Scalar(-0.0));
+    for (int i = 0; i < kWhole; i += kSumLanes) {
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+        partial[p] = add(partial[p], term.template operator()<P>(i + p * kLanes<P>));
+      }
+    }
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) store(lanes + p * kLanes<P>, partial[p]);
+    if constexpr (kWhole < kSize) {
+      for_each_packet<Scalar>(kSize, [&]<class Q>(int i) ATTUNE_INLINE_LAMBDA {
+        Scalar* to = lanes + (i - kWhole);
+        store(to, add(load<Q>(to), term.template operator()<Q>(i)));
+      }, kWhole);
+    }
+    ATTUNE_UNROLL for (int half = kSumLanes / 2; half >= 4; half /= 2) {
+      using Q = Packet<Scalar, 4>;
+      for (int l = 0; l < half; l += kLanes<Q>) store(lanes + l, add(load<Q>(lanes + l), load<Q>(lanes + l + half)));
+    }
+    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+  }
+}
+
+/// The largest of |…| or of the terms themselves: exact, so its order does not matter.
+template <class Scalar, int kSize, class Term>
+ATTUNE_INLINE Scalar largest(const Term& term) {
+  using P = Packet<Scalar, kSize>;
+  P best = term.template operator()<P>(0);
+  int i = kLanes<P>;
+  for (; i + kLanes<P> <= kSize; i += kLanes<P>) best = maximum(best, term.template operator()<P>(i));
+  Scalar lanes[kLanes<P>];
+  store(lanes, best);
+  Scalar result = lanes[0];
+  ATTUNE_UNROLL for (int l = 1; l < kLanes<P>; ++l) result = maximum(result, lanes[l]);
+  for (; i < kSize; ++i) result = maximum(result, term.template operator()<Scalar>(i));
+  return result;
+}
+
+}  // namespace attune::kernels

@@ -1,0 +1,56 @@
+// Passes over the rows of a matrix: bias gradient, scaling, softmax forward and backward.
+#pragma once
+
+#include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/elementary.hpp>
+#include <attune/kernels/reduce.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// sums[1, kCols] += Σ_rows x[kRows, kCols]: the gradient of a bias. Rows are added in rising order.
+template <int kRows, int kCols, int kRowStride, class Scalar>
+[[gnu::noinline]] void add_column_sums(const Scalar* x, Scalar* sums) {
+  for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    P column = load<P>(x + j);
+    for (int i = 1; i < kRows; ++i) column = add(column, load<P>(x + i * kRowStride + j));
+    store(sums + j, add(load<P>(sums + j), column));
+  });
+}
+
+/// x *= alpha.
+template <int kSize, class Scalar>
+[[gnu::noinline]] void scale(Scalar* x, Scalar alpha) {
+  for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    store(x + i, multiply(load<P>(x + i), broadcast<P>(alpha)));
+  });
+}
+
+/// One row of softmax in place: p_j = e^(s_j − max s) / Σ e^(s − max s). A row of −∞ alone becomes zeros; a NaN anywhere
+/// makes the whole row NaN.
+template <class Scalar, int kCols>
+ATTUNE_INLINE void softmax_row(Scalar* row) {
+  constexpr Scalar kMinusInfinity = -std::numeric_limits<Scalar>::infinity();
+  Scalar max = largest<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA { return load<P>(row + j); });
+  if (max == kMinusInfinity) max = 0;  // every key is masked: e^(−∞ − 0) = 0
+  for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    store(row + j, exponential(subtract(load<P>(row + j), broadcast<P>(max))));
+  });
+  const Scalar total = sum<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA { return load<P>(row + j); });
+  const Scalar inverse = total == 0 ? Scalar(0) : 1 / total;
+  for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    store(row + j, multiply(load<P>(row + j), broadcast<P>(inverse)));
+  });
+}
+
+/// One row of softmax backward: ds = p ∘ (dp − ⟨p, dp⟩) · scale. `ds` may be `p` or `dp`.
+template <class Scalar, int kCols>
+ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scalar* ds, Scalar scale) {
+  const Scalar dot = sum<Scalar, kCols>(
+      [&]<class P>(int j) ATTUNE_INLINE_LAMBDA { return multiply(load<P>(p + j), load<P>(dp + j)); });
+  for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    const P centred = subtract(load<P>(dp + j), broadcast<P>(dot));
+    store(ds + j, multiply(multiply(load<P>(p + j), centred), broadcast<P>(scale)));
+  });
+}
+
+}  // namespace attune::kernels

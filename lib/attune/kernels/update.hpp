@@ -1,0 +1,70 @@
+// The optimisers' pass over one tensor of parameters, its gradient and its moments.
+#pragma once
+
+#include <attune/kernels/arithmetic.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// Everything Adam needs that does not change from element to element.
+template <class Scalar>
+struct AdamCoefficients {
+  Scalar beta1, one_minus_beta1;
+  Scalar beta2, one_minus_beta2;
+  Scalar step_size;         // learning rate / (1 − β₁ᵗ)
+  Scalar second_scale;      // 1/√(1 − β₂ᵗ) outside the root, 1/(1 − β₂ᵗ) inside it
+  Scalar epsilon;
+  Scalar decay;             // decoupled: parameters are multiplied by it
+  Scalar l2;                // coupled: times the parameter, added to its gradient
+  Scalar gradient_scale;    // from clipping
+};
+
+/// m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  p ← decay·p − step·m / (√v·second_scale + ε)   (ε inside: √(v·second_scale + ε)).
+template <bool kEpsilonInside, bool kCoupled, class Scalar>
+[[gnu::noinline]] void adam_update(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
+                                   const AdamCoefficients<Scalar>& c) {
+  for_each_packet<Scalar>(size, [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    P parameter = load<P>(p + i);
+    P gradient = multiply(load<P>(g + i), broadcast<P>(c.gradient_scale));
+    if constexpr (kCoupled) gradient = multiply_add(parameter, broadcast<P>(c.l2), gradient);
+    const P first = multiply_add(gradient, broadcast<P>(c.one_minus_beta1), multiply(load<P>(m + i), broadcast<P>(c.beta1)));
+    const P second = multiply_add(multiply(gradient, gradient), broadcast<P>(c.one_minus_beta2),
+                                  multiply(load<P>(v + i), broadcast<P>(c.beta2)));
+    store(m + i, first);
+    store(v + i, second);
+    P denominator;
+    if constexpr (kEpsilonInside) {
+      denominator = square_root(multiply_add(second, broadcast<P>(c.second_scale), broadcast<P>(c.epsilon)));
+    } else {
+      denominator = multiply_add(square_root(second), broadcast<P>(c.second_scale), broadcast<P>(c.epsilon));
+    }
+    const P step = divide(multiply(first, broadcast<P>(c.step_size)), denominator);
+    if constexpr (!kCoupled) parameter = multiply(parameter, broadcast<P>(c.decay));
+    store(p + i, subtract(parameter, step));
+  });
+}
+
+template <class Scalar>
+struct SgdCoefficients {
+  Scalar learning_rate;
+  Scalar momentum;
+  Scalar intake;            // 1 − dampening; 1 on the first step
+  Scalar l2;
+  Scalar gradient_scale;
+};
+
+/// b ← momentum·b + intake·g,  p ← p − lr·b   (Nesterov: p − lr·(g + momentum·b)), with g including weight decay.
+template <bool kMomentum, bool kNesterov, class Scalar>
+[[gnu::noinline]] void sgd_update(int size, Scalar* p, const Scalar* g, Scalar* b, const SgdCoefficients<Scalar>& c) {
+  for_each_packet<Scalar>(size, [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    const P parameter = load<P>(p + i);
+    P step = multiply_add(parameter, broadcast<P>(c.l2), multiply(load<P>(g + i), broadcast<P>(c.gradient_scale)));
+    if constexpr (kMomentum) {
+      const P velocity = multiply_add(step, broadcast<P>(c.intake), multiply(load<P>(b + i), broadcast<P>(c.momentum)));
+      store(b + i, velocity);
+      step = kNesterov ? multiply_add(velocity, broadcast<P>(c.momentum), step) : velocity;
+    }
+    store(p + i, subtract_product(parameter, step, broadcast<P>(c.learning_rate)));
+  });
+}
+
+}  // namespace attune::kernels

@@ -1,0 +1,103 @@
+// A linear layer over tokens.
+//
+//   y = x·W + b,      dx = dy·Wᵀ,   dW += xᵀ·dy,   db += Σ_rows dy
+//
+// W is [d_in, d_out], row-major: PyTorch's `nn.Linear.weight` is its transpose.
+#pragma once
+
+#include <attune/kernels/product.hpp>
+#include <attune/kernels/rows.hpp>
+#include <attune/parameters.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct LinearShape {
+  int rows;          // tokens
+  int d_in;          // features of a token going in
+  int d_out;         // and coming out
+  bool bias = true;
+};
+
+/// W and b of a Linear; without a bias, W alone.
+template <class Scalar, int d_in, int d_out, bool kBias>
+struct LinearParameters {
+  Tensor<Scalar, d_in, d_out> weight;
+  Tensor<Scalar, 1, d_out> bias;
+
+  template <class Visitor, class... Sets>
+  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+    visitor(TensorPath{"weight", parent}, sets.weight...);
+    visitor(TensorPath{"bias", parent}, sets.bias...);
+  }
+};
+template <class Scalar, int d_in, int d_out>
+struct LinearParameters<Scalar, d_in, d_out, false> {
+  Tensor<Scalar, d_in, d_out> weight;
+
+  template <class Visitor, class... Sets>
+  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+    visitor(TensorPath{"weight", parent}, sets.weight...);
+  }
+};
+
+template <LinearShape shape, class ScalarType = float>
+struct Linear {
+  static_assert(shape.rows > 0 && shape.d_in > 0 && shape.d_out > 0,
+                "attune::Linear: rows, d_in and d_out must be positive; set all three in LinearShape");
+
+  using Scalar = ScalarType;
+  using Input = Tensor<Scalar, shape.rows, shape.d_in>;
+  using Output = Tensor<Scalar, shape.rows, shape.d_out>;
+  using Parameters = LinearParameters<Scalar, shape.d_in, shape.d_out, shape.bias>;
+  struct Tape {};     // backward needs nothing but the input
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  using InputView = MatrixView<const Scalar, shape.rows, shape.d_in>;
+  using InputGradientView = MatrixView<Scalar, shape.rows, shape.d_in>;
+  using OutputView = MatrixView<Scalar, shape.rows, shape.d_out>;
+  using OutputGradientView = MatrixView<const Scalar, shape.rows, shape.d_out>;
+
+  /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
+  static void forward(const Parameters& parameters, InputView x, OutputView y) {
+    if constexpr (shape.bias) {
+      kernels::product(x, view(parameters.weight), y, kernels::AddBias<Scalar>{parameters.bias.data()});
+    } else {
+      kernels::product(x, view(parameters.weight), y);
+    }
+  }
+  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch&) {
+    forward(parameters, x, y);
+  }
+  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape&, Scratch&) {
+    forward(parameters, x, y);
+  }
+
+  /// gradients += dL/dW, dL/db.
+  static void backward_parameters(InputView x, OutputGradientView dy, Parameters& gradients) {
+    kernels::product(x.transpose(), dy, view(gradients.weight), kernels::Accumulate{});
+    if constexpr (shape.bias) {
+      kernels::add_column_sums<shape.rows, shape.d_out, shape.d_out>(dy.data, gradients.bias.data());
+    }
+  }
+
+  /// dx[rows, d_in] = dy·Wᵀ, or += with kernels::Accumulate. `dx` may not overlap `dy`.
+  template <class Epilogue = kernels::Assign>
+  static void backward_input(const Parameters& parameters, OutputGradientView dy, InputGradientView dx,
+                             Epilogue epilogue = {}) {
+    kernels::product(dy, view(parameters.weight).transpose(), dx, epilogue);
+  }
+
+  /// Both: dx is overwritten, gradients accumulate.
+  static void backward(const Parameters& parameters, InputView x, const Tape&, OutputGradientView dy, InputGradientView dx,
+                       Parameters& gradients, Scratch&) {
+    backward_parameters(x, dy, gradients);
+    backward_input(parameters, dy, dx);
+  }
+  /// The same where nobody asks for dx.
+  static void backward(const Parameters&, InputView x, const Tape&, OutputGradientView dy, Parameters& gradients, Scratch&) {
+    backward_parameters(x, dy, gradients);
+  }
+};
+
+}  // namespace attune

@@ -1,0 +1,52 @@
+// Random numbers: the same sequence from the same seed on every target.
+#pragma once
+
+#include <cstdint>
+
+#include <attune/kernels/elementary.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// PCG-XSH-RR 64/32 (M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for Random
+/// Number Generation", 2014). 8 bytes; copies continue independently.
+class Rng {
+ public:
+  explicit constexpr Rng(std::uint64_t seed) : state_(seed + kIncrement) { (void)next(); }
+
+  /// 32 uniform bits.
+  constexpr std::uint32_t next() {
+    const std::uint64_t old = state_;
+    state_ = old * 6364136223846793005u + kIncrement;
+    const auto xorshifted = static_cast<std::uint32_t>(((old >> 18) ^ old) >> 27);
+    return std::rotr(xorshifted, static_cast<int>(old >> 59));
+  }
+
+  /// Uniform in [0, 1), a multiple of 2⁻²⁴.
+  template <class Scalar = float>
+  constexpr Scalar uniform() {
+    return static_cast<Scalar>(next() >> 8) * Scalar(1.0f / 16777216.0f);
+  }
+  /// Uniform in [low, high).
+  template <class Scalar>
+  constexpr Scalar uniform(Scalar low, Scalar high) {
+    return kernels::multiply_add(uniform<Scalar>(), high - low, low);
+  }
+
+  /// Normal with mean 0 and variance 1, by Marsaglia's polar method ("A Convenient Method for Generating Normal
+  /// Variables", 1964); the second number of each pair is dropped, so the generator keeps no other state.
+  template <class Scalar = float>
+  Scalar normal() {
+    for (;;) {
+      const Scalar u = uniform<Scalar>(-1, 1);
+      const Scalar v = uniform<Scalar>(-1, 1);
+      const Scalar s = kernels::multiply_add(u, u, v * v);
+      if (s > 0 && s < 1) return u * kernels::square_root(-2 * kernels::logarithm(s) / s);
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kIncrement = 1442695040888963407u;
+  std::uint64_t state_;
+};
+
+}  // namespace attune

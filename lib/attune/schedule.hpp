@@ -1,0 +1,39 @@
+// Learning-rate schedules: functions of the step, 0 for the first. The same value on every target.
+#pragma once
+
+#include <cstdint>
+
+#include <attune/kernels/elementary.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct ConstantSchedule {
+  float learning_rate;
+  [[nodiscard]] constexpr float operator()(std::uint32_t) const { return learning_rate; }
+};
+
+/// Rises linearly: peak·(step + 1)/warmup_steps until it reaches `peak`, then stays.
+struct LinearWarmupSchedule {
+  float peak;
+  std::uint32_t warmup_steps;
+  [[nodiscard]] constexpr float operator()(std::uint32_t step) const {
+    return step + 1 >= warmup_steps ? peak : peak * (static_cast<float>(step + 1) / static_cast<float>(warmup_steps));
+  }
+};
+
+/// Linear warm-up to `peak`, then half a cosine down to `last` at `total_steps` (Loshchilov and Hutter, SGDR, 2017,
+/// eq. 5, without restarts), and `last` from there on.
+struct CosineSchedule {
+  float peak;
+  std::uint32_t total_steps;
+  float last = 0.0f;
+  std::uint32_t warmup_steps = 0;
+  [[nodiscard]] float operator()(std::uint32_t step) const {
+    if (step < warmup_steps) return LinearWarmupSchedule{peak, warmup_steps}(step);
+    if (step >= total_steps) return last;
+    const float progress = static_cast<float>(step - warmup_steps) / static_cast<float>(total_steps - warmup_steps);
+    return kernels::multiply_add(0.5f * (peak - last), 1.0f + kernels::cosine_pi(progress), last);
+  }
+};
+
+}  // namespace attune

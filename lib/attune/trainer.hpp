@@ -1,0 +1,160 @@
+// Training as one static object: parameters, gradients, moments, tape and scratch, all of it known to the compiler.
+//
+//   static attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW> trainer;   // .bss
+//   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+//   float loss = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
+#pragma once
+
+#include <attune/gradients.hpp>
+#include <attune/initialise.hpp>
+#include <attune/loss.hpp>
+#include <attune/mask.hpp>
+#include <attune/memory.hpp>
+#include <attune/optimizer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// What a step did. Converts to its loss; `status` says whether parameters were changed, and if not, why.
+template <class Scalar>
+struct [[nodiscard]] StepResult {
+  Scalar loss;
+  Status status;
+  [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
+  constexpr operator Scalar() const { return loss; }
+};
+
+/// Trains `Model` on batches of `batch` sequences. A Model names Scalar, Input, Output, Parameters, Tape, Scratch, and has
+/// forward(parameters, x, y, tape, scratch[, mask]) and backward(parameters, x, tape, dy, gradients, scratch).
+template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1>
+class Trainer {
+  static_assert(batch > 0, "attune::Trainer: batch must be at least 1");
+  static_assert(std::is_same_v<typename Model::Scalar, typename Optimizer::Scalar>,
+                "attune::Trainer: model and optimizer have different scalars; give both the same (Adam<{}, double>)");
+
+ public:
+  using Scalar = typename Model::Scalar;
+  using Parameters = typename Model::Parameters;
+  using InputView = MatrixView<const Scalar, Model::Input::rows, Model::Input::cols>;
+  using TargetView = MatrixView<const Scalar, Model::Output::rows, Model::Output::cols>;
+  using BatchInput = Tensor<Scalar, batch * Model::Input::rows, Model::Input::cols>;
+  using BatchTarget = Tensor<Scalar, batch * Model::Output::rows, Model::Output::cols>;
+  using BatchInputView = MatrixView<const Scalar, BatchInput::rows, BatchInput::cols>;
+  using BatchTargetView = MatrixView<const Scalar, BatchTarget::rows, BatchTarget::cols>;
+  using Result = StepResult<Scalar>;
+
+  /// Draws initial parameters and forgets all training: gradients, moments and counters become zero.
+  template <class Initialiser>
+  void initialise(const Initialiser& initialiser, Rng rng) {
+    attune::initialise(parameters_, initialiser, rng);
+    restart();
+  }
+  /// Starts from given parameters, as a training that was interrupted or a model trained elsewhere.
+  void load(const Parameters& parameters) {
+    parameters_ = parameters;
+    restart();
+  }
+
+  /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] stacked, sequence after
+  /// sequence; one mask for all. Returns the mean loss over the batch (the sum where the loss sums). Discards what
+  /// accumulate() had gathered. When status is not kOk no parameter and no moment has changed.
+  template <AttentionMask Mask = NoMask>
+  Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
+              const GradientClipping<Scalar>& clipping = {}, const Mask& mask = {}) {
+    discard();
+    for (int sequence = 0; sequence < batch; ++sequence) {
+      const Status status = accumulate(inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows),
+                                       targets.template rows_at<Model::Output::rows>(sequence * Model::Output::rows), mask);
+      if (status != Status::kOk) return {loss_, status};
+    }
+    const Result result = update(options, clipping);
+    if (!result.ok()) discard();
+    return result;
+  }
+
+  /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's gradients. For
+  /// data that arrives one by one, and for a mask of its own for every sequence. Only one x and target need exist.
+  template <AttentionMask Mask = NoMask>
+  Status accumulate(InputView x, TargetView target, const Mask& mask = {}) {
+    if (accumulated_ == batch) return Status::kFullBatch;
+    if constexpr (std::is_same_v<Mask, NoMask>) {
+      Model::forward(parameters_, x, output_, tape_, scratch_);
+    } else {
+      Model::forward(parameters_, x, output_, tape_, scratch_, mask);
+    }
+    constexpr Scalar kWeight = Loss::kMeanOverBatch ? Scalar(1) / Scalar(batch) : Scalar(1);
+    loss_ += Loss::forward(output_, target, output_, kWeight);
+    Model::backward(parameters_, x, tape_, output_, gradients_, scratch_);
+    ++accumulated_;
+    return Status::kOk;
+  }
+
+  /// Ends a batch: one optimiser step with the accumulated gradients, which are zero afterwards. Refused options and an
+  /// incomplete batch leave everything as it was; a loss or gradient that is not finite discards the batch.
+  Result update(const typename Optimizer::Options& options, const GradientClipping<Scalar>& clipping = {}) {
+    if (accumulated_ != batch) return {loss_, Status::kIncompleteBatch};
+    if (const Status status = Optimizer::check(options); status != Status::kOk) return {loss_, status};
+    if (const Status status = clipping.check(); status != Status::kOk) return {loss_, status};
+    Result result{loss_, Status::kNotFinite};
+    if (detail::finite(loss_) && all_finite(gradients_)) {
+      result.status = Optimizer::step(parameters_, gradients_, moments_, options, clipping.factor(gradients_));
+    }
+    discard();
+    return result;
+  }
+
+  /// Forgets the sequences accumulated since the last update().
+  void discard() {
+    set_zero(gradients_);
+    loss_ = 0;
+    accumulated_ = 0;
+  }
+
+  /// y[rows, cols] for x[rows, cols] with the parameters as they are. Uses tape and scratch: not between accumulate() and
+  /// reading tape(). `y` may not overlap `x`.
+  template <AttentionMask Mask = NoMask>
+  void predict(InputView x, MatrixView<Scalar, Model::Output::rows, Model::Output::cols> y, const Mask& mask = {}) {
+    if constexpr (std::is_same_v<Mask, NoMask>) {
+      Model::forward(parameters_, x, y, tape_, scratch_);
+    } else {
+      Model::forward(parameters_, x, y, tape_, scratch_, mask);
+    }
+  }
+
+  [[nodiscard]] const Parameters& parameters() const { return parameters_; }
+  [[nodiscard]] const Parameters& gradients() const { return gradients_; }
+  /// What the last predict() kept: attention weights among it.
+  [[nodiscard]] const typename Model::Tape& tape() const { return tape_; }
+
+  /// RAM of training. object() is sizeof(Trainer); `inputs` is one batch of inputs and targets, which the caller holds
+  /// (one sequence of it with accumulate()).
+  [[nodiscard]] static constexpr MemoryReport memory() {
+    MemoryReport report{.parameters = sizeof(Parameters),
+                        .gradients = sizeof(Parameters),
+                        .moments = detail::kBytes<Moments>,
+                        .tape = detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output),
+                        .scratch = detail::kBytes<typename Model::Scratch>,
+                        .inputs = sizeof(BatchInput) + sizeof(BatchTarget)};
+    report.state = sizeof(Trainer) - report.object();
+    return report;
+  }
+
+ private:
+  using Moments = typename Optimizer::template Moments<Parameters>;
+  static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
+
+  void restart() {
+    moments_.reset();
+    discard();
+  }
+
+  Parameters parameters_;
+  Parameters gradients_;
+  [[no_unique_address]] Moments moments_;
+  [[no_unique_address]] typename Model::Tape tape_;
+  [[no_unique_address]] typename Model::Scratch scratch_;
+  typename Model::Output output_;  // y, then dL/dy
+  Scalar loss_;
+  int accumulated_;
+};
+
+}  // namespace attune
