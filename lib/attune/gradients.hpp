@@ -63,19 +63,26 @@ template <class Scalar, class Set>
   return largest * kernels::square_root(total);
 }
 
+/// No bound on the gradient, and no code for one.
+struct NoClipping {
+  [[nodiscard]] static constexpr Status check() { return Status::kOk; }
+  template <class Scalar, class Set>
+  [[nodiscard]] static constexpr Scalar factor(const Set&) {
+    return 1;
+  }
+};
+
 /// Clipping by the norm over all gradients (Pascanu et al., 2013): longer ones are scaled to `max_norm`. As
 /// torch.nn.utils.clip_grad_norm_, the divisor is norm + 1e-6.
-template <class Scalar>
 struct GradientClipping {
-  Scalar max_norm = std::numeric_limits<Scalar>::infinity();  // no clipping, and no norm computed
+  float max_norm;
 
   [[nodiscard]] constexpr Status check() const { return max_norm > 0 ? Status::kOk : Status::kInvalidMaxNorm; }
 
   /// What to multiply every gradient by: 1, or less.
-  template <class Set>
+  template <class Scalar, class Set>
   [[nodiscard]] Scalar factor(const Set& gradients) const {
-    if (max_norm == std::numeric_limits<Scalar>::infinity()) return 1;
-    const Scalar factor = max_norm / (gradient_norm<Scalar>(gradients) + Scalar(1e-6));
+    const Scalar factor = static_cast<Scalar>(max_norm) / (gradient_norm<Scalar>(gradients) + Scalar(1e-6));
     return factor < 1 ? factor : Scalar(1);
   }
 };

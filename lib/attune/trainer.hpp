@@ -55,11 +55,11 @@ class Trainer {
   }
 
   /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] stacked, sequence after
-  /// sequence; one mask for all. Returns the mean loss over the batch (the sum where the loss sums). Discards what
+  /// sequence; `clipping` is NoClipping or GradientClipping, the mask one for all sequences. Returns the mean loss over the batch (the sum where the loss sums). Discards what
   /// accumulate() had gathered. When status is not kOk no parameter and no moment has changed.
-  template <AttentionMask Mask = NoMask>
+  template <class Clipping = NoClipping, AttentionMask Mask = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
-              const GradientClipping<Scalar>& clipping = {}, const Mask& mask = {}) {
+              const Clipping& clipping = {}, const Mask& mask = {}) {
     discard();
     for (int sequence = 0; sequence < batch; ++sequence) {
       const Status status = accumulate(inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows),
@@ -90,13 +90,14 @@ class Trainer {
 
   /// Ends a batch: one optimiser step with the accumulated gradients, which are zero afterwards. Refused options and an
   /// incomplete batch leave everything as it was; a loss or gradient that is not finite discards the batch.
-  Result update(const typename Optimizer::Options& options, const GradientClipping<Scalar>& clipping = {}) {
+  template <class Clipping = NoClipping>
+  Result update(const typename Optimizer::Options& options, const Clipping& clipping = {}) {
     if (accumulated_ != batch) return {loss_, Status::kIncompleteBatch};
     if (const Status status = Optimizer::check(options); status != Status::kOk) return {loss_, status};
     if (const Status status = clipping.check(); status != Status::kOk) return {loss_, status};
     Result result{loss_, Status::kNotFinite};
     if (detail::finite(loss_) && all_finite(gradients_)) {
-      result.status = Optimizer::step(parameters_, gradients_, moments_, options, clipping.factor(gradients_));
+      result.status = Optimizer::step(parameters_, gradients_, moments_, options, clipping.template factor<Scalar>(gradients_));
     }
     discard();
     return result;

@@ -40,6 +40,11 @@
 #define ATTUNE_INLINE [[gnu::always_inline]] inline
 #define ATTUNE_INLINE_LAMBDA __attribute__((always_inline))
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"  // a packet as a template argument loses only its alignment
+#endif
+
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
@@ -69,6 +74,9 @@ inline constexpr int kLanes = Eigen::internal::unpacket_traits<P>::size;
 
 template <class P>
 inline constexpr bool kIsScalar = std::is_floating_point_v<P>;
+
+template <class P>
+using ScalarOf = typename Eigen::internal::unpacket_traits<P>::type;
 
 template <class P, class Scalar>
 ATTUNE_INLINE P load(const Scalar* from) {
@@ -160,7 +168,7 @@ namespace detail {
 // For what a target's vector unit only approximates: the scalar unit, lane by lane.
 template <class P, class Function, class... Operands>
 ATTUNE_INLINE P lane_by_lane(Function function, const Operands&... operands) {
-  using Scalar = typename Eigen::internal::unpacket_traits<P>::type;
+  using Scalar = ScalarOf<P>;
   constexpr int kArity = static_cast<int>(sizeof...(Operands));
   Scalar in[kArity][kLanes<P>];
   Scalar out[kLanes<P>];
@@ -189,9 +197,76 @@ ATTUNE_INLINE P divide(const P& a, const P& b) {
   return Eigen::internal::pdiv(a, b);
 }
 
-/// √a, correctly rounded: Eigen's vector square root may be a reciprocal estimate (EIGEN_FAST_MATH), so it is not used.
-ATTUNE_INLINE float square_root(float a) { return __builtin_sqrtf(a); }
-ATTUNE_INLINE double square_root(double a) { return __builtin_sqrt(a); }
+namespace detail {
+
+// √a of an FPU that has none for this type: digit by digit on the mantissa, correctly rounded. No libm, whose sqrt keeps
+// errno. Subnormal results do not exist: √ of the smallest number is normal.
+template <class Scalar>
+[[gnu::noinline]] Scalar software_square_root(Scalar a) {
+  using Bits = std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>;
+  constexpr int kMantissa = std::numeric_limits<Scalar>::digits - 1;
+  constexpr int kBias = std::numeric_limits<Scalar>::max_exponent - 1;
+  if (!(a > 0) || a - a != 0) return a < 0 ? std::numeric_limits<Scalar>::quiet_NaN() : a;
+  Bits mantissa = std::bit_cast<Bits>(a);
+  int exponent = static_cast<int>(mantissa >> kMantissa);
+  mantissa &= (Bits{1} << kMantissa) - 1;
+  if (exponent == 0) {
+    for (exponent = 1; mantissa < (Bits{1} << kMantissa); --exponent) mantissa <<= 1;
+  } else {
+    mantissa |= Bits{1} << kMantissa;
+  }
+  exponent -= kBias;
+  if (exponent % 2 != 0) {
+    mantissa <<= 1;
+    --exponent;
+  }
+  // One bit of the root a turn, one more than the mantissa to round with. There are no ties: an odd root has an odd square.
+  Bits root = 0, remainder = 0;
+  for (int bit = kMantissa + 1; bit >= 0; --bit) {
+    const int position = 2 * bit - (kMantissa + 2);  // the next two bits of mantissa · 2^(kMantissa + 2)
+    const Bits two = position >= 0 ? (mantissa >> position) & 3 : position == -1 ? (mantissa << 1) & 3 : 0;
+    remainder = remainder << 2 | two;
+    const Bits trial = root << 2 | 1;
+    root <<= 1;
+    if (remainder >= trial) {
+      remainder -= trial;
+      root |= 1;
+    }
+  }
+  const Bits rounded = (root >> 1) + (root & 1);
+  return std::bit_cast<Scalar>((static_cast<Bits>(exponent / 2 + kBias - 1) << kMantissa) + rounded);
+}
+
+}  // namespace detail
+
+/// √a, correctly rounded. Eigen's vector square root may be a reciprocal estimate (EIGEN_FAST_MATH) and libm's keeps errno,
+/// so neither is used.
+ATTUNE_INLINE float square_root(float a) {
+#if defined(EIGEN_VECTORIZE_SSE)
+  return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
+#elif defined(__ARM_FP) && (__ARM_FP & 4)
+  float root;
+  asm("vsqrt.f32 %0, %1" : "=t"(root) : "t"(a));
+  return root;
+#elif defined(__arm__)
+  return detail::software_square_root(a);
+#else
+  return __builtin_sqrtf(a);
+#endif
+}
+ATTUNE_INLINE double square_root(double a) {
+#if defined(EIGEN_VECTORIZE_SSE2)
+  return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd(a)));
+#elif defined(__arm__) && defined(__ARM_FP) && (__ARM_FP & 8)
+  double root;
+  asm("vsqrt.f64 %P0, %P1" : "=w"(root) : "w"(a));
+  return root;
+#elif defined(__arm__)
+  return detail::software_square_root(a);
+#else
+  return __builtin_sqrt(a);
+#endif
+}
 #if defined(EIGEN_VECTORIZE_SSE)
 ATTUNE_INLINE Eigen::internal::Packet4f square_root(Eigen::internal::Packet4f a) { return _mm_sqrt_ps(a); }
 ATTUNE_INLINE Eigen::internal::Packet2d square_root(Eigen::internal::Packet2d a) { return _mm_sqrt_pd(a); }
@@ -201,12 +276,12 @@ ATTUNE_INLINE Eigen::internal::Packet8f square_root(Eigen::internal::Packet8f a)
 ATTUNE_INLINE Eigen::internal::Packet4d square_root(Eigen::internal::Packet4d a) { return _mm256_sqrt_pd(a); }
 #endif
 #if defined(EIGEN_VECTORIZE_AVX512)
-ATTUNE_INLINE Eigen::internal::Packet16f square_root(Eigen::internal::Packet16f a) { return _mm512_sqrt_ps(a); }
-ATTUNE_INLINE Eigen::internal::Packet8d square_root(Eigen::internal::Packet8d a) { return _mm512_sqrt_pd(a); }
+ATTUNE_INLINE Eigen::internal::Packet16f square_root(Eigen::internal::Packet16f a) { return _mm512_maskz_sqrt_ps(0xFFFF, a); }
+ATTUNE_INLINE Eigen::internal::Packet8d square_root(Eigen::internal::Packet8d a) { return _mm512_maskz_sqrt_pd(0xFF, a); }
 #endif
 #if defined(EIGEN_VECTORIZE_NEON)
 ATTUNE_INLINE Eigen::internal::Packet4f square_root(Eigen::internal::Packet4f a) {
-  return detail::lane_by_lane<Eigen::internal::Packet4f>([](float x) { return __builtin_sqrtf(x); }, a);
+  return detail::lane_by_lane<Eigen::internal::Packet4f>([](float x) { return square_root(x); }, a);
 }
 #endif
 
@@ -223,3 +298,7 @@ ATTUNE_INLINE void for_each_packet(int size, const Body& body, int from = 0) {
 }
 
 }  // namespace attune::kernels
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

@@ -42,7 +42,7 @@ struct ExpCoefficients<double> {
 // 2^n from z = n + kRound, by shifting n into the exponent.
 template <class P>
 ATTUNE_INLINE P power_of_two(const P& z) {
-  using Scalar = typename Eigen::internal::unpacket_traits<P>::type;
+  using Scalar = ScalarOf<P>;
   using C = ExpCoefficients<Scalar>;
   if constexpr (kIsScalar<P>) {
     const auto bits = std::bit_cast<typename C::Bits>(z);
@@ -60,7 +60,7 @@ ATTUNE_INLINE P power_of_two(const P& z) {
 /// e^x for x ≤ 88 (double: 709), to 1 ulp on [-87, 0] (double: [-708, 0]); 0 below and for −∞; NaN stays NaN.
 template <class P>
 ATTUNE_INLINE P exponential(const P& x) {
-  using Scalar = typename Eigen::internal::unpacket_traits<P>::type;
+  using Scalar = ScalarOf<P>;
   using C = detail::ExpCoefficients<Scalar>;
   if constexpr (!kIsScalar<P> && std::is_same_v<Scalar, double>) {
     return detail::lane_by_lane<P>([](double lane) { return exponential(lane); }, x);
@@ -71,7 +71,7 @@ ATTUNE_INLINE P exponential(const P& x) {
     const P n = subtract(z, round);
     const P r = subtract_product(subtract_product(x, n, broadcast<P>(C::kLn2High)), n, broadcast<P>(C::kLn2Low));
     P p = broadcast<P>(C::kPolynomial[0]);
-    ATTUNE_UNROLL for (std::size_t i = 1; i < std::size(C::kPolynomial); ++i) {
+    for (int i = 1; i < static_cast<int>(std::size(C::kPolynomial)); ++i) {
       p = multiply_add(p, r, broadcast<P>(C::kPolynomial[i]));
     }
     p = add(multiply_add(multiply(p, r), r, r), broadcast<P>(Scalar(1)));

@@ -1,0 +1,20 @@
+# attune_developer: what our own examples and tests compile with, and no consumer ever sees.
+include(CheckCXXCompilerFlag)
+
+option(ATTUNE_WERROR "Treat warnings in examples and tests as errors" OFF)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING)
+  set(attune_native_default ON)
+else()
+  set(attune_native_default OFF)
+endif()
+option(ATTUNE_NATIVE "Compile examples and tests for exactly this processor" ${attune_native_default})
+
+add_library(attune_developer INTERFACE)
+target_compile_options(attune_developer INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow $<$<BOOL:${ATTUNE_WERROR}>:-Werror>)
+if(ATTUNE_NATIVE AND NOT CMAKE_CROSSCOMPILING)
+  check_cxx_compiler_flag(-march=native ATTUNE_HAS_MARCH_NATIVE)
+  if(ATTUNE_HAS_MARCH_NATIVE)
+    target_compile_options(attune_developer INTERFACE -march=native)
+  endif()
+endif()

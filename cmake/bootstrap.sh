@@ -1,0 +1,140 @@
+# Brings a fresh machine to the point where attune builds. Sourced by examples/run and tests/run:
+#   source cmake/bootstrap.sh
+#   attune_need build arm qemu
+# Kinds:
+#   build   C++ compiler, CMake 3.25, Ninja, Eigen 3.4
+#   arm     arm-none-eabi-g++ with newlib and the C++ headers
+#   qemu    qemu-system-arm
+#   tests   GoogleTest and Python 3
+#   clang   clang++
+#   format  clang-format
+# What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
+# With everything in place it costs a few milliseconds.
+
+_attune_has() { command -v "$1" >/dev/null 2>&1; }
+
+# First of the compilers that CMake would choose.
+_attune_has_compiler() { [ -n "${CXX:-}" ] || _attune_has c++ || _attune_has g++ || _attune_has clang++; }
+
+_attune_has_cmake() {
+  local version major minor
+  version=$(cmake --version 2>/dev/null) || return 1
+  version=${version#cmake version }
+  IFS=. read -r major minor _ <<<"${version%%[!0-9.]*}"
+  [ "$major" -gt 3 ] || { [ "$major" -eq 3 ] && [ "$minor" -ge 25 ]; }
+}
+
+# Only a first look, at the usual places: CMake has the last word, also on the version.
+_attune_has_eigen() {
+  [ -z "${CMAKE_PREFIX_PATH:-}${Eigen3_ROOT:-}${Eigen3_DIR:-}" ] || return 0
+  local prefix
+  for prefix in /usr/local /usr /opt/homebrew /opt/local; do
+    [ ! -f "$prefix/include/eigen3/Eigen/Core" ] || return 0
+  done
+  return 1
+}
+
+# The compiler finds newlib's headers and libstdc++'s.
+_attune_has_arm_headers() {
+  _attune_has arm-none-eabi-g++ && arm-none-eabi-g++ -E -x c++ -include cstdint /dev/null >/dev/null 2>&1
+}
+
+_attune_has_arm_libraries() {
+  local library
+  library=$(arm-none-eabi-g++ -print-file-name=libc.a 2>/dev/null) && [ -f "$library" ]
+}
+
+_attune_has_gtest() {
+  local prefix
+  for prefix in /usr/local /usr /opt/homebrew /opt/local; do
+    [ ! -f "$prefix/include/gtest/gtest.h" ] || return 0
+  done
+  [ -n "${CMAKE_PREFIX_PATH:-}${GTest_ROOT:-}${GTest_DIR:-}" ]
+}
+
+_attune_has_clang() {
+  _attune_has clang++ && return
+  compgen -c clang++- >/dev/null
+}
+
+# Adds to `missing` (for people) and `packages` (for apt-get) what the kinds lack.
+_attune_check() {
+  missing=() packages=()
+  local kind
+  for kind in "$@"; do
+    case $kind in
+      build)
+        _attune_has_compiler || { missing+=("a C++20 compiler"); packages+=(g++); }
+        _attune_has_cmake || { missing+=("CMake 3.25 or newer"); packages+=(cmake); }
+        _attune_has ninja || { missing+=("Ninja"); packages+=(ninja-build); }
+        _attune_has_eigen || { missing+=("Eigen 3.4"); packages+=(libeigen3-dev); }
+        ;;
+      arm)
+        _attune_has arm-none-eabi-g++ || { missing+=("arm-none-eabi-g++"); packages+=(gcc-arm-none-eabi); }
+        _attune_has_arm_libraries || { missing+=("newlib for arm-none-eabi"); packages+=(libnewlib-arm-none-eabi); }
+        _attune_has_arm_headers ||
+          { missing+=("libstdc++ for arm-none-eabi"); packages+=(libstdc++-arm-none-eabi-newlib); }
+        ;;
+      qemu) _attune_has qemu-system-arm || { missing+=("qemu-system-arm"); packages+=(qemu-system-arm); } ;;
+      tests)
+        _attune_has_gtest || { missing+=("GoogleTest"); packages+=(libgtest-dev); }
+        _attune_has python3 || { missing+=("Python 3"); packages+=(python3); }
+        ;;
+      clang) _attune_has_clang || { missing+=("clang++"); packages+=(clang); } ;;
+      format) _attune_has clang-format || { missing+=("clang-format"); packages+=(clang-format); } ;;
+      *)
+        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, tests, clang and format" >&2
+        exit 2
+        ;;
+    esac
+  done
+}
+
+_attune_list() {
+  local text
+  printf -v text '%s, ' "$@"
+  echo "${text%, }"
+}
+
+# Runs a command in silence, and shows what it said if it fails.
+_attune_quietly() {
+  local output
+  output=$("$@" 2>&1 </dev/null) || {
+    local code=$?
+    printf '%s\n' "$output" >&2
+    return $code
+  }
+}
+
+_attune_install() {
+  local as_root=(env DEBIAN_FRONTEND=noninteractive)
+  if [ "$(id -u)" -ne 0 ]; then
+    _attune_has sudo || { echo "attune: installing takes root, and there is no sudo" >&2; return 1; }
+    as_root=(sudo "${as_root[@]}")
+  fi
+  # An unreachable third-party source must not stop an installation that does not need it.
+  _attune_quietly "${as_root[@]}" apt-get -q -o DPkg::Lock::Timeout=300 update ||
+    echo "attune: apt-get update failed; trying with the package lists as they are" >&2
+  _attune_quietly "${as_root[@]}" apt-get -q -y -o DPkg::Lock::Timeout=300 install --no-install-recommends "$@"
+}
+
+attune_need() {
+  local missing packages
+  _attune_check "$@"
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if ! _attune_has apt-get; then
+    echo "attune needs: $(_attune_list "${missing[@]}"). Please install; Debian calls them: ${packages[*]}" >&2
+    exit 1
+  fi
+  echo "attune needs: $(_attune_list "${missing[@]}"); installing with apt-get: ${packages[*]}" >&2
+  if ! _attune_install "${packages[@]}"; then
+    echo "attune: apt-get could not install: ${packages[*]}" >&2
+    exit 1
+  fi
+  hash -r
+  _attune_check "$@"
+  if [ ${#missing[@]} -gt 0 ]; then
+    echo "attune: still missing after the installation: $(_attune_list "${missing[@]}")" >&2
+    exit 1
+  fi
+}

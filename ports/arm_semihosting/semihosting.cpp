@@ -1,0 +1,68 @@
+// The port functions that an emulator answers, for every Arm core.
+#include "semihosting.hpp"
+
+#include "../port.hpp"
+
+namespace port {
+namespace {
+
+using semihosting::call;
+using semihosting::Operation;
+
+std::uint32_t word(const void* pointer) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(pointer));
+}
+
+std::int32_t open_console() {
+  static constexpr char kConsole[] = ":tt";
+  constexpr std::uint32_t kModeWrite = 4;
+  const std::uint32_t block[] = {word(kConsole), kModeWrite, sizeof kConsole - 1};
+  return call(Operation::kOpen, block);
+}
+
+bool contains(const char* text, const char* wanted) {
+  for (; *text != '\0'; ++text) {
+    int i = 0;
+    while (wanted[i] != '\0' && text[i] == wanted[i]) ++i;
+    if (wanted[i] == '\0') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void write(const char* text, std::size_t length) {
+  static std::int32_t console = 0;  // handle 0 is never given out
+  if (console == 0) console = open_console();
+  if (console < 0) return;
+  const std::uint32_t block[] = {static_cast<std::uint32_t>(console), word(text), length};
+  call(Operation::kWrite, block);
+}
+
+// The runner adds --terminal to the emulator's semihosting command line.
+bool is_terminal() {
+  char command_line[256] = {};
+  std::uint32_t block[] = {word(command_line), sizeof command_line};
+  return call(Operation::kGetCommandLine, block) == 0 && contains(command_line, "--terminal");
+}
+
+// SYS_ELAPSED counts real time. SYS_CLOCK would not do: in QEMU it is processor time in hundredths of a
+// second.
+std::uint64_t microseconds() {
+  static const auto ticks_per_second = static_cast<std::uint32_t>(call(Operation::kTickFrequency, nullptr));
+  std::uint32_t block[2] = {};
+  call(Operation::kElapsed, block);
+  const std::uint64_t ticks = (static_cast<std::uint64_t>(block[1]) << 32) | block[0];
+  const std::uint32_t ticks_per_microsecond = ticks_per_second / 1'000'000U;
+  return ticks_per_microsecond != 0U ? ticks / ticks_per_microsecond : ticks;
+}
+
+void exit(int code) {
+  constexpr std::uint32_t kApplicationExit = 0x20026;
+  const std::uint32_t block[] = {kApplicationExit, static_cast<std::uint32_t>(code)};
+  for (;;) call(Operation::kExitExtended, block);
+}
+
+std::size_t heap_calls() { return 0; }
+
+}  // namespace port

@@ -1,0 +1,3 @@
+#include "port.hpp"
+
+const char* port::name() { return ATTUNE_PORT_NAME; }
