@@ -22,6 +22,9 @@ struct MemoryReport {
   [[nodiscard]] constexpr std::size_t total() const { return object() + inputs; }
 };
 
+/// How data reaches a trainer: a whole batch in memory, or one sequence after the other.
+enum class Feeding { kWholeBatch, kOneByOne };
+
 namespace detail {
 template <class T>
 inline constexpr std::size_t kBytes = std::is_empty_v<T> ? 0 : sizeof(T);

@@ -126,15 +126,16 @@ class Trainer {
   /// What the last predict() kept: attention weights among it.
   [[nodiscard]] const typename Model::Tape& tape() const { return tape_; }
 
-  /// RAM of training. object() is sizeof(Trainer); `inputs` is one batch of inputs and targets, which the caller holds
-  /// (one sequence of it with accumulate()).
-  [[nodiscard]] static constexpr MemoryReport memory() {
+  /// RAM of training. object() is sizeof(Trainer); `inputs` is what the caller holds beside it: the inputs and targets of a
+  /// whole batch for step(), of one sequence for accumulate().
+  [[nodiscard]] static constexpr MemoryReport memory(Feeding feeding = Feeding::kWholeBatch) {
     MemoryReport report{.parameters = sizeof(Parameters),
                         .gradients = sizeof(Parameters),
                         .moments = detail::kBytes<Moments>,
                         .tape = detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output),
                         .scratch = detail::kBytes<typename Model::Scratch>,
-                        .inputs = sizeof(BatchInput) + sizeof(BatchTarget)};
+                        .inputs = (sizeof(typename Model::Input) + sizeof(typename Model::Output)) *
+                                  (feeding == Feeding::kWholeBatch ? std::size_t{batch} : 1)};
     report.state = sizeof(Trainer) - report.object();
     return report;
   }

@@ -1,0 +1,150 @@
+// Trains one attention layer from scratch, on a PC or on a microcontroller, to find the token whose first feature is the
+// largest and copy that token to every output row. Entries are uniform in [-5, 10); a sequence counts as solved when every
+// entry of the output is within 0.5 of its target.
+#include <attune/attune.hpp>
+
+#include "../terminal.hpp"
+
+namespace {
+
+constexpr attune::AttentionShape kShape{.seq_len = ATTUNE_EXAMPLE_SEQ_LEN,
+                                        .d_model = ATTUNE_EXAMPLE_D_MODEL,
+                                        .num_heads = ATTUNE_EXAMPLE_NUM_HEADS};
+constexpr bool kSmall = kShape.seq_len * kShape.d_model <= 64;
+constexpr int kBatch = kSmall ? 64 : 32;
+constexpr int kSteps = kSmall ? 4000 : 8000;
+constexpr float kPeakLearningRate = kSmall ? 0.1f : 0.02f;
+constexpr int kUnseen = 1024;
+
+using Layer = attune::MultiHeadAttention<kShape>;
+using Trainer = attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, kBatch>;
+constexpr attune::MemoryReport kMemory = Trainer::memory(attune::Feeding::kOneByOne);
+static_assert(kMemory.total() <= (kSmall ? 4 : 90) * 1024);  // the RAM contract, checked by the compiler
+
+// The model sees entries with mean 0 and variance 1: (entry − 2.5) / √18.75.
+constexpr float kMean = 2.5f;
+constexpr float kDeviation = 4.33012702f;
+
+// All the RAM that training takes. Sequences arrive one by one, so only one of them exists.
+struct Example {
+  Layer::Input tokens;
+  Layer::Output target;
+};
+Trainer trainer;
+Example example;
+terminal::LossCurve<60> curve;
+
+void draw(attune::Rng& rng, Example& to) {
+  for (float& value : to.tokens.values) value = (rng.uniform(-5.0f, 10.0f) - kMean) / kDeviation;
+  int largest = 0;
+  for (int i = 1; i < kShape.seq_len; ++i) {
+    if (to.tokens(i, 0) > to.tokens(largest, 0)) largest = i;
+  }
+  for (int i = 0; i < kShape.seq_len; ++i) {
+    for (int j = 0; j < kShape.d_model; ++j) to.target(i, j) = to.tokens(largest, j);
+  }
+}
+
+bool solved(const Layer::Output& output, const Layer::Output& target) {
+  for (int i = 0; i < Layer::Output::size; ++i) {
+    const float error = (output.values[i] - target.values[i]) * kDeviation;
+    if (!(error <= 0.5f && error >= -0.5f)) return false;
+  }
+  return true;
+}
+
+struct Training {
+  float first_loss;
+  float last_loss;  // smoothed over about 50 steps
+  attune::Status status;
+};
+
+Training train(attune::Rng& rng) {
+  const attune::CosineSchedule learning_rate{.peak = kPeakLearningRate, .total_steps = kSteps, .warmup_steps = 20};
+  Training training{};
+  terminal::Progress progress(kSteps);
+  for (int step = 0; step < kSteps; ++step) {
+    for (int sequence = 0; sequence < kBatch; ++sequence) {
+      draw(rng, example);
+      if (training.status = trainer.accumulate(example.tokens, example.target); training.status != attune::Status::kOk) {
+        return training;
+      }
+    }
+    const Trainer::Result result = trainer.update({.learning_rate = learning_rate(static_cast<std::uint32_t>(step)),
+                                                   .beta2 = 0.99,
+                                                   .weight_decay = 0.0f});
+    if (training.status = result.status; !result.ok()) return training;
+    const float loss = result.loss * (kDeviation * kDeviation);  // in the units of the entries
+    if (step == 0) training.first_loss = training.last_loss = loss;
+    training.last_loss += (loss - training.last_loss) * 0.02f;
+    curve.add(step, kSteps, loss);
+    progress.show(step + 1, training.last_loss);
+  }
+  return training;
+}
+
+int count_solved(attune::Rng rng) {
+  int count = 0;
+  for (int sequence = 0; sequence < kUnseen; ++sequence) {
+    Layer::Output output;
+    draw(rng, example);
+    trainer.predict(example.tokens, output);
+    count += solved(output, example.target);
+  }
+  return count;
+}
+
+void print_example_attention() {
+  Layer::Output output;
+  Layer::Weights weights;
+  attune::Rng rng(3);
+  draw(rng, example);
+  trainer.predict(example.tokens, output);
+  trainer.tape().average_weights(weights);
+  int largest = 0;
+  for (int i = 1; i < kShape.seq_len; ++i) {
+    if (example.tokens(i, 0) > example.tokens(largest, 0)) largest = i;
+  }
+  port::print("attention of an unseen sequence", kShape.num_heads > 1 ? ", mean of the heads" : "",
+              "; the token to copy is key ", largest, '\n');
+  terminal::print_attention(attune::as_const(attune::view(weights)));
+}
+
+}  // namespace
+
+int main() {
+  port::print("argmax_copy on ", port::name(), ": seq_len ", kShape.seq_len, ", d_model ", kShape.d_model, ", heads ",
+              kShape.num_heads, "; ", kSteps, " steps of ", kBatch, " sequences\n");
+  attune::Rng rng(1);
+  trainer.initialise(attune::XavierUniform{}, rng);
+  rng = attune::Rng(2);
+
+  const std::size_t heap_calls_before = port::heap_calls();
+  const std::uint64_t start = port::microseconds();
+  port::paint_stack();
+  const Training training = train(rng);
+  const std::size_t stack = port::stack_high_water();
+  const std::size_t heap_calls = port::heap_calls() - heap_calls_before;
+  const auto milliseconds = static_cast<std::uint32_t>((port::microseconds() - start) / 1000);
+  if (training.status != attune::Status::kOk) {
+    port::print("training stopped: ", attune::message(training.status), '\n');
+    return 1;
+  }
+
+  const int solved_count = count_solved(attune::Rng(99));
+  curve.print();
+  print_example_attention();
+  port::print("RAM of training\n");
+  terminal::print_memory(kMemory);
+  port::print("RAM of inference alone, parameters included\n");
+  terminal::print_memory(attune::inference_memory<Layer>());
+  port::print("solved ", solved_count, " of ", kUnseen, " unseen sequences\n");
+  port::print("result example=argmax_copy target=", port::name(), " seq_len=", kShape.seq_len, " d_model=", kShape.d_model,
+              " heads=", kShape.num_heads, " steps=", kSteps, " loss_first=", port::fixed(training.first_loss, 6),
+              " loss_last=", port::fixed(training.last_loss, 6), " solved=",
+              port::fixed(static_cast<float>(solved_count) / kUnseen, 4), " ram_bytes=", kMemory.total(), " stack_bytes=",
+              stack, " heap_calls=", heap_calls, " parameters_hash=", port::hex8(attune::hash(trainer.parameters())),
+              " seconds=", milliseconds / 1000, '.', milliseconds % 1000 / 100, milliseconds % 100 / 10, milliseconds % 10,
+              '\n');
+  return 0;
+}

@@ -1,0 +1,88 @@
+// What the examples show a person: progress, a loss curve, attention weights, the memory report. Text only, over port.hpp,
+// so it looks the same on a PC and on a board.
+#pragma once
+
+#include <attune/memory.hpp>
+#include <attune/tensor.hpp>
+#include <console.hpp>
+#include <port.hpp>
+
+namespace terminal {
+
+/// Progress of `total` steps: a bar that overwrites its line on a terminal, ten plain lines elsewhere.
+class Progress {
+ public:
+  explicit Progress(int total) : total_(total) {}
+
+  /// Call after every step with the smoothed loss.
+  void show(int done, float loss) {
+    const int percent = static_cast<int>(static_cast<std::int64_t>(done) * 100 / total_);
+    if (percent == shown_) return;
+    if (port::is_terminal()) {
+      constexpr int kWidth = 30;
+      char bar[kWidth + 1] = {};
+      for (int i = 0; i < kWidth; ++i) bar[i] = i < percent * kWidth / 100 ? '#' : '.';
+      port::print("\r  [", static_cast<const char*>(bar), "] ", percent, " %  loss ", port::fixed(loss, 4), "   ");
+      if (done == total_) port::print('\n');
+    } else if (percent / 10 != shown_ / 10) {
+      port::print("  step ", done, " of ", total_, "  loss ", port::fixed(loss, 4), '\n');
+    }
+    shown_ = percent;
+  }
+
+ private:
+  int total_;
+  int shown_ = 0;
+};
+
+/// The mean loss of each of kPoints equal stretches of training.
+template <int kPoints>
+struct LossCurve {
+  float mean[kPoints];
+  int count[kPoints];
+
+  void add(int step, int steps, float loss) {
+    const int point = static_cast<int>(static_cast<std::int64_t>(step) * kPoints / steps);
+    mean[point] += (loss - mean[point]) / static_cast<float>(++count[point]);
+  }
+
+  /// Ten rows, each a factor of two: the loss spans decades, so the axis is logarithmic.
+  void print() const {
+    constexpr int kRows = 10;
+    float top = mean[0];
+    for (const float value : mean) top = value > top ? value : top;
+    port::print("loss, each row half of the one above; ", kPoints, " stretches of training from left to right\n");
+    for (int row = 0; row < kRows; ++row, top *= 0.5f) {
+      char line[kPoints + 1] = {};
+      for (int point = 0; point < kPoints; ++point) {
+        const bool inside = mean[point] > 0.5f * top && (row == 0 || mean[point] <= top);
+        const bool below = row == kRows - 1 && mean[point] <= 0.5f * top;
+        line[point] = inside ? '*' : below ? '_' : ' ';
+      }
+      port::print("  ", port::fixed(top, 4), " |", static_cast<const char*>(line), '\n');
+    }
+  }
+};
+
+/// Attention weights [queries, keys], one row a query, darker is more.
+template <int kQueries, int kKeys, int kRowStride>
+void print_attention(attune::MatrixView<const float, kQueries, kKeys, kRowStride> weights) {
+  constexpr char kShades[] = " .:-=+*#%@";
+  port::print("           key 0 … ", kKeys - 1, "   (' ' is 0, '@' is 1)\n");
+  for (int query = 0; query < kQueries; ++query) {
+    char line[2 * kKeys + 1] = {};
+    for (int key = 0; key < kKeys; ++key) {
+      const auto shade = static_cast<int>(weights(query, key) * 9.0f + 0.5f);
+      line[2 * key] = line[2 * key + 1] = kShades[shade < 0 ? 0 : shade > 9 ? 9 : shade];
+    }
+    port::print("  query ", query, query < 10 ? "  |" : " |", static_cast<const char*>(line), "|\n");
+  }
+}
+
+inline void print_memory(const attune::MemoryReport& memory) {
+  port::print("  parameters ", memory.parameters, ", gradients ", memory.gradients, ", moments ", memory.moments, ", tape ",
+              memory.tape, ", scratch ", memory.scratch);
+  port::print(", inputs ", memory.inputs, ", state ", memory.state, "; total ", memory.total(), " bytes\n");
+}
+
+}  // namespace terminal
