@@ -45,13 +45,10 @@ ATTUNE_INLINE P power_of_two(const P& z) {
   using Scalar = ScalarOf<P>;
   using C = ExpCoefficients<Scalar>;
   if constexpr (kIsScalar<P>) {
-    const auto bits = std::bit_cast<typename C::Bits>(z);
-    return std::bit_cast<P>((bits + C::kExponentBias) << C::kMantissaBits);
+    return std::bit_cast<P>((std::bit_cast<typename C::Bits>(z) + C::kExponentBias) << C::kMantissaBits);
   } else {
-    using Integer = typename Eigen::internal::unpacket_traits<P>::integer_packet;
-    const Integer bits = Eigen::internal::preinterpret<Integer>(z);
-    const Integer biased = Eigen::internal::padd(bits, Eigen::internal::pset1<Integer>(int{C::kExponentBias}));
-    return Eigen::internal::preinterpret<P>(Eigen::internal::plogical_shift_left<C::kMantissaBits>(biased));
+    using Bits [[gnu::vector_size(sizeof(P))]] = typename C::Bits;
+    return std::bit_cast<P>((std::bit_cast<Bits>(z) + C::kExponentBias) << C::kMantissaBits);
   }
 }
 
@@ -62,21 +59,17 @@ template <class P>
 ATTUNE_INLINE P exponential(const P& x) {
   using Scalar = ScalarOf<P>;
   using C = detail::ExpCoefficients<Scalar>;
-  if constexpr (!kIsScalar<P> && std::is_same_v<Scalar, double>) {
-    return detail::lane_by_lane<P>([](double lane) { return exponential(lane); }, x);
-  } else {
-    // x = n·ln2 + r, e^x = 2ⁿ·e^r.
-    const P round = broadcast<P>(C::kRound);
-    const P z = multiply_add(x, broadcast<P>(C::kLog2E), round);
-    const P n = subtract(z, round);
-    const P r = subtract_product(subtract_product(x, n, broadcast<P>(C::kLn2High)), n, broadcast<P>(C::kLn2Low));
-    P p = broadcast<P>(C::kPolynomial[0]);
-    for (int i = 1; i < static_cast<int>(std::size(C::kPolynomial)); ++i) {
-      p = multiply_add(p, r, broadcast<P>(C::kPolynomial[i]));
-    }
-    p = add(multiply_add(multiply(p, r), r, r), broadcast<P>(Scalar(1)));
-    return select_less(x, broadcast<P>(C::kLowest), broadcast<P>(Scalar(0)), multiply(p, detail::power_of_two(z)));
+  // x = n·ln2 + r, e^x = 2ⁿ·e^r.
+  const P round = broadcast<P>(C::kRound);
+  const P z = multiply_add(x, broadcast<P>(C::kLog2E), round);
+  const P n = subtract(z, round);
+  const P r = subtract_product(subtract_product(x, n, broadcast<P>(C::kLn2High)), n, broadcast<P>(C::kLn2Low));
+  P p = broadcast<P>(C::kPolynomial[0]);
+  for (int i = 1; i < static_cast<int>(std::size(C::kPolynomial)); ++i) {
+    p = multiply_add(p, r, broadcast<P>(C::kPolynomial[i]));
   }
+  p = add(multiply_add(multiply(p, r), r, r), broadcast<P>(Scalar(1)));
+  return select_less(x, broadcast<P>(C::kLowest), broadcast<P>(Scalar(0)), multiply(p, detail::power_of_two(z)));
 }
 
 /// ln x of a positive normal number, to 2 ulp. x = 2ᵏ·m with m in [√½, √2); ln m = 2·atanh(s), s = (m−1)/(m+1).
