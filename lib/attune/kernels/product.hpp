@@ -11,6 +11,8 @@
 // order does not depend on the packet width, so a product has the same bits on every target.
 #pragma once
 
+#include <utility>
+
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/tensor.hpp>
 
@@ -112,14 +114,97 @@ ATTUNE_INLINE void tile(const Scalar* a, const Scalar* b, Scalar* c, int col, co
   }
 }
 
+// Four scalars of each of lanes/4 rows: quad q is from[q · kStride …]. Inserting from memory costs no shuffle.
+template <class P, int kStride>
+ATTUNE_INLINE P load_quads(const float* from) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (kLanes<P> == 16) {
+    P quads = _mm512_castps128_ps512(_mm_loadu_ps(from));
+    quads = _mm512_insertf32x4(quads, _mm_loadu_ps(from + kStride), 1);
+    quads = _mm512_insertf32x4(quads, _mm_loadu_ps(from + 2 * kStride), 2);
+    return _mm512_insertf32x4(quads, _mm_loadu_ps(from + 3 * kStride), 3);
+  }
+#endif
+#if defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (kLanes<P> == 8) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from)), _mm_loadu_ps(from + kStride), 1);
+  }
+#endif
+  if constexpr (kLanes<P> == 4) return load<P>(from);
+}
+
+// Of each pair of quads (a0 a1 a2 a3), (b0 b1 b2 b3): a[kFirst], b[kFirst], a[kSecond], b[kSecond], or pairwise.
+template <int kFirst, int kSecond, bool kPairs, class P>
+ATTUNE_INLINE P mix_quads(const P& a, const P& b) {
+  constexpr int kWidth = kLanes<P>;
+  return [&]<int... kLane>(std::integer_sequence<int, kLane...>) ATTUNE_INLINE_LAMBDA {
+    constexpr auto kSource = [](int lane) {
+      const int quad = lane / 4 * 4;
+      const int place = lane % 4;
+      if (kPairs) return quad + (place < 2 ? 0 : kWidth) + (place % 2 == 0 ? kFirst : kSecond);
+      return quad + (place % 2 == 0 ? 0 : kWidth) + (place < 2 ? kFirst : kSecond);
+    };
+    return P(__builtin_shufflevector(a, b, kSource(kLane)...));
+  }(std::make_integer_sequence<int, kWidth>{});
+}
+
+// to[k][n] = from[n][k] for the lanes n of a packet and k < kDepth; rows of `from` kFromRow apart, of `to` kToRow apart.
+// Four k at a time: 4×4 blocks are transposed within the quads of four packets.
+template <class P, int kDepth, int kToRow, int kFromRow, class Scalar>
+ATTUNE_INLINE void transpose_panel(const Scalar* from, Scalar* to) {
+  constexpr int kWidth = kLanes<P>;
+  constexpr int kByFours = std::is_same_v<Scalar, float> && kWidth >= 4 ? kDepth / 4 * 4 : 0;
+  if constexpr (kByFours > 0) {
+    for (int k = 0; k < kByFours; k += 4) {
+      const P row0 = load_quads<P, 4 * kFromRow>(from + k);
+      const P row1 = load_quads<P, 4 * kFromRow>(from + k + kFromRow);
+      const P row2 = load_quads<P, 4 * kFromRow>(from + k + 2 * kFromRow);
+      const P row3 = load_quads<P, 4 * kFromRow>(from + k + 3 * kFromRow);
+      const P low01 = mix_quads<0, 1, false>(row0, row1), high01 = mix_quads<2, 3, false>(row0, row1);
+      const P low23 = mix_quads<0, 1, false>(row2, row3), high23 = mix_quads<2, 3, false>(row2, row3);
+      store(to + k * kToRow, mix_quads<0, 1, true>(low01, low23));
+      store(to + (k + 1) * kToRow, mix_quads<2, 3, true>(low01, low23));
+      store(to + (k + 2) * kToRow, mix_quads<0, 1, true>(high01, high23));
+      store(to + (k + 3) * kToRow, mix_quads<2, 3, true>(high01, high23));
+    }
+  }
+  for (int k = kByFours; k < kDepth; ++k) {
+    for (int n = 0; n < kWidth; ++n) to[k * kToRow + n] = from[n * kFromRow + k];
+  }
+}
+
+// A step of this many bytes from one k to the next wastes the cache: neighbouring k meet in the same few sets. Operands
+// that step so far are copied first, a tile of A or a panel of B at a time, where enough work follows to pay for it.
+inline constexpr int kFarApart = 2048;
+inline constexpr int kWorthCopying = 32;
+
 // All rows of one panel of kPackets packets of columns.
 template <class P, int kPackets, int kRows, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow, class Scalar,
           class Epilogue>
 ATTUNE_INLINE void panel(const Scalar* a, const Scalar* b, Scalar* c, int col, const Epilogue& epilogue) {
   constexpr int kTile = tile_rows<P>(kRows, kPackets);
   constexpr int kWhole = kRows / kTile * kTile;
-  for (int i = 0; i < kWhole; i += kTile) {
-    tile<P, kTile, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b, c + i * kCRow, col, epilogue);
+  // A cache line of a transposed A holds the rows of several tiles: they are copied together.
+  constexpr int kGroup = kTile * (kTile < kLanes<P> ? kLanes<P> / kTile : 1);
+  constexpr bool kCopyA = kLanes<P> > 1 && kPackets > 1 && kARow == 1 && kWhole % kGroup == 0 && kGroup % kLanes<P> == 0 &&
+                          kACol * static_cast<int>(sizeof(Scalar)) >= kFarApart && kDepth >= kWorthCopying;
+  if constexpr (kCopyA) {
+    for (int i = 0; i < kWhole; i += kGroup) {
+      alignas(P) Scalar columns[kDepth * kGroup];
+      for (int k = 0; k < kDepth; ++k) {
+        ATTUNE_UNROLL for (int row = 0; row < kGroup; row += kLanes<P>) {
+          store(columns + k * kGroup + row, load<P>(a + i + k * kACol + row));
+        }
+      }
+      for (int t = 0; t < kGroup; t += kTile) {
+        tile<P, kTile, kPackets, kDepth, 1, kGroup, kBRow, kBCol, kCRow>(static_cast<const Scalar*>(columns + t), b,
+                                                                        c + (i + t) * kCRow, col, epilogue);
+      }
+    }
+  } else {
+    for (int i = 0; i < kWhole; i += kTile) {
+      tile<P, kTile, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b, c + i * kCRow, col, epilogue);
+    }
   }
   if constexpr (kWhole < kRows) {
     tile<P, kRows - kWhole, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + kWhole * kARow, b,
@@ -141,16 +226,26 @@ ATTUNE_INLINE void panels(const Scalar* a, const Scalar* b, Scalar* c, const Epi
       constexpr int kPackets = tile_packets<P>(kRest / kWidth);
       constexpr int kPanel = kPackets * kWidth;
       constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
+      constexpr bool kCopyB = kWidth > 1 && kBCol == 1 && kRows >= kWorthCopying && kDepth >= kWorthCopying &&
+                              kBRow * static_cast<int>(sizeof(Scalar)) >= kFarApart;
       for (int j = kFrom; j < kEnd; j += kPanel) {
-        if constexpr (kBCol == 1 || kWidth == 1) {
+        if constexpr (kCopyB) {
+          alignas(P) Scalar rows[kDepth * kPanel];
+          for (int k = 0; k < kDepth; ++k) {
+            ATTUNE_UNROLL for (int n = 0; n < kPanel; n += kWidth) {
+              store(rows + k * kPanel + n, load<P>(b + k * kBRow + j + n));
+            }
+          }
+          panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(a, static_cast<const Scalar*>(rows), c + j, j,
+                                                                           epilogue);
+        } else if constexpr (kBCol == 1 || kWidth == 1) {
           panel<P, kPackets, kRows, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b + j * kBCol, c + j, j, epilogue);
         } else {
-          Scalar transposed[kDepth * kPanel];
-          for (int n = 0; n < kPanel; ++n) {
-            for (int k = 0; k < kDepth; ++k) transposed[k * kPanel + n] = b[k * kBRow + (j + n) * kBCol];
-          }
-          panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(a, static_cast<const Scalar*>(transposed),
-                                                                           c + j, j, epilogue);
+          static_assert(kBRow == 1, "attune::kernels::product: one stride of B must be 1");
+          alignas(P) Scalar rows[kDepth * kPanel];
+          for (int n = 0; n < kPanel; n += kWidth) transpose_panel<P, kDepth, kPanel, kBCol>(b + (j + n) * kBCol, rows + n);
+          panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(a, static_cast<const Scalar*>(rows), c + j, j,
+                                                                           epilogue);
         }
       }
       panels<kEnd, kMaxLanes, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
