@@ -4,6 +4,7 @@
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/fold.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
@@ -40,7 +41,9 @@ ATTUNE_INLINE Scalar tree_sum(const Term& term) {
 /// Σ term(i), i in [0, kSize), in the library's order. `term.template operator()<P>(i)` gives the terms i … i+lanes−1.
 template <class Scalar, int kSize, class Term>
 ATTUNE_INLINE Scalar sum(const Term& term) {
-  using P = Packet<Scalar, kSumLanes>;
+  // Lanes beyond the last term stay −0 and change nothing, so a short sum needs only a part of them.
+  constexpr int kUsedLanes = kSize <= 4 ? 4 : kSize <= 8 ? 8 : kSumLanes;
+  using P = Packet<Scalar, kUsedLanes>;
   if constexpr (kLanes<P> == 1 && kSize <= 4 * kSumLanes) {
     return detail::tree_sum<kSize, 0, 1, Scalar>(term);
   } else if constexpr (kLanes<P> == 1) {
@@ -51,29 +54,29 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
     }
     return lanes[0];
   } else {
-    constexpr int kPackets = kSumLanes / kLanes<P>;
-    constexpr int kWhole = kSize / kSumLanes * kSumLanes;
-    Scalar lanes[kSumLanes];
+    constexpr int kPackets = kUsedLanes / kLanes<P>;
+    constexpr int kWhole = kSize / kUsedLanes * kUsedLanes;
     P partial[kPackets];
     // −0 is what adding leaves every number alone, +0 included.
     ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) partial[p] = broadcast<P>(Scalar(-0.0));
-    for (int i = 0; i < kWhole; i += kSumLanes) {
+    for (int i = 0; i < kWhole; i += kUsedLanes) {
       ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
         partial[p] = add(partial[p], term.template operator()<P>(i + p * kLanes<P>));
       }
     }
-    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) store(lanes + p * kLanes<P>, partial[p]);
     if constexpr (kWhole < kSize) {
+      Scalar lanes[kUsedLanes];
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) store(lanes + p * kLanes<P>, partial[p]);
       for_each_packet<Scalar>(kSize, [&]<class Q>(int i) ATTUNE_INLINE_LAMBDA {
         Scalar* to = lanes + (i - kWhole);
         store(to, add(load<Q>(to), term.template operator()<Q>(i)));
       }, kWhole);
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) partial[p] = load<P>(lanes + p * kLanes<P>);
     }
-    ATTUNE_UNROLL for (int half = kSumLanes / 2; half >= 4; half /= 2) {
-      using Q = Packet<Scalar, 4>;
-      for (int l = 0; l < half; l += kLanes<Q>) store(lanes + l, add(load<Q>(lanes + l), load<Q>(lanes + l + half)));
+    ATTUNE_UNROLL for (int half = kPackets / 2; half >= 1; half /= 2) {
+      ATTUNE_UNROLL for (int p = 0; p < half; ++p) partial[p] = add(partial[p], partial[p + half]);
     }
-    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+    return fold(partial[0], [](const auto& x, const auto& y) ATTUNE_INLINE_LAMBDA { return add(x, y); });
   }
 }
 
@@ -84,10 +87,7 @@ ATTUNE_INLINE Scalar largest(const Term& term) {
   P best = term.template operator()<P>(0);
   int i = kLanes<P>;
   for (; i + kLanes<P> <= kSize; i += kLanes<P>) best = maximum(best, term.template operator()<P>(i));
-  Scalar lanes[kLanes<P>];
-  store(lanes, best);
-  Scalar result = lanes[0];
-  ATTUNE_UNROLL for (int l = 1; l < kLanes<P>; ++l) result = maximum(result, lanes[l]);
+  Scalar result = fold(best, [](const auto& x, const auto& y) ATTUNE_INLINE_LAMBDA { return maximum(x, y); });
   for (; i < kSize; ++i) result = maximum(result, term.template operator()<Scalar>(i));
   return result;
 }
