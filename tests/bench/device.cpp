@@ -1,0 +1,114 @@
+// Instruction counts on an emulated board: each piece of work runs once between the marks that
+// instruction_counter.c counts between, and its key is printed with what the count is to be divided by.
+#include <attune/attune.hpp>
+#include <console.hpp>
+#include <port.hpp>
+
+namespace {
+
+[[gnu::always_inline]] inline void begin() { asm volatile(".inst.n 0xbf60" ::: "memory"); }
+[[gnu::always_inline]] inline void end() { asm volatile(".inst.n 0xbf70" ::: "memory"); }
+
+constexpr int kLargest = 64;
+alignas(16) float a[kLargest * kLargest];
+alignas(16) float b[kLargest * kLargest];
+alignas(16) float c[kLargest * kLargest];
+
+void fill(float* values, int size, attune::Rng& rng) {
+  for (int i = 0; i < size; ++i) values[i] = rng.uniform(-1.0f, 1.0f);
+}
+
+void fill_operands() {
+  attune::Rng rng(1);
+  fill(a, kLargest * kLargest, rng);
+  fill(b, kLargest * kLargest, rng);
+}
+
+// A wrong counter is worse than none: five instructions must count as five.
+void measure_nothing() {
+  begin();
+  asm volatile("nop\n nop\n nop\n nop\n nop");
+  end();
+  port::print("check.five_instructions 1\n");
+}
+
+template <class Work>
+[[gnu::always_inline]] inline void measure_product(const char* variant, int n, Work work) {
+  begin();
+  work();
+  end();
+  port::print("gemm.", variant, '.', n, ".instructions_per_mac ", n * n * n, '\n');
+}
+
+template <int n>
+using Operand = attune::MatrixView<const float, n, n>;
+template <int n>
+using Result = attune::MatrixView<float, n, n>;
+
+template <int... n>
+void measure_products() {
+  using attune::kernels::product;
+  (measure_product("nn", n, [] { product(Operand<n>(a), Operand<n>(b), Result<n>(c)); }), ...);
+  (measure_product("nt", n, [] { product(Operand<n>(a), Operand<n>(b).transpose(), Result<n>(c)); }), ...);
+  (measure_product("tn", n, [] { product(Operand<n>(a).transpose(), Operand<n>(b), Result<n>(c)); }), ...);
+}
+
+constexpr attune::AttentionShape kShape{.seq_len = 16, .d_model = 32, .num_heads = 4};
+
+// Rows as long as those of the step below.
+[[gnu::noinline]] void measure_softmax() {
+  constexpr int kLength = kShape.seq_len;
+  using Softmax = attune::Softmax<kLength, kLength>;
+  const attune::MatrixView<float, kLength, kLength> weights(a), gradients(b);
+  begin();
+  Softmax::forward(weights, weights);
+  end();
+  port::print("softmax.forward.instructions_per_element ", kLength * kLength, '\n');
+  begin();
+  Softmax::backward(weights, gradients, gradients);
+  end();
+  port::print("softmax.backward.instructions_per_element ", kLength * kLength, '\n');
+}
+
+using Layer = attune::MultiHeadAttention<kShape>;
+
+// What Trainer does with one sequence and at the end of a batch. Nobody asks for dx there.
+Layer::Parameters parameters, gradients;
+attune::AdamW::Moments<Layer::Parameters> moments;
+Layer::Tape tape;
+Layer::Scratch scratch;
+Layer::Input x;
+Layer::Output y, target;
+
+[[gnu::noinline]] void measure_step() {
+  attune::Rng rng(1);
+  attune::initialise(parameters, attune::XavierUniform{}, rng);
+  fill(x.data(), x.size, rng);
+  fill(target.data(), target.size, rng);
+
+  begin();
+  Layer::forward(parameters, x, y, tape, scratch);
+  end();
+  port::print("step.16x32x4.forward.instructions 1\n");
+  begin();
+  attune::MeanSquaredError::forward(y, target, y);
+  Layer::backward(parameters, x, tape, y, gradients, scratch);
+  end();
+  port::print("step.16x32x4.backward.instructions 1\n");
+  begin();
+  const attune::Status status = attune::AdamW::step(parameters, gradients, moments, {});
+  end();
+  if (status != attune::Status::kOk) port::exit(1);
+  port::print("adamw.instructions_per_parameter ", attune::count_scalars(parameters), '\n');
+}
+
+}  // namespace
+
+int main() {
+  measure_nothing();
+  fill_operands();
+  measure_products<8, 16, 32, 64>();
+  measure_softmax();
+  measure_step();
+  return 0;
+}

@@ -1,0 +1,93 @@
+// Comparing speeds on a machine that is never quite idle: contenders take turns, and what counts is the median ratio.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+/// The compiler may neither drop nor move memory accesses across this.
+inline void keep() { asm volatile("" ::: "memory"); }
+
+/// Times pieces of work in turn, A B C A B C …, so that a change of clock frequency or a busy neighbour meets all of them.
+class Race {
+ public:
+  /// `work` is one call of the contender. Returns its number, for ratio().
+  template <class Work>
+  int add(Work work) {
+    contenders_.push_back({[work](long calls) {
+      for (long i = 0; i < calls; ++i) {
+        work();
+        keep();
+      }
+    }});
+    return static_cast<int>(contenders_.size()) - 1;
+  }
+
+  void run() {
+    double round = 0;
+    for (Contender& contender : contenders_) round += calibrate(contender);
+    const int rounds = std::clamp(static_cast<int>(kBudget / round), kFewestRounds, kMostRounds);
+    for (int i = 0; i < rounds; ++i) {
+      for (Contender& contender : contenders_) {
+        contender.turns.push_back(turn(contender) / static_cast<double>(contender.calls));
+      }
+    }
+  }
+
+  /// How many times longer one call of `slower` takes than one of `faster`: the median over the rounds, each of which
+  /// compares turns that were neighbours in time.
+  [[nodiscard]] double ratio(int slower, int faster) const {
+    std::vector<double> ratios = contenders_[static_cast<std::size_t>(slower)].turns;
+    const std::vector<double>& divisors = contenders_[static_cast<std::size_t>(faster)].turns;
+    for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= divisors[i];
+    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+    std::nth_element(ratios.begin(), middle, ratios.end());
+    return *middle;
+  }
+
+ private:
+  static constexpr double kTurn = 1e-3;   // seconds of work in a turn, at least
+  static constexpr double kBudget = 0.5;  // seconds for all turns, about
+  static constexpr int kFewestRounds = 11;
+  static constexpr int kMostRounds = 61;
+
+  struct Contender {
+    std::function<void(long)> run;
+    long calls = 1;
+    std::vector<double> turns = {};
+  };
+
+  // Sets how many calls make a turn; returns how long that turn takes.
+  static double calibrate(Contender& contender) {
+    double seconds = turn(contender);
+    while (seconds < kTurn) {
+      const double factor = std::min(10.0, 1.2 * kTurn / std::max(seconds, 1e-9));
+      contender.calls = static_cast<long>(static_cast<double>(contender.calls) * factor) + 1;
+      seconds = turn(contender);
+    }
+    return seconds;
+  }
+
+  static double turn(const Contender& contender) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    contender.run(contender.calls);
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+  std::vector<Contender> contenders_;
+};
+
+/// One line for report.py.
+inline void figure(const std::string& key, double value) {
+  std::printf("%s %.6g\n", key.c_str(), value);
+  std::fflush(stdout);
+}
+inline void absent(const char* competitor) { std::printf("absent %s\n", competitor); }
+
+}  // namespace bench
