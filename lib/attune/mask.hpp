@@ -9,6 +9,8 @@
 // context vector and no gradient through the scores (as ONNX Attention-24 defines it), never NaN.
 #pragma once
 
+#include <span>
+
 #include <attune/status.hpp>
 #include <attune/tensor.hpp>
 
@@ -66,10 +68,11 @@ class ValidTokens {
     for (int token = 0; token < kLength; ++token) padding_[token] = token >= length;
     return Status::kOk;
   }
-  /// Token by token: true where the token is real and may be attended to.
-  constexpr void set_valid(const bool (&valid)[kLength]) {
-    for (int token = 0; token < kLength; ++token) padding_[token] = !valid[token];
+  /// Token by token: true where the token is real and may be attended to. An array, a list in braces, or a span.
+  constexpr void set_valid(std::span<const bool, kLength> valid) {
+    for (std::size_t token = 0; token < std::size_t{kLength}; ++token) padding_[token] = !valid[token];
   }
+  constexpr void set_valid(const bool (&valid)[kLength]) { set_valid(std::span<const bool, kLength>(valid)); }
   [[nodiscard]] constexpr bool valid(int token) const { return !padding_[token]; }
 
  private:
@@ -148,11 +151,14 @@ AdditiveMask(const Tensor<Scalar, kSeqLen, kKvLen>&) -> AdditiveMask<Scalar, kSe
 template <class Scalar, int kSeqLen, int kKvLen>
 AdditiveMask(MatrixView<Scalar, kSeqLen, kKvLen>) -> AdditiveMask<std::remove_const_t<Scalar>, kSeqLen, kKvLen>;
 
-/// One additive mask a head: [num_heads · seq_len, kv_len], heads stacked.
-template <int kHeads, class Scalar, int kRows, int kKvLen>
-[[nodiscard]] constexpr auto additive_mask_per_head(const Tensor<Scalar, kRows, kKvLen>& values) {
-  static_assert(kRows % kHeads == 0, "attune::additive_mask_per_head: rows must be num_heads * seq_len, heads stacked");
-  return AdditiveMask<Scalar, kRows / kHeads, kKvLen, kHeads>(values);
+/// One additive mask a head: a Tensor or view [num_heads · seq_len, kv_len], heads stacked.
+template <int kHeads, class Source>
+[[nodiscard]] constexpr auto additive_mask_per_head(const Source& values) {
+  const auto matrix = view(values);
+  static_assert(matrix.rows % kHeads == 0,
+                "attune::additive_mask_per_head: rows must be num_heads * seq_len, heads stacked");
+  return AdditiveMask<std::remove_const_t<typename decltype(matrix)::Scalar>, matrix.rows / kHeads, matrix.cols, kHeads>(
+      matrix);
 }
 
 /// Both masks: hidden where either hides, then the sum of their biases. Made by `a && b`.

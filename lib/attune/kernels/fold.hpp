@@ -7,7 +7,10 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
-// The upper half of a packet, as a packet of half the lanes; the lower half.
+// The upper half of a packet, as a packet of half the lanes; the lower half. Packets of 4 lanes are folded in memory.
+struct NoHalves;
+void upper_half(const NoHalves&);
+void lower_half(const NoHalves&);
 #if defined(EIGEN_VECTORIZE_AVX512)
 ATTUNE_INLINE __m256 upper_half(__m512 a) { return _mm512_extractf32x8_ps(a, 1); }
 ATTUNE_INLINE __m256 lower_half(__m512 a) { return _mm512_castps512_ps256(a); }

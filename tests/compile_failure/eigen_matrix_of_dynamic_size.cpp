@@ -1,0 +1,9 @@
+// expect: attune::MatrixView: the Eigen matrix has another shape than the layer; rows are tokens, columns features, and both are fixed at compile time
+#include <attune/attune.hpp>
+
+constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
+using Layer = attune::MultiHeadAttention<kShape>;
+
+void use(const Layer::Parameters& parameters, const Eigen::MatrixXf& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
+  Layer::forward(parameters, x, y, scratch);
+}

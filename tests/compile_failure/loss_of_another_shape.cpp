@@ -1,0 +1,6 @@
+// expect: attune::SquaredError: output, target and gradient must have one shape
+#include <attune/loss.hpp>
+
+attune::Tensor<float, 2, 4> y{}, dy{};
+attune::Tensor<float, 4, 2> target{};
+float loss = attune::MeanSquaredError::forward(y, target, dy);

@@ -1,0 +1,10 @@
+// expect: attune::MatrixView: the Tensor has another shape than the layer; rows are tokens, columns features
+#include <attune/attune.hpp>
+
+constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
+using Layer = attune::MultiHeadAttention<kShape>;
+
+void use(const Layer::Parameters& parameters, Layer::Output& y, Layer::InferenceScratch& scratch) {
+  attune::Tensor<float, 8, 4> x;
+  Layer::forward(parameters, x, y, scratch);
+}

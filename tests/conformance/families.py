@@ -1,0 +1,560 @@
+"""What each family of cases is in terms of the library: a C++ instantiation, its data, and what to expect of it.
+
+A family is one function here, in FAMILIES, and one C++ template in a header of this folder. The function gets
+the tensors and the metadata of a file and returns a Case; it raises Skip for what the library does not offer, and
+any other exception means that the file is not what it says it is.
+"""
+import itertools
+import json
+import math
+import re
+from dataclasses import dataclass, field
+
+from mha_magnitudes import mha_magnitudes
+from safetensors import Tensor
+
+
+class Skip(Exception):
+    """The library cannot do this; the message says what."""
+
+
+@dataclass
+class Case:
+    header: str     # of the C++ template
+    call: str       # its instantiation
+    data: dict      # members of its data struct, in their order: Tensor, list of str, dict, number or C++ text
+    expected: dict  # name of a reported tensor -> Tensor
+    scalar: str
+    terms: int = 1  # length of the sums behind a result
+    epsilon: float = None    # of the arithmetic that made the expected values, where coarser than the scalar's
+    tolerance: float = None  # absolute, where the source states one
+    exact_zeros: list = field(default_factory=list)  # tensors that are exactly zero wherever they are expected to be
+    magnitudes: dict = field(default_factory=dict)  # tensor -> what its rounding errors are relative to, if not itself
+
+
+# ---- Reading a file ----
+
+class Source:
+    """The tensors of a file, asked for by name and shape."""
+
+    def __init__(self, tensors, metadata):
+        self.tensors, self.metadata = tensors, metadata
+
+    def __contains__(self, name):
+        return name in self.tensors
+
+    def get(self, name, *shape):
+        """The tensor, which must have the shape if one is given."""
+        if name not in self.tensors:
+            raise ValueError(f"there is no tensor {name}")
+        tensor = self.tensors[name]
+        if shape and tensor.shape != list(shape):
+            raise ValueError(f"{name} is {tensor.shape}, expected {list(shape)}")
+        return tensor
+
+    def option(self, name, default=None):
+        """A number, boolean or list of the metadata."""
+        if name not in self.metadata:
+            return default
+        value = self.metadata[name]
+        return json.loads(value) if isinstance(value, str) else value
+
+    def scalar(self, name):
+        dtype = self.get(name).dtype
+        if dtype not in ("F32", "F64"):
+            raise Skip(f"{name} is of type {dtype}: no such scalar")
+        return "float" if dtype == "F32" else "double"
+
+
+def concatenate(tensors):
+    values = [value for tensor in tensors for value in tensor.values]
+    return Tensor(tensors[0].dtype, [len(values)], values)
+
+
+def constant(value, like):
+    return Tensor(like.dtype, [], [value])
+
+
+def boolean(value):
+    return "true" if value else "false"
+
+
+def braces(**members):
+    return "{" + ", ".join(f".{name} = {value}" for name, value in members.items()) + "}"
+
+
+# ---- Masks ----
+
+def number(scalar, value):
+    return f"{scalar}({float(value)!r})"
+
+
+def labels(names):
+    """Names that can stand in a report."""
+    if odd := [name for name in names if not re.fullmatch(r"[\w.\-]+", name)]:
+        raise ValueError(f"odd name of a tensor: {odd[0]!r}")
+    if not names:
+        raise ValueError("there is no parameter")
+    return list(names)
+
+
+def mask_options(causal=False, padding=False, additive_heads=0):
+    return "conformance::MaskOptions" + braces(
+        causal=boolean(causal), padding=boolean(padding), additive_heads=additive_heads)
+
+
+def hidden_where(tensor, hidden, dtype):
+    """An additive mask: -infinity where a boolean tensor equals `hidden`, otherwise 0."""
+    return Tensor(dtype, tensor.shape, [-math.inf if value == hidden else 0.0 for value in tensor.values])
+
+
+def broadcast(tensor, shape):
+    """The tensor with its axes of length 1, and those in front of it, repeated."""
+    source = [1] * (len(shape) - len(tensor.shape)) + tensor.shape
+    if len(source) > len(shape) or any(have not in (1, want) for have, want in zip(source, shape)):
+        raise ValueError(f"{tensor.shape} does not broadcast to {shape}")
+    values = []
+    for position in itertools.product(*map(range, shape)):
+        index = 0
+        for at, have in zip(position, source):
+            index = index * have + (at if have > 1 else 0)
+        values.append(tensor.values[index])
+    return Tensor(tensor.dtype, list(shape), values)
+
+
+def is_causal(tensor):
+    rows, cols = tensor.shape
+    return all(tensor.values[i * cols + j] == (-math.inf if j > i else 0.0) for i in range(rows) for j in range(cols))
+
+
+# ---- PyTorch ----
+
+def mha(source):
+    """nn.MultiheadAttention, batch first. Its boolean masks are true where attention is not allowed."""
+    if source.option("add_bias_kv", 0):
+        raise Skip("add_bias_kv: no such option")
+    if source.option("add_zero_attn", 0):
+        raise Skip("add_zero_attn: no such option")
+    if source.metadata.get("scale", "1/sqrt(head_dim)") != "1/sqrt(head_dim)":
+        raise Skip(f"scale {source.metadata['scale']}: no such option")
+    query = source.get("query")
+    batch, seq_len, width = query.shape
+    self_attention = "key" not in source
+    key, value = (query, query) if self_attention else (source.get("key"), source.get("value"))
+    kv_len, d_key, d_value = key.shape[1], key.shape[2], value.shape[2]
+    source.get("query", batch, seq_len, width)
+    if not self_attention:
+        source.get("key", batch, kv_len, d_key)
+        source.get("value", batch, kv_len, d_value)
+    heads = source.option("num_heads")
+    bias = "in_proj_bias" in source
+    scalar = source.scalar("query")
+
+    def projections(prefix):
+        """Weight [in, out] and bias of query, key, value and output, from PyTorch's [out, in]."""
+        if "in_proj_weight" in source:
+            packed = source.get(prefix + "in_proj_weight", 3 * width, width)
+            weights = [packed.rows(i * width, (i + 1) * width) for i in range(3)]
+        else:
+            weights = [source.get(f"{prefix}{name}_proj_weight", width, d_in)
+                       for name, d_in in zip("qkv", (width, d_key, d_value))]
+        weights.append(source.get(prefix + "out_proj.weight", width, width))
+        result = {}
+        for i, (name, weight) in enumerate(zip(("query", "key", "value", "output"), weights)):
+            result[name + ".weight"] = weight.transpose()
+            if bias and name == "output":
+                result[name + ".bias"] = source.get(prefix + "out_proj.bias", width)
+            elif bias:
+                result[name + ".bias"] = source.get(prefix + "in_proj_bias", 3 * width).rows(i * width, (i + 1) * width)
+        return result
+
+    mask, mask_data = {}, {}
+    if "attn_mask" in source:
+        attn_mask = source.get("attn_mask")
+        if attn_mask.dtype == "BOOL":
+            attn_mask = hidden_where(attn_mask, True, query.dtype)
+        if len(attn_mask.shape) == 2 and source.option("causal", 0) and is_causal(attn_mask):
+            mask["causal"] = True
+            mask_data["causal_offsets"] = Tensor("I32", [batch], [0] * batch)
+        elif len(attn_mask.shape) == 2:
+            mask["additive_heads"] = 1
+            mask_data["additive"] = broadcast(attn_mask, [batch, seq_len, kv_len])
+        elif attn_mask.shape == [batch * heads, seq_len, kv_len]:
+            mask["additive_heads"] = heads
+            mask_data["additive"] = attn_mask
+        else:
+            raise ValueError(f"attn_mask is {attn_mask.shape}")
+    if "key_padding_mask" in source:
+        padding = source.get("key_padding_mask", batch, kv_len)
+        if padding.dtype != "BOOL":
+            raise Skip("key_padding_mask that is added: no such mask")
+        mask["padding"] = True
+        mask_data["valid"] = Tensor("BOOL", padding.shape, [not hidden for hidden in padding.values])
+
+    shape = "attune::AttentionShape" + braces(
+        seq_len=seq_len, d_model=width, num_heads=heads, kv_len=kv_len, d_key=d_key, d_value=d_value,
+        bias=boolean(bias))
+    parameters = projections("")
+    data = {"batch": batch, "parameters": concatenate(list(parameters.values())), "query": query}
+    if not self_attention:
+        data.update(key=key, value=value)
+    data.update(grad_out=source.get("grad_out", batch, seq_len, width),
+                mask={name: mask_data[name] for name in ("causal_offsets", "valid", "additive") if name in mask_data})
+    out = source.get("out", batch, seq_len, width)
+    expected = {"out": out, "out_inference": out, "attn": source.get("attn", batch, heads, seq_len, kv_len),
+                "grad.query": source.get("grad.query", *query.shape)}
+    if not self_attention:
+        expected["grad.key"] = source.get("grad.key", *key.shape)
+        expected["grad.value"] = source.get("grad.value", *value.shape)
+    expected.update({"grad." + name: tensor for name, tensor in projections("grad.").items()})
+    return Case(
+        header="mha_case.hpp",
+        call=f"mha_case<{shape}, {boolean(self_attention)}, {mask_options(**mask)}, {scalar}>",
+        data=data, expected=expected, scalar=scalar, exact_zeros=["attn"] if mask else [],
+        magnitudes=mha_magnitudes(query, key, value, parameters, expected["attn"], data["grad_out"]))
+
+
+def linear(source):
+    """nn.Linear."""
+    d_out, d_in = source.get("weight").shape
+    source_input = source.get("input")
+    rows = math.prod(source_input.shape[:-1])
+    names = ["weight", "bias"] if "bias" in source else ["weight"]
+
+    def parameters(prefix):
+        weight = source.get(prefix + "weight", d_out, d_in).transpose()
+        return [weight, source.get(prefix + "bias", d_out)] if "bias" in source else [weight]
+
+    shape = "attune::LinearShape" + braces(rows=rows, d_in=d_in, d_out=d_out, bias=boolean("bias" in source))
+    scalar = source.scalar("input")
+    expected = {"out": source.get("out"), "grad.input": source.get("grad.input", *source_input.shape)}
+    expected.update(zip(("grad." + name for name in names), parameters("grad.")))
+    return Case(header="linear_case.hpp", call=f"linear_case<{shape}, {scalar}>",
+                data={"parameters": concatenate(parameters("")),
+                      "input": source.get("input", *source_input.shape[:-1], d_in),
+                      "grad_out": source.get("grad_out", *source_input.shape[:-1], d_out)},
+                expected=expected, scalar=scalar, terms=max(rows, d_in, d_out))
+
+
+def as_rows(tensor, axis):
+    """[rows, cols] with the given axis as columns."""
+    axis %= len(tensor.shape)
+    inner = math.prod(tensor.shape[axis + 1:])
+    cols = tensor.shape[axis]
+    values = [tensor.values[(outer * cols + j) * inner + i]
+              for outer in range(math.prod(tensor.shape[:axis])) for i in range(inner) for j in range(cols)]
+    return Tensor(tensor.dtype, [len(values) // cols, cols], values)
+
+
+def softmax_rows(source, axis, names):
+    """`names`: what the input, the output, and perhaps their gradients are called in the file."""
+    tensors = {ours: as_rows(source.get(theirs, *source.get(names["input"]).shape), axis)
+               for ours, theirs in names.items()}
+    rows, cols = tensors["input"].shape
+    scalar = source.scalar(names["input"])
+    return Case(header="softmax_case.hpp", call=f"softmax_case<{rows}, {cols}, {scalar}>",
+                data={name: tensors[name] for name in ("input", "grad_out") if name in tensors},
+                expected={name: tensors[name] for name in ("out", "grad.input") if name in tensors},
+                scalar=scalar, terms=cols,
+                # dy - sum(y dy) cancels where y is near 1.
+                magnitudes={"grad.input": max(map(abs, tensors["grad_out"].values))} if "grad_out" in tensors else {})
+
+
+def softmax(source):
+    if source.metadata["kind"] != "softmax":
+        raise Skip(f"{source.metadata['kind']}: no such feature yet")
+    return softmax_rows(source, source.option("dim", -1),
+                        {"input": "input", "out": "out", "grad_out": "grad_out", "grad.input": "grad.input"})
+
+
+def mse(source):
+    tensor = source.get("input")
+    cols = tensor.shape[-1]
+    rows = math.prod(tensor.shape[:-1])
+    reductions = {"mean": "kMean", "sum": "kSum"}
+    if source.metadata["reduction"] not in reductions:
+        raise Skip(f"reduction {source.metadata['reduction']}: no such option")
+    scalar = source.scalar("input")
+    reduction = "attune::Reduction::" + reductions[source.metadata["reduction"]]
+    return Case(header="squared_error_case.hpp", call=f"squared_error_case<{reduction}, {rows}, {cols}, {scalar}>",
+                data={"input": tensor, "target": source.get("target", *tensor.shape)},
+                expected={"loss": source.get("loss"), "grad.input": source.get("grad.input", *tensor.shape)},
+                scalar=scalar, terms=rows * cols)
+
+
+# ---- Optimisers ----
+
+def adam_type(scalar, weight_decay="kDecoupled", epsilon="kOutsideRoot"):
+    variant = "attune::AdamVariant" + braces(weight_decay=f"attune::WeightDecay::{weight_decay}",
+                                             epsilon=f"attune::EpsilonPlacement::{epsilon}")
+    return f"attune::Adam<{variant}, {scalar}>"
+
+
+def adam_options(scalar, lr, betas, eps, weight_decay):
+    # A decay rate is made from a double, whatever the scalar.
+    return braces(learning_rate=number(scalar, lr), beta1=float(betas[0]), beta2=float(betas[1]),
+                  epsilon=number(scalar, eps), weight_decay=number(scalar, weight_decay))
+
+
+def sgd_type(scalar, momentum, nesterov):
+    kind = "kNone" if momentum == 0 else "kNesterov" if nesterov else "kClassic"
+    return f"attune::Sgd<attune::Momentum::{kind}, {scalar}>"
+
+
+def sgd_options(scalar, lr, momentum=0, dampening=0, weight_decay=0):
+    return braces(learning_rate=number(scalar, lr), momentum=number(scalar, momentum),
+                  dampening=number(scalar, dampening), weight_decay=number(scalar, weight_decay))
+
+
+def torch_optimizer(source, scalar):
+    """The C++ type and options of an optimiser with PyTorch's names for its options."""
+    for name in ("amsgrad", "maximize"):
+        if source.option(name, False):
+            raise Skip(f"{name}: no such option")
+    kind = source.metadata.get("optimiser", source.metadata["family"]).split("_")[0]
+    lr, weight_decay = source.option("lr"), source.option("weight_decay", 0)
+    if kind == "sgd":
+        momentum = source.option("momentum", 0)
+        return (sgd_type(scalar, momentum, source.option("nesterov", False)),
+                sgd_options(scalar, lr, momentum, source.option("dampening", 0), weight_decay))
+    if kind not in ("adam", "adamw"):
+        raise Skip(f"{kind}: no such optimiser yet")
+    return (adam_type(scalar, "kDecoupled" if kind == "adamw" else "kCoupled"),
+            adam_options(scalar, lr, source.option("betas", [0.9, 0.999]), source.option("eps", 1e-8), weight_decay))
+
+
+def trajectory(source):
+    """torch.optim: parameters after each of the steps, and the final state."""
+    names = labels([name.removeprefix("param0.") for name in source.tensors if name.startswith("param0.")])
+    start = [source.get("param0." + name) for name in names]
+    scalar = source.scalar("param0." + names[0])
+    steps = source.get("grads." + names[0]).shape[0]
+    gradients = [source.get("grads." + name, steps, *tensor.shape) for name, tensor in zip(names, start)]
+    optimizer, options = torch_optimizer(source, scalar)
+    expected = {"params." + name: source.get("params." + name, steps, *tensor.shape)
+                for name, tensor in zip(names, start)}
+    for key, tensor in source.tensors.items():
+        if key.startswith("state."):
+            expected[key] = tensor
+    sizes = ", ".join(str(len(tensor.values)) for tensor in start)
+    return Case(header="optimizer_case.hpp", call=f"optimizer_case<{optimizer}, {sizes}>",
+                data={"options": options, "steps": steps, "names": names, "parameters": concatenate(start),
+                      "gradients": concatenate([tensor.at(step) for step in range(steps) for tensor in gradients])},
+                expected=expected, scalar=scalar, terms=steps, tolerance=source.option("atol"))
+
+
+def linear_training(source, loss, steps, inputs, targets, parameters):
+    rows, d_in = inputs[0].shape
+    d_out = targets[0].shape[1]
+    scalar = "float"
+    optimizer, options = torch_optimizer(source, scalar)
+    shape = "attune::LinearShape" + braces(rows=rows, d_in=d_in, d_out=d_out)
+    return Case(header="linear_training_case.hpp", call=f"linear_training_case<{shape}, {loss}, {optimizer}>",
+                data={"options": options, "steps": steps, "batches": len(inputs), "parameters": concatenate(parameters),
+                      "inputs": concatenate(inputs), "targets": concatenate(targets)},
+                expected={"weight": source.get("weight_expected", d_out, d_in).transpose(),
+                          "bias": source.get("bias_expected", d_out)},
+                scalar=scalar, terms=steps, tolerance=source.option("atol"))
+
+
+def adamw_linear(source):
+    """A Linear and one step for each input, with the sum of outputs as loss."""
+    weight = source.get("weight0")
+    inputs = [source.get(f"x{i}") for i in itertools.takewhile(lambda i: f"x{i}" in source, itertools.count(1))]
+    targets = [Tensor("F32", [x.shape[0], weight.shape[0]], [0.0] * (x.shape[0] * weight.shape[0])) for x in inputs]
+    return linear_training(source, "conformance::SumOfOutputs", len(inputs), inputs, targets,
+                           [weight.transpose(), source.get("bias0", weight.shape[0])])
+
+
+def optim_linear_regression(source):
+    """A Linear that starts from zeros and is fitted to one batch, with the sum of squared errors as loss."""
+    if source.metadata["init"] != "zeros" or not source.metadata["loss"].startswith("sum of squares"):
+        raise Skip(f"init {source.metadata['init']}, loss {source.metadata['loss']}: no such training")
+    x, y = source.get("x"), source.get("y")
+    zeros = [Tensor("F32", [n], [0.0] * n) for n in (x.shape[1] * y.shape[1], y.shape[1])]
+    return linear_training(source, "attune::SumSquaredError", source.option("steps"), [x], [y], zeros)
+
+
+# ---- ONNX ----
+
+HALF_EPSILON = 2.0 ** -10
+
+
+def onnx_epsilon(source):
+    types = source.option("original_dtypes", {}).values()
+    if "bfloat16" in types:
+        return 2.0 ** -7
+    return HALF_EPSILON if "float16" in types else None
+
+
+def onnx_attention(source):
+    """ONNX Attention. Its boolean masks are true where attention is allowed."""
+    if "input.past_key" in source or "output.present_key" in source:
+        raise Skip("past_key: no key-value cache yet")
+    if source.option("attr.softcap", 0) != 0:
+        raise Skip("softcap: no such option yet")
+    query, key, value = (source.get("input." + name) for name in "QKV")
+    in_columns = len(query.shape) == 3
+    if in_columns:
+        heads, kv_heads = source.option("attr.q_num_heads"), source.option("attr.kv_num_heads")
+        batch, seq_len, kv_len = query.shape[0], query.shape[1], key.shape[1]
+        d_k, d_v = query.shape[2] // heads, value.shape[2] // kv_heads
+    else:
+        batch, heads, seq_len, d_k = query.shape
+        kv_heads, kv_len, d_v = key.shape[1], key.shape[2], value.shape[3]
+    if heads != kv_heads:
+        raise Skip("grouped queries: no such option yet")
+
+    def layout(tokens, width):
+        return [batch, tokens, heads * width] if in_columns else [batch, heads, tokens, width]
+
+    mask, mask_data = {}, {}
+    lengths = source.get("input.nonpad_kv_seqlen", batch) if "input.nonpad_kv_seqlen" in source else None
+    if source.option("attr.is_causal", 0):
+        offsets = [length - seq_len for length in lengths.values] if lengths else [0] * batch
+        mask["causal"] = True
+        mask_data["causal_offsets"] = Tensor("I32", [batch], offsets)
+    if lengths:
+        mask["padding"] = True
+        mask_data["lengths"] = Tensor("I32", [batch], lengths.values)
+    if "input.attn_mask" in source:
+        additive = source.get("input.attn_mask")
+        if additive.dtype == "BOOL":
+            additive = hidden_where(additive, False, query.dtype)
+        missing = kv_len - additive.shape[-1]
+        if missing > 0 and additive.shape[-1] > 1:  # a shorter mask hides the keys that it does not mention
+            cols = additive.shape[-1]
+            values = [v for i in range(0, len(additive.values), cols)
+                      for v in additive.values[i:i + cols] + [-math.inf] * missing]
+            additive = Tensor(additive.dtype, additive.shape[:-1] + [kv_len], values)
+        mask_heads = additive.shape[-3] if len(additive.shape) > 2 else 1
+        mask["additive_heads"] = mask_heads
+        mask_data["additive"] = broadcast(additive, [batch, mask_heads, seq_len, kv_len])
+
+    expected = {"Y": source.get("output.Y", *layout(seq_len, d_v))}
+    scores = "kNone"
+    if "output.qk_matmul_output" in source:
+        # Mode 1 is after softcap, which is not there.
+        scores = ["kProduct", "kProduct", "kMasked", "kWeights"][source.option("attr.qk_matmul_output_mode", 0)]
+        expected["qk_matmul_output"] = source.get("output.qk_matmul_output", batch, heads, seq_len, kv_len)
+    scalar = source.scalar("input.Q")
+    scale = source.option("attr.scale", 0) or 1 / math.sqrt(d_k)
+    sizes = "conformance::AttentionSizes" + braces(heads=heads, seq_len=seq_len, kv_len=kv_len, d_k=d_k, d_v=d_v,
+                                                   heads_in_columns=boolean(in_columns))
+    return Case(header="attention_case.hpp",
+                call=f"attention_case<{sizes}, conformance::Scores::{scores}, {mask_options(**mask)}, {scalar}>",
+                data={"batch": batch, "scale": number(scalar, scale),
+                      "query": source.get("input.Q", *layout(seq_len, d_k)),
+                      "key": source.get("input.K", *layout(kv_len, d_k)),
+                      "value": source.get("input.V", *layout(kv_len, d_v)),
+                      "mask": {name: mask_data[name] for name in ("causal_offsets", "lengths", "additive")
+                               if name in mask_data}},
+                expected=expected, scalar=scalar, terms=d_k + kv_len, epsilon=onnx_epsilon(source))
+
+
+def onnx_softmax(source):
+    case = softmax_rows(source, source.option("attr.axis", -1), {"input": "input.x", "out": "output.y"})
+    case.epsilon = onnx_epsilon(source)
+    return case
+
+
+def onnx_optimizer(source, inputs, states):
+    """One step from given states. `inputs`: how many tensors there are for each parameter; `states`: (ours, theirs)."""
+    names = source.option("node_inputs")[2:]
+    count = len(names) // inputs
+    parameters, gradients, *moments = [[source.get("input." + name) for name in names[i:i + count]]
+                                       for i in range(0, len(names), count)]
+    parameter_names = labels(names[:count])
+    step, = source.get("input.T").values
+    outputs = source.option("node_outputs")
+    expected = {"params." + label: source.get("output." + outputs[i]) for i, label in enumerate(parameter_names)}
+    for k, state in enumerate(states):
+        expected.update({f"state.{state}.{label}": source.get("output." + outputs[(k + 1) * count + i])
+                         for i, label in enumerate(parameter_names)})
+    data = {"names": parameter_names, "parameters": concatenate(parameters), "gradients": concatenate(gradients)}
+    data.update(zip(("first", "second"), map(concatenate, moments)))
+    return parameters, step, data, expected
+
+
+def one_step(optimizer, options, previous_steps, parameters, data, expected, scalar):
+    sizes = ", ".join(str(len(tensor.values)) for tensor in parameters)
+    return Case(header="optimizer_case.hpp", call=f"optimizer_case<{optimizer}, {sizes}>",
+                data={"options": options, "steps": 1, "previous_steps": previous_steps, **data},
+                expected=expected, scalar=scalar, terms=1)
+
+
+def onnx_adam(source):
+    """ONNX Adam: moments are given, and step 0 means no bias correction."""
+    if source.option("attr.norm_coefficient_post", 0):
+        raise Skip("norm_coefficient_post: no such option")
+    parameters, step, data, expected = onnx_optimizer(source, 4, ("exp_avg", "exp_avg_sq"))
+    scalar = source.scalar("input.R")
+    options = adam_options(scalar, source.get("input.R").values[0],
+                           (source.option("attr.alpha", 0.9), source.option("attr.beta", 0.999)),
+                           source.option("attr.epsilon", 1e-6), source.option("attr.norm_coefficient", 0))
+    previous = step - 1 if step > 0 else "conformance::kNoBiasCorrection"
+    optimizer = adam_type(scalar, "kCoupled", "kBeforeBiasCorrection")
+    return one_step(optimizer, options, previous, parameters, data, expected, scalar)
+
+
+def onnx_momentum(source):
+    """ONNX Momentum: v <- alpha v + beta g, where beta counts as 1 in step 0."""
+    parameters, step, data, expected = onnx_optimizer(source, 3, ("momentum_buffer",))
+    nesterov = source.metadata["attr.mode"] == "nesterov"
+    dampening = 1 - source.option("attr.beta") if step > 0 else 0
+    if nesterov and dampening != 0:
+        raise Skip("Nesterov momentum with dampening: no such option")
+    scalar = source.scalar("input.R")
+    momentum = source.option("attr.alpha")
+    options = sgd_options(scalar, source.get("input.R").values[0], momentum, dampening,
+                          source.option("attr.norm_coefficient", 0))
+    return one_step(sgd_type(scalar, momentum, nesterov), options, step, parameters, data, expected, scalar)
+
+
+# By the metadata's `family`, or by ONNX's `op`.
+FAMILIES = {
+    "mha": mha,
+    "linear": linear,
+    "softmax": softmax,
+    "mse": mse,
+    "adamw": trajectory,
+    "adam": trajectory,
+    "sgd": trajectory,
+    "adamw_linear": adamw_linear,
+    "optim_linear_regression": optim_linear_regression,
+    "Attention": onnx_attention,
+    "Softmax": onnx_softmax,
+    "Adam": onnx_adam,
+    "Momentum": onnx_momentum,
+}
+
+# Known, and nothing of the library yet.
+MISSING = {
+    "layer_norm": "layer_norm: no such layer yet",
+    "LayerNormalization": "layer_norm: no such layer yet",
+    "RMSNormalization": "rms_norm: no such layer yet",
+    "RotaryEmbedding": "rotary: no such layer yet",
+    "activation": "activation: no such layer yet",
+    "Gelu": "gelu: no such layer yet",
+    "SwiGLU": "swiglu: no such layer yet",
+    "LogSoftmax": "log_softmax: no such feature yet",
+    "cross_entropy": "cross_entropy: no such loss yet",
+    "SoftmaxCrossEntropyLoss": "cross_entropy: no such loss yet",
+    "Adagrad": "adagrad: no such optimiser yet",
+    "encoder_layer": "encoder_layer: no such layer yet",
+    "decoder_layer": "decoder_layer: no such layer yet",
+    "encoder": "encoder: no such layer yet",
+    "train": "train: no such model yet",
+}
+
+
+def prepare(tensors, metadata):
+    """The Case of a file."""
+    family = metadata.get("family") or metadata.get("op")
+    if family in MISSING:
+        raise Skip(MISSING[family])
+    if family is None:
+        raise Skip("the metadata names no family")
+    if family not in FAMILIES:
+        raise Skip(f"unknown family {family}")
+    return FAMILIES[family](Source(tensors, metadata))

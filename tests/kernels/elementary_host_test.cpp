@@ -1,0 +1,94 @@
+// The elementary functions against libm in a wider type, densely.
+#include <cmath>
+
+#include <attune/kernels/elementary.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+namespace kernels = attune::kernels;
+
+constexpr int kSamples = 2'000'000;
+
+// The largest error of function(x) in units of the last place, over samples of [low, high].
+template <class Scalar, class Function, class Exact>
+double largest_ulp_error(const Function& function, const Exact& exact, double low, double high) {
+  long double largest = 0;
+  for (int i = 0; i <= kSamples; ++i) {
+    const auto x = static_cast<Scalar>(low + (high - low) * i / kSamples);
+    const long double right = exact(static_cast<long double>(x));
+    int exponent;
+    std::frexp(right, &exponent);
+    const long double ulp = std::ldexp(1.0L, exponent - std::numeric_limits<Scalar>::digits);
+    const long double error = std::fabs(static_cast<long double>(function(x)) - right) / ulp;
+    if (!(error <= largest)) largest = error;
+  }
+  testing::Test::RecordProperty("largest_error", std::to_string(static_cast<double>(largest)));
+  return static_cast<double>(largest);
+}
+
+template <class Scalar, class Function, class Exact>
+double largest_error(const Function& function, const Exact& exact, double low, double high) {
+  long double largest = 0;
+  for (int i = 0; i <= kSamples; ++i) {
+    const auto x = static_cast<Scalar>(low + (high - low) * i / kSamples);
+    const long double error =
+        std::fabs(static_cast<long double>(function(x)) - exact(static_cast<long double>(x)));
+    if (!(error <= largest)) largest = error;
+  }
+  testing::Test::RecordProperty("largest_error", std::to_string(static_cast<double>(largest) * 1e9) + "e-9");
+  return static_cast<double>(largest);
+}
+
+const auto exponential = [](auto x) { return kernels::exponential(x); };
+const auto logarithm = [](auto x) { return kernels::logarithm(x); };
+const auto cosine_pi = [](auto x) { return kernels::cosine_pi(x); };
+const auto exact_exponential = [](long double x) { return std::exp(x); };
+const auto exact_logarithm = [](long double x) { return std::log(x); };
+const auto exact_cosine_pi = [](long double x) {
+  return std::cos(3.14159265358979323846264338327950288L * x);
+};
+
+}  // namespace
+
+TEST(ElementaryDense, exponential_of_float) {
+  EXPECT_LE(largest_ulp_error<float>(exponential, exact_exponential, -87, 0), ATTUNE_FUSED ? 1.1 : 1.0);
+}
+TEST(ElementaryDense, exponential_of_float_near_zero) {
+  EXPECT_LE(largest_ulp_error<float>(exponential, exact_exponential, -1, 0), 1.0);
+}
+TEST(ElementaryDense, exponential_of_double) {
+  EXPECT_LE(largest_ulp_error<double>(exponential, exact_exponential, -708, 0), 1.0);
+}
+TEST(ElementaryDense, exponential_of_double_near_zero) {
+  EXPECT_LE(largest_ulp_error<double>(exponential, exact_exponential, -1, 0), 1.0);
+}
+TEST(ElementaryDense, logarithm_of_float) {
+  EXPECT_LE(largest_ulp_error<float>(logarithm, exact_logarithm, 1e-7, 1), 2.0);
+  EXPECT_LE(largest_ulp_error<float>(logarithm, exact_logarithm, 0.999, 1.001), 2.0);
+  EXPECT_LE(largest_ulp_error<float>(logarithm, exact_logarithm, 1, 1e6), 2.0);
+}
+TEST(ElementaryDense, logarithm_of_double) {
+  EXPECT_LE(largest_ulp_error<double>(logarithm, exact_logarithm, 1e-7, 1), 2.0);
+  EXPECT_LE(largest_ulp_error<double>(logarithm, exact_logarithm, 0.999, 1.001), 2.0);
+}
+TEST(ElementaryDense, cosine_of_float) {
+  // 1 − 2s² at s = √½: 4s·δs with δs two roundings of 2⁻²⁵ and as much from the argument, and two roundings
+  // of 2⁻²⁵ after.
+  EXPECT_LE(largest_error<float>(cosine_pi, exact_cosine_pi, 0, 1), 3e-7);
+}
+TEST(ElementaryDense, cosine_of_double) {
+  EXPECT_LE(largest_error<double>(cosine_pi, exact_cosine_pi, 0, 1), 1e-15);
+}
+TEST(ElementaryDense, square_root_of_double_is_libm_s) {
+  attune::Rng rng(41);
+  for (int i = 0; i < 100'000; ++i) {
+    const auto bits =
+        (static_cast<std::uint64_t>(rng.next()) << 32 | rng.next()) >> 1;  // any positive number
+    const auto x = std::bit_cast<double>(bits);
+    if (!(x < std::numeric_limits<double>::infinity())) continue;
+    ASSERT_EQ(kernels::square_root(x), std::sqrt(x));
+    ASSERT_EQ(kernels::detail::software_square_root(x), std::sqrt(x));
+  }
+}

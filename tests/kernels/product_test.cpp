@@ -1,0 +1,84 @@
+#include "kernels/product_check.hpp"
+
+namespace {
+
+namespace kernels = attune::kernels;
+using check::check_product;
+using check::Layout;
+
+template <class Scalar, int m, int n, int depth>
+void check_layouts() {
+  check_product<Scalar, Layout::kNN, m, n, depth>();
+  check_product<Scalar, Layout::kNT, m, n, depth>();
+  check_product<Scalar, Layout::kTN, m, n, depth>();
+}
+
+attune::Tensor<float, 1, 600> bias_row() {
+  attune::Rng rng(97);
+  attune::Tensor<float, 1, 600> bias;
+  check::fill(bias, rng);
+  return bias;
+}
+
+template <int m, int n, int depth>
+void check_epilogues() {
+  const auto bias = bias_row();
+  check_product<float, Layout::kNN, m, n, depth>(kernels::Accumulate{});
+  check_product<float, Layout::kNT, m, n, depth>(kernels::Accumulate{});
+  check_product<float, Layout::kNN, m, n, depth, 5>(kernels::Scale<float>{0.3f});
+  check_product<float, Layout::kNN, m, n, depth>(kernels::AddBias<float>{bias.data()});
+}
+
+}  // namespace
+
+TEST(Product, is_a_plain_loop_bit_for_bit) {
+  check_layouts<float, 1, 1, 1>();
+  check_layouts<float, 1, 7, 3>();
+  check_layouts<float, 5, 1, 4>();
+  check_layouts<float, 4, 4, 4>();
+  check_layouts<float, 8, 16, 32>();
+  check_layouts<float, 7, 13, 5>();
+  check_layouts<float, 17, 33, 9>();
+  check_layouts<double, 3, 5, 7>();
+  check_layouts<double, 9, 17, 8>();
+}
+
+TEST(Product, both_operands_may_be_transposed) {
+  check_product<float, Layout::kTT, 5, 17, 6>();
+  check_product<double, Layout::kTT, 4, 9, 3>();
+}
+
+TEST(Product, heads_are_columns_of_wider_matrices) {
+  check_product<float, Layout::kNN, 6, 8, 4, 24>();
+  check_product<float, Layout::kNT, 6, 18, 5, 3>();
+  check_product<float, Layout::kTN, 7, 5, 6, 10>();
+  check_product<double, Layout::kNT, 6, 9, 5, 4>();
+}
+
+TEST(Product, every_epilogue) {
+  check_epilogues<5, 19, 6>();
+  check_epilogues<4, 3, 8>();
+}
+
+TEST(Product, long_sums_run_in_blocks) {
+  check_product<float, Layout::kNN, 3, 5, 256>();
+  check_product<float, Layout::kNN, 3, 18, 257>();
+  check_product<float, Layout::kNT, 5, 17, 300>();
+  check_product<float, Layout::kTN, 2, 9, 512>();
+  check_product<double, Layout::kNN, 2, 3, 515>();
+}
+
+TEST(Product, every_epilogue_follows_a_long_sum) { check_epilogues<3, 18, 300>(); }
+
+TEST(Product, a_nan_reaches_its_row_and_nothing_else) {
+  attune::Tensor<float, 3, 4> a{};
+  attune::Tensor<float, 4, 5> b{};
+  attune::Tensor<float, 3, 5> c;
+  a(1, 2) = check::kNan<float>;
+  kernels::product(attune::view(a), attune::view(b), attune::view(c));
+  for (int j = 0; j < 5; ++j) {
+    EXPECT_EQ(c(0, j), 0.0f);
+    EXPECT_TRUE(check::is_nan(c(1, j)));
+    EXPECT_EQ(c(2, j), 0.0f);
+  }
+}

@@ -1,0 +1,146 @@
+#include <attune/kernels/update.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+namespace kernels = attune::kernels;
+using attune::Tensor;
+
+constexpr int kMost = 71;
+
+template <class Scalar>
+struct State {
+  Tensor<Scalar, 1, kMost> parameter, gradient, first, second;
+  explicit State(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    check::fill(parameter, rng);
+    check::fill(gradient, rng);
+    check::fill(first, rng);
+    check::fill(second, rng, 0, 1);
+  }
+};
+
+template <class Scalar>
+constexpr kernels::AdamCoefficients<Scalar> kAdam{.beta1 = Scalar(0.9),
+                                                  .one_minus_beta1 = Scalar(0.1),
+                                                  .beta2 = Scalar(0.999),
+                                                  .one_minus_beta2 = Scalar(0.001),
+                                                  .step_size = Scalar(0.01),
+                                                  .second_scale = Scalar(1.7),
+                                                  .epsilon = Scalar(1e-8),
+                                                  .decay = Scalar(0.9999),
+                                                  .l2 = Scalar(0.02),
+                                                  .gradient_scale = Scalar(0.7)};
+template <class Scalar>
+constexpr kernels::SgdCoefficients<Scalar> kSgd{.learning_rate = Scalar(0.01),
+                                                .momentum = Scalar(0.9),
+                                                .intake = Scalar(0.8),
+                                                .l2 = Scalar(0.02),
+                                                .gradient_scale = Scalar(0.7)};
+
+// A call of size 1 has no room for a packet: element by element it is the scalar code.
+template <bool kEpsilonInside, bool kCoupled, class Scalar>
+void check_adam(int size) {
+  State<Scalar> packets(71), scalars(71);
+  kernels::adam_update<kEpsilonInside, kCoupled>(size, packets.parameter.data(), packets.gradient.data(),
+                                                 packets.first.data(), packets.second.data(), kAdam<Scalar>);
+  for (int i = 0; i < size; ++i) {
+    kernels::adam_update<kEpsilonInside, kCoupled>(1, scalars.parameter.data() + i,
+                                                   scalars.gradient.data() + i, scalars.first.data() + i,
+                                                   scalars.second.data() + i, kAdam<Scalar>);
+  }
+  EXPECT_TRUE(check::same_bits(packets, scalars)) << size;
+}
+template <bool kMomentum, bool kNesterov, class Scalar>
+void check_sgd(int size) {
+  State<Scalar> packets(73), scalars(73);
+  kernels::sgd_update<kMomentum, kNesterov>(size, packets.parameter.data(), packets.gradient.data(),
+                                            packets.first.data(), kSgd<Scalar>);
+  for (int i = 0; i < size; ++i) {
+    kernels::sgd_update<kMomentum, kNesterov>(1, scalars.parameter.data() + i, scalars.gradient.data() + i,
+                                              scalars.first.data() + i, kSgd<Scalar>);
+  }
+  EXPECT_TRUE(check::same_bits(packets, scalars)) << size;
+}
+
+constexpr int kSizes[] = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 71};
+
+double root(double x) { return kernels::square_root(x); }
+
+}  // namespace
+
+TEST(Update, adam_of_packets_has_the_bits_of_scalars) {
+  for (const int size : kSizes) {
+    check_adam<false, false, float>(size);
+    check_adam<true, false, float>(size);
+    check_adam<false, true, float>(size);
+    check_adam<true, true, float>(size);
+    check_adam<false, false, double>(size);
+    check_adam<true, true, double>(size);
+  }
+}
+
+TEST(Update, sgd_of_packets_has_the_bits_of_scalars) {
+  for (const int size : kSizes) {
+    check_sgd<false, false, float>(size);
+    check_sgd<true, false, float>(size);
+    check_sgd<true, true, float>(size);
+    check_sgd<true, true, double>(size);
+  }
+}
+
+TEST(Update, adam_is_its_formula) {
+  const State<double> before(79);
+  State<double> after = before;
+  const auto& c = kAdam<double>;
+  kernels::adam_update<false, false>(kMost, after.parameter.data(), after.gradient.data(), after.first.data(),
+                                     after.second.data(), c);
+  for (int i = 0; i < kMost; ++i) {
+    const double g = before.gradient.values[i] * c.gradient_scale;
+    const double m = c.beta1 * before.first.values[i] + c.one_minus_beta1 * g;
+    const double v = c.beta2 * before.second.values[i] + c.one_minus_beta2 * g * g;
+    EXPECT_NEAR(after.first.values[i], m, 4e-16);
+    EXPECT_NEAR(after.second.values[i], v, 4e-16);
+    const double step = c.step_size * m / (root(v) * c.second_scale + c.epsilon);
+    EXPECT_NEAR(after.parameter.values[i], c.decay * before.parameter.values[i] - step, 1e-15);
+  }
+}
+
+TEST(Update, adam_with_epsilon_inside_the_root_and_coupled_decay_is_its_formula) {
+  const State<double> before(83);
+  State<double> after = before;
+  auto c = kAdam<double>;
+  c.epsilon = 0.1;
+  kernels::adam_update<true, true>(kMost, after.parameter.data(), after.gradient.data(), after.first.data(),
+                                   after.second.data(), c);
+  for (int i = 0; i < kMost; ++i) {
+    const double g = before.gradient.values[i] * c.gradient_scale + c.l2 * before.parameter.values[i];
+    const double m = c.beta1 * before.first.values[i] + c.one_minus_beta1 * g;
+    const double v = c.beta2 * before.second.values[i] + c.one_minus_beta2 * g * g;
+    const double step = c.step_size * m / root(v * c.second_scale + c.epsilon);
+    EXPECT_NEAR(after.parameter.values[i], before.parameter.values[i] - step, 1e-15);
+  }
+}
+
+TEST(Update, sgd_is_its_formula) {
+  const State<double> before(89);
+  const auto& c = kSgd<double>;
+  State<double> plain = before, classic = before, nesterov = before;
+  kernels::sgd_update<false, false>(kMost, plain.parameter.data(), plain.gradient.data(),
+                                    static_cast<double*>(nullptr), c);
+  kernels::sgd_update<true, false>(kMost, classic.parameter.data(), classic.gradient.data(),
+                                   classic.first.data(), c);
+  kernels::sgd_update<true, true>(kMost, nesterov.parameter.data(), nesterov.gradient.data(),
+                                  nesterov.first.data(), c);
+  for (int i = 0; i < kMost; ++i) {
+    const double p = before.parameter.values[i];
+    const double g = before.gradient.values[i] * c.gradient_scale + c.l2 * p;
+    const double b = c.momentum * before.first.values[i] + c.intake * g;
+    EXPECT_NEAR(plain.parameter.values[i], p - c.learning_rate * g, 1e-15);
+    EXPECT_NEAR(classic.parameter.values[i], p - c.learning_rate * b, 1e-15);
+    EXPECT_NEAR(nesterov.parameter.values[i], p - c.learning_rate * (g + c.momentum * b), 1e-15);
+    EXPECT_NEAR(classic.first.values[i], b, 4e-16);
+    EXPECT_EQ(plain.first.values[i], before.first.values[i]);
+  }
+}
