@@ -57,14 +57,10 @@ struct MatrixView {
 
   template <class Source>
     requires(requires(Source& source) { source.data(); })
-  constexpr MatrixView(Source& source) : data(source.data()) {
-    check<std::remove_const_t<Source>>();
-  }
+  constexpr MatrixView(Source& source) : data(checked(source)) {}
   template <class Source>
     requires(std::is_const_v<ScalarType> && requires(const Source& source) { source.data(); })
-  constexpr MatrixView(const Source& source) : data(source.data()) {
-    check<Source>();
-  }
+  constexpr MatrixView(const Source& source) : data(checked(source)) {}
   constexpr MatrixView(const MatrixView<std::remove_const_t<Scalar>, kRows, kCols, kRowStride, kColStride>& other)
     requires(std::is_const_v<Scalar>)
       : data(other.data) {}
@@ -90,9 +86,11 @@ struct MatrixView {
   }
 
  private:
-  template <class Source>
-  static constexpr void check() {
-    static_assert(std::is_same_v<typename Source::Scalar, std::remove_const_t<Scalar>>,
+  template <class SourceType>
+  static constexpr Scalar* checked(SourceType& source) {
+    using Source = std::remove_const_t<SourceType>;
+    constexpr bool kSameScalar = std::is_same_v<typename Source::Scalar, std::remove_const_t<Scalar>>;
+    static_assert(kSameScalar,
                   "attune::MatrixView: the matrix has another scalar type; use the layer's (float unless you named one)");
     static_assert(kRowStride == kCols && kColStride == 1, "attune::MatrixView: only a dense view is made from a matrix");
     if constexpr (requires { Source::RowsAtCompileTime; }) {
@@ -107,6 +105,11 @@ struct MatrixView {
     } else {
       static_assert(Source::rows == kRows && Source::cols == kCols,
                     "attune::MatrixView: the Tensor has another shape than the layer; rows are tokens, columns features");
+    }
+    if constexpr (kSameScalar) {
+      return source.data();
+    } else {
+      return nullptr;
     }
   }
 };

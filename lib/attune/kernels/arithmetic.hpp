@@ -1,11 +1,10 @@
-// The arithmetic policy, declared once, and the packets that every kernel computes with.
+// The packets that every kernel computes with, in the arithmetic of policy.hpp.
 //
 // A packet is what one instruction computes on: `Packet<Scalar, W>` is the widest type of at most W lanes that the
 // target has, an Eigen packet or the scalar itself. Kernels are written once over it.
 //
-// `unfused` rounds a multiply-accumulate twice and exists on every target; `fused` rounds once and needs an FMA.
-// Within a policy every operation here is correctly rounded (IEEE 754), so packets of any width and scalars give the
-// same bits. Translation units must be compiled with -ffp-contract=off (the CMake target attune::attune does it).
+// Within a policy every operation here is correctly rounded (IEEE 754), so packets of any width and scalars give the same
+// bits. Translation units must be compiled with -ffp-contract=off (the CMake target attune::attune does it).
 #pragma once
 
 #include <bit>
@@ -16,29 +15,8 @@
 
 #include <Eigen/Core>
 
-#if !defined(ATTUNE_FUSED)
-#define ATTUNE_FUSED 0
-#endif
-#if ATTUNE_FUSED
-#define ATTUNE_ARITHMETIC fused  // part of every symbol: the two policies never link into one function
-#if !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)
-#error "attune: ATTUNE_FUSED=1 needs a target with fused multiply-add (x86: -mfma or -march=native; Cortex-M4F, M7, M33, M55)"
-#endif
-#else
-#define ATTUNE_ARITHMETIC unfused
-#endif
-
-#if defined(__FAST_MATH__)
-#error "attune: -ffast-math changes the results of training; compile without it"
-#endif
-
-#if defined(__clang__)
-#define ATTUNE_UNROLL _Pragma("unroll")
-#else
-#define ATTUNE_UNROLL _Pragma("GCC unroll 32")
-#endif
-#define ATTUNE_INLINE [[gnu::always_inline]] inline
-#define ATTUNE_INLINE_LAMBDA __attribute__((always_inline))
+#include <attune/kernels/packet_mve.hpp>
+#include <attune/kernels/policy.hpp>
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -48,6 +26,17 @@
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
+
+template <class Scalar>
+struct WidestPacket {
+  using type = typename Eigen::internal::packet_traits<Scalar>::type;
+};
+#if ATTUNE_MVE
+template <>
+struct WidestPacket<float> {
+  using type = float32x4_t;
+};
+#endif
 
 template <class Scalar, class P, int kMaxLanes>
 constexpr auto narrow() {
@@ -66,8 +55,7 @@ constexpr auto narrow() {
 
 /// The widest packet of at most `kMaxLanes` lanes; `Scalar` itself where there is none.
 template <class Scalar, int kMaxLanes = 1 << 10>
-using Packet = typename decltype(
-    detail::narrow<Scalar, typename Eigen::internal::packet_traits<Scalar>::type, kMaxLanes>())::type;
+using Packet = typename decltype(detail::narrow<Scalar, typename detail::WidestPacket<Scalar>::type, kMaxLanes>())::type;
 
 template <class P>
 inline constexpr int kLanes = Eigen::internal::unpacket_traits<P>::size;
@@ -91,6 +79,15 @@ ATTUNE_INLINE void store(Scalar* to, const P& value) {
 template <class P, class Scalar>
 ATTUNE_INLINE P broadcast(Scalar value) {
   return Eigen::internal::pset1<P>(value);
+}
+
+/// The same value, which a compiler for a Cortex-M keeps in a register of its FPU instead of making the constant anew.
+template <class Scalar>
+ATTUNE_INLINE Scalar in_register(Scalar value) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) asm("" : "+t"(value));
+#endif
+  return value;
 }
 
 template <class P>
@@ -291,7 +288,7 @@ template <class Scalar, int kMaxLanes = 1 << 10, class Body>
 ATTUNE_INLINE void for_each_packet(int size, const Body& body, int from = 0) {
   using P = Packet<Scalar, kMaxLanes>;
   int i = from;
-  for (; i + kLanes<P> <= size; i += kLanes<P>) body.template operator()<P>(i);
+  for (; i <= size - kLanes<P>; i += kLanes<P>) body.template operator()<P>(i);
   if constexpr (kLanes<P> > 1) {
     if (i < size) for_each_packet<Scalar, kLanes<P> / 2>(size, body, i);
   }

@@ -1,6 +1,9 @@
 // exp, log and cos of our own: the same bits on every target, and no libm that keeps state.
 #pragma once
 
+#include <iterator>
+#include <utility>
+
 #include <attune/kernels/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
@@ -39,17 +42,51 @@ struct ExpCoefficients<double> {
   static constexpr Bits kExponentBias = 1023;
 };
 
-// 2^n from z = n + kRound, by shifting n into the exponent.
+// 2^n of each lane from z = n + kRound, by shifting n into the exponent.
 template <class P>
 ATTUNE_INLINE P power_of_two(const P& z) {
   using Scalar = ScalarOf<P>;
   using C = ExpCoefficients<Scalar>;
-  if constexpr (kIsScalar<P>) {
-    return std::bit_cast<P>((std::bit_cast<typename C::Bits>(z) + C::kExponentBias) << C::kMantissaBits);
-  } else {
-    using Bits [[gnu::vector_size(sizeof(P))]] = typename C::Bits;
-    return std::bit_cast<P>((std::bit_cast<Bits>(z) + C::kExponentBias) << C::kMantissaBits);
+  using Bits [[gnu::vector_size(sizeof(P))]] = typename C::Bits;
+  return std::bit_cast<P>((std::bit_cast<Bits>(z) + C::kExponentBias) << C::kMantissaBits);
+}
+
+}  // namespace detail
+
+namespace detail {
+
+// e^r as a polynomial, and z = n + kRound, for x = n·ln2 + r.
+template <class P>
+ATTUNE_INLINE P reduced_exponential(const P& x, P& z, ScalarOf<P> one) {
+  using Scalar = ScalarOf<P>;
+  using C = ExpCoefficients<Scalar>;
+  const P round = broadcast<P>(C::kRound);
+  z = multiply_add(x, broadcast<P>(C::kLog2E), round);
+  const P n = subtract(z, round);
+  const P r = subtract_product(subtract_product(x, n, broadcast<P>(C::kLn2High)), n, broadcast<P>(C::kLn2Low));
+  P p = broadcast<P>(C::kPolynomial[0]);
+  [&]<std::size_t... kPower>(std::index_sequence<kPower...>) ATTUNE_INLINE_LAMBDA {
+    ((p = multiply_add(p, r, broadcast<P>(C::kPolynomial[kPower + 1]))), ...);
+  }(std::make_index_sequence<std::size(C::kPolynomial) - 1>{});
+  return add(multiply_add(multiply(p, r), r, r), broadcast<P>(one));
+}
+
+}  // namespace detail
+
+namespace detail {
+
+// The bits of e^x. A branch costs less than a selection; the result is a normal number, so adding n to the exponent of
+// e^r is multiplying by 2ⁿ, and what is stored comes straight from integer registers.
+template <class Scalar>
+ATTUNE_INLINE auto exponential_bits(Scalar x, Scalar one = 1) {
+  using C = ExpCoefficients<Scalar>;
+  using Bits = typename C::Bits;
+  if (x >= C::kLowest) [[likely]] {
+    Scalar z;
+    const Scalar p = reduced_exponential(x, z, one);
+    return std::bit_cast<Bits>(p) + (std::bit_cast<Bits>(z) << C::kMantissaBits);
   }
+  return x < C::kLowest ? Bits(0) : std::bit_cast<Bits>(x);
 }
 
 }  // namespace detail
@@ -57,20 +94,35 @@ ATTUNE_INLINE P power_of_two(const P& z) {
 /// e^x for x ≤ 88 (double: 709), to 1 ulp on [-87, 0] (double: [-708, 0]); 0 below and for −∞; NaN stays NaN.
 template <class P>
 ATTUNE_INLINE P exponential(const P& x) {
-  using Scalar = ScalarOf<P>;
-  using C = detail::ExpCoefficients<Scalar>;
-  // x = n·ln2 + r, e^x = 2ⁿ·e^r.
-  const P round = broadcast<P>(C::kRound);
-  const P z = multiply_add(x, broadcast<P>(C::kLog2E), round);
-  const P n = subtract(z, round);
-  const P r = subtract_product(subtract_product(x, n, broadcast<P>(C::kLn2High)), n, broadcast<P>(C::kLn2Low));
-  P p = broadcast<P>(C::kPolynomial[0]);
-  for (int i = 1; i < static_cast<int>(std::size(C::kPolynomial)); ++i) {
-    p = multiply_add(p, r, broadcast<P>(C::kPolynomial[i]));
+  if constexpr (kIsScalar<P>) {
+    return std::bit_cast<P>(detail::exponential_bits(x));
+  } else {
+    using Scalar = ScalarOf<P>;
+    P z;
+    const P p = detail::reduced_exponential(x, z, Scalar(1));
+    return select_less(x, broadcast<P>(detail::ExpCoefficients<Scalar>::kLowest), broadcast<P>(Scalar(0)),
+                       multiply(p, detail::power_of_two(z)));
   }
-  p = add(multiply_add(multiply(p, r), r, r), broadcast<P>(Scalar(1)));
-  return select_less(x, broadcast<P>(C::kLowest), broadcast<P>(Scalar(0)), multiply(p, detail::power_of_two(z)));
 }
+
+#if ATTUNE_MVE && ATTUNE_FUSED
+/// The same bits on MVE, with the coefficients in integer registers, which its instructions take: eight vector registers
+/// do not hold them.
+ATTUNE_INLINE float32x4_t exponential(const float32x4_t& x) {
+  using C = detail::ExpCoefficients<float>;
+  const float32x4_t z = vfmaq_n_f32(vdupq_n_f32(C::kRound), x, C::kLog2E);
+  const float32x4_t n = vsubq_n_f32(z, C::kRound);
+  const float32x4_t r = vfmaq_n_f32(vfmaq_n_f32(x, n, -C::kLn2High), n, -C::kLn2Low);
+  float32x4_t p = vfmasq_n_f32(vdupq_n_f32(C::kPolynomial[0]), r, C::kPolynomial[1]);
+  [&]<std::size_t... kPower>(std::index_sequence<kPower...>) ATTUNE_INLINE_LAMBDA {
+    ((p = vfmasq_n_f32(p, r, C::kPolynomial[kPower + 2])), ...);
+  }(std::make_index_sequence<std::size(C::kPolynomial) - 2>{});
+  p = vaddq_n_f32(vfmaq_f32(r, vmulq_f32(p, r), r), 1.0f);
+  // Adding n to the exponent: the result is a normal number. NaNs are MVE's one NaN, to which z adds nothing.
+  const uint32x4_t bits = vaddq_u32(vreinterpretq_u32_f32(p), vshlq_n_u32(vreinterpretq_u32_f32(z), C::kMantissaBits));
+  return select_less(x, vdupq_n_f32(C::kLowest), vdupq_n_f32(0), vreinterpretq_f32_u32(bits));
+}
+#endif
 
 /// ln x of a positive normal number, to 2 ulp. x = 2ᵏ·m with m in [√½, √2); ln m = 2·atanh(s), s = (m−1)/(m+1).
 template <class Scalar>

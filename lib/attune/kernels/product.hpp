@@ -14,6 +14,8 @@
 #include <utility>
 
 #include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/tile_cortex_m.hpp>
+#include <attune/kernels/tile_mve.hpp>
 #include <attune/tensor.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
@@ -253,21 +255,51 @@ ATTUNE_INLINE void panels(const Scalar* a, const Scalar* b, Scalar* c, const Epi
   }
 }
 
+// One block of k.
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow, class Scalar, class Epilogue>
+ATTUNE_INLINE void block_product(const Scalar* a, const Scalar* b, Scalar* c, const Epilogue& epilogue) {
+  constexpr int kWidest = 1 << 10;
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
+    constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
+    constexpr const TileGrid& kGrid = kTileGrid<kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
+    if constexpr (std::is_empty_v<Epilogue>) {
+      tiles_product<Epilogue>(a, b, c, kGrid);
+    } else {
+      tiles_product<Epilogue>(a, b, c, kGrid, epilogue);
+    }
+    // The rest, if any, is the portable block's.
+    if constexpr (kTiledRows < kRows) {
+      panels<0, kWidest, kRows - kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+          a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
+    }
+    panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    return;
+  }
+#elif ATTUNE_MVE && ATTUNE_FUSED
+  if constexpr (std::is_same_v<Scalar, float> && fits_mve(kCols, kARow, kACol, kBRow, kBCol)) {
+    mve_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    panels<kCols / kMveLanes * kMveLanes, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    return;
+  }
+#endif
+  panels<0, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+}
+
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow, class Scalar, class Epilogue>
 [[gnu::noinline]] void product(const Scalar* a, const Scalar* b, Scalar* c, Epilogue epilogue) {
-  constexpr int kWidest = 1 << 10;
   if constexpr (kDepth <= kDepthBlock) {
-    panels<0, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    block_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
   } else {
     static_assert(std::is_same_v<Epilogue, Assign> || std::is_same_v<Epilogue, Accumulate>);
-    panels<0, kWidest, kRows, kCols, kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    block_product<kRows, kCols, kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     int k = kDepthBlock;
     for (; k + kDepthBlock <= kDepth; k += kDepthBlock) {
-      panels<0, kWidest, kRows, kCols, kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(a + k * kACol, b + k * kBRow, c,
+      block_product<kRows, kCols, kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(a + k * kACol, b + k * kBRow, c,
                                                                                       Accumulate{});
     }
     if constexpr (kDepth % kDepthBlock != 0) {
-      panels<0, kWidest, kRows, kCols, kDepth % kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(
+      block_product<kRows, kCols, kDepth % kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(
           a + k * kACol, b + k * kBRow, c, Accumulate{});
     }
   }
@@ -287,6 +319,16 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
       A::cols > kDepthBlock && !std::is_same_v<Epilogue, Assign> && !std::is_same_v<Epilogue, Accumulate>;
   std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};
   if constexpr (!kEpilogueLast) during = epilogue;
+#if ATTUNE_CORTEX_M_FPU
+  // Whole tiles are a call of their own.
+  if constexpr (std::is_same_v<Scalar, float> && A::cols <= kDepthBlock && C::rows % detail::kTileSide == 0 &&
+                C::cols % detail::kTileSide == 0 &&
+                detail::fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride)) {
+    detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride,
+                          C::row_stride, Scalar>(a.data, b.data, c.data, during);
+    return;
+  }
+#endif
   detail::product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride, C::row_stride,
                   Scalar>(a.data, b.data, c.data, during);
   if constexpr (kEpilogueLast) {

@@ -5,6 +5,7 @@
 
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/fold.hpp>
+#include <attune/kernels/registers_cortex_m.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
@@ -80,6 +81,24 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
   }
 }
 
+/// Σ of kSize scalars one after the other, in the same order.
+template <int kSize, class Scalar>
+ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && kSize % detail::kManyRegisters == 0) {
+    detail::ManyRegisters lanes = detail::load_many(x);
+    for (int i = kSumLanes; i < kSize; i += kSumLanes) {
+      ATTUNE_UNROLL for (int l = 0; l < kSumLanes; ++l) lanes.lane[l] = add(lanes.lane[l], x[i + l]);
+    }
+    ATTUNE_UNROLL for (int half = kSumLanes / 2; half >= 1; half /= 2) {
+      ATTUNE_UNROLL for (int l = 0; l < half; ++l) lanes.lane[l] = add(lanes.lane[l], lanes.lane[l + half]);
+    }
+    return lanes.lane[0];
+  }
+#endif
+  return sum<Scalar, kSize>([x]<class P>(int i) ATTUNE_INLINE_LAMBDA { return load<P>(x + i); });
+}
+
 /// The largest of |…| or of the terms themselves: exact, so its order does not matter.
 template <class Scalar, int kSize, class Term>
 ATTUNE_INLINE Scalar largest(const Term& term) {
@@ -90,6 +109,21 @@ ATTUNE_INLINE Scalar largest(const Term& term) {
   Scalar result = fold(best, [](const auto& x, const auto& y) ATTUNE_INLINE_LAMBDA { return maximum(x, y); });
   for (; i < kSize; ++i) result = maximum(result, term.template operator()<Scalar>(i));
   return result;
+}
+
+/// The largest of kSize scalars one after the other.
+template <int kSize, class Scalar>
+ATTUNE_INLINE Scalar largest_of(const Scalar* x) {
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+  if constexpr (std::is_same_v<Scalar, float> && kSize % detail::kManyRegisters == 0) {
+    Scalar best = detail::largest_of_many(x);
+    for (int i = detail::kManyRegisters; i < kSize; i += detail::kManyRegisters) {
+      best = maximum(best, detail::largest_of_many(x + i));
+    }
+    return best;
+  }
+#endif
+  return largest<Scalar, kSize>([x]<class P>(int i) ATTUNE_INLINE_LAMBDA { return load<P>(x + i); });
 }
 
 }  // namespace attune::kernels

@@ -1,6 +1,8 @@
 // Passes over the rows of a matrix: bias gradient, scaling, softmax forward and backward.
 #pragma once
 
+#include <cstring>
+
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/elementary.hpp>
 #include <attune/kernels/reduce.hpp>
@@ -17,12 +19,31 @@ template <int kRows, int kCols, int kRowStride, class Scalar>
   });
 }
 
+namespace detail {
+
+template <int kSize, class Scalar>
+ATTUNE_INLINE void scale_row(Scalar* x, Scalar alpha) {
+  int done = 0;
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    for (; done + kManyRegisters <= kSize; done += kManyRegisters) {
+      ManyRegisters many = load_many(x + done);
+      ATTUNE_UNROLL for (float& lane : many.lane) lane = multiply(lane, alpha);
+      store_many(x + done, many);
+    }
+  }
+#endif
+  for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    store(x + i, multiply(load<P>(x + i), broadcast<P>(alpha)));
+  }, done);
+}
+
+}  // namespace detail
+
 /// x *= alpha.
 template <int kSize, class Scalar>
 [[gnu::noinline]] void scale(Scalar* x, Scalar alpha) {
-  for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    store(x + i, multiply(load<P>(x + i), broadcast<P>(alpha)));
-  });
+  detail::scale_row<kSize>(x, alpha);
 }
 
 /// One row of softmax in place: p_j = e^(s_j − max s) / Σ e^(s − max s). A row of −∞ alone becomes zeros; a NaN anywhere
@@ -30,16 +51,27 @@ template <int kSize, class Scalar>
 template <class Scalar, int kCols>
 ATTUNE_INLINE void softmax_row(Scalar* row) {
   constexpr Scalar kMinusInfinity = -std::numeric_limits<Scalar>::infinity();
-  Scalar max = largest<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA { return load<P>(row + j); });
+  Scalar max = largest_of<kCols>(row);
   if (max == kMinusInfinity) max = 0;  // every key is masked: e^(−∞ − 0) = 0
-  for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    store(row + j, exponential(subtract(load<P>(row + j), broadcast<P>(max))));
-  });
-  const Scalar total = sum<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA { return load<P>(row + j); });
+  if constexpr (kLanes<Packet<Scalar>> == 1) {
+    const Scalar one = in_register(Scalar(1));
+    const auto replace = [&](int j) ATTUNE_INLINE_LAMBDA {
+      const auto bits = detail::exponential_bits(row[j] - max, one);
+      std::memcpy(row + j, &bits, sizeof bits);
+    };
+    int j = 0;
+#if !defined(__OPTIMIZE_SIZE__)
+    for (; j + 2 <= kCols; j += 2) replace(j), replace(j + 1);
+#endif
+    for (; j < kCols; ++j) replace(j);
+  } else {
+    for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      store(row + j, exponential(subtract(load<P>(row + j), broadcast<P>(max))));
+    });
+  }
+  const Scalar total = sum_of<kCols>(row);
   const Scalar inverse = total == 0 ? Scalar(0) : 1 / total;
-  for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    store(row + j, multiply(load<P>(row + j), broadcast<P>(inverse)));
-  });
+  detail::scale_row<kCols>(row, inverse);
 }
 
 /// One row of softmax backward: ds = p ∘ (dp − ⟨p, dp⟩) · scale. `ds` may be `p` or `dp`.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/registers_cortex_m.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
@@ -18,28 +19,51 @@ struct AdamCoefficients {
   Scalar gradient_scale;    // from clipping
 };
 
+namespace detail {
+
+// One packet of adam_update.
+template <bool kEpsilonInside, bool kCoupled, class P>
+ATTUNE_INLINE void adam_packet(P& parameter, P gradient, P& first, P& second, const AdamCoefficients<ScalarOf<P>>& c) {
+  gradient = multiply(gradient, broadcast<P>(c.gradient_scale));
+  if constexpr (kCoupled) gradient = multiply_add(parameter, broadcast<P>(c.l2), gradient);
+  first = multiply_add(gradient, broadcast<P>(c.one_minus_beta1), multiply(first, broadcast<P>(c.beta1)));
+  second = multiply_add(multiply(gradient, gradient), broadcast<P>(c.one_minus_beta2), multiply(second, broadcast<P>(c.beta2)));
+  P denominator;
+  if constexpr (kEpsilonInside) {
+    denominator = square_root(multiply_add(second, broadcast<P>(c.second_scale), broadcast<P>(c.epsilon)));
+  } else {
+    denominator = multiply_add(square_root(second), broadcast<P>(c.second_scale), broadcast<P>(c.epsilon));
+  }
+  const P step = divide(multiply(first, broadcast<P>(c.step_size)), denominator);
+  if constexpr (!kCoupled) parameter = multiply(parameter, broadcast<P>(c.decay));
+  parameter = subtract(parameter, step);
+}
+
+}  // namespace detail
+
 /// m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  p ← decay·p − step·m / (√v·second_scale + ε)   (ε inside: √(v·second_scale + ε)).
 template <bool kEpsilonInside, bool kCoupled, class Scalar>
 [[gnu::noinline]] void adam_update(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
-                                   const AdamCoefficients<Scalar>& c) {
+                                   const AdamCoefficients<Scalar>& coefficients) {
+  const AdamCoefficients<Scalar> c = coefficients;  // stores to p, m and v cannot change a copy: it stays in registers
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    for (int pairs = size / 2; pairs > 0; --pairs) {
+      detail::FourPairs r = detail::load_pairs(p, g, m, v);
+      ATTUNE_UNROLL for (int i = 0; i < 2; ++i) {
+        detail::adam_packet<kEpsilonInside, kCoupled>(r.lane[i], r.lane[2 + i], r.lane[4 + i], r.lane[6 + i], c);
+      }
+      detail::store_pairs(p, m, v, r);
+    }
+    size %= 2;
+  }
+#endif
   for_each_packet<Scalar>(size, [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    P parameter = load<P>(p + i);
-    P gradient = multiply(load<P>(g + i), broadcast<P>(c.gradient_scale));
-    if constexpr (kCoupled) gradient = multiply_add(parameter, broadcast<P>(c.l2), gradient);
-    const P first = multiply_add(gradient, broadcast<P>(c.one_minus_beta1), multiply(load<P>(m + i), broadcast<P>(c.beta1)));
-    const P second = multiply_add(multiply(gradient, gradient), broadcast<P>(c.one_minus_beta2),
-                                  multiply(load<P>(v + i), broadcast<P>(c.beta2)));
+    P parameter = load<P>(p + i), first = load<P>(m + i), second = load<P>(v + i);
+    detail::adam_packet<kEpsilonInside, kCoupled>(parameter, load<P>(g + i), first, second, c);
     store(m + i, first);
     store(v + i, second);
-    P denominator;
-    if constexpr (kEpsilonInside) {
-      denominator = square_root(multiply_add(second, broadcast<P>(c.second_scale), broadcast<P>(c.epsilon)));
-    } else {
-      denominator = multiply_add(square_root(second), broadcast<P>(c.second_scale), broadcast<P>(c.epsilon));
-    }
-    const P step = divide(multiply(first, broadcast<P>(c.step_size)), denominator);
-    if constexpr (!kCoupled) parameter = multiply(parameter, broadcast<P>(c.decay));
-    store(p + i, subtract(parameter, step));
+    store(p + i, parameter);
   });
 }
 

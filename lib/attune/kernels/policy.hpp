@@ -1,0 +1,55 @@
+// What is decided once for every kernel: the arithmetic policy, and which of a processor's units the kernels name.
+//
+// `unfused` rounds a multiply-accumulate twice and exists on every target; `fused` rounds once and needs an FMA. The
+// reproducible choice is `unfused`, so a vector unit that treats some numbers differently (MVE) stays off in it.
+#pragma once
+
+#if !defined(ATTUNE_FUSED)
+#define ATTUNE_FUSED 0
+#endif
+#if !defined(ATTUNE_PORTABLE_KERNELS)
+#define ATTUNE_PORTABLE_KERNELS 0  // 1: no assembly, so that it can be compared with the portable code
+#endif
+// Cortex-M55's vector unit, which flushes subnormals to zero. ATTUNE_MVE=0 gives the bits of every other target in fused
+// arithmetic too; ATTUNE_MVE=1 brings it to unfused arithmetic.
+#if !defined(__ARM_FEATURE_MVE) || !(__ARM_FEATURE_MVE & 2) || ATTUNE_PORTABLE_KERNELS
+#undef ATTUNE_MVE
+#define ATTUNE_MVE 0
+#elif !defined(ATTUNE_MVE)
+#define ATTUNE_MVE ATTUNE_FUSED
+#endif
+
+// Part of every symbol: the policies never link into one function.
+#if ATTUNE_FUSED && ATTUNE_MVE
+#define ATTUNE_ARITHMETIC fused_mve
+#elif ATTUNE_FUSED
+#define ATTUNE_ARITHMETIC fused
+#elif ATTUNE_MVE
+#define ATTUNE_ARITHMETIC unfused_mve
+#else
+#define ATTUNE_ARITHMETIC unfused
+#endif
+
+#if ATTUNE_FUSED && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)
+#error "attune: ATTUNE_FUSED=1 needs a target with fused multiply-add (x86: -mfma or -march=native; Cortex-M4F, M7, M33, M55)"
+#endif
+
+// Assembly for the single-precision FPU of a Cortex-M, of the same bits as the portable code.
+#if !ATTUNE_PORTABLE_KERNELS && !ATTUNE_MVE && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && \
+    defined(__ARM_FP) && (__ARM_FP & 4)
+#define ATTUNE_CORTEX_M_FPU 1
+#else
+#define ATTUNE_CORTEX_M_FPU 0
+#endif
+
+#if defined(__FAST_MATH__)
+#error "attune: -ffast-math changes the results of training; compile without it"
+#endif
+
+#if defined(__clang__)
+#define ATTUNE_UNROLL _Pragma("unroll")
+#else
+#define ATTUNE_UNROLL _Pragma("GCC unroll 32")
+#endif
+#define ATTUNE_INLINE [[gnu::always_inline]] inline
+#define ATTUNE_INLINE_LAMBDA __attribute__((always_inline))

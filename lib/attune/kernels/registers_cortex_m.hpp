@@ -1,0 +1,86 @@
+// Many registers of a Cortex-M's FPU at once: compilers load and store one scalar an instruction, the processor sixteen.
+#pragma once
+
+#include <attune/kernels/arithmetic.hpp>
+
+#if ATTUNE_CORTEX_M_FPU
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+
+inline constexpr int kManyRegisters = 16;
+
+// s16 … s31.
+struct ManyRegisters {
+  float lane[kManyRegisters];
+};
+
+#define ATTUNE_DECLARE_REGISTERS                                                                 \
+  register float s16 asm("s16"), s17 asm("s17"), s18 asm("s18"), s19 asm("s19"), s20 asm("s20"), \
+      s21 asm("s21"), s22 asm("s22"), s23 asm("s23"), s24 asm("s24"), s25 asm("s25"),            \
+      s26 asm("s26"), s27 asm("s27"), s28 asm("s28"), s29 asm("s29"), s30 asm("s30"), s31 asm("s31")
+#define ATTUNE_REGISTERS(constraint)                                                                                \
+  constraint(s16), constraint(s17), constraint(s18), constraint(s19), constraint(s20), constraint(s21),             \
+      constraint(s22), constraint(s23), constraint(s24), constraint(s25), constraint(s26), constraint(s27),         \
+      constraint(s28), constraint(s29), constraint(s30), constraint(s31)
+
+ATTUNE_INLINE ManyRegisters load_many(const float* from) {
+  ATTUNE_DECLARE_REGISTERS;
+  asm("vldmia %[from],{s16-s31}"
+      : ATTUNE_REGISTERS("=t")
+      : [from] "r"(from), "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(from)));
+  return {s16, s17, s18, s19, s20, s21, s22, s23, s24, s25, s26, s27, s28, s29, s30, s31};
+}
+
+// The largest of sixteen. A branch over a move takes one instruction less than a conditional move.
+ATTUNE_INLINE float largest_of_many(const float* from) {
+#define ATTUNE_RAISE(lane) "vcmp.f32 " lane ",s16\n vmrs APSR_nzcv,fpscr\n ble 1f\n vmov.f32 s16," lane "\n1:\n "
+  register float s16 asm("s16");
+  asm("vldmia %[from],{s16-s31}\n " ATTUNE_RAISE("s17") ATTUNE_RAISE("s18") ATTUNE_RAISE("s19") ATTUNE_RAISE("s20")
+          ATTUNE_RAISE("s21") ATTUNE_RAISE("s22") ATTUNE_RAISE("s23") ATTUNE_RAISE("s24") ATTUNE_RAISE("s25")
+              ATTUNE_RAISE("s26") ATTUNE_RAISE("s27") ATTUNE_RAISE("s28") ATTUNE_RAISE("s29") ATTUNE_RAISE("s30")
+                  ATTUNE_RAISE("s31")
+      : "=t"(s16)
+      : [from] "r"(from), "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(from))
+      : "cc", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31");
+#undef ATTUNE_RAISE
+  return s16;
+}
+
+ATTUNE_INLINE void store_many(float* to, const ManyRegisters& from) {
+  ATTUNE_DECLARE_REGISTERS;
+  s16 = from.lane[0], s17 = from.lane[1], s18 = from.lane[2], s19 = from.lane[3];
+  s20 = from.lane[4], s21 = from.lane[5], s22 = from.lane[6], s23 = from.lane[7];
+  s24 = from.lane[8], s25 = from.lane[9], s26 = from.lane[10], s27 = from.lane[11];
+  s28 = from.lane[12], s29 = from.lane[13], s30 = from.lane[14], s31 = from.lane[15];
+  asm("vstmia %[to],{s16-s31}"
+      : "=m"(*reinterpret_cast<float(*)[kManyRegisters]>(to))
+      : [to] "r"(to), ATTUNE_REGISTERS("t"));
+}
+
+// Two scalars at each of four places: a in lanes 0 and 1, b in 2 and 3, and so on, in s0 … s7. `b` moves on.
+struct FourPairs {
+  float lane[8];
+};
+
+ATTUNE_INLINE FourPairs load_pairs(const float* a, const float*& b, const float* c, const float* d) {
+  register float s0 asm("s0"), s1 asm("s1"), s2 asm("s2"), s3 asm("s3"), s4 asm("s4"), s5 asm("s5"), s6 asm("s6"), s7 asm("s7");
+  asm volatile("vldr d0,[%[a]]\n vldmia %[b]!,{d1}\n vldr d2,[%[c]]\n vldr d3,[%[d]]"
+               : "=t"(s0), "=t"(s1), "=t"(s2), "=t"(s3), "=t"(s4), "=t"(s5), "=t"(s6), "=t"(s7), [b] "+r"(b)
+               : [a] "r"(a), [c] "r"(c), [d] "r"(d)
+               : "memory");
+  return {s0, s1, s2, s3, s4, s5, s6, s7};
+}
+
+// Those of a, c and d back, which move on.
+ATTUNE_INLINE void store_pairs(float*& a, float*& c, float*& d, const FourPairs& from) {
+  register float s0 asm("s0") = from.lane[0], s1 asm("s1") = from.lane[1], s4 asm("s4") = from.lane[4];
+  register float s5 asm("s5") = from.lane[5], s6 asm("s6") = from.lane[6], s7 asm("s7") = from.lane[7];
+  asm volatile("vstmia %[a]!,{d0}\n vstmia %[c]!,{d2}\n vstmia %[d]!,{d3}"
+               : [a] "+r"(a), [c] "+r"(c), [d] "+r"(d)
+               : "t"(s0), "t"(s1), "t"(s4), "t"(s5), "t"(s6), "t"(s7)
+               : "memory");
+}
+
+}  // namespace attune::kernels::detail
+
+#endif

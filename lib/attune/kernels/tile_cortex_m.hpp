@@ -1,0 +1,219 @@
+// A product's 4×4 register block on the single-precision FPU of a Cortex-M (M4F, M7, M33, M55 without Helium), in assembly.
+//
+// Sixteen sums stand in s16 … s31, two columns of A and two rows of B in s0 … s15, so all 32 registers work and two k take
+// 32 multiply-accumulates and ten other instructions. Compilers do not find the multiple loads. Every sum starts from +0
+// and takes its terms in rising k, with one rounding (vfma) or two (vmla) a term: the bits of the portable block.
+//
+// The code is small: the inner loop exists once for each pair of layouts, the loops around it once for each epilogue, with
+// strides at run time. A shape costs only its TileGrid, in flash.
+#pragma once
+
+#include <attune/kernels/arithmetic.hpp>
+
+#if ATTUNE_CORTEX_M_FPU
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+
+inline constexpr int kTileSide = 4;
+
+// Four scalars of a row of C, a packet to epilogues.
+struct TileRow {
+  float lane[kTileSide];
+
+  ATTUNE_INLINE friend TileRow add(const TileRow& a, const TileRow& b) {
+    return {a.lane[0] + b.lane[0], a.lane[1] + b.lane[1], a.lane[2] + b.lane[2], a.lane[3] + b.lane[3]};
+  }
+  ATTUNE_INLINE friend TileRow multiply(const TileRow& a, const TileRow& b) {
+    return {a.lane[0] * b.lane[0], a.lane[1] * b.lane[1], a.lane[2] * b.lane[2], a.lane[3] * b.lane[3]};
+  }
+};
+
+}  // namespace attune::kernels::detail
+
+namespace Eigen::internal {
+
+template <>
+struct unpacket_traits<attune::kernels::detail::TileRow> {
+  using type = float;
+  using half = attune::kernels::detail::TileRow;
+  static constexpr int size = attune::kernels::detail::kTileSide;
+};
+template <>
+ATTUNE_INLINE attune::kernels::detail::TileRow pset1<attune::kernels::detail::TileRow>(const float& value) {
+  return {value, value, value, value};
+}
+// Volatile keeps the load of a row beside its use, where these registers are free.
+template <>
+ATTUNE_INLINE attune::kernels::detail::TileRow ploadu<attune::kernels::detail::TileRow>(const float* from) {
+  register float s0 asm("s0");
+  register float s1 asm("s1");
+  register float s2 asm("s2");
+  register float s3 asm("s3");
+  asm volatile("vldmia %4,{s0-s3}"
+               : "=t"(s0), "=t"(s1), "=t"(s2), "=t"(s3)
+               : "r"(from), "m"(*reinterpret_cast<const float(*)[attune::kernels::detail::kTileSide]>(from)));
+  return {s0, s1, s2, s3};
+}
+
+}  // namespace Eigen::internal
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+
+#if ATTUNE_FUSED
+#define ATTUNE_MAC "vfma.f32 "
+#else
+#define ATTUNE_MAC "vmla.f32 "
+#endif
+#define ATTUNE_MAC_ROW(c0, c1, c2, c3, a, b0, b1, b2, b3)                         \
+  ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n" ATTUNE_MAC c2 "," a "," b2 "\n" \
+  ATTUNE_MAC c3 "," a "," b3 "\n"
+#define ATTUNE_MAC_TILE(a0, a1, a2, a3, b0, b1, b2, b3)                 \
+  ATTUNE_MAC_ROW("s16", "s17", "s18", "s19", a0, b0, b1, b2, b3)        \
+  ATTUNE_MAC_ROW("s20", "s21", "s22", "s23", a1, b0, b1, b2, b3)        \
+  ATTUNE_MAC_ROW("s24", "s25", "s26", "s27", a2, b0, b1, b2, b3)        \
+  ATTUNE_MAC_ROW("s28", "s29", "s30", "s31", a3, b0, b1, b2, b3)
+
+// An operand is stored either along k, each of its four lines with two k in one register pair, or across k, four scalars
+// of one k in a row.
+#define ATTUNE_LINES_OF_A "add r4,r0,r2\n add r5,r4,r2\n add r2,r5,r2\n"
+#define ATTUNE_LINES_OF_B "add r8,r1,r3\n add r9,r8,r3\n add r3,r9,r3\n"
+#define ATTUNE_A_ALONG "vldmia r0!,{d0}\n vldmia r4!,{d1}\n vldmia r5!,{d2}\n vldmia r2!,{d3}\n"
+#define ATTUNE_B_ALONG "vldmia r1!,{d4}\n vldmia r8!,{d5}\n vldmia r9!,{d6}\n vldmia r3!,{d7}\n"
+#define ATTUNE_A_ACROSS "vldmia r0,{s0-s3}\n add r0,r0,r2\n vldmia r0,{s4-s7}\n add r0,r0,r2\n"
+#define ATTUNE_B_ACROSS "vldmia r1,{s8-s11}\n add r1,r1,r3\n vldmia r1,{s12-s15}\n add r1,r1,r3\n"
+#define ATTUNE_A_ALONG_LAST "vldr s0,[r0]\n vldr s2,[r4]\n vldr s4,[r5]\n vldr s6,[r2]\n"
+#define ATTUNE_B_ALONG_LAST "vldr s8,[r1]\n vldr s10,[r8]\n vldr s12,[r9]\n vldr s14,[r3]\n"
+#define ATTUNE_A_ACROSS_LAST "vldmia r0,{s0-s3}\n"
+#define ATTUNE_B_ACROSS_LAST "vldmia r1,{s8-s11}\n"
+
+// The sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many pairs of k. Changes
+// all of them, r4, r5, r8, r9 and s0 … s15; no stack. The convention is not C++'s: call_tile calls it.
+#define ATTUNE_TILE_FUNCTION(name, lines, load, macs0, macs1, last)                                            \
+  [[gnu::naked]] inline void name() {                                                                          \
+    asm("mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n "      \
+        "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n" lines                                             \
+        "1:\n" load "subs r12,r12,#1\n" macs0 macs1 "bne 1b\n" last "bx lr\n");                                \
+  }
+#define ATTUNE_TILE_FUNCTIONS(name, lines, load, load_last, macs0, macs1)          \
+  ATTUNE_TILE_FUNCTION(name, lines, load, macs0, macs1, "")                        \
+  ATTUNE_TILE_FUNCTION(name##_odd, lines, load, macs0, macs1, load_last macs0)
+
+ATTUNE_TILE_FUNCTIONS(tile_nn, ATTUNE_LINES_OF_A, ATTUNE_A_ALONG ATTUNE_B_ACROSS, ATTUNE_A_ALONG_LAST ATTUNE_B_ACROSS_LAST,
+                      ATTUNE_MAC_TILE("s0", "s2", "s4", "s6", "s8", "s9", "s10", "s11"),
+                      ATTUNE_MAC_TILE("s1", "s3", "s5", "s7", "s12", "s13", "s14", "s15"))
+ATTUNE_TILE_FUNCTIONS(tile_nt, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE_A_ALONG ATTUNE_B_ALONG,
+                      ATTUNE_A_ALONG_LAST ATTUNE_B_ALONG_LAST,
+                      ATTUNE_MAC_TILE("s0", "s2", "s4", "s6", "s8", "s10", "s12", "s14"),
+                      ATTUNE_MAC_TILE("s1", "s3", "s5", "s7", "s9", "s11", "s13", "s15"))
+ATTUNE_TILE_FUNCTIONS(tile_tn, , ATTUNE_A_ACROSS ATTUNE_B_ACROSS, ATTUNE_A_ACROSS_LAST ATTUNE_B_ACROSS_LAST,
+                      ATTUNE_MAC_TILE("s0", "s1", "s2", "s3", "s8", "s9", "s10", "s11"),
+                      ATTUNE_MAC_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15"))
+ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_A_ACROSS ATTUNE_B_ALONG, ATTUNE_A_ACROSS_LAST ATTUNE_B_ALONG_LAST,
+                      ATTUNE_MAC_TILE("s0", "s1", "s2", "s3", "s8", "s10", "s12", "s14"),
+                      ATTUNE_MAC_TILE("s4", "s5", "s6", "s7", "s9", "s11", "s13", "s15"))
+
+#undef ATTUNE_MAC
+#undef ATTUNE_MAC_ROW
+#undef ATTUNE_MAC_TILE
+#undef ATTUNE_LINES_OF_A
+#undef ATTUNE_LINES_OF_B
+#undef ATTUNE_A_ALONG
+#undef ATTUNE_B_ALONG
+#undef ATTUNE_A_ACROSS
+#undef ATTUNE_B_ACROSS
+#undef ATTUNE_A_ALONG_LAST
+#undef ATTUNE_B_ALONG_LAST
+#undef ATTUNE_A_ACROSS_LAST
+#undef ATTUNE_B_ACROSS_LAST
+#undef ATTUNE_TILE_FUNCTION
+#undef ATTUNE_TILE_FUNCTIONS
+
+// Products of whole tiles. Strides in bytes: of A and B the one that is not a scalar's, and the step from tile to tile.
+// The first four words are in the order in which tiles_product loads them.
+struct TileGrid {
+  int a_stride, b_stride;
+  int pairs;
+  void (*tile)();
+  int c_stride;
+  int a_step, b_step;
+  short rows, cols;
+};
+
+constexpr bool fits_tile(int rows, int cols, int depth, int a_row, int a_col, int b_row, int b_col) {
+  return rows >= kTileSide && cols >= kTileSide && depth >= 2 && (a_row == 1 || a_col == 1) && (b_row == 1 || b_col == 1);
+}
+
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow>
+consteval TileGrid tile_grid() {
+  constexpr bool kAAlong = kACol == 1, kBAlong = kBCol != 1, kOdd = kDepth % 2 != 0;
+  return {.a_stride = 4 * (kAAlong ? kARow : kACol),
+          .b_stride = 4 * (kBAlong ? kBCol : kBRow),
+          .pairs = kDepth / 2,
+          .tile = kAAlong ? (kBAlong ? (kOdd ? tile_nt_odd : tile_nt) : (kOdd ? tile_nn_odd : tile_nn))
+                          : (kBAlong ? (kOdd ? tile_tt_odd : tile_tt) : (kOdd ? tile_tn_odd : tile_tn)),
+          .c_stride = 4 * kCRow,
+          .a_step = 4 * kTileSide * kARow,
+          .b_step = 4 * kTileSide * kBCol,
+          .rows = kRows / kTileSide,
+          .cols = kCols};
+}
+
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow>
+inline constexpr TileGrid kTileGrid = tile_grid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>();
+
+ATTUNE_INLINE const float* bytes_after(const float* from, int bytes) {
+  return reinterpret_cast<const float*>(reinterpret_cast<const char*>(from) + bytes);
+}
+ATTUNE_INLINE float* bytes_after(float* from, int bytes) {
+  return reinterpret_cast<float*>(reinterpret_cast<char*>(from) + bytes);
+}
+
+/// C = epilogue(A·B) over a grid of tiles. An epilogue without a state is not passed, so that four registers take all
+/// arguments.
+template <class Epilogue, class... State>
+[[gnu::noinline]] void tiles_product(const float* a, const float* b, float* c, const TileGrid& grid, State... state) {
+  const Epilogue epilogue{state...};
+  int col = 0;
+  do {
+    const float* a_tile = a;
+    float* c_row = c;
+    int row = grid.rows;
+    do {
+      register const float* r0 asm("r0") = a_tile;
+      register const float* r1 asm("r1") = b;
+      register float s16 asm("s16"), s17 asm("s17"), s18 asm("s18"), s19 asm("s19");
+      register float s20 asm("s20"), s21 asm("s21"), s22 asm("s22"), s23 asm("s23");
+      register float s24 asm("s24"), s25 asm("s25"), s26 asm("s26"), s27 asm("s27");
+      register float s28 asm("s28"), s29 asm("s29"), s30 asm("s30"), s31 asm("s31");
+      asm volatile("ldmia %[grid],{r2,r3,r12,lr}\n blx lr"
+                   : "+r"(r0), "+r"(r1), "=t"(s16), "=t"(s17), "=t"(s18), "=t"(s19), "=t"(s20), "=t"(s21), "=t"(s22),
+                     "=t"(s23), "=t"(s24), "=t"(s25), "=t"(s26), "=t"(s27), "=t"(s28), "=t"(s29), "=t"(s30), "=t"(s31)
+                   : [grid] "r"(&grid)
+                   : "r2", "r3", "r4", "r5", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5",
+                     "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
+#define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                                          \
+  {                                                                                                \
+    const TileRow sum{c0, c1, c2, c3};                                                             \
+    const TileRow done = epilogue(sum, static_cast<const float*>(c_row), col);                     \
+    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3];                    \
+    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                                      \
+                 : "+r"(c_row)                                                                     \
+                 : "r"(grid.c_stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)                          \
+                 : "memory");                                                                      \
+  }
+      ATTUNE_FINISH_ROW(s16, s17, s18, s19)
+      ATTUNE_FINISH_ROW(s20, s21, s22, s23)
+      ATTUNE_FINISH_ROW(s24, s25, s26, s27)
+      ATTUNE_FINISH_ROW(s28, s29, s30, s31)
+#undef ATTUNE_FINISH_ROW
+      a_tile = bytes_after(a_tile, grid.a_step);
+    } while (--row > 0);
+    b = bytes_after(b, grid.b_step);
+    c += kTileSide;
+    col += kTileSide;
+  } while (col < grid.cols);
+}
+
+}  // namespace attune::kernels::detail
+
+#endif
