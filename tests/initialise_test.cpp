@@ -4,7 +4,7 @@
 
 namespace {
 
-constexpr int kIn = 50, kOut = 80, kCount = kIn * kOut;
+constexpr int kIn = 50, kOut = 80;
 
 using Parameters = attune::LinearParameters<float, kIn, kOut, true>;
 using Attention =

@@ -196,6 +196,22 @@ TEST(Trainer, a_loss_that_overflows_changes_nothing) {
   });
 }
 
+TEST(Trainer, a_gradient_that_overflows_under_a_finite_loss_changes_nothing) {
+  using Linear = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 2}>;
+  static attune::Trainer<Linear, attune::SumSquaredError> trainer;
+  trainer.load(Linear::Parameters{});
+  const Linear::Input huge{{3e38f, 0, 0, 0, 0, 0}}, x{{1, 2, 3, 4, 5, 6}};
+  const Linear::Output target{{10, 10, 10, 10}};
+  const auto result = trainer.step(huge, target, {});
+  EXPECT_EQ(result.loss, 400.0f);
+  EXPECT_EQ(result.status, Status::kNotFinite);
+  EXPECT_TRUE(std::memcmp(&trainer.parameters(), &trainer.gradients(), sizeof(Linear::Parameters)) ==
+              0);  // zeros
+  const auto first = trainer.step(x, target, {.learning_rate = 0.1f});
+  EXPECT_TRUE(first.ok());
+  EXPECT_LT(trainer.step(x, target, {.learning_rate = 0.1f}).loss, first.loss);
+}
+
 TEST(Trainer, refused_options_change_nothing) {
   const Data data(9);
   const auto refuses = [&data](Status status, const attune::AdamW::Options& options) {
@@ -288,7 +304,6 @@ TEST(Trainer, learns) {
 
 TEST(Trainer, has_the_same_bits_everywhere) {
   Batched& trainer = initialised<Batched>();
-  attune::Rng rng(14);
   for (std::uint32_t step = 0; step < 40; ++step) {
     Data data(step);
     const attune::CosineSchedule schedule{.peak = 0.01f, .total_steps = 40, .warmup_steps = 5};

@@ -287,10 +287,10 @@ ATTUNE_INLINE Eigen::internal::Packet4f square_root(Eigen::internal::Packet4f a)
 template <class Scalar, int kMaxLanes = 1 << 10, class Body>
 ATTUNE_INLINE void for_each_packet(int size, const Body& body, int from = 0) {
   using P = Packet<Scalar, kMaxLanes>;
-  int i = from;
-  for (; i <= size - kLanes<P>; i += kLanes<P>) body.template operator()<P>(i);
+  const int whole = size - (size - from) % kLanes<P>;
+  for (int i = from; i < whole; i += kLanes<P>) body.template operator()<P>(i);
   if constexpr (kLanes<P> > 1) {
-    if (i < size) for_each_packet<Scalar, kLanes<P> / 2>(size, body, i);
+    if (whole < size) for_each_packet<Scalar, kLanes<P> / 2>(size, body, whole);
   }
 }
 

@@ -105,25 +105,6 @@ ATTUNE_INLINE P exponential(const P& x) {
   }
 }
 
-#if ATTUNE_MVE && ATTUNE_FUSED
-/// The same bits on MVE, with the coefficients in integer registers, which its instructions take: eight vector registers
-/// do not hold them.
-ATTUNE_INLINE float32x4_t exponential(const float32x4_t& x) {
-  using C = detail::ExpCoefficients<float>;
-  const float32x4_t z = vfmaq_n_f32(vdupq_n_f32(C::kRound), x, C::kLog2E);
-  const float32x4_t n = vsubq_n_f32(z, C::kRound);
-  const float32x4_t r = vfmaq_n_f32(vfmaq_n_f32(x, n, -C::kLn2High), n, -C::kLn2Low);
-  float32x4_t p = vfmasq_n_f32(vdupq_n_f32(C::kPolynomial[0]), r, C::kPolynomial[1]);
-  [&]<std::size_t... kPower>(std::index_sequence<kPower...>) ATTUNE_INLINE_LAMBDA {
-    ((p = vfmasq_n_f32(p, r, C::kPolynomial[kPower + 2])), ...);
-  }(std::make_index_sequence<std::size(C::kPolynomial) - 2>{});
-  p = vaddq_n_f32(vfmaq_f32(r, vmulq_f32(p, r), r), 1.0f);
-  // Adding n to the exponent: the result is a normal number. NaNs are MVE's one NaN, to which z adds nothing.
-  const uint32x4_t bits = vaddq_u32(vreinterpretq_u32_f32(p), vshlq_n_u32(vreinterpretq_u32_f32(z), C::kMantissaBits));
-  return select_less(x, vdupq_n_f32(C::kLowest), vdupq_n_f32(0), vreinterpretq_f32_u32(bits));
-}
-#endif
-
 /// ln x of a positive normal number, to 2 ulp. x = 2ᵏ·m with m in [√½, √2); ln m = 2·atanh(s), s = (m−1)/(m+1).
 template <class Scalar>
 inline Scalar logarithm(Scalar x) {

@@ -59,9 +59,9 @@ ATTUNE_INLINE float largest_lane(const float32x4_t& a) { return vmaxnmvq_f32(-__
 // (a0 + a2) + (a1 + a3), on the scalar unit's view of the lanes.
 ATTUNE_INLINE float sum_of_lanes(const float32x4_t& a) {
   register float32x4_t q0 asm("q0") = a;
-  register float s0 asm("s0");
-  asm("vadd.f32 s0,s0,s2\n vadd.f32 s1,s1,s3\n vadd.f32 s0,s0,s1" : "=t"(s0), "+w"(q0));
-  return s0;
+  register float s4 asm("s4");
+  asm("vadd.f32 s4,s0,s2\n vadd.f32 s5,s1,s3\n vadd.f32 s4,s4,s5" : "=&t"(s4) : "w"(q0) : "s5");
+  return s4;
 }
 
 // MVE has no division and no square root. The scalar unit's registers are the lanes of the vector registers.

@@ -20,7 +20,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-inline constexpr int kDepthBlock = 256;
+inline constexpr int kDepthBlock = 192;
 
 // ---- Epilogues: what happens to a finished sum. `c` points at the element, `col` is its column. ----
 
@@ -176,9 +176,10 @@ ATTUNE_INLINE void transpose_panel(const Scalar* from, Scalar* to) {
 }
 
 // A step of this many bytes from one k to the next wastes the cache: neighbouring k meet in the same few sets. Operands
-// that step so far are copied first, a tile of A or a panel of B at a time, where enough work follows to pay for it.
-inline constexpr int kFarApart = 2048;
+// that step so far are copied first, kRowBlock rows of A and a panel of B at a time, where enough work follows to pay.
+inline constexpr int kFarApart = 1024;
 inline constexpr int kWorthCopying = 32;
+inline constexpr int kRowBlock = 24;  // a multiple of every tile's rows
 
 // All rows of one panel of kPackets packets of columns.
 template <class P, int kPackets, int kRows, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow, class Scalar,
@@ -186,27 +187,8 @@ template <class P, int kPackets, int kRows, int kDepth, int kARow, int kACol, in
 ATTUNE_INLINE void panel(const Scalar* a, const Scalar* b, Scalar* c, int col, const Epilogue& epilogue) {
   constexpr int kTile = tile_rows<P>(kRows, kPackets);
   constexpr int kWhole = kRows / kTile * kTile;
-  // A cache line of a transposed A holds the rows of several tiles: they are copied together.
-  constexpr int kGroup = kTile * (kTile < kLanes<P> ? kLanes<P> / kTile : 1);
-  constexpr bool kCopyA = kLanes<P> > 1 && kPackets > 1 && kARow == 1 && kWhole % kGroup == 0 && kGroup % kLanes<P> == 0 &&
-                          kACol * static_cast<int>(sizeof(Scalar)) >= kFarApart && kDepth >= kWorthCopying;
-  if constexpr (kCopyA) {
-    for (int i = 0; i < kWhole; i += kGroup) {
-      alignas(P) Scalar columns[kDepth * kGroup];
-      for (int k = 0; k < kDepth; ++k) {
-        ATTUNE_UNROLL for (int row = 0; row < kGroup; row += kLanes<P>) {
-          store(columns + k * kGroup + row, load<P>(a + i + k * kACol + row));
-        }
-      }
-      for (int t = 0; t < kGroup; t += kTile) {
-        tile<P, kTile, kPackets, kDepth, 1, kGroup, kBRow, kBCol, kCRow>(static_cast<const Scalar*>(columns + t), b,
-                                                                        c + (i + t) * kCRow, col, epilogue);
-      }
-    }
-  } else {
-    for (int i = 0; i < kWhole; i += kTile) {
-      tile<P, kTile, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b, c + i * kCRow, col, epilogue);
-    }
+  for (int i = 0; i < kWhole; i += kTile) {
+    tile<P, kTile, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b, c + i * kCRow, col, epilogue);
   }
   if constexpr (kWhole < kRows) {
     tile<P, kRows - kWhole, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + kWhole * kARow, b,
@@ -255,6 +237,19 @@ ATTUNE_INLINE void panels(const Scalar* a, const Scalar* b, Scalar* c, const Epi
   }
 }
 
+// A few rows of a transposed A, whose columns are kACol apart, copied side by side.
+template <int kRows, int kCols, int kDepth, int kACol, int kBRow, int kBCol, int kCRow, class Scalar, class Epilogue>
+ATTUNE_INLINE void copied_rows_product(const Scalar* a, const Scalar* b, Scalar* c, const Epilogue& epilogue) {
+  alignas(Packet<Scalar>) Scalar columns[kDepth * kRows];
+  for (int k = 0; k < kDepth; ++k) {
+    for_each_packet<Scalar>(kRows, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+      store(columns + k * kRows + i, load<P>(a + k * kACol + i));
+    });
+  }
+  panels<0, 1 << 10, kRows, kCols, kDepth, 1, kRows, kBRow, kBCol, kCRow>(static_cast<const Scalar*>(columns), b, c,
+                                                                         epilogue);
+}
+
 // One block of k.
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow, class Scalar, class Epilogue>
 ATTUNE_INLINE void block_product(const Scalar* a, const Scalar* b, Scalar* c, const Epilogue& epilogue) {
@@ -283,7 +278,21 @@ ATTUNE_INLINE void block_product(const Scalar* a, const Scalar* b, Scalar* c, co
     return;
   }
 #endif
-  panels<0, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+  using Widest = Packet<Scalar>;
+  constexpr bool kCopyA = kLanes<Widest> > 1 && kARow == 1 && kACol * static_cast<int>(sizeof(Scalar)) >= kFarApart &&
+                          kRows >= kWorthCopying && kCols >= kWorthCopying && kDepth >= kWorthCopying;
+  if constexpr (kCopyA) {
+    constexpr int kWhole = kRows / kRowBlock * kRowBlock;
+    for (int i = 0; i < kWhole; i += kRowBlock) {
+      copied_rows_product<kRowBlock, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + i, b, c + i * kCRow, epilogue);
+    }
+    if constexpr (kWhole < kRows) {
+      copied_rows_product<kRows - kWhole, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + kWhole, b, c + kWhole * kCRow,
+                                                                                    epilogue);
+    }
+  } else {
+    panels<0, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+  }
 }
 
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow, class Scalar, class Epilogue>

@@ -95,6 +95,11 @@ ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
     }
     return lanes.lane[0];
   }
+#elif ATTUNE_MVE
+  if constexpr (std::is_same_v<Scalar, float> && kSize == kSumLanes) {
+    const float32x4_t low = add(load<float32x4_t>(x), load<float32x4_t>(x + 8));
+    return sum_of_lanes(add(low, add(load<float32x4_t>(x + 4), load<float32x4_t>(x + 12))));
+  }
 #endif
   return sum<Scalar, kSize>([x]<class P>(int i) ATTUNE_INLINE_LAMBDA { return load<P>(x + i); });
 }
@@ -104,10 +109,10 @@ template <class Scalar, int kSize, class Term>
 ATTUNE_INLINE Scalar largest(const Term& term) {
   using P = Packet<Scalar, kSize>;
   P best = term.template operator()<P>(0);
-  int i = kLanes<P>;
-  for (; i + kLanes<P> <= kSize; i += kLanes<P>) best = maximum(best, term.template operator()<P>(i));
+  constexpr int kWhole = kSize / kLanes<P> * kLanes<P>;
+  for (int i = kLanes<P>; i < kWhole; i += kLanes<P>) best = maximum(best, term.template operator()<P>(i));
   Scalar result = fold(best, [](const auto& x, const auto& y) ATTUNE_INLINE_LAMBDA { return maximum(x, y); });
-  for (; i < kSize; ++i) result = maximum(result, term.template operator()<Scalar>(i));
+  for (int i = kWhole; i < kSize; ++i) result = maximum(result, term.template operator()<Scalar>(i));
   return result;
 }
 
@@ -121,6 +126,12 @@ ATTUNE_INLINE Scalar largest_of(const Scalar* x) {
       best = maximum(best, detail::largest_of_many(x + i));
     }
     return best;
+  }
+#elif ATTUNE_MVE
+  if constexpr (std::is_same_v<Scalar, float> && kSize % 4 == 0) {
+    float32x4_t best = load<float32x4_t>(x);
+    for (int i = 4; i < kSize; i += 4) best = maximum(best, load<float32x4_t>(x + i));
+    return largest_lane(best);
   }
 #endif
   return largest<Scalar, kSize>([x]<class P>(int i) ATTUNE_INLINE_LAMBDA { return load<P>(x + i); });

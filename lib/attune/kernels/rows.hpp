@@ -5,6 +5,7 @@
 
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/elementary.hpp>
+#include <attune/kernels/exponential_mve.hpp>
 #include <attune/kernels/reduce.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
@@ -50,9 +51,22 @@ template <int kSize, class Scalar>
 /// makes the whole row NaN.
 template <class Scalar, int kCols>
 ATTUNE_INLINE void softmax_row(Scalar* row) {
+#if ATTUNE_MVE && ATTUNE_FUSED
+  if constexpr (std::is_same_v<Scalar, float> && kCols == 16) {
+    const float total = detail::sixteen_exponentials(row);
+    detail::scale_sixteen(row, total == 0 ? 0.0f : 1 / total);
+    return;
+  }
+#endif
   constexpr Scalar kMinusInfinity = -std::numeric_limits<Scalar>::infinity();
   Scalar max = largest_of<kCols>(row);
   if (max == kMinusInfinity) max = 0;  // every key is masked: e^(−∞ − 0) = 0
+#if ATTUNE_MVE && ATTUNE_FUSED
+  if constexpr (std::is_same_v<Scalar, float> && kCols >= 4) {
+    detail::exponentials_in_place<kCols / 4>(row, max);
+    for (int j = kCols / 4 * 4; j < kCols; ++j) row[j] = exponential(row[j] - max);
+  } else
+#endif
   if constexpr (kLanes<Packet<Scalar>> == 1) {
     const Scalar one = in_register(Scalar(1));
     const auto replace = [&](int j) ATTUNE_INLINE_LAMBDA {

@@ -1,0 +1,67 @@
+// Rows of softmax whose length has assembly of its own on some processor, against a plain loop, bit for bit.
+#include <attune/kernels/rows.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+namespace kernels = attune::kernels;
+using attune::Tensor;
+
+// In the order of kernels/reduce.hpp, for lengths that are multiples of 16.
+template <int kCols>
+void plain_softmax_row(float* row) {
+  float max = row[0];
+  for (int j = 1; j < kCols; ++j) max = row[j] > max ? row[j] : max;
+  if (max == -check::kInfinity<float>) max = 0;
+  for (int j = 0; j < kCols; ++j) row[j] = kernels::exponential(row[j] - max);
+  float lanes[16];
+  for (int lane = 0; lane < 16; ++lane) {
+    lanes[lane] = row[lane];
+    for (int j = lane + 16; j < kCols; j += 16) lanes[lane] += row[j];
+  }
+  for (int half = 8; half >= 1; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  const float inverse = lanes[0] == 0 ? 0 : 1 / lanes[0];
+  for (int j = 0; j < kCols; ++j) row[j] *= inverse;
+}
+
+template <int kCols>
+void expect_plain(const Tensor<float, 1, kCols>& x) {
+  Tensor<float, 1, kCols> row = x, expected = x;
+  kernels::softmax_row<float, kCols>(row.data());
+  plain_softmax_row<kCols>(expected.data());
+  EXPECT_TRUE(check::same_bits(row, expected)) << kCols;
+}
+
+template <int kCols>
+void check_row() {
+  attune::Rng rng(103);
+  Tensor<float, 1, kCols> x;
+  for (int turn = 0; turn < 50; ++turn) {
+    // Narrow enough that no weight is subnormal: a vector unit may flush those.
+    check::fill(x, rng, -40, 40);
+    expect_plain(x);
+    x.values[turn % kCols] = -check::kInfinity<float>;
+    x.values[(turn * 7 + 3) % kCols] = -200;
+    expect_plain(x);
+  }
+  for (float& value : x.values) value = -check::kInfinity<float>;
+  expect_plain(x);
+  for (int at = 0; at < kCols; ++at) {
+    x.values[at] = 2;
+    expect_plain(x);
+    x.values[at] = check::kNan<float>;
+    Tensor<float, 1, kCols> row = x;
+    kernels::softmax_row<float, kCols>(row.data());
+    for (const float value : row.values) EXPECT_TRUE(check::is_nan(value)) << at;
+    x.values[at] = -check::kInfinity<float>;
+  }
+}
+
+}  // namespace
+
+TEST(SoftmaxRow, of_16_has_the_bits_of_a_plain_loop) { check_row<16>(); }
+TEST(SoftmaxRow, of_32_has_the_bits_of_a_plain_loop) { check_row<32>(); }
+TEST(SoftmaxRow, of_64_has_the_bits_of_a_plain_loop) { check_row<64>(); }

@@ -1,0 +1,79 @@
+// The register blocks in assembly against the plain loop, bit for bit: whole tiles, rests of every size, odd and even sums,
+// and strides on both sides of what an instruction holds. On a host the portable block runs through the same shapes.
+#include "kernels/product_check.hpp"
+
+namespace {
+
+namespace kernels = attune::kernels;
+using check::check_product;
+using check::Layout;
+
+template <int m, int n, int depth, int kWider = 0>
+void check_layouts() {
+  check_product<float, Layout::kNN, m, n, depth, kWider>();
+  check_product<float, Layout::kNT, m, n, depth, kWider>();
+  check_product<float, Layout::kTN, m, n, depth, kWider>();
+  check_product<float, Layout::kTT, m, n, depth, kWider>();
+}
+
+template <class Epilogue>
+void check_epilogue(const Epilogue& epilogue) {
+  check_product<float, Layout::kNN, 8, 12, 6>(epilogue);
+  check_product<float, Layout::kNT, 7, 13, 5>(epilogue);
+  check_product<float, Layout::kTN, 13, 8, 7, 3>(epilogue);
+}
+
+}  // namespace
+
+TEST(Tile, one_tile_of_every_depth) {
+  check_layouts<4, 4, 1>();
+  check_layouts<4, 4, 2>();
+  check_layouts<4, 4, 3>();
+  check_layouts<4, 8, 4>();
+  check_layouts<4, 8, 7>();
+}
+
+TEST(Tile, every_rest_of_rows) {
+  check_layouts<5, 8, 6>();
+  check_layouts<6, 8, 5>();
+  check_layouts<7, 12, 6>();
+  check_layouts<8, 4, 3>();
+  check_layouts<9, 4, 2>();
+  check_layouts<10, 12, 4>();
+  check_layouts<11, 4, 9>();
+}
+
+TEST(Tile, every_rest_of_columns) {
+  check_layouts<4, 5, 6>();
+  check_layouts<5, 6, 3>();
+  check_layouts<6, 7, 4>();
+  check_layouts<8, 13, 5>();
+}
+
+TEST(Tile, heads_of_a_wider_matrix) {
+  check_layouts<16, 8, 16, 24>();
+  check_layouts<16, 16, 8, 24>();
+}
+
+TEST(Tile, strides_beyond_an_instruction) {
+  check_layouts<5, 8, 4, 119>();
+  check_layouts<5, 8, 4, 121>();
+  check_layouts<8, 12, 5, 310>();
+  check_layouts<4, 4, 3, 1100>();
+}
+
+TEST(Tile, every_epilogue) {
+  attune::Rng rng(101);
+  attune::Tensor<float, 1, 16> bias;
+  check::fill(bias, rng);
+  check_epilogue(kernels::Accumulate{});
+  check_epilogue(kernels::Scale<float>{0.3f});
+  check_epilogue(kernels::AddBias<float>{bias.data()});
+}
+
+TEST(Tile, a_sum_of_negative_zeros_is_positive_zero) {
+  attune::Tensor<float, 4, 4> a, b{}, c;
+  for (float& value : a.values) value = -1;
+  kernels::product(attune::view(a), attune::view(b), attune::view(c));
+  for (const float value : c.values) EXPECT_TRUE(check::same_bits(value, 0.0f));
+}
