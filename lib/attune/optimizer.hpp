@@ -39,9 +39,20 @@ struct BiasCorrection {
     const std::uint64_t middle = ((b * d) >> 32) + ((a * d) & 0xFFFFFFFFu) + b * c;
     complement = ~(a * c + ((a * d) >> 32) + (middle >> 32));
   }
+  // Rounded to nearest. A float is made of the 32 leading bits, the last of them standing for all that follow, since a
+  // conversion from 64 bits is a library call on a 32-bit processor.
   template <class Scalar>
   [[nodiscard]] constexpr Scalar value() const {
-    return static_cast<Scalar>(complement) * Scalar(1.0f / 18446744073709551616.0f);
+    if constexpr (std::is_same_v<Scalar, float>) {
+      if (complement == 0) return 0;
+      const int zeros = std::countl_zero(complement);
+      const std::uint64_t shifted = complement << zeros;
+      const auto leading = static_cast<std::uint32_t>(shifted >> 32) | static_cast<std::uint32_t>((shifted << 32) != 0);
+      const auto scale = std::bit_cast<float>(static_cast<std::uint32_t>(127 - 32 - zeros) << 23);
+      return static_cast<float>(leading) * scale;
+    } else {
+      return static_cast<Scalar>(complement) * Scalar(1.0f / 18446744073709551616.0f);
+    }
   }
 };
 
@@ -105,10 +116,14 @@ struct Adam {
     if (!options.beta1.valid() || !options.beta2.valid()) return Status::kInvalidBeta;
     if (!detail::finite(options.epsilon) || !(options.epsilon > 0)) return Status::kInvalidEpsilon;
     if (!detail::finite_and_not_negative(options.weight_decay)) return Status::kInvalidWeightDecay;
+    // The first step divides by 1 − β₁, and the parameters are multiplied by 1 − lr·λ: neither may overflow.
+    if (!detail::finite(options.learning_rate / options.beta1.complement)) return Status::kInvalidLearningRate;
+    if (!detail::finite(options.learning_rate * options.weight_decay)) return Status::kInvalidWeightDecay;
     return Status::kOk;
   }
 
-  /// One step. `gradients` times `gradient_scale` is what is applied. Nothing changes unless the result is kOk.
+  /// One step. `gradients` times `gradient_scale` is what is applied. Nothing changes unless the result is kOk. v holds
+  /// squares: in float, magnitudes above 1e19 overflow it, so clip what can grow so far.
   template <class Parameters>
   static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
                      const Options& options, Scalar gradient_scale = 1) {

@@ -26,7 +26,7 @@ class Rng {
   constexpr Scalar uniform() {
     return static_cast<Scalar>(next() >> 8) * Scalar(1.0f / 16777216.0f);
   }
-  /// Uniform in [low, high).
+  /// Uniform in [low, high]; `high` itself only when rounding reaches it.
   template <class Scalar>
   constexpr Scalar uniform(Scalar low, Scalar high) {
     return kernels::multiply_add(uniform<Scalar>(), high - low, low);

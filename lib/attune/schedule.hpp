@@ -17,7 +17,8 @@ struct LinearWarmupSchedule {
   float peak;
   std::uint32_t warmup_steps;
   [[nodiscard]] constexpr float operator()(std::uint32_t step) const {
-    return step + 1 >= warmup_steps ? peak : peak * (static_cast<float>(step + 1) / static_cast<float>(warmup_steps));
+    if (warmup_steps == 0 || step >= warmup_steps - 1) return peak;
+    return peak * (static_cast<float>(step + 1) / static_cast<float>(warmup_steps));
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
 #include <Eigen/Core>
 
@@ -55,17 +56,18 @@ struct MatrixView {
 
   constexpr explicit MatrixView(Scalar* first) : data(first) {}
 
+  // Any scalar may come here, so that a wrong one is told; a const source only into a view of const.
   template <class Source>
-    requires(requires(Source& source) { source.data(); })
+    requires(requires(Source& source) { source.data(); } &&
+             (std::is_const_v<ScalarType> ||
+              !std::is_const_v<std::remove_pointer_t<decltype(std::declval<Source&>().data())>>))
   constexpr MatrixView(Source& source) : data(checked(source)) {}
   template <class Source>
     requires(std::is_const_v<ScalarType> && requires(const Source& source) { source.data(); })
   constexpr MatrixView(const Source& source) : data(checked(source)) {}
-  constexpr MatrixView(const MatrixView<std::remove_const_t<Scalar>, kRows, kCols, kRowStride, kColStride>& other)
-    requires(std::is_const_v<Scalar>)
-      : data(other.data) {}
-  constexpr MatrixView(const MatrixView&) = default;
-  constexpr MatrixView& operator=(const MatrixView&) = default;
+  template <class Mutable>
+    requires(std::is_same_v<const Mutable, ScalarType> && !std::is_same_v<Mutable, ScalarType>)
+  constexpr MatrixView(const MatrixView<Mutable, kRows, kCols, kRowStride, kColStride>& other) : data(other.data) {}
 
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) const { return data[row * kRowStride + col * kColStride]; }
 

@@ -105,6 +105,47 @@ ATTUNE_INLINE P multiply(const P& a, const P& b) {
   return Eigen::internal::pmul(a, b);
 }
 
+#if ATTUNE_FUSED && defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 8))
+namespace detail {
+
+// Where the FPU has no double, libm's fma rounds twice. This one rounds once: the sum of the exact terms is rounded to odd
+// before the last addition (S. Boldo and G. Melquiond, "Emulation of a FMA and Correctly Rounded Sums", 2008). Subnormal
+// and overflowing intermediate values are not treated.
+struct ExactSum {
+  double rounded, rest;
+};
+[[gnu::noinline]] inline ExactSum exact_sum(double a, double b) {
+  const double sum = a + b;
+  const double b_part = sum - a;
+  return {sum, (a - (sum - b_part)) + (b - b_part)};
+}
+[[gnu::noinline]] inline ExactSum exact_product(double a, double b) {
+  constexpr double kSplit = 134217729.0;  // 2²⁷ + 1: halves of 26 bits, whose products are exact
+  const double a_high = a * kSplit - (a * kSplit - a), a_low = a - a_high;
+  const double b_high = b * kSplit - (b * kSplit - b), b_low = b - b_high;
+  const double product = a * b;
+  return {product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low};
+}
+[[gnu::noinline]] inline double software_fma(double a, double b, double c) {
+  const ExactSum product = exact_product(a, b);
+  if (!(product.rest - product.rest == 0)) return a * b + c;
+  const ExactSum low = exact_sum(c, product.rest);
+  const ExactSum high = exact_sum(product.rounded, low.rounded);
+  ExactSum tail = exact_sum(low.rest, high.rest);
+  auto bits = std::bit_cast<std::uint64_t>(tail.rounded);
+  if (tail.rest != 0 && bits % 2 == 0) {  // inexact and even: step towards what was cut off
+    bits += (tail.rest > 0) == (tail.rounded > 0) ? 1 : ~std::uint64_t{0};
+    tail.rounded = std::bit_cast<double>(bits);
+  }
+  return high.rounded + tail.rounded;
+}
+
+}  // namespace detail
+inline double double_fma(double a, double b, double c) { return detail::software_fma(a, b, c); }
+#else
+ATTUNE_INLINE double double_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#endif
+
 /// a · b + c: one rounding in `fused`, two in `unfused`.
 template <class P>
 ATTUNE_INLINE P multiply_add(const P& a, const P& b, const P& c) {
@@ -112,7 +153,7 @@ ATTUNE_INLINE P multiply_add(const P& a, const P& b, const P& c) {
   if constexpr (std::is_same_v<P, float>) {
     return __builtin_fmaf(a, b, c);
   } else if constexpr (std::is_same_v<P, double>) {
-    return __builtin_fma(a, b, c);
+    return double_fma(a, b, c);
   } else {
     return Eigen::internal::pmadd(a, b, c);
   }

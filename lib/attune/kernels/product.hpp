@@ -7,7 +7,8 @@
 // without packing: operands are small and their strides are compile-time). A transposed A only swaps strides; the
 // panels of a transposed B are transposed into a small buffer where packets need their rows contiguous.
 //
-// Every element is the sum over k in rising order, in blocks of kDepthBlock that are summed one after the other. That
+// Every element is the sum over k in rising order. Longer sums are made in blocks of kDepthBlock: each is summed from zero,
+// then added to C, block after block. That
 // order does not depend on the packet width, so a product has the same bits on every target.
 #pragma once
 
