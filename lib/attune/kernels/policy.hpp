@@ -19,8 +19,16 @@
 #define ATTUNE_MVE ATTUNE_FUSED
 #endif
 
+#if !defined(ATTUNE_BLAS)
+#define ATTUNE_BLAS 0  // 1: large products go to the host's CBLAS (kernels/blas.hpp)
+#endif
+
 // Part of every symbol: the policies never link into one function.
-#if ATTUNE_FUSED && ATTUNE_MVE
+#if ATTUNE_FUSED && ATTUNE_BLAS
+#define ATTUNE_ARITHMETIC fused_blas
+#elif ATTUNE_BLAS
+#define ATTUNE_ARITHMETIC unfused_blas
+#elif ATTUNE_FUSED && ATTUNE_MVE
 #define ATTUNE_ARITHMETIC fused_mve
 #elif ATTUNE_FUSED
 #define ATTUNE_ARITHMETIC fused

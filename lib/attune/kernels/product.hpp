@@ -15,6 +15,7 @@
 #include <utility>
 
 #include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/blas.hpp>
 #include <attune/kernels/tile_cortex_m.hpp>
 #include <attune/kernels/tile_mve.hpp>
 #include <attune/tensor.hpp>
@@ -325,24 +326,32 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
   static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows,
                 "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
   static_assert(C::col_stride == 1, "attune::kernels::product: C must be row-major; swap and transpose the operands");
-  constexpr bool kEpilogueLast =
-      A::cols > kDepthBlock && !std::is_same_v<Epilogue, Assign> && !std::is_same_v<Epilogue, Accumulate>;
+  constexpr bool kSimple = std::is_same_v<Epilogue, Assign> || std::is_same_v<Epilogue, Accumulate>;
+  constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols);
+  // A sum of several blocks is finished first, then given to its epilogue in a pass of its own.
+  constexpr bool kEpilogueLast = !kSimple && (A::cols > kDepthBlock || kBlas);
   std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};
   if constexpr (!kEpilogueLast) during = epilogue;
-#if ATTUNE_CORTEX_M_FPU
-  // Whole tiles are a call of their own.
-  if constexpr (std::is_same_v<Scalar, float> && A::cols <= kDepthBlock && C::rows % detail::kTileSide == 0 &&
-                C::cols % detail::kTileSide == 0 &&
-                detail::fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride)) {
-    detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride,
-                          C::row_stride, Scalar>(a.data, b.data, c.data, during);
-    return;
-  }
+  if constexpr (kBlas) {
+#if ATTUNE_BLAS
+    detail::blas_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride,
+                         C::row_stride, Scalar>(a.data, b.data, c.data, std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
 #endif
-  detail::product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride, C::row_stride,
-                  Scalar>(a.data, b.data, c.data, during);
+  } else {
+#if ATTUNE_CORTEX_M_FPU
+    // Whole tiles are a call of their own.
+    if constexpr (std::is_same_v<Scalar, float> && A::cols <= kDepthBlock && C::rows % detail::kTileSide == 0 &&
+                  C::cols % detail::kTileSide == 0 &&
+                  detail::fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride)) {
+      detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride,
+                            C::row_stride, Scalar>(a.data, b.data, c.data, during);
+      return;
+    }
+#endif
+    detail::product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride, C::row_stride,
+                    Scalar>(a.data, b.data, c.data, during);
+  }
   if constexpr (kEpilogueLast) {
-    // A sum of several blocks is finished first, then given to its epilogue in a pass of its own.
     for (int i = 0; i < C::rows; ++i) {
       Scalar* row = c.data + i * C::row_stride;
       for_each_packet<Scalar>(C::cols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {

@@ -1,0 +1,12 @@
+# attune_use_blas(target)
+# Sends the largest products of everything that links the target to the host's CBLAS. Results then depend on that library.
+function(attune_use_blas target)
+  find_package(BLAS QUIET)
+  find_path(ATTUNE_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas cblas)
+  if(NOT TARGET BLAS::BLAS OR NOT ATTUNE_CBLAS_INCLUDE)
+    message(FATAL_ERROR "ATTUNE_BLAS=ON needs a BLAS with cblas.h. On Debian and Ubuntu: apt-get install libopenblas-dev.")
+  endif()
+  target_link_libraries(${target} INTERFACE BLAS::BLAS)
+  target_include_directories(${target} SYSTEM INTERFACE $<BUILD_INTERFACE:${ATTUNE_CBLAS_INCLUDE}>)
+  target_compile_definitions(${target} INTERFACE ATTUNE_BLAS=1)
+endfunction()
