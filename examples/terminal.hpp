@@ -1,5 +1,5 @@
-// What the examples show a person: progress, a loss curve, attention weights, the memory report. Text only, over port.hpp,
-// so it looks the same on a PC and on a board.
+// What the examples show a person: progress, a loss curve, attention weights, the memory report. Text only,
+// over port.hpp, so it looks the same on a PC and on a board.
 #pragma once
 
 #include <attune/memory.hpp>
@@ -22,7 +22,8 @@ class Progress {
       constexpr int kWidth = 30;
       char bar[kWidth + 1] = {};
       for (int i = 0; i < kWidth; ++i) bar[i] = i < percent * kWidth / 100 ? '#' : '.';
-      port::print("\r  [", static_cast<const char*>(bar), "] ", percent, " %  loss ", port::fixed(loss, 4), "   ");
+      port::print("\r  [", static_cast<const char*>(bar), "] ", percent, " %  loss ", port::fixed(loss, 4),
+                  "   ");
       if (done == total_) port::print('\n');
     } else if (percent / 10 != shown_ / 10) {
       port::print("  step ", done, " of ", total_, "  loss ", port::fixed(loss, 4), '\n');
@@ -51,7 +52,8 @@ struct LossCurve {
     constexpr int kRows = 10;
     float top = mean[0];
     for (const float value : mean) top = value > top ? value : top;
-    port::print("loss, each row half of the one above; ", kPoints, " stretches of training from left to right\n");
+    port::print("loss, each row half of the one above; ", kPoints,
+                " stretches of training from left to right\n");
     for (int row = 0; row < kRows; ++row, top *= 0.5f) {
       char line[kPoints + 1] = {};
       for (int point = 0; point < kPoints; ++point) {
@@ -80,8 +82,8 @@ void print_attention(attune::MatrixView<const float, kQueries, kKeys, kRowStride
 }
 
 inline void print_memory(const attune::MemoryReport& memory) {
-  port::print("  parameters ", memory.parameters, ", gradients ", memory.gradients, ", moments ", memory.moments, ", tape ",
-              memory.tape, ", scratch ", memory.scratch);
+  port::print("  parameters ", memory.parameters, ", gradients ", memory.gradients, ", moments ",
+              memory.moments, ", tape ", memory.tape, ", scratch ", memory.scratch);
   port::print(", inputs ", memory.inputs, ", state ", memory.state, "; total ", memory.total(), " bytes\n");
 }
 

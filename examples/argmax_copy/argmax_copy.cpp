@@ -1,6 +1,6 @@
-// Trains one attention layer from scratch, on a PC or on a microcontroller, to find the token whose first feature is the
-// largest and copy that token to every output row. Entries are uniform in [-5, 10); a sequence counts as solved when every
-// entry of the output is within 0.5 of its target.
+// Trains one attention layer from scratch, on a PC or on a microcontroller, to find the token whose first
+// feature is the largest and copy that token to every output row. Entries are uniform in [-5, 10); a sequence
+// counts as solved when every entry of the output is within 0.5 of its target.
 #include <attune/attune.hpp>
 
 #include "../terminal.hpp"
@@ -60,19 +60,22 @@ struct Training {
 };
 
 Training train(attune::Rng& rng) {
-  const attune::CosineSchedule learning_rate{.peak = kPeakLearningRate, .total_steps = kSteps, .warmup_steps = 20};
+  const attune::CosineSchedule learning_rate{
+      .peak = kPeakLearningRate, .total_steps = kSteps, .warmup_steps = 20};
   Training training{};
   terminal::Progress progress(kSteps);
   for (int step = 0; step < kSteps; ++step) {
     for (int sequence = 0; sequence < kBatch; ++sequence) {
       draw(rng, example);
-      if (training.status = trainer.accumulate(example.tokens, example.target); training.status != attune::Status::kOk) {
+      if (training.status = trainer.accumulate(example.tokens, example.target);
+          training.status != attune::Status::kOk) {
         return training;
       }
     }
-    const Trainer::Result result = trainer.update({.learning_rate = learning_rate(static_cast<std::uint32_t>(step)),
-                                                   .beta2 = 0.99,
-                                                   .weight_decay = 0.0f});
+    const Trainer::Result result =
+        trainer.update({.learning_rate = learning_rate(static_cast<std::uint32_t>(step)),
+                        .beta2 = 0.99,
+                        .weight_decay = 0.0f});
     if (training.status = result.status; !result.ok()) return training;
     const float loss = result.loss * (kDeviation * kDeviation);  // in the units of the entries
     if (step == 0) training.first_loss = training.last_loss = loss;
@@ -113,8 +116,8 @@ void print_example_attention() {
 }  // namespace
 
 int main() {
-  port::print("argmax_copy on ", port::name(), ": seq_len ", kShape.seq_len, ", d_model ", kShape.d_model, ", heads ",
-              kShape.num_heads, "; ", kSteps, " steps of ", kBatch, " sequences\n");
+  port::print("argmax_copy on ", port::name(), ": seq_len ", kShape.seq_len, ", d_model ", kShape.d_model,
+              ", heads ", kShape.num_heads, "; ", kSteps, " steps of ", kBatch, " sequences\n");
   attune::Rng rng(1);
   trainer.initialise(attune::XavierUniform{}, rng);
   rng = attune::Rng(2);
@@ -139,12 +142,13 @@ int main() {
   port::print("RAM of inference alone, parameters included\n");
   terminal::print_memory(attune::inference_memory<Layer>());
   port::print("solved ", solved_count, " of ", kUnseen, " unseen sequences\n");
-  port::print("result example=argmax_copy target=", port::name(), " seq_len=", kShape.seq_len, " d_model=", kShape.d_model,
-              " heads=", kShape.num_heads, " steps=", kSteps, " loss_first=", port::fixed(training.first_loss, 6),
-              " loss_last=", port::fixed(training.last_loss, 6), " solved=",
-              port::fixed(static_cast<float>(solved_count) / kUnseen, 4), " ram_bytes=", kMemory.total(), " stack_bytes=",
-              stack, " heap_calls=", heap_calls, " parameters_hash=", port::hex8(attune::hash(trainer.parameters())),
-              " seconds=", milliseconds / 1000, '.', milliseconds % 1000 / 100, milliseconds % 100 / 10, milliseconds % 10,
-              '\n');
+  port::print(
+      "result example=argmax_copy target=", port::name(), " seq_len=", kShape.seq_len,
+      " d_model=", kShape.d_model, " heads=", kShape.num_heads, " steps=", kSteps,
+      " loss_first=", port::fixed(training.first_loss, 6), " loss_last=", port::fixed(training.last_loss, 6),
+      " solved=", port::fixed(static_cast<float>(solved_count) / kUnseen, 4), " ram_bytes=", kMemory.total(),
+      " stack_bytes=", stack, " heap_calls=", heap_calls,
+      " parameters_hash=", port::hex8(attune::hash(trainer.parameters())), " seconds=", milliseconds / 1000,
+      '.', milliseconds % 1000 / 100, milliseconds % 100 / 10, milliseconds % 10, '\n');
   return 0;
 }

@@ -1,4 +1,5 @@
-// What is asked of a set of gradients before an update: are they finite, how long are they, must they be clipped.
+// What is asked of a set of gradients before an update: are they finite, how long are they, must they be
+// clipped.
 #pragma once
 
 #include <attune/kernels/reduce.hpp>
@@ -41,25 +42,34 @@ template <int kSize, class Scalar>
 template <class Set>
 [[nodiscard]] bool all_finite(const Set& set) {
   bool finite = true;
-  for_each_tensor([&finite](const TensorPath&, const auto& tensor) {
-    finite = finite && detail::all_finite(tensor.size, tensor.data());
-  }, set);
+  for_each_tensor(
+      [&finite](const TensorPath&, const auto& tensor) {
+        finite = finite && detail::all_finite(tensor.size, tensor.data());
+      },
+      set);
   return finite;
 }
 
-/// The Euclidean norm over all tensors of a finite set, √Σg². Scaled by the largest magnitude, so g² does not overflow.
+/// The Euclidean norm over all tensors of a finite set, √Σg². Scaled by the largest magnitude, so g² does not
+/// overflow.
 template <class Scalar, class Set>
 [[nodiscard]] Scalar gradient_norm(const Set& set) {
   Scalar largest = 0;
-  for_each_tensor([&largest](const TensorPath&, const auto& tensor) {
-    largest = kernels::maximum(detail::largest_magnitude<std::remove_cvref_t<decltype(tensor)>::size>(tensor.data()), largest);
-  }, set);
+  for_each_tensor(
+      [&largest](const TensorPath&, const auto& tensor) {
+        largest = kernels::maximum(
+            detail::largest_magnitude<std::remove_cvref_t<decltype(tensor)>::size>(tensor.data()), largest);
+      },
+      set);
   if (!(largest >= std::numeric_limits<Scalar>::min())) return largest;
   const Scalar scale = 1 / largest;
   Scalar total = 0;
-  for_each_tensor([&total, scale](const TensorPath&, const auto& tensor) {
-    total += detail::sum_of_scaled_squares<std::remove_cvref_t<decltype(tensor)>::size>(tensor.data(), scale);
-  }, set);
+  for_each_tensor(
+      [&total, scale](const TensorPath&, const auto& tensor) {
+        total +=
+            detail::sum_of_scaled_squares<std::remove_cvref_t<decltype(tensor)>::size>(tensor.data(), scale);
+      },
+      set);
   return largest * kernels::square_root(total);
 }
 
@@ -77,7 +87,9 @@ struct NoClipping {
 struct GradientClipping {
   float max_norm;
 
-  [[nodiscard]] constexpr Status check() const { return max_norm > 0 ? Status::kOk : Status::kInvalidMaxNorm; }
+  [[nodiscard]] constexpr Status check() const {
+    return max_norm > 0 ? Status::kOk : Status::kInvalidMaxNorm;
+  }
 
   /// What to multiply every gradient by: 1, or less.
   template <class Scalar, class Set>
@@ -87,4 +99,4 @@ struct GradientClipping {
   }
 };
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,4 +1,5 @@
-// Initial values of parameters. Every initialiser sets the weight and the bias of one Linear; `initialise` walks a layer.
+// Initial values of parameters. Every initialiser sets the weight and the bias of one Linear; `initialise`
+// walks a layer.
 //
 // fan_in and fan_out are d_in and d_out of the Linear (its weight is [d_in, d_out]).
 #pragma once
@@ -16,7 +17,8 @@ void fill_uniform(TensorType& tensor, typename TensorType::Scalar bound, Rng& rn
   for (auto& value : tensor.values) value = rng.uniform(-bound, bound);
 }
 template <class TensorType>
-void fill_normal(TensorType& tensor, typename TensorType::Scalar mean, typename TensorType::Scalar deviation, Rng& rng) {
+void fill_normal(TensorType& tensor, typename TensorType::Scalar mean, typename TensorType::Scalar deviation,
+                 Rng& rng) {
   using Scalar = typename TensorType::Scalar;
   for (auto& value : tensor.values) value = kernels::multiply_add(rng.normal<Scalar>(), deviation, mean);
 }
@@ -59,7 +61,8 @@ struct UniformInverseSqrt {
 struct XavierUniform {
   template <class Weight>
   void weight(Weight& w, Rng& rng) const {
-    detail::fill_uniform(w, detail::root_of_ratio<typename Weight::Scalar>(6, Weight::rows + Weight::cols), rng);
+    detail::fill_uniform(w, detail::root_of_ratio<typename Weight::Scalar>(6, Weight::rows + Weight::cols),
+                         rng);
   }
 };
 
@@ -97,13 +100,14 @@ struct LinearDefault : UniformInverseSqrt {
   }
 };
 
-/// PyTorch's nn.MultiheadAttention: W_q, W_k, W_v Xavier uniform (as one [3·d_model, d_model] matrix when their inputs
-/// have one width, each alone otherwise), W_o ~ U(±1/√fan_in), every bias 0.
+/// PyTorch's nn.MultiheadAttention: W_q, W_k, W_v Xavier uniform (as one [3·d_model, d_model] matrix when
+/// their inputs have one width, each alone otherwise), W_o ~ U(±1/√fan_in), every bias 0.
 struct MultiheadAttentionDefault {};
 
 /// Fills the parameters of a Linear.
 template <class Initialiser, class Scalar, int d_in, int d_out, bool kBias>
-void initialise(LinearParameters<Scalar, d_in, d_out, kBias>& parameters, const Initialiser& initialiser, Rng& rng) {
+void initialise(LinearParameters<Scalar, d_in, d_out, kBias>& parameters, const Initialiser& initialiser,
+                Rng& rng) {
   using Weight = Tensor<Scalar, d_in, d_out>;
   initialiser.weight(parameters.weight, rng);
   if constexpr (kBias) {
@@ -125,9 +129,11 @@ void initialise(Parameters& parameters, const Initialiser& initialiser, Rng& rng
     using Value = decltype(parameters.value.weight);
     constexpr bool kPacked = Query::rows == Key::rows && Query::rows == Value::rows;
     constexpr int kPackedFans = Query::rows + Query::cols + Key::cols + Value::cols;
-    initialise(parameters.query, detail::UniformOverFans{kPacked ? kPackedFans : Query::rows + Query::cols}, rng);
+    initialise(parameters.query, detail::UniformOverFans{kPacked ? kPackedFans : Query::rows + Query::cols},
+               rng);
     initialise(parameters.key, detail::UniformOverFans{kPacked ? kPackedFans : Key::rows + Key::cols}, rng);
-    initialise(parameters.value, detail::UniformOverFans{kPacked ? kPackedFans : Value::rows + Value::cols}, rng);
+    initialise(parameters.value, detail::UniformOverFans{kPacked ? kPackedFans : Value::rows + Value::cols},
+               rng);
     initialise(parameters.output, UniformInverseSqrt{}, rng);
   } else {
     initialise(parameters.query, initialiser, rng);
@@ -137,4 +143,4 @@ void initialise(Parameters& parameters, const Initialiser& initialiser, Rng& rng
   }
 }
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

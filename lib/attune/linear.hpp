@@ -12,9 +12,9 @@
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 struct LinearShape {
-  int rows;          // tokens
-  int d_in;          // features of a token going in
-  int d_out;         // and coming out
+  int rows;   // tokens
+  int d_in;   // features of a token going in
+  int d_out;  // and coming out
   bool bias = true;
 };
 
@@ -49,7 +49,7 @@ struct Linear {
   using Input = Tensor<Scalar, shape.rows, shape.d_in>;
   using Output = Tensor<Scalar, shape.rows, shape.d_out>;
   using Parameters = LinearParameters<Scalar, shape.d_in, shape.d_out, shape.bias>;
-  struct Tape {};     // backward needs nothing but the input
+  struct Tape {};  // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};
 
@@ -89,15 +89,16 @@ struct Linear {
   }
 
   /// Both: dx is overwritten, gradients accumulate.
-  static void backward(const Parameters& parameters, InputView x, const Tape&, OutputGradientView dy, InputGradientView dx,
-                       Parameters& gradients, Scratch&) {
+  static void backward(const Parameters& parameters, InputView x, const Tape&, OutputGradientView dy,
+                       InputGradientView dx, Parameters& gradients, Scratch&) {
     backward_parameters(x, dy, gradients);
     backward_input(parameters, dy, dx);
   }
   /// The same where nobody asks for dx.
-  static void backward(const Parameters&, InputView x, const Tape&, OutputGradientView dy, Parameters& gradients, Scratch&) {
+  static void backward(const Parameters&, InputView x, const Tape&, OutputGradientView dy,
+                       Parameters& gradients, Scratch&) {
     backward_parameters(x, dy, gradients);
   }
 };
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -20,8 +20,8 @@ struct SquaredError {
   /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy.
   /// `dy` may be `y`. Sums run in the library's order (kernels/reduce.hpp).
   template <class Output, class Target, class Gradient>
-  static typename Gradient::Scalar forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
-                                           typename Gradient::Scalar weight = 1) {
+  static typename Gradient::Scalar forward(const Output& y_matrix, const Target& target_matrix,
+                                           Gradient&& dy_matrix, typename Gradient::Scalar weight = 1) {
     using Scalar = typename Gradient::Scalar;
     const auto y = view(y_matrix);
     const auto target = view(target_matrix);
@@ -33,7 +33,8 @@ struct SquaredError {
                                    : reduction == Reduction::kHalfSum ? Scalar(0.5)
                                                                       : Scalar(1);
     constexpr Scalar kGradientFactor = 2 * kLossFactor;
-    return kLossFactor * weight * squared_error<kSize>(y.data, target.data, dy.data, kGradientFactor * weight);
+    return kLossFactor * weight *
+           squared_error<kSize>(y.data, target.data, dy.data, kGradientFactor * weight);
   }
   template <class Output, class Target, class Gradient>
   static typename Gradient::Scalar forward(const Output& y, const Target& target, Gradient& dy,
@@ -43,7 +44,8 @@ struct SquaredError {
 
  private:
   template <int kSize, class Scalar>
-  [[gnu::noinline]] static Scalar squared_error(const Scalar* y, const Scalar* target, Scalar* dy, Scalar factor) {
+  [[gnu::noinline]] static Scalar squared_error(const Scalar* y, const Scalar* target, Scalar* dy,
+                                                Scalar factor) {
     kernels::for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
       kernels::store(dy + i, kernels::subtract(kernels::load<P>(y + i), kernels::load<P>(target + i)));
     });
@@ -62,4 +64,4 @@ using MeanSquaredError = SquaredError<Reduction::kMean>;
 using SumSquaredError = SquaredError<Reduction::kSum>;
 using HalfSumSquaredError = SquaredError<Reduction::kHalfSum>;
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -5,8 +5,8 @@
 //   AdditiveMask(bias)                            a [seq_len, kv_len] matrix added to the scaled scores
 //   CausalMask{} && padding && AdditiveMask(bias)
 //
-// A boolean always says *may attend*: true keeps a token. A query whose keys are all hidden has zero weights, a zero
-// context vector and no gradient through the scores (as ONNX Attention-24 defines it), never NaN.
+// A boolean always says *may attend*: true keeps a token. A query whose keys are all hidden has zero weights,
+// a zero context vector and no gradient through the scores (as ONNX Attention-24 defines it), never NaN.
 #pragma once
 
 #include <span>
@@ -16,8 +16,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A mask changes one row of scaled scores in place, before softmax, in two passes: `hide` sets hidden keys to −∞, then
-/// `bias` adds to what is left. `row` has kv_len scores of one head and one query.
+/// A mask changes one row of scaled scores in place, before softmax, in two passes: `hide` sets hidden keys
+/// to −∞, then `bias` adds to what is left. `row` has kv_len scores of one head and one query.
 template <class Mask>
 concept AttentionMask = requires(const Mask& mask, float* row) {
   mask.template hide<8>(0, 0, row);
@@ -44,8 +44,8 @@ struct NoMask {
   constexpr void bias(int, int, Scalar*) const {}
 };
 
-/// Query i attends to keys 0 … i + offset. `offset` is the number of keys before the first query (kv_len − seq_len when
-/// the queries are the last tokens); 0 is the square causal mask.
+/// Query i attends to keys 0 … i + offset. `offset` is the number of keys before the first query (kv_len −
+/// seq_len when the queries are the last tokens); 0 is the square causal mask.
 struct CausalMask {
   int offset = 0;
   template <int kv_len, class Scalar>
@@ -62,13 +62,15 @@ namespace detail {
 template <int kLength>
 class ValidTokens {
  public:
-  /// The first `length` tokens are real. Status::kInvalidLength, and nothing changed, unless 0 ≤ length ≤ kLength.
+  /// The first `length` tokens are real. Status::kInvalidLength, and nothing changed, unless 0 ≤ length ≤
+  /// kLength.
   constexpr Status set_length(int length) {
     if (length < 0 || length > kLength) return Status::kInvalidLength;
     for (int token = 0; token < kLength; ++token) padding_[token] = token >= length;
     return Status::kOk;
   }
-  /// Token by token: true where the token is real and may be attended to. An array, a list in braces, or a span.
+  /// Token by token: true where the token is real and may be attended to. An array, a list in braces, or a
+  /// span.
   constexpr void set_valid(std::span<const bool, kLength> valid) {
     for (std::size_t token = 0; token < std::size_t{kLength}; ++token) padding_[token] = !valid[token];
   }
@@ -95,8 +97,8 @@ struct KeyPaddingMask : detail::ValidTokens<kKvLen> {
   constexpr void bias(int, int, Scalar*) const {}
 };
 
-/// Gives padding among the queries zero weights and a zero context vector. All seq_len queries are valid until told
-/// otherwise.
+/// Gives padding among the queries zero weights and a zero context vector. All seq_len queries are valid
+/// until told otherwise.
 template <int kSeqLen>
 struct QueryPaddingMask : detail::ValidTokens<kSeqLen> {
   template <int kv_len, class Scalar>
@@ -107,14 +109,15 @@ struct QueryPaddingMask : detail::ValidTokens<kSeqLen> {
   constexpr void bias(int, int, Scalar*) const {}
 };
 
-/// Adds a [seq_len, kv_len] matrix to the scaled scores: one for all heads, or `kHeads` of them, stacked, one a head.
-/// −∞ hides a key. +∞ is its limit: the query attends to the keys with +∞ alone, weighed by their own scores.
-/// Holds a view: the matrix must outlive the mask.
+/// Adds a [seq_len, kv_len] matrix to the scaled scores: one for all heads, or `kHeads` of them, stacked, one
+/// a head. −∞ hides a key. +∞ is its limit: the query attends to the keys with +∞ alone, weighed by their own
+/// scores. Holds a view: the matrix must outlive the mask.
 template <class ScalarType, int kSeqLen, int kKvLen, int kHeads = 1>
 struct AdditiveMask {
   MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> matrix;
 
-  explicit constexpr AdditiveMask(MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> values) : matrix(values) {}
+  explicit constexpr AdditiveMask(MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> values)
+      : matrix(values) {}
 
   template <int kv_len, class Scalar>
   constexpr void hide(int head, int query, Scalar* row) const {
@@ -149,7 +152,8 @@ struct AdditiveMask {
 template <class Scalar, int kSeqLen, int kKvLen>
 AdditiveMask(const Tensor<Scalar, kSeqLen, kKvLen>&) -> AdditiveMask<Scalar, kSeqLen, kKvLen>;
 template <class Scalar, int kSeqLen, int kKvLen>
-AdditiveMask(MatrixView<Scalar, kSeqLen, kKvLen>) -> AdditiveMask<std::remove_const_t<Scalar>, kSeqLen, kKvLen>;
+AdditiveMask(MatrixView<Scalar, kSeqLen, kKvLen>)
+    -> AdditiveMask<std::remove_const_t<Scalar>, kSeqLen, kKvLen>;
 
 /// One additive mask a head: a Tensor or view [num_heads · seq_len, kv_len], heads stacked.
 template <int kHeads, class Source>
@@ -157,8 +161,8 @@ template <int kHeads, class Source>
   const auto matrix = view(values);
   static_assert(matrix.rows % kHeads == 0,
                 "attune::additive_mask_per_head: rows must be num_heads * seq_len, heads stacked");
-  return AdditiveMask<std::remove_const_t<typename decltype(matrix)::Scalar>, matrix.rows / kHeads, matrix.cols, kHeads>(
-      matrix);
+  return AdditiveMask<std::remove_const_t<typename decltype(matrix)::Scalar>, matrix.rows / kHeads,
+                      matrix.cols, kHeads>(matrix);
 }
 
 /// Both masks: hidden where either hides, then the sum of their biases. Made by `a && b`.
@@ -183,4 +187,4 @@ template <AttentionMask First, AttentionMask Second>
   return {first, second};
 }
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

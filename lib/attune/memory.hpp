@@ -14,11 +14,13 @@ struct MemoryReport {
   std::size_t moments = 0;
   std::size_t tape = 0;
   std::size_t scratch = 0;
-  std::size_t inputs = 0;   // inputs, targets or outputs that the caller holds
+  std::size_t inputs = 0;  // inputs, targets or outputs that the caller holds
   std::size_t state = 0;
 
   /// The object that the library defines: everything but `inputs`.
-  [[nodiscard]] constexpr std::size_t object() const { return parameters + gradients + moments + tape + scratch + state; }
+  [[nodiscard]] constexpr std::size_t object() const {
+    return parameters + gradients + moments + tape + scratch + state;
+  }
   [[nodiscard]] constexpr std::size_t total() const { return object() + inputs; }
 };
 
@@ -38,4 +40,4 @@ template <class Model>
           .inputs = sizeof(typename Model::Input) + sizeof(typename Model::Output)};
 }
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,7 +1,8 @@
-// Multi-head attention (Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2), forward and backward.
+// Multi-head attention (Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2), forward and
+// backward.
 //
 //   Q = X_q·W_q + b_q,   K = X_k·W_k + b_k,   V = X_v·W_v + b_v
-//   P_h = softmax(scale · Q_h·K_hᵀ + mask),   O_h = P_h·V_h          for every head h, its columns of Q, K, V, O
+//   P_h = softmax(scale · Q_h·K_hᵀ + mask),   O_h = P_h·V_h     for every head h, its columns of Q, K, V, O
 //   Y = O·W_o + b_o
 //
 //   dW_o += Oᵀ·dY,   dO = dY·W_oᵀ,   then head by head as in scaled_dot_product_attention.hpp, then
@@ -15,48 +16,56 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// What multiplies Q·Kᵀ.
 enum class Scaling {
-  kInverseSqrtDk,             // 1/√d_k, the paper's and PyTorch's
-  kInverseSqrtDModel,         // 1/√d_model
-  kInverseFourthRootDkEach,   // d_k^-¼ on Q and on K before their product, which keeps both small
+  kInverseSqrtDk,            // 1/√d_k, the paper's and PyTorch's
+  kInverseSqrtDModel,        // 1/√d_model
+  kInverseFourthRootDkEach,  // d_k^-¼ on Q and on K before their product, which keeps both small
 };
 
 /// Every size and option of the layer. Self-attention needs the first three; the rest follow from them.
 struct AttentionShape {
-  int seq_len;                                             // queries
-  int d_model;                                             // width of a query token
+  int seq_len;  // queries
+  int d_model;  // width of a query token
   int num_heads;
-  int kv_len = seq_len;                                    // keys and values
-  int d_k = num_heads > 0 ? d_model / num_heads : 0;       // per head: queries and keys
-  int d_v = d_k;                                           // per head: values
-  int d_key = d_model;                                     // width of a key token (PyTorch: kdim)
-  int d_value = d_model;                                   // width of a value token (PyTorch: vdim)
-  int d_out = d_model;                                     // width of an output token
+  int kv_len = seq_len;                               // keys and values
+  int d_k = num_heads > 0 ? d_model / num_heads : 0;  // per head: queries and keys
+  int d_v = d_k;                                      // per head: values
+  int d_key = d_model;                                // width of a key token (PyTorch: kdim)
+  int d_value = d_model;                              // width of a value token (PyTorch: vdim)
+  int d_out = d_model;                                // width of an output token
   bool bias = true;
   Scaling scaling = Scaling::kInverseSqrtDk;
 };
 
 template <AttentionShape shape, class ScalarType = float>
 struct MultiHeadAttention {
-  static_assert(shape.seq_len > 0 && shape.kv_len > 0,
-                "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
+  static_assert(
+      shape.seq_len > 0 && shape.kv_len > 0,
+      "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
   static_assert(shape.d_model > 0 && shape.d_key > 0 && shape.d_value > 0 && shape.d_out > 0,
                 "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
-  static_assert(shape.num_heads > 0, "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
-  static_assert(shape.num_heads <= 0 || shape.d_k * shape.num_heads == shape.d_model ||
-                    shape.d_k != shape.d_model / (shape.num_heads > 0 ? shape.num_heads : 1),
-                "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
-                "d_model, or set d_k and d_v in AttentionShape");
-  static_assert(shape.d_k > 0 && shape.d_v > 0, "attune::MultiHeadAttention: d_k and d_v must be positive; with more heads "
-                                                "than d_model, set them in AttentionShape");
+  static_assert(shape.num_heads > 0,
+                "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
+  static_assert(
+      shape.num_heads <= 0 || shape.d_k * shape.num_heads == shape.d_model ||
+          shape.d_k != shape.d_model / (shape.num_heads > 0 ? shape.num_heads : 1),
+      "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
+      "d_model, or set d_k and d_v in AttentionShape");
+  static_assert(shape.d_k > 0 && shape.d_v > 0,
+                "attune::MultiHeadAttention: d_k and d_v must be positive; with more heads "
+                "than d_model, set them in AttentionShape");
 
   using Scalar = ScalarType;
   static constexpr bool kSelfAttention =
       shape.kv_len == shape.seq_len && shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 
-  using QueryProjection = Linear<LinearShape{shape.seq_len, shape.d_model, shape.num_heads * shape.d_k, shape.bias}, Scalar>;
-  using KeyProjection = Linear<LinearShape{shape.kv_len, shape.d_key, shape.num_heads * shape.d_k, shape.bias}, Scalar>;
-  using ValueProjection = Linear<LinearShape{shape.kv_len, shape.d_value, shape.num_heads * shape.d_v, shape.bias}, Scalar>;
-  using OutputProjection = Linear<LinearShape{shape.seq_len, shape.num_heads * shape.d_v, shape.d_out, shape.bias}, Scalar>;
+  using QueryProjection =
+      Linear<LinearShape{shape.seq_len, shape.d_model, shape.num_heads* shape.d_k, shape.bias}, Scalar>;
+  using KeyProjection =
+      Linear<LinearShape{shape.kv_len, shape.d_key, shape.num_heads* shape.d_k, shape.bias}, Scalar>;
+  using ValueProjection =
+      Linear<LinearShape{shape.kv_len, shape.d_value, shape.num_heads* shape.d_v, shape.bias}, Scalar>;
+  using OutputProjection =
+      Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.bias}, Scalar>;
 
   /// W_q, b_q, …, W_o, b_o; gradients and moments have the same type. May be const, in flash.
   struct Parameters {
@@ -67,7 +76,8 @@ struct MultiHeadAttention {
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
-      const TensorPath of_query{"query", parent}, of_key{"key", parent}, of_value{"value", parent}, of_output{"output", parent};
+      const TensorPath of_query{"query", parent}, of_key{"key", parent}, of_value{"value", parent},
+          of_output{"output", parent};
       QueryProjection::Parameters::visit(visitor, &of_query, sets.query...);
       KeyProjection::Parameters::visit(visitor, &of_key, sets.key...);
       ValueProjection::Parameters::visit(visitor, &of_value, sets.value...);
@@ -129,15 +139,18 @@ struct MultiHeadAttention {
 
   // ---- Inference: no tape. `y` may not overlap the inputs. ----
 
-  /// Cross-attention: y[seq_len, d_out] of query[seq_len, d_model], key[kv_len, d_key], value[kv_len, d_value].
+  /// Cross-attention: y[seq_len, d_out] of query[seq_len, d_model], key[kv_len, d_key], value[kv_len,
+  /// d_value].
   template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, QueryView query, KeyView key, ValueView value, OutputView y,
-                      InferenceScratch& scratch, const Mask& mask = {}) {
-    attend(parameters, query, key, value, y, scratch, mask, [&scratch](int) { return view(scratch.weights); });
+  static void forward(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
+                      OutputView y, InferenceScratch& scratch, const Mask& mask = {}) {
+    attend(parameters, query, key, value, y, scratch, mask,
+           [&scratch](int) { return view(scratch.weights); });
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
   template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, QueryView x, OutputView y, InferenceScratch& scratch, const Mask& mask = {}) {
+  static void forward(const Parameters& parameters, QueryView x, OutputView y, InferenceScratch& scratch,
+                      const Mask& mask = {}) {
     check_self_attention();
     forward(parameters, x, x, x, y, scratch, mask);
   }
@@ -145,8 +158,8 @@ struct MultiHeadAttention {
   // ---- Training: the tape keeps what backward needs. ----
 
   template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, QueryView query, KeyView key, ValueView value, OutputView y, Tape& tape,
-                      Scratch&, const Mask& mask = {}) {
+  static void forward(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
+                      OutputView y, Tape& tape, Scratch&, const Mask& mask = {}) {
     attend(parameters, query, key, value, y, tape, mask, [&tape](int head) {
       return view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len);
     });
@@ -158,19 +171,20 @@ struct MultiHeadAttention {
     forward(parameters, x, x, x, y, tape, scratch, mask);
   }
 
-  /// Gradients of cross-attention from dy[seq_len, d_out]: the three inputs' are overwritten, `gradients` accumulate.
-  /// The tape is used up. `dy` may not overlap the d_… views. Masks need no mention: what is hidden has zero weight.
-  static void backward(const Parameters& parameters, QueryView query, KeyView key, ValueView value, Tape& tape,
-                       OutputGradientView dy, QueryGradientView d_query, KeyGradientView d_key, ValueGradientView d_value,
-                       Parameters& gradients, Scratch& scratch) {
+  /// Gradients of cross-attention from dy[seq_len, d_out]: the three inputs' are overwritten, `gradients`
+  /// accumulate. The tape is used up. `dy` may not overlap the d_… views. Masks need no mention: what is
+  /// hidden has zero weight.
+  static void backward(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
+                       Tape& tape, OutputGradientView dy, QueryGradientView d_query, KeyGradientView d_key,
+                       ValueGradientView d_value, Parameters& gradients, Scratch& scratch) {
     backward_parameters(parameters, query, key, value, tape, dy, gradients, scratch);
     QueryProjection::backward_input(parameters.query, tape.query, d_query);
     KeyProjection::backward_input(parameters.key, tape.key, d_key);
     ValueProjection::backward_input(parameters.value, tape.value, d_value);
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x.
-  static void backward(const Parameters& parameters, QueryView x, Tape& tape, OutputGradientView dy, QueryGradientView dx,
-                       Parameters& gradients, Scratch& scratch) {
+  static void backward(const Parameters& parameters, QueryView x, Tape& tape, OutputGradientView dy,
+                       QueryGradientView dx, Parameters& gradients, Scratch& scratch) {
     check_self_attention();
     backward_parameters(parameters, x, x, x, tape, dy, gradients, scratch);
     QueryProjection::backward_input(parameters.query, tape.query, dx);
@@ -178,8 +192,8 @@ struct MultiHeadAttention {
     ValueProjection::backward_input(parameters.value, tape.value, dx, kernels::Accumulate{});
   }
   /// The same where nobody asks for dx.
-  static void backward(const Parameters& parameters, QueryView x, Tape& tape, OutputGradientView dy, Parameters& gradients,
-                       Scratch& scratch) {
+  static void backward(const Parameters& parameters, QueryView x, Tape& tape, OutputGradientView dy,
+                       Parameters& gradients, Scratch& scratch) {
     check_self_attention();
     backward_parameters(parameters, x, x, x, tape, dy, gradients, scratch);
   }
@@ -199,30 +213,32 @@ struct MultiHeadAttention {
   }();
 
   static constexpr void check_self_attention() {
-    static_assert(kSelfAttention, "attune::MultiHeadAttention: one input means self-attention, but kv_len, d_key or d_value "
-                                  "differ from seq_len and d_model; pass query, key and value");
+    static_assert(kSelfAttention,
+                  "attune::MultiHeadAttention: one input means self-attention, but kv_len, d_key or d_value "
+                  "differ from seq_len and d_model; pass query, key and value");
   }
 
   template <class Activations, class Mask, class WeightsOf>
-  static void attend(const Parameters& parameters, QueryView query, KeyView key, ValueView value, OutputView y,
-                     Activations& kept, const Mask& mask, const WeightsOf& weights_of) {
+  static void attend(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
+                     OutputView y, Activations& kept, const Mask& mask, const WeightsOf& weights_of) {
     QueryProjection::forward(parameters.query, query, kept.query);
     KeyProjection::forward(parameters.key, key, kept.key);
     ValueProjection::forward(parameters.value, value, kept.value);
     scale_operands(kept.query, kept.key);
     for (int head = 0; head < shape.num_heads; ++head) {
-      scaled_dot_product_attention(
-          view(kept.query).template columns<shape.d_k>(head * shape.d_k),
-          view(kept.key).template columns<shape.d_k>(head * shape.d_k),
-          view(kept.value).template columns<shape.d_v>(head * shape.d_v),
-          view(kept.context).template columns<shape.d_v>(head * shape.d_v), weights_of(head), kScoreScale, mask, head);
+      scaled_dot_product_attention(view(kept.query).template columns<shape.d_k>(head * shape.d_k),
+                                   view(kept.key).template columns<shape.d_k>(head * shape.d_k),
+                                   view(kept.value).template columns<shape.d_v>(head * shape.d_v),
+                                   view(kept.context).template columns<shape.d_v>(head * shape.d_v),
+                                   weights_of(head), kScoreScale, mask, head);
     }
     OutputProjection::forward(parameters.output, kept.context, y);
   }
 
   // On return tape.query, tape.key and tape.value hold dQ, dK and dV.
-  static void backward_parameters(const Parameters& parameters, QueryView query, KeyView key, ValueView value, Tape& tape,
-                                  OutputGradientView dy, Parameters& gradients, Scratch& scratch) {
+  static void backward_parameters(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
+                                  Tape& tape, OutputGradientView dy, Parameters& gradients,
+                                  Scratch& scratch) {
     OutputProjection::backward_parameters(tape.context, dy, gradients.output);
     OutputProjection::backward_input(parameters.output, dy, tape.context);
     for (int head = 0; head < shape.num_heads; ++head) {
@@ -231,7 +247,8 @@ struct MultiHeadAttention {
       const auto v = view(tape.value).template columns<shape.d_v>(head * shape.d_v);
       scaled_dot_product_attention_backward(
           q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
-          view(tape.context).template columns<shape.d_v>(head * shape.d_v), q, k, v, scratch.head.data(), kScoreScale);
+          view(tape.context).template columns<shape.d_v>(head * shape.d_v), q, k, v, scratch.head.data(),
+          kScoreScale);
     }
     scale_operands(tape.query, tape.key);
     QueryProjection::backward_parameters(query, tape.query, gradients.query);
@@ -248,4 +265,4 @@ struct MultiHeadAttention {
   }
 };
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,5 +1,5 @@
-// Optimisers: Adam with decoupled (AdamW) or coupled weight decay, and SGD. One step reads gradients and changes
-// parameters and moments; the caller owns all of them.
+// Optimisers: Adam with decoupled (AdamW) or coupled weight decay, and SGD. One step reads gradients and
+// changes parameters and moments; the caller owns all of them.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A decay rate β in [0, 1), made from a double literal: β and 1 − β are each rounded once from it (1 − 0.999f would be
-/// 5e-5 off), and 2⁶⁴β is kept so that βᵗ is exact to 2⁻⁶⁴ a step without double arithmetic on the device.
+/// A decay rate β in [0, 1), made from a double literal: β and 1 − β are each rounded once from it (1 −
+/// 0.999f would be 5e-5 off), and 2⁶⁴β is kept so that βᵗ is exact to 2⁻⁶⁴ a step without double arithmetic
+/// on the device.
 template <class Scalar>
 struct DecayRate {
   Scalar value;
@@ -21,7 +22,8 @@ struct DecayRate {
   constexpr DecayRate(double beta)  // NOLINT: {.beta1 = 0.9} is the spelling
       : value(static_cast<Scalar>(beta)),
         complement(static_cast<Scalar>(1.0 - beta)),
-        fixed_point(beta >= 0.0 && beta < 1.0 ? static_cast<std::uint64_t>(beta * 18446744073709551616.0) : 0) {}
+        fixed_point(beta >= 0.0 && beta < 1.0 ? static_cast<std::uint64_t>(beta * 18446744073709551616.0)
+                                              : 0) {}
 
   [[nodiscard]] constexpr bool valid() const { return value >= 0 && complement > 0; }
 };
@@ -39,15 +41,16 @@ struct BiasCorrection {
     const std::uint64_t middle = ((b * d) >> 32) + ((a * d) & 0xFFFFFFFFu) + b * c;
     complement = ~(a * c + ((a * d) >> 32) + (middle >> 32));
   }
-  // Rounded to nearest. A float is made of the 32 leading bits, the last of them standing for all that follow, since a
-  // conversion from 64 bits is a library call on a 32-bit processor.
+  // Rounded to nearest. A float is made of the 32 leading bits, the last of them standing for all that
+  // follow, since a conversion from 64 bits is a library call on a 32-bit processor.
   template <class Scalar>
   [[nodiscard]] constexpr Scalar value() const {
     if constexpr (std::is_same_v<Scalar, float>) {
       if (complement == 0) return 0;
       const int zeros = std::countl_zero(complement);
       const std::uint64_t shifted = complement << zeros;
-      const auto leading = static_cast<std::uint32_t>(shifted >> 32) | static_cast<std::uint32_t>((shifted << 32) != 0);
+      const auto leading =
+          static_cast<std::uint32_t>(shifted >> 32) | static_cast<std::uint32_t>((shifted << 32) != 0);
       const auto scale = std::bit_cast<float>(static_cast<std::uint32_t>(127 - 32 - zeros) << 23);
       return static_cast<float>(leading) * scale;
     } else {
@@ -69,7 +72,7 @@ template <class Scalar>
 
 enum class WeightDecay {
   kDecoupled,  // p ← (1 − lr·λ)p − …     Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019
-  kCoupled,    // g ← g + λp              L2 in the loss
+  kCoupled,  // g ← g + λp              L2 in the loss
 };
 
 enum class EpsilonPlacement {
@@ -117,13 +120,14 @@ struct Adam {
     if (!detail::finite(options.epsilon) || !(options.epsilon > 0)) return Status::kInvalidEpsilon;
     if (!detail::finite_and_not_negative(options.weight_decay)) return Status::kInvalidWeightDecay;
     // The first step divides by 1 − β₁, and the parameters are multiplied by 1 − lr·λ: neither may overflow.
-    if (!detail::finite(options.learning_rate / options.beta1.complement)) return Status::kInvalidLearningRate;
+    if (!detail::finite(options.learning_rate / options.beta1.complement))
+      return Status::kInvalidLearningRate;
     if (!detail::finite(options.learning_rate * options.weight_decay)) return Status::kInvalidWeightDecay;
     return Status::kOk;
   }
 
-  /// One step. `gradients` times `gradient_scale` is what is applied. Nothing changes unless the result is kOk. v holds
-  /// squares: in float, magnitudes above 1e19 overflow it, so clip what can grow so far.
+  /// One step. `gradients` times `gradient_scale` is what is applied. Nothing changes unless the result is
+  /// kOk. v holds squares: in float, magnitudes above 1e19 overflow it, so clip what can grow so far.
   template <class Parameters>
   static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
                      const Options& options, Scalar gradient_scale = 1) {
@@ -140,13 +144,15 @@ struct Adam {
         .one_minus_beta2 = options.beta2.complement,
         .step_size = options.learning_rate / correction1,
         .second_scale = kInside ? 1 / correction2 : 1 / root2,
-        .epsilon = variant.epsilon == EpsilonPlacement::kBeforeBiasCorrection ? options.epsilon / root2 : options.epsilon,
+        .epsilon = variant.epsilon == EpsilonPlacement::kBeforeBiasCorrection ? options.epsilon / root2
+                                                                              : options.epsilon,
         .decay = 1 - options.learning_rate * options.weight_decay,
         .l2 = options.weight_decay,
         .gradient_scale = gradient_scale};
     for_each_tensor(
         [&coefficients](const TensorPath&, auto& p, const auto& g, auto& m, auto& v) {
-          kernels::adam_update<kInside, kCoupled>(p.size, p.data(), g.data(), m.data(), v.data(), coefficients);
+          kernels::adam_update<kInside, kCoupled>(p.size, p.data(), g.data(), m.data(), v.data(),
+                                                  coefficients);
         },
         parameters, gradients, moments.first, moments.second);
     return Status::kOk;
@@ -159,8 +165,8 @@ struct Adam {
 
 using AdamW = Adam<>;
 
-/// Stochastic gradient descent, as torch.optim.SGD:  g ← g + λp,  b ← μb + (1 − dampening)g  (b ← g on the first step),
-/// p ← p − lr·b, or with Nesterov p ← p − lr·(g + μb).
+/// Stochastic gradient descent, as torch.optim.SGD:  g ← g + λp,  b ← μb + (1 − dampening)g  (b ← g on the
+/// first step), p ← p − lr·b, or with Nesterov p ← p − lr·(g + μb).
 enum class Momentum { kNone, kClassic, kNesterov };
 
 template <Momentum kind = Momentum::kNone, class ScalarType = float>
@@ -196,11 +202,13 @@ struct Sgd {
     if (!(options.momentum >= 0 && options.momentum <= 1)) return Status::kInvalidMomentum;
     if (!(options.dampening >= 0 && options.dampening <= 1)) return Status::kInvalidMomentum;
     if (kind == Momentum::kNone && options.momentum != 0) return Status::kInvalidMomentum;
-    if (kind == Momentum::kNesterov && (options.momentum == 0 || options.dampening != 0)) return Status::kInvalidMomentum;
+    if (kind == Momentum::kNesterov && (options.momentum == 0 || options.dampening != 0))
+      return Status::kInvalidMomentum;
     return Status::kOk;
   }
 
-  /// One step. `gradients` times `gradient_scale` is what is applied. Nothing changes unless the result is kOk.
+  /// One step. `gradients` times `gradient_scale` is what is applied. Nothing changes unless the result is
+  /// kOk.
   template <class Parameters>
   static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
                      const Options& options, Scalar gradient_scale = 1) {
@@ -213,7 +221,8 @@ struct Sgd {
     if constexpr (kind == Momentum::kNone) {
       for_each_tensor(
           [&coefficients](const TensorPath&, auto& p, const auto& g) {
-            kernels::sgd_update<false, false>(p.size, p.data(), g.data(), static_cast<Scalar*>(nullptr), coefficients);
+            kernels::sgd_update<false, false>(p.size, p.data(), g.data(), static_cast<Scalar*>(nullptr),
+                                              coefficients);
           },
           parameters, gradients);
     } else {
@@ -221,7 +230,8 @@ struct Sgd {
       moments.started = true;
       for_each_tensor(
           [&coefficients](const TensorPath&, auto& p, const auto& g, auto& b) {
-            kernels::sgd_update<true, kind == Momentum::kNesterov>(p.size, p.data(), g.data(), b.data(), coefficients);
+            kernels::sgd_update<true, kind == Momentum::kNesterov>(p.size, p.data(), g.data(), b.data(),
+                                                                   coefficients);
           },
           parameters, gradients, moments.velocity);
     }
@@ -229,4 +239,4 @@ struct Sgd {
   }
 };
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,7 +1,8 @@
-// Sets of tensors: parameters, and the gradients and moments that have the same type, visited tensor by tensor, by name.
+// Sets of tensors: parameters, and the gradients and moments that have the same type, visited tensor by
+// tensor, by name.
 //
-// A set is a plain struct with a static `visit(visitor, path, sets…)` that calls `visitor(path, tensor of each set…)` for
-// each of its tensors, always in the same order.
+// A set is a plain struct with a static `visit(visitor, path, sets…)` that calls `visitor(path, tensor of
+// each set…)` for each of its tensors, always in the same order.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The name of a tensor within its set, innermost part first: {"weight", of "query"}. Lives on the stack of the visit.
+/// The name of a tensor within its set, innermost part first: {"weight", of "query"}. Lives on the stack of
+/// the visit.
 struct TensorPath {
   const char* name = nullptr;
   const TensorPath* parent = nullptr;
@@ -22,7 +24,8 @@ constexpr void for_each_tensor(const Visitor& visitor, Set& set, Sets&... sets) 
   std::remove_const_t<Set>::visit(visitor, static_cast<const TensorPath*>(nullptr), set, sets...);
 }
 
-/// How many scalars the tensors of a set hold. A set has nothing else: its size in bytes is this times a scalar's.
+/// How many scalars the tensors of a set hold. A set has nothing else: its size in bytes is this times a
+/// scalar's.
 template <class Set>
 [[nodiscard]] constexpr int count_scalars(const Set& set) {
   int count = 0;
@@ -35,7 +38,8 @@ constexpr void set_zero(Set& set) {
   for_each_tensor([](const TensorPath&, auto& tensor) { tensor.set_zero(); }, set);
 }
 
-/// FNV-1a over the bits of every scalar: equal on two targets when, and (but for 1 in 2³²) only when, all bits are.
+/// FNV-1a over the bits of every scalar: equal on two targets when, and (but for 1 in 2³²) only when, all
+/// bits are.
 template <class Set>
 [[nodiscard]] std::uint32_t hash(const Set& set) {
   std::uint32_t state = 2166136261u;
@@ -54,4 +58,4 @@ template <class Set>
   return state;
 }
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -7,8 +7,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// PCG-XSH-RR 64/32 (M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for Random
-/// Number Generation", 2014). 8 bytes; copies continue independently.
+/// PCG-XSH-RR 64/32 (M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms
+/// for Random Number Generation", 2014). 8 bytes; copies continue independently.
 class Rng {
  public:
   explicit constexpr Rng(std::uint64_t seed) : state_(seed + kIncrement) { (void)next(); }
@@ -32,8 +32,9 @@ class Rng {
     return kernels::multiply_add(uniform<Scalar>(), high - low, low);
   }
 
-  /// Normal with mean 0 and variance 1, by Marsaglia's polar method ("A Convenient Method for Generating Normal
-  /// Variables", 1964); the second number of each pair is dropped, so the generator keeps no other state.
+  /// Normal with mean 0 and variance 1, by Marsaglia's polar method ("A Convenient Method for Generating
+  /// Normal Variables", 1964); the second number of each pair is dropped, so the generator keeps no other
+  /// state.
   template <class Scalar = float>
   Scalar normal() {
     for (;;) {
@@ -49,4 +50,4 @@ class Rng {
   std::uint64_t state_;
 };
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

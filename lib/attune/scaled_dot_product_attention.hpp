@@ -1,4 +1,5 @@
-// Scaled dot-product attention of one head, forward and backward (Vaswani et al., "Attention Is All You Need", 2017, eq. 1).
+// Scaled dot-product attention of one head, forward and backward (Vaswani et al., "Attention Is All You
+// Need", 2017, eq. 1).
 //
 //   S = scale · Q·Kᵀ + mask,   P = softmax(S),   O = P·V
 //
@@ -43,9 +44,9 @@ template <class Scalar, int kSeqLen, int kKvLen>
 
 }  // namespace detail
 
-/// context[seq_len, d_v] = softmax(scale · query·keyᵀ + mask) · value, with query[seq_len, d_k], key[kv_len, d_k],
-/// value[kv_len, d_v]; weights[seq_len, kv_len] is written too. Each argument is whatever view() takes. Nothing may
-/// overlap. `head` is the number a per-head mask is asked for.
+/// context[seq_len, d_v] = softmax(scale · query·keyᵀ + mask) · value, with query[seq_len, d_k], key[kv_len,
+/// d_k], value[kv_len, d_v]; weights[seq_len, kv_len] is written too. Each argument is whatever view() takes.
+/// Nothing may overlap. `head` is the number a per-head mask is asked for.
 template <class Query, class Key, class Value, class Context, class Weights, AttentionMask Mask = NoMask>
 void scaled_dot_product_attention(const Query& query, const Key& key, const Value& value, Context&& context,
                                   Weights&& weights, typename std::remove_cvref_t<Weights>::Scalar scale,
@@ -57,13 +58,16 @@ void scaled_dot_product_attention(const Query& query, const Key& key, const Valu
   kernels::product(p, view(value), view(context));
 }
 
-/// Gradients of the above. In: query, key, value, weights as forward left them and d_context[seq_len, d_v]. Out:
-/// d_query[seq_len, d_k], d_key[kv_len, d_k], d_value[kv_len, d_v], overwritten. `weights` is used up (it ends as dS);
-/// d_query, d_key and d_value may be the storage of query, key and value. `scratch` has at least
-/// seq_len · max(kv_len, d_k) scalars. No mask: hidden keys have zero weights, so nothing flows through them.
-template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey, class DValue>
-void scaled_dot_product_attention_backward(const Query& query, const Key& key, const Value& value, Weights&& weights,
-                                           const DContext& d_context, DQuery&& d_query, DKey&& d_key, DValue&& d_value,
+/// Gradients of the above. In: query, key, value, weights as forward left them and d_context[seq_len, d_v].
+/// Out: d_query[seq_len, d_k], d_key[kv_len, d_k], d_value[kv_len, d_v], overwritten. `weights` is used up
+/// (it ends as dS); d_query, d_key and d_value may be the storage of query, key and value. `scratch` has at
+/// least seq_len · max(kv_len, d_k) scalars. No mask: hidden keys have zero weights, so nothing flows through
+/// them.
+template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
+          class DValue>
+void scaled_dot_product_attention_backward(const Query& query, const Key& key, const Value& value,
+                                           Weights&& weights, const DContext& d_context, DQuery&& d_query,
+                                           DKey&& d_key, DValue&& d_value,
                                            typename std::remove_cvref_t<Weights>::Scalar* scratch,
                                            typename std::remove_cvref_t<Weights>::Scalar scale) {
   using Scalar = typename std::remove_cvref_t<Weights>::Scalar;
@@ -83,4 +87,4 @@ void scaled_dot_product_attention_backward(const Query& query, const Key& key, c
   }
 }
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

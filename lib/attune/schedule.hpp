@@ -22,8 +22,8 @@ struct LinearWarmupSchedule {
   }
 };
 
-/// Linear warm-up to `peak`, then half a cosine down to `last` at `total_steps` (Loshchilov and Hutter, SGDR, 2017,
-/// eq. 5, without restarts), and `last` from there on.
+/// Linear warm-up to `peak`, then half a cosine down to `last` at `total_steps` (Loshchilov and Hutter, SGDR,
+/// 2017, eq. 5, without restarts), and `last` from there on.
 struct CosineSchedule {
   float peak;
   std::uint32_t total_steps;
@@ -32,9 +32,10 @@ struct CosineSchedule {
   [[nodiscard]] float operator()(std::uint32_t step) const {
     if (step < warmup_steps) return LinearWarmupSchedule{peak, warmup_steps}(step);
     if (step >= total_steps) return last;
-    const float progress = static_cast<float>(step - warmup_steps) / static_cast<float>(total_steps - warmup_steps);
+    const float progress =
+        static_cast<float>(step - warmup_steps) / static_cast<float>(total_steps - warmup_steps);
     return kernels::multiply_add(0.5f * (peak - last), 1.0f + kernels::cosine_pi(progress), last);
   }
 };
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -2,7 +2,8 @@
 //
 //   p_j = e^(x_j) / Σ_k e^(x_k)                dx = p ∘ (dp − Σ_k p_k dp_k)
 //
-// The row's maximum is subtracted first, so any finite input is safe. −∞ gives a zero; a row of −∞ alone gives zeros.
+// The row's maximum is subtracted first, so any finite input is safe. −∞ gives a zero; a row of −∞ alone
+// gives zeros.
 #pragma once
 
 #include <attune/kernels/rows.hpp>
@@ -31,9 +32,10 @@ struct Softmax {
   static void backward(MatrixView<const Scalar, kRows, kCols> y, MatrixView<const Scalar, kRows, kCols> dy,
                        MatrixView<Scalar, kRows, kCols> dx) {
     for (int i = 0; i < kRows; ++i) {
-      kernels::softmax_row_backward<Scalar, kCols>(y.data + i * kCols, dy.data + i * kCols, dx.data + i * kCols, Scalar(1));
+      kernels::softmax_row_backward<Scalar, kCols>(y.data + i * kCols, dy.data + i * kCols,
+                                                   dx.data + i * kCols, Scalar(1));
     }
   }
 };
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

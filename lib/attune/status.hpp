@@ -1,4 +1,5 @@
-// What can go wrong with bytes and numbers that come from outside: everything else is refused by the compiler.
+// What can go wrong with bytes and numbers that come from outside: everything else is refused by the
+// compiler.
 #pragma once
 
 #include <cstdint>
@@ -7,36 +8,47 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-enum class [[nodiscard]] Status : std::uint8_t {
-  kOk = 0,
-  kInvalidLength,         // a valid length below 0 or above the compile-time length
-  kIncompleteBatch,       // update() before `batch` sequences were accumulated (zero included)
-  kFullBatch,             // accumulate() after `batch` sequences without an update()
-  kInvalidLearningRate,   // negative, infinite or NaN
-  kInvalidBeta,           // a decay rate outside [0, 1), or NaN
-  kInvalidEpsilon,        // not positive and finite
-  kInvalidWeightDecay,    // negative, infinite or NaN
-  kInvalidMomentum,       // momentum or dampening outside [0, 1], or Nesterov without momentum
-  kInvalidMaxNorm,        // a gradient-norm bound that is not positive, or NaN
-  kNotFinite,             // loss or gradient is infinite or NaN: nothing was updated
+enum class [[nodiscard]] Status : std::uint8_t{
+    kOk = 0,
+    kInvalidLength,        // a valid length below 0 or above the compile-time length
+    kIncompleteBatch,      // update() before `batch` sequences were accumulated (zero included)
+    kFullBatch,            // accumulate() after `batch` sequences without an update()
+    kInvalidLearningRate,  // negative, infinite or NaN
+    kInvalidBeta,          // a decay rate outside [0, 1), or NaN
+    kInvalidEpsilon,       // not positive and finite
+    kInvalidWeightDecay,   // negative, infinite or NaN
+    kInvalidMomentum,      // momentum or dampening outside [0, 1], or Nesterov without momentum
+    kInvalidMaxNorm,       // a gradient-norm bound that is not positive, or NaN
+    kNotFinite,            // loss or gradient is infinite or NaN: nothing was updated
 };
 
 /// One sentence for a log or a display; a literal in flash.
 [[nodiscard]] constexpr const char* message(Status status) {
   switch (status) {
-    case Status::kOk: return "ok";
-    case Status::kInvalidLength: return "valid length is outside [0, sequence length]";
-    case Status::kIncompleteBatch: return "update() needs a full batch of accumulated sequences";
-    case Status::kFullBatch: return "the batch is full: call update() before the next accumulate()";
-    case Status::kInvalidLearningRate: return "learning rate must be finite and not negative";
-    case Status::kInvalidBeta: return "beta must be in [0, 1)";
-    case Status::kInvalidEpsilon: return "epsilon must be finite and positive";
-    case Status::kInvalidWeightDecay: return "weight decay must be finite and not negative";
-    case Status::kInvalidMomentum: return "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening";
-    case Status::kInvalidMaxNorm: return "the bound of the gradient norm must be positive";
-    case Status::kNotFinite: return "loss or gradient is not finite: no parameter and no moment was changed";
+    case Status::kOk:
+      return "ok";
+    case Status::kInvalidLength:
+      return "valid length is outside [0, sequence length]";
+    case Status::kIncompleteBatch:
+      return "update() needs a full batch of accumulated sequences";
+    case Status::kFullBatch:
+      return "the batch is full: call update() before the next accumulate()";
+    case Status::kInvalidLearningRate:
+      return "learning rate must be finite and not negative";
+    case Status::kInvalidBeta:
+      return "beta must be in [0, 1)";
+    case Status::kInvalidEpsilon:
+      return "epsilon must be finite and positive";
+    case Status::kInvalidWeightDecay:
+      return "weight decay must be finite and not negative";
+    case Status::kInvalidMomentum:
+      return "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening";
+    case Status::kInvalidMaxNorm:
+      return "the bound of the gradient norm must be positive";
+    case Status::kNotFinite:
+      return "loss or gradient is not finite: no parameter and no moment was changed";
   }
   return "unknown status";
 }
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,8 +1,8 @@
 // Storage and views: what every layer reads and writes.
 //
-// A matrix is row-major, its extents are part of its type, and its rows are tokens. `Tensor` owns storage and is a plain
-// value; `MatrixView` is a pointer with compile-time extents and strides, made without a copy from a Tensor or from any
-// fixed-size row-major Eigen matrix.
+// A matrix is row-major, its extents are part of its type, and its rows are tokens. `Tensor` owns storage and
+// is a plain value; `MatrixView` is a pointer with compile-time extents and strides, made without a copy from
+// a Tensor or from any fixed-size row-major Eigen matrix.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,17 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A [rows, cols] row-major matrix of plain storage: trivially copyable, constant-initialised (`.bss` when zero, flash
-/// when const), no padding. `tensor.matrix()` is its Eigen view.
+/// A [rows, cols] row-major matrix of plain storage: trivially copyable, constant-initialised (`.bss` when
+/// zero, flash when const), no padding. `tensor.matrix()` is its Eigen view.
 template <class ScalarType, int kRows, int kCols>
 struct Tensor {
-  static_assert(kRows > 0 && kCols > 0, "attune::Tensor: rows and cols must be positive; give the layer positive sizes");
+  static_assert(kRows > 0 && kCols > 0,
+                "attune::Tensor: rows and cols must be positive; give the layer positive sizes");
   static_assert(std::is_floating_point_v<ScalarType>, "attune::Tensor: the scalar must be float or double");
 
   using Scalar = ScalarType;
-  using Matrix = Eigen::Matrix<Scalar, kRows, kCols, (kCols == 1 && kRows > 1) ? Eigen::ColMajor : Eigen::RowMajor>;
+  using Matrix =
+      Eigen::Matrix<Scalar, kRows, kCols, (kCols == 1 && kRows > 1) ? Eigen::ColMajor : Eigen::RowMajor>;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
   static constexpr int size = kRows * kCols;
@@ -33,7 +35,9 @@ struct Tensor {
   [[nodiscard]] constexpr Scalar* data() { return values; }
   [[nodiscard]] constexpr const Scalar* data() const { return values; }
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) { return values[row * cols + col]; }
-  [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const { return values[row * cols + col]; }
+  [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const {
+    return values[row * cols + col];
+  }
 
   [[nodiscard]] Eigen::Map<Matrix> matrix() { return Eigen::Map<Matrix>(values); }
   [[nodiscard]] Eigen::Map<const Matrix> matrix() const { return Eigen::Map<const Matrix>(values); }
@@ -42,8 +46,9 @@ struct Tensor {
   }
 };
 
-/// A [kRows, kCols] matrix in somebody else's storage; element (i, j) stands at data[i·kRowStride + j·kColStride].
-/// Strides count scalars. Converts implicitly from Tensor and from fixed-size row-major Eigen matrices and maps.
+/// A [kRows, kCols] matrix in somebody else's storage; element (i, j) stands at data[i·kRowStride +
+/// j·kColStride]. Strides count scalars. Converts implicitly from Tensor and from fixed-size row-major Eigen
+/// matrices and maps.
 template <class ScalarType, int kRows, int kCols, int kRowStride = kCols, int kColStride = 1>
 struct MatrixView {
   using Scalar = ScalarType;
@@ -63,13 +68,16 @@ struct MatrixView {
               !std::is_const_v<std::remove_pointer_t<decltype(std::declval<Source&>().data())>>))
   constexpr MatrixView(Source& source) : data(checked(source)) {}
   template <class Source>
-    requires(std::is_const_v<ScalarType> && requires(const Source& source) { source.data(); })
+    requires(std::is_const_v<ScalarType>&& requires(const Source& source) { source.data(); })
   constexpr MatrixView(const Source& source) : data(checked(source)) {}
   template <class Mutable>
     requires(std::is_same_v<const Mutable, ScalarType> && !std::is_same_v<Mutable, ScalarType>)
-  constexpr MatrixView(const MatrixView<Mutable, kRows, kCols, kRowStride, kColStride>& other) : data(other.data) {}
+  constexpr MatrixView(const MatrixView<Mutable, kRows, kCols, kRowStride, kColStride>& other)
+      : data(other.data) {}
 
-  [[nodiscard]] constexpr Scalar& operator()(int row, int col) const { return data[row * kRowStride + col * kColStride]; }
+  [[nodiscard]] constexpr Scalar& operator()(int row, int col) const {
+    return data[row * kRowStride + col * kColStride];
+  }
 
   [[nodiscard]] constexpr auto transpose() const {
     return MatrixView<Scalar, kCols, kRows, kColStride, kRowStride>(data);
@@ -93,20 +101,25 @@ struct MatrixView {
     using Source = std::remove_const_t<SourceType>;
     constexpr bool kSameScalar = std::is_same_v<typename Source::Scalar, std::remove_const_t<Scalar>>;
     static_assert(kSameScalar,
-                  "attune::MatrixView: the matrix has another scalar type; use the layer's (float unless you named one)");
-    static_assert(kRowStride == kCols && kColStride == 1, "attune::MatrixView: only a dense view is made from a matrix");
+                  "attune::MatrixView: the matrix has another scalar type; use the layer's (float unless you "
+                  "named one)");
+    static_assert(kRowStride == kCols && kColStride == 1,
+                  "attune::MatrixView: only a dense view is made from a matrix");
     if constexpr (requires { Source::RowsAtCompileTime; }) {
-      static_assert(Source::RowsAtCompileTime == kRows && Source::ColsAtCompileTime == kCols,
-                    "attune::MatrixView: the Eigen matrix has another shape than the layer; rows are tokens, columns "
-                    "features, and both are fixed at compile time");
+      static_assert(
+          Source::RowsAtCompileTime == kRows && Source::ColsAtCompileTime == kCols,
+          "attune::MatrixView: the Eigen matrix has another shape than the layer; rows are tokens, columns "
+          "features, and both are fixed at compile time");
       static_assert(bool(Source::IsRowMajor) || kRows == 1 || kCols == 1,
                     "attune::MatrixView: the Eigen matrix is column-major; declare it with Eigen::RowMajor");
-      static_assert((int(Source::OuterStrideAtCompileTime) == kCols || kRows == 1 || kCols == 1) &&
-                        int(Source::InnerStrideAtCompileTime) == 1,
-                    "attune::MatrixView: the Eigen matrix is a strided block; copy it into a Tensor or a dense matrix");
+      static_assert(
+          (int(Source::OuterStrideAtCompileTime) == kCols || kRows == 1 || kCols == 1) &&
+              int(Source::InnerStrideAtCompileTime) == 1,
+          "attune::MatrixView: the Eigen matrix is a strided block; copy it into a Tensor or a dense matrix");
     } else {
       static_assert(Source::rows == kRows && Source::cols == kCols,
-                    "attune::MatrixView: the Tensor has another shape than the layer; rows are tokens, columns features");
+                    "attune::MatrixView: the Tensor has another shape than the layer; rows are tokens, "
+                    "columns features");
     }
     if constexpr (kSameScalar) {
       return source.data();
@@ -136,8 +149,9 @@ template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
 
 /// The same view, read-only.
 template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
-[[nodiscard]] constexpr auto as_const(const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>& source) {
+[[nodiscard]] constexpr auto as_const(
+    const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>& source) {
   return MatrixView<const Scalar, kRows, kCols, kRowStride, kColStride>(source.data);
 }
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

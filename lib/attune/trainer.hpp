@@ -1,4 +1,5 @@
-// Training as one static object: parameters, gradients, moments, tape and scratch, all of it known to the compiler.
+// Training as one static object: parameters, gradients, moments, tape and scratch, all of it known to the
+// compiler.
 //
 //   static attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW> trainer;   // .bss
 //   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
@@ -23,13 +24,15 @@ struct [[nodiscard]] StepResult {
   constexpr operator Scalar() const { return loss; }
 };
 
-/// Trains `Model` on batches of `batch` sequences. A Model names Scalar, Input, Output, Parameters, Tape, Scratch, and has
-/// forward(parameters, x, y, tape, scratch[, mask]) and backward(parameters, x, tape, dy, gradients, scratch).
+/// Trains `Model` on batches of `batch` sequences. A Model names Scalar, Input, Output, Parameters, Tape,
+/// Scratch, and has forward(parameters, x, y, tape, scratch[, mask]) and backward(parameters, x, tape, dy,
+/// gradients, scratch).
 template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1>
 class Trainer {
   static_assert(batch > 0, "attune::Trainer: batch must be at least 1");
-  static_assert(std::is_same_v<typename Model::Scalar, typename Optimizer::Scalar>,
-                "attune::Trainer: model and optimizer have different scalars; give both the same (Adam<{}, double>)");
+  static_assert(
+      std::is_same_v<typename Model::Scalar, typename Optimizer::Scalar>,
+      "attune::Trainer: model and optimizer have different scalars; give both the same (Adam<{}, double>)");
 
  public:
   using Scalar = typename Model::Scalar;
@@ -54,16 +57,18 @@ class Trainer {
     restart();
   }
 
-  /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] stacked, sequence after
-  /// sequence; `clipping` is NoClipping or GradientClipping, the mask one for all sequences. Returns the mean loss over the batch (the sum where the loss sums). Discards what
-  /// accumulate() had gathered. When status is not kOk no parameter and no moment has changed.
+  /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] stacked,
+  /// sequence after sequence; `clipping` is NoClipping or GradientClipping, the mask one for all sequences.
+  /// Returns the mean loss over the batch (the sum where the loss sums). Discards what accumulate() had
+  /// gathered. When status is not kOk no parameter and no moment has changed.
   template <class Clipping = NoClipping, AttentionMask Mask = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
               const Clipping& clipping = {}, const Mask& mask = {}) {
     discard();
     for (int sequence = 0; sequence < batch; ++sequence) {
-      const Status status = accumulate(inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows),
-                                       targets.template rows_at<Model::Output::rows>(sequence * Model::Output::rows), mask);
+      const Status status =
+          accumulate(inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows),
+                     targets.template rows_at<Model::Output::rows>(sequence * Model::Output::rows), mask);
       if (status != Status::kOk) return {loss_, status};
     }
     const Result result = update(options, clipping);
@@ -71,8 +76,9 @@ class Trainer {
     return result;
   }
 
-  /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's gradients. For
-  /// data that arrives one by one, and for a mask of its own for every sequence. Only one x and target need exist.
+  /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's
+  /// gradients. For data that arrives one by one, and for a mask of its own for every sequence. Only one x
+  /// and target need exist.
   template <AttentionMask Mask = NoMask>
   Status accumulate(InputView x, TargetView target, const Mask& mask = {}) {
     if (accumulated_ == batch) return Status::kFullBatch;
@@ -88,8 +94,9 @@ class Trainer {
     return Status::kOk;
   }
 
-  /// Ends a batch: one optimiser step with the accumulated gradients, which are zero afterwards. Refused options and an
-  /// incomplete batch leave everything as it was; a loss or gradient that is not finite discards the batch.
+  /// Ends a batch: one optimiser step with the accumulated gradients, which are zero afterwards. Refused
+  /// options and an incomplete batch leave everything as it was; a loss or gradient that is not finite
+  /// discards the batch.
   template <class Clipping = NoClipping>
   Result update(const typename Optimizer::Options& options, const Clipping& clipping = {}) {
     if (accumulated_ != batch) return {loss_, Status::kIncompleteBatch};
@@ -97,7 +104,8 @@ class Trainer {
     if (const Status status = clipping.check(); status != Status::kOk) return {loss_, status};
     Result result{loss_, Status::kNotFinite};
     if (detail::finite(loss_) && all_finite(gradients_)) {
-      result.status = Optimizer::step(parameters_, gradients_, moments_, options, clipping.template factor<Scalar>(gradients_));
+      result.status = Optimizer::step(parameters_, gradients_, moments_, options,
+                                      clipping.template factor<Scalar>(gradients_));
     }
     discard();
     return result;
@@ -110,10 +118,11 @@ class Trainer {
     accumulated_ = 0;
   }
 
-  /// y[rows, cols] for x[rows, cols] with the parameters as they are. Uses tape and scratch: not between accumulate() and
-  /// reading tape(). `y` may not overlap `x`.
+  /// y[rows, cols] for x[rows, cols] with the parameters as they are. Uses tape and scratch: not between
+  /// accumulate() and reading tape(). `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
-  void predict(InputView x, MatrixView<Scalar, Model::Output::rows, Model::Output::cols> y, const Mask& mask = {}) {
+  void predict(InputView x, MatrixView<Scalar, Model::Output::rows, Model::Output::cols> y,
+               const Mask& mask = {}) {
     if constexpr (std::is_same_v<Mask, NoMask>) {
       Model::forward(parameters_, x, y, tape_, scratch_);
     } else {
@@ -126,8 +135,8 @@ class Trainer {
   /// What the last predict() kept: attention weights among it.
   [[nodiscard]] const typename Model::Tape& tape() const { return tape_; }
 
-  /// RAM of training. object() is sizeof(Trainer); `inputs` is what the caller holds beside it: the inputs and targets of a
-  /// whole batch for step(), of one sequence for accumulate().
+  /// RAM of training. object() is sizeof(Trainer); `inputs` is what the caller holds beside it: the inputs
+  /// and targets of a whole batch for step(), of one sequence for accumulate().
   [[nodiscard]] static constexpr MemoryReport memory(Feeding feeding = Feeding::kWholeBatch) {
     MemoryReport report{.parameters = sizeof(Parameters),
                         .gradients = sizeof(Parameters),
@@ -159,4 +168,4 @@ class Trainer {
   int accumulated_;
 };
 
-}  // namespace attune
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,4 +1,5 @@
-// A trainer and a model for inference as a firmware has them: their memory reports, to be held against the linker's map.
+// A trainer and a model for inference as a firmware has them: their memory reports, to be held against the
+// linker's map.
 #include <attune/attune.hpp>
 #include <console.hpp>
 

@@ -1,10 +1,11 @@
 // The packets that every kernel computes with, in the arithmetic of policy.hpp.
 //
-// A packet is what one instruction computes on: `Packet<Scalar, W>` is the widest type of at most W lanes that the
-// target has, an Eigen packet or the scalar itself. Kernels are written once over it.
+// A packet is what one instruction computes on: `Packet<Scalar, W>` is the widest type of at most W lanes
+// that the target has, an Eigen packet or the scalar itself. Kernels are written once over it.
 //
-// Within a policy every operation here is correctly rounded (IEEE 754), so packets of any width and scalars give the same
-// bits. Translation units must be compiled with -ffp-contract=off (the CMake target attune::attune does it).
+// Within a policy every operation here is correctly rounded (IEEE 754), so packets of any width and scalars
+// give the same bits. Translation units must be compiled with -ffp-contract=off (the CMake target
+// attune::attune does it).
 #pragma once
 
 #include <bit>
@@ -20,7 +21,8 @@
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wignored-attributes"  // a packet as a template argument loses only its alignment
+#pragma GCC diagnostic ignored \
+    "-Wignored-attributes"  // a packet as a template argument loses only its alignment
 #endif
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
@@ -55,7 +57,8 @@ constexpr auto narrow() {
 
 /// The widest packet of at most `kMaxLanes` lanes; `Scalar` itself where there is none.
 template <class Scalar, int kMaxLanes = 1 << 10>
-using Packet = typename decltype(detail::narrow<Scalar, typename detail::WidestPacket<Scalar>::type, kMaxLanes>())::type;
+using Packet =
+    typename decltype(detail::narrow<Scalar, typename detail::WidestPacket<Scalar>::type, kMaxLanes>())::type;
 
 template <class P>
 inline constexpr int kLanes = Eigen::internal::unpacket_traits<P>::size;
@@ -81,7 +84,8 @@ ATTUNE_INLINE P broadcast(Scalar value) {
   return Eigen::internal::pset1<P>(value);
 }
 
-/// The same value, which a compiler for a Cortex-M keeps in a register of its FPU instead of making the constant anew.
+/// The same value, which a compiler for a Cortex-M keeps in a register of its FPU instead of making the
+/// constant anew.
 template <class Scalar>
 ATTUNE_INLINE Scalar in_register(Scalar value) {
 #if ATTUNE_CORTEX_M_FPU
@@ -108,9 +112,9 @@ ATTUNE_INLINE P multiply(const P& a, const P& b) {
 #if ATTUNE_FUSED && defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 8))
 namespace detail {
 
-// Where the FPU has no double, libm's fma rounds twice. This one rounds once: the sum of the exact terms is rounded to odd
-// before the last addition (S. Boldo and G. Melquiond, "Emulation of a FMA and Correctly Rounded Sums", 2008). Subnormal
-// and overflowing intermediate values are not treated.
+// Where the FPU has no double, libm's fma rounds twice. This one rounds once: the sum of the exact terms is
+// rounded to odd before the last addition (S. Boldo and G. Melquiond, "Emulation of a FMA and Correctly
+// Rounded Sums", 2008). Subnormal and overflowing intermediate values are not treated.
 struct ExactSum {
   double rounded, rest;
 };
@@ -237,8 +241,8 @@ ATTUNE_INLINE P divide(const P& a, const P& b) {
 
 namespace detail {
 
-// √a of an FPU that has none for this type: digit by digit on the mantissa, correctly rounded. No libm, whose sqrt keeps
-// errno. Subnormal results do not exist: √ of the smallest number is normal.
+// √a of an FPU that has none for this type: digit by digit on the mantissa, correctly rounded. No libm, whose
+// sqrt keeps errno. Subnormal results do not exist: √ of the smallest number is normal.
 template <class Scalar>
 [[gnu::noinline]] Scalar software_square_root(Scalar a) {
   using Bits = std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>;
@@ -258,7 +262,8 @@ template <class Scalar>
     mantissa <<= 1;
     --exponent;
   }
-  // One bit of the root a turn, one more than the mantissa to round with. There are no ties: an odd root has an odd square.
+  // One bit of the root a turn, one more than the mantissa to round with. There are no ties: an odd root has
+  // an odd square.
   Bits root = 0, remainder = 0;
   for (int bit = kMantissa + 1; bit >= 0; --bit) {
     const int position = 2 * bit - (kMantissa + 2);  // the next two bits of mantissa · 2^(kMantissa + 2)
@@ -277,8 +282,8 @@ template <class Scalar>
 
 }  // namespace detail
 
-/// √a, correctly rounded. Eigen's vector square root may be a reciprocal estimate (EIGEN_FAST_MATH) and libm's keeps errno,
-/// so neither is used.
+/// √a, correctly rounded. Eigen's vector square root may be a reciprocal estimate (EIGEN_FAST_MATH) and
+/// libm's keeps errno, so neither is used.
 ATTUNE_INLINE float square_root(float a) {
 #if defined(EIGEN_VECTORIZE_SSE)
   return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
@@ -314,8 +319,12 @@ ATTUNE_INLINE Eigen::internal::Packet8f square_root(Eigen::internal::Packet8f a)
 ATTUNE_INLINE Eigen::internal::Packet4d square_root(Eigen::internal::Packet4d a) { return _mm256_sqrt_pd(a); }
 #endif
 #if defined(EIGEN_VECTORIZE_AVX512)
-ATTUNE_INLINE Eigen::internal::Packet16f square_root(Eigen::internal::Packet16f a) { return _mm512_maskz_sqrt_ps(0xFFFF, a); }
-ATTUNE_INLINE Eigen::internal::Packet8d square_root(Eigen::internal::Packet8d a) { return _mm512_maskz_sqrt_pd(0xFF, a); }
+ATTUNE_INLINE Eigen::internal::Packet16f square_root(Eigen::internal::Packet16f a) {
+  return _mm512_maskz_sqrt_ps(0xFFFF, a);
+}
+ATTUNE_INLINE Eigen::internal::Packet8d square_root(Eigen::internal::Packet8d a) {
+  return _mm512_maskz_sqrt_pd(0xFF, a);
+}
 #endif
 #if defined(EIGEN_VECTORIZE_NEON)
 ATTUNE_INLINE Eigen::internal::Packet4f square_root(Eigen::internal::Packet4f a) {
@@ -323,19 +332,19 @@ ATTUNE_INLINE Eigen::internal::Packet4f square_root(Eigen::internal::Packet4f a)
 }
 #endif
 
-/// Calls `body.template operator()<P>(i)` over [0, size) in packets: the widest first, then narrower ones, then scalars.
-/// Every index is visited once and in rising order.
+/// Calls `body.template operator()<P>(i)` over [0, size) in packets: the widest first, then narrower ones,
+/// then scalars. Every index is visited once and in rising order.
 template <class Scalar, int kMaxLanes = 1 << 10, class Body>
 ATTUNE_INLINE void for_each_packet(int size, const Body& body, int from = 0) {
   using P = Packet<Scalar, kMaxLanes>;
   const int whole = size - (size - from) % kLanes<P>;
   for (int i = from; i < whole; i += kLanes<P>) body.template operator()<P>(i);
-  if constexpr (kLanes<P> > 1) {
+  if constexpr (kLanes < P >> 1) {
     if (whole < size) for_each_packet<Scalar, kLanes<P> / 2>(size, body, whole);
   }
 }
 
-}  // namespace attune::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

@@ -1,6 +1,6 @@
-// Products of a host that has a BLAS: with ATTUNE_BLAS=1 (CMake option ATTUNE_BLAS) those of at least kBlasMinimum
-// multiply-accumulates go to CBLAS. Its sums run in an order of its own, so results no longer match other targets bit for
-// bit, and it may allocate. Off unless asked for.
+// Products of a host that has a BLAS: with ATTUNE_BLAS=1 (CMake option ATTUNE_BLAS) those of at least
+// kBlasMinimum multiply-accumulates go to CBLAS. Its sums run in an order of its own, so results no longer
+// match other targets bit for bit, and it may allocate. Off unless asked for.
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
@@ -11,7 +11,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Below it OpenBLAS was never the faster one: `gemm.*.vs_openblas` of tests/bench/run host falls to 1 at n = 512.
+/// Below it OpenBLAS was never the faster one: `gemm.*.vs_openblas` of tests/bench/run host falls to 1 at n =
+/// 512.
 inline constexpr long kBlasMinimum = 512L * 512 * 512;
 
 /// Whether C[rows, cols] += A[rows, depth] · B is for the BLAS.
@@ -23,7 +24,8 @@ inline constexpr long kBlasMinimum = 512L * 512 * 512;
 namespace detail {
 
 // C = A·B + beta · C, A and B transposed where their strides say so; rows of C contiguous.
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow, class Scalar>
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          class Scalar>
 void blas_product(const Scalar* a, const Scalar* b, Scalar* c, Scalar beta) {
   constexpr auto kTransA = kACol == 1 ? CblasNoTrans : CblasTrans;
   constexpr auto kTransB = kBCol == 1 ? CblasNoTrans : CblasTrans;
@@ -39,4 +41,4 @@ void blas_product(const Scalar* a, const Scalar* b, Scalar* c, Scalar beta) {
 }  // namespace detail
 #endif
 
-}  // namespace attune::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

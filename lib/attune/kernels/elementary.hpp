@@ -10,8 +10,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
-// e^r on |r| ≤ ln2/2. float: the minimax polynomial of the Cephes library (S. Moshier, expf). double: Taylor up to
-// r¹³/13!, whose remainder is below 5e-18.
+// e^r on |r| ≤ ln2/2. float: the minimax polynomial of the Cephes library (S. Moshier, expf). double: Taylor
+// up to r¹³/13!, whose remainder is below 5e-18.
 template <class Scalar>
 struct ExpCoefficients;
 template <>
@@ -19,8 +19,9 @@ struct ExpCoefficients<float> {
   static constexpr float kLog2E = 1.44269504088896341f;
   static constexpr float kLn2High = 0.693359375f;
   static constexpr float kLn2Low = -2.12194440e-4f;
-  static constexpr float kRound = 12582912.0f;  // 1.5 · 2²³: adding it rounds to an integer, kept in the low bits
-  static constexpr float kLowest = -87.0f;      // below, e^x is taken as 0; every result is a normal number
+  static constexpr float kRound =
+      12582912.0f;  // 1.5 · 2²³: adding it rounds to an integer, kept in the low bits
+  static constexpr float kLowest = -87.0f;  // below, e^x is taken as 0; every result is a normal number
   static constexpr float kPolynomial[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
                                           4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
   using Bits = std::uint32_t;
@@ -63,11 +64,13 @@ ATTUNE_INLINE P reduced_exponential(const P& x, P& z, ScalarOf<P> one) {
   const P round = broadcast<P>(C::kRound);
   z = multiply_add(x, broadcast<P>(C::kLog2E), round);
   const P n = subtract(z, round);
-  const P r = subtract_product(subtract_product(x, n, broadcast<P>(C::kLn2High)), n, broadcast<P>(C::kLn2Low));
+  const P r =
+      subtract_product(subtract_product(x, n, broadcast<P>(C::kLn2High)), n, broadcast<P>(C::kLn2Low));
   P p = broadcast<P>(C::kPolynomial[0]);
   [&]<std::size_t... kPower>(std::index_sequence<kPower...>) ATTUNE_INLINE_LAMBDA {
     ((p = multiply_add(p, r, broadcast<P>(C::kPolynomial[kPower + 1]))), ...);
-  }(std::make_index_sequence<std::size(C::kPolynomial) - 1>{});
+  }
+  (std::make_index_sequence<std::size(C::kPolynomial) - 1>{});
   return add(multiply_add(multiply(p, r), r, r), broadcast<P>(one));
 }
 
@@ -75,8 +78,8 @@ ATTUNE_INLINE P reduced_exponential(const P& x, P& z, ScalarOf<P> one) {
 
 namespace detail {
 
-// The bits of e^x. A branch costs less than a selection; the result is a normal number, so adding n to the exponent of
-// e^r is multiplying by 2ⁿ, and what is stored comes straight from integer registers.
+// The bits of e^x. A branch costs less than a selection; the result is a normal number, so adding n to the
+// exponent of e^r is multiplying by 2ⁿ, and what is stored comes straight from integer registers.
 template <class Scalar>
 ATTUNE_INLINE auto exponential_bits(Scalar x, Scalar one = 1) {
   using C = ExpCoefficients<Scalar>;
@@ -91,8 +94,8 @@ ATTUNE_INLINE auto exponential_bits(Scalar x, Scalar one = 1) {
 
 }  // namespace detail
 
-/// e^x for x ≤ 88 (double: 709), to 1 ulp on [-87, 0] (1.02 in `fused`; double: [-708, 0]); 0 below and for −∞; NaN stays
-/// NaN.
+/// e^x for x ≤ 88 (double: 709), to 1 ulp on [-87, 0] (1.02 in `fused`; double: [-708, 0]); 0 below and for
+/// −∞; NaN stays NaN.
 template <class P>
 ATTUNE_INLINE P exponential(const P& x) {
   if constexpr (kIsScalar<P>) {
@@ -106,7 +109,8 @@ ATTUNE_INLINE P exponential(const P& x) {
   }
 }
 
-/// ln x of a positive normal number, to 2 ulp. x = 2ᵏ·m with m in [√½, √2); ln m = 2·atanh(s), s = (m−1)/(m+1).
+/// ln x of a positive normal number, to 2 ulp. x = 2ᵏ·m with m in [√½, √2); ln m = 2·atanh(s), s =
+/// (m−1)/(m+1).
 template <class Scalar>
 inline Scalar logarithm(Scalar x) {
   using C = detail::ExpCoefficients<Scalar>;
@@ -136,10 +140,11 @@ inline Scalar cosine_pi(Scalar x) {
   const Scalar t2 = t * t;
   constexpr int kTerms = std::is_same_v<Scalar, float> ? 5 : 9;
   Scalar p = 1;  // sin(t)/t = 1 − t²/(2·3)·(1 − t²/(4·5)·(…))
-  for (int i = kTerms; i >= 1; --i) p = subtract_product(Scalar(1), t2 / static_cast<Scalar>(2 * i * (2 * i + 1)), p);
+  for (int i = kTerms; i >= 1; --i)
+    p = subtract_product(Scalar(1), t2 / static_cast<Scalar>(2 * i * (2 * i + 1)), p);
   const Scalar sine = t * p;
   const Scalar cosine = 1 - 2 * sine * sine;
   return mirrored ? -cosine : cosine;
 }
 
-}  // namespace attune::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

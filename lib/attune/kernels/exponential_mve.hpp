@@ -1,8 +1,8 @@
-// e^x on a Cortex-M55's vector unit (MVE, Helium): the bits of elementary.hpp's, with the coefficients in integer registers,
-// which MVE's instructions take. Its eight vector registers do not hold them.
+// e^x on a Cortex-M55's vector unit (MVE, Helium): the bits of elementary.hpp's, with the coefficients in
+// integer registers, which MVE's instructions take. Its eight vector registers do not hold them.
 //
-// The result is a normal number, so adding n to the exponent of e^r is multiplying by 2ⁿ. MVE knows one NaN, whose low bits
-// are zero: adding z's to it leaves it a NaN.
+// The result is a normal number, so adding n to the exponent of e^r is multiplying by 2ⁿ. MVE knows one NaN,
+// whose low bits are zero: adding z's to it leaves it a NaN.
 #pragma once
 
 #include <attune/kernels/elementary.hpp>
@@ -22,21 +22,26 @@ struct ExpTable {
   float round[4], first[4], lowest[4];
 };
 inline constexpr ExpTable kExpTable = {
-    {ExpOfFloat::kLog2E, ExpOfFloat::kRound, -ExpOfFloat::kLn2High, -ExpOfFloat::kLn2Low, ExpOfFloat::kPolynomial[1],
-     ExpOfFloat::kPolynomial[2], ExpOfFloat::kPolynomial[3], ExpOfFloat::kPolynomial[4], ExpOfFloat::kPolynomial[5], 1.0f},
+    {ExpOfFloat::kLog2E, ExpOfFloat::kRound, -ExpOfFloat::kLn2High, -ExpOfFloat::kLn2Low,
+     ExpOfFloat::kPolynomial[1], ExpOfFloat::kPolynomial[2], ExpOfFloat::kPolynomial[3],
+     ExpOfFloat::kPolynomial[4], ExpOfFloat::kPolynomial[5], 1.0f},
     1u << ExpOfFloat::kMantissaBits,
     {ExpOfFloat::kRound, ExpOfFloat::kRound, ExpOfFloat::kRound, ExpOfFloat::kRound},
-    {ExpOfFloat::kPolynomial[0], ExpOfFloat::kPolynomial[0], ExpOfFloat::kPolynomial[0], ExpOfFloat::kPolynomial[0]},
+    {ExpOfFloat::kPolynomial[0], ExpOfFloat::kPolynomial[0], ExpOfFloat::kPolynomial[0],
+     ExpOfFloat::kPolynomial[0]},
     {ExpOfFloat::kLowest, ExpOfFloat::kLowest, ExpOfFloat::kLowest, ExpOfFloat::kLowest}};
 
-#define ATTUNE_LOAD_EXP_TABLE                                                  \
+#define ATTUNE_LOAD_EXP_TABLE                                               \
   "vldrw.u32 q3,[r1,#44]\n vldrw.u32 q4,[r1,#60]\n vldrw.u32 q5,[r1,#76]\n" \
   "ldmia r1,{r1,r2,r3,r4,r5,r6,r8,r9,r10,r11,r12}\n"
 // x ← e^(x − max) of a vector register, by way of q1 and q2.
-#define ATTUNE_EXP(x, max)                                                                                              \
-  "vsub.f32 " x "," x "," max "\n vcmp.f32 gt,q5," x "\n vmov q1,q3\n vfma.f32 q1," x ",r1\n vsub.f32 q2,q1,r2\n"      \
-  "vfma.f32 " x ",q2,r3\n vfma.f32 " x ",q2,r4\n vmov q2,q4\n vfmas.f32 q2," x ",r5\n vfmas.f32 q2," x ",r6\n"         \
-  "vfmas.f32 q2," x ",r8\n vfmas.f32 q2," x ",r9\n vfmas.f32 q2," x ",r10\n vmul.f32 q2,q2," x "\n"                   \
+#define ATTUNE_EXP(x, max)                                                                             \
+  "vsub.f32 " x "," x "," max "\n vcmp.f32 gt,q5," x "\n vmov q1,q3\n vfma.f32 q1," x                  \
+  ",r1\n vsub.f32 q2,q1,r2\n"                                                                          \
+  "vfma.f32 " x ",q2,r3\n vfma.f32 " x ",q2,r4\n vmov q2,q4\n vfmas.f32 q2," x ",r5\n vfmas.f32 q2," x \
+  ",r6\n"                                                                                              \
+  "vfmas.f32 q2," x ",r8\n vfmas.f32 q2," x ",r9\n vfmas.f32 q2," x ",r10\n vmul.f32 q2,q2," x         \
+  "\n"                                                                                                 \
   "vfma.f32 " x ",q2," x "\n vadd.f32 " x "," x ",r11\n vmla.u32 " x ",q1,r12\n vpst\n vmovt.i32 " x ",#0\n"
 
 /// x_i ← e^(x_i − max), kPackets · 4 of them.
@@ -45,12 +50,13 @@ ATTUNE_INLINE void exponentials_in_place(float* x, float max) {
   register float32x4_t q6 asm("q6") = vdupq_n_f32(max);
   register const ExpTable* r1 asm("r1") = &kExpTable;
   mve_pred16_t predicate;
-  asm volatile(ATTUNE_LOAD_EXP_TABLE "mov lr,%[packets]\n dls lr,lr\n"
+  asm volatile(ATTUNE_LOAD_EXP_TABLE
+               "mov lr,%[packets]\n dls lr,lr\n"
                "1:\n vldrw.u32 q0,[%[x]]\n" ATTUNE_EXP("q0", "q6") "vstrw.u32 q0,[%[x]],#16\n le lr,1b"
                : [x] "+r"(x), "+r"(r1), "=Up"(predicate)
                : [packets] "i"(kPackets), "w"(q6)
-               : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "q0", "q1", "q2", "q3", "q4", "q5",
-                 "cc", "memory");
+               : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "q0", "q1", "q2", "q3",
+                 "q4", "q5", "cc", "memory");
 }
 
 /// The same of sixteen, less their largest (0 when that is −∞); returns their sum in the order of reduce.hpp.
@@ -81,7 +87,8 @@ ATTUNE_INLINE float sixteen_exponentials(float* x) {
 ATTUNE_INLINE void scale_sixteen(float* x, float alpha) {
   asm volatile(
       "vldrw.u32 q0,[%[x]]\n vldrw.u32 q1,[%[x],#16]\n vldrw.u32 q2,[%[x],#32]\n vldrw.u32 q3,[%[x],#48]\n"
-      "vmul.f32 q0,q0,%[alpha]\n vmul.f32 q1,q1,%[alpha]\n vmul.f32 q2,q2,%[alpha]\n vmul.f32 q3,q3,%[alpha]\n"
+      "vmul.f32 q0,q0,%[alpha]\n vmul.f32 q1,q1,%[alpha]\n vmul.f32 q2,q2,%[alpha]\n vmul.f32 "
+      "q3,q3,%[alpha]\n"
       "vstrw.u32 q0,[%[x]]\n vstrw.u32 q1,[%[x],#16]\n vstrw.u32 q2,[%[x],#32]\n vstrw.u32 q3,[%[x],#48]"
       :
       : [x] "r"(x), [alpha] "r"(alpha)
@@ -98,12 +105,14 @@ ATTUNE_INLINE float32x4_t exponential(const float32x4_t& x) {
   float32x4_t p = vfmasq_n_f32(vdupq_n_f32(C::kPolynomial[0]), r, C::kPolynomial[1]);
   [&]<std::size_t... kPower>(std::index_sequence<kPower...>) ATTUNE_INLINE_LAMBDA {
     ((p = vfmasq_n_f32(p, r, C::kPolynomial[kPower + 2])), ...);
-  }(std::make_index_sequence<std::size(C::kPolynomial) - 2>{});
+  }
+  (std::make_index_sequence<std::size(C::kPolynomial) - 2>{});
   p = vaddq_n_f32(vfmaq_f32(r, vmulq_f32(p, r), r), 1.0f);
-  const uint32x4_t bits = vaddq_u32(vreinterpretq_u32_f32(p), vshlq_n_u32(vreinterpretq_u32_f32(z), C::kMantissaBits));
+  const uint32x4_t bits =
+      vaddq_u32(vreinterpretq_u32_f32(p), vshlq_n_u32(vreinterpretq_u32_f32(z), C::kMantissaBits));
   return select_less(x, vdupq_n_f32(C::kLowest), vdupq_n_f32(0), vreinterpretq_f32_u32(bits));
 }
 
-}  // namespace attune::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
 
 #endif

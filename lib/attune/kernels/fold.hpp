@@ -7,7 +7,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
-// The upper half of a packet, as a packet of half the lanes; the lower half. Packets of 4 lanes are folded in memory.
+// The upper half of a packet, as a packet of half the lanes; the lower half. Packets of 4 lanes are folded in
+// memory.
 struct NoHalves;
 void upper_half(const NoHalves&);
 void lower_half(const NoHalves&);
@@ -26,8 +27,8 @@ ATTUNE_INLINE __m128d lower_half(__m256d a) { return _mm256_castpd256_pd128(a); 
 
 }  // namespace detail
 
-/// join(join(…), …) over the lanes of `a` in the order of kernels/reduce.hpp: lane l with lane l + half, then halve.
-/// `join(x, y)` takes packets of any width and scalars.
+/// join(join(…), …) over the lanes of `a` in the order of kernels/reduce.hpp: lane l with lane l + half, then
+/// halve. `join(x, y)` takes packets of any width and scalars.
 template <class P, class Join>
 ATTUNE_INLINE ScalarOf<P> fold(const P& a, const Join& join) {
   using Scalar = ScalarOf<P>;
@@ -43,4 +44,4 @@ ATTUNE_INLINE ScalarOf<P> fold(const P& a, const Join& join) {
   }
 }
 
-}  // namespace attune::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,7 +1,7 @@
 // The packet of a Cortex-M55's vector unit (MVE, Helium), which Eigen lacks: four floats.
 //
-// MVE takes subnormal operands as zero and gives zero for subnormal results; everything else rounds as the scalar unit
-// does. ATTUNE_MVE=0 leaves it out where even that difference matters.
+// MVE takes subnormal operands as zero and gives zero for subnormal results; everything else rounds as the
+// scalar unit does. ATTUNE_MVE=0 leaves it out where even that difference matters.
 #pragma once
 
 #include <Eigen/Core>
@@ -77,6 +77,6 @@ ATTUNE_INLINE float32x4_t square_root(const float32x4_t& a) {
   return q0;
 }
 
-}  // namespace attune::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
 
 #endif

@@ -1,7 +1,9 @@
-// What is decided once for every kernel: the arithmetic policy, and which of a processor's units the kernels name.
+// What is decided once for every kernel: the arithmetic policy, and which of a processor's units the kernels
+// name.
 //
-// `unfused` rounds a multiply-accumulate twice and exists on every target; `fused` rounds once and needs an FMA. The
-// reproducible choice is `unfused`, so a vector unit that treats some numbers differently (MVE) stays off in it.
+// `unfused` rounds a multiply-accumulate twice and exists on every target; `fused` rounds once and needs an
+// FMA. The reproducible choice is `unfused`, so a vector unit that treats some numbers differently (MVE)
+// stays off in it.
 #pragma once
 
 #if !defined(ATTUNE_FUSED)
@@ -10,8 +12,8 @@
 #if !defined(ATTUNE_PORTABLE_KERNELS)
 #define ATTUNE_PORTABLE_KERNELS 0  // 1: no assembly, so that it can be compared with the portable code
 #endif
-// Cortex-M55's vector unit, which flushes subnormals to zero. ATTUNE_MVE=0 gives the bits of every other target in fused
-// arithmetic too; ATTUNE_MVE=1 brings it to unfused arithmetic.
+// Cortex-M55's vector unit, which flushes subnormals to zero. ATTUNE_MVE=0 gives the bits of every other
+// target in fused arithmetic too; ATTUNE_MVE=1 brings it to unfused arithmetic.
 #if !defined(__ARM_FEATURE_MVE) || !(__ARM_FEATURE_MVE & 2) || ATTUNE_PORTABLE_KERNELS
 #undef ATTUNE_MVE
 #define ATTUNE_MVE 0
@@ -39,7 +41,8 @@
 #endif
 
 #if ATTUNE_FUSED && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)
-#error "attune: ATTUNE_FUSED=1 needs a target with fused multiply-add (x86: -mfma or -march=native; Cortex-M4F, M7, M33, M55)"
+#error \
+    "attune: ATTUNE_FUSED=1 needs a target with fused multiply-add (x86: -mfma or -march=native; Cortex-M4F, M7, M33, M55)"
 #endif
 
 // Assembly for the single-precision FPU of a Cortex-M, of the same bits as the portable code.

@@ -2,14 +2,15 @@
 //
 //   C[M, N] = epilogue(A[M, K] · B[K, N])
 //
-// A register block of kTileRows × kTilePackets packets of C stays in registers while k runs: a column of A is broadcast,
-// a row of B is read in packets (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008,
-// without packing: operands are small and their strides are compile-time). A transposed A only swaps strides; the
-// panels of a transposed B are transposed into a small buffer where packets need their rows contiguous.
+// A register block of kTileRows × kTilePackets packets of C stays in registers while k runs: a column of A is
+// broadcast, a row of B is read in packets (Goto and van de Geijn, "Anatomy of High-Performance Matrix
+// Multiplication", 2008, without packing: operands are small and their strides are compile-time). A
+// transposed A only swaps strides; the panels of a transposed B are transposed into a small buffer where
+// packets need their rows contiguous.
 //
-// Every element is the sum over k in rising order. Longer sums are made in blocks of kDepthBlock: each is summed from zero,
-// then added to C, block after block. That
-// order does not depend on the packet width, so a product has the same bits on every target.
+// Every element is the sum over k in rising order. Longer sums are made in blocks of kDepthBlock: each is
+// summed from zero, then added to C, block after block. That order does not depend on the packet width, so a
+// product has the same bits on every target.
 #pragma once
 
 #include <utility>
@@ -64,7 +65,8 @@ struct AddBias {
 
 namespace detail {
 
-// The register block: kRows rows of kPackets packets. It must fit the register file with a packet of B and one of A.
+// The register block: kRows rows of kPackets packets. It must fit the register file with a packet of B and
+// one of A.
 template <class P>
 constexpr int registers() {
 #if defined(EIGEN_VECTORIZE_AVX512) || defined(__aarch64__)
@@ -84,7 +86,9 @@ constexpr int tile_packets(int packets) {
 
 template <class P>
 constexpr int tile_rows(int rows, int packets) {
-  const int most = kLanes<P> == 1 ? 4 : (registers<P>() - packets - 1) / packets > 12 ? 12 : (registers<P>() - packets - 1) / packets;
+  const int most = kLanes<P> == 1                                  ? 4
+                   : (registers<P>() - packets - 1) / packets > 12 ? 12
+                                                                   : (registers<P>() - packets - 1) / packets;
   if (rows <= most) return rows;
   for (int r = most; r * 3 >= most * 2; --r) {
     if (rows % r == 0) return r;
@@ -92,9 +96,10 @@ constexpr int tile_rows(int rows, int packets) {
   return most;
 }
 
-// c[kRows × kPackets·lanes] = epilogue(Σ_k a(i, k) · b(k, j)), `a` by strides, rows of `b` contiguous kBRow apart.
-template <class P, int kRows, int kPackets, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow, class Scalar,
-          class Epilogue>
+// c[kRows × kPackets·lanes] = epilogue(Σ_k a(i, k) · b(k, j)), `a` by strides, rows of `b` contiguous kBRow
+// apart.
+template <class P, int kRows, int kPackets, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          class Scalar, class Epilogue>
 ATTUNE_INLINE void tile(const Scalar* a, const Scalar* b, Scalar* c, int col, const Epilogue& epilogue) {
   constexpr int kWidth = kLanes<P>;
   static_assert(kBCol == 1 || kWidth == 1);
@@ -118,7 +123,8 @@ ATTUNE_INLINE void tile(const Scalar* a, const Scalar* b, Scalar* c, int col, co
   }
 }
 
-// Four scalars of each of lanes/4 rows: quad q is from[q · kStride …]. Inserting from memory costs no shuffle.
+// Four scalars of each of lanes/4 rows: quad q is from[q · kStride …]. Inserting from memory costs no
+// shuffle.
 template <class P, int kStride>
 ATTUNE_INLINE P load_quads(const float* from) {
 #if defined(EIGEN_VECTORIZE_AVX512)
@@ -137,7 +143,8 @@ ATTUNE_INLINE P load_quads(const float* from) {
   if constexpr (kLanes<P> == 4) return load<P>(from);
 }
 
-// Of each pair of quads (a0 a1 a2 a3), (b0 b1 b2 b3): a[kFirst], b[kFirst], a[kSecond], b[kSecond], or pairwise.
+// Of each pair of quads (a0 a1 a2 a3), (b0 b1 b2 b3): a[kFirst], b[kFirst], a[kSecond], b[kSecond], or
+// pairwise.
 template <int kFirst, int kSecond, bool kPairs, class P>
 ATTUNE_INLINE P mix_quads(const P& a, const P& b) {
   constexpr int kWidth = kLanes<P>;
@@ -149,11 +156,12 @@ ATTUNE_INLINE P mix_quads(const P& a, const P& b) {
       return quad + (place % 2 == 0 ? 0 : kWidth) + (place < 2 ? kFirst : kSecond);
     };
     return P(__builtin_shufflevector(a, b, kSource(kLane)...));
-  }(std::make_integer_sequence<int, kWidth>{});
+  }
+  (std::make_integer_sequence<int, kWidth>{});
 }
 
-// to[k][n] = from[n][k] for the lanes n of a packet and k < kDepth; rows of `from` kFromRow apart, of `to` kToRow apart.
-// Four k at a time: 4×4 blocks are transposed within the quads of four packets.
+// to[k][n] = from[n][k] for the lanes n of a packet and k < kDepth; rows of `from` kFromRow apart, of `to`
+// kToRow apart. Four k at a time: 4×4 blocks are transposed within the quads of four packets.
 template <class P, int kDepth, int kToRow, int kFromRow, class Scalar>
 ATTUNE_INLINE void transpose_panel(const Scalar* from, Scalar* to) {
   constexpr int kWidth = kLanes<P>;
@@ -177,30 +185,32 @@ ATTUNE_INLINE void transpose_panel(const Scalar* from, Scalar* to) {
   }
 }
 
-// A step of this many bytes from one k to the next wastes the cache: neighbouring k meet in the same few sets. Operands
-// that step so far are copied first, kRowBlock rows of A and a panel of B at a time, where enough work follows to pay.
+// A step of this many bytes from one k to the next wastes the cache: neighbouring k meet in the same few
+// sets. Operands that step so far are copied first, kRowBlock rows of A and a panel of B at a time, where
+// enough work follows to pay.
 inline constexpr int kFarApart = 1024;
 inline constexpr int kWorthCopying = 32;
 inline constexpr int kRowBlock = 24;  // a multiple of every tile's rows
 
 // All rows of one panel of kPackets packets of columns.
-template <class P, int kPackets, int kRows, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow, class Scalar,
-          class Epilogue>
+template <class P, int kPackets, int kRows, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          class Scalar, class Epilogue>
 ATTUNE_INLINE void panel(const Scalar* a, const Scalar* b, Scalar* c, int col, const Epilogue& epilogue) {
   constexpr int kTile = tile_rows<P>(kRows, kPackets);
   constexpr int kWhole = kRows / kTile * kTile;
   for (int i = 0; i < kWhole; i += kTile) {
-    tile<P, kTile, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b, c + i * kCRow, col, epilogue);
+    tile<P, kTile, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b, c + i * kCRow, col,
+                                                                        epilogue);
   }
   if constexpr (kWhole < kRows) {
-    tile<P, kRows - kWhole, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + kWhole * kARow, b,
-                                                                                c + kWhole * kCRow, col, epilogue);
+    tile<P, kRows - kWhole, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+        a + kWhole * kARow, b, c + kWhole * kCRow, col, epilogue);
   }
 }
 
 // Columns [kFrom, kCols) in panels of at most kMaxLanes lanes, the rest in narrower packets.
-template <int kFrom, int kMaxLanes, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class Epilogue>
+template <int kFrom, int kMaxLanes, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow,
+          int kBCol, int kCRow, class Scalar, class Epilogue>
 ATTUNE_INLINE void panels(const Scalar* a, const Scalar* b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kRest = kCols - kFrom;
   if constexpr (kRest > 0) {
@@ -222,16 +232,18 @@ ATTUNE_INLINE void panels(const Scalar* a, const Scalar* b, Scalar* c, const Epi
               store(rows + k * kPanel + n, load<P>(b + k * kBRow + j + n));
             }
           }
-          panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(a, static_cast<const Scalar*>(rows), c + j, j,
-                                                                           epilogue);
+          panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(
+              a, static_cast<const Scalar*>(rows), c + j, j, epilogue);
         } else if constexpr (kBCol == 1 || kWidth == 1) {
-          panel<P, kPackets, kRows, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b + j * kBCol, c + j, j, epilogue);
+          panel<P, kPackets, kRows, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b + j * kBCol, c + j, j,
+                                                                               epilogue);
         } else {
           static_assert(kBRow == 1, "attune::kernels::product: one stride of B must be 1");
           alignas(P) Scalar rows[kDepth * kPanel];
-          for (int n = 0; n < kPanel; n += kWidth) transpose_panel<P, kDepth, kPanel, kBCol>(b + (j + n) * kBCol, rows + n);
-          panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(a, static_cast<const Scalar*>(rows), c + j, j,
-                                                                           epilogue);
+          for (int n = 0; n < kPanel; n += kWidth)
+            transpose_panel<P, kDepth, kPanel, kBCol>(b + (j + n) * kBCol, rows + n);
+          panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(
+              a, static_cast<const Scalar*>(rows), c + j, j, epilogue);
         }
       }
       panels<kEnd, kMaxLanes, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
@@ -240,26 +252,31 @@ ATTUNE_INLINE void panels(const Scalar* a, const Scalar* b, Scalar* c, const Epi
 }
 
 // A few rows of a transposed A, whose columns are kACol apart, copied side by side.
-template <int kRows, int kCols, int kDepth, int kACol, int kBRow, int kBCol, int kCRow, class Scalar, class Epilogue>
-ATTUNE_INLINE void copied_rows_product(const Scalar* a, const Scalar* b, Scalar* c, const Epilogue& epilogue) {
+template <int kRows, int kCols, int kDepth, int kACol, int kBRow, int kBCol, int kCRow, class Scalar,
+          class Epilogue>
+ATTUNE_INLINE void copied_rows_product(const Scalar* a, const Scalar* b, Scalar* c,
+                                       const Epilogue& epilogue) {
   alignas(Packet<Scalar>) Scalar columns[kDepth * kRows];
   for (int k = 0; k < kDepth; ++k) {
     for_each_packet<Scalar>(kRows, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
       store(columns + k * kRows + i, load<P>(a + k * kACol + i));
     });
   }
-  panels<0, 1 << 10, kRows, kCols, kDepth, 1, kRows, kBRow, kBCol, kCRow>(static_cast<const Scalar*>(columns), b, c,
-                                                                         epilogue);
+  panels<0, 1 << 10, kRows, kCols, kDepth, 1, kRows, kBRow, kBCol, kCRow>(static_cast<const Scalar*>(columns),
+                                                                          b, c, epilogue);
 }
 
 // One block of k.
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow, class Scalar, class Epilogue>
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          class Scalar, class Epilogue>
 ATTUNE_INLINE void block_product(const Scalar* a, const Scalar* b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> && fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
+  if constexpr (std::is_same_v<Scalar, float> &&
+                fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
     constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
-    constexpr const TileGrid& kGrid = kTileGrid<kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
+    constexpr const TileGrid& kGrid =
+        kTileGrid<kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
     if constexpr (std::is_empty_v<Epilogue>) {
       tiles_product<Epilogue>(a, b, c, kGrid);
     } else {
@@ -276,28 +293,32 @@ ATTUNE_INLINE void block_product(const Scalar* a, const Scalar* b, Scalar* c, co
 #elif ATTUNE_MVE && ATTUNE_FUSED
   if constexpr (std::is_same_v<Scalar, float> && fits_mve(kCols, kARow, kACol, kBRow, kBCol)) {
     mve_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
-    panels<kCols / kMveLanes * kMveLanes, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    panels<kCols / kMveLanes * kMveLanes, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+        a, b, c, epilogue);
     return;
   }
 #endif
   using Widest = Packet<Scalar>;
-  constexpr bool kCopyA = kLanes<Widest> > 1 && kARow == 1 && kACol * static_cast<int>(sizeof(Scalar)) >= kFarApart &&
-                          kRows >= kWorthCopying && kCols >= kWorthCopying && kDepth >= kWorthCopying;
+  constexpr bool kCopyA = kLanes < Widest >> 1 && kARow == 1 &&
+                          kACol * static_cast<int>(sizeof(Scalar)) >= kFarApart && kRows >= kWorthCopying &&
+                          kCols >= kWorthCopying && kDepth >= kWorthCopying;
   if constexpr (kCopyA) {
     constexpr int kWhole = kRows / kRowBlock * kRowBlock;
     for (int i = 0; i < kWhole; i += kRowBlock) {
-      copied_rows_product<kRowBlock, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + i, b, c + i * kCRow, epilogue);
+      copied_rows_product<kRowBlock, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + i, b, c + i * kCRow,
+                                                                                epilogue);
     }
     if constexpr (kWhole < kRows) {
-      copied_rows_product<kRows - kWhole, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + kWhole, b, c + kWhole * kCRow,
-                                                                                    epilogue);
+      copied_rows_product<kRows - kWhole, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(
+          a + kWhole, b, c + kWhole * kCRow, epilogue);
     }
   } else {
     panels<0, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
   }
 }
 
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow, class Scalar, class Epilogue>
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          class Scalar, class Epilogue>
 [[gnu::noinline]] void product(const Scalar* a, const Scalar* b, Scalar* c, Epilogue epilogue) {
   if constexpr (kDepth <= kDepthBlock) {
     block_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
@@ -306,8 +327,8 @@ template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int
     block_product<kRows, kCols, kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     int k = kDepthBlock;
     for (; k + kDepthBlock <= kDepth; k += kDepthBlock) {
-      block_product<kRows, kCols, kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(a + k * kACol, b + k * kBRow, c,
-                                                                                      Accumulate{});
+      block_product<kRows, kCols, kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(
+          a + k * kACol, b + k * kBRow, c, Accumulate{});
     }
     if constexpr (kDepth % kDepthBlock != 0) {
       block_product<kRows, kCols, kDepth % kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(
@@ -318,14 +339,15 @@ template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int
 
 }  // namespace detail
 
-/// C = epilogue(A·B) of three MatrixViews. A and B by any strides (`x.transpose()`, `x.columns<n>(j)`), rows of C
-/// contiguous; C may not overlap A or B.
+/// C = epilogue(A·B) of three MatrixViews. A and B by any strides (`x.transpose()`, `x.columns<n>(j)`), rows
+/// of C contiguous; C may not overlap A or B.
 template <class A, class B, class C, class Epilogue = Assign>
 ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
   using Scalar = typename C::Scalar;
   static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows,
                 "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
-  static_assert(C::col_stride == 1, "attune::kernels::product: C must be row-major; swap and transpose the operands");
+  static_assert(C::col_stride == 1,
+                "attune::kernels::product: C must be row-major; swap and transpose the operands");
   constexpr bool kSimple = std::is_same_v<Epilogue, Assign> || std::is_same_v<Epilogue, Accumulate>;
   constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols);
   // A sum of several blocks is finished first, then given to its epilogue in a pass of its own.
@@ -334,22 +356,24 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
   if constexpr (!kEpilogueLast) during = epilogue;
   if constexpr (kBlas) {
 #if ATTUNE_BLAS
-    detail::blas_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride,
-                         C::row_stride, Scalar>(a.data, b.data, c.data, std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
+    detail::blas_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
+                         B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data,
+                                                               std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
 #endif
   } else {
 #if ATTUNE_CORTEX_M_FPU
     // Whole tiles are a call of their own.
-    if constexpr (std::is_same_v<Scalar, float> && A::cols <= kDepthBlock && C::rows % detail::kTileSide == 0 &&
-                  C::cols % detail::kTileSide == 0 &&
-                  detail::fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride)) {
-      detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride,
-                            C::row_stride, Scalar>(a.data, b.data, c.data, during);
+    if constexpr (std::is_same_v<Scalar, float> && A::cols <= kDepthBlock &&
+                  C::rows % detail::kTileSide == 0 && C::cols % detail::kTileSide == 0 &&
+                  detail::fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
+                                    B::col_stride)) {
+      detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
+                            B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data, during);
       return;
     }
 #endif
-    detail::product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride, C::row_stride,
-                    Scalar>(a.data, b.data, c.data, during);
+    detail::product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride,
+                    C::row_stride, Scalar>(a.data, b.data, c.data, during);
   }
   if constexpr (kEpilogueLast) {
     for (int i = 0; i < C::rows; ++i) {
@@ -361,4 +385,4 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
   }
 }
 
-}  // namespace attune::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,6 +1,7 @@
 // Sums in one order on every target: 16 interleaved partial sums, then halves added pairwise,
 //   s_l = x_l + x_{l+16} + x_{l+32} + …,   ((s_0+s_8) + (s_4+s_12)) + … .
-// A vector unit of 4, 8 or 16 lanes computes that order as it stands; a scalar unit computes the same, lane by lane.
+// A vector unit of 4, 8 or 16 lanes computes that order as it stands; a scalar unit computes the same, lane
+// by lane.
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
@@ -17,11 +18,13 @@ namespace detail {
 template <int kSize, class Scalar, class Term>
 ATTUNE_INLINE Scalar lane_sum(int lane, const Term& term) {
   Scalar sum = term.template operator()<Scalar>(lane);
-  for (int i = lane + kSumLanes; i < kSize; i += kSumLanes) sum = add(sum, term.template operator()<Scalar>(i));
+  for (int i = lane + kSumLanes; i < kSize; i += kSumLanes)
+    sum = add(sum, term.template operator()<Scalar>(i));
   return sum;
 }
 
-// Short sums on a scalar unit, unrolled: lane kLane and, of the lanes kStride apart from it, those it is joined with.
+// Short sums on a scalar unit, unrolled: lane kLane and, of the lanes kStride apart from it, those it is
+// joined with.
 template <int kSize, int kLane, int kStride, class Scalar, class Term>
 ATTUNE_INLINE Scalar tree_sum(const Term& term) {
   static_assert(kLane < kSize);
@@ -39,7 +42,8 @@ ATTUNE_INLINE Scalar tree_sum(const Term& term) {
 
 }  // namespace detail
 
-/// Σ term(i), i in [0, kSize), in the library's order. `term.template operator()<P>(i)` gives the terms i … i+lanes−1.
+/// Σ term(i), i in [0, kSize), in the library's order. `term.template operator()<P>(i)` gives the terms i …
+/// i+lanes−1.
 template <class Scalar, int kSize, class Term>
 ATTUNE_INLINE Scalar sum(const Term& term) {
   // Lanes beyond the last term stay −0 and change nothing, so a short sum needs only a part of them.
@@ -68,10 +72,13 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
     if constexpr (kWhole < kSize) {
       Scalar lanes[kUsedLanes];
       ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) store(lanes + p * kLanes<P>, partial[p]);
-      for_each_packet<Scalar>(kSize, [&]<class Q>(int i) ATTUNE_INLINE_LAMBDA {
-        Scalar* to = lanes + (i - kWhole);
-        store(to, add(load<Q>(to), term.template operator()<Q>(i)));
-      }, kWhole);
+      for_each_packet<Scalar>(
+          kSize,
+          [&]<class Q>(int i) ATTUNE_INLINE_LAMBDA {
+            Scalar* to = lanes + (i - kWhole);
+            store(to, add(load<Q>(to), term.template operator()<Q>(i)));
+          },
+          kWhole);
       ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) partial[p] = load<P>(lanes + p * kLanes<P>);
     }
     ATTUNE_UNROLL for (int half = kPackets / 2; half >= 1; half /= 2) {
@@ -137,4 +144,4 @@ ATTUNE_INLINE Scalar largest_of(const Scalar* x) {
   return largest<Scalar, kSize>([x]<class P>(int i) ATTUNE_INLINE_LAMBDA { return load<P>(x + i); });
 }
 
-}  // namespace attune::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

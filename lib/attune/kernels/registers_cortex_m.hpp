@@ -1,4 +1,5 @@
-// Many registers of a Cortex-M's FPU at once: compilers load and store one scalar an instruction, the processor sixteen.
+// Many registers of a Cortex-M's FPU at once: compilers load and store one scalar an instruction, the
+// processor sixteen.
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
@@ -14,13 +15,13 @@ struct ManyRegisters {
   float lane[kManyRegisters];
 };
 
-#define ATTUNE_DECLARE_REGISTERS                                                                 \
-  register float s16 asm("s16"), s17 asm("s17"), s18 asm("s18"), s19 asm("s19"), s20 asm("s20"), \
-      s21 asm("s21"), s22 asm("s22"), s23 asm("s23"), s24 asm("s24"), s25 asm("s25"),            \
-      s26 asm("s26"), s27 asm("s27"), s28 asm("s28"), s29 asm("s29"), s30 asm("s30"), s31 asm("s31")
-#define ATTUNE_REGISTERS(constraint)                                                                                \
-  constraint(s16), constraint(s17), constraint(s18), constraint(s19), constraint(s20), constraint(s21),             \
-      constraint(s22), constraint(s23), constraint(s24), constraint(s25), constraint(s26), constraint(s27),         \
+#define ATTUNE_DECLARE_REGISTERS                                                                      \
+  register float s16 asm("s16"), s17 asm("s17"), s18 asm("s18"), s19 asm("s19"), s20 asm("s20"),      \
+      s21 asm("s21"), s22 asm("s22"), s23 asm("s23"), s24 asm("s24"), s25 asm("s25"), s26 asm("s26"), \
+      s27 asm("s27"), s28 asm("s28"), s29 asm("s29"), s30 asm("s30"), s31 asm("s31")
+#define ATTUNE_REGISTERS(constraint)                                                                        \
+  constraint(s16), constraint(s17), constraint(s18), constraint(s19), constraint(s20), constraint(s21),     \
+      constraint(s22), constraint(s23), constraint(s24), constraint(s25), constraint(s26), constraint(s27), \
       constraint(s28), constraint(s29), constraint(s30), constraint(s31)
 
 ATTUNE_INLINE ManyRegisters load_many(const float* from) {
@@ -33,15 +34,17 @@ ATTUNE_INLINE ManyRegisters load_many(const float* from) {
 
 // The largest of sixteen. A branch over a move takes one instruction less than a conditional move.
 ATTUNE_INLINE float largest_of_many(const float* from) {
-#define ATTUNE_RAISE(lane) "vcmp.f32 " lane ",s16\n vmrs APSR_nzcv,fpscr\n ble 1f\n vmov.f32 s16," lane "\n1:\n "
+#define ATTUNE_RAISE(lane) \
+  "vcmp.f32 " lane ",s16\n vmrs APSR_nzcv,fpscr\n ble 1f\n vmov.f32 s16," lane "\n1:\n "
   register float s16 asm("s16");
-  asm("vldmia %[from],{s16-s31}\n " ATTUNE_RAISE("s17") ATTUNE_RAISE("s18") ATTUNE_RAISE("s19") ATTUNE_RAISE("s20")
-          ATTUNE_RAISE("s21") ATTUNE_RAISE("s22") ATTUNE_RAISE("s23") ATTUNE_RAISE("s24") ATTUNE_RAISE("s25")
-              ATTUNE_RAISE("s26") ATTUNE_RAISE("s27") ATTUNE_RAISE("s28") ATTUNE_RAISE("s29") ATTUNE_RAISE("s30")
-                  ATTUNE_RAISE("s31")
+  asm("vldmia %[from],{s16-s31}\n " ATTUNE_RAISE("s17") ATTUNE_RAISE("s18") ATTUNE_RAISE("s19")
+          ATTUNE_RAISE("s20") ATTUNE_RAISE("s21") ATTUNE_RAISE("s22") ATTUNE_RAISE("s23") ATTUNE_RAISE("s24")
+              ATTUNE_RAISE("s25") ATTUNE_RAISE("s26") ATTUNE_RAISE("s27") ATTUNE_RAISE("s28")
+                  ATTUNE_RAISE("s29") ATTUNE_RAISE("s30") ATTUNE_RAISE("s31")
       : "=t"(s16)
       : [from] "r"(from), "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(from))
-      : "cc", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31");
+      : "cc", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29",
+        "s30", "s31");
 #undef ATTUNE_RAISE
   return s16;
 }
@@ -63,7 +66,8 @@ struct FourPairs {
 };
 
 ATTUNE_INLINE FourPairs load_pairs(const float* a, const float*& b, const float* c, const float* d) {
-  register float s0 asm("s0"), s1 asm("s1"), s2 asm("s2"), s3 asm("s3"), s4 asm("s4"), s5 asm("s5"), s6 asm("s6"), s7 asm("s7");
+  register float s0 asm("s0"), s1 asm("s1"), s2 asm("s2"), s3 asm("s3"), s4 asm("s4"), s5 asm("s5"),
+      s6 asm("s6"), s7 asm("s7");
   asm volatile("vldr d0,[%[a]]\n vldmia %[b]!,{d1}\n vldr d2,[%[c]]\n vldr d3,[%[d]]"
                : "=t"(s0), "=t"(s1), "=t"(s2), "=t"(s3), "=t"(s4), "=t"(s5), "=t"(s6), "=t"(s7), [b] "+r"(b)
                : [a] "r"(a), [c] "r"(c), [d] "r"(d)
@@ -81,6 +85,6 @@ ATTUNE_INLINE void store_pairs(float*& a, float*& c, float*& d, const FourPairs&
                : "memory");
 }
 
-}  // namespace attune::kernels::detail
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
 
 #endif

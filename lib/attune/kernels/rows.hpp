@@ -34,9 +34,11 @@ ATTUNE_INLINE void scale_row(Scalar* x, Scalar alpha) {
     }
   }
 #endif
-  for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    store(x + i, multiply(load<P>(x + i), broadcast<P>(alpha)));
-  }, done);
+  for_each_packet<Scalar>(
+      kSize,
+      [&]<class P>(int i)
+          ATTUNE_INLINE_LAMBDA { store(x + i, multiply(load<P>(x + i), broadcast<P>(alpha))); },
+      done);
 }
 
 }  // namespace detail
@@ -47,8 +49,8 @@ template <int kSize, class Scalar>
   detail::scale_row<kSize>(x, alpha);
 }
 
-/// One row of softmax in place: p_j = e^(s_j − max s) / Σ e^(s − max s). A row of −∞ alone becomes zeros; a NaN anywhere
-/// makes the whole row NaN.
+/// One row of softmax in place: p_j = e^(s_j − max s) / Σ e^(s − max s). A row of −∞ alone becomes zeros; a
+/// NaN anywhere makes the whole row NaN.
 template <class Scalar, int kCols>
 ATTUNE_INLINE void softmax_row(Scalar* row) {
 #if ATTUNE_MVE && ATTUNE_FUSED
@@ -67,7 +69,7 @@ ATTUNE_INLINE void softmax_row(Scalar* row) {
     for (int j = kCols / 4 * 4; j < kCols; ++j) row[j] = exponential(row[j] - max);
   } else
 #endif
-  if constexpr (kLanes<Packet<Scalar>> == 1) {
+      if constexpr (kLanes<Packet<Scalar>> == 1) {
     const Scalar one = in_register(Scalar(1));
     const auto replace = [&](int j) ATTUNE_INLINE_LAMBDA {
       const auto bits = detail::exponential_bits(row[j] - max, one);
@@ -99,4 +101,4 @@ ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scala
   });
 }
 
-}  // namespace attune::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,11 +1,13 @@
-// A product's 4×4 register block on the single-precision FPU of a Cortex-M (M4F, M7, M33, M55 without Helium), in assembly.
+// A product's 4×4 register block on the single-precision FPU of a Cortex-M (M4F, M7, M33, M55 without
+// Helium), in assembly.
 //
-// Sixteen sums stand in s16 … s31, two columns of A and two rows of B in s0 … s15, so all 32 registers work and two k take
-// 32 multiply-accumulates and ten other instructions. Compilers do not find the multiple loads. Every sum starts from +0
-// and takes its terms in rising k, with one rounding (vfma) or two (vmla) a term: the bits of the portable block.
+// Sixteen sums stand in s16 … s31, two columns of A and two rows of B in s0 … s15, so all 32 registers work
+// and two k take 32 multiply-accumulates and ten other instructions. Compilers do not find the multiple
+// loads. Every sum starts from +0 and takes its terms in rising k, with one rounding (vfma) or two (vmla) a
+// term: the bits of the portable block.
 //
-// The code is small: the inner loop exists once for each pair of layouts, the loops around it once for each epilogue, with
-// strides at run time. A shape costs only its TileGrid, in flash.
+// The code is small: the inner loop exists once for each pair of layouts, the loops around it once for each
+// epilogue, with strides at run time. A shape costs only its TileGrid, in flash.
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
@@ -28,7 +30,7 @@ struct TileRow {
   }
 };
 
-}  // namespace attune::kernels::detail
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
 
 namespace Eigen::internal {
 
@@ -64,17 +66,17 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #else
 #define ATTUNE_MAC "vmla.f32 "
 #endif
-#define ATTUNE_MAC_ROW(c0, c1, c2, c3, a, b0, b1, b2, b3)                         \
-  ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n" ATTUNE_MAC c2 "," a "," b2 "\n" \
-  ATTUNE_MAC c3 "," a "," b3 "\n"
-#define ATTUNE_MAC_TILE(a0, a1, a2, a3, b0, b1, b2, b3)                 \
-  ATTUNE_MAC_ROW("s16", "s17", "s18", "s19", a0, b0, b1, b2, b3)        \
-  ATTUNE_MAC_ROW("s20", "s21", "s22", "s23", a1, b0, b1, b2, b3)        \
-  ATTUNE_MAC_ROW("s24", "s25", "s26", "s27", a2, b0, b1, b2, b3)        \
+#define ATTUNE_MAC_ROW(c0, c1, c2, c3, a, b0, b1, b2, b3)                                    \
+  ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n" ATTUNE_MAC c2 "," a "," b2 \
+                "\n" ATTUNE_MAC c3 "," a "," b3 "\n"
+#define ATTUNE_MAC_TILE(a0, a1, a2, a3, b0, b1, b2, b3)          \
+  ATTUNE_MAC_ROW("s16", "s17", "s18", "s19", a0, b0, b1, b2, b3) \
+  ATTUNE_MAC_ROW("s20", "s21", "s22", "s23", a1, b0, b1, b2, b3) \
+  ATTUNE_MAC_ROW("s24", "s25", "s26", "s27", a2, b0, b1, b2, b3) \
   ATTUNE_MAC_ROW("s28", "s29", "s30", "s31", a3, b0, b1, b2, b3)
 
-// An operand is stored either along k, each of its four lines with two k in one register pair, or across k, four scalars
-// of one k in a row.
+// An operand is stored either along k, each of its four lines with two k in one register pair, or across k,
+// four scalars of one k in a row.
 #define ATTUNE_LINES_OF_A "add r4,r0,r2\n add r5,r4,r2\n add r2,r5,r2\n"
 #define ATTUNE_LINES_OF_B "add r8,r1,r3\n add r9,r8,r3\n add r3,r9,r3\n"
 #define ATTUNE_A_ALONG "vldmia r0!,{d0}\n vldmia r4!,{d1}\n vldmia r5!,{d2}\n vldmia r2!,{d3}\n"
@@ -86,19 +88,21 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_A_ACROSS_LAST "vldmia r0,{s0-s3}\n"
 #define ATTUNE_B_ACROSS_LAST "vldmia r1,{s8-s11}\n"
 
-// The sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many pairs of k. Changes
-// all of them, r4, r5, r8, r9 and s0 … s15; no stack. The convention is not C++'s: call_tile calls it.
-#define ATTUNE_TILE_FUNCTION(name, lines, load, macs0, macs1, last)                                            \
-  [[gnu::naked]] inline void name() {                                                                          \
-    asm("mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n "      \
-        "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n" lines                                             \
-        "1:\n" load "subs r12,r12,#1\n" macs0 macs1 "bne 1b\n" last "bx lr\n");                                \
+// The sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many pairs of
+// k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The convention is not C++'s: call_tile calls
+// it.
+#define ATTUNE_TILE_FUNCTION(name, lines, load, macs0, macs1, last)                                       \
+  [[gnu::naked]] inline void name() {                                                                     \
+    asm("mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n " \
+        "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n" lines "1:\n" load                            \
+        "subs r12,r12,#1\n" macs0 macs1 "bne 1b\n" last "bx lr\n");                                       \
   }
-#define ATTUNE_TILE_FUNCTIONS(name, lines, load, load_last, macs0, macs1)          \
-  ATTUNE_TILE_FUNCTION(name, lines, load, macs0, macs1, "")                        \
+#define ATTUNE_TILE_FUNCTIONS(name, lines, load, load_last, macs0, macs1) \
+  ATTUNE_TILE_FUNCTION(name, lines, load, macs0, macs1, "")               \
   ATTUNE_TILE_FUNCTION(name##_odd, lines, load, macs0, macs1, load_last macs0)
 
-ATTUNE_TILE_FUNCTIONS(tile_nn, ATTUNE_LINES_OF_A, ATTUNE_A_ALONG ATTUNE_B_ACROSS, ATTUNE_A_ALONG_LAST ATTUNE_B_ACROSS_LAST,
+ATTUNE_TILE_FUNCTIONS(tile_nn, ATTUNE_LINES_OF_A, ATTUNE_A_ALONG ATTUNE_B_ACROSS,
+                      ATTUNE_A_ALONG_LAST ATTUNE_B_ACROSS_LAST,
                       ATTUNE_MAC_TILE("s0", "s2", "s4", "s6", "s8", "s9", "s10", "s11"),
                       ATTUNE_MAC_TILE("s1", "s3", "s5", "s7", "s12", "s13", "s14", "s15"))
 ATTUNE_TILE_FUNCTIONS(tile_nt, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE_A_ALONG ATTUNE_B_ALONG,
@@ -108,7 +112,8 @@ ATTUNE_TILE_FUNCTIONS(tile_nt, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE_A_ALO
 ATTUNE_TILE_FUNCTIONS(tile_tn, , ATTUNE_A_ACROSS ATTUNE_B_ACROSS, ATTUNE_A_ACROSS_LAST ATTUNE_B_ACROSS_LAST,
                       ATTUNE_MAC_TILE("s0", "s1", "s2", "s3", "s8", "s9", "s10", "s11"),
                       ATTUNE_MAC_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15"))
-ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_A_ACROSS ATTUNE_B_ALONG, ATTUNE_A_ACROSS_LAST ATTUNE_B_ALONG_LAST,
+ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_A_ACROSS ATTUNE_B_ALONG,
+                      ATTUNE_A_ACROSS_LAST ATTUNE_B_ALONG_LAST,
                       ATTUNE_MAC_TILE("s0", "s1", "s2", "s3", "s8", "s10", "s12", "s14"),
                       ATTUNE_MAC_TILE("s4", "s5", "s6", "s7", "s9", "s11", "s13", "s15"))
 
@@ -128,8 +133,8 @@ ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_A_ACROSS ATTUNE_B_ALONG
 #undef ATTUNE_TILE_FUNCTION
 #undef ATTUNE_TILE_FUNCTIONS
 
-// Products of whole tiles. Strides in bytes: of A and B the one that is not a scalar's, and the step from tile to tile.
-// The first four words are in the order in which tiles_product loads them.
+// Products of whole tiles. Strides in bytes: of A and B the one that is not a scalar's, and the step from
+// tile to tile. The first four words are in the order in which tiles_product loads them.
 struct TileGrid {
   int a_stride, b_stride;
   int pairs;
@@ -140,7 +145,8 @@ struct TileGrid {
 };
 
 constexpr bool fits_tile(int rows, int cols, int depth, int a_row, int a_col, int b_row, int b_col) {
-  return rows >= kTileSide && cols >= kTileSide && depth >= 2 && (a_row == 1 || a_col == 1) && (b_row == 1 || b_col == 1);
+  return rows >= kTileSide && cols >= kTileSide && depth >= 2 && (a_row == 1 || a_col == 1) &&
+         (b_row == 1 || b_col == 1);
 }
 
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow>
@@ -168,10 +174,11 @@ ATTUNE_INLINE float* bytes_after(float* from, int bytes) {
   return reinterpret_cast<float*>(reinterpret_cast<char*>(from) + bytes);
 }
 
-/// C = epilogue(A·B) over a grid of tiles. An epilogue without a state is not passed, so that four registers take all
-/// arguments.
+/// C = epilogue(A·B) over a grid of tiles. An epilogue without a state is not passed, so that four registers
+/// take all arguments.
 template <class Epilogue, class... State>
-[[gnu::noinline]] void tiles_product(const float* a, const float* b, float* c, const TileGrid& grid, State... state) {
+[[gnu::noinline]] void tiles_product(const float* a, const float* b, float* c, const TileGrid& grid,
+                                     State... state) {
   const Epilogue epilogue{state...};
   int col = 0;
   do {
@@ -186,20 +193,21 @@ template <class Epilogue, class... State>
       register float s24 asm("s24"), s25 asm("s25"), s26 asm("s26"), s27 asm("s27");
       register float s28 asm("s28"), s29 asm("s29"), s30 asm("s30"), s31 asm("s31");
       asm volatile("ldmia %[grid],{r2,r3,r12,lr}\n blx lr"
-                   : "+r"(r0), "+r"(r1), "=t"(s16), "=t"(s17), "=t"(s18), "=t"(s19), "=t"(s20), "=t"(s21), "=t"(s22),
-                     "=t"(s23), "=t"(s24), "=t"(s25), "=t"(s26), "=t"(s27), "=t"(s28), "=t"(s29), "=t"(s30), "=t"(s31)
+                   : "+r"(r0), "+r"(r1), "=t"(s16), "=t"(s17), "=t"(s18), "=t"(s19), "=t"(s20), "=t"(s21),
+                     "=t"(s22), "=t"(s23), "=t"(s24), "=t"(s25), "=t"(s26), "=t"(s27), "=t"(s28), "=t"(s29),
+                     "=t"(s30), "=t"(s31)
                    : [grid] "r"(&grid)
-                   : "r2", "r3", "r4", "r5", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5",
-                     "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
-#define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                                          \
-  {                                                                                                \
-    const TileRow sum{c0, c1, c2, c3};                                                             \
-    const TileRow done = epilogue(sum, static_cast<const float*>(c_row), col);                     \
-    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3];                    \
-    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                                      \
-                 : "+r"(c_row)                                                                     \
-                 : "r"(grid.c_stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)                          \
-                 : "memory");                                                                      \
+                   : "r2", "r3", "r4", "r5", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3",
+                     "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
+#define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                       \
+  {                                                                             \
+    const TileRow sum{c0, c1, c2, c3};                                          \
+    const TileRow done = epilogue(sum, static_cast<const float*>(c_row), col);  \
+    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3]; \
+    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                   \
+                 : "+r"(c_row)                                                  \
+                 : "r"(grid.c_stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)       \
+                 : "memory");                                                   \
   }
       ATTUNE_FINISH_ROW(s16, s17, s18, s19)
       ATTUNE_FINISH_ROW(s20, s21, s22, s23)
@@ -214,6 +222,6 @@ template <class Epilogue, class... State>
   } while (col < grid.cols);
 }
 
-}  // namespace attune::kernels::detail
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
 
 #endif

@@ -11,23 +11,25 @@ template <class Scalar>
 struct AdamCoefficients {
   Scalar beta1, one_minus_beta1;
   Scalar beta2, one_minus_beta2;
-  Scalar step_size;         // learning rate / (1 − β₁ᵗ)
-  Scalar second_scale;      // 1/√(1 − β₂ᵗ) outside the root, 1/(1 − β₂ᵗ) inside it
+  Scalar step_size;     // learning rate / (1 − β₁ᵗ)
+  Scalar second_scale;  // 1/√(1 − β₂ᵗ) outside the root, 1/(1 − β₂ᵗ) inside it
   Scalar epsilon;
-  Scalar decay;             // decoupled: parameters are multiplied by it
-  Scalar l2;                // coupled: times the parameter, added to its gradient
-  Scalar gradient_scale;    // from clipping
+  Scalar decay;           // decoupled: parameters are multiplied by it
+  Scalar l2;              // coupled: times the parameter, added to its gradient
+  Scalar gradient_scale;  // from clipping
 };
 
 namespace detail {
 
 // One packet of adam_update.
 template <bool kEpsilonInside, bool kCoupled, class P>
-ATTUNE_INLINE void adam_packet(P& parameter, P gradient, P& first, P& second, const AdamCoefficients<ScalarOf<P>>& c) {
+ATTUNE_INLINE void adam_packet(P& parameter, P gradient, P& first, P& second,
+                               const AdamCoefficients<ScalarOf<P>>& c) {
   gradient = multiply(gradient, broadcast<P>(c.gradient_scale));
   if constexpr (kCoupled) gradient = multiply_add(parameter, broadcast<P>(c.l2), gradient);
   first = multiply_add(gradient, broadcast<P>(c.one_minus_beta1), multiply(first, broadcast<P>(c.beta1)));
-  second = multiply_add(multiply(gradient, gradient), broadcast<P>(c.one_minus_beta2), multiply(second, broadcast<P>(c.beta2)));
+  second = multiply_add(multiply(gradient, gradient), broadcast<P>(c.one_minus_beta2),
+                        multiply(second, broadcast<P>(c.beta2)));
   P denominator;
   if constexpr (kEpsilonInside) {
     denominator = square_root(multiply_add(second, broadcast<P>(c.second_scale), broadcast<P>(c.epsilon)));
@@ -41,17 +43,20 @@ ATTUNE_INLINE void adam_packet(P& parameter, P gradient, P& first, P& second, co
 
 }  // namespace detail
 
-/// m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  p ← decay·p − step·m / (√v·second_scale + ε)   (ε inside: √(v·second_scale + ε)).
+/// m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  p ← decay·p − step·m / (√v·second_scale + ε)   (ε inside:
+/// √(v·second_scale + ε)).
 template <bool kEpsilonInside, bool kCoupled, class Scalar>
 [[gnu::noinline]] void adam_update(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
                                    const AdamCoefficients<Scalar>& coefficients) {
-  const AdamCoefficients<Scalar> c = coefficients;  // stores to p, m and v cannot change a copy: it stays in registers
+  const AdamCoefficients<Scalar> c =
+      coefficients;  // stores to p, m and v cannot change a copy: it stays in registers
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<Scalar, float>) {
     for (int pairs = size / 2; pairs > 0; --pairs) {
       detail::FourPairs r = detail::load_pairs(p, g, m, v);
       ATTUNE_UNROLL for (int i = 0; i < 2; ++i) {
-        detail::adam_packet<kEpsilonInside, kCoupled>(r.lane[i], r.lane[2 + i], r.lane[4 + i], r.lane[6 + i], c);
+        detail::adam_packet<kEpsilonInside, kCoupled>(r.lane[i], r.lane[2 + i], r.lane[4 + i], r.lane[6 + i],
+                                                      c);
       }
       detail::store_pairs(p, m, v, r);
     }
@@ -71,19 +76,23 @@ template <class Scalar>
 struct SgdCoefficients {
   Scalar learning_rate;
   Scalar momentum;
-  Scalar intake;            // 1 − dampening; 1 on the first step
+  Scalar intake;  // 1 − dampening; 1 on the first step
   Scalar l2;
   Scalar gradient_scale;
 };
 
-/// b ← momentum·b + intake·g,  p ← p − lr·b   (Nesterov: p − lr·(g + momentum·b)), with g including weight decay.
+/// b ← momentum·b + intake·g,  p ← p − lr·b   (Nesterov: p − lr·(g + momentum·b)), with g including weight
+/// decay.
 template <bool kMomentum, bool kNesterov, class Scalar>
-[[gnu::noinline]] void sgd_update(int size, Scalar* p, const Scalar* g, Scalar* b, const SgdCoefficients<Scalar>& c) {
+[[gnu::noinline]] void sgd_update(int size, Scalar* p, const Scalar* g, Scalar* b,
+                                  const SgdCoefficients<Scalar>& c) {
   for_each_packet<Scalar>(size, [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
     const P parameter = load<P>(p + i);
-    P step = multiply_add(parameter, broadcast<P>(c.l2), multiply(load<P>(g + i), broadcast<P>(c.gradient_scale)));
+    P step =
+        multiply_add(parameter, broadcast<P>(c.l2), multiply(load<P>(g + i), broadcast<P>(c.gradient_scale)));
     if constexpr (kMomentum) {
-      const P velocity = multiply_add(step, broadcast<P>(c.intake), multiply(load<P>(b + i), broadcast<P>(c.momentum)));
+      const P velocity =
+          multiply_add(step, broadcast<P>(c.intake), multiply(load<P>(b + i), broadcast<P>(c.momentum)));
       store(b + i, velocity);
       step = kNesterov ? multiply_add(velocity, broadcast<P>(c.momentum), step) : velocity;
     }
@@ -91,4 +100,4 @@ template <bool kMomentum, bool kNesterov, class Scalar>
   });
 }
 
-}  // namespace attune::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
