@@ -100,12 +100,12 @@ class Trainer {
   template <class Clipping = NoClipping>
   Result update(const typename Optimizer::Options& options, const Clipping& clipping = {}) {
     if (accumulated_ != batch) return {loss_, Status::kIncompleteBatch};
-    if (const Status status = Optimizer::check(options); status != Status::kOk) return {loss_, status};
     if (const Status status = clipping.check(); status != Status::kOk) return {loss_, status};
     Result result{loss_, Status::kNotFinite};
     if (detail::finite(loss_) && all_finite(gradients_)) {
       result.status = Optimizer::step(parameters_, gradients_, moments_, options,
                                       clipping.template factor<Scalar>(gradients_));
+      if (!result.ok()) return result;
     }
     discard();
     return result;
