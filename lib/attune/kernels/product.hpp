@@ -2,11 +2,10 @@
 //
 //   C[M, N] = epilogue(A[M, K] · B[K, N])
 //
-// A register block of kTileRows × kTilePackets packets of C stays in registers while k runs: a column of A is
-// broadcast, a row of B is read in packets (Goto and van de Geijn, "Anatomy of High-Performance Matrix
-// Multiplication", 2008, without packing: operands are small and their strides are compile-time). A
-// transposed A only swaps strides; the panels of a transposed B are transposed into a small buffer where
-// packets need their rows contiguous.
+// A tile of C, some rows by some packets, stays in registers while k runs: a column of A is broadcast, a row of
+// B is read in packets (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008).
+// Operands are read where they stand and a transposed A only swaps strides; copied first are the panels of a
+// transposed B, where packets need their rows contiguous, and operands whose rows lie far apart.
 //
 // Every element is the sum over k in rising order. Longer sums are made in blocks of kDepthBlock: each is
 // summed from zero, then added to C, block after block. That order does not depend on the packet width, so a
