@@ -46,6 +46,8 @@ struct Linear {
                 "attune::Linear: rows, d_in and d_out must be positive; set all three in LinearShape");
 
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = Linear<shape, Other>;
   using Input = Tensor<Scalar, shape.rows, shape.d_in>;
   using Output = Tensor<Scalar, shape.rows, shape.d_out>;
   using Parameters = LinearParameters<Scalar, shape.d_in, shape.d_out, shape.bias>;

@@ -21,31 +21,33 @@ struct SquaredError {
   /// `dy` may be `y`. Sums run in the library's order (kernels/reduce.hpp).
   template <class Output, class Target, class Gradient>
   static typename Gradient::Scalar forward(const Output& y_matrix, const Target& target_matrix,
-                                           Gradient&& dy_matrix, typename Gradient::Scalar weight = 1) {
+                                           Gradient&& dy_matrix,
+                                           kernels::Real<typename Gradient::Scalar> weight = 1) {
     using Scalar = typename Gradient::Scalar;
+    using Real = kernels::Real<Scalar>;
     const auto y = view(y_matrix);
     const auto target = view(target_matrix);
     const auto dy = view(dy_matrix);
     static_assert(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows && y.cols == dy.cols,
                   "attune::SquaredError: output, target and gradient must have one shape");
     constexpr int kSize = y.rows * y.cols;
-    constexpr Scalar kLossFactor = reduction == Reduction::kMean      ? Scalar(1) / kSize
-                                   : reduction == Reduction::kHalfSum ? Scalar(0.5)
-                                                                      : Scalar(1);
-    constexpr Scalar kGradientFactor = 2 * kLossFactor;
-    return kLossFactor * weight *
-           squared_error<kSize>(y.data, target.data, dy.data, kGradientFactor * weight);
+    constexpr Real kLossFactor = reduction == Reduction::kMean      ? Real(1) / kSize
+                                 : reduction == Reduction::kHalfSum ? Real(0.5)
+                                                                    : Real(1);
+    constexpr Real kGradientFactor = 2 * kLossFactor;
+    return Scalar(kLossFactor * weight) *
+           squared_error<kSize, Scalar>(y.data, target.data, dy.data, kGradientFactor * weight);
   }
   template <class Output, class Target, class Gradient>
   static typename Gradient::Scalar forward(const Output& y, const Target& target, Gradient& dy,
-                                           typename Gradient::Scalar weight = 1) {
+                                           kernels::Real<typename Gradient::Scalar> weight = 1) {
     return forward(y, target, view(dy), weight);
   }
 
  private:
   template <int kSize, class Scalar>
   [[gnu::noinline]] static Scalar squared_error(const Scalar* y, const Scalar* target, Scalar* dy,
-                                                Scalar factor) {
+                                                kernels::Real<Scalar> factor) {
     kernels::for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
       kernels::store(dy + i, kernels::subtract(kernels::load<P>(y + i), kernels::load<P>(target + i)));
     });

@@ -27,7 +27,7 @@ concept AttentionMask = requires(const Mask& mask, float* row) {
 namespace detail {
 
 template <class Scalar>
-inline constexpr Scalar kHidden = -std::numeric_limits<Scalar>::infinity();
+inline constexpr auto kHidden = -std::numeric_limits<kernels::Real<Scalar>>::infinity();
 
 template <class Scalar>
 constexpr void hide_from(Scalar* row, int first, int kv_len) {
@@ -131,16 +131,15 @@ struct AdditiveMask {
   template <int kv_len, class Scalar>
   constexpr void bias(int head, int query, Scalar* row) const {
     const ScalarType* values = row_of(head, query);
-    bool only_infinite = false;
+    const Scalar hidden = detail::kHidden<Scalar>;
+    Scalar chosen = hidden;  // the best score with +∞, if it is not hidden
     for (int key = 0; key < kv_len; ++key) {
-      only_infinite |= values[key] == -detail::kHidden<ScalarType> && row[key] != detail::kHidden<Scalar>;
+      if (values[key] == -detail::kHidden<ScalarType>) chosen = kernels::maximum(row[key], chosen);
     }
     for (int key = 0; key < kv_len; ++key) {
-      if (only_infinite) {
-        if (values[key] != -detail::kHidden<ScalarType>) row[key] = detail::kHidden<Scalar>;
-      } else if (row[key] != detail::kHidden<Scalar>) {
-        row[key] += static_cast<Scalar>(values[key]);
-      }
+      if (values[key] == -detail::kHidden<ScalarType>) continue;
+      const auto value = static_cast<kernels::Real<Scalar>>(values[key]);
+      row[key] = kernels::select_less(hidden, chosen, hidden, kernels::add(row[key], Scalar(value)));
     }
   }
 
@@ -186,5 +185,19 @@ template <AttentionMask First, AttentionMask Second>
 [[nodiscard]] constexpr BothMasks<First, Second> operator&&(const First& first, const Second& second) {
   return {first, second};
 }
+
+namespace detail {
+
+// Model::forward(…, mask), or without a mask, which a model need not know, when there is none.
+template <class Model, class Mask, class... Arguments>
+void forward(const Mask& mask, Arguments&&... arguments) {
+  if constexpr (std::is_same_v<Mask, NoMask>) {
+    Model::forward(std::forward<Arguments>(arguments)...);
+  } else {
+    Model::forward(std::forward<Arguments>(arguments)..., mask);
+  }
+}
+
+}  // namespace detail
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

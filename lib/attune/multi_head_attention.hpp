@@ -55,6 +55,8 @@ struct MultiHeadAttention {
                 "than d_model, set them in AttentionShape");
 
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = MultiHeadAttention<shape, Other>;
   static constexpr bool kSelfAttention =
       shape.kv_len == shape.seq_len && shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 
@@ -199,17 +201,18 @@ struct MultiHeadAttention {
   }
 
  private:
-  static constexpr Scalar kScoreScale =
-      shape.scaling == Scaling::kInverseSqrtDk       ? inverse_square_root<Scalar>(shape.d_k)
-      : shape.scaling == Scaling::kInverseSqrtDModel ? inverse_square_root<Scalar>(shape.d_model)
-                                                     : Scalar(1);
+  using Real = kernels::Real<Scalar>;
+  static constexpr Real kScoreScale =
+      shape.scaling == Scaling::kInverseSqrtDk       ? inverse_square_root<Real>(shape.d_k)
+      : shape.scaling == Scaling::kInverseSqrtDModel ? inverse_square_root<Real>(shape.d_model)
+                                                     : Real(1);
   // d_k^-¼, applied to Q and K themselves; 1/√√n is the inverse root of the root, so it is found in double.
   static constexpr bool kScaleOperands = shape.scaling == Scaling::kInverseFourthRootDkEach;
-  static constexpr Scalar kOperandScale = [] {
+  static constexpr Real kOperandScale = [] {
     double root = 1.0 / inverse_square_root<double>(shape.d_k);
     double fourth = root;
     for (int i = 0; i < 64; ++i) fourth = 0.5 * (fourth + root / fourth);
-    return static_cast<Scalar>(1.0 / fourth);
+    return static_cast<Real>(1.0 / fourth);
   }();
 
   static constexpr void check_self_attention() {
@@ -259,8 +262,8 @@ struct MultiHeadAttention {
   template <class Query, class Key>
   static void scale_operands(Query& query, Key& key) {
     if constexpr (kScaleOperands) {
-      kernels::scale<Query::size>(query.data(), kOperandScale);
-      kernels::scale<Key::size>(key.data(), kOperandScale);
+      kernels::scale<Query::size>(query.data(), Scalar(kOperandScale));
+      kernels::scale<Key::size>(key.data(), Scalar(kOperandScale));
     }
   }
 };

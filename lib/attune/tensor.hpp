@@ -21,7 +21,8 @@ template <class ScalarType, int kRows, int kCols>
 struct Tensor {
   static_assert(kRows > 0 && kCols > 0,
                 "attune::Tensor: rows and cols must be positive; give the layer positive sizes");
-  static_assert(std::is_floating_point_v<ScalarType>, "attune::Tensor: the scalar must be float or double");
+  static_assert(std::is_floating_point_v<kernels::Real<ScalarType>>,
+                "attune::Tensor: the scalar must be float or double");
 
   using Scalar = ScalarType;
   using Matrix =

@@ -8,6 +8,7 @@
 
 #include <attune/gradients.hpp>
 #include <attune/initialise.hpp>
+#include <attune/lockstep.hpp>
 #include <attune/loss.hpp>
 #include <attune/mask.hpp>
 #include <attune/memory.hpp>
@@ -26,8 +27,9 @@ struct [[nodiscard]] StepResult {
 
 /// Trains `Model` on batches of `batch` sequences. A Model names Scalar, Input, Output, Parameters, Tape,
 /// Scratch, and has forward(parameters, x, y, tape, scratch[, mask]) and backward(parameters, x, tape, dy,
-/// gradients, scratch).
-template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1>
+/// gradients, scratch). `Plan` says how a batch is gone through: Streaming or Lockstep (lockstep.hpp).
+template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
+          class Plan = Streaming>
 class Trainer {
   static_assert(batch > 0, "attune::Trainer: batch must be at least 1");
   static_assert(
@@ -65,7 +67,15 @@ class Trainer {
   Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
               const Clipping& clipping = {}, const Mask& mask = {}) {
     discard();
-    for (int sequence = 0; sequence < batch; ++sequence) {
+    if constexpr (kTogether > 1) {
+      workspace_.load(parameters_);
+      for (; accumulated_ + kTogether <= batch; accumulated_ += kTogether) {
+        workspace_.template accumulate<Loss>(inputs.data + accumulated_ * Model::Input::size,
+                                             targets.data + accumulated_ * Model::Output::size, mask, kWeight,
+                                             gradients_, loss_);
+      }
+    }
+    for (int sequence = accumulated_; sequence < batch; ++sequence) {
       const Status status =
           accumulate(inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows),
                      targets.template rows_at<Model::Output::rows>(sequence * Model::Output::rows), mask);
@@ -82,12 +92,7 @@ class Trainer {
   template <AttentionMask Mask = NoMask>
   Status accumulate(InputView x, TargetView target, const Mask& mask = {}) {
     if (accumulated_ == batch) return Status::kFullBatch;
-    if constexpr (std::is_same_v<Mask, NoMask>) {
-      Model::forward(parameters_, x, output_, tape_, scratch_);
-    } else {
-      Model::forward(parameters_, x, output_, tape_, scratch_, mask);
-    }
-    constexpr Scalar kWeight = Loss::kMeanOverBatch ? Scalar(1) / Scalar(batch) : Scalar(1);
+    detail::forward<Model>(mask, parameters_, x, output_, tape_, scratch_);
     loss_ += Loss::forward(output_, target, output_, kWeight);
     Model::backward(parameters_, x, tape_, output_, gradients_, scratch_);
     ++accumulated_;
@@ -123,11 +128,7 @@ class Trainer {
   template <AttentionMask Mask = NoMask>
   void predict(InputView x, MatrixView<Scalar, Model::Output::rows, Model::Output::cols> y,
                const Mask& mask = {}) {
-    if constexpr (std::is_same_v<Mask, NoMask>) {
-      Model::forward(parameters_, x, y, tape_, scratch_);
-    } else {
-      Model::forward(parameters_, x, y, tape_, scratch_, mask);
-    }
+    detail::forward<Model>(mask, parameters_, x, y, tape_, scratch_);
   }
 
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
@@ -145,12 +146,20 @@ class Trainer {
                         .scratch = detail::kBytes<typename Model::Scratch>,
                         .inputs = (sizeof(typename Model::Input) + sizeof(typename Model::Output)) *
                                   (feeding == Feeding::kWholeBatch ? std::size_t{batch} : 1)};
+    constexpr MemoryReport kWorkspace = Workspace::memory();
+    report.parameters += kWorkspace.parameters;
+    report.gradients += kWorkspace.gradients;
+    report.tape += kWorkspace.tape;
+    report.scratch += kWorkspace.scratch;
     report.state = sizeof(Trainer) - report.object();
     return report;
   }
 
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
+  using Workspace = typename Plan::template Workspace<Model>;
+  static constexpr int kTogether = Workspace::kSequences;
+  static constexpr Scalar kWeight = Loss::kMeanOverBatch ? Scalar(1) / Scalar(batch) : Scalar(1);
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
   void restart() {
@@ -163,6 +172,7 @@ class Trainer {
   [[no_unique_address]] Moments moments_;
   [[no_unique_address]] typename Model::Tape tape_;
   [[no_unique_address]] typename Model::Scratch scratch_;
+  [[no_unique_address]] Workspace workspace_;
   typename Model::Output output_;  // y, then dL/dy
   Scalar loss_;
   int accumulated_;

@@ -69,6 +69,14 @@ inline constexpr bool kIsScalar = std::is_floating_point_v<P>;
 template <class P>
 using ScalarOf = typename Eigen::internal::unpacket_traits<P>::type;
 
+/// The number that a layer's scalar is made of: the scalar itself, but for kernels/lanes.hpp.
+template <class Scalar>
+struct RealOf {
+  using type = Scalar;
+};
+template <class Scalar>
+using Real = typename RealOf<Scalar>::type;
+
 template <class P, class Scalar>
 ATTUNE_INLINE P load(const Scalar* from) {
   return Eigen::internal::ploadu<P>(from);
@@ -204,6 +212,20 @@ ATTUNE_INLINE P select_less(const P& x, const P& bound, const P& then, const P& 
     return Eigen::internal::pselect(Eigen::internal::pcmp_lt(x, bound), then, otherwise);
   }
 }
+#if defined(EIGEN_VECTORIZE_AVX512)  // whose masks Eigen turns into packets and back
+ATTUNE_INLINE Eigen::internal::Packet16f select_less(const Eigen::internal::Packet16f& x,
+                                                     const Eigen::internal::Packet16f& bound,
+                                                     const Eigen::internal::Packet16f& then,
+                                                     const Eigen::internal::Packet16f& otherwise) {
+  return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, bound, _CMP_LT_OQ), otherwise, then);
+}
+ATTUNE_INLINE Eigen::internal::Packet8d select_less(const Eigen::internal::Packet8d& x,
+                                                    const Eigen::internal::Packet8d& bound,
+                                                    const Eigen::internal::Packet8d& then,
+                                                    const Eigen::internal::Packet8d& otherwise) {
+  return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(x, bound, _CMP_LT_OQ), otherwise, then);
+}
+#endif
 
 namespace detail {
 

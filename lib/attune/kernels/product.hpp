@@ -2,8 +2,8 @@
 //
 //   C[M, N] = epilogue(A[M, K] · B[K, N])
 //
-// A tile of C, some rows by some packets, stays in registers while k runs: a column of A is broadcast, a row of
-// B is read in packets (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008).
+// A tile of C, some rows by some packets, stays in registers while k runs: a column of A is broadcast, a row
+// of B is read in packets (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008).
 // Operands are read where they stand and a transposed A only swaps strides; copied first are the panels of a
 // transposed B, where packets need their rows contiguous, and operands whose rows lie far apart.
 //
@@ -71,13 +71,13 @@ constexpr int registers() {
 #if defined(EIGEN_VECTORIZE_AVX512) || defined(__aarch64__)
   return 32;
 #else
-  return kLanes<P> == 1 ? 24 : 16;  // a Cortex-M FPU has 32 single registers, x86 and NEON 16 packets
+  return kIsScalar<P> ? 24 : 16;  // a Cortex-M FPU has 32 single registers, x86 and NEON 16 packets
 #endif
 }
 
 template <class P>
 constexpr int tile_packets(int packets) {
-  constexpr int kMost = kLanes<P> == 1 ? 4 : registers<P>() == 32 ? 3 : 2;
+  constexpr int kMost = kIsScalar<P> ? 4 : kLanes<P> == 1 ? registers<P>() / 8 : registers<P>() == 32 ? 3 : 2;
   if (packets <= kMost) return packets;
   if (packets % kMost == 0) return kMost;
   return packets % (kMost - 1) == 0 && kMost > 2 ? kMost - 1 : kMost;

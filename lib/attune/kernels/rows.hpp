@@ -60,16 +60,17 @@ ATTUNE_INLINE void softmax_row(Scalar* row) {
     return;
   }
 #endif
-  constexpr Scalar kMinusInfinity = -std::numeric_limits<Scalar>::infinity();
-  Scalar max = largest_of<kCols>(row);
-  if (max == kMinusInfinity) max = 0;  // every key is masked: e^(−∞ − 0) = 0
+  constexpr auto kMinusInfinity = -std::numeric_limits<Real<Scalar>>::infinity();
+  const Scalar largest = largest_of<kCols>(row);
+  // Where every key is masked: e^(−∞ − 0) = 0.
+  const Scalar max = select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
 #if ATTUNE_MVE && ATTUNE_FUSED
   if constexpr (std::is_same_v<Scalar, float> && kCols >= 4) {
     detail::exponentials_in_place<kCols / 4>(row, max);
     for (int j = kCols / 4 * 4; j < kCols; ++j) row[j] = exponential(row[j] - max);
   } else
 #endif
-      if constexpr (kLanes<Packet<Scalar>> == 1) {
+      if constexpr (kIsScalar<Packet<Scalar>>) {
     const Scalar one = in_register(Scalar(1));
     const auto replace = [&](int j) ATTUNE_INLINE_LAMBDA {
       const auto bits = detail::exponential_bits(row[j] - max, one);
@@ -86,7 +87,7 @@ ATTUNE_INLINE void softmax_row(Scalar* row) {
     });
   }
   const Scalar total = sum_of<kCols>(row);
-  const Scalar inverse = total == 0 ? Scalar(0) : 1 / total;
+  const Scalar inverse = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
   detail::scale_row<kCols>(row, inverse);
 }
 
