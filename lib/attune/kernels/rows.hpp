@@ -24,21 +24,21 @@ namespace detail {
 
 template <int kSize, class Scalar>
 ATTUNE_INLINE void scale_row(Scalar* x, Scalar alpha) {
-  int done = 0;
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float>) {
-    for (; done + kManyRegisters <= kSize; done += kManyRegisters) {
-      ManyRegisters many = load_many(x + done);
+  if constexpr (std::is_same_v<Scalar, float> && kSize >= kManyRegisters) {
+    constexpr int kWhole = kSize / kManyRegisters * kManyRegisters;
+    for (int i = 0; i < kWhole; i += kManyRegisters) {
+      ManyRegisters many = load_many(x + i);
       ATTUNE_UNROLL for (float& lane : many.lane) lane = multiply(lane, alpha);
-      store_many(x + done, many);
+      store_many(x + i, many);
     }
+    if constexpr (kWhole < kSize) scale_row<kSize - kWhole>(x + kWhole, alpha);
+    return;
   }
 #endif
-  for_each_packet<Scalar>(
-      kSize,
-      [&]<class P>(int i)
-          ATTUNE_INLINE_LAMBDA { store(x + i, multiply(load<P>(x + i), broadcast<P>(alpha))); },
-      done);
+  for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    store(x + i, multiply(load<P>(x + i), broadcast<P>(alpha)));
+  });
 }
 
 }  // namespace detail
