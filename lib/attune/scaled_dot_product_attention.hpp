@@ -26,12 +26,19 @@ namespace detail {
 // The weights P of one head, from scaled scores in place.
 template <class Scalar, int kSeqLen, int kKvLen, class Mask>
 [[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head) {
-  for (int query = 0; query < kSeqLen; ++query) {
-    Scalar* row = scores + query * kKvLen;
-    mask.template hide<kKvLen>(head, query, row);
-    mask.template bias<kKvLen>(head, query, row);
-    kernels::softmax_row<Scalar, kKvLen>(row);
+  const auto rows_from = [&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
+    for (int query = first; query < first + kRows; ++query) {
+      mask.template hide<kKvLen>(head, query, scores + query * kKvLen);
+      mask.template bias<kKvLen>(head, query, scores + query * kKvLen);
+    }
+    kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen);
+  };
+  constexpr int kTogether = kernels::kSoftmaxRows<Scalar>;
+  constexpr int kRest = kSeqLen % kTogether;
+  for (int query = 0; query < kSeqLen - kRest; query += kTogether) {
+    rows_from.template operator()<kTogether>(query);
   }
+  if constexpr (kRest > 0) rows_from.template operator()<kRest>(kSeqLen - kRest);
 }
 
 template <class Scalar, int kSeqLen, int kKvLen>

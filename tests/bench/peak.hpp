@@ -1,4 +1,5 @@
-// What the arithmetic units can do at best: independent multiply-accumulates on the widest vectors, in registers.
+// What the arithmetic units can do at best: independent multiply-accumulates on the widest vectors, in
+// registers.
 #pragma once
 
 #include <utility>
@@ -38,8 +39,8 @@ inline void peak_work(std::index_sequence<index...>) {
   for (int round = 0; round < kPeakRounds; ++round) (accumulate(sums[index]), ...);
 }
 
-/// kPeakFlops floating-point operations, as fast as this processor does them in the compiled arithmetic: fused, or a
-/// multiplication and an addition.
+/// kPeakFlops floating-point operations, as fast as this processor does them in the compiled arithmetic:
+/// fused, or a multiplication and an addition.
 inline void peak_work() { peak_work(std::make_index_sequence<kAccumulators>()); }
 
 }  // namespace bench

@@ -1,4 +1,5 @@
-// Comparing speeds on a machine that is never quite idle: contenders take turns, and what counts is the median ratio.
+// Comparing speeds on a machine that is never quite idle: contenders take turns, and what counts is the
+// median ratio.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace bench {
 /// The compiler may neither drop nor move memory accesses across this.
 inline void keep() { asm volatile("" ::: "memory"); }
 
-/// Times pieces of work in turn, A B C A B C …, so that a change of clock frequency or a busy neighbour meets all of them.
+/// Times pieces of work in turn, A B C A B C …, so that a change of clock frequency or a busy neighbour meets
+/// all of them.
 class Race {
  public:
   /// `work` is one call of the contender. Returns its number, for ratio().
@@ -39,8 +41,8 @@ class Race {
     }
   }
 
-  /// How many times longer one call of `slower` takes than one of `faster`: the median over the rounds, each of which
-  /// compares turns that were neighbours in time.
+  /// How many times longer one call of `slower` takes than one of `faster`: the median over the rounds, each
+  /// of which compares turns that were neighbours in time.
   [[nodiscard]] double ratio(int slower, int faster) const {
     std::vector<double> ratios = contenders_[static_cast<std::size_t>(slower)].turns;
     const std::vector<double>& divisors = contenders_[static_cast<std::size_t>(faster)].turns;
@@ -73,7 +75,16 @@ class Race {
     return seconds;
   }
 
+  // A contender that leaves the upper halves of vector registers in use slows down SSE code after it (every
+  // instruction then merges into them), so they are cleared between turns.
+  static void clear_upper_halves() {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx")) asm volatile("vzeroupper" ::: "memory");
+#endif
+  }
+
   static double turn(const Contender& contender) {
+    clear_upper_halves();
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     contender.run(contender.calls);

@@ -49,31 +49,30 @@ template <int kSize, class Scalar>
   detail::scale_row<kSize>(x, alpha);
 }
 
-/// One row of softmax in place: p_j = e^(s_j − max s) / Σ e^(s − max s). A row of −∞ alone becomes zeros; a
-/// NaN anywhere makes the whole row NaN.
-template <class Scalar, int kCols>
-ATTUNE_INLINE void softmax_row(Scalar* row) {
-#if ATTUNE_MVE && ATTUNE_FUSED
-  if constexpr (std::is_same_v<Scalar, float> && kCols == 16) {
-    const float total = detail::sixteen_exponentials(row);
-    detail::scale_sixteen(row, total == 0 ? 0.0f : 1 / total);
-    return;
-  }
-#endif
+namespace detail {
+
+// What is subtracted from a row before its exponentials.
+template <int kCols, class Scalar>
+ATTUNE_INLINE Scalar softmax_shift(const Scalar* row) {
   constexpr auto kMinusInfinity = -std::numeric_limits<Real<Scalar>>::infinity();
   const Scalar largest = largest_of<kCols>(row);
   // Where every key is masked: e^(−∞ − 0) = 0.
-  const Scalar max = select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
+  return select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
+}
+
+// e^(s − shift) in place.
+template <int kCols, class Scalar>
+ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
 #if ATTUNE_MVE && ATTUNE_FUSED
   if constexpr (std::is_same_v<Scalar, float> && kCols >= 4) {
-    detail::exponentials_in_place<kCols / 4>(row, max);
-    for (int j = kCols / 4 * 4; j < kCols; ++j) row[j] = exponential(row[j] - max);
+    detail::exponentials_in_place<kCols / 4>(row, shift);
+    for (int j = kCols / 4 * 4; j < kCols; ++j) row[j] = exponential(row[j] - shift);
   } else
 #endif
       if constexpr (kIsScalar<Packet<Scalar>>) {
     const Scalar one = in_register(Scalar(1));
     const auto replace = [&](int j) ATTUNE_INLINE_LAMBDA {
-      const auto bits = detail::exponential_bits(row[j] - max, one);
+      const auto bits = detail::exponential_bits(row[j] - shift, one);
       std::memcpy(row + j, &bits, sizeof bits);
     };
     int j = 0;
@@ -83,12 +82,43 @@ ATTUNE_INLINE void softmax_row(Scalar* row) {
     for (; j < kCols; ++j) replace(j);
   } else {
     for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-      store(row + j, exponential(subtract(load<P>(row + j), broadcast<P>(max))));
+      store(row + j, exponential(subtract(load<P>(row + j), broadcast<P>(shift))));
     });
   }
-  const Scalar total = sum_of<kCols>(row);
-  const Scalar inverse = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
-  detail::scale_row<kCols>(row, inverse);
+}
+
+}  // namespace detail
+
+/// Rows that softmax_rows() takes in one call: with packets several, since reducing a row is a chain of
+/// dependent instructions, and those of other rows fill its gaps.
+template <class Scalar>
+inline constexpr int kSoftmaxRows = kLanes<Packet<Scalar>> > 4 ? 4 : 1;
+
+/// kRows rows of softmax in place: p_j = e^(s_j − max s) / Σ e^(s − max s). A row of −∞ alone becomes zeros;
+/// a NaN anywhere makes its whole row NaN.
+template <class Scalar, int kRows, int kCols>
+ATTUNE_INLINE void softmax_rows(Scalar* rows) {
+#if ATTUNE_MVE && ATTUNE_FUSED
+  if constexpr (std::is_same_v<Scalar, float> && kCols == 16) {
+    for (int i = 0; i < kRows; ++i) {
+      const float total = detail::sixteen_exponentials(rows + i * kCols);
+      detail::scale_sixteen(rows + i * kCols, total == 0 ? 0.0f : 1 / total);
+    }
+    return;
+  }
+#endif
+  Scalar shift[kRows], inverse[kRows];
+  for (int i = 0; i < kRows; ++i) shift[i] = detail::softmax_shift<kCols>(rows + i * kCols);
+  for (int i = 0; i < kRows; ++i) {
+    detail::shifted_exponentials<kCols>(rows + i * kCols, shift[i]);
+    const Scalar total = sum_of<kCols>(rows + i * kCols);
+    inverse[i] = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
+  }
+  for (int i = 0; i < kRows; ++i) detail::scale_row<kCols>(rows + i * kCols, inverse[i]);
+}
+template <class Scalar, int kCols>
+ATTUNE_INLINE void softmax_row(Scalar* row) {
+  softmax_rows<Scalar, 1, kCols>(row);
 }
 
 /// One row of softmax backward: ds = p ∘ (dp − ⟨p, dp⟩) · scale. `ds` may be `p` or `dp`.
