@@ -8,7 +8,8 @@
 namespace {
 
 template <class Model, class Loss, int batch, class Plan>
-using Trainer = attune::Trainer<Model, Loss, attune::Adam<{}, typename Model::Scalar>, batch, Plan>;
+using Trainer =
+    attune::Trainer<Model, Loss, attune::Adam<attune::AdamVariant{}, typename Model::Scalar>, batch, Plan>;
 
 // Three steps in lockstep and one by one: the same losses and the same parameters, bit for bit.
 template <class Model, int batch, class Loss = attune::MeanSquaredError, class Mask = attune::NoMask>
@@ -16,8 +17,10 @@ void expect_same_training(const Mask& mask = {}) {
   using Lockstep = Trainer<Model, Loss, batch, attune::Lockstep>;
   using Streaming = Trainer<Model, Loss, batch, attune::Streaming>;
   static_assert(Lockstep::memory().object() == sizeof(Lockstep));
-  static_assert(sizeof(Streaming) ==
-                sizeof(attune::Trainer<Model, Loss, attune::Adam<{}, typename Model::Scalar>, batch>));
+  static_assert(
+      sizeof(Streaming) ==
+      sizeof(
+          attune::Trainer<Model, Loss, attune::Adam<attune::AdamVariant{}, typename Model::Scalar>, batch>));
   static Lockstep lockstep;
   static Streaming streaming;
   static typename Lockstep::BatchInput x;
@@ -45,7 +48,7 @@ constexpr attune::AttentionShape kTiny{.seq_len = 8, .d_model = 4, .num_heads = 
 
 TEST(Lockstep, trains_as_one_by_one) {
   expect_same_training<Attention<kTiny>, 32>();
-  expect_same_training<Attention<{.seq_len = 5, .d_model = 6, .num_heads = 2}>, 16>();
+  expect_same_training<Attention<attune::AttentionShape{.seq_len = 5, .d_model = 6, .num_heads = 2}>, 16>();
   expect_same_training<attune::Linear<attune::LinearShape{.rows = 3, .d_in = 7, .d_out = 2}>, 32>();
 }
 
@@ -56,16 +59,18 @@ TEST(Lockstep, batch_may_have_any_size) {
 }
 
 TEST(Lockstep, trains_in_double_and_with_every_option) {
-  expect_same_training<Attention<{.seq_len = 3, .d_model = 4, .num_heads = 2}, double>, 9>();
-  expect_same_training<Attention<{.seq_len = 3,
-                                  .d_model = 4,
-                                  .num_heads = 2,
-                                  .d_k = 3,
-                                  .d_v = 5,
-                                  .d_out = 2,
-                                  .bias = false,
-                                  .scaling = attune::Scaling::kInverseFourthRootDkEach}>,
-                       17>();
+  expect_same_training<Attention<attune::AttentionShape{.seq_len = 3, .d_model = 4, .num_heads = 2}, double>,
+                       9>();
+  expect_same_training<
+      Attention<attune::AttentionShape{.seq_len = 3,
+                                       .d_model = 4,
+                                       .num_heads = 2,
+                                       .d_k = 3,
+                                       .d_v = 5,
+                                       .d_out = 2,
+                                       .bias = false,
+                                       .scaling = attune::Scaling::kInverseFourthRootDkEach}>,
+      17>();
   expect_same_training<Attention<kTiny>, 17, attune::SumSquaredError>();
 }
 

@@ -1,12 +1,31 @@
-// What is asked of a set of gradients before an update: are they finite, how long are they, must they be
-// clipped.
+// Gradients: how backward adds to them, and what is asked of them before an update: are they finite, how long
+// are they, must they be clipped.
+//
+// A layer's backward takes a set of the shape of its Parameters and adds to the view of each tensor in it,
+// through add_product() and add_column_sums(). The set may be another than tensors: what updates a parameter
+// at once (update_in_backward.hpp) has those two functions, too.
 #pragma once
 
-#include <attune/kernels/reduce.hpp>
+#include <attune/kernels/product.hpp>
+#include <attune/kernels/rows.hpp>
 #include <attune/parameters.hpp>
 #include <attune/status.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// gradient[rows, cols] += a·b.
+template <class A, class B, class Scalar, int kRows, int kCols, int kRowStride>
+ATTUNE_INLINE void add_product(const A& a, const B& b,
+                               const MatrixView<Scalar, kRows, kCols, kRowStride>& gradient) {
+  kernels::product(a, b, gradient, kernels::Accumulate{});
+}
+
+/// gradient[1, cols] += Σ_rows dy[rows, cols].
+template <class Gradient, class Scalar>
+ATTUNE_INLINE void add_column_sums(const Gradient& dy,
+                                   const MatrixView<Scalar, 1, Gradient::cols>& gradient) {
+  kernels::add_column_sums<Gradient::rows, Gradient::cols, Gradient::row_stride>(dy.data, gradient.data);
+}
 
 namespace detail {
 

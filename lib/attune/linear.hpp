@@ -5,8 +5,8 @@
 // W is [d_in, d_out], row-major: PyTorch's `nn.Linear.weight` is its transpose.
 #pragma once
 
+#include <attune/gradients.hpp>
 #include <attune/kernels/product.hpp>
-#include <attune/kernels/rows.hpp>
 #include <attune/parameters.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -18,11 +18,12 @@ struct LinearShape {
   bool bias = true;
 };
 
-/// W and b of a Linear; without a bias, W alone.
-template <class Scalar, int d_in, int d_out, bool kBias>
+/// W and b of a Linear; without a bias, W alone. `Leaf` is what stands for each tensor: the tensor itself, or
+/// what its gradient goes to (gradients.hpp).
+template <class Scalar, int d_in, int d_out, bool kBias, template <class, int, int> class Leaf = Tensor>
 struct LinearParameters {
-  Tensor<Scalar, d_in, d_out> weight;
-  Tensor<Scalar, 1, d_out> bias;
+  Leaf<Scalar, d_in, d_out> weight;
+  Leaf<Scalar, 1, d_out> bias;
 
   template <class Visitor, class... Sets>
   static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
@@ -30,9 +31,9 @@ struct LinearParameters {
     visitor(TensorPath{"bias", parent}, sets.bias...);
   }
 };
-template <class Scalar, int d_in, int d_out>
-struct LinearParameters<Scalar, d_in, d_out, false> {
-  Tensor<Scalar, d_in, d_out> weight;
+template <class Scalar, int d_in, int d_out, template <class, int, int> class Leaf>
+struct LinearParameters<Scalar, d_in, d_out, false, Leaf> {
+  Leaf<Scalar, d_in, d_out> weight;
 
   template <class Visitor, class... Sets>
   static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
@@ -50,7 +51,9 @@ struct Linear {
   using WithScalar = Linear<shape, Other>;
   using Input = Tensor<Scalar, shape.rows, shape.d_in>;
   using Output = Tensor<Scalar, shape.rows, shape.d_out>;
-  using Parameters = LinearParameters<Scalar, shape.d_in, shape.d_out, shape.bias>;
+  template <template <class, int, int> class Leaf>
+  using ParametersOf = LinearParameters<Scalar, shape.d_in, shape.d_out, shape.bias, Leaf>;
+  using Parameters = ParametersOf<Tensor>;
   struct Tape {};  // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};
@@ -76,11 +79,10 @@ struct Linear {
   }
 
   /// gradients += dL/dW, dL/db.
-  static void backward_parameters(InputView x, OutputGradientView dy, Parameters& gradients) {
-    kernels::product(x.transpose(), dy, view(gradients.weight), kernels::Accumulate{});
-    if constexpr (shape.bias) {
-      kernels::add_column_sums<shape.rows, shape.d_out, shape.d_out>(dy.data, gradients.bias.data());
-    }
+  template <class Gradients>
+  static void backward_parameters(InputView x, OutputGradientView dy, Gradients& gradients) {
+    add_product(x.transpose(), dy, view(gradients.weight));
+    if constexpr (shape.bias) add_column_sums(dy, view(gradients.bias));
   }
 
   /// dx[rows, d_in] = dy·Wᵀ, or += with kernels::Accumulate. `dx` may not overlap `dy`.
@@ -90,15 +92,17 @@ struct Linear {
     kernels::product(dy, view(parameters.weight).transpose(), dx, epilogue);
   }
 
-  /// Both: dx is overwritten, gradients accumulate.
+  /// Both: dx is overwritten, gradients accumulate. `dx` may overlap neither `dy` nor `x`.
+  template <class Gradients>
   static void backward(const Parameters& parameters, InputView x, const Tape&, OutputGradientView dy,
-                       InputGradientView dx, Parameters& gradients, Scratch&) {
-    backward_parameters(x, dy, gradients);
+                       InputGradientView dx, Gradients& gradients, Scratch&) {
     backward_input(parameters, dy, dx);
+    backward_parameters(x, dy, gradients);
   }
   /// The same where nobody asks for dx.
+  template <class Gradients>
   static void backward(const Parameters&, InputView x, const Tape&, OutputGradientView dy,
-                       Parameters& gradients, Scratch&) {
+                       Gradients& gradients, Scratch&) {
     backward_parameters(x, dy, gradients);
   }
 };

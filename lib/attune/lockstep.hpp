@@ -1,5 +1,4 @@
-// How a trainer goes through a batch: one sequence after the other, or as many in lockstep as a packet has
-// lanes.
+// A batch in lockstep: as many sequences at once as a packet has lanes.
 //
 //   attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1024, attune::Lockstep> trainer;
 //
@@ -8,27 +7,18 @@
 // all of them. It pays where the lanes' activations fit the first cache; a model whose rows fill packets by
 // themselves gains nothing.
 //
-// Both give the same bits: gradients are added sequence by sequence, in the order of the batch. (A sum over
-// more tokens than kernels::kDepthBlock, or a tensor that backward adds to more than once, is first added up
-// within its sequence here.)
+// The bits are those of one sequence after the other: gradients are added sequence by sequence, in the order
+// of the batch. (A sum over more tokens than kernels::kDepthBlock, or a tensor that backward adds to more
+// than once, is first added up within its sequence here.)
 #pragma once
 
 #include <attune/kernels/lanes.hpp>
 #include <attune/kernels/product.hpp>
 #include <attune/mask.hpp>
-#include <attune/memory.hpp>
 #include <attune/parameters.hpp>
+#include <attune/plan.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
-
-/// One sequence at a time: the least RAM. The plan of a Trainer unless another is named.
-struct Streaming {
-  template <class Model>
-  struct Workspace {
-    static constexpr int kSequences = 1;
-    static constexpr MemoryReport memory() { return {}; }
-  };
-};
 
 namespace detail {
 
@@ -117,9 +107,12 @@ class LockstepWorkspace {
 /// of a batch goes one by one. Where the target has no packets, the same as Streaming.
 struct Lockstep {
   template <class Model>
-  using Workspace = std::conditional_t<(kernels::kLanes<kernels::Packet<typename Model::Scalar>> > 1),
-                                       std::type_identity<detail::LockstepWorkspace<Model>>,
-                                       std::type_identity<Streaming::Workspace<Model>>>::type;
+  using Gradients = typename Model::Parameters;
+  template <class Model>
+  using Workspace =
+      typename std::conditional_t<(kernels::kLanes<kernels::Packet<typename Model::Scalar>> > 1),
+                                  std::type_identity<detail::LockstepWorkspace<Model>>,
+                                  std::type_identity<Streaming::Workspace<Model>>>::type;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -9,6 +9,8 @@
 //   dW_q += X_qᵀ·dQ,   dX_q = dQ·W_qᵀ,   and the same for k and v.
 #pragma once
 
+#include <algorithm>
+
 #include <attune/linear.hpp>
 #include <attune/scaled_dot_product_attention.hpp>
 
@@ -69,12 +71,13 @@ struct MultiHeadAttention {
   using OutputProjection =
       Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.bias}, Scalar>;
 
-  /// W_q, b_q, …, W_o, b_o; gradients and moments have the same type. May be const, in flash.
-  struct Parameters {
-    typename QueryProjection::Parameters query;
-    typename KeyProjection::Parameters key;
-    typename ValueProjection::Parameters value;
-    typename OutputProjection::Parameters output;
+  /// W_q, b_q, …, W_o, b_o, or what stands for each of these tensors.
+  template <template <class, int, int> class Leaf>
+  struct ParametersOf {
+    typename QueryProjection::template ParametersOf<Leaf> query;
+    typename KeyProjection::template ParametersOf<Leaf> key;
+    typename ValueProjection::template ParametersOf<Leaf> value;
+    typename OutputProjection::template ParametersOf<Leaf> output;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
@@ -86,6 +89,8 @@ struct MultiHeadAttention {
       OutputProjection::Parameters::visit(visitor, &of_output, sets.output...);
     }
   };
+  /// The tensors; gradients and moments have the same type. May be const, in flash.
+  using Parameters = ParametersOf<Tensor>;
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using KeyInput = Tensor<Scalar, shape.kv_len, shape.d_key>;
@@ -117,9 +122,9 @@ struct MultiHeadAttention {
     }
   };
 
-  /// Dead after every call, so all layers can share one. Training: one head's dP, then its dQ.
+  /// Dead after every call, so all layers can share one. Training: one head's dO, then its dP, then its dQ.
   struct Scratch {
-    Tensor<Scalar, shape.seq_len, (shape.kv_len > shape.d_k ? shape.kv_len : shape.d_k)> head;
+    Tensor<Scalar, shape.seq_len, std::max({shape.kv_len, shape.d_k, shape.d_v})> head;
   };
   /// Inference, where no tape keeps them: Q, K, V, O and one head's P.
   struct InferenceScratch {
@@ -174,30 +179,36 @@ struct MultiHeadAttention {
   }
 
   /// Gradients of cross-attention from dy[seq_len, d_out]: the three inputs' are overwritten, `gradients`
-  /// accumulate. The tape is used up. `dy` may not overlap the d_… views. Masks need no mention: what is
-  /// hidden has zero weight.
+  /// accumulate. The tape is used up. The d_… views may overlap neither `dy` nor the inputs. Masks need no
+  /// mention: what is hidden has zero weight.
+  template <class Gradients>
   static void backward(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
                        Tape& tape, OutputGradientView dy, QueryGradientView d_query, KeyGradientView d_key,
-                       ValueGradientView d_value, Parameters& gradients, Scratch& scratch) {
-    backward_parameters(parameters, query, key, value, tape, dy, gradients, scratch);
+                       ValueGradientView d_value, Gradients& gradients, Scratch& scratch) {
+    backward_heads(parameters, tape, dy, gradients, scratch);
     QueryProjection::backward_input(parameters.query, tape.query, d_query);
     KeyProjection::backward_input(parameters.key, tape.key, d_key);
     ValueProjection::backward_input(parameters.value, tape.value, d_value);
+    backward_projections(query, key, value, tape, gradients);
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x.
+  template <class Gradients>
   static void backward(const Parameters& parameters, QueryView x, Tape& tape, OutputGradientView dy,
-                       QueryGradientView dx, Parameters& gradients, Scratch& scratch) {
+                       QueryGradientView dx, Gradients& gradients, Scratch& scratch) {
     check_self_attention();
-    backward_parameters(parameters, x, x, x, tape, dy, gradients, scratch);
+    backward_heads(parameters, tape, dy, gradients, scratch);
     QueryProjection::backward_input(parameters.query, tape.query, dx);
     KeyProjection::backward_input(parameters.key, tape.key, dx, kernels::Accumulate{});
     ValueProjection::backward_input(parameters.value, tape.value, dx, kernels::Accumulate{});
+    backward_projections(x, x, x, tape, gradients);
   }
   /// The same where nobody asks for dx.
+  template <class Gradients>
   static void backward(const Parameters& parameters, QueryView x, Tape& tape, OutputGradientView dy,
-                       Parameters& gradients, Scratch& scratch) {
+                       Gradients& gradients, Scratch& scratch) {
     check_self_attention();
-    backward_parameters(parameters, x, x, x, tape, dy, gradients, scratch);
+    backward_heads(parameters, tape, dy, gradients, scratch);
+    backward_projections(x, x, x, tape, gradients);
   }
 
  private:
@@ -238,12 +249,16 @@ struct MultiHeadAttention {
     OutputProjection::forward(parameters.output, kept.context, y);
   }
 
-  // On return tape.query, tape.key and tape.value hold dQ, dK and dV.
-  static void backward_parameters(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
-                                  Tape& tape, OutputGradientView dy, Parameters& gradients,
-                                  Scratch& scratch) {
-    OutputProjection::backward_parameters(tape.context, dy, gradients.output);
-    OutputProjection::backward_input(parameters.output, dy, tape.context);
+  // From dy to dQ, dK and dV, which stand in tape.query, tape.key and tape.value on return.
+  template <class Gradients>
+  static void backward_heads(const Parameters& parameters, Tape& tape, OutputGradientView dy,
+                             Gradients& gradients, Scratch& scratch) {
+    if constexpr (std::is_same_v<Gradients, Parameters>) {
+      OutputProjection::backward_parameters(tape.context, dy, gradients.output);
+      OutputProjection::backward_input(parameters.output, dy, tape.context);
+    } else {
+      backward_output_by_head(parameters, tape, dy, gradients, scratch);
+    }
     for (int head = 0; head < shape.num_heads; ++head) {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = view(tape.key).template columns<shape.d_k>(head * shape.d_k);
@@ -254,6 +269,30 @@ struct MultiHeadAttention {
           kScoreScale);
     }
     scale_operands(tape.query, tape.key);
+  }
+
+  // Where W_o may change as soon as its gradient is known: dO of a head, which needs the old one, comes
+  // first, and takes the place of O when the gradient of the head's rows of W_o is done with it.
+  template <class Gradients>
+  static void backward_output_by_head(const Parameters& parameters, Tape& tape, OutputGradientView dy,
+                                      Gradients& gradients, Scratch& scratch) {
+    const MatrixView<Scalar, shape.seq_len, shape.d_v> d_context(scratch.head.data());
+    for (int head = 0; head < shape.num_heads; ++head) {
+      const int first = head * shape.d_v;
+      const auto weight = view(parameters.output.weight).template rows_at<shape.d_v>(first);
+      const auto context = view(tape.context).template columns<shape.d_v>(first);
+      kernels::product(dy, weight.transpose(), d_context);
+      add_product(context.transpose(), dy, view(gradients.output.weight).template rows_at<shape.d_v>(first));
+      for (int i = 0; i < shape.seq_len; ++i) {
+        for (int j = 0; j < shape.d_v; ++j) context(i, j) = d_context(i, j);
+      }
+    }
+    if constexpr (shape.bias) add_column_sums(dy, view(gradients.output.bias));
+  }
+
+  template <class Gradients>
+  static void backward_projections(QueryView query, KeyView key, ValueView value, const Tape& tape,
+                                   Gradients& gradients) {
     QueryProjection::backward_parameters(query, tape.query, gradients.query);
     KeyProjection::backward_parameters(key, tape.key, gradients.key);
     ValueProjection::backward_parameters(value, tape.value, gradients.value);

@@ -132,30 +132,50 @@ struct Adam {
   static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
                      const Options& options, Scalar gradient_scale = 1) {
     if (const Status status = check(options); status != Status::kOk) return status;
+    const Coefficients coefficients = advance(moments, options, gradient_scale);
+    for_each_with_moments(
+        [&coefficients](const TensorPath&, auto& p, const auto& g, auto& m, auto& v) {
+          update(coefficients, p.size, p.data(), g.data(), m.data(), v.data());
+        },
+        moments, parameters, gradients);
+    return Status::kOk;
+  }
+
+  // ---- The parts of a step, for what updates tensor by tensor. ----
+
+  using Coefficients = kernels::AdamCoefficients<Scalar>;
+  static constexpr int kMoments = 2;
+
+  /// Counts a step, with options that check() has passed.
+  template <class Parameters>
+  static Coefficients advance(Moments<Parameters>& moments, const Options& options,
+                              Scalar gradient_scale = 1) {
     moments.beta1_correction.advance(options.beta1.fixed_point);
     moments.beta2_correction.advance(options.beta2.fixed_point);
     const Scalar correction1 = moments.beta1_correction.template value<Scalar>();
     const Scalar correction2 = moments.beta2_correction.template value<Scalar>();
     const Scalar root2 = kernels::square_root(correction2);
-    const kernels::AdamCoefficients<Scalar> coefficients{
-        .beta1 = options.beta1.value,
-        .one_minus_beta1 = options.beta1.complement,
-        .beta2 = options.beta2.value,
-        .one_minus_beta2 = options.beta2.complement,
-        .step_size = options.learning_rate / correction1,
-        .second_scale = kInside ? 1 / correction2 : 1 / root2,
-        .epsilon = variant.epsilon == EpsilonPlacement::kBeforeBiasCorrection ? options.epsilon / root2
-                                                                              : options.epsilon,
-        .decay = 1 - options.learning_rate * options.weight_decay,
-        .l2 = options.weight_decay,
-        .gradient_scale = gradient_scale};
-    for_each_tensor(
-        [&coefficients](const TensorPath&, auto& p, const auto& g, auto& m, auto& v) {
-          kernels::adam_update<kInside, kCoupled>(p.size, p.data(), g.data(), m.data(), v.data(),
-                                                  coefficients);
-        },
-        parameters, gradients, moments.first, moments.second);
-    return Status::kOk;
+    return {.beta1 = options.beta1.value,
+            .one_minus_beta1 = options.beta1.complement,
+            .beta2 = options.beta2.value,
+            .one_minus_beta2 = options.beta2.complement,
+            .step_size = options.learning_rate / correction1,
+            .second_scale = kInside ? 1 / correction2 : 1 / root2,
+            .epsilon = variant.epsilon == EpsilonPlacement::kBeforeBiasCorrection ? options.epsilon / root2
+                                                                                  : options.epsilon,
+            .decay = 1 - options.learning_rate * options.weight_decay,
+            .l2 = options.weight_decay,
+            .gradient_scale = gradient_scale};
+  }
+  /// `size` parameters, their gradients and moments.
+  static void update(const Coefficients& coefficients, int size, Scalar* p, const Scalar* g, Scalar* m,
+                     Scalar* v) {
+    kernels::adam_update<kInside, kCoupled>(size, p, g, m, v, coefficients);
+  }
+  /// visitor(path, tensor of each set…, tensor of m, tensor of v).
+  template <class Visitor, class Parameters, class... Sets>
+  static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
+    for_each_tensor(visitor, sets..., moments.first, moments.second);
   }
 
  private:
@@ -213,29 +233,48 @@ struct Sgd {
   static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
                      const Options& options, Scalar gradient_scale = 1) {
     if (const Status status = check(options); status != Status::kOk) return status;
-    kernels::SgdCoefficients<Scalar> coefficients{.learning_rate = options.learning_rate,
-                                                  .momentum = options.momentum,
-                                                  .intake = 1 - options.dampening,
-                                                  .l2 = options.weight_decay,
-                                                  .gradient_scale = gradient_scale};
-    if constexpr (kind == Momentum::kNone) {
-      for_each_tensor(
-          [&coefficients](const TensorPath&, auto& p, const auto& g) {
-            kernels::sgd_update<false, false>(p.size, p.data(), g.data(), static_cast<Scalar*>(nullptr),
-                                              coefficients);
-          },
-          parameters, gradients);
-    } else {
+    const Coefficients coefficients = advance(moments, options, gradient_scale);
+    for_each_with_moments(
+        [&coefficients](const TensorPath&, auto& p, const auto& g, auto&... b) {
+          update(coefficients, p.size, p.data(), g.data(), b.data()...);
+        },
+        moments, parameters, gradients);
+    return Status::kOk;
+  }
+
+  // ---- The parts of a step, for what updates tensor by tensor. ----
+
+  using Coefficients = kernels::SgdCoefficients<Scalar>;
+  static constexpr int kMoments = kind == Momentum::kNone ? 0 : 1;
+
+  /// Counts a step, with options that check() has passed.
+  template <class Parameters>
+  static Coefficients advance(Moments<Parameters>& moments, const Options& options,
+                              Scalar gradient_scale = 1) {
+    Coefficients coefficients{.learning_rate = options.learning_rate,
+                              .momentum = options.momentum,
+                              .intake = 1 - options.dampening,
+                              .l2 = options.weight_decay,
+                              .gradient_scale = gradient_scale};
+    if constexpr (kind != Momentum::kNone) {
       if (!moments.started) coefficients.intake = 1;
       moments.started = true;
-      for_each_tensor(
-          [&coefficients](const TensorPath&, auto& p, const auto& g, auto& b) {
-            kernels::sgd_update<true, kind == Momentum::kNesterov>(p.size, p.data(), g.data(), b.data(),
-                                                                   coefficients);
-          },
-          parameters, gradients, moments.velocity);
     }
-    return Status::kOk;
+    return coefficients;
+  }
+  /// `size` parameters, their gradients and velocities.
+  static void update(const Coefficients& coefficients, int size, Scalar* p, const Scalar* g,
+                     Scalar* b = nullptr) {
+    kernels::sgd_update<kind != Momentum::kNone, kind == Momentum::kNesterov>(size, p, g, b, coefficients);
+  }
+  /// visitor(path, tensor of each set…, and of b if there is one).
+  template <class Visitor, class Parameters, class... Sets>
+  static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
+    if constexpr (kind == Momentum::kNone) {
+      for_each_tensor(visitor, sets...);
+    } else {
+      for_each_tensor(visitor, sets..., moments.velocity);
+    }
   }
 };
 

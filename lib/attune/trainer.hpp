@@ -11,8 +11,9 @@
 #include <attune/lockstep.hpp>
 #include <attune/loss.hpp>
 #include <attune/mask.hpp>
-#include <attune/memory.hpp>
 #include <attune/optimizer.hpp>
+#include <attune/plan.hpp>
+#include <attune/update_in_backward.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -27,11 +28,16 @@ struct [[nodiscard]] StepResult {
 
 /// Trains `Model` on batches of `batch` sequences. A Model names Scalar, Input, Output, Parameters, Tape,
 /// Scratch, and has forward(parameters, x, y, tape, scratch[, mask]) and backward(parameters, x, tape, dy,
-/// gradients, scratch). `Plan` says how a batch is gone through: Streaming or Lockstep (lockstep.hpp).
+/// gradients, scratch). `Plan` says what RAM is spent on (plan.hpp).
 template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
           class Plan = Streaming>
+  requires MemoryPlan<Plan, Model>
 class Trainer {
+  static constexpr bool kKeepsGradients =
+      std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
   static_assert(batch > 0, "attune::Trainer: batch must be at least 1");
+  static_assert(batch == 1 || kKeepsGradients,
+                "attune::Trainer: UpdateInBackward keeps no gradients to add up; its batch is 1");
   static_assert(
       std::is_same_v<typename Model::Scalar, typename Optimizer::Scalar>,
       "attune::Trainer: model and optimizer have different scalars; give both the same (Adam<{}, double>)");
@@ -66,31 +72,20 @@ class Trainer {
   template <class Clipping = NoClipping, AttentionMask Mask = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
               const Clipping& clipping = {}, const Mask& mask = {}) {
-    discard();
-    if constexpr (kTogether > 1) {
-      workspace_.load(parameters_);
-      for (; accumulated_ + kTogether <= batch; accumulated_ += kTogether) {
-        workspace_.template accumulate<Loss>(inputs.data + accumulated_ * Model::Input::size,
-                                             targets.data + accumulated_ * Model::Output::size, mask, kWeight,
-                                             gradients_, loss_);
-      }
+    if constexpr (!kKeepsGradients) {
+      static_assert(std::is_same_v<Clipping, NoClipping>,
+                    "attune::Trainer: UpdateInBackward has no gradients to clip; pass NoClipping{}");
+      return step_in_backward(inputs, targets, options, mask);
+    } else {
+      return step_over_batch(inputs, targets, options, clipping, mask);
     }
-    for (int sequence = accumulated_; sequence < batch; ++sequence) {
-      const Status status =
-          accumulate(inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows),
-                     targets.template rows_at<Model::Output::rows>(sequence * Model::Output::rows), mask);
-      if (status != Status::kOk) return {loss_, status};
-    }
-    const Result result = update(options, clipping);
-    if (!result.ok()) discard();
-    return result;
   }
 
   /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's
   /// gradients. For data that arrives one by one, and for a mask of its own for every sequence. Only one x
   /// and target need exist.
   template <AttentionMask Mask = NoMask>
-  Status accumulate(InputView x, TargetView target, const Mask& mask = {}) {
+  Status accumulate(InputView x, TargetView target, const Mask& mask = {}) requires kKeepsGradients {
     if (accumulated_ == batch) return Status::kFullBatch;
     detail::forward<Model>(mask, parameters_, x, output_, tape_, scratch_);
     loss_ += Loss::forward(output_, target, output_, kWeight);
@@ -103,7 +98,8 @@ class Trainer {
   /// options and an incomplete batch leave everything as it was; a loss or gradient that is not finite
   /// discards the batch.
   template <class Clipping = NoClipping>
-  Result update(const typename Optimizer::Options& options, const Clipping& clipping = {}) {
+  Result update(const typename Optimizer::Options& options,
+                const Clipping& clipping = {}) requires kKeepsGradients {
     if (accumulated_ != batch) return {loss_, Status::kIncompleteBatch};
     if (const Status status = clipping.check(); status != Status::kOk) return {loss_, status};
     Result result{loss_, Status::kNotFinite};
@@ -117,7 +113,7 @@ class Trainer {
   }
 
   /// Forgets the sequences accumulated since the last update().
-  void discard() {
+  void discard() requires kKeepsGradients {
     set_zero(gradients_);
     loss_ = 0;
     accumulated_ = 0;
@@ -132,7 +128,7 @@ class Trainer {
   }
 
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
-  [[nodiscard]] const Parameters& gradients() const { return gradients_; }
+  [[nodiscard]] const Parameters& gradients() const requires kKeepsGradients { return gradients_; }
   /// What the last predict() kept: attention weights among it.
   [[nodiscard]] const typename Model::Tape& tape() const { return tape_; }
 
@@ -140,7 +136,7 @@ class Trainer {
   /// and targets of a whole batch for step(), of one sequence for accumulate().
   [[nodiscard]] static constexpr MemoryReport memory(Feeding feeding = Feeding::kWholeBatch) {
     MemoryReport report{.parameters = sizeof(Parameters),
-                        .gradients = sizeof(Parameters),
+                        .gradients = sizeof gradients_,
                         .moments = detail::kBytes<Moments>,
                         .tape = detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output),
                         .scratch = detail::kBytes<typename Model::Scratch>,
@@ -162,13 +158,50 @@ class Trainer {
   static constexpr Scalar kWeight = Loss::kMeanOverBatch ? Scalar(1) / Scalar(batch) : Scalar(1);
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
+  template <class Clipping, class Mask>
+  ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets,
+                                       const typename Optimizer::Options& options, const Clipping& clipping,
+                                       const Mask& mask) {
+    discard();
+    if constexpr (kTogether > 1) {
+      workspace_.load(parameters_);
+      for (; accumulated_ + kTogether <= batch; accumulated_ += kTogether) {
+        workspace_.template accumulate<Loss>(inputs.data + accumulated_ * Model::Input::size,
+                                             targets.data + accumulated_ * Model::Output::size, mask, kWeight,
+                                             gradients_, loss_);
+      }
+    }
+    for (int sequence = accumulated_; sequence < batch; ++sequence) {
+      const Status status =
+          accumulate(inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows),
+                     targets.template rows_at<Model::Output::rows>(sequence * Model::Output::rows), mask);
+      if (status != Status::kOk) return {loss_, status};
+    }
+    const Result result = update(options, clipping);
+    if (!result.ok()) discard();
+    return result;
+  }
+
+  template <class Mask>
+  ATTUNE_INLINE Result step_in_backward(InputView x, TargetView target,
+                                        const typename Optimizer::Options& options, const Mask& mask) {
+    if (const Status status = Optimizer::check(options); status != Status::kOk) return {0, status};
+    detail::forward<Model>(mask, parameters_, x, output_, tape_, scratch_);
+    const Scalar loss = Loss::forward(output_, target, output_, kWeight);
+    if (!detail::finite(loss)) return {loss, Status::kNotFinite};
+
+    ParameterUpdates<Model, Optimizer> updates(parameters_, moments_, options, gradients_);
+    Model::backward(parameters_, x, tape_, output_, updates.leaves, scratch_);
+    return {loss, Status::kOk};
+  }
+
   void restart() {
     moments_.reset();
-    discard();
+    if constexpr (kKeepsGradients) discard();
   }
 
   Parameters parameters_;
-  Parameters gradients_;
+  typename Plan::template Gradients<Model> gradients_;
   [[no_unique_address]] Moments moments_;
   [[no_unique_address]] typename Model::Tape tape_;
   [[no_unique_address]] typename Model::Scratch scratch_;

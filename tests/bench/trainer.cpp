@@ -24,7 +24,8 @@ Layer::Output target;
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     if (trainer.accumulate(input, target) != attune::Status::kOk) return false;
   }
-  return trainer.update({.learning_rate = 3e-3f}).ok();
+  static constexpr attune::AdamW::Options kOptions{.learning_rate = 3e-3f};
+  return trainer.update(kOptions).ok();
 }
 
 #if ATTUNE_BENCH_STACK
