@@ -59,7 +59,7 @@ struct LossCurve {
       for (int point = 0; point < kPoints; ++point) {
         const bool inside = mean[point] > 0.5f * top && (row == 0 || mean[point] <= top);
         const bool below = row == kRows - 1 && mean[point] <= 0.5f * top;
-        line[point] = inside ? '*' : below ? '_' : ' ';
+        line[point] = count[point] == 0 ? ' ' : inside ? '*' : below ? '_' : ' ';
       }
       port::print("  ", port::fixed(top, 4), " |", static_cast<const char*>(line), '\n');
     }

@@ -21,6 +21,10 @@ void write(const char* text, std::size_t length);
 // run through a pipe by examples/run are told by it: the pipe hides the terminal.
 bool is_terminal();
 
+// Copies the options that the program was started with into text[size], ended by a zero and separated by
+// spaces; an empty text where nobody can give any. ports/arguments.hpp reads numbers from it.
+void command_line(char* text, std::size_t size);
+
 // Wall clock in microseconds from an arbitrary start; never runs backwards.
 std::uint64_t microseconds();
 

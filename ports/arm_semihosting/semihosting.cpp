@@ -1,6 +1,8 @@
 // The port functions that an emulator answers, for every Arm core.
 #include "semihosting.hpp"
 
+#include <string_view>
+
 #include "../port.hpp"
 
 namespace port {
@@ -20,15 +22,6 @@ std::int32_t open_console() {
   return call(Operation::kOpen, block);
 }
 
-bool contains(const char* text, const char* wanted) {
-  for (; *text != '\0'; ++text) {
-    int i = 0;
-    while (wanted[i] != '\0' && text[i] == wanted[i]) ++i;
-    if (wanted[i] == '\0') return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void write(const char* text, std::size_t length) {
@@ -39,11 +32,17 @@ void write(const char* text, std::size_t length) {
   call(Operation::kWrite, block);
 }
 
-// The runner adds --terminal to the emulator's semihosting command line.
+// The emulator's semihosting command line, whose first word is the program.
+void command_line(char* text, std::size_t size) {
+  std::uint32_t block[] = {word(text), size};
+  if (call(Operation::kGetCommandLine, block) != 0) text[0] = '\0';
+}
+
+// The runner adds --terminal.
 bool is_terminal() {
-  char command_line[256] = {};
-  std::uint32_t block[] = {word(command_line), sizeof command_line};
-  return call(Operation::kGetCommandLine, block) == 0 && contains(command_line, "--terminal");
+  char text[256] = {};
+  command_line(text, sizeof text);
+  return std::string_view(text).find("--terminal") != std::string_view::npos;
 }
 
 // SYS_ELAPSED counts real time. SYS_CLOCK would not do: in QEMU it is processor time in hundredths of a

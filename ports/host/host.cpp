@@ -23,6 +23,15 @@ void write(const char* text, std::size_t length) {
 // ATTUNE_TERMINAL is how examples/run says that a terminal follows its pipe.
 bool is_terminal() { return ::isatty(STDOUT_FILENO) != 0 || std::getenv("ATTUNE_TERMINAL") != nullptr; }
 
+// A process cannot reach the arguments of its main everywhere; examples/run puts them into the environment.
+void command_line(char* text, std::size_t size) {
+  const char* arguments = std::getenv("ATTUNE_ARGUMENTS");
+  std::size_t length = 0;
+  for (; arguments != nullptr && arguments[length] != '\0' && length + 1 < size; ++length)
+    text[length] = arguments[length];
+  text[length] = '\0';
+}
+
 std::uint64_t microseconds() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
