@@ -38,6 +38,11 @@ template <>
 struct WidestPacket<float> {
   using type = float32x4_t;
 };
+#elif defined(__ARM_NEON) && !defined(__aarch64__) && !ATTUNE_NEON
+template <>
+struct WidestPacket<float> {
+  using type = float;
+};
 #endif
 
 template <class Scalar, class P, int kMaxLanes>
@@ -351,6 +356,9 @@ ATTUNE_INLINE Eigen::internal::Packet8d square_root(Eigen::internal::Packet8d a)
 #if defined(EIGEN_VECTORIZE_NEON)
 ATTUNE_INLINE Eigen::internal::Packet4f square_root(Eigen::internal::Packet4f a) {
   return detail::lane_by_lane<Eigen::internal::Packet4f>([](float x) { return square_root(x); }, a);
+}
+ATTUNE_INLINE Eigen::internal::Packet2f square_root(Eigen::internal::Packet2f a) {
+  return detail::lane_by_lane<Eigen::internal::Packet2f>([](float x) { return square_root(x); }, a);
 }
 #endif
 

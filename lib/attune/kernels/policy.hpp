@@ -2,8 +2,8 @@
 // name.
 //
 // `unfused` rounds a multiply-accumulate twice and exists on every target; `fused` rounds once and needs an
-// FMA. The reproducible choice is `unfused`, so a vector unit that treats some numbers differently (MVE)
-// stays off in it.
+// FMA. The reproducible choice is `unfused`, so a vector unit that treats some numbers differently (MVE,
+// 32-bit NEON) stays off in it.
 #pragma once
 
 #if !defined(ATTUNE_FUSED)
@@ -21,6 +21,15 @@
 #define ATTUNE_MVE ATTUNE_FUSED
 #endif
 
+// NEON of 32-bit Arm flushes subnormals too, so it obeys the same rule. (64-bit NEON does not, and is always
+// used.)
+#if !defined(__ARM_NEON) || defined(__aarch64__)
+#undef ATTUNE_NEON
+#define ATTUNE_NEON 0
+#elif !defined(ATTUNE_NEON)
+#define ATTUNE_NEON ATTUNE_FUSED
+#endif
+
 #if !defined(ATTUNE_BLAS)
 #define ATTUNE_BLAS 0  // 1: large products go to the host's CBLAS (kernels/blas.hpp)
 #endif
@@ -32,17 +41,21 @@
 #define ATTUNE_ARITHMETIC unfused_blas
 #elif ATTUNE_FUSED && ATTUNE_MVE
 #define ATTUNE_ARITHMETIC fused_mve
+#elif ATTUNE_FUSED && ATTUNE_NEON
+#define ATTUNE_ARITHMETIC fused_neon
 #elif ATTUNE_FUSED
 #define ATTUNE_ARITHMETIC fused
 #elif ATTUNE_MVE
 #define ATTUNE_ARITHMETIC unfused_mve
+#elif ATTUNE_NEON
+#define ATTUNE_ARITHMETIC unfused_neon
 #else
 #define ATTUNE_ARITHMETIC unfused
 #endif
 
 #if ATTUNE_FUSED && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)
 #error \
-    "attune: ATTUNE_FUSED=1 needs a target with fused multiply-add (x86: -mfma or -march=native; Cortex-M4F, M7, M33, M55)"
+    "attune: ATTUNE_FUSED=1 needs a target with fused multiply-add (x86: -mfma or -march=native; Cortex-M4F, M7, M33, M55; Cortex-A with VFPv4)"
 #endif
 
 // Assembly for the single-precision FPU of a Cortex-M, of the same bits as the portable code.
