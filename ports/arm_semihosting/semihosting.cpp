@@ -45,17 +45,6 @@ bool is_terminal() {
   return std::string_view(text).find("--terminal") != std::string_view::npos;
 }
 
-// SYS_ELAPSED counts real time. SYS_CLOCK would not do: in QEMU it is processor time in hundredths of a
-// second.
-std::uint64_t microseconds() {
-  static const auto ticks_per_second = static_cast<std::uint32_t>(call(Operation::kTickFrequency, nullptr));
-  std::uint32_t block[2] = {};
-  call(Operation::kElapsed, block);
-  const std::uint64_t ticks = (static_cast<std::uint64_t>(block[1]) << 32) | block[0];
-  const std::uint32_t ticks_per_microsecond = ticks_per_second / 1'000'000U;
-  return ticks_per_microsecond != 0U ? ticks / ticks_per_microsecond : ticks;
-}
-
 void exit(int code) {
   constexpr std::uint32_t kApplicationExit = 0x20026;
   const std::uint32_t block[] = {kApplicationExit, static_cast<std::uint32_t>(code)};

@@ -1,8 +1,8 @@
 // What a fault leaves behind, as text: the stacked registers and the fault status, then exit with
 // kFaultExitCode.
+#include "../bare_metal/memory_map.hpp"
 #include "../console.hpp"
 #include "../port.hpp"
-#include "memory_map.hpp"
 
 extern "C" {
 

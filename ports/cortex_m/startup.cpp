@@ -1,18 +1,10 @@
 // From reset to main on any Cortex-M, without a C runtime.
-#include "../port.hpp"
-#include "memory_map.hpp"
-
-// C++ forbids calling main by its name.
-extern "C" int program_main() asm("main");
+#include "../bare_metal/memory_map.hpp"
+#include "../bare_metal/program.hpp"
 
 extern "C" {
-
 [[noreturn]] void reset_handler();
 void fault_handler();
-
-// Statics with destructors register them here; the program ends by stopping the machine, so they never run.
-void* __dso_handle = nullptr;
-int __aeabi_atexit(void*, void (*)(void*), void*) { return 0; }
 }
 
 namespace {
@@ -60,20 +52,11 @@ void enable_floating_point() {
 #endif
 }
 
-// Apart from the reset handler, so that no floating-point instruction moves ahead of the line that allows it.
-[[noreturn, gnu::noinline]] void start() {
-  const std::uint32_t* source = data_load;
-  for (std::uint32_t* word = data_begin; word != data_end; ++word) *word = *source++;
-  for (std::uint32_t* word = bss_begin; word != bss_end; ++word) *word = 0;
-  port::paint_stack();
-  for (const auto* initialise = init_array_begin; initialise != init_array_end; ++initialise) (*initialise)();
-  port::exit(program_main());
-}
-
 }  // namespace
 
 void reset_handler() {
   point_at_vectors();
   enable_floating_point();
-  start();
+  // In another file, so that no floating-point instruction moves ahead of the line that allows it.
+  run_program();
 }

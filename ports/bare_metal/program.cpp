@@ -1,0 +1,22 @@
+#include "program.hpp"
+
+#include "../port.hpp"
+#include "memory_map.hpp"
+
+// C++ forbids calling main by its name.
+extern "C" int program_main() asm("main");
+
+extern "C" {
+// Statics with destructors register them here; the program ends by stopping the machine, so they never run.
+void* __dso_handle = nullptr;
+int __aeabi_atexit(void*, void (*)(void*), void*) { return 0; }
+}
+
+void run_program() {
+  const std::uint32_t* source = data_load;
+  for (std::uint32_t* word = data_begin; word != data_end; ++word) *word = *source++;
+  for (std::uint32_t* word = bss_begin; word != bss_end; ++word) *word = 0;
+  port::paint_stack();
+  for (const auto* initialise = init_array_begin; initialise != init_array_end; ++initialise) (*initialise)();
+  port::exit(program_main());
+}
