@@ -1,6 +1,7 @@
 // From reset to main on any Cortex-M, without a C runtime.
 #include "../bare_metal/memory_map.hpp"
 #include "../bare_metal/program.hpp"
+#include "stack_guard.hpp"
 
 extern "C" {
 [[noreturn]] void reset_handler();
@@ -57,6 +58,7 @@ void enable_floating_point() {
 void reset_handler() {
   point_at_vectors();
   enable_floating_point();
+  guard_stack();
   // In another file, so that no floating-point instruction moves ahead of the line that allows it.
   run_program();
 }
