@@ -226,6 +226,7 @@ class Program:
     name: str
     outcomes: list
     problem: str = None  # why it has no results, or not all
+    too_large: str = None  # for the board's memory: by how much
 
 
 def build(programs, target, folder, jobs):
@@ -251,6 +252,9 @@ def build(programs, target, folder, jobs):
         made = subprocess.run([*make, "--target", program.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True)
         if made.returncode != 0:
+            if overflow := re.search(r"region `(\w+)' overflowed by (\d+) bytes", made.stdout):
+                program.too_large = "too large for {1}: its {0} would need {2} more bytes".format(
+                    overflow[1], target.name, overflow[2])
             errors = re.findall(r"(?:error:|undefined reference|overflowed).*", made.stdout)
             program.problem = f"does not compile: {errors[0] if errors else made.stdout[-200:]}"
             if not program.outcomes:
@@ -314,7 +318,9 @@ def run_all(outcomes, target, folder, jobs):
             list(pool.map(lambda program: run(program, target, folder), (p for p in programs if p.problem is None)))
         unfinished = [program for program in programs if program.problem is not None]
         for program in unfinished:
-            if len(program.outcomes) == 1:
+            if len(program.outcomes) == 1 and program.too_large:
+                program.outcomes[0].skipped = program.too_large
+            elif len(program.outcomes) == 1:
                 program.outcomes[0].failed = program.problem
         again = [outcome for program in unfinished if len(program.outcomes) > 1 for outcome in program.outcomes]
         programs = [Program(f"single_{i}", [outcome]) for i, outcome in enumerate(again)]
@@ -343,6 +349,7 @@ def main():
     if ready:
         run_all(ready, target, folder, max(1, arguments.jobs))
 
+    ready = [outcome for outcome in ready if not outcome.skipped]
     failed = [outcome for outcome in outcomes if outcome.failed]
     skipped = [outcome for outcome in outcomes if outcome.skipped]
     for outcome in failed:
