@@ -66,6 +66,9 @@ extern "C" {
       ".ltorg              \n");
 }
 
+// A board that uses the tick defines this; to the others an interrupt is a fault too.
+[[gnu::weak, gnu::nothrow, gnu::alias("fault_handler")]] void systick_handler();
+
 [[noreturn, gnu::used]] void report_fault(const std::uint32_t* stacked) {
   std::uint32_t exception;
   asm volatile("mrs %0, ipsr" : "=r"(exception));

@@ -6,6 +6,7 @@
 extern "C" {
 [[noreturn]] void reset_handler();
 void fault_handler();
+void systick_handler();
 }
 
 namespace {
@@ -15,15 +16,17 @@ using Handler = void (*)();
 struct VectorTable {
   std::uint32_t* initial_stack;
   Handler reset;
-  Handler exceptions[14];  // NMI to SysTick. The ports use no interrupts: whatever comes is a fault.
+  Handler
+      exceptions[13];  // NMI to PendSV. The ports use no interrupts but the tick: whatever comes is a fault.
+  Handler systick;
 };
 
 [[gnu::section(".vectors"), gnu::used]] alignas(128) constinit const VectorTable kVectors{
     stack_top,
     reset_handler,
     {fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler,
-     fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler,
-     fault_handler}};
+     fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler},
+    systick_handler};
 
 [[maybe_unused]] volatile std::uint32_t& system_register(std::uintptr_t address) {
   return *reinterpret_cast<volatile std::uint32_t*>(address);
