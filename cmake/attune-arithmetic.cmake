@@ -12,4 +12,21 @@ function(attune_set_arithmetic target arithmetic)
   endif()
   # Replaces, so that configuring twice does not leave both.
   set_property(TARGET ${target} PROPERTY INTERFACE_COMPILE_DEFINITIONS ATTUNE_FUSED=${fused})
+
+  # The vector unit of a Cortex-M55 flushes subnormal numbers to zero. Unfused arithmetic does without it, so the
+  # compiler must not bring it into plain loops either.
+  get_target_property(options ${target} INTERFACE_COMPILE_OPTIONS)
+  list(REMOVE_ITEM options -fno-tree-vectorize)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "arm" AND NOT fused)
+    include(CheckCXXSourceCompiles)
+    check_cxx_source_compiles("
+      #if !defined(__ARM_FEATURE_MVE) || !(__ARM_FEATURE_MVE & 2)
+      #error no vector unit for floating point
+      #endif
+      int main() {}" ATTUNE_TARGET_HAS_MVE)
+    if(ATTUNE_TARGET_HAS_MVE)
+      list(APPEND options -fno-tree-vectorize)
+    endif()
+  endif()
+  set_property(TARGET ${target} PROPERTY INTERFACE_COMPILE_OPTIONS ${options})
 endfunction()

@@ -15,6 +15,7 @@
 #include <attune/rng.hpp>
 #include <attune/scaled_dot_product_attention.hpp>
 #include <attune/schedule.hpp>
+#include <attune/self_test.hpp>
 #include <attune/softmax.hpp>
 #include <attune/status.hpp>
 #include <attune/tensor.hpp>

@@ -20,6 +20,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kInvalidMomentum,      // momentum or dampening outside [0, 1], or Nesterov without momentum
     kInvalidMaxNorm,       // a gradient-norm bound that is not positive, or NaN
     kNotFinite,            // loss or gradient is infinite or NaN: nothing was updated
+    kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
 };
 
 /// One sentence for a log or a display; a literal in flash.
@@ -47,6 +48,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "the bound of the gradient norm must be positive";
     case Status::kNotFinite:
       return "loss or gradient is not finite: no parameter and no moment was changed";
+    case Status::kWrongArithmetic:
+      return "this build or processor mode does not compute the bits of the other targets";
   }
   return "unknown status";
 }

@@ -1,0 +1,68 @@
+// Does this build, on this processor, compute the bits that every other target computes?
+//
+//   static attune::SelfTest self_test;   // .bss
+//   if (self_test.run() != attune::Status::kOk) …
+//
+// Compiler options that let a compiler reorder, contract or approximate arithmetic, and processor modes that
+// round otherwise or flush subnormal numbers to zero, change the results of training without a word. A few
+// steps of training, a division of subnormal numbers and a NaN find them. Compile it with the options of the
+// firmware; a second, for a Cortex-M4 a few hundred microseconds, and its RAM are all it costs.
+#pragma once
+
+#include <attune/multi_head_attention.hpp>
+#include <attune/trainer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+class SelfTest {
+ public:
+  /// kOk, or kWrongArithmetic.
+  [[nodiscard]] Status run() {
+    return keeps_subnormals() && sees_nan() && trains_to_the_same_bits() ? Status::kOk
+                                                                         : Status::kWrongArithmetic;
+  }
+
+ private:
+  using Layer = MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 2}>;
+  static constexpr std::uint32_t kHash = ATTUNE_FUSED ? 0x7073D479u : 0xB78660D1u;
+
+  // Vector units that flush subnormals are part of the policy's name (kernels/policy.hpp).
+  bool keeps_subnormals() {
+    if (ATTUNE_MVE || ATTUNE_NEON) return true;
+    for (float& value : x_.values) value = std::bit_cast<float>(std::uint32_t{2});
+    kernels::scale<Layer::Input::size>(x_.data(), 0.5f);
+    bool kept = true;
+    for (const float value : x_.values) kept &= std::bit_cast<std::uint32_t>(value) == 1;
+    return kept;
+  }
+
+  bool sees_nan() {
+    draw(Rng{1});
+    target_(1, 2) = std::bit_cast<float>(std::uint32_t{0x7FC00000u});
+    trainer_.initialise(XavierUniform{}, Rng{2});
+    const std::uint32_t before = hash(trainer_.parameters());
+    return trainer_.step(x_, target_, {}).status == Status::kNotFinite &&
+           hash(trainer_.parameters()) == before;
+  }
+
+  bool trains_to_the_same_bits() {
+    trainer_.initialise(XavierUniform{}, Rng{2});
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      draw(Rng{step});
+      if (!trainer_.step(x_, target_, {.learning_rate = 0.01f}, GradientClipping{0.1f}, CausalMask{}).ok())
+        return false;
+    }
+    return hash(trainer_.parameters()) == kHash;
+  }
+
+  void draw(Rng rng) {
+    for (float& value : x_.values) value = rng.uniform(-2.0f, 2.0f);
+    for (float& value : target_.values) value = rng.uniform(-2.0f, 2.0f);
+  }
+
+  Trainer<Layer> trainer_;
+  Layer::Input x_;
+  Layer::Output target_;
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
