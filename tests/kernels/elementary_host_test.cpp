@@ -4,42 +4,14 @@
 #include <attune/kernels/elementary.hpp>
 
 #include "check.hpp"
+#include "kernels/dense_error.hpp"
 
 namespace {
 
 namespace kernels = attune::kernels;
 
-constexpr int kSamples = 2'000'000;
-
-// The largest error of function(x) in units of the last place, over samples of [low, high].
-template <class Scalar, class Function, class Exact>
-double largest_ulp_error(const Function& function, const Exact& exact, double low, double high) {
-  long double largest = 0;
-  for (int i = 0; i <= kSamples; ++i) {
-    const auto x = static_cast<Scalar>(low + (high - low) * i / kSamples);
-    const long double right = exact(static_cast<long double>(x));
-    int exponent;
-    std::frexp(right, &exponent);
-    const long double ulp = std::ldexp(1.0L, exponent - std::numeric_limits<Scalar>::digits);
-    const long double error = std::fabs(static_cast<long double>(function(x)) - right) / ulp;
-    if (!(error <= largest)) largest = error;
-  }
-  testing::Test::RecordProperty("largest_error", std::to_string(static_cast<double>(largest)));
-  return static_cast<double>(largest);
-}
-
-template <class Scalar, class Function, class Exact>
-double largest_error(const Function& function, const Exact& exact, double low, double high) {
-  long double largest = 0;
-  for (int i = 0; i <= kSamples; ++i) {
-    const auto x = static_cast<Scalar>(low + (high - low) * i / kSamples);
-    const long double error =
-        std::fabs(static_cast<long double>(function(x)) - exact(static_cast<long double>(x)));
-    if (!(error <= largest)) largest = error;
-  }
-  testing::Test::RecordProperty("largest_error", std::to_string(static_cast<double>(largest) * 1e9) + "e-9");
-  return static_cast<double>(largest);
-}
+using check::largest_error;
+using check::largest_ulp_error;
 
 const auto exponential = [](auto x) { return kernels::exponential(x); };
 const auto logarithm = [](auto x) { return kernels::logarithm(x); };
