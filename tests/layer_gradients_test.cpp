@@ -8,6 +8,7 @@
 #include <attune/softmax.hpp>
 
 #include "check.hpp"
+#include "gradient_suite.hpp"
 
 namespace {
 
@@ -15,24 +16,11 @@ using attune::AttentionShape;
 using attune::MultiHeadAttention;
 using attune::Scaling;
 using attune::Tensor;
+using check::expect_doubled;
 using check::expect_gradient;
 using check::expect_set_gradients;
 using check::fill;
 using check::fill_set;
-
-// Twice the gradients, exactly: what a second backward must leave.
-template <class Set>
-void expect_doubled(const Set& once, const Set& twice) {
-  double difference = 0;
-  attune::for_each_tensor(
-      [&difference](const attune::TensorPath&, const auto& one, const auto& two) {
-        for (int i = 0; i < one.size; ++i) {
-          if (!(two.values[i] == one.values[i] + one.values[i])) difference = 1;
-        }
-      },
-      once, twice);
-  EXPECT_EQ(difference, 0.0);
-}
 
 template <class Layer>
 struct Attention {

@@ -1,6 +1,7 @@
 // attune: multi-head attention that trains where there is no heap.
 #pragma once
 
+#include <attune/activation.hpp>
 #include <attune/gradients.hpp>
 #include <attune/initialise.hpp>
 #include <attune/linear.hpp>
