@@ -1,11 +1,13 @@
 // The property of gradient_suite.hpp over the layers of a transformer beside attention, which has
 // layer_gradients_test.cpp.
 #include <attune/activation.hpp>
+#include <attune/layer_norm.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
 
 using attune::Activation;
+using attune::NormShape;
 using check::check_layer_gradients;
 
 TEST(TransformerGradients, activations) {
@@ -13,4 +15,17 @@ TEST(TransformerGradients, activations) {
   check_layer_gradients<attune::Silu<3, 5, double>>(-6, 6);
   check_layer_gradients<attune::Gelu<3, 5, double>>(-4, 4);
   check_layer_gradients<attune::GeluTanh<3, 5, double>>(-4, 4);
+}
+
+TEST(TransformerGradients, layer_norm) {
+  check_layer_gradients<attune::LayerNorm<NormShape{.rows = 4, .d_model = 5}, double>>(-2, 2);
+  check_layer_gradients<attune::LayerNorm<NormShape{.rows = 2, .d_model = 18, .bias = false}, double>>(-2, 2);
+  check_layer_gradients<attune::LayerNorm<NormShape{.rows = 3, .d_model = 6, .weight = false}, double>>(-2,
+                                                                                                        2);
+  check_layer_gradients<attune::LayerNorm<NormShape{.rows = 3, .d_model = 6, .epsilon = 0.5}, double>>(-2, 2);
+}
+
+TEST(TransformerGradients, rms_norm) {
+  check_layer_gradients<attune::RmsNorm<NormShape{.rows = 4, .d_model = 5}, double>>(-2, 2);
+  check_layer_gradients<attune::RmsNorm<NormShape{.rows = 3, .d_model = 7, .weight = false}, double>>(-2, 2);
 }

@@ -4,6 +4,7 @@
 #include <attune/activation.hpp>
 #include <attune/gradients.hpp>
 #include <attune/initialise.hpp>
+#include <attune/layer_norm.hpp>
 #include <attune/linear.hpp>
 #include <attune/lockstep.hpp>
 #include <attune/loss.hpp>
