@@ -120,3 +120,25 @@ def broadcast(tensor, shape):
 def is_causal(tensor):
     rows, cols = tensor.shape
     return all(tensor.values[i * cols + j] == (-math.inf if j > i else 0.0) for i in range(rows) for j in range(cols))
+
+
+# ---- Layouts and precisions ----
+
+def as_rows(tensor, axis):
+    """[rows, cols] with the given axis as columns."""
+    axis %= len(tensor.shape)
+    inner = math.prod(tensor.shape[axis + 1:])
+    cols = tensor.shape[axis]
+    values = [tensor.values[(outer * cols + j) * inner + i]
+              for outer in range(math.prod(tensor.shape[:axis])) for i in range(inner) for j in range(cols)]
+    return Tensor(tensor.dtype, [len(values) // cols, cols], values)
+
+
+HALF_EPSILON = 2.0 ** -10
+
+
+def onnx_epsilon(source):
+    types = source.option("original_dtypes", {}).values()
+    if "bfloat16" in types:
+        return 2.0 ** -7
+    return HALF_EPSILON if "float16" in types else None

@@ -7,8 +7,9 @@ any other exception means that the file is not what it says it is.
 import itertools
 import math
 
-from case_source import (Case, Skip, Source, boolean, braces, broadcast, concatenate, hidden_where, is_causal,
-                         labels, mask_options, number)
+from case_source import (Case, Skip, Source, as_rows, boolean, braces, broadcast, concatenate, hidden_where, is_causal,
+                         labels, mask_options, number, onnx_epsilon)
+import layer_families
 from mha_magnitudes import mha_magnitudes
 from safetensors import Tensor
 
@@ -120,16 +121,6 @@ def linear(source):
                       "input": source.get("input", *source_input.shape[:-1], d_in),
                       "grad_out": source.get("grad_out", *source_input.shape[:-1], d_out)},
                 expected=expected, scalar=scalar, terms=max(rows, d_in, d_out))
-
-
-def as_rows(tensor, axis):
-    """[rows, cols] with the given axis as columns."""
-    axis %= len(tensor.shape)
-    inner = math.prod(tensor.shape[axis + 1:])
-    cols = tensor.shape[axis]
-    values = [tensor.values[(outer * cols + j) * inner + i]
-              for outer in range(math.prod(tensor.shape[:axis])) for i in range(inner) for j in range(cols)]
-    return Tensor(tensor.dtype, [len(values) // cols, cols], values)
 
 
 def softmax_rows(source, axis, names):
@@ -262,16 +253,6 @@ def optim_linear_regression(source):
 
 
 # ---- ONNX ----
-
-HALF_EPSILON = 2.0 ** -10
-
-
-def onnx_epsilon(source):
-    types = source.option("original_dtypes", {}).values()
-    if "bfloat16" in types:
-        return 2.0 ** -7
-    return HALF_EPSILON if "float16" in types else None
-
 
 def onnx_attention(source):
     """ONNX Attention. Its boolean masks are true where attention is allowed."""
@@ -412,16 +393,12 @@ FAMILIES = {
     "Softmax": onnx_softmax,
     "Adam": onnx_adam,
     "Momentum": onnx_momentum,
+    **layer_families.FAMILIES,
 }
 
 # Known, and nothing of the library yet.
 MISSING = {
-    "layer_norm": "layer_norm: no such layer yet",
-    "LayerNormalization": "layer_norm: no such layer yet",
-    "RMSNormalization": "rms_norm: no such layer yet",
     "RotaryEmbedding": "rotary: no such layer yet",
-    "activation": "activation: no such layer yet",
-    "Gelu": "gelu: no such layer yet",
     "SwiGLU": "swiglu: no such layer yet",
     "LogSoftmax": "log_softmax: no such feature yet",
     "cross_entropy": "cross_entropy: no such loss yet",

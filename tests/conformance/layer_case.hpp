@@ -1,0 +1,45 @@
+// Any layer with one input: output, and where the case has an output gradient, every gradient.
+#pragma once
+
+#include "report.hpp"
+
+namespace conformance {
+
+template <class Scalar>
+struct LayerData {
+  const Scalar* input;
+  const Scalar* parameters = nullptr;  // tensor after tensor; none where the layer has none
+  const Scalar* grad_out = nullptr;
+};
+
+template <class Layer>
+void layer_case(const LayerData<typename Layer::Scalar>& data) {
+  static typename Layer::Parameters parameters, gradients;
+  static typename Layer::Tape tape;
+  static typename Layer::Scratch scratch;
+  static typename Layer::InferenceScratch inference_scratch;
+  static typename Layer::Output y;
+  static typename Layer::Input dx;
+  const typename Layer::InputView x(data.input);
+
+  load(parameters, data.parameters);
+  Layer::forward(parameters, x, y, inference_scratch);
+  report(y, "out_inference");
+  Layer::forward(parameters, x, y, tape, scratch);
+  report(y, "out");
+  if constexpr (requires { tape.inverse_deviation; }) {
+    for (int i = 0; i < Layer::Input::rows; ++i) {
+      const typename Layer::Scalar mean = x(i, 0) + tape.mean_offset.values[i];
+      report(&mean, 1, "mean");
+    }
+    report(tape.inverse_deviation, "inverse_deviation");
+  }
+  if (data.grad_out == nullptr) return;
+  attune::set_zero(gradients);
+  Layer::backward(parameters, x, tape, typename Layer::OutputGradientView(data.grad_out), dx, gradients,
+                  scratch);
+  report(dx, "grad.input");
+  report_set(gradients, "grad.");
+}
+
+}  // namespace conformance
