@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/activation.hpp>
+#include <attune/dropout.hpp>
 #include <attune/gradients.hpp>
 #include <attune/initialise.hpp>
 #include <attune/layer_norm.hpp>

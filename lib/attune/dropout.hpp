@@ -1,0 +1,125 @@
+// Dropout (Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014),
+// inverted: what is kept is scaled up in training, so that inference is the identity.
+//
+//   y = m ∘ x / (1 − p),   dx = m ∘ dy / (1 − p),   m = 0 with probability p, else 1
+//
+// The mask is not kept: backward draws it once more from the seed that forward drew it from, which costs
+// eight bytes of tape whatever the size. The same seed gives the same mask on every target.
+#pragma once
+
+#include <attune/parameters.hpp>
+#include <attune/rng.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct DropoutShape {
+  int rows;            // tokens
+  int d_model;         // features of a token
+  double probability;  // of an element to be dropped, in [0, 1)
+};
+
+/// Where a mask comes from. Zero is a seed like any other; sequences that are trained side by side need
+/// different ones.
+struct DropoutTape {
+  std::uint64_t seed;
+
+  /// The seed of the next mask, from the last numbers of this one's generator.
+  void advance(Rng after) {
+    const std::uint64_t high = after.next();
+    seed = high << 32 | after.next();
+  }
+};
+
+namespace kernels {
+
+/// y = m ∘ x · scale, m from `rng`, one draw an element: dropped when it is below `threshold`. `y` may be
+/// `x`.
+template <class Scalar>
+[[gnu::noinline]] void drop(int size, Rng& rng, std::uint32_t threshold, Scalar scale, const Scalar* x,
+                            Scalar* y) {
+  for (int i = 0; i < size; ++i) {
+    const bool dropped = rng.next() < threshold;
+    y[i] = dropped ? Scalar(0) : multiply(x[i], scale);
+  }
+}
+
+}  // namespace kernels
+
+template <DropoutShape shape, class ScalarType = float>
+struct Dropout {
+  static_assert(shape.rows > 0 && shape.d_model > 0,
+                "attune::Dropout: rows and d_model must be positive; set both in DropoutShape");
+  static_assert(shape.probability >= 0 && shape.probability < 1,
+                "attune::Dropout: probability must be in [0, 1): what is kept is divided by 1 - probability");
+
+  using Scalar = ScalarType;
+  /// Whether anything is ever dropped; without it there is no tape and no code.
+  static constexpr bool kDrops = shape.probability > 0;
+  using Input = Tensor<Scalar, shape.rows, shape.d_model>;
+  using Output = Input;
+  struct Parameters {
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor&, const TensorPath*, Sets&...) {}
+  };
+  struct NoTape {};
+  using Tape = std::conditional_t<kDrops, DropoutTape, NoTape>;
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  using InputView = MatrixView<const Scalar, shape.rows, shape.d_model>;
+  using InputGradientView = MatrixView<Scalar, shape.rows, shape.d_model>;
+  using OutputView = MatrixView<Scalar, shape.rows, shape.d_model>;
+  using OutputGradientView = MatrixView<const Scalar, shape.rows, shape.d_model>;
+
+  /// Inference: y[rows, d_model] = x. `y` may be `x`.
+  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&) { copy(x, y); }
+  /// Training, with the mask of tape.seed. Until backward every forward has this mask. `y` may be `x`.
+  static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch&) {
+    apply(x, tape, y);
+  }
+
+  /// dx[rows, d_model] from dy; then the tape has the next mask's seed. `dx` may be `dy`.
+  static void backward(const Parameters&, InputView, Tape& tape, OutputGradientView dy, InputGradientView dx,
+                       Parameters&, Scratch&) {
+    backward(tape, dy, dx);
+  }
+  /// The same where nobody asks for dx.
+  static void backward(const Parameters&, InputView, Tape& tape, OutputGradientView, Parameters&, Scratch&) {
+    if constexpr (kDrops) {
+      Rng rng(tape.seed);
+      for (int i = 0; i < Input::size; ++i) (void)rng.next();
+      tape.advance(rng);
+    }
+  }
+
+  /// What forward of training does, for layers that contain dropout.
+  static void apply(InputView x, [[maybe_unused]] const Tape& tape, OutputView y) {
+    if constexpr (kDrops) {
+      Rng rng(tape.seed);
+      kernels::drop(Input::size, rng, kThreshold, kScale, x.data, y.data);
+    } else {
+      copy(x, y);
+    }
+  }
+  /// What backward does.
+  static void backward([[maybe_unused]] Tape& tape, OutputGradientView dy, InputGradientView dx) {
+    if constexpr (kDrops) {
+      Rng rng(tape.seed);
+      kernels::drop(Input::size, rng, kThreshold, kScale, dy.data, dx.data);
+      tape.advance(rng);
+    } else {
+      copy(dy, dx);
+    }
+  }
+
+ private:
+  static constexpr auto kThreshold = static_cast<std::uint32_t>(shape.probability * 4294967296.0);
+  static constexpr auto kScale = static_cast<Scalar>(1 / (1 - shape.probability));
+
+  static void copy(InputView x, OutputView y) {
+    if (x.data == y.data) return;
+    for (int i = 0; i < Input::size; ++i) y.data[i] = x.data[i];
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
