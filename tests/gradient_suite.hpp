@@ -31,14 +31,17 @@ void expect_same_set(const Set& a, const Set& b) {
       a, b);
 }
 
+/// Which forward the numeric derivative is taken of: inference's, or with dropout training's.
+enum class LossOf { kInference, kTraining };
+
 /// The property, of a layer with one input; `mask...` goes to both forwards. Entries of x and of the
 /// parameters are drawn from [low, high].
-template <class Layer, class... Mask>
+template <class Layer, LossOf loss_of = LossOf::kInference, class... Mask>
 void check_layer_gradients(double low, double high, const Mask&... mask) {
   static typename Layer::Parameters parameters, gradients, once;
   static typename Layer::Input x, dx;
   static typename Layer::Output y, inferred, dy;
-  static typename Layer::Tape tape;
+  static typename Layer::Tape tape, start;
   static typename Layer::Scratch scratch;
   static typename Layer::InferenceScratch inference;
   attune::Rng rng(17);
@@ -46,14 +49,23 @@ void check_layer_gradients(double low, double high, const Mask&... mask) {
   fill(x, rng, low, high);
   fill(dy, rng);
   attune::set_zero(gradients);
-  const auto loss = [&] {
-    Layer::forward(parameters, x, inferred, inference, mask...);
-    return dot(inferred, dy);
+  start = tape;  // with dropout: the seed
+  const auto forward = [&] {
+    tape = start;
+    Layer::forward(parameters, x, y, tape, scratch, mask...);
   };
-  const auto forward = [&] { Layer::forward(parameters, x, y, tape, scratch, mask...); };
+  const auto loss = [&] {
+    if constexpr (loss_of == LossOf::kTraining) {
+      forward();
+      return dot(y, dy);
+    } else {
+      Layer::forward(parameters, x, inferred, inference, mask...);
+      return dot(inferred, dy);
+    }
+  };
   (void)loss();
   forward();
-  EXPECT_TRUE(same_bits(y, inferred));
+  EXPECT_EQ(same_bits(y, inferred), loss_of == LossOf::kInference);
   Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
   const double largest = expect_set_gradients(loss, parameters, gradients);
   if (attune::count_scalars(parameters) > 0) {

@@ -3,6 +3,7 @@
 
 #include <attune/activation.hpp>
 #include <attune/dropout.hpp>
+#include <attune/feed_forward.hpp>
 #include <attune/gradients.hpp>
 #include <attune/initialise.hpp>
 #include <attune/layer_norm.hpp>

@@ -143,4 +143,14 @@ void initialise(Parameters& parameters, const Initialiser& initialiser, Rng& rng
   }
 }
 
+/// Fills parameters that know how: those of several layers, which pass it on, and those that start from fixed
+/// values.
+template <class Initialiser, class Parameters>
+  requires(requires(Parameters& p, const Initialiser& initialiser, Rng& rng) {
+    p.initialise(initialiser, rng);
+  })
+void initialise(Parameters& parameters, const Initialiser& initialiser, Rng& rng) {
+  parameters.initialise(initialiser, rng);
+}
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC
