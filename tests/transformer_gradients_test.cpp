@@ -1,8 +1,10 @@
 // The property of gradient_suite.hpp over the layers of a transformer beside attention, which has
 // layer_gradients_test.cpp.
 #include <attune/activation.hpp>
+#include <attune/cross_entropy.hpp>
 #include <attune/feed_forward.hpp>
 #include <attune/layer_norm.hpp>
+#include <attune/log_softmax.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
@@ -50,4 +52,49 @@ TEST(TransformerGradients, gated_feed_forward) {
   check_layer_gradients<attune::SwiGlu<kShape, double>>(-1, 1);
   check_layer_gradients<attune::GatedFeedForward<kShape, double>>(-1, 1);
   check_layer_gradients<attune::SwiGlu<kDropped, double>, LossOf::kTraining>(-1, 1);
+}
+
+namespace {
+
+template <attune::CrossEntropyOptions options>
+void check_cross_entropy() {
+  using Loss = attune::CrossEntropy<options>;
+  attune::Rng rng(19);
+  attune::Tensor<double, 4, 5> x, dx, unused;
+  attune::Tensor<double, 1, 5> class_weights;
+  check::fill(x, rng, -3, 3);
+  check::fill(class_weights, rng, 0.1, 2);
+  const int targets[] = {4, 0, options.ignore_index, 2};
+  const auto plain = [&] { return Loss::forward(x, targets, unused, 0.5).loss; };
+  const auto weighted = [&] { return Loss::forward(x, targets, class_weights, unused, 0.5).loss; };
+  (void)Loss::forward(x, targets, dx, 0.5);
+  EXPECT_GT(check::expect_gradient("x", plain, x, dx), 0.01);
+  (void)Loss::forward(x, targets, class_weights, dx, 0.5);
+  EXPECT_GT(check::expect_gradient("x, weighted", weighted, x, dx), 0.01);
+}
+
+}  // namespace
+
+TEST(TransformerGradients, cross_entropy) {
+  using attune::CrossEntropyOptions;
+  using attune::Reduction;
+  check_cross_entropy<CrossEntropyOptions{}>();
+  check_cross_entropy<CrossEntropyOptions{.reduction = Reduction::kSum, .label_smoothing = 0.3}>();
+  check_cross_entropy<CrossEntropyOptions{.label_smoothing = 1, .ignore_index = 3}>();
+}
+
+TEST(TransformerGradients, log_softmax) {
+  using Layer = attune::LogSoftmax<3, 5, double>;
+  attune::Rng rng(23);
+  Layer::Input x, dx;
+  Layer::Output y, dy;
+  check::fill(x, rng, -3, 3);
+  check::fill(dy, rng);
+  const auto loss = [&] {
+    Layer::forward(x, y);
+    return check::dot(y, dy);
+  };
+  (void)loss();
+  Layer::backward(y, dy, dx);
+  EXPECT_GT(check::expect_gradient("x", loss, x, dx), 0.01);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/activation.hpp>
+#include <attune/cross_entropy.hpp>
 #include <attune/dropout.hpp>
 #include <attune/feed_forward.hpp>
 #include <attune/gradients.hpp>
@@ -9,6 +10,7 @@
 #include <attune/layer_norm.hpp>
 #include <attune/linear.hpp>
 #include <attune/lockstep.hpp>
+#include <attune/log_softmax.hpp>
 #include <attune/loss.hpp>
 #include <attune/mask.hpp>
 #include <attune/memory.hpp>

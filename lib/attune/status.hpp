@@ -19,6 +19,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kInvalidWeightDecay,   // negative, infinite or NaN
     kInvalidMomentum,      // momentum or dampening outside [0, 1], or Nesterov without momentum
     kInvalidMaxNorm,       // a gradient-norm bound that is not positive, or NaN
+    kInvalidTarget,        // a target that is no class of the loss
+    kInvalidToken,         // a token id outside the vocabulary
     kNotFinite,            // loss or gradient is infinite or NaN: nothing was updated
     kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
 };
@@ -46,6 +48,10 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening";
     case Status::kInvalidMaxNorm:
       return "the bound of the gradient norm must be positive";
+    case Status::kInvalidTarget:
+      return "a target is neither a class, in [0, classes), nor the ignored index";
+    case Status::kInvalidToken:
+      return "a token id is outside [0, vocabulary)";
     case Status::kNotFinite:
       return "loss or gradient is not finite: no parameter and no moment was changed";
     case Status::kWrongArithmetic:
