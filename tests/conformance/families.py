@@ -10,6 +10,7 @@ import math
 from case_source import (Case, Skip, Source, as_rows, boolean, braces, broadcast, concatenate, hidden_where, is_causal,
                          labels, mask_options, number, onnx_epsilon)
 import layer_families
+import loss_families
 from mha_magnitudes import mha_magnitudes
 from safetensors import Tensor
 
@@ -123,25 +124,31 @@ def linear(source):
                 expected=expected, scalar=scalar, terms=max(rows, d_in, d_out))
 
 
-def softmax_rows(source, axis, names):
+def softmax_rows(source, axis, names, layer="Softmax"):
     """`names`: what the input, the output, and perhaps their gradients are called in the file."""
     tensors = {ours: as_rows(source.get(theirs, *source.get(names["input"]).shape), axis)
                for ours, theirs in names.items()}
     rows, cols = tensors["input"].shape
     scalar = source.scalar(names["input"])
-    return Case(header="softmax_case.hpp", call=f"softmax_case<{rows}, {cols}, {scalar}>",
+    magnitudes = {}
+    if "grad_out" in tensors:  # dy - sum(y dy) cancels where y is near 1
+        magnitudes["grad.input"] = max(map(abs, tensors["grad_out"].values))
+    return Case(header="softmax_case.hpp", call=f"softmax_case<attune::{layer}<{rows}, {cols}, {scalar}>, {scalar}>",
                 data={name: tensors[name] for name in ("input", "grad_out") if name in tensors},
                 expected={name: tensors[name] for name in ("out", "grad.input") if name in tensors},
-                scalar=scalar, terms=cols,
-                # dy - sum(y dy) cancels where y is near 1.
-                magnitudes={"grad.input": max(map(abs, tensors["grad_out"].values))} if "grad_out" in tensors else {})
+                scalar=scalar, terms=cols, magnitudes=magnitudes)
+
+
+SOFTMAX_LAYERS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
 
 
 def softmax(source):
-    if source.metadata["kind"] != "softmax":
-        raise Skip(f"{source.metadata['kind']}: no such feature yet")
+    kind = source.metadata["kind"]
+    if kind not in SOFTMAX_LAYERS:
+        raise Skip(f"{kind}: no such feature yet")
     return softmax_rows(source, source.option("dim", -1),
-                        {"input": "input", "out": "out", "grad_out": "grad_out", "grad.input": "grad.input"})
+                        {"input": "input", "out": "out", "grad_out": "grad_out", "grad.input": "grad.input"},
+                        SOFTMAX_LAYERS[kind])
 
 
 def mse(source):
@@ -319,10 +326,14 @@ def onnx_attention(source):
                 expected=expected, scalar=scalar, terms=d_k + kv_len, epsilon=onnx_epsilon(source))
 
 
-def onnx_softmax(source):
-    case = softmax_rows(source, source.option("attr.axis", -1), {"input": "input.x", "out": "output.y"})
+def onnx_softmax(source, layer="Softmax"):
+    case = softmax_rows(source, source.option("attr.axis", -1), {"input": "input.x", "out": "output.y"}, layer)
     case.epsilon = onnx_epsilon(source)
     return case
+
+
+def onnx_log_softmax(source):
+    return onnx_softmax(source, "LogSoftmax")
 
 
 def onnx_optimizer(source, inputs, states):
@@ -391,18 +402,17 @@ FAMILIES = {
     "optim_linear_regression": optim_linear_regression,
     "Attention": onnx_attention,
     "Softmax": onnx_softmax,
+    "LogSoftmax": onnx_log_softmax,
     "Adam": onnx_adam,
     "Momentum": onnx_momentum,
     **layer_families.FAMILIES,
+    **loss_families.FAMILIES,
 }
 
 # Known, and nothing of the library yet.
 MISSING = {
     "RotaryEmbedding": "rotary: no such layer yet",
     "SwiGLU": "swiglu: no such layer yet",
-    "LogSoftmax": "log_softmax: no such feature yet",
-    "cross_entropy": "cross_entropy: no such loss yet",
-    "SoftmaxCrossEntropyLoss": "cross_entropy: no such loss yet",
     "Adagrad": "adagrad: no such optimiser yet",
     "encoder_layer": "encoder_layer: no such layer yet",
     "decoder_layer": "decoder_layer: no such layer yet",

@@ -1,4 +1,4 @@
-// Softmax over rows; its gradient where the case has one.
+// Softmax or its logarithm over rows; its gradient where the case has one.
 #pragma once
 
 #include "report.hpp"
@@ -11,15 +11,14 @@ struct SoftmaxData {
   const Scalar* grad_out = nullptr;
 };
 
-template <int rows, int cols, class Scalar>
+template <class Layer, class Scalar>
 void softmax_case(const SoftmaxData<Scalar>& data) {
-  using Matrix = attune::Tensor<Scalar, rows, cols>;
-  using View = attune::MatrixView<const Scalar, rows, cols>;
-  static Matrix y, dx;
-  attune::Softmax<rows, cols, Scalar>::forward(View(data.input), y);
+  using View = attune::MatrixView<const Scalar, Layer::Input::rows, Layer::Input::cols>;
+  static typename Layer::Output y, dx;
+  Layer::forward(View(data.input), y);
   report(y, "out");
   if (data.grad_out == nullptr) return;
-  attune::Softmax<rows, cols, Scalar>::backward(y, View(data.grad_out), dx);
+  Layer::backward(y, View(data.grad_out), dx);
   report(dx, "grad.input");
 }
 

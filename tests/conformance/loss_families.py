@@ -1,0 +1,58 @@
+"""Families of losses over classes."""
+from case_source import Case, as_rows, braces, onnx_epsilon
+
+
+def cross_entropy_case(source, logits, targets, reduction, expected, label_smoothing=0, ignore_index=-100,
+                       class_weights=None, grad_out=None, epsilon=None):
+    rows, classes = logits.shape
+    if len(targets.values) != rows:
+        raise ValueError(f"{len(targets.values)} targets for {rows} rows of logits")
+    scalar = "float" if logits.dtype == "F32" else "double"
+    options = "attune::CrossEntropyOptions" + braces(
+        reduction="attune::Reduction::" + ("kMean" if reduction == "mean" else "kSum"),
+        label_smoothing=float(label_smoothing), ignore_index=ignore_index)
+    reduced = "conformance::Reduced::" + ("kNo" if reduction == "none" else "kYes")
+    data = {"logits": logits, "targets": targets}
+    if class_weights is not None:
+        data["class_weights"] = class_weights
+    if grad_out is not None:
+        data["grad_out"] = grad_out
+    return Case(header="cross_entropy_case.hpp",
+                call=f"cross_entropy_case<{options}, {reduced}, {rows}, {classes}, {scalar}>",
+                data=data, expected=expected, scalar=scalar, terms=max(rows, classes), epsilon=epsilon)
+
+
+def cross_entropy(source):
+    """functional.cross_entropy; without reduction the gradient is that of sum(loss * grad_out)."""
+    logits = source.get("logits")
+    rows, classes = logits.shape
+    reduction = source.metadata["reduction"]
+    ignore = source.metadata.get("ignore_index", "none")
+    return cross_entropy_case(
+        source, logits, source.get("target", rows), reduction,
+        {"loss": source.get("loss", rows if reduction == "none" else 1),
+         "grad.logits": source.get("grad.logits", rows, classes)},
+        label_smoothing=source.option("label_smoothing", 0),
+        ignore_index=-100 if ignore == "none" else int(ignore),
+        class_weights=source.get("class_weight", classes) if "class_weight" in source else None,
+        grad_out=source.get("grad_out", rows) if reduction == "none" else None)
+
+
+def onnx_cross_entropy(source):
+    """ONNX SoftmaxCrossEntropyLoss: the classes are the second axis."""
+    x = source.get("input.x")
+    expected = {"loss": source.get("output.z")}
+    if "output.log_prob" in source:
+        expected["log_prob"] = as_rows(source.get("output.log_prob", *x.shape), 1)
+    return cross_entropy_case(
+        source, as_rows(x, 1), source.get("input.y", x.shape[0], *x.shape[2:]),
+        source.metadata.get("attr.reduction", "mean"), expected,
+        ignore_index=source.option("attr.ignore_index", -2 ** 31),  # without one no target is ignored
+        class_weights=source.get("input.w", x.shape[1]) if "input.w" in source else None,
+        epsilon=onnx_epsilon(source))
+
+
+FAMILIES = {
+    "cross_entropy": cross_entropy,
+    "SoftmaxCrossEntropyLoss": onnx_cross_entropy,
+}
