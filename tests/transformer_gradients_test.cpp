@@ -2,6 +2,7 @@
 // layer_gradients_test.cpp.
 #include <attune/activation.hpp>
 #include <attune/cross_entropy.hpp>
+#include <attune/encoder_layer.hpp>
 #include <attune/feed_forward.hpp>
 #include <attune/layer_norm.hpp>
 #include <attune/log_softmax.hpp>
@@ -97,4 +98,33 @@ TEST(TransformerGradients, log_softmax) {
   (void)loss();
   Layer::backward(y, dy, dx);
   EXPECT_GT(check::expect_gradient("x", loss, x, dx), 0.01);
+}
+
+namespace {
+
+constexpr attune::EncoderLayerShape kNormAfter{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5};
+constexpr attune::EncoderLayerShape kNormBefore{.seq_len = 3,
+                                                .d_model = 4,
+                                                .num_heads = 2,
+                                                .d_ff = 5,
+                                                .activation = Activation::kGelu,
+                                                .norm = attune::NormPlacement::kBefore,
+                                                .epsilon = 1e-3};
+constexpr attune::EncoderLayerShape with_dropout(attune::EncoderLayerShape shape) {
+  shape.dropout = 0.3;
+  shape.bias = false;
+  return shape;
+}
+
+}  // namespace
+
+TEST(TransformerGradients, encoder_layer) {
+  check_layer_gradients<attune::EncoderLayer<kNormAfter, double>>(-1, 1);
+  check_layer_gradients<attune::EncoderLayer<kNormBefore, double>>(-1, 1);
+  check_layer_gradients<attune::EncoderLayer<kNormBefore, double>>(-1, 1, attune::CausalMask{});
+}
+
+TEST(TransformerGradients, encoder_layer_with_dropout) {
+  check_layer_gradients<attune::EncoderLayer<with_dropout(kNormAfter), double>, LossOf::kTraining>(-1, 1);
+  check_layer_gradients<attune::EncoderLayer<with_dropout(kNormBefore), double>, LossOf::kTraining>(-1, 1);
 }

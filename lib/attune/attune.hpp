@@ -4,6 +4,7 @@
 #include <attune/activation.hpp>
 #include <attune/cross_entropy.hpp>
 #include <attune/dropout.hpp>
+#include <attune/encoder_layer.hpp>
 #include <attune/feed_forward.hpp>
 #include <attune/gradients.hpp>
 #include <attune/initialise.hpp>
@@ -26,4 +27,5 @@
 #include <attune/status.hpp>
 #include <attune/tensor.hpp>
 #include <attune/trainer.hpp>
+#include <attune/transformer_layer.hpp>
 #include <attune/update_in_backward.hpp>

@@ -16,18 +16,21 @@ struct DropoutShape {
   int rows;            // tokens
   int d_model;         // features of a token
   double probability;  // of an element to be dropped, in [0, 1)
+  int stream = 0;      // which of several masks that start from one seed
 };
 
-/// Where a mask comes from. Zero is a seed like any other; sequences that are trained side by side need
-/// different ones.
+/// Where a mask comes from. Zero is a seed like any other; layers with the same seed and stream have the same
+/// masks.
 struct DropoutTape {
   std::uint64_t seed;
 
-  /// The seed of the next mask, from the last numbers of this one's generator.
-  void advance(Rng after) {
-    const std::uint64_t high = after.next();
-    seed = high << 32 | after.next();
+  /// Starts anew from a generator's next numbers.
+  void draw_seed(Rng& rng) {
+    const std::uint64_t high = rng.next();
+    seed = high << 32 | rng.next();
   }
+  /// The seed of the next mask, from the last numbers of this one's generator.
+  void advance(Rng after) { draw_seed(after); }
 };
 
 namespace kernels {
@@ -86,7 +89,7 @@ struct Dropout {
   /// The same where nobody asks for dx.
   static void backward(const Parameters&, InputView, Tape& tape, OutputGradientView, Parameters&, Scratch&) {
     if constexpr (kDrops) {
-      Rng rng(tape.seed);
+      Rng rng = generator(tape);
       for (int i = 0; i < Input::size; ++i) (void)rng.next();
       tape.advance(rng);
     }
@@ -95,7 +98,7 @@ struct Dropout {
   /// What forward of training does, for layers that contain dropout.
   static void apply(InputView x, [[maybe_unused]] const Tape& tape, OutputView y) {
     if constexpr (kDrops) {
-      Rng rng(tape.seed);
+      Rng rng = generator(tape);
       kernels::drop(Input::size, rng, kThreshold, kScale, x.data, y.data);
     } else {
       copy(x, y);
@@ -104,7 +107,7 @@ struct Dropout {
   /// What backward does.
   static void backward([[maybe_unused]] Tape& tape, OutputGradientView dy, InputGradientView dx) {
     if constexpr (kDrops) {
-      Rng rng(tape.seed);
+      Rng rng = generator(tape);
       kernels::drop(Input::size, rng, kThreshold, kScale, dy.data, dx.data);
       tape.advance(rng);
     } else {
@@ -116,6 +119,9 @@ struct Dropout {
   static constexpr auto kThreshold = static_cast<std::uint32_t>(shape.probability * 4294967296.0);
   static constexpr auto kScale = static_cast<Scalar>(1 / (1 - shape.probability));
 
+  static Rng generator(const Tape& tape) {
+    return Rng(tape.seed + std::uint64_t{shape.stream} * 0x9E3779B97F4A7C15u);  // 2⁶⁴ over the golden ratio
+  }
   static void copy(InputView x, OutputView y) {
     if (x.data == y.data) return;
     for (int i = 0; i < Input::size; ++i) y.data[i] = x.data[i];

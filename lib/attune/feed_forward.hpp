@@ -64,6 +64,11 @@ struct FeedForward {
   struct Tape {
     Hidden hidden;
     [[no_unique_address]] typename HiddenDropout::Tape dropout;
+
+    /// With dropout: starts its masks from a generator's next numbers.
+    void draw_seeds([[maybe_unused]] Rng& rng) {
+      if constexpr (HiddenDropout::kDrops) dropout.draw_seed(rng);
+    }
   };
   /// a, then da.
   struct Scratch {
@@ -181,6 +186,11 @@ struct GatedFeedForward {
     Hidden gate;
     Hidden up;
     [[no_unique_address]] typename HiddenDropout::Tape dropout;
+
+    /// With dropout: starts its masks from a generator's next numbers.
+    void draw_seeds([[maybe_unused]] Rng& rng) {
+      if constexpr (HiddenDropout::kDrops) dropout.draw_seed(rng);
+    }
   };
   /// a, then da.
   struct Scratch {

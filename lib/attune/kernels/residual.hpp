@@ -1,0 +1,15 @@
+// The sum at the end of a residual branch (He et al., "Deep Residual Learning for Image Recognition", 2016).
+#pragma once
+
+#include <attune/kernels/arithmetic.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// y += x, `size` scalars.
+template <class Scalar>
+[[gnu::noinline]] void add_to(int size, const Scalar* x, Scalar* y) {
+  for_each_packet<Scalar>(
+      size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA { store(y + i, add(load<P>(y + i), load<P>(x + i))); });
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

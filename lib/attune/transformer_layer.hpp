@@ -1,0 +1,81 @@
+// What encoder and decoder layers have in common.
+#pragma once
+
+#include <attune/dropout.hpp>
+#include <attune/feed_forward.hpp>
+#include <attune/kernels/residual.hpp>
+#include <attune/layer_norm.hpp>
+#include <attune/multi_head_attention.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Where a layer normalises: after each residual sum, y = norm(x + f(x)) (Vaswani et al., 2017; PyTorch's
+/// default), or before each branch, y = x + f(norm(x)) (Xiong et al., "On Layer Normalization in the
+/// Transformer Architecture", 2020; PyTorch's norm_first).
+enum class NormPlacement { kAfter, kBefore };
+
+namespace detail {
+
+// Seeds of the masks on a layer's branches; nothing without dropout.
+template <bool kDrops, int kBranches>
+struct BranchSeeds {
+  DropoutTape of[kBranches];
+};
+template <int kBranches>
+struct BranchSeeds<false, kBranches> {};
+
+// Dropout on the branches of a layer: what is between a branch and its residual sum.
+template <int rows, int d_model, double probability, class Scalar, int kBranches>
+struct Branches {
+  template <int kBranch>
+  using DropoutOf = Dropout<DropoutShape{rows, d_model, probability, 1 + kBranch}, Scalar>;
+  static constexpr bool kDrops = probability > 0;
+  using Tokens = Tensor<Scalar, rows, d_model>;
+  using Tape = BranchSeeds<kDrops, kBranches>;
+  struct None {};
+  // The gradient of a branch behind its dropout; without dropout it is that of the sum.
+  using Scratch = std::conditional_t<kDrops, Tokens, None>;
+
+  static void draw_seeds([[maybe_unused]] Tape& tape, [[maybe_unused]] Rng& rng) {
+    if constexpr (kDrops) {
+      for (DropoutTape& seed : tape.of) seed.draw_seed(rng);
+    }
+  }
+
+  // branch ← x + dropout(branch).
+  template <int kBranch>
+  static void add(const Scalar* x, Scalar* branch, [[maybe_unused]] const Tape& tape) {
+    if constexpr (kDrops) {
+      const MatrixView<Scalar, rows, d_model> view(branch);
+      DropoutOf<kBranch>::apply(view, tape.of[kBranch], view);
+    }
+    kernels::add_to(Tokens::size, x, branch);
+  }
+
+  // The gradient of the branch from that of the sum, dy.
+  template <int kBranch>
+  static MatrixView<const Scalar, rows, d_model> backward(MatrixView<const Scalar, rows, d_model> dy,
+                                                          [[maybe_unused]] Tape& tape,
+                                                          [[maybe_unused]] Scratch& scratch) {
+    if constexpr (kDrops) {
+      DropoutOf<kBranch>::backward(tape.of[kBranch], dy, scratch);
+      return scratch;
+    } else {
+      return dy;
+    }
+  }
+};
+
+// What initialises the linear layers beside attention.
+template <class Initialiser>
+[[nodiscard]] constexpr auto linear_initialiser(const Initialiser& initialiser) {
+  if constexpr (std::is_same_v<Initialiser, MultiheadAttentionDefault>) {
+    return LinearDefault{};
+  } else {
+    return initialiser;
+  }
+}
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
