@@ -300,3 +300,15 @@ TEST(MultiHeadAttention, storage_is_plain_values) {
   static_assert(Layer::kSelfAttention && !MultiHeadAttention<kCross>::kSelfAttention);
   EXPECT_TRUE(std::is_trivially_copyable_v<Layer::Parameters>);
 }
+
+TEST(MultiHeadAttention, gradient_of_self_attention_may_replace_its_input) {
+  using Layer = MultiHeadAttention<kSelf>;
+  static Problem<kSelf> a(21), over_x(21);
+  Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch);
+  over_x.tape = a.tape;
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, a.d_query, a.gradients, a.scratch);
+  Layer::backward(over_x.parameters, over_x.query, over_x.tape, over_x.dy, over_x.query, over_x.gradients,
+                  over_x.scratch);
+  EXPECT_TRUE(check::same_bits(a.d_query, over_x.query));
+  EXPECT_TRUE(check::same_bits(a.gradients, over_x.gradients));
+}

@@ -54,6 +54,9 @@ struct Linear {
   template <template <class, int, int> class Leaf>
   using ParametersOf = LinearParameters<Scalar, shape.d_in, shape.d_out, shape.bias, Leaf>;
   using Parameters = ParametersOf<Tensor>;
+  // What is added to other sets than gradients changes parameters at once: backward uses them before.
+  template <class Gradients>
+  static constexpr bool kUpdatesAtOnce = !std::is_same_v<Gradients, Parameters>;
   struct Tape {};  // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};
@@ -92,12 +95,14 @@ struct Linear {
     kernels::product(dy, view(parameters.weight).transpose(), dx, epilogue);
   }
 
-  /// Both: dx is overwritten, gradients accumulate. `dx` may overlap neither `dy` nor `x`.
+  /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with ParameterUpdates,
+  /// `x`.
   template <class Gradients>
   static void backward(const Parameters& parameters, InputView x, const Tape&, OutputGradientView dy,
                        InputGradientView dx, Gradients& gradients, Scratch&) {
+    if constexpr (!kUpdatesAtOnce<Gradients>) backward_parameters(x, dy, gradients);
     backward_input(parameters, dy, dx);
-    backward_parameters(x, dy, gradients);
+    if constexpr (kUpdatesAtOnce<Gradients>) backward_parameters(x, dy, gradients);
   }
   /// The same where nobody asks for dx.
   template <class Gradients>

@@ -91,6 +91,9 @@ struct MultiHeadAttention {
   };
   /// The tensors; gradients and moments have the same type. May be const, in flash.
   using Parameters = ParametersOf<Tensor>;
+  // What is added to other sets than gradients changes parameters at once: backward uses them before.
+  template <class Gradients>
+  static constexpr bool kUpdatesAtOnce = !std::is_same_v<Gradients, Parameters>;
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using KeyInput = Tensor<Scalar, shape.kv_len, shape.d_key>;
@@ -179,28 +182,31 @@ struct MultiHeadAttention {
   }
 
   /// Gradients of cross-attention from dy[seq_len, d_out]: the three inputs' are overwritten, `gradients`
-  /// accumulate. The tape is used up. The d_… views may overlap neither `dy` nor the inputs. Masks need no
-  /// mention: what is hidden has zero weight.
+  /// accumulate. The tape is used up. The d_… views may not overlap `dy`, nor, with ParameterUpdates, the
+  /// inputs. Masks need no mention: what is hidden has zero weight.
   template <class Gradients>
   static void backward(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
                        Tape& tape, OutputGradientView dy, QueryGradientView d_query, KeyGradientView d_key,
                        ValueGradientView d_value, Gradients& gradients, Scratch& scratch) {
     backward_heads(parameters, tape, dy, gradients, scratch);
+    if constexpr (!kUpdatesAtOnce<Gradients>) backward_projections(query, key, value, tape, gradients);
     QueryProjection::backward_input(parameters.query, tape.query, d_query);
     KeyProjection::backward_input(parameters.key, tape.key, d_key);
     ValueProjection::backward_input(parameters.value, tape.value, d_value);
-    backward_projections(query, key, value, tape, gradients);
+    if constexpr (kUpdatesAtOnce<Gradients>) backward_projections(query, key, value, tape, gradients);
   }
-  /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x.
+  /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dx` may be `x`,
+  /// but not with ParameterUpdates.
   template <class Gradients>
   static void backward(const Parameters& parameters, QueryView x, Tape& tape, OutputGradientView dy,
                        QueryGradientView dx, Gradients& gradients, Scratch& scratch) {
     check_self_attention();
     backward_heads(parameters, tape, dy, gradients, scratch);
+    if constexpr (!kUpdatesAtOnce<Gradients>) backward_projections(x, x, x, tape, gradients);
     QueryProjection::backward_input(parameters.query, tape.query, dx);
     KeyProjection::backward_input(parameters.key, tape.key, dx, kernels::Accumulate{});
     ValueProjection::backward_input(parameters.value, tape.value, dx, kernels::Accumulate{});
-    backward_projections(x, x, x, tape, gradients);
+    if constexpr (kUpdatesAtOnce<Gradients>) backward_projections(x, x, x, tape, gradients);
   }
   /// The same where nobody asks for dx.
   template <class Gradients>
@@ -253,7 +259,7 @@ struct MultiHeadAttention {
   template <class Gradients>
   static void backward_heads(const Parameters& parameters, Tape& tape, OutputGradientView dy,
                              Gradients& gradients, Scratch& scratch) {
-    if constexpr (std::is_same_v<Gradients, Parameters>) {
+    if constexpr (!kUpdatesAtOnce<Gradients>) {
       OutputProjection::backward_parameters(tape.context, dy, gradients.output);
       OutputProjection::backward_input(parameters.output, dy, tape.context);
     } else {
