@@ -6,6 +6,7 @@
 #include <attune/feed_forward.hpp>
 #include <attune/layer_norm.hpp>
 #include <attune/log_softmax.hpp>
+#include <attune/pooling.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
@@ -127,4 +128,23 @@ TEST(TransformerGradients, encoder_layer) {
 TEST(TransformerGradients, encoder_layer_with_dropout) {
   check_layer_gradients<attune::EncoderLayer<with_dropout(kNormAfter), double>, LossOf::kTraining>(-1, 1);
   check_layer_gradients<attune::EncoderLayer<with_dropout(kNormBefore), double>, LossOf::kTraining>(-1, 1);
+}
+
+namespace {
+
+template <attune::PoolingKind kind>
+void check_pooling() {
+  using Layer = attune::Pooling<attune::PoolingShape{.seq_len = 5, .d_model = 7, .kind = kind}, double>;
+  attune::KeyPaddingMask<5> mask;
+  mask.set_valid({false, true, true, false, true});
+  check_layer_gradients<Layer>(-3, 3);
+  check_layer_gradients<Layer>(-3, 3, mask);
+}
+
+}  // namespace
+
+TEST(TransformerGradients, pooling) {
+  check_pooling<attune::PoolingKind::kMean>();
+  check_pooling<attune::PoolingKind::kMax>();
+  check_pooling<attune::PoolingKind::kFirst>();
 }

@@ -19,6 +19,7 @@
 #include <attune/optimizer.hpp>
 #include <attune/parameters.hpp>
 #include <attune/plan.hpp>
+#include <attune/pooling.hpp>
 #include <attune/rng.hpp>
 #include <attune/scaled_dot_product_attention.hpp>
 #include <attune/schedule.hpp>

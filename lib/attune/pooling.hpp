@@ -1,0 +1,144 @@
+// One vector for a sequence: the mean, the largest or the first of its tokens, padding left out.
+//
+//   mean:   y_j = Σ_(i valid) x_ij / n            dx_ij = dy_j / n for valid i
+//   max:    y_j = max_(i valid) x_ij              dx_ij = dy_j for the first valid i with x_ij = y_j
+//   first:  y = x_i of the first valid i          dx_i = dy
+//
+// A sequence without a valid token becomes zeros and has no gradient.
+#pragma once
+
+#include <attune/mask.hpp>
+#include <attune/parameters.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+enum class PoolingKind { kMean, kMax, kFirst };
+
+struct PoolingShape {
+  int seq_len;  // tokens
+  int d_model;  // features of a token, and of the result
+  PoolingKind kind = PoolingKind::kMean;
+};
+
+/// Pools x[seq_len, d_model] to y[1, d_model]. Masks: NoMask or KeyPaddingMask<seq_len>, the one that
+/// attention got.
+template <PoolingShape shape, class ScalarType = float>
+struct Pooling {
+  static_assert(shape.seq_len > 0 && shape.d_model > 0,
+                "attune::Pooling: seq_len and d_model must be positive; set both in PoolingShape");
+
+  using Scalar = ScalarType;
+  using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
+  using Output = Tensor<Scalar, 1, shape.d_model>;
+  using Mask = KeyPaddingMask<shape.seq_len>;
+  struct Parameters {
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor&, const TensorPath*, Sets&...) {}
+    template <class Initialiser, class Generator>
+    void initialise(const Initialiser&, Generator&) {}
+  };
+  /// Which tokens were valid. Where the largest stands is found once more in backward.
+  struct Tape {
+    Mask mask;
+  };
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  using InputView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
+  using InputGradientView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
+  using OutputView = MatrixView<Scalar, 1, shape.d_model>;
+  using OutputGradientView = MatrixView<const Scalar, 1, shape.d_model>;
+
+  /// y[1, d_model] of x[seq_len, d_model]. `y` may be the first row of `x`.
+  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&, NoMask = {}) {
+    pool(x, y, Mask{});
+  }
+  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&, const Mask& mask) {
+    pool(x, y, mask);
+  }
+  /// The same, and the tape keeps the mask. Backward needs x too.
+  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch,
+                      NoMask = {}) {
+    forward(parameters, x, y, tape, scratch, Mask{});
+  }
+  static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch&, const Mask& mask) {
+    tape.mask = mask;
+    pool(x, y, mask);
+  }
+
+  /// dx[seq_len, d_model] from dy[1, d_model], overwritten; zero for padding. `dx` may be `x`.
+  static void backward(const Parameters&, InputView x, const Tape& tape, OutputGradientView dy,
+                       InputGradientView dx, Parameters&, Scratch&) {
+    const int count = valid_count(tape.mask);
+    kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      const P zero = kernels::broadcast<P>(Scalar(0));
+      P left = kernels::load<P>(dy.data + j);  // what no token has received yet
+      P largest = zero;
+      if constexpr (shape.kind == PoolingKind::kMean) {
+        left = kernels::divide(left, kernels::broadcast<P>(static_cast<Scalar>(count > 0 ? count : 1)));
+      } else if constexpr (shape.kind == PoolingKind::kMax) {
+        largest = column_largest<P>(x, j, tape.mask);
+      }
+      for (int i = 0; i < shape.seq_len; ++i) {
+        P gradient = zero;
+        if (tape.mask.valid(i)) {
+          gradient = left;
+          if constexpr (shape.kind == PoolingKind::kMax) {
+            const P value = kernels::load<P>(x.data + i * shape.d_model + j);
+            gradient = kernels::select_less(value, largest, zero, left);
+            left = kernels::select_less(value, largest, left, zero);
+          } else if constexpr (shape.kind == PoolingKind::kFirst) {
+            left = zero;
+          }
+        }
+        kernels::store(dx.data + i * shape.d_model + j, gradient);
+      }
+    });
+  }
+  /// The same where nobody asks for dx: nothing to do.
+  static void backward(const Parameters&, InputView, const Tape&, OutputGradientView, Parameters&, Scratch&) {
+  }
+
+ private:
+  static int valid_count(const Mask& mask) {
+    int count = 0;
+    for (int i = 0; i < shape.seq_len; ++i) count += mask.valid(i);
+    return count;
+  }
+
+  // The largest valid entry of some columns; zeros where no token is valid.
+  template <class P>
+  ATTUNE_INLINE static P column_largest(InputView x, int j, const Mask& mask) {
+    P largest = kernels::broadcast<P>(Scalar(0));
+    bool found = false;
+    for (int i = 0; i < shape.seq_len; ++i) {
+      if (!mask.valid(i)) continue;
+      const P value = kernels::load<P>(x.data + i * shape.d_model + j);
+      largest = found ? kernels::select_less(largest, value, value, largest) : value;
+      found = true;
+    }
+    return largest;
+  }
+
+  [[gnu::noinline]] static void pool(InputView x, OutputView y, const Mask& mask) {
+    const int count = valid_count(mask);
+    kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      if constexpr (shape.kind == PoolingKind::kMax) {
+        kernels::store(y.data + j, column_largest<P>(x, j, mask));
+      } else {
+        P sum = kernels::broadcast<P>(Scalar(0));
+        for (int i = 0; i < shape.seq_len; ++i) {
+          if (!mask.valid(i)) continue;
+          sum = kernels::add(sum, kernels::load<P>(x.data + i * shape.d_model + j));
+          if constexpr (shape.kind == PoolingKind::kFirst) break;
+        }
+        if constexpr (shape.kind == PoolingKind::kMean) {
+          sum = kernels::divide(sum, kernels::broadcast<P>(static_cast<Scalar>(count > 0 ? count : 1)));
+        }
+        kernels::store(y.data + j, sum);
+      }
+    });
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
