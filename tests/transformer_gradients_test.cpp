@@ -7,6 +7,7 @@
 #include <attune/layer_norm.hpp>
 #include <attune/log_softmax.hpp>
 #include <attune/pooling.hpp>
+#include <attune/positions.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
@@ -147,4 +148,15 @@ TEST(TransformerGradients, pooling) {
   check_pooling<attune::PoolingKind::kMean>();
   check_pooling<attune::PoolingKind::kMax>();
   check_pooling<attune::PoolingKind::kFirst>();
+}
+
+TEST(TransformerGradients, positions) {
+  constexpr attune::PositionShape kShape{.seq_len = 3, .d_model = 5};
+  constexpr attune::RotaryShape kRotary{.seq_len = 3, .num_heads = 2, .d_k = 5, .rotary_dim = 4};
+  constexpr attune::RotaryShape kInterleaved{
+      .seq_len = 3, .num_heads = 2, .d_k = 4, .pairs = attune::RotaryPairs::kInterleaved};
+  check_layer_gradients<attune::LearnedPositions<kShape, double>>(-1, 1);
+  check_layer_gradients<attune::SinusoidalPositions<kShape, double>>(-1, 1);
+  check_layer_gradients<attune::RotaryPositions<kRotary, double>>(-1, 1);
+  check_layer_gradients<attune::RotaryPositions<kInterleaved, double>>(-1, 1);
 }

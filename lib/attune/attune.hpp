@@ -20,6 +20,7 @@
 #include <attune/parameters.hpp>
 #include <attune/plan.hpp>
 #include <attune/pooling.hpp>
+#include <attune/positions.hpp>
 #include <attune/rng.hpp>
 #include <attune/scaled_dot_product_attention.hpp>
 #include <attune/schedule.hpp>

@@ -1,0 +1,87 @@
+// Sines and cosines of positions, computed by the compiler: they stand in flash, and are the same everywhere
+// because they are computed in double by the rules of IEEE 754, whatever the target.
+#pragma once
+
+#include <attune/tensor.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// cos and sin of one angle.
+struct CosineSine {
+  double cosine;
+  double sine;
+};
+
+/// Of an angle in [0, 1e6], to 1e-15 absolute: Taylor's series on what is left of it below π/4.
+[[nodiscard]] constexpr CosineSine cosine_sine(double angle) {
+  // π/2 in two parts; the first has 33 bits, so that its small multiples are exact.
+  constexpr double kHalfPiHigh = 0x1.921FB544p+0, kHalfPiLow = 0x1.0B4611A626331p-34;
+  const auto quarter = static_cast<long long>(angle / (kHalfPiHigh + kHalfPiLow) + 0.5);
+  const auto turns = static_cast<double>(quarter);
+  const double r = (angle - turns * kHalfPiHigh) - turns * kHalfPiLow;
+  const double square = r * r;
+  double cosine = 1, sine = 1;  // sine: sin r / r
+  for (int n = 18; n >= 2; n -= 2) {
+    cosine = 1 - square / (n * (n - 1)) * cosine;
+    sine = 1 - square / (n * (n + 1)) * sine;
+  }
+  sine *= r;
+  switch (quarter % 4) {
+    case 0:
+      return {cosine, sine};
+    case 1:
+      return {-sine, cosine};
+    case 2:
+      return {-cosine, -sine};
+    default:
+      return {sine, -cosine};
+  }
+}
+
+/// base^(−exponent) for a base above 1 and an exponent in [0, 1], to 5e-16 relative.
+[[nodiscard]] constexpr double inverse_power(double base, double exponent) {
+  constexpr double kLn2 = 0.69314718055994530942;
+  double mantissa = base, power = 0;
+  for (; mantissa >= 2; mantissa /= 2) power += 1;
+  const double s = (mantissa - 1) / (mantissa + 1);  // ln m = 2·(s + s³/3 + s⁵/5 + …)
+  double series = 0;
+  for (int n = 35; n >= 1; n -= 2) series = series * s * s + 1.0 / n;
+  const double x = exponent * (power * kLn2 + 2 * s * series);
+  const auto halvings = static_cast<int>(x / kLn2 + 0.5);
+  const double r = halvings * kLn2 - x;
+  double e = 1;
+  for (int n = 16; n >= 1; --n) e = 1 + r / n * e;
+  for (int i = 0; i < halvings; ++i) e /= 2;
+  return e;
+}
+
+/// cos and sin of position · ω_i, each [positions, frequencies].
+template <class Scalar, int kPositions, int kFrequencies>
+struct SineTable {
+  Tensor<Scalar, kPositions, kFrequencies> cosine;
+  Tensor<Scalar, kPositions, kFrequencies> sine;
+};
+
+/// With ω_i = base^(−2i/d). Between every 16th position the angles are added, which loses 16 roundings at
+/// most.
+template <class Scalar, int kPositions, int kFrequencies>
+[[nodiscard]] constexpr SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d) {
+  SineTable<Scalar, kPositions, kFrequencies> table{};
+  for (int i = 0; i < kFrequencies; ++i) {
+    const double frequency = inverse_power(base, 2.0 * i / d);
+    const CosineSine step = cosine_sine(frequency);
+    CosineSine at{};
+    for (int position = 0; position < kPositions; ++position) {
+      if (position % 16 == 0) {
+        at = cosine_sine(position * frequency);
+      } else {
+        at = {at.cosine * step.cosine - at.sine * step.sine, at.sine * step.cosine + at.cosine * step.sine};
+      }
+      table.cosine(position, i) = static_cast<Scalar>(at.cosine);
+      table.sine(position, i) = static_cast<Scalar>(at.sine);
+    }
+  }
+  return table;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
