@@ -1,0 +1,101 @@
+// Token embedding: a row of a table for each token id.
+//
+//   y_i = W_(id_i),      dW_(id_i) += dy_i
+//
+// Ids come from outside and are checked before anything is read or written.
+#pragma once
+
+#include <span>
+
+#include <attune/kernels/residual.hpp>
+#include <attune/parameters.hpp>
+#include <attune/rng.hpp>
+#include <attune/status.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct EmbeddingShape {
+  int seq_len;     // tokens
+  int vocabulary;  // ids are 0 … vocabulary − 1
+  int d_model;     // features of a token
+  int padding =
+      -1;  // the id that stands for nothing: its row has no gradient (PyTorch: padding_idx); −1: none
+};
+
+template <EmbeddingShape shape, class ScalarType = float>
+struct Embedding {
+  static_assert(shape.seq_len > 0 && shape.vocabulary > 0 && shape.d_model > 0,
+                "attune::Embedding: seq_len, vocabulary and d_model must be positive; set all three in "
+                "EmbeddingShape");
+  static_assert(shape.padding >= -1 && shape.padding < shape.vocabulary,
+                "attune::Embedding: padding must be an id below vocabulary, or -1 for none");
+
+  using Scalar = ScalarType;
+  /// Ids of a sequence; an array, a std::array or a span of seq_len ints.
+  using Input = std::span<const int, shape.seq_len>;
+  using Output = Tensor<Scalar, shape.seq_len, shape.d_model>;
+
+  struct Parameters {
+    Tensor<Scalar, shape.vocabulary, shape.d_model> weight;
+
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+      visitor(TensorPath{"weight", parent}, sets.weight...);
+    }
+    /// The row of the padding id starts as zeros.
+    template <class Initialiser>
+    void initialise(const Initialiser& initialiser, Rng& rng) {
+      initialiser.weight(weight, rng);
+      if constexpr (shape.padding >= 0) {
+        for (int j = 0; j < shape.d_model; ++j) weight(shape.padding, j) = 0;
+      }
+    }
+  };
+  struct Tape {};  // backward needs nothing but the ids
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  using OutputView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
+  using OutputGradientView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
+
+  /// y[seq_len, d_model] of seq_len ids. Status::kInvalidToken, and nothing written, when one is outside
+  /// [0, vocabulary).
+  static Status forward(const Parameters& parameters, Input ids, OutputView y) {
+    if (!valid(ids)) return Status::kInvalidToken;
+    for (int i = 0; i < shape.seq_len; ++i) {
+      const Scalar* row = parameters.weight.data() + id_of(ids, i) * shape.d_model;
+      for (int j = 0; j < shape.d_model; ++j) y(i, j) = row[j];
+    }
+    return Status::kOk;
+  }
+  static Status forward(const Parameters& parameters, Input ids, OutputView y, InferenceScratch&) {
+    return forward(parameters, ids, y);
+  }
+  static Status forward(const Parameters& parameters, Input ids, OutputView y, Tape&, Scratch&) {
+    return forward(parameters, ids, y);
+  }
+
+  /// gradients += dL/dW from dy[seq_len, d_model], token after token. Refuses like forward.
+  static Status backward(const Parameters&, Input ids, const Tape&, OutputGradientView dy,
+                         Parameters& gradients, Scratch&) {
+    if (!valid(ids)) return Status::kInvalidToken;
+    for (int i = 0; i < shape.seq_len; ++i) {
+      const int id = id_of(ids, i);
+      if (id == shape.padding) continue;
+      kernels::add_to(shape.d_model, dy.data + i * shape.d_model,
+                      gradients.weight.data() + id * shape.d_model);
+    }
+    return Status::kOk;
+  }
+
+ private:
+  static int id_of(Input ids, int i) { return ids[static_cast<std::size_t>(i)]; }
+  static bool valid(Input ids) {
+    for (const int id : ids) {
+      if (id < 0 || id >= shape.vocabulary) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
