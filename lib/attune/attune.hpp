@@ -4,9 +4,11 @@
 #include <attune/activation.hpp>
 #include <attune/cross_entropy.hpp>
 #include <attune/dropout.hpp>
+#include <attune/embedding.hpp>
 #include <attune/encoder_layer.hpp>
 #include <attune/feed_forward.hpp>
 #include <attune/gradients.hpp>
+#include <attune/huber.hpp>
 #include <attune/initialise.hpp>
 #include <attune/layer_norm.hpp>
 #include <attune/linear.hpp>
