@@ -312,3 +312,17 @@ TEST(MultiHeadAttention, gradient_of_self_attention_may_replace_its_input) {
   EXPECT_TRUE(check::same_bits(a.d_query, over_x.query));
   EXPECT_TRUE(check::same_bits(a.gradients, over_x.gradients));
 }
+
+TEST(MultiHeadAttention, gradient_of_the_query_may_replace_the_query) {
+  static Problem<kCross> a(22), over_query(22);
+  a.forward();
+  over_query.forward();
+  a.backward();
+  using Layer = MultiHeadAttention<kCross>;
+  Problem<kCross>& b = over_query;
+  Layer::backward(b.parameters, b.query, b.key, b.value, b.tape, b.dy, b.query, b.d_key, b.d_value,
+                  b.gradients, b.scratch);
+  EXPECT_TRUE(check::same_bits(a.d_query, b.query));
+  EXPECT_TRUE(check::same_bits(a.d_key, b.d_key));
+  EXPECT_TRUE(check::same_bits(a.gradients, b.gradients));
+}

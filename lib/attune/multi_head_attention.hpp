@@ -182,8 +182,8 @@ struct MultiHeadAttention {
   }
 
   /// Gradients of cross-attention from dy[seq_len, d_out]: the three inputs' are overwritten, `gradients`
-  /// accumulate. The tape is used up. The d_… views may not overlap `dy`, nor, with ParameterUpdates, the
-  /// inputs. Masks need no mention: what is hidden has zero weight.
+  /// accumulate. The tape is used up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not
+  /// with ParameterUpdates. Masks need no mention: what is hidden has zero weight.
   template <class Gradients>
   static void backward(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
                        Tape& tape, OutputGradientView dy, QueryGradientView d_query, KeyGradientView d_key,
