@@ -3,6 +3,7 @@
 
 #include <attune/activation.hpp>
 #include <attune/cross_entropy.hpp>
+#include <attune/decoder_layer.hpp>
 #include <attune/dropout.hpp>
 #include <attune/embedding.hpp>
 #include <attune/encoder_layer.hpp>
