@@ -122,6 +122,33 @@ def is_causal(tensor):
     return all(tensor.values[i * cols + j] == (-math.inf if j > i else 0.0) for i in range(rows) for j in range(cols))
 
 
+def torch_masks(source, dtype, batch, heads, seq_len, kv_len):
+    """What mask_options() takes, and the data of its masks. PyTorch's are true where attention is not allowed."""
+    mask, mask_data = {}, {}
+    if "attn_mask" in source:
+        attn_mask = source.get("attn_mask")
+        if attn_mask.dtype == "BOOL":
+            attn_mask = hidden_where(attn_mask, True, dtype)
+        if len(attn_mask.shape) == 2 and source.option("causal", 0) and is_causal(attn_mask):
+            mask["causal"] = True
+            mask_data["causal_offsets"] = Tensor("I32", [batch], [0] * batch)
+        elif len(attn_mask.shape) == 2:
+            mask["additive_heads"] = 1
+            mask_data["additive"] = broadcast(attn_mask, [batch, seq_len, kv_len])
+        elif attn_mask.shape == [batch * heads, seq_len, kv_len]:
+            mask["additive_heads"] = heads
+            mask_data["additive"] = attn_mask
+        else:
+            raise ValueError(f"attn_mask is {attn_mask.shape}")
+    if "key_padding_mask" in source:
+        padding = source.get("key_padding_mask", batch, kv_len)
+        if padding.dtype != "BOOL":
+            raise Skip("key_padding_mask that is added: no such mask")
+        mask["padding"] = True
+        mask_data["valid"] = Tensor("BOOL", padding.shape, [not hidden for hidden in padding.values])
+    return mask, {name: mask_data[name] for name in ("causal_offsets", "valid", "additive") if name in mask_data}
+
+
 # ---- Layouts and precisions ----
 
 def as_rows(tensor, axis):

@@ -7,11 +7,13 @@ any other exception means that the file is not what it says it is.
 import itertools
 import math
 
-from case_source import (Case, Skip, Source, as_rows, boolean, braces, broadcast, concatenate, hidden_where, is_causal,
-                         labels, mask_options, number, onnx_epsilon)
+from case_source import (Case, Skip, Source, as_rows, boolean, braces, broadcast, concatenate, hidden_where, labels,
+                         mask_options, number, onnx_epsilon, torch_masks)
+import encoder_families
 import layer_families
 import loss_families
 from mha_magnitudes import mha_magnitudes
+from optimizer_types import adam_options, adam_type, sgd_options, sgd_type, torch_optimizer
 from safetensors import Tensor
 
 
@@ -56,29 +58,7 @@ def mha(source):
                 result[name + ".bias"] = source.get(prefix + "in_proj_bias", 3 * width).rows(i * width, (i + 1) * width)
         return result
 
-    mask, mask_data = {}, {}
-    if "attn_mask" in source:
-        attn_mask = source.get("attn_mask")
-        if attn_mask.dtype == "BOOL":
-            attn_mask = hidden_where(attn_mask, True, query.dtype)
-        if len(attn_mask.shape) == 2 and source.option("causal", 0) and is_causal(attn_mask):
-            mask["causal"] = True
-            mask_data["causal_offsets"] = Tensor("I32", [batch], [0] * batch)
-        elif len(attn_mask.shape) == 2:
-            mask["additive_heads"] = 1
-            mask_data["additive"] = broadcast(attn_mask, [batch, seq_len, kv_len])
-        elif attn_mask.shape == [batch * heads, seq_len, kv_len]:
-            mask["additive_heads"] = heads
-            mask_data["additive"] = attn_mask
-        else:
-            raise ValueError(f"attn_mask is {attn_mask.shape}")
-    if "key_padding_mask" in source:
-        padding = source.get("key_padding_mask", batch, kv_len)
-        if padding.dtype != "BOOL":
-            raise Skip("key_padding_mask that is added: no such mask")
-        mask["padding"] = True
-        mask_data["valid"] = Tensor("BOOL", padding.shape, [not hidden for hidden in padding.values])
-
+    mask, mask_data = torch_masks(source, query.dtype, batch, heads, seq_len, kv_len)
     shape = "attune::AttentionShape" + braces(
         seq_len=seq_len, d_model=width, num_heads=heads, kv_len=kv_len, d_key=d_key, d_value=d_value,
         bias=boolean(bias))
@@ -87,7 +67,7 @@ def mha(source):
     if not self_attention:
         data.update(key=key, value=value)
     data.update(grad_out=source.get("grad_out", batch, seq_len, width),
-                mask={name: mask_data[name] for name in ("causal_offsets", "valid", "additive") if name in mask_data})
+                mask=mask_data)
     out = source.get("out", batch, seq_len, width)
     expected = {"out": out, "out_inference": out, "attn": source.get("attn", batch, heads, seq_len, kv_len),
                 "grad.query": source.get("grad.query", *query.shape)}
@@ -167,45 +147,6 @@ def mse(source):
 
 
 # ---- Optimisers ----
-
-def adam_type(scalar, weight_decay="kDecoupled", epsilon="kOutsideRoot"):
-    variant = "attune::AdamVariant" + braces(weight_decay=f"attune::WeightDecay::{weight_decay}",
-                                             epsilon=f"attune::EpsilonPlacement::{epsilon}")
-    return f"attune::Adam<{variant}, {scalar}>"
-
-
-def adam_options(scalar, lr, betas, eps, weight_decay):
-    # A decay rate is made from a double, whatever the scalar.
-    return braces(learning_rate=number(scalar, lr), beta1=float(betas[0]), beta2=float(betas[1]),
-                  epsilon=number(scalar, eps), weight_decay=number(scalar, weight_decay))
-
-
-def sgd_type(scalar, momentum, nesterov):
-    kind = "kNone" if momentum == 0 else "kNesterov" if nesterov else "kClassic"
-    return f"attune::Sgd<attune::Momentum::{kind}, {scalar}>"
-
-
-def sgd_options(scalar, lr, momentum=0, dampening=0, weight_decay=0):
-    return braces(learning_rate=number(scalar, lr), momentum=number(scalar, momentum),
-                  dampening=number(scalar, dampening), weight_decay=number(scalar, weight_decay))
-
-
-def torch_optimizer(source, scalar):
-    """The C++ type and options of an optimiser with PyTorch's names for its options."""
-    for name in ("amsgrad", "maximize"):
-        if source.option(name, False):
-            raise Skip(f"{name}: no such option")
-    kind = source.metadata.get("optimiser", source.metadata["family"]).split("_")[0]
-    lr, weight_decay = source.option("lr"), source.option("weight_decay", 0)
-    if kind == "sgd":
-        momentum = source.option("momentum", 0)
-        return (sgd_type(scalar, momentum, source.option("nesterov", False)),
-                sgd_options(scalar, lr, momentum, source.option("dampening", 0), weight_decay))
-    if kind not in ("adam", "adamw"):
-        raise Skip(f"{kind}: no such optimiser yet")
-    return (adam_type(scalar, "kDecoupled" if kind == "adamw" else "kCoupled"),
-            adam_options(scalar, lr, source.option("betas", [0.9, 0.999]), source.option("eps", 1e-8), weight_decay))
-
 
 def trajectory(source):
     """torch.optim: parameters after each of the steps, and the final state."""
@@ -407,17 +348,12 @@ FAMILIES = {
     "Momentum": onnx_momentum,
     **layer_families.FAMILIES,
     **loss_families.FAMILIES,
+    **encoder_families.FAMILIES,
 }
 
 # Known, and nothing of the library yet.
 MISSING = {
-    "RotaryEmbedding": "rotary: no such layer yet",
-    "SwiGLU": "swiglu: no such layer yet",
     "Adagrad": "adagrad: no such optimiser yet",
-    "encoder_layer": "encoder_layer: no such layer yet",
-    "decoder_layer": "decoder_layer: no such layer yet",
-    "encoder": "encoder: no such layer yet",
-    "train": "train: no such model yet",
 }
 
 

@@ -123,10 +123,52 @@ def onnx_gelu(source):
                       epsilon=onnx_epsilon(source))
 
 
+def onnx_swiglu(source):
+    """silu(a) * b."""
+    a = source.get("input.a")
+    scalar = source.scalar("input.a")
+    return Case(header="swiglu_case.hpp", call=f"swiglu_case<{math.prod(a.shape)}, {scalar}>",
+                data={"gate": a, "up": source.get("input.b", *a.shape)},
+                expected={"out": source.get("output.y", *a.shape)}, scalar=scalar, epsilon=onnx_epsilon(source))
+
+
+def onnx_rotary(source):
+    """Angles are given: by position, from caches, or for every token of every sequence."""
+    x = source.get("input.input")
+    if in_columns := len(x.shape) == 3:
+        batch, seq_len, width = x.shape
+        heads = source.option("attr.num_heads")
+        d_k = width // heads
+    else:
+        batch, heads, seq_len, d_k = x.shape
+    rotary_dim = source.option("attr.rotary_embedding_dim", 0) or d_k
+    half = rotary_dim // 2
+    tables = []
+    for name in ("input.cos_cache", "input.sin_cache"):
+        cache = source.get(name)
+        if "input.position_ids" in source:
+            positions = source.get("input.position_ids", batch, seq_len).values
+            tables.append(concatenate([cache.rows(position, position + 1) for position in positions]))
+        else:
+            tables.append(source.get(name, batch, seq_len, half))
+    # Heads side by side are one call; otherwise every head is a sequence of its own.
+    shape = "attune::RotaryShape" + braces(
+        seq_len=seq_len, num_heads=heads if in_columns else 1, d_k=d_k, rotary_dim=rotary_dim,
+        pairs="attune::RotaryPairs::" + ("kInterleaved" if source.option("attr.interleaved", 0) else "kHalves"))
+    scalar = source.scalar("input.input")
+    return Case(header="rotary_case.hpp", call=f"rotary_case<{shape}, {scalar}>",
+                data={"batch": batch, "heads": 1 if in_columns else heads, "input": x, "cosine": tables[0],
+                      "sine": tables[1]},
+                expected={"out": source.get("output.output", *x.shape)}, scalar=scalar, terms=2,
+                epsilon=onnx_epsilon(source))
+
+
 FAMILIES = {
     "layer_norm": layer_norm,
     "activation": activation,
     "LayerNormalization": onnx_layer_norm,
     "RMSNormalization": onnx_rms_norm,
     "Gelu": onnx_gelu,
+    "SwiGLU": onnx_swiglu,
+    "RotaryEmbedding": onnx_rotary,
 }

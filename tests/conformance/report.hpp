@@ -10,12 +10,21 @@
 
 namespace conformance {
 
+inline void add_name(port::Line& line, const char* name) { line.add(name); }
+inline void add_name(port::Line& line, const attune::TensorPath& path) {
+  if (path.parent != nullptr) {
+    add_name(line, *path.parent);
+    line.add('.');
+  }
+  line.add(path.name);
+}
+
 /// The scalars of one tensor, or the next ones of a tensor reported piece by piece.
 template <class Scalar, class... Name>
 void report(const Scalar* values, int count, const Name&... name) {
   port::Line line;
   line.add("tensor ");
-  (line.add(name), ...);
+  (add_name(line, name), ...);
   for (int i = 0; i < count; ++i) {
     line.add(' ');
     if constexpr (sizeof(Scalar) == 4) {
@@ -35,15 +44,9 @@ void report(const Tensor& tensor, const char* name) {
 /// Every tensor of a set, as grad.<layer>.<tensor> for gradients.
 template <class Set>
 void report_set(const Set& set, const char* prefix) {
-  attune::for_each_tensor(
-      [prefix](const attune::TensorPath& path, const auto& tensor) {
-        if (path.parent != nullptr) {
-          report(tensor.data(), tensor.size, prefix, path.parent->name, ".", path.name);
-        } else {
-          report(tensor.data(), tensor.size, prefix, path.name);
-        }
-      },
-      set);
+  attune::for_each_tensor([prefix](const attune::TensorPath& path,
+                                   const auto& tensor) { report(tensor.data(), tensor.size, prefix, path); },
+                          set);
 }
 
 /// A refusal by the library fails the case, with the library's words.

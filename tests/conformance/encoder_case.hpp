@@ -1,0 +1,73 @@
+// Encoder layers: output and, where the case has an output gradient, every gradient, sequence by sequence.
+#pragma once
+
+#include "case_mask.hpp"
+#include "encoder_stack.hpp"
+
+namespace conformance {
+
+template <class Scalar>
+struct EncoderData {
+  int batch;
+  const Scalar* parameters;  // layer after layer, then the final normalisation
+  const Scalar* src;         // [batch, seq_len, d_model]
+  const Scalar* grad_out = nullptr;
+  MaskData<Scalar> mask;
+};
+
+template <attune::EncoderLayerShape shape, int layers, bool final_norm, MaskOptions options, class Scalar>
+void encoder_case(const EncoderData<Scalar>& data) {
+  using Stack = EncoderStack<shape, layers, final_norm, Scalar>;
+  static typename Stack::Parameters parameters, gradients;
+  static typename Stack::Tape tape;
+  static typename Stack::Scratch scratch;
+  static typename Stack::InferenceScratch inference_scratch;
+  static typename Stack::Input y, dx;
+
+  load(parameters, data.parameters);
+  attune::set_zero(gradients);
+  for (int i = 0; i < data.batch; ++i) {
+    const typename Stack::InputView x(data.src + i * Stack::Input::size);
+    const auto mask = case_mask<options, shape.seq_len, shape.seq_len>(data.mask, i);
+    Stack::forward(parameters, x, y, inference_scratch, mask);
+    report(y, "out_inference");
+    Stack::forward(parameters, x, y, tape, scratch, mask);
+    report(y, "out");
+    if (data.grad_out == nullptr) continue;
+    const typename Stack::InputView dy(data.grad_out + i * Stack::Input::size);
+    Stack::backward(parameters, x, tape, dy, dx, gradients, scratch);
+    report(dx, "grad.src");
+  }
+  if (data.grad_out != nullptr) report_set(gradients, "grad.");
+}
+
+template <class Scalar>
+struct DecoderData {
+  int batch;
+  const Scalar* parameters;
+  const Scalar* tgt;     // [batch, seq_len, d_model]
+  const Scalar* memory;  // [batch, memory_len, d_model]
+};
+
+/// A decoder layer without masks.
+template <attune::DecoderLayerShape shape, class Scalar>
+void decoder_case(const DecoderData<Scalar>& data) {
+  using Layer = attune::DecoderLayer<shape, Scalar>;
+  static typename Layer::Parameters parameters;
+  static typename Layer::Tape tape;
+  static typename Layer::Scratch scratch;
+  static typename Layer::InferenceScratch inference_scratch;
+  static typename Layer::Output y;
+
+  load(parameters, data.parameters);
+  for (int i = 0; i < data.batch; ++i) {
+    const typename Layer::InputView x(data.tgt + i * Layer::Input::size);
+    const typename Layer::MemoryView memory(data.memory + i * Layer::Memory::size);
+    Layer::forward(parameters, x, memory, y, inference_scratch, attune::NoMask{});
+    report(y, "out_inference");
+    Layer::forward(parameters, x, memory, y, tape, scratch, attune::NoMask{});
+    report(y, "out");
+  }
+}
+
+}  // namespace conformance

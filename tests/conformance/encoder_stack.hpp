@@ -1,0 +1,79 @@
+// Encoder layers one after the other, with or without a normalisation at the end, as PyTorch's
+// nn.TransformerEncoder.
+#pragma once
+
+#include <attune/attune.hpp>
+
+namespace conformance {
+
+template <attune::EncoderLayerShape shape, int kLayers, bool kFinalNorm, class ScalarType>
+struct EncoderStack {
+  static_assert(kLayers <= 8);
+  using Scalar = ScalarType;
+  using Layer = attune::EncoderLayer<shape, Scalar>;
+  using Norm = attune::LayerNorm<
+      attune::NormShape{shape.seq_len, shape.d_model, shape.epsilon, kFinalNorm, kFinalNorm}, Scalar>;
+  using Input = typename Layer::Input;
+  using InputView = typename Layer::InputView;
+
+  struct Parameters {
+    typename Layer::Parameters layers[kLayers];
+    [[no_unique_address]] typename Norm::Parameters norm;
+
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const attune::TensorPath* parent, Sets&... sets) {
+      constexpr const char* kNames[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
+      for (int i = 0; i < kLayers; ++i) {
+        const attune::TensorPath of_layer{kNames[i], parent};
+        Layer::Parameters::visit(visitor, &of_layer, sets.layers[i]...);
+      }
+      const attune::TensorPath of_norm{"norm", parent};
+      Norm::Parameters::visit(visitor, &of_norm, sets.norm...);
+    }
+  };
+  struct Tape {
+    typename Layer::Tape layers[kLayers];
+    Input outputs[kLayers];
+    typename Norm::Tape norm;
+  };
+  using Scratch = typename Layer::Scratch;
+  using InferenceScratch = typename Layer::InferenceScratch;
+
+  template <class Mask>
+  static void forward(const Parameters& parameters, InputView x, Input& y, InferenceScratch& scratch,
+                      const Mask& mask) {
+    typename Norm::InferenceScratch none;
+    Input tokens;
+    for (int i = 0; i < kLayers; ++i) {
+      Layer::forward(parameters.layers[i], i == 0 ? x : InputView(tokens), y, scratch, mask);
+      tokens = y;
+    }
+    if (kFinalNorm) Norm::forward(parameters.norm, y, y, none);
+  }
+  template <class Mask>
+  static void forward(const Parameters& parameters, InputView x, Input& y, Tape& tape, Scratch& scratch,
+                      const Mask& mask) {
+    typename Norm::Scratch none;
+    for (int i = 0; i < kLayers; ++i) {
+      Layer::forward(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), tape.outputs[i],
+                     tape.layers[i], scratch, mask);
+    }
+    y = tape.outputs[kLayers - 1];
+    if (kFinalNorm) Norm::forward(parameters.norm, y, y, tape.norm, none);
+  }
+  /// dx may be dy.
+  static void backward(const Parameters& parameters, InputView x, Tape& tape, InputView dy, Input& dx,
+                       Parameters& gradients, Scratch& scratch) {
+    typename Norm::Scratch none;
+    for (int i = 0; i < Input::size; ++i) dx.values[i] = dy.data[i];
+    if (kFinalNorm) {
+      Norm::backward(parameters.norm, tape.outputs[kLayers - 1], tape.norm, dx, dx, gradients.norm, none);
+    }
+    for (int i = kLayers - 1; i >= 0; --i) {
+      Layer::backward(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), tape.layers[i], dx,
+                      dx, gradients.layers[i], scratch);
+    }
+  }
+};
+
+}  // namespace conformance
