@@ -250,8 +250,8 @@ struct RotaryPositions {
           for (int i = 0; i < kPairs; ++i) {
             Scalar a = from[2 * i], b = from[2 * i + 1];
             rotate_pair<kBack>(a, b, cosine[i], sine[i]);
-            to[2 * i] = a;
-            to[2 * i + 1] = b;
+            to[2 * i] = kernels::rounded(a);
+            to[2 * i + 1] = kernels::rounded(b);
           }
         }
         for (int i = shape.rotary_dim; i < shape.d_k; ++i) to[i] = from[i];
