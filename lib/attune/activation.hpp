@@ -16,6 +16,8 @@ struct ActivationLayer {
   static_assert(kRows > 0 && kCols > 0, "attune::ActivationLayer: rows and cols must be positive");
 
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = ActivationLayer<kind, kRows, kCols, Other>;
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
   struct Parameters {

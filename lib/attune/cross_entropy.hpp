@@ -43,6 +43,8 @@ struct CrossEntropy {
   /// A mean over one sequence is a mean over a batch of sequences with as many targets each, equally
   /// weighted, when each counts 1/batch.
   static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
+  /// Targets are std::span<const int, rows>; a Trainer takes those of a whole batch, stacked.
+  static constexpr bool kClassTargets = true;
 
   /// The loss of logits[rows, classes] against one class a row, times `weight`; writes d_logits = weight ·
   /// dL/dlogits, zero where the target is ignored. `targets` is what converts to std::span<const int, rows>.

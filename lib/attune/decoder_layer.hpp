@@ -36,6 +36,8 @@ struct DecoderLayer {
       "them in DecoderLayerShape");
 
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = DecoderLayer<shape, Other>;
   static constexpr bool kNormBefore = shape.norm == NormPlacement::kBefore;
   using SelfAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
                                                           .d_model = shape.d_model,

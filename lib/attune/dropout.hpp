@@ -56,6 +56,8 @@ struct Dropout {
                 "attune::Dropout: probability must be in [0, 1): what is kept is divided by 1 - probability");
 
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = Dropout<shape, Other>;
   /// Whether anything is ever dropped; without it there is no tape and no code.
   static constexpr bool kDrops = shape.probability > 0;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;

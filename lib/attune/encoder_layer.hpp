@@ -33,6 +33,8 @@ struct EncoderLayer {
       "EncoderLayerShape");
 
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = EncoderLayer<shape, Other>;
   static constexpr bool kNormBefore = shape.norm == NormPlacement::kBefore;
   using SelfAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
                                                           .d_model = shape.d_model,

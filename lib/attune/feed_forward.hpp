@@ -35,6 +35,8 @@ struct FeedForward {
       "attune::FeedForward: rows, d_model and d_ff must be positive; set all three in FeedForwardShape");
 
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = FeedForward<shape, Other>;
   using FirstLinear = Linear<LinearShape{shape.rows, shape.d_model, shape.d_ff, shape.bias}, Scalar>;
   using SecondLinear = Linear<LinearShape{shape.rows, shape.d_ff, shape.d_model, shape.bias}, Scalar>;
   using HiddenDropout = Dropout<DropoutShape{shape.rows, shape.d_ff, shape.dropout}, Scalar>;
@@ -152,6 +154,8 @@ struct GatedFeedForward {
       "attune::GatedFeedForward: rows, d_model and d_ff must be positive; set all three in FeedForwardShape");
 
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = GatedFeedForward<shape, Other>;
   using InLinear = Linear<LinearShape{shape.rows, shape.d_model, shape.d_ff, shape.bias}, Scalar>;
   using OutLinear = Linear<LinearShape{shape.rows, shape.d_ff, shape.d_model, shape.bias}, Scalar>;
   using HiddenDropout = Dropout<DropoutShape{shape.rows, shape.d_ff, shape.dropout}, Scalar>;

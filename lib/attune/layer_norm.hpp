@@ -176,10 +176,16 @@ struct Norm {
 
 /// PyTorch's nn.LayerNorm over the last axis. A token of equal features becomes the bias.
 template <NormShape shape, class Scalar = float>
-struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalisation::kMeanAndVariance> {};
+struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalisation::kMeanAndVariance> {
+  template <class Other>
+  using WithScalar = LayerNorm<shape, Other>;
+};
 
 /// PyTorch's nn.RMSNorm over the last axis, whose own default for ε is the scalar's machine epsilon.
 template <NormShape shape, class Scalar = float>
-struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalisation::kRootMeanSquare> {};
+struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalisation::kRootMeanSquare> {
+  template <class Other>
+  using WithScalar = RmsNorm<shape, Other>;
+};
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -103,8 +103,9 @@ class LockstepWorkspace {
 
 }  // namespace detail
 
-/// As many sequences in lockstep as the widest packet has lanes (16 with AVX-512, 8 with AVX2); what is left
-/// of a batch goes one by one. Where the target has no packets, the same as Streaming.
+/// For models of Linear and MultiHeadAttention with a squared error (classes as targets have no lanes: they
+/// go one by one). As many sequences in lockstep as the widest packet has lanes (16 with AVX-512, 8 with
+/// AVX2); what is left of a batch goes one by one. Where the target has no packets, the same as Streaming.
 struct Lockstep {
   template <class Model>
   using Gradients = typename Model::Parameters;

@@ -28,6 +28,8 @@ struct Pooling {
                 "attune::Pooling: seq_len and d_model must be positive; set both in PoolingShape");
 
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = Pooling<shape, Other>;
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, 1, shape.d_model>;
   using Mask = KeyPaddingMask<shape.seq_len>;

@@ -71,6 +71,8 @@ template <PositionShape shape, class ScalarType = float>
 struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = LearnedPositions<shape, Other>;
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
   using typename Base::InputView, typename Base::InputGradientView;
   using typename Base::OutputView, typename Base::OutputGradientView;
@@ -116,6 +118,8 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
 
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = SinusoidalPositions<shape, Other>;
   using Parameters = detail::NoParameters;
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
   using typename Base::InputView, typename Base::InputGradientView;
@@ -179,6 +183,8 @@ struct RotaryPositions {
   static_assert(shape.base > 1, "attune::RotaryPositions: base must be above 1");
 
   using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = RotaryPositions<shape, Other>;
   static constexpr int kPairs = shape.rotary_dim / 2;
   using Input = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k>;
   using Output = Input;

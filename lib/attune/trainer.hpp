@@ -46,11 +46,11 @@ class Trainer {
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
   using InputView = MatrixView<const Scalar, Model::Input::rows, Model::Input::cols>;
-  using TargetView = MatrixView<const Scalar, Model::Output::rows, Model::Output::cols>;
+  using TargetView = typename detail::TargetsOf<Loss, typename Model::Output, 1>::One;
   using BatchInput = Tensor<Scalar, batch * Model::Input::rows, Model::Input::cols>;
-  using BatchTarget = Tensor<Scalar, batch * Model::Output::rows, Model::Output::cols>;
+  using BatchTarget = typename detail::TargetsOf<Loss, typename Model::Output, batch>::Storage;
   using BatchInputView = MatrixView<const Scalar, BatchInput::rows, BatchInput::cols>;
-  using BatchTargetView = MatrixView<const Scalar, BatchTarget::rows, BatchTarget::cols>;
+  using BatchTargetView = typename detail::TargetsOf<Loss, typename Model::Output, batch>::View;
   using Result = StepResult<Scalar>;
 
   /// Draws initial parameters and forgets all training: gradients, moments and counters become zero.
@@ -83,12 +83,14 @@ class Trainer {
 
   /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's
   /// gradients. For data that arrives one by one, and for a mask of its own for every sequence. Only one x
-  /// and target need exist.
+  /// and target need exist. A target that is refused (a class that is none) adds nothing.
   template <AttentionMask Mask = NoMask>
   Status accumulate(InputView x, TargetView target, const Mask& mask = {}) requires kKeepsGradients {
     if (accumulated_ == batch) return Status::kFullBatch;
     detail::forward<Model>(mask, parameters_, x, output_, tape_, scratch_);
-    loss_ += Loss::forward(output_, target, output_, kWeight);
+    const auto loss = Loss::forward(output_, target, output_, kWeight);
+    if (const Status status = status_of(loss); status != Status::kOk) return status;
+    loss_ += loss;
     Model::backward(parameters_, x, tape_, output_, gradients_, scratch_);
     ++accumulated_;
     return Status::kOk;
@@ -120,7 +122,8 @@ class Trainer {
   }
 
   /// y[rows, cols] for x[rows, cols] with the parameters as they are. Uses tape and scratch: not between
-  /// accumulate() and reading tape(). `y` may not overlap `x`.
+  /// accumulate() and reading tape(). `y` may not overlap `x`. A model with dropout drops here too: its
+  /// inference is Model::forward with an InferenceScratch.
   template <AttentionMask Mask = NoMask>
   void predict(InputView x, MatrixView<Scalar, Model::Output::rows, Model::Output::cols> y,
                const Mask& mask = {}) {
@@ -140,7 +143,7 @@ class Trainer {
                         .moments = detail::kBytes<Moments>,
                         .tape = detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output),
                         .scratch = detail::kBytes<typename Model::Scratch>,
-                        .inputs = (sizeof(typename Model::Input) + sizeof(typename Model::Output)) *
+                        .inputs = (sizeof(typename Model::Input) + sizeof(BatchTarget) / batch) *
                                   (feeding == Feeding::kWholeBatch ? std::size_t{batch} : 1)};
     constexpr MemoryReport kWorkspace = Workspace::memory();
     report.parameters += kWorkspace.parameters;
@@ -153,10 +156,22 @@ class Trainer {
 
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
-  using Workspace = typename Plan::template Workspace<Model>;
+  // Targets that are classes have no lanes.
+  using Workspace = typename std::conditional_t < requires { Loss::kClassTargets; }
+  , Streaming, Plan > ::template Workspace<Model>;
   static constexpr int kTogether = Workspace::kSequences;
   static constexpr Scalar kWeight = Loss::kMeanOverBatch ? Scalar(1) / Scalar(batch) : Scalar(1);
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
+
+  // Of a loss whose targets can be wrong.
+  template <class LossResult>
+  static Status status_of(const LossResult& result) {
+    if constexpr (requires { result.status; }) {
+      return result.status;
+    } else {
+      return Status::kOk;
+    }
+  }
 
   template <class Clipping, class Mask>
   ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets,
@@ -174,8 +189,11 @@ class Trainer {
     for (int sequence = accumulated_; sequence < batch; ++sequence) {
       const Status status =
           accumulate(inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows),
-                     targets.template rows_at<Model::Output::rows>(sequence * Model::Output::rows), mask);
-      if (status != Status::kOk) return {loss_, status};
+                     detail::TargetsOf<Loss, typename Model::Output, batch>::at(targets, sequence), mask);
+      if (status != Status::kOk) {
+        discard();
+        return {0, status};
+      }
     }
     const Result result = update(options, clipping);
     if (!result.ok()) discard();
@@ -187,7 +205,9 @@ class Trainer {
                                         const typename Optimizer::Options& options, const Mask& mask) {
     if (const Status status = Optimizer::check(options); status != Status::kOk) return {0, status};
     detail::forward<Model>(mask, parameters_, x, output_, tape_, scratch_);
-    const Scalar loss = Loss::forward(output_, target, output_, kWeight);
+    const auto result = Loss::forward(output_, target, output_, kWeight);
+    if (const Status status = status_of(result); status != Status::kOk) return {result, status};
+    const Scalar loss = result;
     if (!detail::finite(loss)) return {loss, Status::kNotFinite};
 
     ParameterUpdates<Model, Optimizer> updates(parameters_, moments_, options, gradients_);

@@ -1,0 +1,104 @@
+// What models of layers are made of: sequential.hpp, repeat.hpp, residual.hpp.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+
+#include <attune/initialise.hpp>
+#include <attune/mask.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+// A tuple that is a plain value and has no byte for what is empty.
+template <class...>
+struct Members {};
+template <class First, class... Rest>
+struct Members<First, Rest...> {
+  First first;
+  [[no_unique_address]] Members<Rest...> rest;
+};
+template <class First, class... Rest>
+  requires std::is_empty_v<First>
+struct Members<First, Rest...> {
+  using Empty = First;
+  [[no_unique_address]] Members<Rest...> rest;
+};
+
+/// Member number `index`: a reference, or a value of its empty type.
+template <int index, class Set>
+constexpr decltype(auto) member(Set& members) {
+  if constexpr (index > 0) {
+    return member<index - 1>(members.rest);
+  } else if constexpr (requires { members.first; }) {
+    return (members.first);
+  } else {
+    return typename Set::Empty{};
+  }
+}
+
+template <int index, class First, class... Rest>
+struct TypeAt : TypeAt<index - 1, Rest...> {};
+template <class First, class... Rest>
+struct TypeAt<0, First, Rest...> {
+  using type = First;
+};
+
+// Whether a layer's output is the input of the next: the message names both layers and both shapes.
+template <class Layer, class Next, int output_rows, int output_cols, int input_rows, int input_cols>
+inline constexpr bool kFits = output_rows == input_rows&& output_cols == input_cols;
+
+// Layer::forward(…), with the mask if the layer takes one.
+template <class Layer, class Mask, class... Arguments>
+ATTUNE_INLINE void forward_through(const Mask& mask, Arguments&&... arguments) {
+  if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., mask); }) {
+    Layer::forward(std::forward<Arguments>(arguments)..., mask);
+  } else {
+    Layer::forward(std::forward<Arguments>(arguments)...);
+  }
+}
+
+inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "6",  "7",
+                                           "8",  "9",  "10", "11", "12", "13", "14", "15",
+                                           "16", "17", "18", "19", "20", "21", "22", "23"};
+inline constexpr int kMostLayers = static_cast<int>(std::size(kNumbers));
+
+// Storage for things of several types, one at a time.
+template <class...>
+union OneOf {};
+template <class First, class... Rest>
+union OneOf<First, Rest...> {
+  First first;
+  OneOf<Rest...> rest;
+};
+template <int index, class Union>
+constexpr auto& one_of(Union& storage) {
+  if constexpr (index > 0) {
+    return one_of<index - 1>(storage.rest);
+  } else {
+    return storage.first;
+  }
+}
+
+// The gradients, or in inference the activations, on both sides of a layer: each boundary uses the buffer
+// that its neighbours do not.
+template <class Scalar, int size, int boundaries>
+struct Turns {
+  Tensor<Scalar, 1, size> buffers[boundaries < 2 ? boundaries : 2];
+  template <class Matrix>
+  MatrixView<Scalar, Matrix::rows, Matrix::cols> at(int boundary) {
+    return MatrixView<Scalar, Matrix::rows, Matrix::cols>(buffers[boundary % 2].data());
+  }
+};
+template <class Scalar, int size>
+struct Turns<Scalar, size, 0> {};
+
+template <class Matrix>
+using ConstView = MatrixView<const typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
+template <class Matrix>
+using MutableView = MatrixView<typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

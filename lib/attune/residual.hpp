@@ -1,0 +1,55 @@
+// A layer with a way around it:  y = x + f(x),   dx = dy + (∂f/∂x)ᵀ·dy   (He et al., "Deep Residual Learning
+// for Image Recognition", 2016).
+#pragma once
+
+#include <attune/composition.hpp>
+#include <attune/kernels/residual.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// x + f(x); the output of the layer has the shape of its input.
+template <class Layer>
+struct Residual : Layer {
+  static_assert(detail::kFits<Layer, Layer, Layer::Output::rows, Layer::Output::cols, Layer::Input::rows,
+                              Layer::Input::cols>,
+                "attune::Residual: the output of the layer does not fit its input");
+  using Scalar = typename Layer::Scalar;
+  using Parameters = typename Layer::Parameters;
+  using Tape = typename Layer::Tape;
+  using Scratch = typename Layer::Scratch;
+  using InferenceScratch = typename Layer::InferenceScratch;
+  using InputView = detail::ConstView<typename Layer::Input>;
+  using InputGradientView = detail::MutableView<typename Layer::Input>;
+  using OutputView = detail::MutableView<typename Layer::Output>;
+  using OutputGradientView = detail::ConstView<typename Layer::Output>;
+  template <class Other>
+  using WithScalar = Residual<typename Layer::template WithScalar<Other>>;
+
+  /// Inference. `y` may not overlap `x`.
+  template <AttentionMask Mask = NoMask>
+  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+                      const Mask& mask = {}) {
+    detail::forward_through<Layer>(mask, parameters, x, y, scratch);
+    kernels::add_to(Layer::Input::size, x.data, y.data);
+  }
+  /// Training. `y` may not overlap `x`.
+  template <AttentionMask Mask = NoMask>
+  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch,
+                      const Mask& mask = {}) {
+    detail::forward_through<Layer>(mask, parameters, x, y, tape, scratch);
+    kernels::add_to(Layer::Input::size, x.data, y.data);
+  }
+  /// dx from dy, overwritten; gradients accumulate. `dx` may overlap neither `dy` nor `x`.
+  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
+                       InputGradientView dx, Parameters& gradients, Scratch& scratch) {
+    Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
+    kernels::add_to(Layer::Input::size, dy.data, dx.data);
+  }
+  /// The same where nobody asks for dx.
+  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
+                       Parameters& gradients, Scratch& scratch) {
+    Layer::backward(parameters, x, tape, dy, gradients, scratch);
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
