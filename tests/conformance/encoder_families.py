@@ -1,7 +1,8 @@
 """Families of whole layers of a transformer, stacks of them, and a model trained with them."""
-from case_source import Case, Skip, boolean, braces, concatenate, mask_options, torch_masks
+from case_source import Case, Skip, boolean, braces, concatenate, is_causal, mask_options, torch_masks
 from layer_families import ACTIVATIONS
 from optimizer_types import adam_options
+from safetensors import Tensor
 
 ATTENTION = ("query", "key", "value", "output")
 
@@ -92,8 +93,8 @@ def encoder(source):
         if final_norm and prefix + "norm.weight" in source:
             result += norm_parameters(source, prefix + "norm", "norm", width)
         elif final_norm:  # as PyTorch's starts
-            result += [("norm.weight", src.__class__(src.dtype, [width], [1.0] * width)),
-                       ("norm.bias", src.__class__(src.dtype, [width], [0.0] * width))]
+            result += [("norm.weight", Tensor(src.dtype, [width], [1.0] * width)),
+                       ("norm.bias", Tensor(src.dtype, [width], [0.0] * width))]
         return result
 
     mask, mask_data = torch_masks(source, src.dtype, batch, source.option("num_heads"), seq_len, seq_len)
@@ -109,28 +110,49 @@ def encoder(source):
     shape = layer_shape(source, "EncoderLayer", seq_len)
     return Case(header="encoder_case.hpp",
                 call=f"encoder_case<{shape}, {layers}, {boolean(final_norm)}, {mask_options(**mask)}, {scalar}>",
-                data=data, expected=expected, scalar=scalar, terms=layers * layer_terms(source, seq_len) + batch * seq_len,
+                data=data, expected=expected, scalar=scalar,
+                terms=layers * layer_terms(source, seq_len) + batch * seq_len,
                 tolerance=source.option("atol"), magnitudes=shared_magnitudes(expected))
 
 
 def decoder(source):
-    """nn.TransformerDecoderLayer without masks."""
-    if extra := sorted(name for name in source.tensors if "mask" in name):
-        raise Skip(f"{extra[0]}: no such decoder case yet")
+    """nn.TransformerDecoderLayer; of masks it may have a causal one, and padding of the memory."""
     tgt, memory = source.get("tgt"), source.get("memory")
     batch, seq_len, width = tgt.shape
     memory_len = memory.shape[1]
-    parameters = layer_parameters(source, "param.", "",
-                                  [("self_attn", "self_attention"), ("multihead_attn", "cross_attention")], width,
-                                  source.option("dim_feedforward"))
+
+    def parameters(prefix):
+        return layer_parameters(source, prefix, "",
+                                [("self_attn", "self_attention"), ("multihead_attn", "cross_attention")], width,
+                                source.option("dim_feedforward"))
+
+    masks = {name for name in source.tensors if "mask" in name}
+    if unknown := sorted(masks - {"attn_mask", "memory_key_padding_mask"}):
+        raise Skip(f"{unknown[0]}: no such decoder case yet")
+    if "attn_mask" in masks and not is_causal(source.get("attn_mask", seq_len, seq_len)):
+        raise Skip("attn_mask: a decoder case is causal or without a mask")
+    mask_data = {}
+    if "memory_key_padding_mask" in masks:
+        padding = source.get("memory_key_padding_mask", batch, memory_len)
+        mask_data["valid"] = Tensor("BOOL", padding.shape, [not hidden for hidden in padding.values])
     scalar = source.scalar("tgt")
     out = source.get("out" if "out" in source else "expected", *tgt.shape)
+    expected = {"out": out, "out_inference": out}
+    data = {"batch": batch, "parameters": concatenate([tensor for _, tensor in parameters("param.")]), "tgt": tgt,
+            "memory": source.get("memory", batch, memory_len, width)}
+    if "grad_out" in source:
+        data["grad_out"] = source.get("grad_out", *tgt.shape)
+        expected["grad.tgt"] = source.get("grad.tgt", *tgt.shape)
+        expected["grad.memory"] = source.get("grad.memory", *memory.shape)
+        expected.update(("grad." + name, tensor) for name, tensor in parameters("grad."))
+    data["mask"] = mask_data
     shape = layer_shape(source, "DecoderLayer", seq_len, memory_len=memory_len)
-    return Case(header="encoder_case.hpp", call=f"decoder_case<{shape}, {scalar}>",
-                data={"batch": batch, "parameters": concatenate([tensor for _, tensor in parameters]), "tgt": tgt,
-                      "memory": source.get("memory", batch, memory_len, width)},
-                expected={"out": out, "out_inference": out}, scalar=scalar,
-                terms=2 * layer_terms(source, memory_len), tolerance=source.option("atol"))
+    mask = "attune::CausalMask" if "attn_mask" in masks else "attune::NoMask"
+    return Case(header="encoder_case.hpp",
+                call=f"decoder_case<{shape}, {mask}, {mask_options(padding='valid' in mask_data)}, {scalar}>",
+                data=data, expected=expected, scalar=scalar,
+                terms=layer_terms(source, seq_len) + layer_terms(source, memory_len) + batch * seq_len,
+                tolerance=source.option("atol"), magnitudes=shared_magnitudes(expected))
 
 
 def train(source):
@@ -164,7 +186,8 @@ def train(source):
                 data={"options": options, "steps": steps, "batch": batch,
                       "parameters": concatenate([tensor for _, tensor in parameters("param0.")]), "inputs": x,
                       "targets": source.get("target", batch)},
-                expected=expected, scalar=scalar, terms=layers * layer_terms(source, seq_len) + batch * seq_len, magnitudes=magnitudes)
+                expected=expected, scalar=scalar, terms=layers * layer_terms(source, seq_len) + batch * seq_len,
+                magnitudes=magnitudes)
 
 
 FAMILIES = {

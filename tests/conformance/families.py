@@ -131,21 +131,6 @@ def softmax(source):
                         SOFTMAX_LAYERS[kind])
 
 
-def mse(source):
-    tensor = source.get("input")
-    cols = tensor.shape[-1]
-    rows = math.prod(tensor.shape[:-1])
-    reductions = {"mean": "kMean", "sum": "kSum"}
-    if source.metadata["reduction"] not in reductions:
-        raise Skip(f"reduction {source.metadata['reduction']}: no such option")
-    scalar = source.scalar("input")
-    reduction = "attune::Reduction::" + reductions[source.metadata["reduction"]]
-    return Case(header="squared_error_case.hpp", call=f"squared_error_case<{reduction}, {rows}, {cols}, {scalar}>",
-                data={"input": tensor, "target": source.get("target", *tensor.shape)},
-                expected={"loss": source.get("loss"), "grad.input": source.get("grad.input", *tensor.shape)},
-                scalar=scalar, terms=rows * cols)
-
-
 # ---- Optimisers ----
 
 def trajectory(source):
@@ -335,7 +320,6 @@ FAMILIES = {
     "mha": mha,
     "linear": linear,
     "softmax": softmax,
-    "mse": mse,
     "adamw": trajectory,
     "adam": trajectory,
     "sgd": trajectory,

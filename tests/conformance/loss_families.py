@@ -1,5 +1,40 @@
-"""Families of losses over classes."""
-from case_source import Case, as_rows, braces, onnx_epsilon
+"""Families of losses."""
+import math
+
+from case_source import Case, Skip, as_rows, braces, onnx_epsilon
+
+
+# ---- Against values ----
+
+REDUCTIONS = {"mean": "attune::Reduction::kMean", "sum": "attune::Reduction::kSum"}
+
+
+def value_loss(source, loss):
+    """`loss`: its C++ type, from the C++ reduction."""
+    tensor = source.get("input")
+    cols = tensor.shape[-1]
+    rows = math.prod(tensor.shape[:-1])
+    if source.metadata["reduction"] not in REDUCTIONS:
+        raise Skip(f"reduction {source.metadata['reduction']}: no such option")
+    scalar = source.scalar("input")
+    return Case(header="squared_error_case.hpp",
+                call=f"squared_error_case<{loss(REDUCTIONS[source.metadata['reduction']])}, {rows}, {cols}, {scalar}>",
+                data={"input": tensor, "target": source.get("target", *tensor.shape)},
+                expected={"loss": source.get("loss"), "grad.input": source.get("grad.input", *tensor.shape)},
+                scalar=scalar, terms=rows * cols)
+
+
+def mse(source):
+    return value_loss(source, lambda reduction: f"attune::SquaredError<{reduction}>")
+
+
+def huber(source):
+    delta = float(source.option("delta", 1.0))
+    return value_loss(source, lambda reduction: "attune::Huber<attune::HuberOptions"
+                      + braces(reduction=reduction, delta=delta) + ">")
+
+
+# ---- Against classes ----
 
 
 def cross_entropy_case(source, logits, targets, reduction, expected, label_smoothing=0, ignore_index=-100,
@@ -53,6 +88,8 @@ def onnx_cross_entropy(source):
 
 
 FAMILIES = {
+    "mse": mse,
+    "huber": huber,
     "cross_entropy": cross_entropy,
     "SoftmaxCrossEntropyLoss": onnx_cross_entropy,
 }

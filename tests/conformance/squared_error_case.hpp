@@ -1,4 +1,4 @@
-// Squared error: the loss and its gradient.
+// Squared error or Huber: the loss and its gradient.
 #pragma once
 
 #include "report.hpp"
@@ -11,11 +11,11 @@ struct SquaredErrorData {
   const Scalar* target;
 };
 
-template <attune::Reduction reduction, int rows, int cols, class Scalar>
+template <class Loss, int rows, int cols, class Scalar>
 void squared_error_case(const SquaredErrorData<Scalar>& data) {
   using View = attune::MatrixView<const Scalar, rows, cols>;
   static attune::Tensor<Scalar, rows, cols> dy;
-  const Scalar loss = attune::SquaredError<reduction>::forward(View(data.input), View(data.target), dy);
+  const Scalar loss = Loss::forward(View(data.input), View(data.target), dy);
   report(&loss, 1, "loss");
   report(dy, "grad.input");
 }

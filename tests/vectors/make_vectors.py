@@ -7,7 +7,7 @@ Every case draws from a generator of its own, seeded by the seed and its name: a
 are representable in float; <case>.f32 is computed in float and <case>.f64 in double from the same inputs, so that
 their difference is the oracle's own rounding error. Batch first, Linear weights [out, in], boolean masks true where
 attention is not allowed; grad.X is the gradient of sum(out * grad_out). --random-shapes draws the sizes of the
-attention cases from the seed, for sets that no code has been tuned to.
+attention, encoder and decoder cases from the seed, for sets that no code has been tuned to.
 """
 import argparse
 import math
@@ -23,6 +23,7 @@ from torch.nn import functional as F
 sys.dont_write_bytecode = True  # the source tree stays clean
 
 from safetensors_writer import save  # noqa: E402
+from transformer_cases import leaf, transformer_cases  # noqa: E402
 
 PRECISIONS = {"f32": torch.float32, "f64": torch.float64}
 
@@ -46,10 +47,6 @@ class Draw:
 
     def choice(self, options):
         return options[int(self._generator.integers(0, len(options)))]
-
-
-def leaf(tensor, dtype):
-    return tensor.detach().to(dtype).clone().requires_grad_(True)
 
 
 class Cases:
@@ -353,6 +350,7 @@ def main():
     attention_cases(cases)
     function_cases(cases)
     optimizer_cases(cases)
+    transformer_cases(cases)
     print(f"{cases.count} files in {arguments.out}")
 
 
