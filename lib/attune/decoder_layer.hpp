@@ -112,15 +112,16 @@ struct DecoderLayer {
     }
   };
 
+  struct CrossScratch {
+    typename CrossAttention::Scratch scratch;
+    Memory d_value;  // of the memory as values; as keys it goes to d_memory
+  };
   /// Dead after every call, so all layers can share one.
   struct Scratch {
     Input normalised;  // what a norm gave, then its gradient
     union {
       typename SelfAttention::Scratch self_attention;
-      struct {
-        typename CrossAttention::Scratch scratch;
-        Memory d_value;
-      } cross_attention;
+      CrossScratch cross_attention;
       typename Network::Scratch feed_forward;
     };
     [[no_unique_address]] typename Branches::Scratch branch;
