@@ -54,7 +54,7 @@ struct DecoderLayer {
                                                shape.bias, shape.dropout},
                               Scalar>;
   using Norm = LayerNorm<NormShape{shape.seq_len, shape.d_model, shape.epsilon, true, shape.bias}, Scalar>;
-  using Branches = detail::Branches<shape.seq_len, shape.d_model, shape.dropout, Scalar, 3>;
+  using Branches = detail::Branches<DropoutShape{shape.seq_len, shape.d_model, shape.dropout}, Scalar, 3>;
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Memory = Tensor<Scalar, shape.memory_len, shape.d_model>;
   using Output = Input;

@@ -45,7 +45,7 @@ struct EncoderLayer {
                                                shape.bias, shape.dropout},
                               Scalar>;
   using Norm = LayerNorm<NormShape{shape.seq_len, shape.d_model, shape.epsilon, true, shape.bias}, Scalar>;
-  using Branches = detail::Branches<shape.seq_len, shape.d_model, shape.dropout, Scalar, 2>;
+  using Branches = detail::Branches<DropoutShape{shape.seq_len, shape.d_model, shape.dropout}, Scalar, 2>;
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Input;
 

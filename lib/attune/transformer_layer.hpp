@@ -25,12 +25,14 @@ template <int kBranches>
 struct BranchSeeds<false, kBranches> {};
 
 // Dropout on the branches of a layer: what is between a branch and its residual sum.
-template <int rows, int d_model, double probability, class Scalar, int kBranches>
+template <DropoutShape shape, class Scalar, int kBranches>
 struct Branches {
   template <int kBranch>
-  using DropoutOf = Dropout<DropoutShape{rows, d_model, probability, 1 + kBranch}, Scalar>;
-  static constexpr bool kDrops = probability > 0;
-  using Tokens = Tensor<Scalar, rows, d_model>;
+  using DropoutOf = Dropout<DropoutShape{shape.rows, shape.d_model, shape.probability, 1 + kBranch}, Scalar>;
+  static constexpr bool kDrops = shape.probability > 0;
+  using Tokens = Tensor<Scalar, shape.rows, shape.d_model>;
+  using View = MatrixView<Scalar, shape.rows, shape.d_model>;
+  using ConstView = MatrixView<const Scalar, shape.rows, shape.d_model>;
   using Tape = BranchSeeds<kDrops, kBranches>;
   struct None {};
   // The gradient of a branch behind its dropout; without dropout it is that of the sum.
@@ -46,17 +48,14 @@ struct Branches {
   template <int kBranch>
   static void add(const Scalar* x, Scalar* branch, [[maybe_unused]] const Tape& tape) {
     if constexpr (kDrops) {
-      const MatrixView<Scalar, rows, d_model> view(branch);
-      DropoutOf<kBranch>::apply(view, tape.of[kBranch], view);
+      DropoutOf<kBranch>::apply(View(branch), tape.of[kBranch], View(branch));
     }
     kernels::add_to(Tokens::size, x, branch);
   }
 
   // The gradient of the branch from that of the sum, dy.
   template <int kBranch>
-  static MatrixView<const Scalar, rows, d_model> backward(MatrixView<const Scalar, rows, d_model> dy,
-                                                          [[maybe_unused]] Tape& tape,
-                                                          [[maybe_unused]] Scratch& scratch) {
+  static ConstView backward(ConstView dy, [[maybe_unused]] Tape& tape, [[maybe_unused]] Scratch& scratch) {
     if constexpr (kDrops) {
       DropoutOf<kBranch>::backward(tape.of[kBranch], dy, scratch);
       return scratch;
