@@ -106,7 +106,9 @@ struct CrossEntropy {
   }
 
  private:
-  static constexpr bool kSmooth = options.label_smoothing > 0;
+  // Constants of their own: clang 14 reads a double of a template argument as 0 where it is not a constant.
+  static constexpr double kSmoothing = options.label_smoothing;
+  static constexpr bool kSmooth = kSmoothing > 0;
 
   template <class Logits, class Gradient>
   static constexpr void check_shapes() {
@@ -126,13 +128,13 @@ struct CrossEntropy {
   template <int kClasses, class Scalar>
   static Scalar smoothing_share(const Scalar* class_weights) {
     if constexpr (!kSmooth) return Scalar(0);
-    if (class_weights == nullptr) return static_cast<Scalar>(options.label_smoothing);
+    if (class_weights == nullptr) return static_cast<Scalar>(kSmoothing);
     return kernels::multiply(kernels::sum_of<kClasses>(class_weights), kShareOf<Scalar, kClasses>);
   }
   template <class Scalar, int kClasses>
-  static constexpr auto kShareOf = static_cast<Scalar>(options.label_smoothing / kClasses);
+  static constexpr auto kShareOf = static_cast<Scalar>(kSmoothing / kClasses);
   template <class Scalar>
-  static constexpr auto kTargetShare = static_cast<Scalar>(1 - options.label_smoothing);
+  static constexpr auto kTargetShare = static_cast<Scalar>(1 - kSmoothing);
 
   // Σ_c w_c · s/C · (x_c − largest).
   template <int kClasses, class Scalar>

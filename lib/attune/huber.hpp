@@ -44,12 +44,14 @@ struct Huber {
   }
 
  private:
-  // e, and c of it.
+  static constexpr double kDelta = options.delta;
+
+  // c of e.
   template <class P>
   ATTUNE_INLINE static P clipped(const P& error) {
     using Scalar = kernels::ScalarOf<P>;
-    const P delta = kernels::broadcast<P>(static_cast<Scalar>(options.delta));
-    const P minus_delta = kernels::broadcast<P>(static_cast<Scalar>(-options.delta));
+    const P delta = kernels::broadcast<P>(static_cast<Scalar>(kDelta));
+    const P minus_delta = kernels::broadcast<P>(static_cast<Scalar>(-kDelta));
     const P below = kernels::select_less(error, minus_delta, minus_delta, error);
     return kernels::select_less(delta, below, delta, below);
   }

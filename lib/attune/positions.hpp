@@ -226,8 +226,9 @@ struct RotaryPositions {
  private:
   // (a, b) by the angle of c and s, or back.
   template <bool kBack, class P>
-  ATTUNE_INLINE static void rotate_pair(P& a, P& b, const P& c, const P& s) {
+  ATTUNE_INLINE static void rotate_pair(P& a, P& b, const P& c, P s) {
     const P first = a, second = b;
+    if constexpr (kernels::kIsScalar<P>) s = kernels::unvectorised(s);
     if constexpr (kBack) {
       a = kernels::multiply_add(second, s, kernels::multiply(first, c));
       b = kernels::subtract_product(kernels::multiply(second, c), first, s);

@@ -55,6 +55,16 @@ struct CosineSine {
   return e;
 }
 
+/// The same value, in a loop that stays scalar. GCC 12 at -O3 otherwise makes x86's vfmaddsub, with one
+/// rounding, of products that are added and subtracted in turn, whatever -ffp-contract says.
+template <class Scalar>
+ATTUNE_INLINE Scalar unvectorised(Scalar value) {
+#if defined(EIGEN_VECTORIZE_FMA)
+  asm("" : "+x"(value));
+#endif
+  return value;
+}
+
 /// cos and sin of position · ω_i, each [positions, frequencies].
 template <class Scalar, int kPositions, int kFrequencies>
 struct SineTable {
@@ -65,7 +75,7 @@ struct SineTable {
 /// With ω_i = base^(−2i/d). Between every 16th position the angles are added, which loses 16 roundings at
 /// most.
 template <class Scalar, int kPositions, int kFrequencies>
-[[nodiscard]] constexpr SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d) {
+[[nodiscard]] consteval SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d) {
   SineTable<Scalar, kPositions, kFrequencies> table{};
   for (int i = 0; i < kFrequencies; ++i) {
     const double frequency = inverse_power(base, 2.0 * i / d);
