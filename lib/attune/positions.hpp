@@ -224,17 +224,38 @@ struct RotaryPositions {
   }
 
  private:
+  // a · b, rounded. GCC 12 at -O3 otherwise makes x86's vfmaddsub of scalar products that are added and
+  // subtracted in turn, whatever -ffp-contract says.
+  template <class P>
+  ATTUNE_INLINE static P rounded_product(const P& a, const P& b) {
+    P product = kernels::multiply(a, b);
+#if defined(EIGEN_VECTORIZE_FMA) && !ATTUNE_FUSED
+    if constexpr (kernels::kIsScalar<P>) asm("" : "+x"(product));
+#endif
+    return product;
+  }
+  // x·c + y·s, and x·c − y·s.
+  template <class P>
+  ATTUNE_INLINE static P sum_of_products(const P& x, const P& c, const P& y, const P& s) {
+    if constexpr (ATTUNE_FUSED) return kernels::multiply_add(y, s, kernels::multiply(x, c));
+    return kernels::add(rounded_product(x, c), rounded_product(y, s));
+  }
+  template <class P>
+  ATTUNE_INLINE static P difference_of_products(const P& x, const P& c, const P& y, const P& s) {
+    if constexpr (ATTUNE_FUSED) return kernels::subtract_product(kernels::multiply(x, c), y, s);
+    return kernels::subtract(rounded_product(x, c), rounded_product(y, s));
+  }
+
   // (a, b) by the angle of c and s, or back.
   template <bool kBack, class P>
-  ATTUNE_INLINE static void rotate_pair(P& a, P& b, const P& c, P s) {
+  ATTUNE_INLINE static void rotate_pair(P& a, P& b, const P& c, const P& s) {
     const P first = a, second = b;
-    if constexpr (kernels::kIsScalar<P>) s = kernels::unvectorised(s);
     if constexpr (kBack) {
-      a = kernels::multiply_add(second, s, kernels::multiply(first, c));
-      b = kernels::subtract_product(kernels::multiply(second, c), first, s);
+      a = sum_of_products(first, c, second, s);
+      b = difference_of_products(second, c, first, s);
     } else {
-      a = kernels::subtract_product(kernels::multiply(first, c), second, s);
-      b = kernels::multiply_add(first, s, kernels::multiply(second, c));
+      a = difference_of_products(first, c, second, s);
+      b = sum_of_products(second, c, first, s);
     }
   }
 
@@ -257,8 +278,8 @@ struct RotaryPositions {
           for (int i = 0; i < kPairs; ++i) {
             Scalar a = from[2 * i], b = from[2 * i + 1];
             rotate_pair<kBack>(a, b, cosine[i], sine[i]);
-            to[2 * i] = kernels::rounded(a);
-            to[2 * i + 1] = kernels::rounded(b);
+            to[2 * i] = a;
+            to[2 * i + 1] = b;
           }
         }
         for (int i = shape.rotary_dim; i < shape.d_k; ++i) to[i] = from[i];

@@ -107,16 +107,6 @@ ATTUNE_INLINE Scalar in_register(Scalar value) {
   return value;
 }
 
-/// The same value, rounded for good: GCC joins a product with additions and subtractions in turn into one
-/// fused instruction of x86 (vfmaddsub), -ffp-contract=off or not.
-template <class Scalar>
-ATTUNE_INLINE Scalar rounded(Scalar value) {
-#if defined(__x86_64__)
-  if constexpr (std::is_floating_point_v<Scalar>) asm("" : "+x"(value));
-#endif
-  return value;
-}
-
 template <class P>
 ATTUNE_INLINE P add(const P& a, const P& b) {
   return Eigen::internal::padd(a, b);

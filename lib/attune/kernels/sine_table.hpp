@@ -55,16 +55,6 @@ struct CosineSine {
   return e;
 }
 
-/// The same value, in a loop that stays scalar. GCC 12 at -O3 otherwise makes x86's vfmaddsub, with one
-/// rounding, of products that are added and subtracted in turn, whatever -ffp-contract says.
-template <class Scalar>
-ATTUNE_INLINE Scalar unvectorised(Scalar value) {
-#if defined(EIGEN_VECTORIZE_FMA)
-  asm("" : "+x"(value));
-#endif
-  return value;
-}
-
 /// cos and sin of position · ω_i, each [positions, frequencies].
 template <class Scalar, int kPositions, int kFrequencies>
 struct SineTable {
