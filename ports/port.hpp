@@ -1,8 +1,12 @@
 // What a port provides: the whole boundary between programs and the machine they run on.
 //
 // Examples and tests reach the outside world through these functions and nothing else, so the same source
-// runs on a PC and on a board. The library itself (lib/) needs none of them. To bring up a new board,
-// implement this header.
+// runs on a PC and on a board. The library itself (lib/) needs none of them.
+//
+// A new board rarely implements all of it: bare_metal/ measures the stack, name.cpp knows the name, and a
+// debugger that answers semihosting does the rest. ports/README.md has the steps, ports/template/port.cpp the
+// functions of a board without a debugger: write, is_terminal, command_line, microseconds, exit and
+// heap_calls.
 #pragma once
 
 #include <cstddef>
