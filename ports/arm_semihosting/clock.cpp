@@ -7,8 +7,11 @@ namespace port {
 // SYS_ELAPSED counts real time. SYS_CLOCK would not do: in QEMU it is processor time in hundredths of a
 // second.
 std::uint64_t microseconds() {
-  static const auto ticks_per_second =
-      static_cast<std::uint32_t>(semihosting::call(semihosting::Operation::kTickFrequency, nullptr));
+  static std::uint32_t ticks_per_second = 0;
+  if (ticks_per_second == 0) {
+    ticks_per_second =
+        static_cast<std::uint32_t>(semihosting::call(semihosting::Operation::kTickFrequency, nullptr));
+  }
   std::uint32_t block[2] = {};
   semihosting::call(semihosting::Operation::kElapsed, block);
   const std::uint64_t ticks = (static_cast<std::uint64_t>(block[1]) << 32) | block[0];
