@@ -4,10 +4,12 @@
 #include <console.hpp>
 #include <port.hpp>
 
+#include "marks.hpp"
+
 namespace {
 
-[[gnu::always_inline]] inline void begin() { asm volatile(".inst.n 0xbf60" ::: "memory"); }
-[[gnu::always_inline]] inline void end() { asm volatile(".inst.n 0xbf70" ::: "memory"); }
+using bench::begin;
+using bench::end;
 
 constexpr int kLargest = 64;
 alignas(16) float a[kLargest * kLargest];

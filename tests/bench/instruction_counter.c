@@ -1,5 +1,5 @@
 // A QEMU plugin that counts the instructions a program executes between two marks: the Thumb hints 0xBF60 (begin) and
-// 0xBF70 (end), which do nothing on a processor. device.cpp sets them.
+// 0xBF70 (end), which do nothing on a processor. marks.hpp sets them.
 //
 //   -plugin instruction_counter.so,out=FILE[,functions=on]
 //
