@@ -1,0 +1,316 @@
+"""usage: tests/budgets/run [--on BOARD] [--record]
+       tests/budgets/run --table
+
+  (nothing)    builds the firmware of tests/budgets/CMakeLists.txt for every board, measures it, and fails where a
+               figure is more than 1 % above budgets.json
+  --on BOARD   that board only; can be given several times
+  --record     writes what is measured to budgets.json
+  --table      prints README's table from budgets.json
+
+Of every image, at -O2 and unfused arithmetic:
+  text          bytes of flash: code, constants and the port's part of them
+  ram           bytes of variables (.data and .bss); the stack is not among them
+  stack         the most bytes of stack in use from reset to the end, by the pattern that start-up fills it with
+  stack_bound   the most bytes that any run can use, by the call graph (stack_bound.py); `stack` is never above it
+  instructions  one training step or one inference, exactly, as QEMU counts them; of argmax_copy a step of 64 sequences
+A figure is the compiler's as much as the library's: with another compiler than the recorded one none is compared, with
+another QEMU no instructions are. `stack` is held against `stack_bound` in any case.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import stack_bound  # noqa: E402  (beside this file)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FILE = ROOT / "tests/budgets/budgets.json"
+README = ROOT / "README.md"
+GROWTH = 0.01
+FIGURES = ("text", "ram", "stack", "stack_bound", "instructions")
+EXAMPLE = "argmax_copy_8x4x1"
+IMAGES = {
+    "trainer_16x32x4": "training 16×32×4, AdamW",
+    "trainer_16x32x4_update_in_backward": "with UpdateInBackward",
+    "trainer_16x32x4_sgd": "with SGD, no moments",
+    "inference_16x32x4": "inference 16×32×4, parameters in flash",
+    "trainer_16x8x2": "training 16×8×2, AdamW",
+    EXAMPLE: "`argmax_copy` 8×4×1",
+}
+WRITTEN = r"at most ([\d,]+) bytes of stack"  # README's bound, of all images but the example, which prints
+
+
+class Failure(Exception):
+    """What went wrong, for people."""
+
+
+def output_of(*command, **options):
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          stdin=subprocess.DEVNULL, text=True, **options)
+    if done.returncode != 0:
+        lines = "\n".join(done.stdout.splitlines()[-60:])
+        raise Failure(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{lines}")
+    return done.stdout
+
+
+def boards():
+    return sorted(conf.parent.name for conf in ROOT.glob("ports/*/board.conf"))
+
+
+def board_value(board, key):
+    match = re.search(rf"^{key}=(.*)$", (ROOT / "ports" / board / "board.conf").read_text(encoding="utf-8"), re.MULTILINE)
+    return match.group(1) if match else ""
+
+
+def tools():
+    """The versions that figures depend on."""
+    return {"compiler": output_of("arm-none-eabi-g++", "--version").splitlines()[0],
+            "qemu": output_of("qemu-system-arm", "--version").splitlines()[0]}
+
+
+# Measuring.
+
+def build(board):
+    """Builds the images of a board. Returns its build folder."""
+    preset = board_value(board, "preset")
+    output_of("cmake", "--preset", preset, cwd=ROOT)
+    cache = (ROOT / "build" / preset / "CMakeCache.txt").read_text(encoding="utf-8")
+    if "ATTUNE_ARITHMETIC:STRING=unfused\n" not in cache:
+        raise Failure(f"build/{preset} is not configured for unfused arithmetic, which budgets are for")
+    output_of("cmake", "--build", "--preset", preset, "--target", "budget_images", cwd=ROOT)
+    return ROOT / "build" / preset
+
+
+def build_counter():
+    counter = ROOT / "build/instruction_counter.so"
+    counter.parent.mkdir(exist_ok=True)
+    source = ROOT / "tests/bench/instruction_counter.c"
+    if not counter.exists() or counter.stat().st_mtime < source.stat().st_mtime:
+        output_of("cc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", counter, source)
+    return counter
+
+
+def sections(elf):
+    return {line.split()[0]: int(line.split()[1])
+            for line in output_of("arm-none-eabi-size", "-A", elf).splitlines() if line.startswith(".")}
+
+
+def emulate(board, elf, counter):
+    """(stack, instructions) of one run; None for what this board cannot tell. No counter, no instructions."""
+    arguments = ["--steps", "1"] if EXAMPLE in elf.name else []
+    if os.access(ROOT / "ports" / board / "run", os.X_OK):  # no plugin there, and no options
+        if arguments:
+            return None, None
+        text, counts = output_of(ROOT / "ports/run", board, elf), None
+    elif counter is None:
+        text, counts = output_of(ROOT / "ports/run", board, elf, *arguments), None
+    else:
+        with tempfile.NamedTemporaryFile("r") as out:
+            semihosting = ",".join(["enable=on,target=native", f"arg={elf.name}", *(f"arg={word}" for word in arguments)])
+            text = output_of("timeout", "300", "qemu-system-arm", *board_value(board, "qemu").split(), "-nographic",
+                             "-monitor", "none", "-serial", "none", "-semihosting-config", semihosting, "-kernel", elf,
+                             "-plugin", f"{counter},out={out.name}")
+            counts = re.findall(r"^region (\d+)$", out.read(), re.MULTILINE)
+        if len(counts) != 1:
+            raise Failure(f"{elf.name} on {board} has {len(counts)} counted regions instead of one")
+    stack = re.search(r"^stack_bytes (\d+)$", text, re.MULTILINE)
+    if not stack:
+        raise Failure(f"{elf.name} on {board} does not tell its stack:\n{text}")
+    return int(stack.group(1)), counts and int(counts[0])
+
+
+def measure(board, folder, image, counter):
+    """The figures of an image, None if the board has no room for it."""
+    home = folder / ("examples" if image == EXAMPLE else "tests/budgets")
+    elf = home / f"{image}.elf"
+    if image in (folder / "tests/budgets/left_out.txt").read_text(encoding="utf-8").replace(" (", "\n").splitlines():
+        return None
+    size = sections(elf)
+    figures = {"text": size[".text"] + size[".data"], "ram": size[".data"] + size[".bss"]}
+    stack, instructions = emulate(board, folder / f"tests/budgets/{image}_measured.elf", counter)
+    try:
+        bound, _ = stack_bound.bound(elf, [folder / "ports", home / f"CMakeFiles/{image}.dir"])
+    except stack_bound.Unbounded as reason:
+        raise Failure(f"{image} on {board}: no bound on the stack: {reason}") from reason
+    figures.update(stack=stack, stack_bound=bound, instructions=instructions)
+    return {key: value for key, value in figures.items() if value is not None}
+
+
+# Comparing.
+
+class Report:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def ok(self):
+        self.passed += 1
+
+    def fail(self, text):
+        self.failed += 1
+        print(f"FAILED {text}")
+
+    def skip(self, text):
+        self.skipped += 1
+        print(f"skipped {text}")
+
+
+def check_bounds(measured, written, report):
+    """Measured ≤ computed ≤ what README says, which is the same for every board."""
+    for image, by_board in measured.items():
+        for board, figures in by_board.items():
+            where, bound = f"{image} on {board}", figures["stack_bound"]
+            if figures.get("stack", 0) > bound:
+                report.fail(f"{where}: {figures['stack']} bytes of stack, more than the computed bound of {bound}")
+            elif image != EXAMPLE and written is not None and bound > written:
+                report.fail(f"{where}: {bound} bytes of stack are possible, README says at most {written}")
+            else:
+                report.ok()
+
+
+def compare(recorded, measured, here, report):
+    """Fails where a figure has grown, tells where one has shrunk. Skips what other tools have made."""
+    shrunk = 0
+    if here["compiler"] != recorded["compiler"]:
+        report.skip(f"all figures: recorded with {recorded['compiler']}, here is {here['compiler']}")
+        return
+    other_qemu = here["qemu"] != recorded["qemu"]
+    if other_qemu:
+        report.skip(f"instructions: recorded with {recorded['qemu']}, here is {here['qemu']}")
+    for image, by_board in measured.items():
+        for board, figures in by_board.items():
+            before = recorded["budgets"].get(image, {}).get(board, {})
+            for figure, now in figures.items():
+                was = before.get(figure)
+                if figure == "instructions" and other_qemu:
+                    continue
+                if was is None:
+                    report.fail(f"{image} on {board}: {figure} is not recorded; tests/budgets/run --record does")
+                elif now > was * (1 + GROWTH):
+                    report.fail(f"{image} on {board}: {figure} was {was:,}, is {now:,} ({now / was - 1:+.2%}, "
+                                f"{GROWTH:.0%} is allowed)")
+                else:
+                    report.ok()
+                    if now < was * (1 - GROWTH):
+                        shrunk += 1
+                        print(f"shrunk {image} on {board}: {figure} was {was:,}, is {now:,} ({now / was - 1:+.2%})")
+            for figure in before.keys() - figures.keys() - ({"instructions"} if other_qemu else set()):
+                report.fail(f"{image} on {board}: {figure} is recorded, but not measured")
+    if shrunk:
+        print(f"{shrunk} figures are smaller than recorded; tests/budgets/run --record keeps them so")
+
+
+def written_bound(readme):
+    """What README says of the stack."""
+    if not (match := re.search(WRITTEN, readme)):
+        raise Failure(f"README has no sentence with '{WRITTEN}'")
+    return int(match.group(1).replace(",", ""))
+
+
+# The file.
+
+def read():
+    with open(FILE, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def text_of(recorded):
+    """JSON, a line for each image on each board."""
+    images = []
+    for image, by_board in recorded["budgets"].items():
+        lines = [f'      "{board}": {json.dumps(figures)}' for board, figures in sorted(by_board.items())]
+        images.append(f'    "{image}": {{\n' + ",\n".join(lines) + "\n    }")
+    head = "".join(f'  "{key}": {json.dumps(recorded[key])},\n' for key in ("compiler", "qemu"))
+    return "{\n" + head + '  "budgets": {\n' + ",\n".join(images) + "\n  }\n}\n"
+
+
+def table(recorded):
+    """README's table."""
+    columns = sorted({board for by_board in recorded["budgets"].values() for board in by_board})
+    rows = [["", *(f"`{board}`, {board_value(board, 'cpu').removeprefix('cortex-').upper()}" for board in columns)],
+            ["---"] * (len(columns) + 1)]
+    for image, by_board in recorded["budgets"].items():
+        cells = [by_board.get(board, {}) for board in columns]
+        for figure, label in (("text", ": text"), ("ram", "RAM"), ("stack", "stack, measured ≤ bound"),
+                              ("instructions", "instructions")):
+            row = [IMAGES[image] + label if figure == "text" else label]
+            for figures in cells:
+                value = f"{figures[figure]:,}" if figure in figures else "–"
+                row.append(f"{value} ≤ {figures['stack_bound']:,}" if figure == "stack" and figures else value)
+            rows.append(row)
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+
+
+def check_readme(recorded, report):
+    if table(recorded) in README.read_text(encoding="utf-8"):
+        report.ok()
+    else:
+        report.fail("README's table is not the one of tests/budgets/run --table")
+
+
+def main():
+    arguments, chosen, record = sys.argv[1:], [], False
+    while arguments:
+        option = arguments.pop(0)
+        if option in ("--help", "-h"):
+            print(__doc__, end="")
+            return 0
+        if option == "--table":
+            print(table(read()), end="")
+            return 0
+        if option == "--record":
+            record = True
+        elif option == "--on" and arguments and arguments[0] in boards():
+            chosen.append(arguments.pop(0))
+        else:
+            print(f"tests/budgets/run: {option}?\nboards: {' '.join(boards())}\n{__doc__}", end="", file=sys.stderr)
+            return 2
+
+    report, here = Report(), tools()
+    recorded = read() if FILE.exists() else {"budgets": {}}
+    if record and not chosen:
+        recorded = {**here, "budgets": {}}
+    # A plugin is for one QEMU; only --record asks another one for instructions.
+    counter = build_counter() if record or here["qemu"] == recorded["qemu"] else None
+    if record and here != {key: recorded[key] for key in here}:
+        raise Failure("with another compiler or QEMU than recorded, --record takes every board: leave out --on")
+    folders = {board: build(board) for board in chosen or boards()}
+    places = [(image, board) for image in IMAGES for board in folders]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(lambda at: measure(at[1], folders[at[1]], at[0], counter), places))
+    measured = {image: {} for image in IMAGES}
+    small = {}  # in the place of what there is no room for: only their stack is looked at
+    for (image, board), figures in zip(places, results):
+        if figures is not None:
+            measured[image][board] = figures
+            continue
+        report.skip(f"{image}: no room on {board}")
+        if (other := image.replace("16x32x4", "16x8x2")) not in IMAGES:
+            small.setdefault(other, {})[board] = measure(board, folders[board], other, counter)
+
+    if record:
+        for image in IMAGES:
+            kept = {board: figures for board, figures in recorded["budgets"].get(image, {}).items() if board not in folders}
+            recorded["budgets"][image] = {**kept, **measured[image]}
+        check_bounds({**measured, **small}, None, report)
+        if report.failed == 0:
+            FILE.write_text(text_of(recorded), encoding="utf-8")
+    else:
+        same_compiler = here["compiler"] == recorded["compiler"]
+        written = written_bound(README.read_text(encoding="utf-8")) if same_compiler else None
+        check_bounds({**measured, **small}, written, report)
+        compare(recorded, measured, here, report)
+        check_readme(recorded, report)
+    print(f"{report.passed} passed, {report.failed} failed, {report.skipped} skipped")
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failure as failure:
+        sys.exit(f"tests/budgets/run: {failure}")

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""stack_bound.py and the comparison of budgets find what they look for. Ends with `N passed, N failed`."""
+import contextlib
+import io
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import budgets  # noqa: E402  (beside this file)
+import stack_bound  # noqa: E402
+
+passed = failed = 0
+
+
+def expect(what, true, detail=""):
+    global passed, failed
+    if true:
+        passed += 1
+    else:
+        failed += 1
+        print(f"FAILED {what}: {detail}")
+
+
+# Programs in C with names as they are; leaf(n) takes n bytes and more.
+PRELUDE = """
+#define NOINLINE __attribute__((noinline))
+#define FRAME(n) volatile char frame[n]; frame[0] = 1
+NOINLINE int leaf(void) { FRAME(200); return frame[0]; }
+"""
+LIBRARY = "int library(void) { volatile char frame[400]; frame[0] = 1; return frame[0]; }"
+
+
+def bound_of(source, library="", root="main"):
+    """What stack_bound makes of a program. The library has no .ci file."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        command = ["arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m3", "-O1", "-c", "-x", "c", "-"]
+        subprocess.run([*command, "-fcallgraph-info=su", "-o", folder / "program.o"], input=PRELUDE + source, text=True,
+                       check=True)
+        subprocess.run([*command, "-o", folder / "library.o"], input=library, text=True, check=True)
+        elf = folder / "program.elf"
+        subprocess.run(["arm-none-eabi-gcc", "-nostdlib", "-mthumb", "-mcpu=cortex-m3", "-Wl,-e,main", "-o", elf,
+                        folder / "program.o", folder / "library.o"], check=True)
+        try:
+            return stack_bound.bound(elf, [folder], root)
+        except stack_bound.Unbounded as reason:
+            return str(reason)
+
+
+def expect_path(what, source, path, least, most, **options):
+    found = bound_of(source, **options)
+    ok = isinstance(found, tuple) and [name for name, _ in found[1]] == path and least <= found[0] <= most and \
+        found[0] == sum(size for _, size in found[1])
+    expect(what, ok, found)
+
+
+def expect_unbounded(what, source, reason):
+    found = bound_of(source)
+    expect(what, isinstance(found, str) and reason in found, found)
+
+
+def check_stack_bound():
+    expect_path("the deeper of two paths", "NOINLINE int deep(void) { FRAME(100); return frame[0] + leaf(); }"
+                "int main(void) { return leaf() + deep() + leaf(); }", ["main", "deep", "leaf"], 300, 350)
+    expect_path("another root", "int main(void) { FRAME(500); return frame[0] + leaf(); }", ["leaf"], 200, 220,
+                root="leaf")
+    expect_path("a function without a .ci file", "int library(void);"
+                "int main(void) { FRAME(8); return library() + leaf(); }", ["main", "library"], 408, 440, library=LIBRARY)
+    expect_path("a call that assembly makes", 'int main(void) { FRAME(8); __asm__("bl leaf" ::: "r0", "r1", "r2", "r3", '
+                '"ip", "lr"); return frame[0]; }', ["main", "leaf"], 208, 240)
+    expect_path("a tail call", "int library(void);"
+                "NOINLINE int middle(int x) { if (x) return 0; return library(); }"
+                "int main(void) { return middle(leaf()) + 1; }", ["main", "middle", "library"], 400, 440, library=LIBRARY)
+    expect_path("a loop is no recursion", "int main(void) { int sum = 0; "
+                "for (volatile int i = 0; i < 9; ++i) sum += leaf(); return sum; }", ["main", "leaf"], 200, 240)
+    expect_path("registers on the stack", 'int main(void) { return leaf(); } __asm__(".global saver\\n.thumb_func\\n'
+                '.type saver,%function\\nsaver: push {r4-r7,lr}\\nsub sp, #24\\nbl leaf\\nadd sp, #24\\npop {r4-r7,pc}\\n");',
+                ["saver", "leaf"], 244, 264, root="saver")
+    expect_unbounded("recursion", "int main(void) { volatile int x = 1; return x ? main() + 1 : 0; }", "recursion: main")
+    expect_unbounded("recursion of two", "int b(int); NOINLINE int a(int x) { return x ? b(x - 1) + 1 : 0; }"
+                     "NOINLINE int b(int x) { return x ? a(x - 1) + 2 : 1; } int main(void) { return a(leaf()); }",
+                     "recursion: ")
+    expect_unbounded("a call through a pointer",
+                     "int (*volatile pointer)(void); int main(void) { return pointer() + 1; }",
+                     "main calls through a pointer")
+    expect_unbounded("a tail call through a pointer",
+                     "int (*volatile pointer)(void); int main(void) { return pointer(); }",
+                     "main calls through a pointer")
+    expect_unbounded("a call through a pointer in assembly", 'int main(void) { __asm__("blx r3" ::: "lr"); return leaf(); }',
+                     "main calls through a pointer: blx r3")
+    expect_unbounded("an array of variable size", "int main(void) { volatile int n = 9; volatile char a[n]; a[0] = 1; "
+                     "return a[0]; }", "main has no fixed size")
+    expect("no such function", bound_of("int main(void) { return 0; }", root="nobody") == "no function nobody")
+
+
+HERE = {"compiler": "g++ 1", "qemu": "qemu 1"}
+FIGURES = {"text": 10_000, "ram": 20_000, "stack": 1_000, "stack_bound": 1_000, "instructions": 1_000_000}
+
+
+def compared(changed, here=None, drop=()):
+    """(report, text) of the comparison with figures that have changed."""
+    recorded = {**HERE, "budgets": {"image": {"board": FIGURES}}}
+    now = {key: value for key, value in {**FIGURES, **changed}.items() if key not in drop}
+    report, text = budgets.Report(), io.StringIO()
+    with contextlib.redirect_stdout(text):
+        budgets.compare(recorded, {"image": {"board": now}}, {**HERE, **(here or {})}, report)
+    return report, text.getvalue()
+
+
+def bounded(figures, written, image="image"):
+    report = budgets.Report()
+    with contextlib.redirect_stdout(io.StringIO()):
+        budgets.check_bounds({image: {"board": figures}}, written, report)
+    return report.failed == 0
+
+
+def check_comparison():
+    for figure, value in FIGURES.items():
+        report, text = compared({figure: value * 101 // 100})
+        expect(f"1 % more {figure} is allowed", (report.passed, report.failed) == (5, 0), text)
+        report, text = compared({figure: value * 101 // 100 + 1})
+        grown = f"FAILED image on board: {figure} was {value:,}, is {value * 101 // 100 + 1:,} (+1."
+        expect(f"more {figure} is not", (report.passed, report.failed) == (4, 1) and grown in text, text)
+        report, text = compared({figure: value * 98 // 100})
+        expect(f"less {figure} is told", report.failed == 0 and f"shrunk image on board: {figure}" in text and
+               "--record" in text, text)
+        report, text = compared({}, drop=(figure,))
+        expect(f"{figure} that is not measured", report.failed == 1 and "not measured" in text, text)
+    report, text = compared({"speed": 1})
+    expect("a figure without a record", report.failed == 1 and "not recorded" in text, text)
+    report, text = compared({"text": 99_999, "instructions": 9_999_999}, {"compiler": "g++ 2"})
+    expect("another compiler", (report.passed, report.failed, report.skipped) == (0, 0, 1) and "g++ 2" in text, text)
+    report, text = compared({"instructions": 9_999_999}, {"qemu": "qemu 2"})
+    expect("another QEMU", (report.passed, report.failed, report.skipped) == (4, 0, 1) and "qemu 2" in text, text)
+    report, text = compared({}, {"qemu": "qemu 2"}, drop=("instructions",))
+    expect("another QEMU, not counted", (report.passed, report.failed, report.skipped) == (4, 0, 1), text)
+    expect("measured, computed and written bound", bounded(FIGURES, 1_000))
+    expect("measured above the computed bound", not bounded({**FIGURES, "stack": 1_001}, 9_999))
+    expect("computed above the written bound", not bounded(FIGURES, 999))
+    expect("README's bound is not the example's", bounded(FIGURES, 999, budgets.EXAMPLE))
+    expect("README's sentence", budgets.written_bound("takes at most 1,384 bytes of stack, you see") == 1384)
+    recorded = budgets.read()
+    expect("the file is as --record writes it", budgets.FILE.read_text(encoding="utf-8") == budgets.text_of(recorded))
+    with contextlib.redirect_stdout(io.StringIO()):
+        report = budgets.Report()
+        budgets.check_readme(recorded, report)
+        recorded["budgets"][budgets.EXAMPLE]["virt"]["text"] += 1
+        budgets.check_readme(recorded, report)
+    expect("README has the table of the file, and no other", (report.passed, report.failed) == (1, 1))
+
+
+check_stack_bound()
+check_comparison()
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed > 0)

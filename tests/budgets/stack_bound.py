@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""The most stack that a firmware can use, from the call graph: no run reaches more.
+
+usage: stack_bound.py [--root FUNCTION] [--limit BYTES] FIRMWARE.elf FOLDER...
+
+FOLDERs are searched for the .ci files that GCC writes with -fcallgraph-info=su: the stack of each function. Calls are read
+from them and from the disassembly, so that one which only assembly makes is not missed. Functions without a .ci file, of
+newlib and libgcc, count with everything that they ever take off the stack pointer. Prints the deepest path from FUNCTION
+(default reset_handler). Fails on recursion, on a stack of variable size, on a call through a pointer that KNOWN_CALLS does
+not name, and above BYTES. Interrupt handlers come on top, with the registers that the processor saves for them.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = "reset_handler"
+
+# Calls through a pointer: who makes them, and whom they reach (ELF names). None stands for .init_array.
+KNOWN_CALLS = (
+    (r"_Z11run_programv", None),
+    # The assembly tiles, through the TileGrid.
+    (r"_ZN6attune\w+6detail13tiles_productI\w+", r"_ZN6attune\w+6detail\d+tile_\w+Ev"),
+)
+# Start-up code that puts the stack pointer to the top, before anything is on the stack.
+SETS_STACK_POINTER = ("reset_handler",)
+STUB = "(linker)"
+
+
+class Unbounded(Exception):
+    """There is no bound, and why."""
+
+
+class Function:
+    def __init__(self, name):
+        self.name = name
+        self.frame = None       # bytes, by GCC; None without a .ci file
+        self.taken = 0          # off the stack pointer, by the disassembly
+        self.variable = None    # what makes the frame one of variable size
+        self.calls = set()      # functions by address
+        self.jumps = set()      # likewise: tail calls, and the parts of a function in assembly
+        self.indirect = []      # instructions
+        self.popped = ""        # the last registers from the stack, among them a return address for Thumb-1's bx
+        self.falls_into = None  # the function behind it, unless the last instruction leaves
+
+    def stack(self):
+        """Naked functions have no frame for GCC, whatever their assembly does."""
+        return self.frame or self.taken
+
+
+def tool(name, *arguments):
+    return subprocess.run([f"arm-none-eabi-{name}", *map(str, arguments)], check=True, capture_output=True,
+                          text=True).stdout
+
+
+def registers_in(operands):
+    """Bytes of a register list: {r4, r5, lr}, {d8-d15}, {s16}."""
+    size = 0
+    for part in re.search(r"\{(.*)\}", operands).group(1).split(","):
+        first, _, last = part.strip().partition("-")
+        count = int(last[1:]) - int(first[1:]) + 1 if last else 1
+        size += count * (8 if first[0] == "d" else 16 if first[0] == "q" else 4)
+    return size
+
+
+def read_stack_use(function, mnemonic, operands):
+    """What one instruction takes off the stack pointer."""
+    name = mnemonic.split(".")[0]
+    if name in ("push", "vpush") or re.match(r"v?stm(db|fd)", name) and operands.startswith("sp!"):
+        function.taken += registers_in(operands)
+    elif match := re.search(r"\[sp, #-(\d+)\]!", operands):
+        function.taken += int(match.group(1))
+    elif name in ("sub", "subw", "subs") and (match := re.match(r"sp, (?:sp, )?#(\d+)", operands)):
+        function.taken += int(match.group(1))
+    elif name == "pop":
+        function.popped = operands
+    elif name == "add" and re.match(r"sp, (sp, )?[a-z]", operands) or name == "sub" and operands.startswith("sp,") or \
+            name in ("mov", "msr") and re.match(r"(sp|MSP|PSP), ", operands):
+        function.variable = f"{mnemonic} {operands}"
+
+
+def read_branch(function, mnemonic, operands, entries):
+    """Where one instruction goes. A jump through a table stays in its function: GCC calls with bx and blx."""
+    name = mnemonic.split(".")[0]
+    target = re.search(r"\b([0-9a-f]+) <[^>+]+(\+0x[0-9a-f]+)?>$", operands)
+    if name[0] in "bc" and target:
+        address = int(target.group(1), 16)
+        if address not in entries:
+            # Into the middle of a function: from inside it (Thumb-1's far jump is a bl), or back from a stub that the
+            # linker has put around one instruction (Cortex-A8 erratum 657417).
+            address -= int((target.group(2) or "+0x0")[1:], 16)
+            if entries.get(address) in (None, function) or function.name == STUB:
+                return
+        (function.calls if name in ("bl", "blx") else function.jumps).add(address)
+    elif name == "blx" or name == "bx" and operands not in ("lr", function.popped.strip("{}")) or \
+            name == "ldr" and re.match(r"pc, \[pc(, #\d+)?\]", operands):
+        function.indirect.append(f"{mnemonic} {operands}")
+
+
+LEAVES = re.compile(r"((b|bx|udf)(\.[nw])? |(mov|ldr|add)(\.w)? pc|(pop|ldm|ldmia)(\.[nw])? .*pc\})")
+
+
+def read_image(elf):
+    """{address: Function} from the disassembly."""
+    text = tool("objdump", "-d", "--no-show-raw-insn", "-j", ".text", elf)
+    entries = {int(address, 16): Function(name)
+               for address, name in re.findall(r"^([0-9a-f]+) <(.+)>:$", text, re.MULTILINE)}
+    stubs = re.findall(r"^ *\d+: ([0-9a-f]+) +\d+ FUNC +LOCAL +\S+ +\d+ *$", tool("readelf", "-sW", elf), re.MULTILINE)
+    entries.update((int(address, 16) & ~1, Function(STUB)) for address in stubs)
+    function, falls_through = None, False
+    for line in text.splitlines():
+        if match := re.match(r" *([0-9a-f]+):\t(\S+)(?:\t(.*?))?(?:\s*[;@].*)?$", line):
+            address, mnemonic, operands = int(match.group(1), 16), match.group(2), (match.group(3) or "").strip()
+            if address in entries:
+                if function is not None and falls_through:
+                    function.falls_into = address
+                function, falls_through = entries[address], False
+            if mnemonic.startswith((".", "nop")):
+                continue
+            read_stack_use(function, mnemonic, operands)
+            read_branch(function, mnemonic, operands, entries)
+            falls_through = not LEAVES.match(f"{mnemonic} {operands}")
+    return entries
+
+
+def read_call_graph(folders):
+    """({name: bytes}, {name: names}) from .ci files; of functions with one name the larger."""
+    frames, calls = {}, {}
+    for path in sorted(path for folder in folders for path in pathlib.Path(folder).rglob("*.ci")):
+        text = path.read_text(encoding="utf-8")
+        for title, label in re.findall(r'^node: \{ title: "([^"]+)" label: "([^"]*)"', text, re.MULTILINE):
+            name = title.rsplit(":", 1)[-1]
+            if size := re.search(r"\\n(\d+) bytes \((static|dynamic|dynamic,bounded)\)", label):
+                variable = size.group(2) == "dynamic"
+                frames[name] = max(frames.get(name, (0, False)), (int(size.group(1)), variable))
+        for source, target in re.findall(r'^edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"', text, re.MULTILINE):
+            calls.setdefault(source.rsplit(":", 1)[-1], set()).add(target.rsplit(":", 1)[-1])
+    return frames, calls
+
+
+def initialisers(elf):
+    """Addresses in .init_array."""
+    symbols = {name: int(value, 16) for value, name in re.findall(r"^([0-9a-f]+) \S (\S+)$", tool("nm", elf), re.MULTILINE)}
+    first, last = symbols.get("init_array_begin", 0), symbols.get("init_array_end", 0)
+    if first == last:
+        return set()
+    dump = tool("objdump", "-s", "-j", ".text", f"--start-address={first}", f"--stop-address={last}", elf)
+    data = b"".join(bytes.fromhex(line[1:].split("  ")[0].split(" ", 1)[1].replace(" ", ""))
+                    for line in dump.splitlines() if re.match(r" [0-9a-f]+ ", line))
+    return {int.from_bytes(data[i:i + 4], "little") & ~1 for i in range(0, len(data), 4)}
+
+
+def resolve(function, entries, elf):
+    """Whom a call through a pointer reaches."""
+    for caller, callee in KNOWN_CALLS:
+        if re.fullmatch(caller, function.name):
+            if callee is None:
+                return initialisers(elf)
+            return {address for address, other in entries.items() if re.fullmatch(callee, other.name)}
+    raise Unbounded(f"{function.name} calls through a pointer: {function.indirect[0]}")
+
+
+def link(elf, folders):
+    """{address: Function}, with all calls and frames."""
+    entries = read_image(elf)
+    frames, calls = read_call_graph(folders)
+    if not frames:
+        raise Unbounded("no .ci files: compile with -fcallgraph-info=su")
+    by_name = {function.name: address for address, function in entries.items()}
+    for function in entries.values():
+        if function.name in frames:
+            function.frame, variable = frames[function.name]
+            function.variable = "a dynamic array or alloca" if variable else None
+            if "__indirect_call" in calls.get(function.name, ()) and not function.indirect:
+                function.indirect.append("in its .ci file")
+        elif function.falls_into is not None:
+            function.jumps.add(function.falls_into)
+        function.calls |= {by_name[name] for name in calls.get(function.name, ()) if name in by_name}
+        if function.name in SETS_STACK_POINTER:
+            function.variable = None
+    return entries
+
+
+def components(root, edges):
+    """Strongly connected components of what `root` reaches, callees before callers (Tarjan, 1972)."""
+    order, low, stack, on_stack, found = {}, {}, [], set(), []
+
+    def visit(node):
+        order[node] = low[node] = len(order)
+        stack.append(node)
+        on_stack.add(node)
+        for other in sorted(edges(node)):
+            if other not in order:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in on_stack:
+                low[node] = min(low[node], order[other])
+        if low[node] == order[node]:
+            component = stack[stack.index(node):]
+            del stack[stack.index(node):]
+            on_stack.difference_update(component)
+            found.append(component)
+
+    visit(root)
+    return found
+
+
+def bound(elf, folders, root=ROOT):
+    """(bytes, [(function, bytes)] of the deepest path). Raises Unbounded."""
+    entries = link(elf, folders)
+    start = next((address for address, function in entries.items() if function.name == root), None)
+    if start is None:
+        raise Unbounded(f"no function {root}")
+
+    def edges(address):
+        function = entries[address]
+        if function.indirect:
+            function.calls |= resolve(function, entries, elf)
+        return function.calls | function.jumps - {address}
+
+    deepest = {}  # address: (bytes, path)
+    for component in components(start, edges):
+        members = [entries[address] for address in component]
+        names = ", ".join(function.name for function in members)
+        # Parts of a function in assembly jump among each other. Whatever calls itself is recursion.
+        if any(function.calls & set(component) for function in members) or \
+                len(component) > 1 and any(function.frame is not None for function in members):
+            raise Unbounded(f"recursion: {names}")
+        for function in members:
+            if function.variable:
+                raise Unbounded(f"the stack of {function.name} has no fixed size: {function.variable}")
+        own = sum(function.stack() for function in members)
+        below = [deepest[callee] for address in component for callee in edges(address) - set(component)]
+        size, path = max(below, key=lambda entry: entry[0], default=(0, []))
+        for address in component:
+            deepest[address] = (own + size, [(names, own)] + path)
+    return deepest[start]
+
+
+def main():
+    options = {"--root": ROOT, "--limit": None}
+    arguments = sys.argv[1:]
+    while arguments and arguments[0] in options and len(arguments) > 1:
+        options[arguments[0]], arguments = arguments[1], arguments[2:]
+    if len(arguments) < 2 or arguments[0].startswith("-"):
+        sys.exit(__doc__.split("\n\n")[1])
+    elf, *folders = arguments
+    try:
+        total, path = bound(elf, folders, options["--root"])
+    except Unbounded as reason:
+        sys.exit(f"{elf}: no bound on the stack: {reason}")
+    for name, size in path:
+        print(f"{size:6}  {tool('c++filt', name).strip()}")
+    print(f"{total:6}  bytes at most")
+    if options["--limit"] is not None and total > int(options["--limit"]):
+        sys.exit(f"{elf}: {total} bytes of stack, {options['--limit']} allowed")
+
+
+if __name__ == "__main__":
+    main()
