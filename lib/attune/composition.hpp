@@ -45,9 +45,18 @@ struct TypeAt<0, First, Rest...> {
   using type = First;
 };
 
-// Whether a layer's output is the input of the next: the message names both layers and both shapes.
+// Layers that follow each other: an error names both, with their shapes.
 template <class Layer, class Next, int output_rows, int output_cols, int input_rows, int input_cols>
-inline constexpr bool kFits = output_rows == input_rows&& output_cols == input_cols;
+struct OutputFitsInput {
+  static_assert(
+      output_rows == input_rows && output_cols == input_cols,
+      "attune: the output of a layer does not fit the input of the next; OutputFitsInput<layer, next, "
+      "output rows, output cols, input rows, input cols> names them");
+  static constexpr bool value = true;
+};
+template <class Layer, class Next = Layer>
+inline constexpr bool kFits = OutputFitsInput<Layer, Next, Layer::Output::rows, Layer::Output::cols,
+                                              Next::Input::rows, Next::Input::cols>::value;
 
 // Layer::forward(…), with the mask if the layer takes one.
 template <class Layer, class Mask, class... Arguments>

@@ -11,9 +11,7 @@ template <int count, class Layer>
 class Repeat {
  public:
   static_assert(count > 0 && count <= detail::kMostLayers, "attune::Repeat: from 1 to 24 layers");
-  static_assert(detail::kFits<Layer, Layer, Layer::Output::rows, Layer::Output::cols, Layer::Input::rows,
-                              Layer::Input::cols>,
-                "attune::Repeat: the output of the layer does not fit its input");
+  static_assert(detail::kFits<Layer>);
 
   using Scalar = typename Layer::Scalar;
   using Input = typename Layer::Input;
@@ -69,7 +67,10 @@ class Repeat {
   static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
     for (int i = 0; i < count; ++i) {
-      const OutputView to = boundary(i, y, [&] { return scratch.activations.template at<Output>(i); });
+      OutputView to = y;
+      if constexpr (count > 1) {
+        if (i < count - 1) to = scratch.activations.template at<Output>(i);
+      }
       detail::forward_through<Layer>(mask, parameters.layers[i], x, to, scratch.layer);
       x = to;
     }
@@ -79,7 +80,10 @@ class Repeat {
   static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch,
                       const Mask& mask = {}) {
     for (int i = 0; i < count; ++i) {
-      const OutputView to = boundary(i, y, [&] { return OutputView(tape.between.outputs[i]); });
+      OutputView to = y;
+      if constexpr (count > 1) {
+        if (i < count - 1) to = OutputView(tape.between.outputs[i]);
+      }
       detail::forward_through<Layer>(mask, parameters.layers[i], x, to, tape.layers[i], scratch.layer);
       x = to;
     }
@@ -99,15 +103,6 @@ class Repeat {
   }
 
  private:
-  // Where layer `i` writes.
-  template <class Inner>
-  static OutputView boundary(int i, OutputView last, const Inner& inner) {
-    if constexpr (count > 1) {
-      if (i < count - 1) return inner();
-    }
-    return last;
-  }
-
   // All layers but the first. Returns dL/dy of the first.
   static OutputGradientView backward_to_first(const Parameters& parameters, Tape& tape, OutputGradientView dy,
                                               Parameters& gradients, Scratch& scratch) {

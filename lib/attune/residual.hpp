@@ -10,9 +10,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// x + f(x); the output of the layer has the shape of its input.
 template <class Layer>
 struct Residual : Layer {
-  static_assert(detail::kFits<Layer, Layer, Layer::Output::rows, Layer::Output::cols, Layer::Input::rows,
-                              Layer::Input::cols>,
-                "attune::Residual: the output of the layer does not fit its input");
+  static_assert(detail::kFits<Layer>);
   using Scalar = typename Layer::Scalar;
   using Parameters = typename Layer::Parameters;
   using Tape = typename Layer::Tape;

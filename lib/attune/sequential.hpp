@@ -74,12 +74,7 @@ class Sequential {
     using Outputs = detail::Members<typename Layer<static_cast<int>(index)>::Output...>;
     static constexpr int kLargest = std::max({1, Layer<static_cast<int>(index)>::Output::size...});
     static constexpr bool kAllFit =
-        (detail::kFits<Layer<static_cast<int>(index)>, Layer<static_cast<int>(index) + 1>,
-                       Layer<static_cast<int>(index)>::Output::rows,
-                       Layer<static_cast<int>(index)>::Output::cols,
-                       Layer<static_cast<int>(index) + 1>::Input::rows,
-                       Layer<static_cast<int>(index) + 1>::Input::cols> &&
-         ...);
+        (detail::kFits<Layer<static_cast<int>(index)>, Layer<static_cast<int>(index) + 1>> && ...);
   };
   using Between = Boundaries<std::make_index_sequence<kLayers - 1>>;
   using Turns = detail::Turns<Scalar, Between::kLargest, kLayers - 1>;
@@ -178,10 +173,7 @@ class Sequential {
     }
   }
 
-  static_assert(
-      Between::kAllFit,
-      "attune::Sequential: the output of a layer does not fit the input of the next; kFits<layer, next, "
-      "output rows, columns, input rows, columns> names them");
+  static_assert(Between::kAllFit);
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

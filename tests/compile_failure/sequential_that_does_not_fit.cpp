@@ -1,0 +1,8 @@
+// expect: the output of a layer does not fit the input of the next
+// expect: OutputFitsInput<
+// expect: 8, 16, 8, 32>
+#include <attune/sequential.hpp>
+
+using Embed = attune::Linear<attune::LinearShape{8, 8, 16}>;
+using Head = attune::Linear<attune::LinearShape{8, 32, 4}>;
+attune::Sequential<Embed, Head>::Parameters parameters;
