@@ -2,12 +2,14 @@
 #pragma once
 
 #include <attune/activation.hpp>
+#include <attune/composition.hpp>
 #include <attune/cross_entropy.hpp>
 #include <attune/decoder_layer.hpp>
 #include <attune/dropout.hpp>
 #include <attune/embedding.hpp>
 #include <attune/encoder_layer.hpp>
 #include <attune/feed_forward.hpp>
+#include <attune/frozen.hpp>
 #include <attune/gradients.hpp>
 #include <attune/huber.hpp>
 #include <attune/initialise.hpp>
@@ -24,10 +26,13 @@
 #include <attune/plan.hpp>
 #include <attune/pooling.hpp>
 #include <attune/positions.hpp>
+#include <attune/repeat.hpp>
+#include <attune/residual.hpp>
 #include <attune/rng.hpp>
 #include <attune/scaled_dot_product_attention.hpp>
 #include <attune/schedule.hpp>
 #include <attune/self_test.hpp>
+#include <attune/sequential.hpp>
 #include <attune/softmax.hpp>
 #include <attune/status.hpp>
 #include <attune/tensor.hpp>

@@ -11,19 +11,29 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// A tuple that is a plain value and has no byte for what is empty.
+// A tuple that is a plain value and has no byte for what is empty. (Empty members are not stored: two of one
+// type would need two addresses.)
 template <class...>
 struct Members {};
-template <class First, class... Rest>
-struct Members<First, Rest...> {
-  First first;
-  [[no_unique_address]] Members<Rest...> rest;
+template <class Only>
+struct Members<Only> {
+  Only first;
 };
-template <class First, class... Rest>
+template <class Only>
+  requires std::is_empty_v<Only>
+struct Members<Only> {
+  using Empty = Only;
+};
+template <class First, class Second, class... Rest>
+struct Members<First, Second, Rest...> {
+  First first;
+  [[no_unique_address]] Members<Second, Rest...> rest;
+};
+template <class First, class Second, class... Rest>
   requires std::is_empty_v<First>
-struct Members<First, Rest...> {
+struct Members<First, Second, Rest...> {
   using Empty = First;
-  [[no_unique_address]] Members<Rest...> rest;
+  [[no_unique_address]] Members<Second, Rest...> rest;
 };
 
 /// Member number `index`: a reference, or a value of its empty type.

@@ -155,6 +155,14 @@ class Sequential {
     }
   }
 
+  // The first layer with parameters: what stands before it needs no gradient unless dx is asked for.
+  static constexpr int kFirstTrained = [] {
+    const bool trained[] = {!std::is_empty_v<typename Layers::Parameters>...};
+    int first = 0;
+    while (first < kLayers - 1 && !trained[first]) ++first;
+    return first;
+  }();
+
   template <int index, class... Dx>
   ATTUNE_INLINE static void backward_from(const Parameters& parameters, InputView x, Tape& tape,
                                           detail::ConstView<typename Layer<index>::Output> dy,
@@ -165,6 +173,9 @@ class Sequential {
     auto& layer_scratch = detail::one_of<index>(scratch.layers);
     if constexpr (index == 0) {
       Layer<0>::backward(own, x, layer_tape, dy, dx..., gradient, layer_scratch);
+    } else if constexpr (sizeof...(Dx) == 0 && kFirstTrained >= index) {
+      const detail::ConstView<typename Layer<index>::Input> before(detail::member<index - 1>(tape.between));
+      Layer<index>::backward(own, before, layer_tape, dy, gradient, layer_scratch);
     } else {
       const auto d_before = scratch.gradients.template at<typename Layer<index>::Input>(index - 1);
       const detail::ConstView<typename Layer<index>::Input> before(detail::member<index - 1>(tape.between));
