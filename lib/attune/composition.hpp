@@ -78,6 +78,12 @@ ATTUNE_INLINE void forward_through(const Mask& mask, Arguments&&... arguments) {
   }
 }
 
+/// Whether a tape has masks of dropout, and so seeds for them.
+template <class Tape>
+inline constexpr bool kDropsIn = requires(Tape& tape, Rng& rng) {
+  tape.draw_seeds(rng);
+};
+
 inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "6",  "7",
                                            "8",  "9",  "10", "11", "12", "13", "14", "15",
                                            "16", "17", "18", "19", "20", "21", "22", "23"};

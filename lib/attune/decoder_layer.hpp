@@ -106,7 +106,7 @@ struct DecoderLayer {
     [[no_unique_address]] typename Branches::Tape dropout;
 
     /// With dropout: starts all masks from a generator's next numbers. Without a call they start from zero.
-    void draw_seeds(Rng& rng) {
+    void draw_seeds(Rng& rng) requires(shape.dropout > 0) {
       Branches::draw_seeds(dropout, rng);
       feed_forward.draw_seeds(rng);
     }

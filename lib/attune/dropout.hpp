@@ -25,12 +25,12 @@ struct DropoutTape {
   std::uint64_t seed;
 
   /// Starts anew from a generator's next numbers.
-  void draw_seed(Rng& rng) {
+  void draw_seeds(Rng& rng) {
     const std::uint64_t high = rng.next();
     seed = high << 32 | rng.next();
   }
   /// The seed of the next mask, from the last numbers of this one's generator.
-  void advance(Rng after) { draw_seed(after); }
+  void advance(Rng after) { draw_seeds(after); }
 };
 
 namespace kernels {

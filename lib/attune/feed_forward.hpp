@@ -68,9 +68,7 @@ struct FeedForward {
     [[no_unique_address]] typename HiddenDropout::Tape dropout;
 
     /// With dropout: starts its masks from a generator's next numbers.
-    void draw_seeds([[maybe_unused]] Rng& rng) {
-      if constexpr (HiddenDropout::kDrops) dropout.draw_seed(rng);
-    }
+    void draw_seeds(Rng& rng) requires HiddenDropout::kDrops { dropout.draw_seeds(rng); }
   };
   /// a, then da.
   struct Scratch {
@@ -192,9 +190,7 @@ struct GatedFeedForward {
     [[no_unique_address]] typename HiddenDropout::Tape dropout;
 
     /// With dropout: starts its masks from a generator's next numbers.
-    void draw_seeds([[maybe_unused]] Rng& rng) {
-      if constexpr (HiddenDropout::kDrops) dropout.draw_seed(rng);
-    }
+    void draw_seeds(Rng& rng) requires HiddenDropout::kDrops { dropout.draw_seeds(rng); }
   };
   /// a, then da.
   struct Scratch {

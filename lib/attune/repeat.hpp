@@ -47,6 +47,11 @@ class Repeat {
   struct Tape {
     typename Layer::Tape layers[count];
     [[no_unique_address]] std::conditional_t<(count > 1), Outputs, Nothing> between;
+
+    /// With dropout: starts all masks from a generator's next numbers.
+    void draw_seeds(Rng& rng) requires detail::kDropsIn<typename Layer::Tape> {
+      for (typename Layer::Tape& layer : layers) layer.draw_seeds(rng);
+    }
   };
   struct Scratch {
     [[no_unique_address]] typename Layer::Scratch layer;

@@ -84,6 +84,15 @@ class Sequential {
   struct Tape {
     [[no_unique_address]] detail::Members<typename Layers::Tape...> layers;
     [[no_unique_address]] typename Between::Outputs between;
+
+    /// With dropout: starts all masks from a generator's next numbers.
+    void draw_seeds(Rng& rng) requires(detail::kDropsIn<typename Layers::Tape> || ...) {
+      for_each_index([&]<int index>() {
+        if constexpr (detail::kDropsIn<typename Layer<index>::Tape>) {
+          detail::member<index>(layers).draw_seeds(rng);
+        }
+      });
+    }
   };
   struct Scratch {
     detail::OneOf<typename Layers::Scratch...> layers;

@@ -6,6 +6,7 @@
 //   float loss = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 #pragma once
 
+#include <attune/composition.hpp>
 #include <attune/gradients.hpp>
 #include <attune/initialise.hpp>
 #include <attune/lockstep.hpp>
@@ -35,6 +36,7 @@ template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, i
 class Trainer {
   static constexpr bool kKeepsGradients =
       std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
+  static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
   static_assert(batch > 0, "attune::Trainer: batch must be at least 1");
   static_assert(batch == 1 || kKeepsGradients,
                 "attune::Trainer: UpdateInBackward keeps no gradients to add up; its batch is 1");
@@ -53,16 +55,18 @@ class Trainer {
   using BatchTargetView = typename detail::TargetsOf<Loss, typename Model::Output, batch>::View;
   using Result = StepResult<Scalar>;
 
-  /// Draws initial parameters and forgets all training: gradients, moments and counters become zero.
+  /// Draws initial parameters, then the seeds of dropout, and forgets all training: gradients, moments and
+  /// counters become zero.
   template <class Initialiser>
   void initialise(const Initialiser& initialiser, Rng rng) {
     attune::initialise(parameters_, initialiser, rng);
-    restart();
+    restart(rng);
   }
-  /// Starts from given parameters, as a training that was interrupted or a model trained elsewhere.
-  void load(const Parameters& parameters) {
+  /// Starts from given parameters, as a training that was interrupted or a model trained elsewhere. Dropout
+  /// starts from `rng`.
+  void load(const Parameters& parameters, Rng rng = Rng{0}) {
     parameters_ = parameters;
-    restart();
+    restart(rng);
   }
 
   /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] stacked,
@@ -87,11 +91,11 @@ class Trainer {
   template <AttentionMask Mask = NoMask>
   Status accumulate(InputView x, TargetView target, const Mask& mask = {}) requires kKeepsGradients {
     if (accumulated_ == batch) return Status::kFullBatch;
-    detail::forward<Model>(mask, parameters_, x, output_, tape_, scratch_);
+    detail::forward<Model>(mask, parameters_, x, output_, tape_, training_scratch());
     const auto loss = Loss::forward(output_, target, output_, kWeight);
     if (const Status status = status_of(loss); status != Status::kOk) return status;
     loss_ += loss;
-    Model::backward(parameters_, x, tape_, output_, gradients_, scratch_);
+    Model::backward(parameters_, x, tape_, output_, gradients_, training_scratch());
     ++accumulated_;
     return Status::kOk;
   }
@@ -121,19 +125,23 @@ class Trainer {
     accumulated_ = 0;
   }
 
-  /// y[rows, cols] for x[rows, cols] with the parameters as they are. Uses tape and scratch: not between
-  /// accumulate() and reading tape(). `y` may not overlap `x`. A model with dropout drops here too: its
-  /// inference is Model::forward with an InferenceScratch.
+  /// y[rows, cols] for x[rows, cols] with the parameters as they are; nothing is dropped. Uses tape and
+  /// scratch: not between accumulate() and reading tape(). `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
   void predict(InputView x, MatrixView<Scalar, Model::Output::rows, Model::Output::cols> y,
                const Mask& mask = {}) {
-    detail::forward<Model>(mask, parameters_, x, y, tape_, scratch_);
+    if constexpr (kDrops) {
+      detail::forward<Model>(mask, parameters_, x, y, scratch_.inference);
+    } else {
+      detail::forward<Model>(mask, parameters_, x, y, tape_, training_scratch());
+    }
   }
 
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
   [[nodiscard]] const Parameters& gradients() const requires kKeepsGradients { return gradients_; }
-  /// What the last predict() kept: attention weights among it.
-  [[nodiscard]] const typename Model::Tape& tape() const { return tape_; }
+  /// What the last predict() kept: attention weights among it. Not of a model with dropout, which predicts
+  /// without a tape.
+  [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return tape_; }
 
   /// RAM of training. object() is sizeof(Trainer); `inputs` is what the caller holds beside it: the inputs
   /// and targets of a whole batch for step(), of one sequence for accumulate().
@@ -142,7 +150,7 @@ class Trainer {
                         .gradients = sizeof gradients_,
                         .moments = detail::kBytes<Moments>,
                         .tape = detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output),
-                        .scratch = detail::kBytes<typename Model::Scratch>,
+                        .scratch = detail::kBytes<Scratch>,
                         .inputs = (sizeof(typename Model::Input) + sizeof(BatchTarget) / batch) *
                                   (feeding == Feeding::kWholeBatch ? std::size_t{batch} : 1)};
     constexpr MemoryReport kWorkspace = Workspace::memory();
@@ -156,6 +164,13 @@ class Trainer {
 
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
+  // With dropout a prediction goes another way than training; scratch is dead between the two.
+  union EitherScratch {
+    typename Model::Scratch training;
+    typename Model::InferenceScratch inference;
+  };
+  using Scratch = typename std::conditional_t<kDrops, std::type_identity<EitherScratch>,
+                                              std::type_identity<typename Model::Scratch>>::type;
   // Targets that are classes have no lanes.
   using Workspace = typename std::conditional_t < requires { Loss::kClassTargets; }
   , Streaming, Plan > ::template Workspace<Model>;
@@ -204,19 +219,28 @@ class Trainer {
   ATTUNE_INLINE Result step_in_backward(InputView x, TargetView target,
                                         const typename Optimizer::Options& options, const Mask& mask) {
     if (const Status status = Optimizer::check(options); status != Status::kOk) return {0, status};
-    detail::forward<Model>(mask, parameters_, x, output_, tape_, scratch_);
+    detail::forward<Model>(mask, parameters_, x, output_, tape_, training_scratch());
     const auto result = Loss::forward(output_, target, output_, kWeight);
     if (const Status status = status_of(result); status != Status::kOk) return {result, status};
     const Scalar loss = result;
     if (!detail::finite(loss)) return {loss, Status::kNotFinite};
 
     ParameterUpdates<Model, Optimizer> updates(parameters_, moments_, options, gradients_);
-    Model::backward(parameters_, x, tape_, output_, updates.leaves, scratch_);
+    Model::backward(parameters_, x, tape_, output_, updates.leaves, training_scratch());
     return {loss, Status::kOk};
   }
 
-  void restart() {
+  typename Model::Scratch& training_scratch() {
+    if constexpr (kDrops) {
+      return scratch_.training;
+    } else {
+      return scratch_;
+    }
+  }
+
+  void restart([[maybe_unused]] Rng rng) {
     moments_.reset();
+    if constexpr (kDrops) tape_.draw_seeds(rng);
     if constexpr (kKeepsGradients) discard();
   }
 
@@ -224,7 +248,7 @@ class Trainer {
   typename Plan::template Gradients<Model> gradients_;
   [[no_unique_address]] Moments moments_;
   [[no_unique_address]] typename Model::Tape tape_;
-  [[no_unique_address]] typename Model::Scratch scratch_;
+  [[no_unique_address]] Scratch scratch_;
   [[no_unique_address]] Workspace workspace_;
   typename Model::Output output_;  // y, then dL/dy
   Scalar loss_;

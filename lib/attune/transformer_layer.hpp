@@ -40,7 +40,7 @@ struct Branches {
 
   static void draw_seeds([[maybe_unused]] Tape& tape, [[maybe_unused]] Rng& rng) {
     if constexpr (kDrops) {
-      for (DropoutTape& seed : tape.of) seed.draw_seed(rng);
+      for (DropoutTape& seed : tape.of) seed.draw_seeds(rng);
     }
   }
 
