@@ -172,8 +172,8 @@ class Trainer {
   using Scratch = typename std::conditional_t<kDrops, std::type_identity<EitherScratch>,
                                               std::type_identity<typename Model::Scratch>>::type;
   // Targets that are classes have no lanes.
-  using Workspace = typename std::conditional_t < requires { Loss::kClassTargets; }
-  , Streaming, Plan > ::template Workspace<Model>;
+  static constexpr bool kClasses = requires { Loss::kClassTargets; };
+  using Workspace = typename std::conditional_t<kClasses, Streaming, Plan>::template Workspace<Model>;
   static constexpr int kTogether = Workspace::kSequences;
   static constexpr Scalar kWeight = Loss::kMeanOverBatch ? Scalar(1) / Scalar(batch) : Scalar(1);
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
