@@ -314,9 +314,13 @@ template <class Scalar>
 ATTUNE_INLINE float square_root(float a) {
 #if defined(EIGEN_VECTORIZE_SSE)
   return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
-#elif defined(__ARM_FP) && (__ARM_FP & 4)
+#elif defined(__arm__) && defined(__ARM_FP) && (__ARM_FP & 4)
   float root;
   asm("vsqrt.f32 %0, %1" : "=t"(root) : "t"(a));
+  return root;
+#elif defined(__aarch64__)
+  float root;
+  asm("fsqrt %s0, %s1" : "=w"(root) : "w"(a));
   return root;
 #elif defined(__arm__)
   return detail::software_square_root(a);
@@ -330,6 +334,10 @@ ATTUNE_INLINE double square_root(double a) {
 #elif defined(__arm__) && defined(__ARM_FP) && (__ARM_FP & 8)
   double root;
   asm("vsqrt.f64 %P0, %P1" : "=w"(root) : "w"(a));
+  return root;
+#elif defined(__aarch64__)
+  double root;
+  asm("fsqrt %d0, %d1" : "=w"(root) : "w"(a));
   return root;
 #elif defined(__arm__)
   return detail::software_square_root(a);
@@ -353,7 +361,11 @@ ATTUNE_INLINE Eigen::internal::Packet8d square_root(Eigen::internal::Packet8d a)
   return _mm512_maskz_sqrt_pd(0xFF, a);
 }
 #endif
-#if defined(EIGEN_VECTORIZE_NEON)
+#if defined(EIGEN_VECTORIZE_NEON) && defined(__aarch64__)
+ATTUNE_INLINE Eigen::internal::Packet4f square_root(Eigen::internal::Packet4f a) { return vsqrtq_f32(a); }
+ATTUNE_INLINE Eigen::internal::Packet2f square_root(Eigen::internal::Packet2f a) { return vsqrt_f32(a); }
+ATTUNE_INLINE Eigen::internal::Packet2d square_root(Eigen::internal::Packet2d a) { return vsqrtq_f64(a); }
+#elif defined(EIGEN_VECTORIZE_NEON)
 ATTUNE_INLINE Eigen::internal::Packet4f square_root(Eigen::internal::Packet4f a) {
   return detail::lane_by_lane<Eigen::internal::Packet4f>([](float x) { return square_root(x); }, a);
 }
