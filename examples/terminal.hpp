@@ -47,18 +47,18 @@ struct LossCurve {
     mean[point] += (loss - mean[point]) / static_cast<float>(++count[point]);
   }
 
-  /// Ten rows, each a factor of two: the loss spans decades, so the axis is logarithmic.
-  void print() const {
+  /// Ten rows, each `ratio` of the one above: losses span decades, so the axis is logarithmic.
+  void print(float ratio = 0.5f) const {
     constexpr int kRows = 10;
     float top = mean[0];
     for (const float value : mean) top = value > top ? value : top;
-    port::print("loss, each row half of the one above; ", kPoints,
+    port::print("loss, each row ", port::fixed(ratio, 2), " of the one above; ", kPoints,
                 " stretches of training from left to right\n");
-    for (int row = 0; row < kRows; ++row, top *= 0.5f) {
+    for (int row = 0; row < kRows; ++row, top *= ratio) {
       char line[kPoints + 1] = {};
       for (int point = 0; point < kPoints; ++point) {
-        const bool inside = mean[point] > 0.5f * top && (row == 0 || mean[point] <= top);
-        const bool below = row == kRows - 1 && mean[point] <= 0.5f * top;
+        const bool inside = mean[point] > ratio * top && (row == 0 || mean[point] <= top);
+        const bool below = row == kRows - 1 && mean[point] <= ratio * top;
         line[point] = count[point] == 0 ? ' ' : inside ? '*' : below ? '_' : ' ';
       }
       port::print("  ", port::fixed(top, 4), " |", static_cast<const char*>(line), '\n');
@@ -78,6 +78,31 @@ void print_attention(attune::MatrixView<const float, kQueries, kKeys, kRowStride
       line[2 * key] = line[2 * key + 1] = kShades[shade < 0 ? 0 : shade > 9 ? 9 : shade];
     }
     port::print("  query ", query, query < 10 ? "  |" : " |", static_cast<const char*>(line), "|\n");
+  }
+}
+
+/// How often what is of one class (rows) was taken for another (columns); '.' is never. Counts up to 999.
+template <int kClasses>
+void print_confusion(const std::uint16_t (&counts)[kClasses][kClasses]) {
+  static_assert(kClasses <= 10);
+  constexpr int kColumn = 4;
+  char line[kColumn * kClasses + 1] = {};
+  const auto set = [&line](int column, int number) {
+    for (int i = 0; i < kColumn; ++i) line[kColumn * column + i] = ' ';
+    int at = kColumn * column + kColumn - 1;
+    do {
+      line[at--] = static_cast<char>('0' + number % 10);
+      number /= 10;
+    } while (number > 0);
+  };
+  for (int column = 0; column < kClasses; ++column) set(column, column);
+  port::print("  taken for", static_cast<const char*>(line), '\n');
+  for (int row = 0; row < kClasses; ++row) {
+    for (int column = 0; column < kClasses; ++column) {
+      set(column, counts[row][column]);
+      if (counts[row][column] == 0) line[kColumn * column + kColumn - 1] = '.';
+    }
+    port::print("       is ", row, static_cast<const char*>(line), '\n');
   }
 }
 
