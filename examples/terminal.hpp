@@ -47,18 +47,20 @@ struct LossCurve {
     mean[point] += (loss - mean[point]) / static_cast<float>(++count[point]);
   }
 
-  /// Ten rows, each `ratio` of the one above: losses span decades, so the axis is logarithmic.
-  void print(float ratio = 0.5f) const {
+  /// Ten rows, each kPercent of the one above: losses span decades, so the axis is logarithmic.
+  template <int kPercent = 50>
+  void print() const {
     constexpr int kRows = 10;
+    constexpr float kRatio = kPercent / 100.0f;
     float top = mean[0];
     for (const float value : mean) top = value > top ? value : top;
-    port::print("loss, each row ", port::fixed(ratio, 2), " of the one above; ", kPoints,
+    port::print("loss, each row ", kPercent, " % of the one above; ", kPoints,
                 " stretches of training from left to right\n");
-    for (int row = 0; row < kRows; ++row, top *= ratio) {
+    for (int row = 0; row < kRows; ++row, top *= kRatio) {
       char line[kPoints + 1] = {};
       for (int point = 0; point < kPoints; ++point) {
-        const bool inside = mean[point] > ratio * top && (row == 0 || mean[point] <= top);
-        const bool below = row == kRows - 1 && mean[point] <= ratio * top;
+        const bool inside = mean[point] > kRatio * top && (row == 0 || mean[point] <= top);
+        const bool below = row == kRows - 1 && mean[point] <= kRatio * top;
         line[point] = count[point] == 0 ? ' ' : inside ? '*' : below ? '_' : ' ';
       }
       port::print("  ", port::fixed(top, 4), " |", static_cast<const char*>(line), '\n');

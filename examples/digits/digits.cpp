@@ -3,7 +3,7 @@
 //
 //   --steps N     the first N training steps only; 0 for none
 //   --images N    the first N test images only
-//   --export 1    prints the trained parameters: a C++ header, each line behind "model "
+//   --export 1    prints the trained parameters, for inference.cpp: a C++ header, each line behind "model "
 #include <arguments.hpp>
 
 #include "evaluation.hpp"
@@ -106,7 +106,7 @@ int main() {
     return 1;
   }
 
-  if (steps > 0) curve.print(0.85f);
+  if (steps > 0) curve.print<85>();
   port::print("RAM of training\n");
   terminal::print_memory(kMemory);
   port::print("RAM of inference alone, parameters included\n");
