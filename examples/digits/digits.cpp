@@ -3,6 +3,7 @@
 //
 //   --steps N     the first N training steps only; 0 for none
 //   --images N    the first N test images only
+//   --seed N      other initial parameters and another order of the images
 //   --export 1    prints the trained parameters, for inference.cpp: a C++ header, each line behind "model "
 #include <arguments.hpp>
 
@@ -40,10 +41,9 @@ struct Training {
   attune::Status status;
 };
 
-Training train(int steps) {
+Training train(attune::Rng rng, int steps) {
   static constexpr attune::CosineSchedule kLearningRate{
       .peak = kPeakLearningRate, .total_steps = kSteps, .warmup_steps = kSteps / 20};
-  attune::Rng rng(2);
   digits::Shuffle<digits::kTrainImages> order;
   Training training{};
   terminal::Progress progress(steps);
@@ -87,15 +87,16 @@ void print_model(int steps) {
 int main() {
   const int steps = std::min(port::argument("--steps", kDefaultSteps), kSteps);
   const int images = std::min(port::argument("--images", digits::kTestImages), digits::kTestImages);
+  const auto seed = static_cast<std::uint64_t>(port::argument("--seed", 1));
   port::print("digits on ", port::name(), ": 8 tokens of 8 pixels, d_model ", digits::kWidth, ", heads ",
               digits::kEncoder.num_heads, ", blocks ", digits::kBlocks, ", ", digits::kParameters,
               " parameters; ", steps, " steps of ", kBatch, " images\n");
-  trainer.initialise(attune::XavierUniform{}, attune::Rng(1));
+  trainer.initialise(attune::XavierUniform{}, attune::Rng(2 * seed - 1));
 
   const std::size_t heap_calls_before = port::heap_calls();
   const std::uint64_t start = port::microseconds();
   port::paint_stack();
-  const Training training = train(steps);
+  const Training training = train(attune::Rng(2 * seed), steps);
   const std::uint64_t microseconds = port::microseconds() - start;
   digits::evaluate(images, example.image, logits, evaluation,
                    [](const digits::Image& image, Model::Output& y) { trainer.predict(image, y); });
