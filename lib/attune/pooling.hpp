@@ -39,9 +39,11 @@ struct Pooling {
     template <class Initialiser, class Generator>
     void initialise(const Initialiser&, Generator&) {}
   };
-  /// Which tokens were valid. Where the largest stands is found once more in backward.
+  /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
+  /// the largest stands is found once more in backward.
   struct Tape {
-    Mask mask;
+    bool padding[shape.seq_len];
+    [[nodiscard]] constexpr bool valid(int token) const { return !padding[token]; }
   };
   struct Scratch {};
   struct InferenceScratch {};
@@ -64,14 +66,14 @@ struct Pooling {
     forward(parameters, x, y, tape, scratch, Mask{});
   }
   static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch&, const Mask& mask) {
-    tape.mask = mask;
+    for (int i = 0; i < shape.seq_len; ++i) tape.padding[i] = !mask.valid(i);
     pool(x, y, mask);
   }
 
   /// dx[seq_len, d_model] from dy[1, d_model], overwritten; zero for padding. `dx` may be `x`.
   static void backward(const Parameters&, InputView x, const Tape& tape, OutputGradientView dy,
                        InputGradientView dx, Parameters&, Scratch&) {
-    const int count = valid_count(tape.mask);
+    const int count = valid_count(tape);
     kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       const P zero = kernels::broadcast<P>(Scalar(0));
       P left = kernels::load<P>(dy.data + j);  // what no token has received yet
@@ -79,11 +81,11 @@ struct Pooling {
       if constexpr (shape.kind == PoolingKind::kMean) {
         left = kernels::divide(left, kernels::broadcast<P>(static_cast<Scalar>(count > 0 ? count : 1)));
       } else if constexpr (shape.kind == PoolingKind::kMax) {
-        largest = column_largest<P>(x, j, tape.mask);
+        largest = column_largest<P>(x, j, tape);
       }
       for (int i = 0; i < shape.seq_len; ++i) {
         P gradient = zero;
-        if (tape.mask.valid(i)) {
+        if (tape.valid(i)) {
           gradient = left;
           if constexpr (shape.kind == PoolingKind::kMax) {
             const P value = kernels::load<P>(x.data + i * shape.d_model + j);
@@ -102,19 +104,21 @@ struct Pooling {
   }
 
  private:
-  static int valid_count(const Mask& mask) {
+  // `tokens` is a mask or a tape.
+  template <class Tokens>
+  static int valid_count(const Tokens& tokens) {
     int count = 0;
-    for (int i = 0; i < shape.seq_len; ++i) count += mask.valid(i);
+    for (int i = 0; i < shape.seq_len; ++i) count += tokens.valid(i);
     return count;
   }
 
   // The largest valid entry of some columns; zeros where no token is valid.
-  template <class P>
-  ATTUNE_INLINE static P column_largest(InputView x, int j, const Mask& mask) {
+  template <class P, class Tokens>
+  ATTUNE_INLINE static P column_largest(InputView x, int j, const Tokens& tokens) {
     P largest = kernels::broadcast<P>(Scalar(0));
     bool found = false;
     for (int i = 0; i < shape.seq_len; ++i) {
-      if (!mask.valid(i)) continue;
+      if (!tokens.valid(i)) continue;
       const P value = kernels::load<P>(x.data + i * shape.d_model + j);
       largest = found ? kernels::select_less(largest, value, value, largest) : value;
       found = true;
