@@ -1,0 +1,275 @@
+// Training on all cores of a PC, to the bits of a Trainer. Needs threads and a heap; never included by
+// attune.hpp.
+//
+//   attune::host::ParallelTrainer<Model, attune::CrossEntropy<>, attune::AdamW, 64> trainer({.threads = 8});
+//   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+//   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
+//
+// The sequences of a batch go to whichever thread is free; each leaves its gradient, from zero, in a slot of
+// its own. Then every thread adds up its part of all tensors, slot after slot in the order of the batch. So
+// the bits depend neither on the number of threads nor on who computed what, and they are those of
+// attune::Trainer, one sequence after the other. (As with Lockstep, a sum over more tokens than
+// kernels::kDepthBlock, or a tensor that backward adds to more than once, is first added up within its
+// sequence here: any number of threads still gives the same bits, but Trainer's may be others.)
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include <attune/host/thread_pool.hpp>
+#include <attune/kernels/residual.hpp>
+#include <attune/repeat.hpp>
+#include <attune/residual.hpp>
+#include <attune/sequential.hpp>
+#include <attune/trainer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+// Whether a layer's tape carries dropout's seed from one sequence to the next.
+template <class Layer>
+inline constexpr bool kDropsItself = [] {
+  if constexpr (requires { Layer::kDrops; }) {
+    return Layer::kDrops;
+  } else if constexpr (requires { Layer::Network::HiddenDropout::kDrops; }) {
+    return Layer::Network::HiddenDropout::kDrops;  // encoder and decoder layers: one probability for all
+  } else if constexpr (requires { Layer::HiddenDropout::kDrops; }) {
+    return Layer::HiddenDropout::kDrops;
+  } else {
+    return false;
+  }
+}();
+template <class Layer>
+inline constexpr bool kDrops = kDropsItself<Layer>;
+template <class... Layers>
+inline constexpr bool kDrops<Sequential<Layers...>> = (kDrops<Layers> || ...);
+template <int count, class Layer>
+inline constexpr bool kDrops<Repeat<count, Layer>> = kDrops<Layer>;
+template <class Layer>
+inline constexpr bool kDrops<Residual<Layer>> = kDrops<Layer>;
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
+
+namespace attune::inline ATTUNE_ARITHMETIC::host {
+
+struct ParallelOptions {
+  int threads = 0;  // 0: as many as the process may run at once
+  /// For gradients of single sequences. At least a set for every thread is kept, at most one for every
+  /// sequence of a batch; in between, fewer are less memory and more waiting. No bit depends on it.
+  std::size_t gradient_bytes = std::size_t{64} << 20;
+};
+
+/// Trains `Model` on batches of `batch` sequences on several threads. What a Trainer takes and gives, this
+/// does too, but for accumulate() and update(). Everything that is large is on the heap: a ParallelTrainer
+/// may be a local variable. Its functions are called from one thread at a time.
+template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1>
+class ParallelTrainer {
+  static_assert(!attune::detail::kDrops<Model>,
+                "attune::host::ParallelTrainer: dropout draws its masks from one sequence to the next, which "
+                "threads cannot; set dropout to 0, or train with attune::Trainer");
+
+ public:
+  /// What has the same bits on one thread, and on a device.
+  using OneByOne = Trainer<Model, Loss, Optimizer, batch>;
+  using Scalar = typename Model::Scalar;
+  using Parameters = typename Model::Parameters;
+  using InputView = typename OneByOne::InputView;
+  using OutputView = MatrixView<Scalar, Model::Output::rows, Model::Output::cols>;
+  using TargetView = typename OneByOne::TargetView;
+  using BatchInput = typename OneByOne::BatchInput;
+  using BatchTarget = typename OneByOne::BatchTarget;
+  using BatchInputView = typename OneByOne::BatchInputView;
+  using BatchTargetView = typename OneByOne::BatchTargetView;
+  using BatchOutputView = MatrixView<Scalar, batch * Model::Output::rows, Model::Output::cols>;
+  using Result = StepResult<Scalar>;
+
+  explicit ParallelTrainer(const ParallelOptions& options = {})
+      : pool_(options.threads),
+        slot_count_(std::min(
+            batch, std::max(pool_.threads(), static_cast<int>(std::min<std::size_t>(
+                                                 batch, options.gradient_bytes / sizeof(Parameters)))))),
+        shared_(std::make_unique<Shared>()),
+        workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(pool_.threads()))),
+        slots_(std::make_unique<Parameters[]>(static_cast<std::size_t>(slot_count_))) {
+    restart();
+  }
+
+  /// Draws initial parameters and forgets all training: gradients, moments and counters become zero.
+  template <class Initialiser>
+  void initialise(const Initialiser& initialiser, Rng rng) {
+    attune::initialise(shared_->parameters, initialiser, rng);
+    restart();
+  }
+  /// Starts from given parameters, as a training that was interrupted or a model trained elsewhere.
+  void load(const Parameters& parameters) {
+    shared_->parameters = parameters;
+    restart();
+  }
+
+  /// One optimiser step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked,
+  /// sequence after sequence; one mask for all sequences, or a std::array with one for each. When status is
+  /// not kOk no parameter and no moment has changed.
+  template <class Clipping = NoClipping, AttentionMask Mask = NoMask>
+  Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
+              const Clipping& clipping = {}, const Mask& mask = {}) {
+    return step_over_batch(inputs, targets, options, clipping, [&mask](int) -> const Mask& { return mask; });
+  }
+  template <class Clipping, AttentionMask Mask>
+  Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
+              const Clipping& clipping, const std::array<Mask, std::size_t{batch}>& masks) {
+    return step_over_batch(inputs, targets, options, clipping, [&masks](int sequence) -> const Mask& {
+      return masks[static_cast<std::size_t>(sequence)];
+    });
+  }
+
+  /// y[rows, cols] for x[rows, cols] with the parameters as they are, on the caller's thread; tape() then has
+  /// what it kept. `y` may not overlap `x`.
+  template <AttentionMask Mask = NoMask>
+  void predict(InputView x, OutputView y, const Mask& mask = {}) {
+    predict_on(workers_[0], x, y, mask);
+  }
+  /// The same for a whole batch, stacked, on all threads.
+  template <AttentionMask Mask = NoMask>
+  void predict_batch(BatchInputView inputs, BatchOutputView outputs, const Mask& mask = {}) {
+    for_each_sequence(0, batch, [&](Worker& worker, int sequence) {
+      predict_on(worker, inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows),
+                 outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows), mask);
+    });
+  }
+
+  [[nodiscard]] const Parameters& parameters() const { return shared_->parameters; }
+  /// What the last predict() kept: attention weights among it.
+  [[nodiscard]] const typename Model::Tape& tape() const { return workers_[0].tape; }
+  [[nodiscard]] int threads() const { return pool_.threads(); }
+
+  /// Memory of training here: tape and scratch of every thread, gradients of every slot. What the same
+  /// training takes on a device is OneByOne::memory().
+  [[nodiscard]] MemoryReport memory() const {
+    const auto workers = static_cast<std::size_t>(pool_.threads());
+    const std::size_t slots = static_cast<std::size_t>(slot_count_) * sizeof(Parameters);
+    MemoryReport report{
+        .parameters = sizeof(Parameters),
+        .gradients = sizeof(Parameters) + slots,
+        .moments = attune::detail::kBytes<Moments>,
+        .tape = workers * (attune::detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output)),
+        .scratch = workers * attune::detail::kBytes<typename Model::Scratch>,
+        .inputs = OneByOne::memory().inputs};
+    report.state =
+        sizeof(ParallelTrainer) + sizeof(Shared) + workers * sizeof(Worker) + slots - report.object();
+    return report;
+  }
+
+ private:
+  using Moments = typename Optimizer::template Moments<Parameters>;
+  static constexpr Scalar kWeight = Loss::kMeanOverBatch ? Scalar(1) / Scalar(batch) : Scalar(1);
+  static constexpr std::size_t kCacheLine = 64;
+
+  struct Shared {
+    Parameters parameters;
+    Parameters gradients;  // their sum over the batch
+    [[no_unique_address]] Moments moments;
+    Scalar losses[static_cast<std::size_t>(batch)];
+    Status statuses[static_cast<std::size_t>(batch)];
+  };
+  // What a thread computes a sequence in; no two threads share a line of the cache.
+  struct alignas(kCacheLine) Worker {
+    [[no_unique_address]] typename Model::Tape tape;
+    [[no_unique_address]] typename Model::Scratch scratch;
+    typename Model::Output output;  // y, then dL/dy
+  };
+
+  template <class Clipping, class MaskOf>
+  Result step_over_batch(BatchInputView inputs, BatchTargetView targets,
+                         const typename Optimizer::Options& options, const Clipping& clipping,
+                         const MaskOf& mask_of) {
+    Shared& shared = *shared_;
+    set_zero(shared.gradients);
+    Scalar loss = 0;
+    for (int first = 0; first < batch; first += slot_count_) {
+      const int end = std::min(batch, first + slot_count_);
+      for_each_sequence(first, end, [&](Worker& worker, int sequence) {
+        differentiate(worker, sequence, slots_[static_cast<std::size_t>(sequence - first)], inputs, targets,
+                      mask_of(sequence));
+      });
+      for (int sequence = first; sequence < end; ++sequence) {
+        const auto index = static_cast<std::size_t>(sequence);
+        if (shared.statuses[index] != Status::kOk) return {0, shared.statuses[index]};
+        loss += shared.losses[index];
+      }
+      pool_.run([&](int thread) { add_slots(thread, end - first); });
+    }
+    if (const Status status = clipping.check(); status != Status::kOk) return {loss, status};
+    if (!attune::detail::finite(loss) || !all_finite(shared.gradients)) return {loss, Status::kNotFinite};
+    return {loss, Optimizer::step(shared.parameters, shared.gradients, shared.moments, options,
+                                  clipping.template factor<Scalar>(shared.gradients))};
+  }
+
+  // body(worker, sequence) for first ≤ sequence < end, each on some thread.
+  template <class Body>
+  void for_each_sequence(int first, int end, const Body& body) {
+    std::atomic<int> next = first;
+    pool_.run([&](int thread) {
+      Worker& worker = workers_[static_cast<std::size_t>(thread)];
+      for (int sequence = next++; sequence < end; sequence = next++) body(worker, sequence);
+    });
+  }
+
+  // Forward, loss and backward of one sequence: its loss and its gradient, both times kWeight.
+  template <class Mask>
+  void differentiate(Worker& worker, int sequence, Parameters& gradients, BatchInputView inputs,
+                     BatchTargetView targets, const Mask& mask) {
+    Shared& shared = *shared_;
+    const auto index = static_cast<std::size_t>(sequence);
+    const InputView x = inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows);
+    attune::detail::forward<Model>(mask, shared.parameters, x, worker.output, worker.tape, worker.scratch);
+    const auto loss = Loss::forward(
+        worker.output, attune::detail::TargetsOf<Loss, typename Model::Output, batch>::at(targets, sequence),
+        worker.output, kWeight);
+    shared.losses[index] = loss;
+    shared.statuses[index] = Status::kOk;
+    if constexpr (requires { loss.status; }) {
+      shared.statuses[index] = loss.status;
+      if (!loss.ok()) return;
+    }
+    set_zero(gradients);
+    Model::backward(shared.parameters, x, worker.tape, worker.output, gradients, worker.scratch);
+  }
+
+  // gradients += slot 0, then slot 1, …: one thread's part of every tensor.
+  void add_slots(int thread, int count) {
+    for (int slot = 0; slot < count; ++slot) {
+      for_each_tensor(
+          [this, thread](const TensorPath&, auto& sum, const auto& of_sequence) {
+            const int begin = part(sum.size, thread), end = part(sum.size, thread + 1);
+            kernels::add_to(end - begin, of_sequence.data() + begin, sum.data() + begin);
+          },
+          shared_->gradients, slots_[static_cast<std::size_t>(slot)]);
+    }
+  }
+  // Where a thread's part of `size` scalars begins: whole lines of the cache, all of which are somebody's.
+  int part(int size, int thread) const {
+    constexpr int kLine = static_cast<int>(kCacheLine / sizeof(Scalar));
+    if (thread == pool_.threads()) return size;
+    return static_cast<int>(std::int64_t{size} / kLine * thread / pool_.threads()) * kLine;
+  }
+
+  template <class Mask>
+  void predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask) {
+    attune::detail::forward<Model>(mask, shared_->parameters, x, y, worker.tape, worker.scratch);
+  }
+
+  void restart() {
+    shared_->moments.reset();
+    set_zero(shared_->gradients);
+  }
+
+  ThreadPool pool_;
+  const int slot_count_;
+  std::unique_ptr<Shared> shared_;
+  std::unique_ptr<Worker[]> workers_;
+  std::unique_ptr<Parameters[]> slots_;
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::host

@@ -1,0 +1,225 @@
+#include <attune/host/parallel_trainer.hpp>
+
+#include <limits>
+
+#include <attune/cross_entropy.hpp>
+#include <attune/encoder_layer.hpp>
+#include <attune/multi_head_attention.hpp>
+#include <attune/pooling.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::Status;
+using attune::host::ParallelTrainer;
+
+constexpr int kThreadCounts[] = {1, 2, 3, 7};
+
+constexpr attune::AttentionShape kShape{.seq_len = 6, .d_model = 8, .num_heads = 2};
+using Layer = attune::MultiHeadAttention<kShape>;
+using Classifier =
+    attune::Sequential<attune::Linear<attune::LinearShape{6, 5, 8}>,
+                       attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
+                                             .seq_len = 6, .d_model = 8, .num_heads = 2, .d_ff = 20}>>,
+                       attune::Pooling<attune::PoolingShape{6, 8}>,
+                       attune::Linear<attune::LinearShape{1, 8, 3}>>;
+constexpr int kBatch = 13;
+
+template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW>
+using OneByOne = attune::Trainer<Model, Loss, Optimizer, kBatch>;
+template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW>
+using Parallel = ParallelTrainer<Model, Loss, Optimizer, kBatch>;
+
+template <class Trainer>
+struct Data {
+  typename Trainer::BatchInput x;
+  typename Trainer::BatchTarget target;
+  explicit Data(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    check::fill(x, rng);
+    if constexpr (requires { check::fill(target, rng); }) {
+      check::fill(target, rng);
+    } else {
+      for (int& id : target) id = static_cast<int>(rng.next() % 3);
+    }
+  }
+};
+
+// Steps of both, on every number of threads and with room for as few gradients as may be: the same losses and
+// the same parameters, bit for bit.
+template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW,
+          class Clipping = attune::NoClipping, class Mask = attune::NoMask>
+void expect_same_training(const Clipping& clipping = {}, const Mask& mask = {}) {
+  using Trainer = OneByOne<Model, Loss, Optimizer>;
+  for (const int threads : kThreadCounts) {
+    for (const std::size_t gradient_bytes : {std::size_t{0}, std::numeric_limits<std::size_t>::max()}) {
+      static Trainer expected;
+      Parallel<Model, Loss, Optimizer> parallel({.threads = threads, .gradient_bytes = gradient_bytes});
+      ASSERT_EQ(parallel.threads(), threads);
+      expected.initialise(attune::XavierUniform{}, attune::Rng{42});
+      parallel.initialise(attune::XavierUniform{}, attune::Rng{42});
+      const std::uint32_t before = attune::hash(parallel.parameters());
+      for (std::uint64_t step = 0; step < 4; ++step) {
+        const Data<Trainer> data(step);
+        const auto together = parallel.step(data.x, data.target, {.learning_rate = 0.01f}, clipping, mask);
+        const auto one = expected.step(data.x, data.target, {.learning_rate = 0.01f}, clipping, mask);
+        EXPECT_TRUE(together.ok() && one.ok());
+        EXPECT_TRUE(check::same_bits(together.loss, one.loss));
+        EXPECT_TRUE(check::same_bits(parallel.parameters(), expected.parameters()));
+      }
+      EXPECT_NE(attune::hash(parallel.parameters()), before);
+    }
+  }
+}
+
+}  // namespace
+
+TEST(ParallelTrainer, has_the_bits_of_a_trainer_on_any_number_of_threads) {
+  expect_same_training<Layer>();
+  expect_same_training<Layer, attune::SumSquaredError, attune::Sgd<attune::Momentum::kNesterov>>();
+  expect_same_training<attune::MultiHeadAttention<kShape, double>, attune::MeanSquaredError,
+                       attune::Adam<attune::AdamVariant{}, double>>();
+}
+
+TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {
+  expect_same_training<Classifier, attune::CrossEntropy<>>();
+  expect_same_training<Classifier, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
+}
+
+TEST(ParallelTrainer, clips_and_masks_as_a_trainer) {
+  expect_same_training<Layer>(attune::GradientClipping{0.05f}, attune::CausalMask{});
+}
+
+TEST(ParallelTrainer, takes_a_mask_for_every_sequence) {
+  std::array<attune::KeyPaddingMask<6>, kBatch> masks;
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    ASSERT_EQ(masks[static_cast<std::size_t>(sequence)].set_length(1 + sequence % 6), Status::kOk);
+  }
+  using Trainer = OneByOne<Layer>;
+  static Trainer expected;
+  expected.initialise(attune::XavierUniform{}, attune::Rng{42});
+  const Data<Trainer> data(1);
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    ASSERT_EQ(expected.accumulate(attune::view(data.x).rows_at<6>(sequence * 6),
+                                  attune::view(data.target).rows_at<6>(sequence * 6),
+                                  masks[static_cast<std::size_t>(sequence)]),
+              Status::kOk);
+  }
+  ASSERT_TRUE(expected.update({}).ok());
+  for (const int threads : kThreadCounts) {
+    Parallel<Layer> parallel({.threads = threads});
+    parallel.initialise(attune::XavierUniform{}, attune::Rng{42});
+    ASSERT_TRUE(parallel.step(data.x, data.target, {}, attune::NoClipping{}, masks).ok());
+    EXPECT_TRUE(check::same_bits(parallel.parameters(), expected.parameters()));
+  }
+}
+
+TEST(ParallelTrainer, may_have_more_threads_than_sequences) {
+  ParallelTrainer<Layer> single({.threads = 7});
+  static attune::Trainer<Layer> expected;
+  single.initialise(attune::XavierUniform{}, attune::Rng{42});
+  expected.initialise(attune::XavierUniform{}, attune::Rng{42});
+  const Data<attune::Trainer<Layer>> data(3);
+  EXPECT_EQ(single.step(data.x, data.target, {}).loss, expected.step(data.x, data.target, {}).loss);
+  EXPECT_TRUE(check::same_bits(single.parameters(), expected.parameters()));
+}
+
+namespace {
+
+// What was refused has changed neither parameters nor moments: training goes on as if it had not been.
+template <class Refused>
+void expect_harmless(Status expected_status, const Refused& refused) {
+  using Trainer = Parallel<Classifier, attune::CrossEntropy<>>;
+  for (const int threads : kThreadCounts) {
+    Trainer trainer({.threads = threads, .gradient_bytes = 0}), untouched({.threads = threads});
+    trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+    untouched.initialise(attune::XavierUniform{}, attune::Rng{42});
+    Data<Trainer> data(1);
+    EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
+    EXPECT_TRUE(untouched.step(data.x, data.target, {}).ok());
+    Data<Trainer> wrong(2);
+    EXPECT_EQ(refused(trainer, wrong), expected_status);
+    EXPECT_TRUE(check::same_bits(trainer.parameters(), untouched.parameters()));
+    EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
+    EXPECT_TRUE(untouched.step(data.x, data.target, {}).ok());
+    EXPECT_TRUE(check::same_bits(trainer.parameters(), untouched.parameters()));
+  }
+}
+
+}  // namespace
+
+TEST(ParallelTrainer, a_target_that_is_no_class_refuses_the_batch) {
+  for (const std::size_t where : {std::size_t{0}, std::size_t{5}, std::size_t{kBatch - 1}}) {
+    expect_harmless(Status::kInvalidTarget, [where](auto& trainer, auto& data) {
+      data.target[where] = 3;
+      return trainer.step(data.x, data.target, {}).status;
+    });
+  }
+}
+
+TEST(ParallelTrainer, what_is_not_finite_discards_the_batch) {
+  for (const int where : {0, 7 * 30 + 4, kBatch * 30 - 1}) {
+    expect_harmless(Status::kNotFinite, [where](auto& trainer, auto& data) {
+      data.x.values[where] = check::kNan<float>;
+      return trainer.step(data.x, data.target, {}).status;
+    });
+  }
+}
+
+TEST(ParallelTrainer, refuses_the_options_that_a_trainer_refuses) {
+  expect_harmless(Status::kInvalidLearningRate, [](auto& trainer, auto& data) {
+    return trainer.step(data.x, data.target, {.learning_rate = -1.0f}).status;
+  });
+  expect_harmless(Status::kInvalidMaxNorm, [](auto& trainer, auto& data) {
+    return trainer.step(data.x, data.target, {}, attune::GradientClipping{check::kNan<float>}).status;
+  });
+}
+
+TEST(ParallelTrainer, load_starts_from_given_parameters_without_moments) {
+  using Trainer = Parallel<Layer>;
+  Trainer fresh({.threads = 2}), used({.threads = 2});
+  fresh.initialise(attune::XavierUniform{}, attune::Rng{1});
+  used.initialise(attune::XavierUniform{}, attune::Rng{2});
+  const Data<Trainer> data(11);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
+  used.load(fresh.parameters());
+  EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
+  EXPECT_TRUE(fresh.step(data.x, data.target, {}).ok());
+  EXPECT_TRUE(check::same_bits(used.parameters(), fresh.parameters()));
+}
+
+TEST(ParallelTrainer, predicts_one_or_a_batch_with_the_trained_parameters) {
+  using Trainer = Parallel<Layer>;
+  Trainer trainer({.threads = 3});
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  const Data<Trainer> data(12);
+  EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
+  static attune::Tensor<float, kBatch * 6, 8> outputs;
+  trainer.predict_batch(data.x, outputs, attune::CausalMask{});
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    Layer::Output one, inferred;
+    Layer::InferenceScratch scratch;
+    const auto x = attune::view(data.x).rows_at<6>(sequence * 6);
+    trainer.predict(x, one, attune::CausalMask{});
+    Layer::forward(trainer.parameters(), x, inferred, scratch, attune::CausalMask{});
+    EXPECT_TRUE(check::same_bits(one, inferred));
+    EXPECT_EQ(std::memcmp(&outputs.values[sequence * Layer::Output::size], &inferred, sizeof inferred), 0);
+  }
+  EXPECT_EQ(trainer.tape().head_weights(1)(0, 3), 0.0f);
+}
+
+TEST(ParallelTrainer, memory_grows_with_threads_and_slots) {
+  using Trainer = Parallel<Layer>;
+  const attune::MemoryReport one = Trainer({.threads = 1, .gradient_bytes = 0}).memory();
+  const attune::MemoryReport three = Trainer({.threads = 3, .gradient_bytes = 0}).memory();
+  const attune::MemoryReport device = Trainer::OneByOne::memory();
+  EXPECT_EQ(one.parameters, device.parameters);
+  EXPECT_EQ(one.gradients, 2 * device.gradients);
+  EXPECT_EQ(three.gradients, 4 * device.gradients);
+  EXPECT_EQ(one.tape, device.tape);
+  EXPECT_EQ(three.tape, 3 * device.tape);
+  EXPECT_EQ(three.scratch, 3 * device.scratch);
+  EXPECT_EQ(three.inputs, device.inputs);
+  EXPECT_EQ(Trainer({.threads = 1}).memory().gradients, (1 + kBatch) * device.gradients);
+}
