@@ -6,7 +6,7 @@
 //   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 //
 // The sequences of a batch go to whichever thread is free; each leaves its gradient, from zero, in a slot of
-// its own. Then every thread adds up its part of all tensors, slot after slot in the order of the batch. So
+// its own. Then part after part of all tensors is added up, slot after slot in the order of the batch. So
 // the bits depend neither on the number of threads nor on who computed what, and they are those of
 // attune::Trainer, one sequence after the other. (As with Lockstep, a sum over more tokens than
 // kernels::kDepthBlock, or a tensor that backward adds to more than once, is first added up within its
@@ -165,6 +165,9 @@ class ParallelTrainer {
   using Moments = typename Optimizer::template Moments<Parameters>;
   static constexpr Scalar kWeight = Loss::kMeanOverBatch ? Scalar(1) / Scalar(batch) : Scalar(1);
   static constexpr std::size_t kCacheLine = 64;
+  // Sums that fit the first cache while slot after slot is added to them; too little for two is not shared
+  // out.
+  static constexpr int kParts = static_cast<int>(std::clamp<std::size_t>(sizeof(Parameters) >> 14, 1, 64));
 
   struct Shared {
     Parameters parameters;
@@ -198,7 +201,7 @@ class ParallelTrainer {
         if (shared.statuses[index] != Status::kOk) return {0, shared.statuses[index]};
         loss += shared.losses[index];
       }
-      pool_.run([&](int thread) { add_slots(thread, end - first); });
+      add_slots(end - first);
     }
     if (const Status status = clipping.check(); status != Status::kOk) return {loss, status};
     if (!attune::detail::finite(loss) || !all_finite(shared.gradients)) return {loss, Status::kNotFinite};
@@ -209,10 +212,8 @@ class ParallelTrainer {
   // body(worker, sequence) for first ≤ sequence < end, each on some thread.
   template <class Body>
   void for_each_sequence(int first, int end, const Body& body) {
-    std::atomic<int> next = first;
-    pool_.run([&](int thread) {
-      Worker& worker = workers_[static_cast<std::size_t>(thread)];
-      for (int sequence = next++; sequence < end; sequence = next++) body(worker, sequence);
+    pool_.for_each(end - first, [&](int thread, int index) {
+      body(workers_[static_cast<std::size_t>(thread)], first + index);
     });
   }
 
@@ -237,22 +238,24 @@ class ParallelTrainer {
     Model::backward(shared.parameters, x, worker.tape, worker.output, gradients, worker.scratch);
   }
 
-  // gradients += slot 0, then slot 1, …: one thread's part of every tensor.
-  void add_slots(int thread, int count) {
-    for (int slot = 0; slot < count; ++slot) {
-      for_each_tensor(
-          [this, thread](const TensorPath&, auto& sum, const auto& of_sequence) {
-            const int begin = part(sum.size, thread), end = part(sum.size, thread + 1);
-            kernels::add_to(end - begin, of_sequence.data() + begin, sum.data() + begin);
-          },
-          shared_->gradients, slots_[static_cast<std::size_t>(slot)]);
-    }
+  // gradients += slot 0, then slot 1, …, of every element; all of them for one part of the elements at a
+  // time.
+  void add_slots(int count) {
+    pool_.for_each(kParts, [&](int, int part) {
+      for (int slot = 0; slot < count; ++slot) {
+        for_each_tensor(
+            [part](const TensorPath&, auto& sum, const auto& of_sequence) {
+              const int begin = part_begin(sum.size, part), end = part_begin(sum.size, part + 1);
+              kernels::add_to(end - begin, of_sequence.data() + begin, sum.data() + begin);
+            },
+            shared_->gradients, slots_[static_cast<std::size_t>(slot)]);
+      }
+    });
   }
-  // Where a thread's part of `size` scalars begins: whole lines of the cache, all of which are somebody's.
-  int part(int size, int thread) const {
+  // Where a part of `size` scalars begins, by whole lines of the cache; the last one ends with them.
+  static constexpr int part_begin(int size, int part) {
     constexpr int kLine = static_cast<int>(kCacheLine / sizeof(Scalar));
-    if (thread == pool_.threads()) return size;
-    return static_cast<int>(std::int64_t{size} / kLine * thread / pool_.threads()) * kLine;
+    return part == kParts ? size : static_cast<int>(std::int64_t{size} / kLine * part / kParts) * kLine;
   }
 
   template <class Mask>

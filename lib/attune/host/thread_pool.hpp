@@ -1,9 +1,10 @@
-// Threads that wait for work, for programs on an operating system. Never included by attune.hpp.
+// Threads that share out pieces of work, for programs on an operating system. Never included by attune.hpp.
 //
 //   ThreadPool pool(4);
-//   pool.run([](int thread) { … });   // on four threads, the caller's among them
+//   pool.for_each(100, [](int thread, int index) { … });   // by up to four threads, the caller among them
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -19,14 +20,14 @@ namespace attune::inline ATTUNE_ARITHMETIC::host {
   return cores > 0 ? static_cast<int>(cores) : 1;
 }
 
-/// A fixed number of threads. Between two run() they sleep; the destructor ends them.
+/// A fixed number of threads. Without work they sleep; the destructor ends them.
 class ThreadPool {
  public:
-  /// `threads` of them, the caller of run() included; 0 or less: available_threads().
+  /// `threads` of them, the caller of for_each() included; 0 or less: available_threads().
   explicit ThreadPool(int threads = 0) : threads_(threads > 0 ? threads : available_threads()) {
     try {
       for (int thread = 1; thread < threads_; ++thread)
-        others_.emplace_back([this, thread] { wait(thread); });
+        others_.emplace_back([this, thread] { serve(thread); });
     } catch (...) {  // the system has no more threads: those that have started must not outlive the pool
       end();
       throw;
@@ -38,42 +39,44 @@ class ThreadPool {
 
   [[nodiscard]] int threads() const { return threads_; }
 
-  /// Calls work(thread) once on every thread, thread = 0 … threads() − 1, the caller's being 0, and returns
-  /// when all calls have. What they wrote is then visible to the caller. `work` may not throw, and may not
-  /// call run() of the same pool.
-  template <class Work>
-  void run(const Work& work) {
-    if (threads_ > 1) {
+  /// Calls body(thread, index) once for every index in [0, count), each on whichever thread is free, and
+  /// returns when all calls have; what they wrote is then visible to the caller. No two calls with the same
+  /// `thread`, in [0, threads()), overlap; the caller is thread 0. A thread that a busy machine wakes too
+  /// late is not waited for. `body` may not throw, and may not call for_each() of the same pool.
+  template <class Body>
+  void for_each(int count, const Body& body) {
+    std::atomic<int> next = 0;
+    const auto work = [&](int thread) noexcept {
+      for (int index = next++; index < count; index = next++) body(thread, index);
+    };
+    if (threads_ == 1 || count <= 1) return work(0);
+    {
       const std::lock_guard lock(mutex_);
       work_ = &work;
-      call_ = [](const void* of, int thread) { (*static_cast<const Work*>(of))(thread); };
-      running_ = threads_ - 1;
+      call_ = [](const void* of, int thread) { (*static_cast<const decltype(work)*>(of))(thread); };
       ++round_;
     }
-    started_.notify_all();
-    [&]() noexcept { work(0); }();
-    if (threads_ > 1) {
-      std::unique_lock lock(mutex_);
-      finished_.wait(lock, [this] { return running_ == 0; });
-    }
+    wake_.notify_all();
+    work(0);
+    std::unique_lock lock(mutex_);
+    work_ = nullptr;
+    left_.wait(lock, [this] { return working_ == 0; });
   }
 
  private:
-  void wait(int thread) noexcept {
-    for (unsigned seen = 0;;) {
-      const void* work = nullptr;
-      void (*call)(const void*, int) = nullptr;
-      {
-        std::unique_lock lock(mutex_);
-        started_.wait(lock, [&] { return round_ != seen || ending_; });
-        if (ending_) return;
-        seen = round_;
-        work = work_;
-        call = call_;
-      }
+  void serve(int thread) noexcept {
+    std::unique_lock lock(mutex_);
+    for (unsigned served = 0;;) {
+      wake_.wait(lock, [&] { return (work_ != nullptr && round_ != served) || ending_; });
+      if (ending_) return;
+      served = round_;
+      const void* const work = work_;
+      ++working_;
+      const auto call = call_;
+      lock.unlock();
       call(work, thread);
-      const std::lock_guard lock(mutex_);
-      if (--running_ == 0) finished_.notify_one();
+      lock.lock();
+      if (--working_ == 0) left_.notify_one();
     }
   }
 
@@ -82,18 +85,18 @@ class ThreadPool {
       const std::lock_guard lock(mutex_);
       ending_ = true;
     }
-    started_.notify_all();
+    wake_.notify_all();
     for (std::thread& other : others_) other.join();
   }
 
   const int threads_;
   std::mutex mutex_;
-  std::condition_variable started_;
-  std::condition_variable finished_;
-  const void* work_ = nullptr;
+  std::condition_variable wake_;
+  std::condition_variable left_;
+  const void* work_ = nullptr;  // what may be joined
   void (*call_)(const void*, int) = nullptr;
-  unsigned round_ = 0;
-  int running_ = 0;
+  unsigned round_ = 0;  // which work that is: nobody joins one twice
+  int working_ = 0;     // threads that have joined and not left
   bool ending_ = false;
   std::vector<std::thread> others_;
 };

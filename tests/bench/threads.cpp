@@ -1,0 +1,64 @@
+// Training steps of attune::host::ParallelTrainer against attune::Trainer, one by one: how many times faster,
+// for a number of threads from the command line (all cores without one).
+//   tests/bench/run --threads [N]
+#include <cstdlib>
+#include <memory>
+
+#include <attune/attune.hpp>
+#include <attune/host/parallel_trainer.hpp>
+
+#include "timing.hpp"
+
+namespace {
+
+template <class Model, class Loss, int batch>
+void measure(const char* name, int threads) {
+  using Parallel = attune::host::ParallelTrainer<Model, Loss, attune::AdamW, batch>;
+  using OneByOne = typename Parallel::OneByOne;
+  struct Data {
+    OneByOne trainer;
+    typename OneByOne::BatchInput x;
+    typename OneByOne::BatchTarget target;
+  };
+  const auto data = std::make_unique<Data>();
+  Parallel parallel({.threads = threads});
+  attune::Rng rng(1);
+  for (float& value : data->x.values) value = rng.uniform(-1.0f, 1.0f);
+  if constexpr (requires { data->target.values; }) {
+    for (float& value : data->target.values) value = rng.uniform(-1.0f, 1.0f);
+  } else {
+    for (int& id : data->target) id = static_cast<int>(rng.next() % 10);
+  }
+  data->trainer.initialise(attune::XavierUniform{}, rng);
+  parallel.initialise(attune::XavierUniform{}, rng);
+  bench::Race race;
+  const int one =
+      race.add([&] { (void)data->trainer.step(data->x, data->target, {.learning_rate = 1e-3f}); });
+  const int all = race.add([&] { (void)parallel.step(data->x, data->target, {.learning_rate = 1e-3f}); });
+  race.run();
+  bench::figure("step." + std::string(name) + ".batch" + std::to_string(batch) + ".threads" +
+                    std::to_string(parallel.threads()) + "_vs_trainer",
+                race.ratio(one, all));
+}
+
+template <int seq_len, int d_model, int num_heads>
+using Attention = attune::MultiHeadAttention<attune::AttentionShape{
+    .seq_len = seq_len, .d_model = d_model, .num_heads = num_heads}>;
+// Two encoder layers between a projection of the tokens and ten classes.
+using Classifier =
+    attune::Sequential<attune::Linear<attune::LinearShape{16, 16, 32}>,
+                       attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
+                                             .seq_len = 16, .d_model = 32, .num_heads = 4, .d_ff = 64}>>,
+                       attune::Pooling<attune::PoolingShape{16, 32}>,
+                       attune::Linear<attune::LinearShape{1, 32, 10}>>;
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const int threads = count > 1 ? std::atoi(arguments[1]) : 0;
+  measure<Attention<8, 4, 1>, attune::MeanSquaredError, 64>("8x4x1", threads);
+  measure<Attention<16, 32, 4>, attune::MeanSquaredError, 32>("16x32x4", threads);
+  measure<Classifier, attune::CrossEntropy<>, 32>("classifier", threads);
+  measure<Attention<64, 64, 4>, attune::MeanSquaredError, 32>("64x64x4", threads);
+  measure<Attention<128, 128, 8>, attune::MeanSquaredError, 16>("128x128x8", threads);
+}
