@@ -65,7 +65,10 @@ class TrainingProgress {
       show(now);
       write_("\n");
     }
-    if (!message.empty()) write_("  " + std::string(message) + '\n');
+    if (message.empty()) return;
+    std::string line = "  ";
+    line += message;
+    write_(line += '\n');
   }
 
   [[nodiscard]] double seconds(Clock::time_point now = Clock::now()) const {
@@ -81,7 +84,7 @@ class TrainingProgress {
 
   void show(Clock::time_point now) {
     char text[64];
-    std::string line = "  ";
+    std::string line = terminal_ ? "\r  " : "  ";
     if (terminal_) {
       const auto filled = static_cast<std::size_t>(static_cast<long long>(done_) * kBar / steps_);
       line += '[' + std::string(filled, '#') + std::string(kBar - filled, '.') + "] ";
@@ -96,12 +99,15 @@ class TrainingProgress {
       std::snprintf(text, sizeof text, "  accuracy %.1f %%", accuracy_ * 100);
       line += text;
     }
-    if (done_ < steps_) line += "  " + duration_text(seconds(now) / done_ * (steps_ - done_)) + " left";
+    if (done_ < steps_) {
+      line += "  ";
+      line += duration_text(seconds(now) / done_ * (steps_ - done_));
+      line += " left";
+    }
     if (terminal_) {
       const std::size_t length = line.size();
       line.append(length_ > length ? length_ - length : 0, ' ');  // over what was longer
       length_ = length;
-      line.insert(line.begin(), '\r');
     } else {
       line += '\n';
     }

@@ -117,19 +117,23 @@ auto run_training(const Trainer& trainer, const TrainingOptions& options, Step&&
   }
   run.seconds = progress.seconds();
 
-  const std::string after = " after " + std::to_string(run.steps) + " steps";
+  const auto said = [](const char* before, int number, const std::string& behind) {
+    std::string text = before;
+    return (text += std::to_string(number)) += behind;
+  };
   switch (run.end) {
     case TrainingEnd::kAllSteps:
       progress.end({});
       break;
     case TrainingEnd::kNoPatience:
-      progress.end("no better accuracy since step " + std::to_string(run.best_step) + ": stopped" + after);
+      progress.end(said("no better accuracy since step ", run.best_step,
+                        said(": stopped after ", run.steps, " steps")));
       break;
     case TrainingEnd::kInterrupted:
-      progress.end("interrupted" + after + "; once more ends the program at once");
+      progress.end(said("interrupted after ", run.steps, " steps; once more ends the program at once"));
       break;
     case TrainingEnd::kRefused:
-      progress.end("stopped" + after + ": " + message(run.status));
+      progress.end(said("stopped after ", run.steps, std::string(" steps: ") + message(run.status)));
       break;
   }
   return run;

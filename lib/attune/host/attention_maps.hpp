@@ -1,0 +1,91 @@
+// The attention weights that a model's tape keeps, wherever in the model they are. Needs a heap; never
+// included by attune.hpp.
+#pragma once
+
+#include <array>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <attune/composition.hpp>
+#include <attune/kernels/policy.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::host {
+
+/// The weights of one head, P[queries, keys]. `layer` is where it is in the model, as "layer 2, block 0";
+/// empty where the model is the attention layer.
+struct AttentionMap {
+  std::string layer;
+  int head;
+  int queries;
+  int keys;
+  std::vector<double> weights;
+};
+
+namespace detail {
+
+// "outer, inner 3"; no number where it is negative.
+inline std::string joined(const std::string& outer, const char* inner, int number = -1) {
+  std::string name = outer;
+  if (!outer.empty()) name += ", ";
+  name += inner;
+  if (number >= 0) name += std::to_string(number);
+  return name;
+}
+
+template <class Tape>
+void collect_attention(const Tape& tape, const std::string& name, std::vector<AttentionMap>& maps);
+
+// The tapes of a Sequential's layers; empty ones are not there.
+template <class... Tapes>
+void collect_attention_of(const attune::detail::Members<Tapes...>& members, int index,
+                          const std::string& name, std::vector<AttentionMap>& maps) {
+  if constexpr (sizeof...(Tapes) > 0) {
+    if constexpr (requires { members.first; }) {
+      collect_attention(members.first, joined(name, "layer ", index), maps);
+    }
+    collect_attention_of(members.rest, index + 1, name, maps);
+  }
+}
+// Those of a Repeat's.
+template <class Tape, std::size_t count>
+void collect_attention_of(const Tape (&tapes)[count], int, const std::string& name,
+                          std::vector<AttentionMap>& maps) {
+  for (std::size_t i = 0; i < count; ++i)
+    collect_attention(tapes[i], count == 1 ? name : joined(name, "block ", static_cast<int>(i)), maps);
+}
+
+template <class Tape>
+void collect_attention(const Tape& tape, const std::string& name, std::vector<AttentionMap>& maps) {
+  if constexpr (requires { tape.head_weights(0); }) {
+    using Weights = decltype(tape.head_weights(0));
+    const int heads = tape.weights.rows / Weights::rows;
+    for (int head = 0; head < heads; ++head) {
+      const Weights weights = tape.head_weights(head);
+      AttentionMap& map = maps.emplace_back(AttentionMap{name, head, Weights::rows, Weights::cols, {}});
+      for (int i = 0; i < Weights::rows; ++i) {
+        for (int j = 0; j < Weights::cols; ++j) map.weights.push_back(static_cast<double>(weights(i, j)));
+      }
+    }
+  } else if constexpr (requires { tape.cross_attention; }) {
+    collect_attention(tape.self_attention, joined(name, "self-attention"), maps);
+    collect_attention(tape.cross_attention, joined(name, "cross-attention"), maps);
+  } else if constexpr (requires { tape.self_attention; }) {
+    collect_attention(tape.self_attention, name, maps);
+  } else if constexpr (requires { tape.layers; }) {
+    collect_attention_of(tape.layers, 0, name, maps);
+  }
+}
+
+}  // namespace detail
+
+/// Every head of every attention layer whose forward wrote `tape`, which no backward has used up: a Trainer's
+/// after predict().
+template <class Tape>
+[[nodiscard]] std::vector<AttentionMap> attention_maps(const Tape& tape) {
+  std::vector<AttentionMap> maps;
+  detail::collect_attention(tape, "", maps);
+  return maps;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::host
