@@ -4,30 +4,30 @@
 //   --steps N     the first N training steps only; 0 for none
 //   --images N    the first N test images only
 //   --seed N      other initial parameters and another order of the images
+//   --threads N   on a PC: on N threads, to the same bits (on_pc.hpp, which also writes a page about it)
 //   --export 1    prints the trained parameters, for inference.cpp: a C++ header, each line behind "model "
 #include <arguments.hpp>
 
 #include "evaluation.hpp"
+#include "training.hpp"
+#if ATTUNE_EXAMPLE_ON_PC
+#include "on_pc.hpp"
+#endif
 
 namespace {
 
-using digits::kSmall;
+using digits::kBatch;
+using digits::kMemory;
+using digits::kSteps;
 using digits::Model;
+using digits::Trainer;
 
-constexpr int kBatch = 32;
-constexpr int kSteps = 1800;  // 40 epochs
-constexpr float kPeakLearningRate = kSmall ? 0.01f : 0.003f;
 // Without an FPU an emulated board takes the first steps of the same schedule only.
 #if defined(__SOFTFP__)
 constexpr int kDefaultSteps = 20;
 #else
 constexpr int kDefaultSteps = kSteps;
 #endif
-
-using Loss = attune::CrossEntropy<attune::CrossEntropyOptions{.label_smoothing = 0.1}>;
-using Trainer = attune::Trainer<Model, Loss, attune::AdamW, kBatch>;
-constexpr attune::MemoryReport kMemory = Trainer::memory(attune::Feeding::kOneByOne);
-static_assert(kMemory.total() <= (kSmall ? 56 : 320) * 1024);  // the RAM contract, checked by the compiler
 
 // All the RAM that training takes. Images arrive one by one, so only one of them exists.
 Trainer trainer;
@@ -42,8 +42,6 @@ struct Training {
 };
 
 Training train(attune::Rng rng, int steps) {
-  static constexpr attune::CosineSchedule kLearningRate{
-      .peak = kPeakLearningRate, .total_steps = kSteps, .warmup_steps = kSteps / 20};
   digits::Shuffle<digits::kTrainImages> order;
   Training training{};
   terminal::Progress progress(steps);
@@ -54,7 +52,7 @@ Training train(attune::Rng rng, int steps) {
       if (training.status != attune::Status::kOk) return training;
     }
     const Trainer::Result result =
-        trainer.update({.learning_rate = kLearningRate(static_cast<std::uint32_t>(step))});
+        trainer.update({.learning_rate = digits::kLearningRate(static_cast<std::uint32_t>(step))});
     if (training.status = result.status; !result.ok()) return training;
     if (step == 0) training.last_loss = result;
     training.last_loss += (result - training.last_loss) * 0.02f;
@@ -91,12 +89,15 @@ int main() {
   port::print("digits on ", port::name(), ": 8 tokens of 8 pixels, d_model ", digits::kWidth, ", heads ",
               digits::kEncoder.num_heads, ", blocks ", digits::kBlocks, ", ", digits::kParameters,
               " parameters; ", steps, " steps of ", kBatch, " images\n");
-  trainer.initialise(attune::XavierUniform{}, attune::Rng(2 * seed - 1));
+#if ATTUNE_EXAMPLE_ON_PC
+  if (digits::on_pc::wanted()) return digits::on_pc::run(steps, images, seed);
+#endif
+  trainer.initialise(attune::XavierUniform{}, digits::rng_of_parameters(seed));
 
   const std::size_t heap_calls_before = port::heap_calls();
   const std::uint64_t start = port::microseconds();
   port::paint_stack();
-  const Training training = train(attune::Rng(2 * seed), steps);
+  const Training training = train(digits::rng_of_images(seed), steps);
   const std::uint64_t microseconds = port::microseconds() - start;
   digits::evaluate(images, example.image, logits, evaluation,
                    [](const digits::Image& image, Model::Output& y) { trainer.predict(image, y); });

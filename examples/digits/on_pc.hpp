@@ -1,0 +1,143 @@
+// The same training on all cores of a PC, to the same bits, with validation on the way and a page of HTML at
+// the end:
+//
+//   --threads N        on N threads; 0: as many as there are cores
+//   ATTUNE_PAGE=FILE   in the environment: writes FILE (examples/run digits --page FILE)
+//
+// Ctrl-C ends training: what is then printed and written are the best parameters so far.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+#include <arguments.hpp>
+#include <attune/host/parallel_trainer.hpp>
+#include <attune/host/training_page.hpp>
+
+#include "evaluation.hpp"
+#include "training.hpp"
+
+namespace digits::on_pc {
+
+using ParallelTrainer = attune::host::ParallelTrainer<Model, Loss, attune::AdamW, kBatch>;
+using Run = attune::host::TrainingRun<Model::Parameters>;
+
+struct Batch {
+  ParallelTrainer::BatchInput images;
+  ParallelTrainer::BatchTarget labels;
+  attune::Tensor<float, kBatch, kClasses> logits;
+};
+
+inline const char* page_file() { return std::getenv("ATTUNE_PAGE"); }
+/// Whether somebody asks for it; otherwise training is as on a board.
+inline bool wanted() { return port::argument("--threads", -1) >= 0 || page_file() != nullptr; }
+
+inline void draw(attune::Rng& rng, Shuffle<kTrainImages>& order, Batch& batch) {
+  Example example;
+  for (int i = 0; i < kBatch; ++i) {
+    digits::draw(rng, order, example);
+    std::copy_n(example.image.values, Image::size, batch.images.values + i * Image::size);
+    batch.labels[static_cast<std::size_t>(i)] = example.label[0];
+  }
+}
+
+/// The first `count` images of the test part, a batch at a time.
+inline Evaluation evaluate(ParallelTrainer& trainer, int count, Batch& batch) {
+  Evaluation evaluation{};
+  for (int first = 0; first < count; first += kBatch) {
+    const int images = std::min(kBatch, count - first);
+    for (int i = 0; i < images; ++i) {
+      Image image;
+      unpack(kPackedTest[first + i], image);
+      std::copy_n(image.values, Image::size, batch.images.values + i * Image::size);
+    }
+    trainer.predict_batch(batch.images, batch.logits);
+    for (int i = 0; i < images; ++i) {
+      Model::Output logits;
+      std::copy_n(batch.logits.values + i * kClasses, kClasses, logits.values);
+      evaluation.add(logits, kTestLabels[first + i] - '0');
+    }
+  }
+  return evaluation;
+}
+
+inline bool write_page(const char* file, ParallelTrainer& trainer, const Run& run,
+                       const Evaluation& evaluation) {
+  using attune::host::html::joined;
+  attune::host::TrainingPage page(joined("digits: 8 tokens of 8 pixels, d_model ", kWidth, ", heads ",
+                                         kEncoder.num_heads, ", blocks ", kBlocks));
+  char hash[9];
+  std::snprintf(hash, sizeof hash, "%08x", attune::hash(trainer.parameters()));
+  page.fact("recognised", attune::host::html::percent(static_cast<double>(evaluation.accuracy())));
+  page.fact("unseen images", std::to_string(evaluation.images));
+  page.fact("parameters", attune::host::html::count(kParameters));
+  page.fact("their hash", hash);
+  page.fact("steps", joined(run.steps, " of ", kBatch, " images"));
+  page.fact("training", attune::host::duration_text(run.seconds));
+  page.fact("threads", std::to_string(trainer.threads()));
+  page.curves(run);
+
+  Image image;
+  Model::Output logits;
+  unpack(kPackedTest[0], image);
+  trainer.predict(image, logits);
+  page.sample(joined("An image it has not seen: ", kTestLabels[0] - '0'), image);
+  page.attention(attune::host::attention_maps(trainer.tape()));
+  std::vector<std::string> names;
+  std::vector<std::int64_t> counts;
+  for (int i = 0; i < kClasses; ++i) {
+    names.push_back(std::to_string(i));
+    counts.insert(counts.end(), evaluation.confusion[i], evaluation.confusion[i] + kClasses);
+  }
+  page.confusion(names, counts);
+  page.memory_of_device<Model>(kMemory);
+  return page.write(file);
+}
+
+/// All of the example: trains, tests, prints, writes the page. Returns the program's exit code.
+inline int run(int steps, int test_images, std::uint64_t seed) {
+  ParallelTrainer trainer({.threads = port::argument("--threads", 0)});
+  trainer.initialise(attune::XavierUniform{}, rng_of_parameters(seed));
+  const auto batch = std::make_unique<Batch>();
+  attune::Rng rng = rng_of_images(seed);
+  Shuffle<kTrainImages> order;
+  port::print("training on ", trainer.threads(), " threads; Ctrl-C ends it with what was learned\n");
+  const Run run = attune::host::run_training(
+      trainer,
+      {.steps = steps,
+       .validate_every = 100,
+       .terminal = port::is_terminal(),
+       .write = [](std::string_view text) { port::write(text.data(), text.size()); }},
+      [&](int step) {
+        draw(rng, order, *batch);
+        return trainer.step(batch->images, batch->labels,
+                            {.learning_rate = kLearningRate(static_cast<std::uint32_t>(step))});
+      },
+      [&] { return evaluate(trainer, test_images, *batch).accuracy(); });
+  if (run.end == attune::host::TrainingEnd::kRefused) return 1;
+  if (run.end == attune::host::TrainingEnd::kInterrupted) trainer.load(*run.best);
+
+  const Evaluation evaluation = evaluate(trainer, test_images, *batch);
+  static terminal::LossCurve<60> curve;
+  float last_loss = run.losses.empty() ? 0.0f : run.losses.front();  // smoothed over about 50 steps
+  for (int step = 0; step < run.steps; ++step) {
+    const float loss = run.losses[static_cast<std::size_t>(step)];
+    curve.add(step, run.steps, loss);
+    last_loss += (loss - last_loss) * 0.02f;
+  }
+  if (run.steps > 0) curve.print<85>();
+  print(evaluation);
+  const char* const file = page_file();
+  if (file != nullptr && !write_page(file, trainer, run, evaluation)) {
+    port::print("cannot write ", file, '\n');
+    return 1;
+  }
+  if (file != nullptr) port::print("wrote ", file, '\n');
+  print_result(evaluation, run.end == attune::host::TrainingEnd::kInterrupted ? run.best_step : run.steps);
+  port::print(" loss_last=", port::fixed(last_loss, 6), " threads=", trainer.threads());
+  print_result_end(attune::hash(trainer.parameters()), kMemory.total(), port::stack_high_water(),
+                   port::heap_calls(), static_cast<std::uint64_t>(run.seconds * 1e6));
+  return 0;
+}
+
+}  // namespace digits::on_pc
