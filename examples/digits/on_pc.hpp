@@ -62,7 +62,7 @@ inline Evaluation evaluate(ParallelTrainer& trainer, int count, Batch& batch) {
 }
 
 inline bool write_page(const char* file, ParallelTrainer& trainer, const Run& run,
-                       const Evaluation& evaluation) {
+                       const Evaluation& evaluation, int steps_of_parameters) {
   using attune::host::html::joined;
   attune::host::TrainingPage page(joined("digits: 8 tokens of 8 pixels, d_model ", kWidth, ", heads ",
                                          kEncoder.num_heads, ", blocks ", kBlocks));
@@ -72,6 +72,7 @@ inline bool write_page(const char* file, ParallelTrainer& trainer, const Run& ru
   page.fact("unseen images", std::to_string(evaluation.images));
   page.fact("parameters", attune::host::html::count(kParameters));
   page.fact("their hash", hash);
+  if (steps_of_parameters != run.steps) page.fact("they are of", joined("step ", steps_of_parameters));
   page.fact("steps", joined(run.steps, " of ", kBatch, " images"));
   page.fact("training", attune::host::duration_text(run.seconds));
   page.fact("threads", std::to_string(trainer.threads()));
@@ -115,7 +116,12 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
       },
       [&] { return evaluate(trainer, test_images, *batch).accuracy(); });
   if (run.end == attune::host::TrainingEnd::kRefused) return 1;
-  if (run.end == attune::host::TrainingEnd::kInterrupted) trainer.load(*run.best);
+  const bool interrupted = run.end == attune::host::TrainingEnd::kInterrupted;
+  const int steps_of_parameters = interrupted ? run.best_step : run.steps;
+  if (interrupted) {
+    trainer.load(*run.best);
+    port::print("going on with the best parameters so far, those of step ", run.best_step, '\n');
+  }
 
   const Evaluation evaluation = evaluate(trainer, test_images, *batch);
   static terminal::LossCurve<60> curve;
@@ -128,12 +134,12 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
   if (run.steps > 0) curve.print<85>();
   print(evaluation);
   const char* const file = page_file();
-  if (file != nullptr && !write_page(file, trainer, run, evaluation)) {
+  if (file != nullptr && !write_page(file, trainer, run, evaluation, steps_of_parameters)) {
     port::print("cannot write ", file, '\n');
     return 1;
   }
   if (file != nullptr) port::print("wrote ", file, '\n');
-  print_result(evaluation, run.end == attune::host::TrainingEnd::kInterrupted ? run.best_step : run.steps);
+  print_result(evaluation, steps_of_parameters);
   port::print(" loss_last=", port::fixed(last_loss, 6), " threads=", trainer.threads());
   print_result_end(attune::hash(trainer.parameters()), kMemory.total(), port::stack_high_water(),
                    port::heap_calls(), static_cast<std::uint64_t>(run.seconds * 1e6));
