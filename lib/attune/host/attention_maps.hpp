@@ -40,12 +40,10 @@ void collect_attention(const Tape& tape, const std::string& name, std::vector<At
 template <class... Tapes>
 void collect_attention_of(const attune::detail::Members<Tapes...>& members, int index,
                           const std::string& name, std::vector<AttentionMap>& maps) {
-  if constexpr (sizeof...(Tapes) > 0) {
-    if constexpr (requires { members.first; }) {
-      collect_attention(members.first, joined(name, "layer ", index), maps);
-    }
-    collect_attention_of(members.rest, index + 1, name, maps);
+  if constexpr (requires { members.first; }) {
+    collect_attention(members.first, joined(name, "layer ", index), maps);
   }
+  if constexpr (requires { members.rest; }) collect_attention_of(members.rest, index + 1, name, maps);
 }
 // Those of a Repeat's.
 template <class Tape, std::size_t count>
