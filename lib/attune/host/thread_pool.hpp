@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -20,7 +21,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::host {
   return cores > 0 ? static_cast<int>(cores) : 1;
 }
 
-/// A fixed number of threads. Without work they sleep; the destructor ends them.
+/// A fixed number of threads. Without work they look out for more for some microseconds, then sleep; the
+/// destructor ends them.
 class ThreadPool {
  public:
   /// `threads` of them, the caller of for_each() included; 0 or less: available_threads().
@@ -58,15 +60,30 @@ class ThreadPool {
     }
     wake_.notify_all();
     work(0);
+    {
+      const std::lock_guard lock(mutex_);
+      work_ = nullptr;
+    }
+    look_out([this] { return working_ == 0; });
     std::unique_lock lock(mutex_);
-    work_ = nullptr;
     left_.wait(lock, [this] { return working_ == 0; });
   }
 
  private:
+  // Sleeping and being woken takes longer than small work does, so a moment is waited for it to come. No
+  // longer than that: the core may be somebody else's.
+  template <class Happened>
+  static void look_out(const Happened& happened) {
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + std::chrono::microseconds(50); !happened() && Clock::now() < end;) {
+      std::this_thread::yield();
+    }
+  }
+
   void serve(int thread) noexcept {
-    std::unique_lock lock(mutex_);
     for (unsigned served = 0;;) {
+      look_out([&] { return round_ != served; });
+      std::unique_lock lock(mutex_);
       wake_.wait(lock, [&] { return (work_ != nullptr && round_ != served) || ending_; });
       if (ending_) return;
       served = round_;
@@ -95,8 +112,8 @@ class ThreadPool {
   std::condition_variable left_;
   const void* work_ = nullptr;  // what may be joined
   void (*call_)(const void*, int) = nullptr;
-  unsigned round_ = 0;  // which work that is: nobody joins one twice
-  int working_ = 0;     // threads that have joined and not left
+  std::atomic<unsigned> round_ = 0;  // which work that is: nobody joins one twice
+  std::atomic<int> working_ = 0;     // threads that have joined and not left
   bool ending_ = false;
   std::vector<std::thread> others_;
 };
