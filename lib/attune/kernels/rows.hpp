@@ -94,8 +94,9 @@ ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
 template <class Scalar>
 inline constexpr int kSoftmaxRows = kLanes<Packet<Scalar>> > 4 ? 4 : 1;
 
-/// kRows rows of softmax in place: p_j = e^(s_j − max s) / Σ e^(s − max s). A row of −∞ alone becomes zeros;
-/// a NaN anywhere makes its whole row NaN.
+/// kRows rows of softmax in place: p_j = e^(s_j − max s) / Σ e^(s − max s), each to 4 + |s_j − max s| ulp in
+/// float (a difference that is rounded has its error times itself in e^x). A row of −∞ alone becomes zeros; a
+/// NaN anywhere makes its whole row NaN.
 template <class Scalar, int kRows, int kCols>
 ATTUNE_INLINE void softmax_rows(Scalar* rows) {
 #if ATTUNE_MVE && ATTUNE_FUSED

@@ -44,7 +44,8 @@ ATTUNE_INLINE void adam_packet(P& parameter, P gradient, P& first, P& second,
 }  // namespace detail
 
 /// m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  p ← decay·p − step·m / (√v·second_scale + ε)   (ε inside:
-/// √(v·second_scale + ε)).
+/// √(v·second_scale + ε)). In float m and v are right to 2 ulp of their larger term, p to 6 ulp of the larger
+/// of itself and the step.
 template <bool kEpsilonInside, bool kCoupled, class Scalar>
 [[gnu::noinline]] void adam_update(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
                                    const AdamCoefficients<Scalar>& coefficients) {
