@@ -89,6 +89,28 @@ void measure_steps() {
 #endif
 }
 
+// Where rows fill packets by themselves, lockstep has only its larger working set.
+template <attune::AttentionShape shape, int batch>
+void measure_lockstep() {
+  using Layer = attune::MultiHeadAttention<shape>;
+  static attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, batch, attune::Lockstep> together;
+  static attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, batch, attune::Streaming> one_by_one;
+  static typename decltype(together)::BatchInput x;
+  static typename decltype(together)::BatchTarget target;
+  attune::Rng rng(1);
+  for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
+  for (float& value : target.values) value = rng.uniform(-1.0f, 1.0f);
+  together.initialise(attune::XavierUniform{}, rng);
+  one_by_one.initialise(attune::XavierUniform{}, rng);
+  bench::Race race;
+  const int lanes = race.add([] { (void)together.step(x, target, kStill); });
+  const int streamed = race.add([] { (void)one_by_one.step(x, target, kStill); });
+  race.run();
+  bench::figure("step.batch" + std::to_string(batch) + "." + std::to_string(shape.seq_len) + "x" +
+                    std::to_string(shape.d_model) + "x" + std::to_string(shape.num_heads) + ".vs_streaming",
+                race.ratio(streamed, lanes));
+}
+
 // X·W + b of `batch` sequences as one product, against one product a sequence.
 template <int seq_len, int d_model, int batch>
 void measure_stacking() {
@@ -118,6 +140,7 @@ void measure_stacking() {
 
 int main() {
   measure_steps();
+  measure_lockstep<attune::AttentionShape{.seq_len = 8, .d_model = 16, .num_heads = 2}, 256>();
   measure_stacking<8, 16, 32>();
   measure_stacking<16, 32, 32>();
   measure_stacking<32, 64, 16>();
