@@ -10,9 +10,9 @@ using Layer = attune::LogSoftmax<3, 5>;
 
 }  // namespace
 
-// Gradients: transformer_gradients_test.cpp.
+// Gradients: transformer_gradients_test.cpp; against double, in place and with NaN: cross_entropy_test.cpp.
 
-TEST(LogSoftmax, is_the_logarithm_of_softmax) {
+TEST(LogSoftmax, exponentials_are_the_weights_of_softmax) {
   attune::Rng rng(1);
   Layer::Input x;
   Layer::Output y;
