@@ -326,3 +326,116 @@ TEST(MultiHeadAttention, gradient_of_the_query_may_replace_the_query) {
   EXPECT_TRUE(check::same_bits(a.d_key, b.d_key));
   EXPECT_TRUE(check::same_bits(a.gradients, b.gradients));
 }
+
+namespace {
+
+constexpr attune::AttentionShape kRotated{.seq_len = 5, .d_model = 8, .num_heads = 2, .rotary_dim = 4};
+constexpr attune::AttentionShape kDropped{.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.5};
+
+}  // namespace
+
+TEST(MultiHeadAttention, rotary_positions_turn_queries_and_keys_after_their_projection) {
+  using Layer = attune::MultiHeadAttention<kRotated>;
+  using Plain = attune::MultiHeadAttention<attune::AttentionShape{5, 8, 2}>;
+  using Rotation = attune::RotaryPositions<attune::RotaryShape{.seq_len = 5, .num_heads = 2, .d_k = 4}>;
+  static Layer::Parameters parameters;
+  static Plain::Parameters plain;
+  static Layer::Tape tape;
+  static Plain::Tape expected;
+  Layer::Scratch scratch;
+  Plain::Scratch plain_scratch;
+  Layer::Input x, y;
+  attune::Rng rng(8);
+  check::fill_set(parameters, rng);
+  attune::for_each_tensor([](const attune::TensorPath&, auto& to, const auto& from) { to = from; }, plain,
+                          parameters);
+  check::fill(x, rng);
+  Layer::forward(parameters, x, y, tape, scratch);
+  Plain::forward(plain, x, y, expected, plain_scratch);
+  Rotation::forward(expected.query, expected.query);
+  Rotation::forward(expected.key, expected.key);
+  EXPECT_TRUE(check::same_bits(tape.query, expected.query));
+  EXPECT_TRUE(check::same_bits(tape.key, expected.key));
+  EXPECT_TRUE(check::same_bits(tape.value, expected.value));
+}
+
+TEST(MultiHeadAttention, rotated_attention_depends_on_the_distance_of_tokens) {
+  // Two tokens, then the same two later: with a causal window of two they attend alike.
+  using Layer = attune::MultiHeadAttention<kRotated>;
+  static Layer::Parameters parameters;
+  static Layer::InferenceScratch scratch;
+  Layer::Input x, y;
+  attune::Rng rng(9);
+  check::fill_set(parameters, rng);
+  check::fill(x, rng);
+  for (int j = 0; j < 8; ++j) x(3, j) = x(0, j), x(4, j) = x(1, j);
+  attune::Tensor<float, 5, 5> window;
+  for (int i = 0; i < 5; ++i) {
+    for (int j = 0; j < 5; ++j) window(i, j) = j == i || j == i - 1 ? 0.0f : -INFINITY;
+  }
+  Layer::forward(parameters, x, y, scratch, attune::AdditiveMask(window));
+  for (int j = 0; j < 8; ++j) EXPECT_NEAR(y(4, j), y(1, j), 1e-6);
+}
+
+TEST(MultiHeadAttention, drops_weights_in_training_alone_and_scales_up_the_rest) {
+  using Layer = attune::MultiHeadAttention<kDropped>;
+  using Plain = attune::MultiHeadAttention<attune::AttentionShape{4, 8, 2}>;
+  static Layer::Parameters parameters;
+  static Plain::Parameters plain;
+  static Layer::Tape tape;
+  static Layer::Scratch scratch;
+  static Layer::InferenceScratch inference;
+  static Plain::InferenceScratch plain_inference;
+  Layer::Input x, y, expected;
+  attune::Rng rng(10);
+  check::fill_set(parameters, rng);
+  attune::for_each_tensor([](const attune::TensorPath&, auto& to, const auto& from) { to = from; }, plain,
+                          parameters);
+  check::fill(x, rng);
+  Layer::forward(parameters, x, y, inference);
+  Plain::forward(plain, x, expected, plain_inference);
+  EXPECT_TRUE(check::same_bits(y, expected));
+
+  tape.draw_seeds(rng);
+  Layer::forward(parameters, x, y, tape, scratch);
+  EXPECT_FALSE(check::same_bits(y, expected));
+  // The context of a head is P with some weights doubled, the others zero, times V.
+  attune::Rng mask = Layer::WeightDropout::generator(tape.dropout);
+  int dropped = 0;
+  for (int head = 0; head < 2; ++head) {
+    attune::Tensor<float, 4, 4> weights;
+    Layer::WeightDropout::drop(16, mask, tape.head_weights(head).data, weights.data());
+    for (int i = 0; i < 4; ++i) {
+      for (int j = 0; j < 4; ++j) {
+        const float weight = tape.head_weights(head)(i, j);
+        dropped += weights(i, j) == 0;
+        EXPECT_TRUE(weights(i, j) == 0 || weights(i, j) == 2 * weight);
+      }
+      for (int j = 0; j < 4; ++j) {
+        float sum = 0;
+        for (int k = 0; k < 4; ++k) sum += weights(i, k) * tape.value(k, head * 4 + j);
+        EXPECT_NEAR(tape.context(i, head * 4 + j), sum, 1e-6);
+      }
+    }
+  }
+  EXPECT_GT(dropped, 4);
+  EXPECT_LT(dropped, 28);
+}
+
+TEST(MultiHeadAttention, the_next_sequence_has_another_mask) {
+  using Layer = attune::MultiHeadAttention<kDropped>;
+  static Layer::Parameters parameters, gradients;
+  static Layer::Tape tape;
+  static Layer::Scratch scratch;
+  Layer::Input x, y, again, dx;
+  attune::Rng rng(11);
+  check::fill_set(parameters, rng);
+  check::fill(x, rng);
+  tape.draw_seeds(rng);
+  Layer::forward(parameters, x, y, tape, scratch);
+  Layer::forward(parameters, x, again, tape, scratch);
+  EXPECT_TRUE(check::same_bits(y, again));
+  Layer::backward(parameters, x, tape, y, dx, gradients, scratch);
+  Layer::forward(parameters, x, again, tape, scratch);
+  EXPECT_FALSE(check::same_bits(y, again));
+}

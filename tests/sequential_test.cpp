@@ -84,7 +84,8 @@ TEST(Sequential, memory_is_that_of_its_layers_and_scratch_is_shared) {
   static_assert(sizeof(M::Parameters) ==
                 sizeof(Embed<float>::Parameters) + sizeof(Positions<float>::Parameters) +
                     sizeof(Encoder<float>::Parameters) + sizeof(Head<float>::Parameters));
-  static_assert(sizeof(M::Tape) == sizeof(Encoder<float>::Tape) + sizeof(Mean<float>::Tape) + 3 * kTokens +
+  // Of what stands between layers, backward reads the encoder's input and the head's.
+  static_assert(sizeof(M::Tape) == sizeof(Encoder<float>::Tape) + sizeof(Mean<float>::Tape) + kTokens +
                                        sizeof(Mean<float>::Output));
   static_assert(sizeof(M::Scratch) == sizeof(Encoder<float>::Scratch) + 2 * kTokens);
   static_assert(attune::Trainer<M>::memory().object() == sizeof(attune::Trainer<M>));

@@ -8,6 +8,7 @@
 #include <attune/log_softmax.hpp>
 #include <attune/pooling.hpp>
 #include <attune/positions.hpp>
+#include <attune/rotary_positions.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
@@ -102,6 +103,27 @@ TEST(TransformerGradients, log_softmax) {
   EXPECT_GT(check::expect_gradient("x", loss, x, dx), 0.01);
 }
 
+TEST(TransformerGradients, attention_with_dropout) {
+  constexpr attune::AttentionShape kShape{.seq_len = 3, .d_model = 4, .num_heads = 2, .dropout = 0.4};
+  check_layer_gradients<attune::MultiHeadAttention<kShape, double>, LossOf::kTraining>(-1, 1);
+  check_layer_gradients<attune::MultiHeadAttention<kShape, double>, LossOf::kTraining>(-1, 1,
+                                                                                       attune::CausalMask{});
+}
+
+TEST(TransformerGradients, attention_with_rotary_positions) {
+  constexpr attune::AttentionShape kHalves{.seq_len = 3, .d_model = 8, .num_heads = 2, .rotary_dim = 4};
+  constexpr attune::AttentionShape kPart{.seq_len = 4,
+                                         .d_model = 5,
+                                         .num_heads = 1,
+                                         .scaling = attune::Scaling::kInverseFourthRootDkEach,
+                                         .rotary_dim = 2,
+                                         .rotary_pairs = attune::RotaryPairs::kInterleaved,
+                                         .rotary_base = 100,
+                                         .dropout = 0.2};
+  check_layer_gradients<attune::MultiHeadAttention<kHalves, double>>(-1, 1);
+  check_layer_gradients<attune::MultiHeadAttention<kPart, double>, LossOf::kTraining>(-1, 1);
+}
+
 namespace {
 
 constexpr attune::EncoderLayerShape kNormAfter{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5};
@@ -115,6 +137,7 @@ constexpr attune::EncoderLayerShape kNormBefore{.seq_len = 3,
 constexpr attune::EncoderLayerShape with_dropout(attune::EncoderLayerShape shape) {
   shape.dropout = 0.3;
   shape.bias = false;
+  shape.rotary_dim = 2;
   return shape;
 }
 

@@ -20,10 +20,7 @@ struct ActivationLayer {
   using WithScalar = ActivationLayer<kind, kRows, kCols, Other>;
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
-  struct Parameters {
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor&, const TensorPath*, Sets&...) {}
-  };
+  using Parameters = NoParameters;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};

@@ -29,6 +29,7 @@
 #include <attune/repeat.hpp>
 #include <attune/residual.hpp>
 #include <attune/rng.hpp>
+#include <attune/rotary_positions.hpp>
 #include <attune/scaled_dot_product_attention.hpp>
 #include <attune/schedule.hpp>
 #include <attune/self_test.hpp>

@@ -78,6 +78,50 @@ ATTUNE_INLINE void forward_through(const Mask& mask, Arguments&&... arguments) {
   }
 }
 
+// A layer's set with other things in the place of tensors (parameters.hpp).
+template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
+struct SetOfLayer {
+  using type = typename Layer::Parameters;
+};
+template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  requires requires { typename Layer::template ParametersOf<Matrix, Vector>; }
+struct SetOfLayer<Layer, Matrix, Vector> {
+  using type = typename Layer::template ParametersOf<Matrix, Vector>;
+};
+template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
+using SetOf = typename SetOfLayer<Layer, Matrix, Vector>::type;
+
+// What a layer tapes and uses for a backward to such gradients, and whether that reads its input.
+template <class Layer, class Gradients>
+struct Kept {
+  using Tape = typename Layer::Tape;
+  using Scratch = typename Layer::Scratch;
+};
+template <class Layer, class Gradients>
+  requires requires { typename Layer::template TapeOf<Gradients>; }
+struct Kept<Layer, Gradients> {
+  using Tape = typename Layer::template TapeOf<Gradients>;
+  using Scratch = typename Layer::template ScratchOf<Gradients>;
+};
+template <class Layer, class Gradients>
+using TapeOf = typename Kept<Layer, Gradients>::Tape;
+template <class Layer, class Gradients>
+using ScratchOf = typename Kept<Layer, Gradients>::Scratch;
+template <class Layer, class Gradients>
+inline constexpr bool kReadsInput = [] {
+  if constexpr (requires { Layer::template kReadsInput<Gradients>; }) {
+    return Layer::template kReadsInput<Gradients>;
+  } else {
+    return true;
+  }
+}();
+
+/// Whether a layer's parameters are constants (frozen.hpp).
+template <class Layer>
+inline constexpr bool kFrozen = requires {
+  requires Layer::kFrozen;
+};
+
 /// Whether a tape has masks of dropout, and so seeds for them.
 template <class Tape>
 inline constexpr bool kDropsIn = requires(Tape& tape, Rng& rng) {
@@ -88,6 +132,19 @@ inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "
                                            "8",  "9",  "10", "11", "12", "13", "14", "15",
                                            "16", "17", "18", "19", "20", "21", "22", "23"};
 inline constexpr int kMostLayers = static_cast<int>(std::size(kNumbers));
+
+// An array that has no byte where its elements are empty.
+template <class Element, int count>
+struct Copies {
+  Element elements[count];
+  constexpr Element& operator[](int i) { return elements[i]; }
+  constexpr const Element& operator[](int i) const { return elements[i]; }
+};
+template <class Element, int count>
+  requires std::is_empty_v<Element>
+struct Copies<Element, count> {
+  constexpr Element operator[](int) const { return {}; }
+};
 
 // Storage for things of several types, one at a time.
 template <class...>

@@ -6,8 +6,8 @@
 //   norm before:   h = x + A(norm₁(x)),    g = h + C(norm₂(h), m),    y = g + F(norm₃(g))
 //
 // A and C are MultiHeadAttention, C with keys and values from the memory m, F is FeedForward. With dropout,
-// in training, the three branches and F's hidden features are dropped, as in PyTorch's
-// nn.TransformerDecoderLayer; attention weights are not.
+// in training, attention weights, the three branches and F's hidden features are dropped, as in PyTorch's
+// nn.TransformerDecoderLayer.
 #pragma once
 
 #include <attune/transformer_layer.hpp>
@@ -26,6 +26,7 @@ struct DecoderLayerShape {
   double epsilon = 1e-5;  // of the normalisations
   bool bias = true;       // of linear layers and normalisations
   double dropout = 0;     // probability, in training
+  int rotary_dim = 0;     // of a head's queries and keys in self-attention, rotated by position; 0: none
 };
 
 template <DecoderLayerShape shape, class ScalarType = float>
@@ -42,13 +43,16 @@ struct DecoderLayer {
   using SelfAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
                                                           .d_model = shape.d_model,
                                                           .num_heads = shape.num_heads,
-                                                          .bias = shape.bias},
+                                                          .bias = shape.bias,
+                                                          .rotary_dim = shape.rotary_dim,
+                                                          .dropout = shape.dropout},
                                            Scalar>;
   using CrossAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
                                                            .d_model = shape.d_model,
                                                            .num_heads = shape.num_heads,
                                                            .kv_len = shape.memory_len,
-                                                           .bias = shape.bias},
+                                                           .bias = shape.bias,
+                                                           .dropout = shape.dropout},
                                             Scalar>;
   using Network = FeedForward<FeedForwardShape{shape.seq_len, shape.d_model, shape.d_ff, shape.activation,
                                                shape.bias, shape.dropout},
@@ -59,16 +63,17 @@ struct DecoderLayer {
   using Memory = Tensor<Scalar, shape.memory_len, shape.d_model>;
   using Output = Input;
 
-  struct Parameters {
-    typename SelfAttention::Parameters self_attention;
-    typename CrossAttention::Parameters cross_attention;
-    typename Network::Parameters feed_forward;
-    typename Norm::Parameters norm1;
-    typename Norm::Parameters norm2;
-    typename Norm::Parameters norm3;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] typename SelfAttention::template ParametersOf<Matrix, Vector> self_attention;
+    [[no_unique_address]] typename CrossAttention::template ParametersOf<Matrix, Vector> cross_attention;
+    [[no_unique_address]] typename Network::template ParametersOf<Matrix, Vector> feed_forward;
+    [[no_unique_address]] typename Norm::template ParametersOf<Matrix, Vector> norm1;
+    [[no_unique_address]] typename Norm::template ParametersOf<Matrix, Vector> norm2;
+    [[no_unique_address]] typename Norm::template ParametersOf<Matrix, Vector> norm3;
 
     template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       const TensorPath of_self{"self_attention", parent}, of_cross{"cross_attention", parent},
           of_network{"feed_forward", parent}, of_norm1{"norm1", parent}, of_norm2{"norm2", parent},
           of_norm3{"norm3", parent};
@@ -89,19 +94,21 @@ struct DecoderLayer {
       for (auto* norm : {&norm1, &norm2, &norm3}) attune::initialise(*norm, initialiser, rng);
     }
   };
+  using Parameters = ParametersOf<Tensor>;
 
   struct None {};
   /// What backward needs beside x and the memory: the residual sums that norms were taken of, and what the
   /// parts tape. What norms gave is computed once more. Backward uses the same storage for gradients.
-  struct Tape {
+  template <bool kTrainsMatrices>
+  struct AnyTape {
     Input self_sum;                                                                  // x + A(…)
     Input cross_sum;                                                                 // h + C(…)
     [[no_unique_address]] std::conditional_t<kNormBefore, None, Input> network_sum;  // g + F(g)
     typename Norm::Tape norm1;
     typename Norm::Tape norm2;
     typename Norm::Tape norm3;
-    typename SelfAttention::Tape self_attention;
-    typename CrossAttention::Tape cross_attention;
+    typename SelfAttention::template AnyTape<kTrainsMatrices> self_attention;
+    typename CrossAttention::template AnyTape<kTrainsMatrices> cross_attention;
     typename Network::Tape feed_forward;
     [[no_unique_address]] typename Branches::Tape dropout;
 
@@ -109,23 +116,34 @@ struct DecoderLayer {
     void draw_seeds(Rng& rng) requires(shape.dropout > 0) {
       Branches::draw_seeds(dropout, rng);
       feed_forward.draw_seeds(rng);
+      self_attention.draw_seeds(rng);
+      cross_attention.draw_seeds(rng);
     }
   };
+  using Tape = AnyTape<true>;
 
+  template <bool kTrainsMatrices>
   struct CrossScratch {
-    typename CrossAttention::Scratch scratch;
+    typename CrossAttention::template AnyScratch<kTrainsMatrices> scratch;
     Memory d_value;  // of the memory as values; as keys it goes to d_memory
   };
   /// Dead after every call, so all layers can share one.
-  struct Scratch {
+  template <bool kTrainsMatrices>
+  struct AnyScratch {
     Input normalised;  // what a norm gave, then its gradient
     union {
-      typename SelfAttention::Scratch self_attention;
-      CrossScratch cross_attention;
+      typename SelfAttention::template AnyScratch<kTrainsMatrices> self_attention;
+      CrossScratch<kTrainsMatrices> cross_attention;
       typename Network::Scratch feed_forward;
     };
     [[no_unique_address]] typename Branches::Scratch branch;
   };
+  using Scratch = AnyScratch<true>;
+  /// The tape and scratch of a backward to these gradients.
+  template <class Gradients>
+  using TapeOf = AnyTape<SelfAttention::template kReadsInput<decltype(Gradients::self_attention)>>;
+  template <class Gradients>
+  using ScratchOf = AnyScratch<SelfAttention::template kReadsInput<decltype(Gradients::self_attention)>>;
   struct InferenceScratch {
     Input tokens;
     Input branch;
@@ -145,8 +163,8 @@ struct DecoderLayer {
 
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, d_model]; `mask` is
   /// self-attention's, `memory_mask` the other's. `y` may not overlap them.
-  template <AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
-  static void forward(const Parameters& parameters, InputView x, MemoryView memory, OutputView y,
+  template <class Set = Parameters, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
+  static void forward(const Set& parameters, InputView x, MemoryView memory, OutputView y,
                       InferenceScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
     typename Norm::InferenceScratch none;
     // What a branch reads: the tokens normalised, or as they are.
@@ -171,9 +189,11 @@ struct DecoderLayer {
   }
 
   /// Training: the same, with dropout; the tape keeps what backward needs.
-  template <AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
-  static void forward(const Parameters& parameters, InputView x, MemoryView memory, OutputView y, Tape& tape,
-                      Scratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
+  template <class Set = Parameters, bool kTrainsMatrices, AttentionMask Mask = CausalMask,
+            AttentionMask MemoryMask = NoMask>
+  static void forward(const Set& parameters, InputView x, MemoryView memory, OutputView y,
+                      AnyTape<kTrainsMatrices>& tape, AnyScratch<kTrainsMatrices>& scratch,
+                      const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
     typename Norm::Scratch none;
     Input& normalised = scratch.normalised;
     if constexpr (kNormBefore) {
@@ -206,9 +226,10 @@ struct DecoderLayer {
 
   /// dx[seq_len, d_model] and d_memory[memory_len, d_model] from dy[seq_len, d_model], overwritten; gradients
   /// accumulate. The tape is used up. `dx` may be `dy`.
-  static void backward(const Parameters& parameters, InputView x, MemoryView memory, Tape& tape,
+  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
+  static void backward(const Set& parameters, InputView x, MemoryView memory, AnyTape<kTrainsMatrices>& tape,
                        OutputGradientView dy, InputGradientView dx, MemoryGradientView d_memory,
-                       Parameters& gradients, Scratch& scratch) {
+                       Gradients& gradients, AnyScratch<kTrainsMatrices>& scratch) {
     typename Norm::Scratch none;
     const OutputGradientView d_branch =
         backward_to_self_attention(parameters, memory, tape, dy, d_memory, gradients, scratch);
@@ -222,9 +243,10 @@ struct DecoderLayer {
     kernels::add_to(Input::size, tape.self_sum.data(), dx.data);
   }
   /// The same where nobody asks for dx.
-  static void backward(const Parameters& parameters, InputView x, MemoryView memory, Tape& tape,
-                       OutputGradientView dy, MemoryGradientView d_memory, Parameters& gradients,
-                       Scratch& scratch) {
+  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
+  static void backward(const Set& parameters, InputView x, MemoryView memory, AnyTape<kTrainsMatrices>& tape,
+                       OutputGradientView dy, MemoryGradientView d_memory, Gradients& gradients,
+                       AnyScratch<kTrainsMatrices>& scratch) {
     typename Norm::Scratch none;
     const OutputGradientView d_branch =
         backward_to_self_attention(parameters, memory, tape, dy, d_memory, gradients, scratch);
@@ -238,20 +260,28 @@ struct DecoderLayer {
   }
 
  private:
+  // Whether the backward of a part reads what a norm gave, which is then computed once more.
+  template <class Gradients>
+  static constexpr bool kReadsNormalised =
+      SelfAttention::template kReadsInput<decltype(std::declval<Gradients>().self_attention)>;
+
   // Everything above the sum x + A(…). On return tape.self_sum is its gradient; what is returned, A's.
-  static OutputGradientView backward_to_self_attention(const Parameters& parameters, MemoryView memory,
-                                                       Tape& tape, OutputGradientView dy,
-                                                       MemoryGradientView d_memory, Parameters& gradients,
-                                                       Scratch& scratch) {
+  static OutputGradientView backward_to_self_attention(const auto& parameters, MemoryView memory, auto& tape,
+                                                       OutputGradientView dy, MemoryGradientView d_memory,
+                                                       auto& gradients, auto& scratch) {
     typename Norm::Scratch none;
     Input& normalised = scratch.normalised;
     if constexpr (kNormBefore) {
-      Norm::recompute(parameters.norm3, tape.cross_sum, tape.norm3, normalised);
+      if constexpr (kReadsNormalised<decltype(gradients)>) {
+        Norm::recompute(parameters.norm3, tape.cross_sum, tape.norm3, normalised);
+      }
       backward_network(parameters, tape, dy, gradients, scratch);
       Norm::backward(parameters.norm3, tape.cross_sum, tape.norm3, normalised, tape.cross_sum,
                      gradients.norm3, none);
       kernels::add_to(Input::size, dy.data, tape.cross_sum.data());
-      Norm::recompute(parameters.norm2, tape.self_sum, tape.norm2, normalised);
+      if constexpr (kReadsNormalised<decltype(gradients)>) {
+        Norm::recompute(parameters.norm2, tape.self_sum, tape.norm2, normalised);
+      }
       backward_cross_attention(parameters, memory, tape, d_memory, gradients, scratch);
       Norm::backward(parameters.norm2, tape.self_sum, tape.norm2, normalised, tape.self_sum, gradients.norm2,
                      none);
@@ -259,12 +289,16 @@ struct DecoderLayer {
     } else {
       Norm::backward(parameters.norm3, tape.network_sum, tape.norm3, dy, tape.network_sum, gradients.norm3,
                      none);
-      Norm::recompute(parameters.norm2, tape.cross_sum, tape.norm2, normalised);
+      if constexpr (kReadsNormalised<decltype(gradients)>) {
+        Norm::recompute(parameters.norm2, tape.cross_sum, tape.norm2, normalised);
+      }
       backward_network(parameters, tape, tape.network_sum, gradients, scratch);
       kernels::add_to(Input::size, tape.network_sum.data(), normalised.data());
       Norm::backward(parameters.norm2, tape.cross_sum, tape.norm2, normalised, tape.cross_sum,
                      gradients.norm2, none);
-      Norm::recompute(parameters.norm1, tape.self_sum, tape.norm1, normalised);
+      if constexpr (kReadsNormalised<decltype(gradients)>) {
+        Norm::recompute(parameters.norm1, tape.self_sum, tape.norm1, normalised);
+      }
       backward_cross_attention(parameters, memory, tape, d_memory, gradients, scratch);
       kernels::add_to(Input::size, tape.cross_sum.data(), normalised.data());
       Norm::backward(parameters.norm1, tape.self_sum, tape.norm1, normalised, tape.self_sum, gradients.norm1,
@@ -274,14 +308,14 @@ struct DecoderLayer {
   }
 
   // The branches, from the gradient of their sum: scratch.normalised, their input, becomes its gradient.
-  static void backward_network(const Parameters& parameters, Tape& tape, OutputGradientView d_sum,
-                               Parameters& gradients, Scratch& scratch) {
+  static void backward_network(const auto& parameters, auto& tape, OutputGradientView d_sum, auto& gradients,
+                               auto& scratch) {
     Network::backward(parameters.feed_forward, scratch.normalised, tape.feed_forward,
                       Branches::template backward<2>(d_sum, tape.dropout, scratch.branch), scratch.normalised,
                       gradients.feed_forward, scratch.feed_forward);
   }
-  static void backward_cross_attention(const Parameters& parameters, MemoryView memory, Tape& tape,
-                                       MemoryGradientView d_memory, Parameters& gradients, Scratch& scratch) {
+  static void backward_cross_attention(const auto& parameters, MemoryView memory, auto& tape,
+                                       MemoryGradientView d_memory, auto& gradients, auto& scratch) {
     Memory& d_value = scratch.cross_attention.d_value;
     CrossAttention::backward(
         parameters.cross_attention, scratch.normalised, memory, memory, tape.cross_attention,
@@ -289,9 +323,11 @@ struct DecoderLayer {
         d_memory, d_value, gradients.cross_attention, scratch.cross_attention.scratch);
     kernels::add_to(Memory::size, d_value.data(), d_memory.data);
   }
-  static void backward_self_attention(const Parameters& parameters, InputView x, Tape& tape,
-                                      OutputGradientView d_branch, Parameters& gradients, Scratch& scratch) {
-    Norm::recompute(parameters.norm1, x, tape.norm1, scratch.normalised);
+  static void backward_self_attention(const auto& parameters, InputView x, auto& tape,
+                                      OutputGradientView d_branch, auto& gradients, auto& scratch) {
+    if constexpr (kReadsNormalised<decltype(gradients)>) {
+      Norm::recompute(parameters.norm1, x, tape.norm1, scratch.normalised);
+    }
     SelfAttention::backward(parameters.self_attention, scratch.normalised, tape.self_attention, d_branch,
                             scratch.normalised, gradients.self_attention, scratch.self_attention);
   }

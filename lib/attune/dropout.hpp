@@ -62,10 +62,9 @@ struct Dropout {
   static constexpr bool kDrops = shape.probability > 0;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
-  struct Parameters {
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor&, const TensorPath*, Sets&...) {}
-  };
+  using Parameters = NoParameters;
+  template <class Gradients>
+  static constexpr bool kReadsInput = false;
   struct NoTape {};
   using Tape = std::conditional_t<kDrops, DropoutTape, NoTape>;
   struct Scratch {};
@@ -101,7 +100,7 @@ struct Dropout {
   static void apply(InputView x, [[maybe_unused]] const Tape& tape, OutputView y) {
     if constexpr (kDrops) {
       Rng rng = generator(tape);
-      kernels::drop(Input::size, rng, kThreshold, kScale, x.data, y.data);
+      drop(Input::size, rng, x.data, y.data);
     } else {
       copy(x, y);
     }
@@ -110,20 +109,25 @@ struct Dropout {
   static void backward([[maybe_unused]] Tape& tape, OutputGradientView dy, InputGradientView dx) {
     if constexpr (kDrops) {
       Rng rng = generator(tape);
-      kernels::drop(Input::size, rng, kThreshold, kScale, dy.data, dx.data);
+      drop(Input::size, rng, dy.data, dx.data);
       tape.advance(rng);
     } else {
       copy(dy, dx);
     }
   }
 
- private:
-  static constexpr auto kThreshold = static_cast<std::uint32_t>(shape.probability * 4294967296.0);
-  static constexpr auto kScale = static_cast<Scalar>(1 / (1 - shape.probability));
-
+  /// Part by part: the generator at the start of the mask, and the next `size` elements. `y` may be `x`.
   static Rng generator(const Tape& tape) {
     return Rng(tape.seed + std::uint64_t{shape.stream} * 0x9E3779B97F4A7C15u);  // 2⁶⁴ over the golden ratio
   }
+  static void drop(int size, Rng& rng, const Scalar* x, Scalar* y) requires kDrops {
+    kernels::drop(size, rng, kThreshold, Scalar(kScale), x, y);
+  }
+
+ private:
+  static constexpr auto kThreshold = static_cast<std::uint32_t>(shape.probability * 4294967296.0);
+  static constexpr auto kScale = static_cast<kernels::Real<Scalar>>(1 / (1 - shape.probability));
+
   static void copy(InputView x, OutputView y) {
     if (x.data == y.data) return;
     for (int i = 0; i < Input::size; ++i) y.data[i] = x.data[i];

@@ -35,11 +35,12 @@ struct Embedding {
   using Input = std::span<const int, shape.seq_len>;
   using Output = Tensor<Scalar, shape.seq_len, shape.d_model>;
 
-  struct Parameters {
-    Tensor<Scalar, shape.vocabulary, shape.d_model> weight;
+  template <template <class, int, int> class Matrix, template <class, int, int> class = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] Matrix<Scalar, shape.vocabulary, shape.d_model> weight;
 
     template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       visitor(TensorPath{"weight", parent}, sets.weight...);
     }
     /// The row of the padding id starts as zeros.
@@ -51,6 +52,7 @@ struct Embedding {
       }
     }
   };
+  using Parameters = ParametersOf<Tensor>;
   struct Tape {};  // backward needs nothing but the ids
   struct Scratch {};
   struct InferenceScratch {};
@@ -60,7 +62,8 @@ struct Embedding {
 
   /// y[seq_len, d_model] of seq_len ids. Status::kInvalidToken, and nothing written, when one is outside
   /// [0, vocabulary).
-  static Status forward(const Parameters& parameters, Input ids, OutputView y) {
+  template <class Set = Parameters>
+  static Status forward(const Set& parameters, Input ids, OutputView y) {
     if (!valid(ids)) return Status::kInvalidToken;
     for (int i = 0; i < shape.seq_len; ++i) {
       const Scalar* row = parameters.weight.data() + id_of(ids, i) * shape.d_model;
@@ -68,22 +71,27 @@ struct Embedding {
     }
     return Status::kOk;
   }
-  static Status forward(const Parameters& parameters, Input ids, OutputView y, InferenceScratch&) {
+  template <class Set = Parameters>
+  static Status forward(const Set& parameters, Input ids, OutputView y, InferenceScratch&) {
     return forward(parameters, ids, y);
   }
-  static Status forward(const Parameters& parameters, Input ids, OutputView y, Tape&, Scratch&) {
+  template <class Set = Parameters>
+  static Status forward(const Set& parameters, Input ids, OutputView y, Tape&, Scratch&) {
     return forward(parameters, ids, y);
   }
 
   /// gradients += dL/dW from dy[seq_len, d_model], token after token. Refuses like forward.
-  static Status backward(const Parameters&, Input ids, const Tape&, OutputGradientView dy,
-                         Parameters& gradients, Scratch&) {
+  template <class Set = Parameters, class Gradients>
+  static Status backward(const Set&, Input ids, const Tape&, [[maybe_unused]] OutputGradientView dy,
+                         [[maybe_unused]] Gradients& gradients, Scratch&) {
     if (!valid(ids)) return Status::kInvalidToken;
-    for (int i = 0; i < shape.seq_len; ++i) {
-      const int id = id_of(ids, i);
-      if (id == shape.padding) continue;
-      kernels::add_to(shape.d_model, dy.data + i * shape.d_model,
-                      gradients.weight.data() + id * shape.d_model);
+    if constexpr (kTrained<decltype(gradients.weight)>) {
+      for (int i = 0; i < shape.seq_len; ++i) {
+        const int id = id_of(ids, i);
+        if (id == shape.padding) continue;
+        kernels::add_to(shape.d_model, dy.data + i * shape.d_model,
+                        gradients.weight.data() + id * shape.d_model);
+      }
     }
     return Status::kOk;
   }

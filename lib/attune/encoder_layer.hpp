@@ -4,8 +4,8 @@
 //   norm after:    h = norm₁(x + A(x)),    y = norm₂(h + F(h))
 //   norm before:   h = x + A(norm₁(x)),    y = h + F(norm₂(h))
 //
-// A is MultiHeadAttention, F FeedForward. With dropout, in training, both branches and F's hidden features
-// are dropped, as in PyTorch's nn.TransformerEncoderLayer; attention weights are not.
+// A is MultiHeadAttention, F FeedForward. With dropout, in training, attention weights, both branches and F's
+// hidden features are dropped, as in PyTorch's nn.TransformerEncoderLayer.
 #pragma once
 
 #include <attune/transformer_layer.hpp>
@@ -23,6 +23,7 @@ struct EncoderLayerShape {
   double epsilon = 1e-5;  // of the normalisations
   bool bias = true;       // of linear layers and normalisations
   double dropout = 0;     // probability, in training
+  int rotary_dim = 0;     // features of a head's queries and keys that are rotated by position; 0: none
 };
 
 template <EncoderLayerShape shape, class ScalarType = float>
@@ -39,7 +40,9 @@ struct EncoderLayer {
   using SelfAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
                                                           .d_model = shape.d_model,
                                                           .num_heads = shape.num_heads,
-                                                          .bias = shape.bias},
+                                                          .bias = shape.bias,
+                                                          .rotary_dim = shape.rotary_dim,
+                                                          .dropout = shape.dropout},
                                            Scalar>;
   using Network = FeedForward<FeedForwardShape{shape.seq_len, shape.d_model, shape.d_ff, shape.activation,
                                                shape.bias, shape.dropout},
@@ -49,14 +52,15 @@ struct EncoderLayer {
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Input;
 
-  struct Parameters {
-    typename SelfAttention::Parameters self_attention;
-    typename Network::Parameters feed_forward;
-    typename Norm::Parameters norm1;
-    typename Norm::Parameters norm2;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] typename SelfAttention::template ParametersOf<Matrix, Vector> self_attention;
+    [[no_unique_address]] typename Network::template ParametersOf<Matrix, Vector> feed_forward;
+    [[no_unique_address]] typename Norm::template ParametersOf<Matrix, Vector> norm1;
+    [[no_unique_address]] typename Norm::template ParametersOf<Matrix, Vector> norm2;
 
     template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       const TensorPath of_attention{"self_attention", parent}, of_network{"feed_forward", parent},
           of_norm1{"norm1", parent}, of_norm2{"norm2", parent};
       SelfAttention::Parameters::visit(visitor, &of_attention, sets.self_attention...);
@@ -74,16 +78,22 @@ struct EncoderLayer {
       attune::initialise(norm2, initialiser, rng);
     }
   };
+  using Parameters = ParametersOf<Tensor>;
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput =
+      kNormBefore || SelfAttention::template kReadsInput<decltype(Gradients::self_attention)>;
 
   struct None {};
   /// What backward needs beside x: the residual sums that norms were taken of, and what the parts tape. What
   /// norms gave is computed once more. Backward uses the same storage for gradients.
-  struct Tape {
+  template <bool kTrainsMatrices>
+  struct AnyTape {
     Input attention_sum;                                                             // x + A(…)
     [[no_unique_address]] std::conditional_t<kNormBefore, None, Input> network_sum;  // h + F(h)
     typename Norm::Tape norm1;
     typename Norm::Tape norm2;
-    typename SelfAttention::Tape self_attention;
+    typename SelfAttention::template AnyTape<kTrainsMatrices> self_attention;
     typename Network::Tape feed_forward;
     [[no_unique_address]] typename Branches::Tape dropout;
 
@@ -91,18 +101,27 @@ struct EncoderLayer {
     void draw_seeds(Rng& rng) requires(shape.dropout > 0) {
       Branches::draw_seeds(dropout, rng);
       feed_forward.draw_seeds(rng);
+      self_attention.draw_seeds(rng);
     }
   };
+  using Tape = AnyTape<true>;
 
   /// Dead after every call, so all layers can share one.
-  struct Scratch {
+  template <bool kTrainsMatrices>
+  struct AnyScratch {
     Input normalised;  // what a norm gave, then its gradient
     union {
-      typename SelfAttention::Scratch self_attention;
+      typename SelfAttention::template AnyScratch<kTrainsMatrices> self_attention;
       typename Network::Scratch feed_forward;
     };
     [[no_unique_address]] typename Branches::Scratch branch;
   };
+  using Scratch = AnyScratch<true>;
+  /// The tape and scratch of a backward to these gradients.
+  template <class Gradients>
+  using TapeOf = AnyTape<SelfAttention::template kReadsInput<decltype(Gradients::self_attention)>>;
+  template <class Gradients>
+  using ScratchOf = AnyScratch<SelfAttention::template kReadsInput<decltype(Gradients::self_attention)>>;
   struct InferenceScratch {
     Input tokens;
     union {
@@ -117,8 +136,8 @@ struct EncoderLayer {
   using OutputGradientView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
 
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; `mask` is attention's. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
     typename Norm::InferenceScratch none;
     if constexpr (kNormBefore) {
@@ -139,9 +158,9 @@ struct EncoderLayer {
   }
 
   /// Training: the same, with dropout; the tape keeps what backward needs. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch,
-                      const Mask& mask = {}) {
+  template <class Set = Parameters, bool kTrainsMatrices, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, InputView x, OutputView y, AnyTape<kTrainsMatrices>& tape,
+                      AnyScratch<kTrainsMatrices>& scratch, const Mask& mask = {}) {
     typename Norm::Scratch none;
     Scalar* attention_sum = tape.attention_sum.data();
     if constexpr (kNormBefore) {
@@ -167,8 +186,10 @@ struct EncoderLayer {
 
   /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. The tape is used up.
   /// `dx` may be `dy`.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Parameters& gradients, Scratch& scratch) {
+  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
+  static void backward(const Set& parameters, InputView x, AnyTape<kTrainsMatrices>& tape,
+                       OutputGradientView dy, InputGradientView dx, Gradients& gradients,
+                       AnyScratch<kTrainsMatrices>& scratch) {
     typename Norm::Scratch none;
     const OutputGradientView d_branch = backward_to_attention(parameters, tape, dy, gradients, scratch);
     if constexpr (kNormBefore) {
@@ -181,8 +202,9 @@ struct EncoderLayer {
     kernels::add_to(Input::size, tape.attention_sum.data(), dx.data);
   }
   /// The same where nobody asks for dx.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       Parameters& gradients, Scratch& scratch) {
+  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
+  static void backward(const Set& parameters, InputView x, AnyTape<kTrainsMatrices>& tape,
+                       OutputGradientView dy, Gradients& gradients, AnyScratch<kTrainsMatrices>& scratch) {
     typename Norm::Scratch none;
     const OutputGradientView d_branch = backward_to_attention(parameters, tape, dy, gradients, scratch);
     if constexpr (kNormBefore) {
@@ -195,14 +217,23 @@ struct EncoderLayer {
   }
 
  private:
+  // Whether the backward of a part reads its input, which is then computed once more.
+  template <class Gradients>
+  static constexpr bool kAttentionReads =
+      SelfAttention::template kReadsInput<decltype(std::declval<Gradients>().self_attention)>;
+  template <class Gradients>
+  static constexpr bool kNetworkReads =
+      Network::template kReadsInput<decltype(std::declval<Gradients>().feed_forward)>;
+
   // Everything above the sum x + A(…). On return tape.attention_sum is its gradient; what is returned, A's.
-  static OutputGradientView backward_to_attention(const Parameters& parameters, Tape& tape,
-                                                  OutputGradientView dy, Parameters& gradients,
-                                                  Scratch& scratch) {
+  static OutputGradientView backward_to_attention(const auto& parameters, auto& tape, OutputGradientView dy,
+                                                  auto& gradients, auto& scratch) {
     typename Norm::Scratch none;
     Input& normalised = scratch.normalised;
     if constexpr (kNormBefore) {
-      Norm::recompute(parameters.norm2, tape.attention_sum, tape.norm2, normalised);
+      if constexpr (kNetworkReads<decltype(gradients)>) {
+        Norm::recompute(parameters.norm2, tape.attention_sum, tape.norm2, normalised);
+      }
       Network::backward(parameters.feed_forward, normalised, tape.feed_forward,
                         Branches::template backward<1>(dy, tape.dropout, scratch.branch), normalised,
                         gradients.feed_forward, scratch.feed_forward);
@@ -212,7 +243,9 @@ struct EncoderLayer {
     } else {
       Norm::backward(parameters.norm2, tape.network_sum, tape.norm2, dy, tape.network_sum, gradients.norm2,
                      none);
-      Norm::recompute(parameters.norm1, tape.attention_sum, tape.norm1, normalised);
+      if constexpr (kNetworkReads<decltype(gradients)>) {
+        Norm::recompute(parameters.norm1, tape.attention_sum, tape.norm1, normalised);
+      }
       Network::backward(parameters.feed_forward, normalised, tape.feed_forward,
                         Branches::template backward<1>(tape.network_sum, tape.dropout, scratch.branch),
                         normalised, gradients.feed_forward, scratch.feed_forward);
@@ -224,9 +257,11 @@ struct EncoderLayer {
   }
 
   // A after norm₁: on return scratch.normalised is the gradient of norm₁(x).
-  static void backward_attention(const Parameters& parameters, InputView x, Tape& tape,
-                                 OutputGradientView d_branch, Parameters& gradients, Scratch& scratch) {
-    Norm::recompute(parameters.norm1, x, tape.norm1, scratch.normalised);
+  static void backward_attention(const auto& parameters, InputView x, auto& tape, OutputGradientView d_branch,
+                                 auto& gradients, auto& scratch) {
+    if constexpr (kAttentionReads<decltype(gradients)>) {
+      Norm::recompute(parameters.norm1, x, tape.norm1, scratch.normalised);
+    }
     SelfAttention::backward(parameters.self_attention, scratch.normalised, tape.self_attention, d_branch,
                             scratch.normalised, gradients.self_attention, scratch.self_attention);
   }

@@ -45,12 +45,13 @@ struct FeedForward {
   using Hidden = Tensor<Scalar, shape.rows, shape.d_ff>;
 
   /// W₁, b₁, W₂, b₂.
-  struct Parameters {
-    typename FirstLinear::Parameters linear1;
-    typename SecondLinear::Parameters linear2;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] typename FirstLinear::template ParametersOf<Matrix, Vector> linear1;
+    [[no_unique_address]] typename SecondLinear::template ParametersOf<Matrix, Vector> linear2;
 
     template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       const TensorPath of_linear1{"linear1", parent}, of_linear2{"linear2", parent};
       FirstLinear::Parameters::visit(visitor, &of_linear1, sets.linear1...);
       SecondLinear::Parameters::visit(visitor, &of_linear2, sets.linear2...);
@@ -61,6 +62,10 @@ struct FeedForward {
       attune::initialise(linear2, initialiser, rng);
     }
   };
+  using Parameters = ParametersOf<Tensor>;
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput = FirstLinear::template kReadsInput<decltype(Gradients::linear1)>;
 
   /// h alone: f(h) is computed once more in backward, which then uses the same storage for dh.
   struct Tape {
@@ -84,13 +89,15 @@ struct FeedForward {
   using OutputGradientView = typename SecondLinear::OutputGradientView;
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
-  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch) {
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch) {
     FirstLinear::forward(parameters.linear1, x, scratch.hidden);
     kernels::activate<shape.activation>(Hidden::size, scratch.hidden.data(), scratch.hidden.data());
     SecondLinear::forward(parameters.linear2, scratch.hidden, y);
   }
   /// The same, with dropout, and the tape keeps what backward needs beside x.
-  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch) {
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch) {
     FirstLinear::forward(parameters.linear1, x, tape.hidden);
     activate(tape, scratch);
     SecondLinear::forward(parameters.linear2, scratch.activated, y);
@@ -98,15 +105,17 @@ struct FeedForward {
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. The tape is used up. `dx`
   /// may be `x`, and it may be `dy`.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Parameters& gradients, Scratch& scratch) {
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set& parameters, InputView x, Tape& tape, OutputGradientView dy,
+                       InputGradientView dx, Gradients& gradients, Scratch& scratch) {
     backward(parameters, x, tape, dy, gradients, scratch);
     FirstLinear::backward_input(parameters.linear1, tape.hidden, dx);
   }
   /// The same where nobody asks for dx.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       Parameters& gradients, Scratch& scratch) {
-    activate(tape, scratch);
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set& parameters, InputView x, Tape& tape, OutputGradientView dy,
+                       Gradients& gradients, Scratch& scratch) {
+    if constexpr (SecondLinear::template kReadsInput<decltype(gradients.linear2)>) activate(tape, scratch);
     SecondLinear::backward_parameters(scratch.activated, dy, gradients.linear2);
     SecondLinear::backward_input(parameters.linear2, dy, scratch.activated);
     HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated);
@@ -162,13 +171,14 @@ struct GatedFeedForward {
   using Hidden = Tensor<Scalar, shape.rows, shape.d_ff>;
 
   /// W_gate, b_gate, W_up, b_up, W_down, b_down.
-  struct Parameters {
-    typename InLinear::Parameters gate;
-    typename InLinear::Parameters up;
-    typename OutLinear::Parameters down;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] typename InLinear::template ParametersOf<Matrix, Vector> gate;
+    [[no_unique_address]] typename InLinear::template ParametersOf<Matrix, Vector> up;
+    [[no_unique_address]] typename OutLinear::template ParametersOf<Matrix, Vector> down;
 
     template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       const TensorPath of_gate{"gate", parent}, of_up{"up", parent}, of_down{"down", parent};
       InLinear::Parameters::visit(visitor, &of_gate, sets.gate...);
       InLinear::Parameters::visit(visitor, &of_up, sets.up...);
@@ -181,6 +191,11 @@ struct GatedFeedForward {
       attune::initialise(down, initialiser, rng);
     }
   };
+  using Parameters = ParametersOf<Tensor>;
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput = InLinear::template kReadsInput<decltype(Gradients::gate)> ||
+                                      InLinear::template kReadsInput<decltype(Gradients::up)>;
 
   /// g and u: their product is computed once more in backward, which then uses the same storage for dg and
   /// du.
@@ -207,7 +222,8 @@ struct GatedFeedForward {
   using OutputGradientView = typename OutLinear::OutputGradientView;
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
-  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch) {
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch) {
     InLinear::forward(parameters.gate, x, scratch.gate);
     InLinear::forward(parameters.up, x, scratch.up);
     kernels::gate<shape.activation>(Hidden::size, scratch.gate.data(), scratch.up.data(),
@@ -215,7 +231,8 @@ struct GatedFeedForward {
     OutLinear::forward(parameters.down, scratch.gate, y);
   }
   /// The same, with dropout, and the tape keeps what backward needs beside x.
-  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch) {
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch) {
     InLinear::forward(parameters.gate, x, tape.gate);
     InLinear::forward(parameters.up, x, tape.up);
     gate(tape, scratch);
@@ -224,16 +241,18 @@ struct GatedFeedForward {
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. The tape is used up. `dx`
   /// may be `x`, and it may be `dy`.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Parameters& gradients, Scratch& scratch) {
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set& parameters, InputView x, Tape& tape, OutputGradientView dy,
+                       InputGradientView dx, Gradients& gradients, Scratch& scratch) {
     backward(parameters, x, tape, dy, gradients, scratch);
     InLinear::backward_input(parameters.gate, tape.gate, dx);
     InLinear::backward_input(parameters.up, tape.up, dx, kernels::Accumulate{});
   }
   /// The same where nobody asks for dx.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       Parameters& gradients, Scratch& scratch) {
-    gate(tape, scratch);
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set& parameters, InputView x, Tape& tape, OutputGradientView dy,
+                       Gradients& gradients, Scratch& scratch) {
+    if constexpr (OutLinear::template kReadsInput<decltype(gradients.down)>) gate(tape, scratch);
     OutLinear::backward_parameters(scratch.gated, dy, gradients.down);
     OutLinear::backward_input(parameters.down, dy, scratch.gated);
     HiddenDropout::backward(tape.dropout, scratch.gated, scratch.gated);

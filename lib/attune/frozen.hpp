@@ -1,18 +1,19 @@
-// The part of a model that is not trained.
+// What is trained is part of a model's type: parts of it keep constant parameters.
 //
-//   constexpr Backbone::Parameters kBackbone = …;                                     // flash
-//   using Model = Sequential<Frozen<Backbone, kBackbone>, Linear<LinearShape{1, 16, 10}>>;   // the head is
-//   trained
+//   constexpr Backbone::Parameters kBackbone = …;                                            // flash
+//   using Model = Sequential<Frozen<Backbone, kBackbone>, Linear<LinearShape{1, 16, 10}>>;   // the head
+//   using Tuned = BiasesAndNorms<Whole, kWhole>;                                             // a part of all
 //
-// What is trained is part of the type: a Trainer of this model has parameters, gradients, moments and a tape
-// for the rest alone, and backward ends where the frozen part begins. Its parameters stay where they are.
+// A Trainer of such a model has parameters, gradients, moments and a tape for what is trained alone, and the
+// rest of backward is not in its firmware. The constants stay where they are.
 #pragma once
 
 #include <attune/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// `Layer` with constant parameters, at the front of a model: no layer before it is trained.
+/// `Layer` with constant parameters. At the front of a Sequential it is only inferred: nothing is taped and
+/// nothing dropped. Behind a layer that is trained it hands dx on to that, and drops what its shape says.
 template <class Layer, const typename Layer::Parameters& kParameters>
 struct Frozen {
   using Scalar = typename Layer::Scalar;
@@ -20,33 +21,120 @@ struct Frozen {
   using Output = typename Layer::Output;
   template <class Other>
   struct WithScalar;  // constants have one scalar
-  struct Parameters {
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor&, const TensorPath*, Sets&...) {}
-    template <class Initialiser>
-    void initialise(const Initialiser&, Rng&) {}
-  };
-  struct Tape {};
-  using Scratch = typename Layer::InferenceScratch;
+  static constexpr bool kFrozen = true;
+  using Parameters = NoParameters;
+  using Nothing = detail::SetOf<Layer, Untrained, Untrained>;  // the gradients of it
+  template <class Gradients>
+  static constexpr bool kReadsInput = detail::kReadsInput<Layer, Nothing>;
+  using Tape = detail::TapeOf<Layer, Nothing>;
+  using Scratch = detail::ScratchOf<Layer, Nothing>;
   using InferenceScratch = typename Layer::InferenceScratch;
 
   using InputView = detail::ConstView<Input>;
+  using InputGradientView = detail::MutableView<Input>;
   using OutputView = detail::MutableView<Output>;
   using OutputGradientView = detail::ConstView<Output>;
 
-  /// Inference of the layer, in training too. `y` may not overlap `x`.
+  /// Inference. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
   static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
     detail::forward_through<Layer>(mask, kParameters, x, y, scratch);
   }
+  /// Training of what stands before it. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters&, InputView x, OutputView y, Tape&, Scratch& scratch,
+  static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch& scratch,
                       const Mask& mask = {}) {
-    detail::forward_through<Layer>(mask, kParameters, x, y, scratch);
+    detail::forward_through<Layer>(mask, kParameters, x, y, tape, scratch);
   }
-  /// Nothing: there is no dx.
+  /// dx from dy, overwritten. The tape is used up. `dx` may overlap neither `dy` nor `x`.
+  static void backward(const Parameters&, InputView x, Tape& tape, OutputGradientView dy,
+                       InputGradientView dx, Parameters&, Scratch& scratch) {
+    Nothing nothing;
+    Layer::backward(kParameters, x, tape, dy, dx, nothing, scratch);
+  }
+  /// The same where nobody asks for dx: nothing to do.
   static void backward(const Parameters&, InputView, Tape&, OutputGradientView, Parameters&, Scratch&) {}
+};
+
+/// `Layer`, of which biases and normalisations are trained, starting from those in `kParameters`; weights
+/// stay constant (Ben Zaken et al., "BitFit: Simple Parameter-efficient Fine-tuning for Transformer-based
+/// Masked Language-models", 2022, with the weights of normalisations beside their biases). A call keeps a
+/// pointer for every tensor of Layer on the stack.
+template <class Layer, const typename Layer::Parameters& kParameters>
+struct BiasesAndNorms {
+  static_assert(
+      requires { typename Layer::template ParametersOf<Reference>; },
+      "attune::BiasesAndNorms: the layer's parameters are not sets of anything else than tensors; give it "
+      "ParametersOf<Matrix, Vector> as attune's layers have it");
+
+  using Scalar = typename Layer::Scalar;
+  using Input = typename Layer::Input;
+  using Output = typename Layer::Output;
+  template <class Other>
+  struct WithScalar;  // constants have one scalar
+  using Trained = typename Layer::template ParametersOf<Untrained, Tensor>;
+  /// Biases and normalisations alone, by the names that they have in Layer.
+  struct Parameters : Trained {
+    /// Those of kParameters, whatever the initialiser.
+    template <class Initialiser>
+    void initialise(const Initialiser&, Rng&) {
+      for_each_tensor([](const TensorPath&, auto& trained, const auto& initial) { trained = initial; },
+                      static_cast<Trained&>(*this), kParameters);
+    }
+  };
+  template <class Gradients>
+  static constexpr bool kReadsInput = detail::kReadsInput<Layer, Trained>;
+  using Tape = detail::TapeOf<Layer, Trained>;
+  using Scratch = detail::ScratchOf<Layer, Trained>;
+  using InferenceScratch = typename Layer::InferenceScratch;
+
+  using InputView = detail::ConstView<Input>;
+  using InputGradientView = detail::MutableView<Input>;
+  using OutputView = detail::MutableView<Output>;
+  using OutputGradientView = detail::ConstView<Output>;
+
+  /// Inference. `y` may not overlap `x`.
+  template <AttentionMask Mask = NoMask>
+  static void forward(const Parameters& trained, InputView x, OutputView y, InferenceScratch& scratch,
+                      const Mask& mask = {}) {
+    detail::forward_through<Layer>(mask, all(trained), x, y, scratch);
+  }
+  /// Training. `y` may not overlap `x`.
+  template <AttentionMask Mask = NoMask>
+  static void forward(const Parameters& trained, InputView x, OutputView y, Tape& tape, Scratch& scratch,
+                      const Mask& mask = {}) {
+    detail::forward_through<Layer>(mask, all(trained), x, y, tape, scratch);
+  }
+  /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
+  /// `x`.
+  static void backward(const Parameters& trained, InputView x, Tape& tape, OutputGradientView dy,
+                       InputGradientView dx, Parameters& gradients, Scratch& scratch) {
+    Layer::backward(all(trained), x, tape, dy, dx, static_cast<Trained&>(gradients), scratch);
+  }
+  /// The same where nobody asks for dx.
+  static void backward(const Parameters& trained, InputView x, Tape& tape, OutputGradientView dy,
+                       Parameters& gradients, Scratch& scratch) {
+    Layer::backward(all(trained), x, tape, dy, static_cast<Trained&>(gradients), scratch);
+  }
+
+ private:
+  using All = typename Layer::template ParametersOf<Reference>;
+
+  // Every tensor of Layer: in RAM if it is trained, else the constant.
+  static All all(const Parameters& trained) {
+    All all;
+    All::visit(
+        [](const TensorPath&, auto& reference, const auto& constant, const auto& own) {
+          if constexpr (kTrained<decltype(own)>) {
+            reference.first = own.data();
+          } else {
+            reference.first = constant.data();
+          }
+        },
+        static_cast<const TensorPath*>(nullptr), all, kParameters, static_cast<const Trained&>(trained));
+    return all;
+  }
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -3,7 +3,7 @@
 //
 // A layer's backward takes a set of the shape of its Parameters and adds to the view of each tensor in it,
 // through add_product() and add_column_sums(). The set may be another than tensors: what updates a parameter
-// at once (update_in_backward.hpp) has those two functions, too.
+// at once (update_in_backward.hpp) has those two functions, too, and nothing is added to what is Untrained.
 #pragma once
 
 #include <attune/kernels/product.hpp>
@@ -26,6 +26,18 @@ ATTUNE_INLINE void add_column_sums(const Gradient& dy,
                                    const MatrixView<Scalar, 1, Gradient::cols>& gradient) {
   kernels::add_column_sums<Gradient::rows, Gradient::cols, Gradient::row_stride>(dy.data, gradient.data);
 }
+
+/// Nothing: a part of the parameters that is not trained.
+template <class A, class B, class Scalar, int rows, int cols>
+ATTUNE_INLINE void add_product(const A&, const B&, Untrained<Scalar, rows, cols>) {}
+template <class Gradient, class Scalar, int cols>
+ATTUNE_INLINE void add_column_sums(const Gradient&, Untrained<Scalar, 1, cols>) {}
+
+/// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
+template <class Leaf>
+inline constexpr bool kUpdatesAtOnce = requires {
+  std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
+};
 
 namespace detail {
 

@@ -23,14 +23,15 @@ struct NormShape {
   bool bias = weight;  // LayerNorm; RmsNorm has none
 };
 
-/// w and b, each if there is one.
-template <class Scalar, int d_model, bool kWeight, bool kBias>
+/// w and b, each if there is one, or what stands for it.
+template <class Scalar, int d_model, bool kWeight, bool kBias,
+          template <class, int, int> class Vector = Tensor>
 struct NormParameters {
-  Tensor<Scalar, 1, d_model> weight;
-  Tensor<Scalar, 1, d_model> bias;
+  [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
+  [[no_unique_address]] Vector<Scalar, 1, d_model> bias;
 
   template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
     visitor(TensorPath{"weight", parent}, sets.weight...);
     visitor(TensorPath{"bias", parent}, sets.bias...);
   }
@@ -41,12 +42,12 @@ struct NormParameters {
     bias.set_zero();
   }
 };
-template <class Scalar, int d_model>
-struct NormParameters<Scalar, d_model, true, false> {
-  Tensor<Scalar, 1, d_model> weight;
+template <class Scalar, int d_model, template <class, int, int> class Vector>
+struct NormParameters<Scalar, d_model, true, false, Vector> {
+  [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
 
   template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
     visitor(TensorPath{"weight", parent}, sets.weight...);
   }
   template <class Initialiser>
@@ -54,13 +55,8 @@ struct NormParameters<Scalar, d_model, true, false> {
     for (Scalar& value : weight.values) value = 1;
   }
 };
-template <class Scalar, int d_model>
-struct NormParameters<Scalar, d_model, false, false> {
-  template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor&, const TensorPath*, Sets&...) {}
-  template <class Initialiser>
-  void initialise(const Initialiser&, Rng&) {}
-};
+template <class Scalar, int d_model, template <class, int, int> class Vector>
+struct NormParameters<Scalar, d_model, false, false, Vector> : NoParameters {};
 
 namespace detail {
 
@@ -102,7 +98,9 @@ struct Norm {
   static constexpr bool kBias = shape.bias && kind == kernels::Normalisation::kMeanAndVariance;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
-  using Parameters = NormParameters<Scalar, shape.d_model, shape.weight, kBias>;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = NormParameters<Scalar, shape.d_model, shape.weight, kBias, Vector>;
+  using Parameters = ParametersOf<Tensor>;
   using Tape = NormTape<Scalar, shape.rows, shape.d_model, kind>;
   struct Scratch {};
   struct InferenceScratch {};
@@ -113,14 +111,16 @@ struct Norm {
   using OutputGradientView = MatrixView<const Scalar, shape.rows, shape.d_model>;
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
-  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch&) {
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch&) {
     for (int i = 0; i < shape.rows; ++i) {
       normalise(parameters, i, x, kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon), y);
     }
   }
   /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it will
   /// not be called.
-  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch&) {
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, Tape& tape, Scratch&) {
     for (int i = 0; i < shape.rows; ++i) {
       const auto statistics = kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon);
       tape.keep(i, statistics);
@@ -128,13 +128,15 @@ struct Norm {
     }
   }
   /// y once more from x and the tape of its forward, for who would rather compute than keep it.
-  static void recompute(const Parameters& parameters, InputView x, const Tape& tape, OutputView y) {
+  template <class Set = Parameters>
+  static void recompute(const Set& parameters, InputView x, const Tape& tape, OutputView y) {
     for (int i = 0; i < shape.rows; ++i) normalise(parameters, i, x, tape.statistics(i, x.data), y);
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. `dx` may be `dy` or `x`.
-  static void backward(const Parameters& parameters, InputView x, const Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Parameters& gradients, Scratch& scratch) {
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set& parameters, InputView x, const Tape& tape, OutputGradientView dy,
+                       InputGradientView dx, Gradients& gradients, Scratch& scratch) {
     backward(parameters, x, tape, dy, gradients, scratch);
     for (int i = 0; i < shape.rows; ++i) {
       kernels::normalise_row_backward<kind, shape.d_model, shape.weight>(
@@ -143,13 +145,17 @@ struct Norm {
     }
   }
   /// The same where nobody asks for dx.
-  static void backward(const Parameters&, InputView x, const Tape& tape, OutputGradientView dy,
-                       Parameters& gradients, Scratch&) {
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set&, [[maybe_unused]] InputView x, [[maybe_unused]] const Tape& tape,
+                       [[maybe_unused]] OutputGradientView dy, [[maybe_unused]] Gradients& gradients,
+                       Scratch&) {
     if constexpr (shape.weight) {
-      Scalar* d_bias = nullptr;
-      if constexpr (kBias) d_bias = gradients.bias.data();
-      kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias>(
-          x.data, tape, dy.data, gradients.weight.data(), d_bias);
+      if constexpr (kTrained<decltype(gradients.weight)>) {
+        Scalar* d_bias = nullptr;
+        if constexpr (kBias) d_bias = gradients.bias.data();
+        kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias>(
+            x.data, tape, dy.data, gradients.weight.data(), d_bias);
+      }
     }
   }
 
@@ -157,16 +163,16 @@ struct Norm {
   static constexpr auto kEpsilon = static_cast<Scalar>(shape.epsilon);
 
   static const Scalar* row(InputView x, int i) { return x.data + i * shape.d_model; }
-  static void normalise(const Parameters& parameters, int i, InputView x,
+  static void normalise(const auto& parameters, int i, InputView x,
                         const kernels::RowStatistics<Scalar>& statistics, OutputView y) {
     kernels::normalise_row<kind, shape.d_model, shape.weight, kBias>(
         row(x, i), statistics, weight_of(parameters), bias_of(parameters), y.data + i * shape.d_model);
   }
-  static const Scalar* weight_of([[maybe_unused]] const Parameters& parameters) {
+  static const Scalar* weight_of([[maybe_unused]] const auto& parameters) {
     if constexpr (shape.weight) return parameters.weight.data();
     return nullptr;
   }
-  static const Scalar* bias_of([[maybe_unused]] const Parameters& parameters) {
+  static const Scalar* bias_of([[maybe_unused]] const auto& parameters) {
     if constexpr (kBias) return parameters.bias.data();
     return nullptr;
   }

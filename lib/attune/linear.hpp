@@ -18,25 +18,27 @@ struct LinearShape {
   bool bias = true;
 };
 
-/// W and b of a Linear; without a bias, W alone. `Leaf` is what stands for each tensor: the tensor itself, or
-/// what its gradient goes to (gradients.hpp).
-template <class Scalar, int d_in, int d_out, bool kBias, template <class, int, int> class Leaf = Tensor>
+/// W and b of a Linear; without a bias, W alone. Matrix and Vector are what stands for each tensor
+/// (parameters.hpp).
+template <class Scalar, int d_in, int d_out, bool kBias, template <class, int, int> class Matrix = Tensor,
+          template <class, int, int> class Vector = Matrix>
 struct LinearParameters {
-  Leaf<Scalar, d_in, d_out> weight;
-  Leaf<Scalar, 1, d_out> bias;
+  [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
+  [[no_unique_address]] Vector<Scalar, 1, d_out> bias;
 
   template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
     visitor(TensorPath{"weight", parent}, sets.weight...);
     visitor(TensorPath{"bias", parent}, sets.bias...);
   }
 };
-template <class Scalar, int d_in, int d_out, template <class, int, int> class Leaf>
-struct LinearParameters<Scalar, d_in, d_out, false, Leaf> {
-  Leaf<Scalar, d_in, d_out> weight;
+template <class Scalar, int d_in, int d_out, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector>
+struct LinearParameters<Scalar, d_in, d_out, false, Matrix, Vector> {
+  [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
 
   template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
     visitor(TensorPath{"weight", parent}, sets.weight...);
   }
 };
@@ -51,12 +53,12 @@ struct Linear {
   using WithScalar = Linear<shape, Other>;
   using Input = Tensor<Scalar, shape.rows, shape.d_in>;
   using Output = Tensor<Scalar, shape.rows, shape.d_out>;
-  template <template <class, int, int> class Leaf>
-  using ParametersOf = LinearParameters<Scalar, shape.d_in, shape.d_out, shape.bias, Leaf>;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = LinearParameters<Scalar, shape.d_in, shape.d_out, shape.bias, Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
-  // What is added to other sets than gradients changes parameters at once: backward uses them before.
+  /// Whether backward reads x.
   template <class Gradients>
-  static constexpr bool kUpdatesAtOnce = !std::is_same_v<Gradients, Parameters>;
+  static constexpr bool kReadsInput = kTrained<decltype(Gradients::weight)>;
   struct Tape {};  // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};
@@ -67,17 +69,20 @@ struct Linear {
   using OutputGradientView = MatrixView<const Scalar, shape.rows, shape.d_out>;
 
   /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
-  static void forward(const Parameters& parameters, InputView x, OutputView y) {
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y) {
     if constexpr (shape.bias) {
       kernels::product(x, view(parameters.weight), y, kernels::AddBias<Scalar>{parameters.bias.data()});
     } else {
       kernels::product(x, view(parameters.weight), y);
     }
   }
-  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch&) {
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch&) {
     forward(parameters, x, y);
   }
-  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape&, Scratch&) {
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, Tape&, Scratch&) {
     forward(parameters, x, y);
   }
 
@@ -89,25 +94,26 @@ struct Linear {
   }
 
   /// dx[rows, d_in] = dy·Wᵀ, or += with kernels::Accumulate. `dx` may not overlap `dy`.
-  template <class Epilogue = kernels::Assign>
-  static void backward_input(const Parameters& parameters, OutputGradientView dy, InputGradientView dx,
+  template <class Set = Parameters, class Epilogue = kernels::Assign>
+  static void backward_input(const Set& parameters, OutputGradientView dy, InputGradientView dx,
                              Epilogue epilogue = {}) {
     kernels::product(dy, view(parameters.weight).transpose(), dx, epilogue);
   }
 
   /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with ParameterUpdates,
   /// `x`.
-  template <class Gradients>
-  static void backward(const Parameters& parameters, InputView x, const Tape&, OutputGradientView dy,
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set& parameters, InputView x, const Tape&, OutputGradientView dy,
                        InputGradientView dx, Gradients& gradients, Scratch&) {
-    if constexpr (!kUpdatesAtOnce<Gradients>) backward_parameters(x, dy, gradients);
+    constexpr bool kInputFirst = kUpdatesAtOnce<decltype(gradients.weight)>;
+    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients);
     backward_input(parameters, dy, dx);
-    if constexpr (kUpdatesAtOnce<Gradients>) backward_parameters(x, dy, gradients);
+    if constexpr (kInputFirst) backward_parameters(x, dy, gradients);
   }
   /// The same where nobody asks for dx.
-  template <class Gradients>
-  static void backward(const Parameters&, InputView x, const Tape&, OutputGradientView dy,
-                       Gradients& gradients, Scratch&) {
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set&, InputView x, const Tape&, OutputGradientView dy, Gradients& gradients,
+                       Scratch&) {
     backward_parameters(x, dy, gradients);
   }
 };

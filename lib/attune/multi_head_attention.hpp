@@ -7,11 +7,15 @@
 //
 //   dW_o += Oᵀ·dY,   dO = dY·W_oᵀ,   then head by head as in scaled_dot_product_attention.hpp, then
 //   dW_q += X_qᵀ·dQ,   dX_q = dQ·W_qᵀ,   and the same for k and v.
+//
+// On request Q and K are rotated by position after their projections, and in training weights P are dropped.
 #pragma once
 
 #include <algorithm>
 
+#include <attune/dropout.hpp>
 #include <attune/linear.hpp>
+#include <attune/rotary_positions.hpp>
 #include <attune/scaled_dot_product_attention.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -36,6 +40,10 @@ struct AttentionShape {
   int d_out = d_model;                                // width of an output token
   bool bias = true;
   Scaling scaling = Scaling::kInverseSqrtDk;
+  int rotary_dim = 0;  // features of a head's queries and keys that are rotated by position; 0: none
+  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
+  double rotary_base = 10'000;
+  double dropout = 0;  // probability of an attention weight, in training
 };
 
 template <AttentionShape shape, class ScalarType = float>
@@ -72,15 +80,15 @@ struct MultiHeadAttention {
       Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.bias}, Scalar>;
 
   /// W_q, b_q, …, W_o, b_o, or what stands for each of these tensors.
-  template <template <class, int, int> class Leaf>
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    typename QueryProjection::template ParametersOf<Leaf> query;
-    typename KeyProjection::template ParametersOf<Leaf> key;
-    typename ValueProjection::template ParametersOf<Leaf> value;
-    typename OutputProjection::template ParametersOf<Leaf> output;
+    [[no_unique_address]] typename QueryProjection::template ParametersOf<Matrix, Vector> query;
+    [[no_unique_address]] typename KeyProjection::template ParametersOf<Matrix, Vector> key;
+    [[no_unique_address]] typename ValueProjection::template ParametersOf<Matrix, Vector> value;
+    [[no_unique_address]] typename OutputProjection::template ParametersOf<Matrix, Vector> output;
 
     template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       const TensorPath of_query{"query", parent}, of_key{"key", parent}, of_value{"value", parent},
           of_output{"output", parent};
       QueryProjection::Parameters::visit(visitor, &of_query, sets.query...);
@@ -91,23 +99,33 @@ struct MultiHeadAttention {
   };
   /// The tensors; gradients and moments have the same type. May be const, in flash.
   using Parameters = ParametersOf<Tensor>;
-  // What is added to other sets than gradients changes parameters at once: backward uses them before.
+  /// Whether backward reads its inputs.
   template <class Gradients>
-  static constexpr bool kUpdatesAtOnce = !std::is_same_v<Gradients, Parameters>;
+  static constexpr bool kReadsInput = QueryProjection::template kReadsInput<decltype(Gradients::query)> ||
+                                      KeyProjection::template kReadsInput<decltype(Gradients::key)> ||
+                                      ValueProjection::template kReadsInput<decltype(Gradients::value)>;
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using KeyInput = Tensor<Scalar, shape.kv_len, shape.d_key>;
   using ValueInput = Tensor<Scalar, shape.kv_len, shape.d_value>;
   using Output = Tensor<Scalar, shape.seq_len, shape.d_out>;
   using Weights = Tensor<Scalar, shape.seq_len, shape.kv_len>;  // of one head
+  using WeightDropout =
+      Dropout<DropoutShape{shape.num_heads * shape.seq_len, shape.kv_len, shape.dropout}, Scalar>;
 
-  /// What backward needs of forward. Backward uses the same storage for the gradients of Q, K, V and O.
-  struct Tape {
+  using Context = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v>;
+  struct None {};
+
+  /// What backward needs of forward. It uses the same storage for the gradients of Q, K, V and O. O is taped
+  /// for the gradient of W_o; where that is not trained, it is scratch.
+  template <bool kTrainsMatrices>
+  struct AnyTape {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
-    Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v> context;
-    Tensor<Scalar, shape.num_heads * shape.seq_len, shape.kv_len> weights;  // heads stacked
+    [[no_unique_address]] std::conditional_t<kTrainsMatrices, Context, None> context;
+    Tensor<Scalar, shape.num_heads * shape.seq_len, shape.kv_len> weights;  // heads stacked, nothing dropped
+    [[no_unique_address]] typename WeightDropout::Tape dropout;
 
     /// P of one head, [seq_len, kv_len]; valid between forward and backward.
     [[nodiscard]] MatrixView<const Scalar, shape.seq_len, shape.kv_len> head_weights(int head) const {
@@ -123,18 +141,30 @@ struct MultiHeadAttention {
         }
       }
     }
+    /// With dropout: starts its masks from a generator's next numbers.
+    void draw_seeds(Rng& rng) requires WeightDropout::kDrops { dropout.draw_seeds(rng); }
   };
+  using Tape = AnyTape<true>;
 
   /// Dead after every call, so all layers can share one. Training: one head's dO, then its dP, then its dQ.
-  struct Scratch {
+  template <bool kTrainsMatrices>
+  struct AnyScratch {
     Tensor<Scalar, shape.seq_len, std::max({shape.kv_len, shape.d_k, shape.d_v})> head;
+    [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Weights, None> dropped;  // a head's P
+    [[no_unique_address]] std::conditional_t<kTrainsMatrices, None, Context> context;
   };
+  using Scratch = AnyScratch<true>;
+  /// The tape and scratch of a backward to these gradients.
+  template <class Gradients>
+  using TapeOf = AnyTape<OutputProjection::template kReadsInput<decltype(Gradients::output)>>;
+  template <class Gradients>
+  using ScratchOf = AnyScratch<OutputProjection::template kReadsInput<decltype(Gradients::output)>>;
   /// Inference, where no tape keeps them: Q, K, V, O and one head's P.
   struct InferenceScratch {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
-    Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v> context;
+    Context context;
     Weights weights;
   };
 
@@ -151,15 +181,18 @@ struct MultiHeadAttention {
 
   /// Cross-attention: y[seq_len, d_out] of query[seq_len, d_model], key[kv_len, d_key], value[kv_len,
   /// d_value].
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
-                      OutputView y, InferenceScratch& scratch, const Mask& mask = {}) {
-    attend(parameters, query, key, value, y, scratch, mask,
-           [&scratch](int) { return view(scratch.weights); });
+  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, QueryView query, KeyView key, ValueView value, OutputView y,
+                      InferenceScratch& scratch, const Mask& mask = {}) {
+    project(parameters, query, key, value, scratch);
+    for (int head = 0; head < shape.num_heads; ++head) {
+      attend(head, scratch, scratch.context, scratch.weights, mask, detail::AllWeights{});
+    }
+    OutputProjection::forward(parameters.output, scratch.context, y);
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, QueryView x, OutputView y, InferenceScratch& scratch,
+  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, QueryView x, OutputView y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
     check_self_attention();
     forward(parameters, x, x, x, y, scratch, mask);
@@ -167,16 +200,22 @@ struct MultiHeadAttention {
 
   // ---- Training: the tape keeps what backward needs. ----
 
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
-                      OutputView y, Tape& tape, Scratch&, const Mask& mask = {}) {
-    attend(parameters, query, key, value, y, tape, mask, [&tape](int head) {
-      return view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len);
-    });
-  }
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, QueryView x, OutputView y, Tape& tape, Scratch& scratch,
+  template <class Set = Parameters, bool kTrainsMatrices, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, QueryView query, KeyView key, ValueView value, OutputView y,
+                      AnyTape<kTrainsMatrices>& tape, AnyScratch<kTrainsMatrices>& scratch,
                       const Mask& mask = {}) {
+    project(parameters, query, key, value, tape);
+    auto& context = context_of(tape, scratch);
+    auto dropout = dropout_of(tape, scratch);
+    for (int head = 0; head < shape.num_heads; ++head) {
+      attend(head, tape, context, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
+             mask, dropout);
+    }
+    OutputProjection::forward(parameters.output, context, y);
+  }
+  template <class Set = Parameters, bool kTrainsMatrices, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, QueryView x, OutputView y, AnyTape<kTrainsMatrices>& tape,
+                      AnyScratch<kTrainsMatrices>& scratch, const Mask& mask = {}) {
     check_self_attention();
     forward(parameters, x, x, x, y, tape, scratch, mask);
   }
@@ -184,34 +223,38 @@ struct MultiHeadAttention {
   /// Gradients of cross-attention from dy[seq_len, d_out]: the three inputs' are overwritten, `gradients`
   /// accumulate. The tape is used up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not
   /// with ParameterUpdates. Masks need no mention: what is hidden has zero weight.
-  template <class Gradients>
-  static void backward(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
-                       Tape& tape, OutputGradientView dy, QueryGradientView d_query, KeyGradientView d_key,
-                       ValueGradientView d_value, Gradients& gradients, Scratch& scratch) {
+  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
+  static void backward(const Set& parameters, QueryView query, KeyView key, ValueView value,
+                       AnyTape<kTrainsMatrices>& tape, OutputGradientView dy, QueryGradientView d_query,
+                       KeyGradientView d_key, ValueGradientView d_value, Gradients& gradients,
+                       AnyScratch<kTrainsMatrices>& scratch) {
+    constexpr bool kInputsFirst = kUpdatesAtOnce<decltype(gradients.query.weight)>;
     backward_heads(parameters, tape, dy, gradients, scratch);
-    if constexpr (!kUpdatesAtOnce<Gradients>) backward_projections(query, key, value, tape, gradients);
+    if constexpr (!kInputsFirst) backward_projections(query, key, value, tape, gradients);
     QueryProjection::backward_input(parameters.query, tape.query, d_query);
     KeyProjection::backward_input(parameters.key, tape.key, d_key);
     ValueProjection::backward_input(parameters.value, tape.value, d_value);
-    if constexpr (kUpdatesAtOnce<Gradients>) backward_projections(query, key, value, tape, gradients);
+    if constexpr (kInputsFirst) backward_projections(query, key, value, tape, gradients);
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dx` may be `x`,
   /// but not with ParameterUpdates.
-  template <class Gradients>
-  static void backward(const Parameters& parameters, QueryView x, Tape& tape, OutputGradientView dy,
-                       QueryGradientView dx, Gradients& gradients, Scratch& scratch) {
+  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
+  static void backward(const Set& parameters, QueryView x, AnyTape<kTrainsMatrices>& tape,
+                       OutputGradientView dy, QueryGradientView dx, Gradients& gradients,
+                       AnyScratch<kTrainsMatrices>& scratch) {
     check_self_attention();
+    constexpr bool kInputFirst = kUpdatesAtOnce<decltype(gradients.query.weight)>;
     backward_heads(parameters, tape, dy, gradients, scratch);
-    if constexpr (!kUpdatesAtOnce<Gradients>) backward_projections(x, x, x, tape, gradients);
+    if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients);
     QueryProjection::backward_input(parameters.query, tape.query, dx);
     KeyProjection::backward_input(parameters.key, tape.key, dx, kernels::Accumulate{});
     ValueProjection::backward_input(parameters.value, tape.value, dx, kernels::Accumulate{});
-    if constexpr (kUpdatesAtOnce<Gradients>) backward_projections(x, x, x, tape, gradients);
+    if constexpr (kInputFirst) backward_projections(x, x, x, tape, gradients);
   }
   /// The same where nobody asks for dx.
-  template <class Gradients>
-  static void backward(const Parameters& parameters, QueryView x, Tape& tape, OutputGradientView dy,
-                       Gradients& gradients, Scratch& scratch) {
+  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
+  static void backward(const Set& parameters, QueryView x, AnyTape<kTrainsMatrices>& tape,
+                       OutputGradientView dy, Gradients& gradients, AnyScratch<kTrainsMatrices>& scratch) {
     check_self_attention();
     backward_heads(parameters, tape, dy, gradients, scratch);
     backward_projections(x, x, x, tape, gradients);
@@ -232,61 +275,83 @@ struct MultiHeadAttention {
     return static_cast<Real>(1.0 / fourth);
   }();
 
+  static constexpr bool kRotates = shape.rotary_dim > 0;
+  template <int tokens>
+  using Rotation = RotaryPositions<RotaryShape{.seq_len = tokens,
+                                               .num_heads = shape.num_heads,
+                                               .d_k = shape.d_k,
+                                               .rotary_dim = kRotates ? shape.rotary_dim : 2,
+                                               .pairs = shape.rotary_pairs,
+                                               .base = shape.rotary_base},
+                                   Scalar>;
+  using QueryRotation = Rotation<shape.seq_len>;
+  using KeyRotation = Rotation<shape.kv_len>;
+
   static constexpr void check_self_attention() {
     static_assert(kSelfAttention,
                   "attune::MultiHeadAttention: one input means self-attention, but kv_len, d_key or d_value "
                   "differ from seq_len and d_model; pass query, key and value");
   }
 
-  template <class Activations, class Mask, class WeightsOf>
-  static void attend(const Parameters& parameters, QueryView query, KeyView key, ValueView value,
-                     OutputView y, Activations& kept, const Mask& mask, const WeightsOf& weights_of) {
+  // Q, K and V, rotated and scaled, to where they are kept.
+  static void project(const auto& parameters, QueryView query, KeyView key, ValueView value, auto& kept) {
     QueryProjection::forward(parameters.query, query, kept.query);
     KeyProjection::forward(parameters.key, key, kept.key);
     ValueProjection::forward(parameters.value, value, kept.value);
-    scale_operands(kept.query, kept.key);
-    for (int head = 0; head < shape.num_heads; ++head) {
-      scaled_dot_product_attention(view(kept.query).template columns<shape.d_k>(head * shape.d_k),
-                                   view(kept.key).template columns<shape.d_k>(head * shape.d_k),
-                                   view(kept.value).template columns<shape.d_v>(head * shape.d_v),
-                                   view(kept.context).template columns<shape.d_v>(head * shape.d_v),
-                                   weights_of(head), kScoreScale, mask, head);
+    if constexpr (kRotates) {
+      QueryRotation::forward(kept.query, kept.query);
+      KeyRotation::forward(kept.key, kept.key);
     }
-    OutputProjection::forward(parameters.output, kept.context, y);
+    scale_operands(kept.query, kept.key);
+  }
+
+  // A head's columns of O from those of Q, K and V.
+  static void attend(int head, const auto& kept, Context& context, auto&& weights, const auto& mask,
+                     auto&& dropout) {
+    scaled_dot_product_attention(view(kept.query).template columns<shape.d_k>(head * shape.d_k),
+                                 view(kept.key).template columns<shape.d_k>(head * shape.d_k),
+                                 view(kept.value).template columns<shape.d_v>(head * shape.d_v),
+                                 view(context).template columns<shape.d_v>(head * shape.d_v), weights,
+                                 kScoreScale, mask, head, dropout);
   }
 
   // From dy to dQ, dK and dV, which stand in tape.query, tape.key and tape.value on return.
-  template <class Gradients>
-  static void backward_heads(const Parameters& parameters, Tape& tape, OutputGradientView dy,
-                             Gradients& gradients, Scratch& scratch) {
-    if constexpr (!kUpdatesAtOnce<Gradients>) {
-      OutputProjection::backward_parameters(tape.context, dy, gradients.output);
-      OutputProjection::backward_input(parameters.output, dy, tape.context);
+  static void backward_heads(const auto& parameters, auto& tape, OutputGradientView dy, auto& gradients,
+                             auto& scratch) {
+    Context& context = context_of(tape, scratch);
+    if constexpr (!kUpdatesAtOnce<decltype(gradients.output.weight)>) {
+      OutputProjection::backward_parameters(context, dy, gradients.output);
+      OutputProjection::backward_input(parameters.output, dy, context);
     } else {
-      backward_output_by_head(parameters, tape, dy, gradients, scratch);
+      backward_output_by_head(parameters, context, dy, gradients, scratch.head.data());
     }
+    auto dropout = dropout_of(tape, scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = view(tape.key).template columns<shape.d_k>(head * shape.d_k);
       const auto v = view(tape.value).template columns<shape.d_v>(head * shape.d_v);
       scaled_dot_product_attention_backward(
           q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
-          view(tape.context).template columns<shape.d_v>(head * shape.d_v), q, k, v, scratch.head.data(),
-          kScoreScale);
+          view(context).template columns<shape.d_v>(head * shape.d_v), q, k, v, scratch.head.data(),
+          kScoreScale, dropout);
     }
+    if constexpr (WeightDropout::kDrops) tape.dropout.advance(dropout.rng);
     scale_operands(tape.query, tape.key);
+    if constexpr (kRotates) {
+      QueryRotation::backward(tape.query, tape.query);
+      KeyRotation::backward(tape.key, tape.key);
+    }
   }
 
   // Where W_o may change as soon as its gradient is known: dO of a head, which needs the old one, comes
   // first, and takes the place of O when the gradient of the head's rows of W_o is done with it.
-  template <class Gradients>
-  static void backward_output_by_head(const Parameters& parameters, Tape& tape, OutputGradientView dy,
-                                      Gradients& gradients, Scratch& scratch) {
-    const MatrixView<Scalar, shape.seq_len, shape.d_v> d_context(scratch.head.data());
+  static void backward_output_by_head(const auto& parameters, Context& kept, OutputGradientView dy,
+                                      auto& gradients, Scalar* scratch) {
+    const MatrixView<Scalar, shape.seq_len, shape.d_v> d_context(scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
       const int first = head * shape.d_v;
       const auto weight = view(parameters.output.weight).template rows_at<shape.d_v>(first);
-      const auto context = view(tape.context).template columns<shape.d_v>(first);
+      const auto context = view(kept).template columns<shape.d_v>(first);
       kernels::product(dy, weight.transpose(), d_context);
       add_product(context.transpose(), dy, view(gradients.output.weight).template rows_at<shape.d_v>(first));
       for (int i = 0; i < shape.seq_len; ++i) {
@@ -296,12 +361,48 @@ struct MultiHeadAttention {
     if constexpr (shape.bias) add_column_sums(dy, view(gradients.output.bias));
   }
 
-  template <class Gradients>
-  static void backward_projections(QueryView query, KeyView key, ValueView value, const Tape& tape,
-                                   Gradients& gradients) {
+  static void backward_projections(QueryView query, KeyView key, ValueView value, const auto& tape,
+                                   auto& gradients) {
     QueryProjection::backward_parameters(query, tape.query, gradients.query);
     KeyProjection::backward_parameters(key, tape.key, gradients.key);
     ValueProjection::backward_parameters(value, tape.value, gradients.value);
+  }
+
+  template <bool kTrainsMatrices>
+  static Context& context_of(AnyTape<kTrainsMatrices>& tape, AnyScratch<kTrainsMatrices>& scratch) {
+    if constexpr (kTrainsMatrices) {
+      return tape.context;
+    } else {
+      return scratch.context;
+    }
+  }
+
+  // Drops weights, head after head.
+  struct DroppedWeights {
+    using View = MatrixView<Scalar, shape.seq_len, shape.kv_len>;
+    Rng rng;
+    Rng of_head;
+    Weights& storage;
+
+    View kept(const View& weights) {
+      of_head = rng;
+      WeightDropout::drop(Weights::size, rng, weights.data, storage.data());
+      return storage;
+    }
+    void backward(const View& d_weights) {
+      Rng once_more = of_head;
+      WeightDropout::drop(Weights::size, once_more, d_weights.data, d_weights.data);
+    }
+  };
+  template <bool kTrainsMatrices>
+  static auto dropout_of([[maybe_unused]] const AnyTape<kTrainsMatrices>& tape,
+                         [[maybe_unused]] AnyScratch<kTrainsMatrices>& scratch) {
+    if constexpr (WeightDropout::kDrops) {
+      const Rng rng = WeightDropout::generator(tape.dropout);
+      return DroppedWeights{rng, rng, scratch.dropped};
+    } else {
+      return detail::AllWeights{};
+    }
   }
 
   template <class Query, class Key>

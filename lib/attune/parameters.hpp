@@ -3,6 +3,10 @@
 //
 // A set is a plain struct with a static `visit(visitor, path, sets…)` that calls `visitor(path, tensor of
 // each set…)` for each of its tensors, always in the same order.
+//
+// Every layer with parameters has `ParametersOf<Matrix, Vector>`: its set with something else in the place of
+// each tensor. Vector stands for biases and for what normalisations multiply by, Matrix for the rest. Its
+// `Parameters` are ParametersOf<Tensor, Tensor>, and forward and backward take any of these sets.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +22,54 @@ struct TensorPath {
   const TensorPath* parent = nullptr;
 };
 
-/// Calls visitor(path, tensor of each set…) for every tensor of sets of one type.
+/// In the place of a tensor that is not trained, in a set of gradients, moments or trained parameters.
+template <class, int, int>
+struct Untrained {
+  friend constexpr Untrained view(const Untrained& nothing) { return nothing; }
+};
+
+/// In the place of a tensor that stands elsewhere.
+template <class ScalarType, int kRows, int kCols>
+struct Reference {
+  using Scalar = ScalarType;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+  static constexpr int size = kRows * kCols;
+
+  const Scalar* first;
+
+  [[nodiscard]] constexpr const Scalar* data() const { return first; }
+};
+
+namespace detail {
+template <class>
+inline constexpr bool kIsUntrained = false;
+template <class Scalar, int rows, int cols>
+inline constexpr bool kIsUntrained<Untrained<Scalar, rows, cols>> = true;
+}  // namespace detail
+
+/// Whether what stands for a tensor's gradient takes one.
+template <class Leaf>
+inline constexpr bool kTrained = !detail::kIsUntrained<std::remove_cvref_t<Leaf>>;
+
+/// Calls visitor(path, tensor of each set…) for every tensor of sets of one layer or model, but for those
+/// that one of the sets has no tensor for.
 template <class Visitor, class Set, class... Sets>
 constexpr void for_each_tensor(const Visitor& visitor, Set& set, Sets&... sets) {
-  std::remove_const_t<Set>::visit(visitor, static_cast<const TensorPath*>(nullptr), set, sets...);
+  std::remove_const_t<Set>::visit(
+      [&visitor]<class... Leaves>(const TensorPath& path, Leaves&&... leaves) {
+        if constexpr ((kTrained<Leaves> && ...)) visitor(path, leaves...);
+      },
+      static_cast<const TensorPath*>(nullptr), set, sets...);
 }
+
+/// The set of a layer that has none.
+struct NoParameters {
+  template <class Visitor, class... Sets>
+  static constexpr void visit(const Visitor&, const TensorPath*, Sets&&...) {}
+  template <class Initialiser, class Generator>
+  void initialise(const Initialiser&, Generator&) {}
+};
 
 /// How many scalars the tensors of a set hold. A set has nothing else: its size in bytes is this times a
 /// scalar's.

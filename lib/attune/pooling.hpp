@@ -33,12 +33,9 @@ struct Pooling {
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, 1, shape.d_model>;
   using Mask = KeyPaddingMask<shape.seq_len>;
-  struct Parameters {
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor&, const TensorPath*, Sets&...) {}
-    template <class Initialiser, class Generator>
-    void initialise(const Initialiser&, Generator&) {}
-  };
+  using Parameters = NoParameters;
+  template <class Gradients>
+  static constexpr bool kReadsInput = shape.kind == PoolingKind::kMax;
   /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
   /// the largest stands is found once more in backward.
   struct Tape {

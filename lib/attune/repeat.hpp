@@ -20,11 +20,13 @@ class Repeat {
   using WithScalar = Repeat<count, typename Layer::template WithScalar<Other>>;
 
   /// layers[i] is in its tensors' names "i".
-  struct Parameters {
-    typename Layer::Parameters layers[count];
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    using Each = detail::SetOf<Layer, Matrix, Vector>;
+    [[no_unique_address]] detail::Copies<Each, count> layers;
 
     template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       for (int i = 0; i < count; ++i) {
         const TensorPath path{detail::kNumbers[i], parent};
         Layer::Parameters::visit(visitor, &path, sets.layers[i]...);
@@ -32,9 +34,16 @@ class Repeat {
     }
     template <class Initialiser>
     void initialise(const Initialiser& initialiser, Rng& rng) {
-      for (typename Layer::Parameters& layer : layers) attune::initialise(layer, initialiser, rng);
+      for (int i = 0; i < count; ++i) {
+        auto&& layer = layers[i];
+        attune::initialise(layer, initialiser, rng);
+      }
     }
   };
+  using Parameters = ParametersOf<Tensor>;
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
 
  private:
   struct Nothing {};
@@ -44,19 +53,26 @@ class Repeat {
   using Turns = detail::Turns<Scalar, Output::size, count - 1>;
 
  public:
-  struct Tape {
-    typename Layer::Tape layers[count];
-    [[no_unique_address]] std::conditional_t<(count > 1), Outputs, Nothing> between;
+  /// What each layer tapes, and what stands between them where backward reads it.
+  template <class Gradients>
+  struct TapeOf {
+    static constexpr bool kKeepsBetween = count > 1 && kReadsInput<Gradients>;
+    using Each = detail::TapeOf<Layer, typename Gradients::Each>;
+    [[no_unique_address]] detail::Copies<Each, count> layers;
+    [[no_unique_address]] std::conditional_t<kKeepsBetween, Outputs, Nothing> between;
 
     /// With dropout: starts all masks from a generator's next numbers.
-    void draw_seeds(Rng& rng) requires detail::kDropsIn<typename Layer::Tape> {
-      for (typename Layer::Tape& layer : layers) layer.draw_seeds(rng);
+    void draw_seeds(Rng& rng) requires detail::kDropsIn<Each> {
+      for (Each& layer : layers.elements) layer.draw_seeds(rng);
     }
   };
-  struct Scratch {
-    [[no_unique_address]] typename Layer::Scratch layer;
-    [[no_unique_address]] Turns gradients;
+  using Tape = TapeOf<Parameters>;
+  template <class Gradients>
+  struct ScratchOf {
+    [[no_unique_address]] detail::ScratchOf<Layer, typename Gradients::Each> layer;
+    [[no_unique_address]] Turns between;  // gradients, and outputs that are not taped
   };
+  using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
     [[no_unique_address]] typename Layer::InferenceScratch layer;
     [[no_unique_address]] Turns activations;
@@ -68,8 +84,8 @@ class Repeat {
   using OutputGradientView = detail::ConstView<Output>;
 
   /// Inference. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
     for (int i = 0; i < count; ++i) {
       OutputView to = y;
@@ -81,45 +97,63 @@ class Repeat {
     }
   }
   /// Training. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch,
-                      const Mask& mask = {}) {
+  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, InputView x, OutputView y, TapeOf<Gradients>& tape,
+                      ScratchOf<Gradients>& scratch, const Mask& mask = {}) {
     for (int i = 0; i < count; ++i) {
       OutputView to = y;
       if constexpr (count > 1) {
-        if (i < count - 1) to = OutputView(tape.between.outputs[i]);
+        if (i < count - 1) to = between(i, tape, scratch);
       }
-      detail::forward_through<Layer>(mask, parameters.layers[i], x, to, tape.layers[i], scratch.layer);
+      auto&& layer_tape = tape.layers[i];
+      detail::forward_through<Layer>(mask, parameters.layers[i], x, to, layer_tape, scratch.layer);
       x = to;
     }
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Parameters& gradients, Scratch& scratch) {
+  template <class Set = Parameters, class TapeGradients, class Gradients>
+  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
+                       InputGradientView dx, Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
     dy = backward_to_first(parameters, tape, dy, gradients, scratch);
-    Layer::backward(parameters.layers[0], x, tape.layers[0], dy, dx, gradients.layers[0], scratch.layer);
+    backward_one(0, parameters, x, tape, dy, gradients, scratch, dx);
   }
   /// The same where nobody asks for dx.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       Parameters& gradients, Scratch& scratch) {
+  template <class Set = Parameters, class TapeGradients, class Gradients>
+  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
+                       Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
     dy = backward_to_first(parameters, tape, dy, gradients, scratch);
-    Layer::backward(parameters.layers[0], x, tape.layers[0], dy, gradients.layers[0], scratch.layer);
+    backward_one(0, parameters, x, tape, dy, gradients, scratch);
   }
 
  private:
   // All layers but the first. Returns dL/dy of the first.
-  static OutputGradientView backward_to_first(const Parameters& parameters, Tape& tape, OutputGradientView dy,
-                                              Parameters& gradients, Scratch& scratch) {
+  static OutputGradientView backward_to_first(const auto& parameters, auto& tape, OutputGradientView dy,
+                                              auto& gradients, auto& scratch) {
     if constexpr (count > 1) {
       for (int i = count - 1; i > 0; --i) {
-        const auto d_before = scratch.gradients.template at<Input>(i - 1);
-        Layer::backward(parameters.layers[i], tape.between.outputs[i - 1], tape.layers[i], dy, d_before,
-                        gradients.layers[i], scratch.layer);
+        const auto d_before = scratch.between.template at<Input>(i - 1);
+        backward_one(i, parameters, between(i - 1, tape, scratch), tape, dy, gradients, scratch, d_before);
         dy = d_before;
       }
     }
     return dy;
+  }
+  static void backward_one(int i, const auto& parameters, InputView x, auto& tape, OutputGradientView dy,
+                           auto& gradients, auto& scratch, auto... dx) {
+    auto&& layer_tape = tape.layers[i];
+    auto&& gradient = gradients.layers[i];
+    Layer::backward(parameters.layers[i], x, layer_tape, dy, dx..., gradient, scratch.layer);
+  }
+
+  // The output of layer i: on the tape, or where backward does not read it, in scratch, whose contents are
+  // other ones by then.
+  static OutputView between(int i, auto& tape, auto& scratch) {
+    if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsBetween) {
+      return tape.between.outputs[i];
+    } else {
+      return scratch.between.template at<Output>(i);
+    }
   }
 };
 

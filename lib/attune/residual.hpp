@@ -24,28 +24,31 @@ struct Residual : Layer {
   using WithScalar = Residual<typename Layer::template WithScalar<Other>>;
 
   /// Inference. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
     detail::forward_through<Layer>(mask, parameters, x, y, scratch);
     kernels::add_to(Layer::Input::size, x.data, y.data);
   }
   /// Training. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch,
+  template <class Set = Parameters, class AnyTape, class AnyScratch, AttentionMask Mask = NoMask>
+    requires(!std::is_same_v<AnyTape, InferenceScratch>)
+  static void forward(const Set& parameters, InputView x, OutputView y, AnyTape& tape, AnyScratch& scratch,
                       const Mask& mask = {}) {
     detail::forward_through<Layer>(mask, parameters, x, y, tape, scratch);
     kernels::add_to(Layer::Input::size, x.data, y.data);
   }
   /// dx from dy, overwritten; gradients accumulate. `dx` may overlap neither `dy` nor `x`.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Parameters& gradients, Scratch& scratch) {
+  template <class Set = Parameters, class AnyTape, class Gradients, class AnyScratch>
+  static void backward(const Set& parameters, InputView x, AnyTape& tape, OutputGradientView dy,
+                       InputGradientView dx, Gradients& gradients, AnyScratch& scratch) {
     Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
     kernels::add_to(Layer::Input::size, dy.data, dx.data);
   }
   /// The same where nobody asks for dx.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       Parameters& gradients, Scratch& scratch) {
+  template <class Set = Parameters, class AnyTape, class Gradients, class AnyScratch>
+  static void backward(const Set& parameters, InputView x, AnyTape& tape, OutputGradientView dy,
+                       Gradients& gradients, AnyScratch& scratch) {
     Layer::backward(parameters, x, tape, dy, gradients, scratch);
   }
 };

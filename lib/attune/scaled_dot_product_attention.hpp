@@ -49,20 +49,32 @@ template <class Scalar, int kSeqLen, int kKvLen>
   }
 }
 
+// Weights as they are, where MultiHeadAttention with dropout has others.
+struct AllWeights {
+  template <class Weights>
+  [[nodiscard]] static const Weights& kept(const Weights& weights) {
+    return weights;
+  }
+  template <class Gradient>
+  static void backward(const Gradient&) {}
+};
+
 }  // namespace detail
 
 /// context[seq_len, d_v] = softmax(scale · query·keyᵀ + mask) · value, with query[seq_len, d_k], key[kv_len,
 /// d_k], value[kv_len, d_v]; weights[seq_len, kv_len] is written too. Each argument is whatever view() takes.
-/// Nothing may overlap. `head` is the number a per-head mask is asked for.
-template <class Query, class Key, class Value, class Context, class Weights, AttentionMask Mask = NoMask>
+/// Nothing may overlap. `head` is the number a per-head mask is asked for. `dropout.kept(weights)` is what
+/// multiplies the values: without one the weights themselves.
+template <class Query, class Key, class Value, class Context, class Weights, AttentionMask Mask = NoMask,
+          class Dropout = detail::AllWeights>
 void scaled_dot_product_attention(const Query& query, const Key& key, const Value& value, Context&& context,
                                   Weights&& weights, typename std::remove_cvref_t<Weights>::Scalar scale,
-                                  const Mask& mask = {}, int head = 0) {
+                                  const Mask& mask = {}, int head = 0, Dropout&& dropout = {}) {
   using Scalar = typename std::remove_cvref_t<Weights>::Scalar;
   const auto p = view(weights);
   kernels::product(view(query), view(key).transpose(), p, kernels::Scale<Scalar>{scale});
   detail::masked_softmax<Scalar, p.rows, p.cols>(p.data, mask, head);
-  kernels::product(p, view(value), view(context));
+  kernels::product(dropout.kept(p), view(value), view(context));
 }
 
 /// Gradients of the above. In: query, key, value, weights as forward left them and d_context[seq_len, d_v].
@@ -70,13 +82,15 @@ void scaled_dot_product_attention(const Query& query, const Key& key, const Valu
 /// (it ends as dS); d_query, d_key and d_value may be the storage of query, key and value. `scratch` has at
 /// least seq_len · max(kv_len, d_k) scalars. No mask: hidden keys have zero weights, so nothing flows through
 /// them.
+/// `dropout` has forward's mask once more.
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
-          class DValue>
+          class DValue, class Dropout = detail::AllWeights>
 void scaled_dot_product_attention_backward(const Query& query, const Key& key, const Value& value,
                                            Weights&& weights, const DContext& d_context, DQuery&& d_query,
                                            DKey&& d_key, DValue&& d_value,
                                            typename std::remove_cvref_t<Weights>::Scalar* scratch,
-                                           typename std::remove_cvref_t<Weights>::Scalar scale) {
+                                           typename std::remove_cvref_t<Weights>::Scalar scale,
+                                           Dropout&& dropout = {}) {
   using Scalar = typename std::remove_cvref_t<Weights>::Scalar;
   const auto p = view(weights);
   const auto d_out = view(d_context);
@@ -85,7 +99,8 @@ void scaled_dot_product_attention_backward(const Query& query, const Key& key, c
   const MatrixView<Scalar, dq.rows, dq.cols> dq_dense(scratch);
 
   kernels::product(d_out, view(value).transpose(), dp);
-  kernels::product(p.transpose(), d_out, view(d_value));
+  kernels::product(dropout.kept(p).transpose(), d_out, view(d_value));
+  dropout.backward(dp);
   detail::softmax_backward<Scalar, p.rows, p.cols>(p.data, dp.data, scale);
   kernels::product(p, view(key), dq_dense);
   kernels::product(p.transpose(), view(query), view(d_key));

@@ -4,9 +4,10 @@
 //                            Repeat<2, EncoderLayer<kEncoder>>, Pooling<PoolingShape{8, 16}>,
 //                            Linear<LinearShape{1, 16, 10}>>;
 //
-// The model is a layer itself. What stands between two layers is taped, since the second one's backward reads
-// it; a layer's scratch is dead when the next one starts, so all of them share it, and gradients between
-// layers take turns in two buffers. A mask goes to every layer that takes one.
+// The model is a layer itself. What stands between two layers is taped if the second one's backward reads it;
+// a layer's scratch is dead when the next one starts, so all of them share it, and gradients between layers
+// take turns in two buffers. A mask goes to every layer that takes one. Layers at the front that are Frozen
+// are only inferred.
 #pragma once
 
 #include <attune/composition.hpp>
@@ -29,8 +30,9 @@ class Sequential {
   using WithScalar = Sequential<typename Layers::template WithScalar<Other>...>;
 
   /// `layer<i>()` has those of layer i, in whose tensors' names it is "i".
-  struct Parameters {
-    [[no_unique_address]] detail::Members<typename Layers::Parameters...> members;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] detail::Members<detail::SetOf<Layers, Matrix, Vector>...> members;
 
     template <int index>
     constexpr decltype(auto) layer() {
@@ -41,7 +43,7 @@ class Sequential {
       return detail::member<index>(members);
     }
     template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&... sets) {
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       for_each_index([&]<int index>() {
         if constexpr (!std::is_empty_v<typename Layer<index>::Parameters>) {
           const TensorPath path{detail::kNumbers[index], parent};
@@ -59,6 +61,15 @@ class Sequential {
     }
   };
 
+  using Parameters = ParametersOf<Tensor>;
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput =
+      detail::kReadsInput<Layer<0>,
+                          std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
+  /// Whether a layer is Frozen, and the others have no parameters.
+  static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && std::is_empty_v<Parameters>;
+
  private:
   template <class Body>
   static constexpr void for_each_index(const Body& body) {
@@ -67,11 +78,57 @@ class Sequential {
     }
     (std::make_index_sequence<kLayers>{});
   }
+  template <class Gradients, int index>
+  using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
+
+  // How many layers at the front are only inferred in training: up to the last that is Frozen before the
+  // first that is trained or drops.
+  static constexpr int kInferred = [] {
+    const bool fixed[] = {std::is_empty_v<typename Layers::Parameters> &&
+                          (detail::kFrozen<Layers> || !detail::kDropsIn<typename Layers::Tape>)...};
+    const bool frozen[] = {detail::kFrozen<Layers>...};
+    int count = 0;
+    for (int i = 0; i < kLayers && fixed[i]; ++i) {
+      if (frozen[i]) count = i + 1;
+    }
+    return count;
+  }();
+  struct Nothing {};
+
+  template <class Gradients, int index>
+  struct KeptOf {
+    using Tape = detail::TapeOf<Layer<index>, GradientsOf<Gradients, index>>;
+    using Scratch = detail::ScratchOf<Layer<index>, GradientsOf<Gradients, index>>;
+    static constexpr bool kReadsInput = detail::kReadsInput<Layer<index>, GradientsOf<Gradients, index>>;
+  };
+  template <class Gradients, int index>
+    requires(index < kInferred)
+  struct KeptOf<Gradients, index> {
+    using Tape = Nothing;
+    using Scratch = typename Layer<index>::InferenceScratch;
+    static constexpr bool kReadsInput = false;
+  };
+  // Whether the output of layer `index` is taped.
+  template <class Gradients, int index>
+  static constexpr bool kKeepsOutput = KeptOf<Gradients, index + 1>::kReadsInput;
+
+  template <class Gradients, class Indices>
+  struct AllKept;
+  template <class Gradients, std::size_t... index>
+  struct AllKept<Gradients, std::index_sequence<index...>> {
+    using Tapes = detail::Members<typename KeptOf<Gradients, static_cast<int>(index)>::Tape...>;
+    using Scratches = detail::OneOf<typename KeptOf<Gradients, static_cast<int>(index)>::Scratch...>;
+    static constexpr bool kDrops =
+        (detail::kDropsIn<typename KeptOf<Gradients, static_cast<int>(index)>::Tape> || ...);
+  };
   template <class Indices>
   struct Boundaries;
   template <std::size_t... index>
   struct Boundaries<std::index_sequence<index...>> {
-    using Outputs = detail::Members<typename Layer<static_cast<int>(index)>::Output...>;
+    template <class Gradients>
+    using Outputs =
+        detail::Members<std::conditional_t<kKeepsOutput<Gradients, static_cast<int>(index)>,
+                                           typename Layer<static_cast<int>(index)>::Output, Nothing>...>;
     static constexpr int kLargest = std::max({1, Layer<static_cast<int>(index)>::Output::size...});
     static constexpr bool kAllFit =
         (detail::kFits<Layer<static_cast<int>(index)>, Layer<static_cast<int>(index) + 1>> && ...);
@@ -80,24 +137,29 @@ class Sequential {
   using Turns = detail::Turns<Scalar, Between::kLargest, kLayers - 1>;
 
  public:
-  /// What each layer tapes, and what stands between them.
-  struct Tape {
-    [[no_unique_address]] detail::Members<typename Layers::Tape...> layers;
-    [[no_unique_address]] typename Between::Outputs between;
+  /// What each layer tapes, and what stands between them where backward reads it.
+  template <class Gradients>
+  struct TapeOf {
+    using Kept = AllKept<Gradients, std::make_index_sequence<kLayers>>;
+    [[no_unique_address]] typename Kept::Tapes layers;
+    [[no_unique_address]] typename Between::template Outputs<Gradients> between;
 
     /// With dropout: starts all masks from a generator's next numbers.
-    void draw_seeds(Rng& rng) requires(detail::kDropsIn<typename Layers::Tape> || ...) {
+    void draw_seeds(Rng& rng) requires Kept::kDrops {
       for_each_index([&]<int index>() {
-        if constexpr (detail::kDropsIn<typename Layer<index>::Tape>) {
+        if constexpr (detail::kDropsIn<typename KeptOf<Gradients, index>::Tape>) {
           detail::member<index>(layers).draw_seeds(rng);
         }
       });
     }
   };
-  struct Scratch {
-    detail::OneOf<typename Layers::Scratch...> layers;
-    [[no_unique_address]] Turns gradients;
+  using Tape = TapeOf<Parameters>;
+  template <class Gradients>
+  struct ScratchOf {
+    typename AllKept<Gradients, std::make_index_sequence<kLayers>>::Scratches layers;
+    [[no_unique_address]] Turns between;  // gradients, and outputs that are not taped
   };
+  using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
     detail::OneOf<typename Layers::InferenceScratch...> layers;
     [[no_unique_address]] Turns activations;
@@ -109,34 +171,43 @@ class Sequential {
   using OutputGradientView = detail::ConstView<Output>;
 
   /// Inference. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
     infer_from<0>(parameters, x, y, scratch, mask);
   }
   /// Training. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch,
-                      const Mask& mask = {}) {
+  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, InputView x, OutputView y, TapeOf<Gradients>& tape,
+                      ScratchOf<Gradients>& scratch, const Mask& mask = {}) {
     forward_from<0>(parameters, x, y, tape, scratch, mask);
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Parameters& gradients, Scratch& scratch) {
+  template <class Set = Parameters, class TapeGradients, class Gradients>
+  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
+                       InputGradientView dx, Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
+    static_assert(kInferred == 0,
+                  "attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx; where "
+                  "what stands before it is trained, list its layers in the Sequential around it");
     backward_from<kLayers - 1>(parameters, x, tape, dy, gradients, scratch, dx);
   }
   /// The same where nobody asks for dx.
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       Parameters& gradients, Scratch& scratch) {
+  template <class Set = Parameters, class TapeGradients, class Gradients>
+  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
+                       Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
     backward_from<kLayers - 1>(parameters, x, tape, dy, gradients, scratch);
   }
 
  private:
-  template <int index, class Mask>
-  ATTUNE_INLINE static void infer_from(const Parameters& parameters,
-                                       detail::ConstView<typename Layer<index>::Input> x, OutputView y,
-                                       InferenceScratch& scratch, const Mask& mask) {
+  template <int index>
+  using InputOf = detail::ConstView<typename Layer<index>::Input>;
+  template <int index>
+  using OutputOf = detail::MutableView<typename Layer<index>::Output>;
+
+  template <int index>
+  ATTUNE_INLINE static void infer_from(const auto& parameters, InputOf<index> x, OutputView y,
+                                       InferenceScratch& scratch, const auto& mask) {
     auto&& own = parameters.template layer<index>();
     auto& layer_scratch = detail::one_of<index>(scratch.layers);
     if constexpr (index + 1 == kLayers) {
@@ -148,48 +219,70 @@ class Sequential {
     }
   }
 
-  template <int index, class Mask>
-  ATTUNE_INLINE static void forward_from(const Parameters& parameters,
-                                         detail::ConstView<typename Layer<index>::Input> x, OutputView y,
-                                         Tape& tape, Scratch& scratch, const Mask& mask) {
+  template <int index, class Gradients>
+  ATTUNE_INLINE static void forward_from(const auto& parameters, InputOf<index> x, OutputView y,
+                                         TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch,
+                                         const auto& mask) {
+    OutputOf<index> to = [&] {
+      if constexpr (index + 1 == kLayers) {
+        return y;
+      } else {
+        return between<index>(tape, scratch);
+      }
+    }();
     auto&& own = parameters.template layer<index>();
-    auto&& layer_tape = detail::member<index>(tape.layers);
     auto& layer_scratch = detail::one_of<index>(scratch.layers);
-    if constexpr (index + 1 == kLayers) {
-      detail::forward_through<Layer<index>>(mask, own, x, y, layer_tape, layer_scratch);
+    if constexpr (index < kInferred) {
+      detail::forward_through<Layer<index>>(mask, own, x, to, layer_scratch);
     } else {
-      auto& next = detail::member<index>(tape.between);
-      detail::forward_through<Layer<index>>(mask, own, x, view(next), layer_tape, layer_scratch);
-      forward_from<index + 1>(parameters, next, y, tape, scratch, mask);
+      auto&& layer_tape = detail::member<index>(tape.layers);
+      detail::forward_through<Layer<index>>(mask, own, x, to, layer_tape, layer_scratch);
+    }
+    if constexpr (index + 1 < kLayers) forward_from<index + 1>(parameters, to, y, tape, scratch, mask);
+  }
+
+  // The output of a layer but the last: on the tape, or where backward does not read it, in scratch, whose
+  // contents are other ones by then.
+  template <int index, class Gradients>
+  ATTUNE_INLINE static OutputOf<index> between(TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch) {
+    if constexpr (kKeepsOutput<Gradients, index>) {
+      return detail::member<index>(tape.between);
+    } else {
+      return scratch.between.template at<typename Layer<index>::Output>(index);
     }
   }
 
-  // The first layer with parameters: what stands before it needs no gradient unless dx is asked for.
+  // The first layer that is trained: what stands before it needs no gradient unless dx is asked for.
+  template <class Gradients>
   static constexpr int kFirstTrained = [] {
-    const bool trained[] = {!std::is_empty_v<typename Layers::Parameters>...};
-    int first = 0;
-    while (first < kLayers - 1 && !trained[first]) ++first;
+    int first = kLayers - 1;
+    for_each_index([&first]<int index>() {
+      if constexpr (!std::is_empty_v<GradientsOf<Gradients, index>>) first = std::min(first, index);
+    });
     return first;
   }();
 
-  template <int index, class... Dx>
-  ATTUNE_INLINE static void backward_from(const Parameters& parameters, InputView x, Tape& tape,
+  template <int index, class Gradients, class TapeGradients, class... Dx>
+  ATTUNE_INLINE static void backward_from(const auto& parameters, InputView x, TapeOf<TapeGradients>& tape,
                                           detail::ConstView<typename Layer<index>::Output> dy,
-                                          Parameters& gradients, Scratch& scratch, Dx... dx) {
-    auto&& own = parameters.template layer<index>();
-    auto&& gradient = gradients.template layer<index>();
-    auto&& layer_tape = detail::member<index>(tape.layers);
-    auto& layer_scratch = detail::one_of<index>(scratch.layers);
-    if constexpr (index == 0) {
-      Layer<0>::backward(own, x, layer_tape, dy, dx..., gradient, layer_scratch);
-    } else if constexpr (sizeof...(Dx) == 0 && kFirstTrained >= index) {
-      const detail::ConstView<typename Layer<index>::Input> before(detail::member<index - 1>(tape.between));
-      Layer<index>::backward(own, before, layer_tape, dy, gradient, layer_scratch);
-    } else {
-      const auto d_before = scratch.gradients.template at<typename Layer<index>::Input>(index - 1);
-      const detail::ConstView<typename Layer<index>::Input> before(detail::member<index - 1>(tape.between));
-      Layer<index>::backward(own, before, layer_tape, dy, d_before, gradient, layer_scratch);
-      backward_from<index - 1>(parameters, x, tape, d_before, gradients, scratch, dx...);
+                                          Gradients& gradients, ScratchOf<TapeGradients>& scratch, Dx... dx) {
+    if constexpr (index >= kInferred) {
+      auto&& own = parameters.template layer<index>();
+      auto&& gradient = gradients.template layer<index>();
+      auto&& layer_tape = detail::member<index>(tape.layers);
+      auto& layer_scratch = detail::one_of<index>(scratch.layers);
+      if constexpr (index == 0) {
+        Layer<0>::backward(own, x, layer_tape, dy, dx..., gradient, layer_scratch);
+      } else {
+        const InputOf<index> before = between<index - 1>(tape, scratch);
+        if constexpr (sizeof...(Dx) == 0 && kFirstTrained<Gradients> >= index) {
+          Layer<index>::backward(own, before, layer_tape, dy, gradient, layer_scratch);
+        } else {
+          const auto d_before = scratch.between.template at<typename Layer<index>::Input>(index - 1);
+          Layer<index>::backward(own, before, layer_tape, dy, d_before, gradient, layer_scratch);
+          backward_from<index - 1>(parameters, x, tape, d_before, gradients, scratch, dx...);
+        }
+      }
     }
   }
 

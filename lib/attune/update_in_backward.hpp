@@ -57,6 +57,8 @@ template <class Optimizer>
 struct Updates {
   template <class Scalar, int kRows, int kCols>
   struct Leaf {
+    static constexpr bool kUpdatesAtOnce = true;
+
     Scalar* parameter;
     const UpdateContext<Optimizer>* context;
 
