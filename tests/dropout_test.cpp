@@ -10,13 +10,30 @@ using Never = attune::Dropout<DropoutShape{.rows = 2, .d_model = 3, .probability
 
 Layer::Input x, y, dy, dx;
 
-// The mask of a seed: what forward makes of ones.
-void draw_mask(std::uint64_t seed, Layer::Output& mask) {
+// The mask of a position: what forward makes of ones.
+template <class AnyLayer = Layer>
+void draw_mask(std::uint64_t position, Layer::Output& mask) {
   for (float& value : x.values) value = 1;
-  Layer::Tape tape{seed};
-  Layer::Scratch scratch;
-  Layer::forward({}, x, mask, tape, scratch);
+  typename AnyLayer::Tape tape{position};
+  typename AnyLayer::Scratch scratch;
+  AnyLayer::forward({}, x, mask, tape, scratch);
 }
+
+// How many elements both masks drop. Independent ones share 1000/16, standard deviation 7.7; equal ones 250.
+int dropped_by_both(const Layer::Output& a, const Layer::Output& b) {
+  int both = 0;
+  for (int i = 0; i < a.size; ++i) both += a.values[i] == 0.0f && b.values[i] == 0.0f;
+  return both;
+}
+
+struct Pair {
+  Layer::Tape first;
+  Never::Tape none;
+  Layer::Tape second;
+  void for_each_dropout(const auto& visitor) {
+    attune::detail::for_each_dropout(visitor, first, none, second);
+  }
+};
 
 }  // namespace
 
@@ -47,15 +64,48 @@ TEST(Dropout, every_step_has_a_mask_of_its_own) {
   Layer::Tape tape{5}, without_dx{5};
   Layer::Scratch scratch;
   Layer::Parameters gradients;
-  draw_mask(tape.seed, y);
+  draw_mask(tape.position, y);
   Layer::backward({}, x, tape, dy, dx, gradients, scratch);
   Layer::backward({}, x, without_dx, dy, gradients, scratch);
-  EXPECT_EQ(tape.seed, without_dx.seed);
-  draw_mask(tape.seed, second);
-  int both = 0;
-  for (int i = 0; i < y.size; ++i) both += y.values[i] == 0.0f && second.values[i] == 0.0f;
-  // Independent masks share 1000/16 dropped elements, standard deviation 7.7; equal ones share 250.
-  EXPECT_NEAR(both, 62, 31);
+  EXPECT_EQ(tape.position, without_dx.position);
+  draw_mask(tape.position, second);
+  EXPECT_NEAR(dropped_by_both(y, second), 62, 31);
+}
+
+TEST(Dropout, a_mask_needs_none_of_those_before_it) {
+  Layer::Tape one_by_one{5}, skipped{5};
+  Layer::Scratch scratch;
+  Layer::Parameters gradients;
+  for (int n = 0; n < 20; ++n) Layer::backward({}, x, one_by_one, dy, dx, gradients, scratch);
+  attune::skip_masks(skipped, 20);
+  EXPECT_EQ(one_by_one.position, skipped.position);
+  attune::skip_masks(skipped, -20);
+  EXPECT_EQ(skipped.position, 5u);
+}
+
+TEST(Dropout, streams_have_masks_of_their_own_in_every_sequence) {
+  using Other = attune::Dropout<DropoutShape{.rows = 20, .d_model = 50, .probability = 0.25, .stream = 1}>;
+  static Layer::Output other;
+  draw_mask<Other>(5, other);
+  Layer::Tape tape{5};
+  for (int n = 0; n < 3; ++n, tape.skip(1)) {
+    draw_mask(tape.position, y);
+    EXPECT_NEAR(dropped_by_both(y, other), 62, 31);
+  }
+}
+
+TEST(Dropout, seeds_of_several_masks_follow_each_other) {
+  static_assert(attune::detail::kDropsIn<Pair> && !attune::detail::kDropsIn<Never::Tape>);
+  Pair pair{};
+  attune::Rng rng(6), same(6);
+  attune::draw_seeds(pair, rng);
+  for (const Layer::Tape& tape : {pair.first, pair.second}) {
+    EXPECT_EQ(tape.position >> 32, same.next());
+    EXPECT_EQ(tape.position & 0xFFFFFFFFu, same.next());
+  }
+  const Pair before = pair;
+  attune::skip_masks(pair, 3);
+  EXPECT_EQ(pair.second.position - before.second.position, pair.first.position - before.first.position);
 }
 
 TEST(Dropout, inference_is_the_identity) {
@@ -93,5 +143,5 @@ TEST(Dropout, has_the_same_mask_everywhere) {
   draw_mask(42, y);
   check::BitHash hash;
   for (const float value : y.values) hash.add(value);
-  EXPECT_EQ(hash.value(), check::by_policy(0xB654EDA1u, 0xB654EDA1u));
+  EXPECT_EQ(hash.value(), check::by_policy(0xA9FDC8E9u, 0xA9FDC8E9u));
 }

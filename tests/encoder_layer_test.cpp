@@ -151,10 +151,10 @@ TEST(EncoderLayer, dropout_is_of_training_alone_and_every_branch_has_its_own) {
   Problem<Plain> plain(5);
   Problem<Dropped> a(5), again(5);
   attune::Rng rng(6);
-  a.tape.draw_seeds(rng);
+  attune::draw_seeds(a.tape, rng);
   again.tape = a.tape;
-  EXPECT_NE(a.tape.dropout.of[0].seed, a.tape.dropout.of[1].seed);
-  EXPECT_NE(a.tape.dropout.of[0].seed, a.tape.feed_forward.dropout.seed);
+  EXPECT_NE(a.tape.dropout.of[0].position, a.tape.dropout.of[1].position);
+  EXPECT_NE(a.tape.dropout.of[0].position, a.tape.feed_forward.dropout.position);
   plain.forward();
   a.forward();
   again.forward();
@@ -196,5 +196,5 @@ TEST(EncoderLayer, starts_as_pytorch_does) {
 TEST(EncoderLayer, trains_to_the_same_bits_everywhere) {
   EXPECT_EQ(trained<kAfter>(), check::by_policy(0x63792240u, 0x1EDC64FBu));
   EXPECT_EQ(trained<kBefore>(), check::by_policy(0xE17EC41Bu, 0xE15F5393u));
-  EXPECT_EQ(trained<with_dropout(kBefore)>(), check::by_policy(0xF4354F1Eu, 0xA217E8F1u));
+  EXPECT_EQ(trained<with_dropout(kBefore)>(), check::by_policy(0x6AE2C1E6u, 0x3D4BC75Du));
 }

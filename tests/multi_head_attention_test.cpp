@@ -396,7 +396,7 @@ TEST(MultiHeadAttention, drops_weights_in_training_alone_and_scales_up_the_rest)
   Plain::forward(plain, x, expected, plain_inference);
   EXPECT_TRUE(check::same_bits(y, expected));
 
-  tape.draw_seeds(rng);
+  attune::draw_seeds(tape, rng);
   Layer::forward(parameters, x, y, tape, scratch);
   EXPECT_FALSE(check::same_bits(y, expected));
   // The context of a head is P with some weights doubled, the others zero, times V.
@@ -431,7 +431,7 @@ TEST(MultiHeadAttention, the_next_sequence_has_another_mask) {
   attune::Rng rng(11);
   check::fill_set(parameters, rng);
   check::fill(x, rng);
-  tape.draw_seeds(rng);
+  attune::draw_seeds(tape, rng);
   Layer::forward(parameters, x, y, tape, scratch);
   Layer::forward(parameters, x, again, tape, scratch);
   EXPECT_TRUE(check::same_bits(y, again));

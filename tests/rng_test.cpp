@@ -44,6 +44,14 @@ TEST(Rng, starts_as_pcg32_does) {
     EXPECT_EQ(zero.next(), number);
 }
 
+// The reference algorithm's first numbers from 1234567.
+TEST(Rng, mixes_as_splitmix64_does) {
+  std::uint64_t state = 1234567;
+  for (const std::uint64_t number : {6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
+                                     4593380528125082431u, 16408922859458223821u})
+    EXPECT_EQ(attune::detail::mix(state += attune::detail::kGamma), number);
+}
+
 TEST(Rng, runs_at_compile_time) {
   constexpr std::uint32_t kThird = third_number();
   EXPECT_EQ(kThird, third_number());

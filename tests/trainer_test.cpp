@@ -349,3 +349,23 @@ TEST(Trainer, drops_in_training_and_not_in_prediction) {
   EXPECT_TRUE(check::same_bits(predicted, inferred));
   EXPECT_TRUE(check::same_bits(predicted, again));
 }
+
+TEST(Trainer, a_refused_step_has_used_no_masks) {
+  using Trainer = attune::Trainer<Dropping, attune::MeanSquaredError, attune::AdamW, kBatch>;
+  static Trainer disturbed, calm;
+  disturbed.initialise(attune::LinearDefault{}, attune::Rng{1});
+  calm.initialise(attune::LinearDefault{}, attune::Rng{1});
+  const Data data(3);
+  Data bad(4);
+  bad.x(5, 0) = kNan<float>;
+  EXPECT_EQ(disturbed.step(bad.x, bad.target, {}).status, Status::kNotFinite);
+  EXPECT_EQ(disturbed.step(data.x, data.target, {.learning_rate = -1.0f}).status,
+            Status::kInvalidLearningRate);
+  EXPECT_EQ(disturbed.accumulate(data.input(1), data.target_of(1)), Status::kOk);
+  disturbed.discard();
+  EXPECT_EQ(disturbed.accumulate(data.input(2), data.target_of(2)), Status::kOk);
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_EQ(disturbed.step(data.x, data.target, {}).loss, calm.step(data.x, data.target, {}).loss);
+  }
+  EXPECT_TRUE(check::same_bits(disturbed.parameters(), calm.parameters()));
+}

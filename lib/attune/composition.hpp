@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include <attune/dropout.hpp>
 #include <attune/initialise.hpp>
 #include <attune/mask.hpp>
 
@@ -120,12 +121,6 @@ inline constexpr bool kReadsInput = [] {
 template <class Layer>
 inline constexpr bool kFrozen = requires {
   requires Layer::kFrozen;
-};
-
-/// Whether a tape has masks of dropout, and so seeds for them.
-template <class Tape>
-inline constexpr bool kDropsIn = requires(Tape& tape, Rng& rng) {
-  tape.draw_seeds(rng);
 };
 
 inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "6",  "7",

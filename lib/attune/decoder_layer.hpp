@@ -112,12 +112,9 @@ struct DecoderLayer {
     typename Network::Tape feed_forward;
     [[no_unique_address]] typename Branches::Tape dropout;
 
-    /// With dropout: starts all masks from a generator's next numbers. Without a call they start from zero.
-    void draw_seeds(Rng& rng) requires(shape.dropout > 0) {
-      Branches::draw_seeds(dropout, rng);
-      feed_forward.draw_seeds(rng);
-      self_attention.draw_seeds(rng);
-      cross_attention.draw_seeds(rng);
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires(shape.dropout > 0) {
+      detail::for_each_dropout(visitor, dropout, feed_forward, self_attention, cross_attention);
     }
   };
   using Tape = AnyTape<true>;

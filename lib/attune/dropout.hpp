@@ -4,7 +4,8 @@
 //   y = m ∘ x / (1 − p),   dx = m ∘ dy / (1 − p),   m = 0 with probability p, else 1
 //
 // The mask is not kept: backward draws it once more from the seed that forward drew it from, which costs
-// eight bytes of tape whatever the size. The same seed gives the same mask on every target.
+// eight bytes of tape whatever the size. The same seed gives the same mask on every target, and the seed of
+// any sequence of a training is known without the masks before it.
 #pragma once
 
 #include <attune/parameters.hpp>
@@ -19,19 +20,56 @@ struct DropoutShape {
   int stream = 0;      // which of several masks that start from one seed
 };
 
-/// Where a mask comes from. Zero is a seed like any other; layers with the same seed and stream have the same
-/// masks.
+/// Where a mask comes from: start + n·γ (rng.hpp) for sequence n. Zero is a start like any other; layers with
+/// the same position and stream have the same masks.
 struct DropoutTape {
-  std::uint64_t seed;
+  std::uint64_t position;
 
-  /// Starts anew from a generator's next numbers.
-  void draw_seeds(Rng& rng) {
-    const std::uint64_t high = rng.next();
-    seed = high << 32 | rng.next();
+  /// To the mask as many sequences later, or earlier where negative.
+  constexpr void skip(std::int64_t sequences) {
+    position += static_cast<std::uint64_t>(sequences) * detail::kGamma;
   }
-  /// The seed of the next mask, from the last numbers of this one's generator.
-  void advance(Rng after) { draw_seeds(after); }
+  template <class Visitor>
+  constexpr void for_each_dropout(const Visitor& visitor) {
+    visitor(*this);
+  }
 };
+
+namespace detail {
+
+/// Whether a tape has masks of dropout: then its for_each_dropout(visitor) calls visitor(DropoutTape&) for
+/// each of them, always in the same order.
+template <class Tape>
+inline constexpr bool kDropsIn = requires(Tape& tape, void (*visitor)(DropoutTape&)) {
+  tape.for_each_dropout(visitor);
+};
+
+/// The for_each_dropout of a tape that is made of others: of those that have masks, one after the other.
+template <class Visitor, class... Tapes>
+constexpr void for_each_dropout(const Visitor& visitor, Tapes&... tapes) {
+  const auto visit = [&visitor](auto& tape) {
+    if constexpr (kDropsIn<std::remove_reference_t<decltype(tape)>>) tape.for_each_dropout(visitor);
+  };
+  (visit(tapes), ...);
+}
+
+}  // namespace detail
+
+/// Starts all masks of a tape from a generator's next numbers. Without a call they start from zero.
+template <class Tape>
+constexpr void draw_seeds(Tape& tape, Rng& rng) {
+  detail::for_each_dropout(
+      [&rng](DropoutTape& mask) {
+        const std::uint64_t high = rng.next();
+        mask.position = high << 32 | rng.next();
+      },
+      tape);
+}
+/// Moves all masks of a tape on by as many sequences, or back where negative.
+template <class Tape>
+constexpr void skip_masks(Tape& tape, std::int64_t sequences) {
+  detail::for_each_dropout([sequences](DropoutTape& mask) { mask.skip(sequences); }, tape);
+}
 
 namespace kernels {
 
@@ -77,23 +115,19 @@ struct Dropout {
 
   /// Inference: y[rows, d_model] = x. `y` may be `x`.
   static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&) { copy(x, y); }
-  /// Training, with the mask of tape.seed. Until backward every forward has this mask. `y` may be `x`.
+  /// Training, with the mask of tape.position. Until backward every forward has this mask. `y` may be `x`.
   static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch&) {
     apply(x, tape, y);
   }
 
-  /// dx[rows, d_model] from dy; then the tape has the next mask's seed. `dx` may be `dy`.
+  /// dx[rows, d_model] from dy; then the tape stands at the next sequence's mask. `dx` may be `dy`.
   static void backward(const Parameters&, InputView, Tape& tape, OutputGradientView dy, InputGradientView dx,
                        Parameters&, Scratch&) {
     backward(tape, dy, dx);
   }
   /// The same where nobody asks for dx.
   static void backward(const Parameters&, InputView, Tape& tape, OutputGradientView, Parameters&, Scratch&) {
-    if constexpr (kDrops) {
-      Rng rng = generator(tape);
-      for (int i = 0; i < Input::size; ++i) (void)rng.next();
-      tape.advance(rng);
-    }
+    if constexpr (kDrops) tape.skip(1);
   }
 
   /// What forward of training does, for layers that contain dropout.
@@ -110,7 +144,7 @@ struct Dropout {
     if constexpr (kDrops) {
       Rng rng = generator(tape);
       drop(Input::size, rng, dy.data, dx.data);
-      tape.advance(rng);
+      tape.skip(1);
     } else {
       copy(dy, dx);
     }
@@ -118,7 +152,9 @@ struct Dropout {
 
   /// Part by part: the generator at the start of the mask, and the next `size` elements. `y` may be `x`.
   static Rng generator(const Tape& tape) {
-    return Rng(tape.seed + std::uint64_t{shape.stream} * 0x9E3779B97F4A7C15u);  // 2⁶⁴ over the golden ratio
+    // Streams are far from each other: a stream's sequence n + 1 is not the next one's n.
+    constexpr std::uint64_t kStream = detail::mix(std::uint64_t{shape.stream});
+    return Rng(detail::mix(tape.position + kStream));
   }
   static void drop(int size, Rng& rng, const Scalar* x, Scalar* y) requires kDrops {
     kernels::drop(size, rng, kThreshold, Scalar(kScale), x, y);

@@ -72,8 +72,10 @@ struct FeedForward {
     Hidden hidden;
     [[no_unique_address]] typename HiddenDropout::Tape dropout;
 
-    /// With dropout: starts its masks from a generator's next numbers.
-    void draw_seeds(Rng& rng) requires HiddenDropout::kDrops { dropout.draw_seeds(rng); }
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires HiddenDropout::kDrops {
+      visitor(dropout);
+    }
   };
   /// a, then da.
   struct Scratch {
@@ -204,8 +206,10 @@ struct GatedFeedForward {
     Hidden up;
     [[no_unique_address]] typename HiddenDropout::Tape dropout;
 
-    /// With dropout: starts its masks from a generator's next numbers.
-    void draw_seeds(Rng& rng) requires HiddenDropout::kDrops { dropout.draw_seeds(rng); }
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires HiddenDropout::kDrops {
+      visitor(dropout);
+    }
   };
   /// a, then da.
   struct Scratch {

@@ -141,8 +141,10 @@ struct MultiHeadAttention {
         }
       }
     }
-    /// With dropout: starts its masks from a generator's next numbers.
-    void draw_seeds(Rng& rng) requires WeightDropout::kDrops { dropout.draw_seeds(rng); }
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires WeightDropout::kDrops {
+      visitor(dropout);
+    }
   };
   using Tape = AnyTape<true>;
 
@@ -335,7 +337,7 @@ struct MultiHeadAttention {
           view(context).template columns<shape.d_v>(head * shape.d_v), q, k, v, scratch.head.data(),
           kScoreScale, dropout);
     }
-    if constexpr (WeightDropout::kDrops) tape.dropout.advance(dropout.rng);
+    if constexpr (WeightDropout::kDrops) tape.dropout.skip(1);
     scale_operands(tape.query, tape.key);
     if constexpr (kRotates) {
       QueryRotation::backward(tape.query, tape.query);

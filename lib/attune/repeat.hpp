@@ -61,9 +61,9 @@ class Repeat {
     [[no_unique_address]] detail::Copies<Each, count> layers;
     [[no_unique_address]] std::conditional_t<kKeepsBetween, Outputs, Nothing> between;
 
-    /// With dropout: starts all masks from a generator's next numbers.
-    void draw_seeds(Rng& rng) requires detail::kDropsIn<Each> {
-      for (Each& layer : layers.elements) layer.draw_seeds(rng);
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires detail::kDropsIn<Each> {
+      for (Each& layer : layers.elements) layer.for_each_dropout(visitor);
     }
   };
   using Tape = TapeOf<Parameters>;

@@ -7,6 +7,19 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+namespace detail {
+
+/// SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014): number n is
+/// mix(start + n·γ), γ being 2⁶⁴ over the golden ratio. So any of them is at hand without those before it.
+inline constexpr std::uint64_t kGamma = 0x9E3779B97F4A7C15u;
+[[nodiscard]] constexpr std::uint64_t mix(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+}  // namespace detail
+
 /// PCG-XSH-RR 64/32 (M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms
 /// for Random Number Generation", 2014). 8 bytes; copies continue independently.
 class Rng {

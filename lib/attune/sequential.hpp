@@ -144,11 +144,11 @@ class Sequential {
     [[no_unique_address]] typename Kept::Tapes layers;
     [[no_unique_address]] typename Between::template Outputs<Gradients> between;
 
-    /// With dropout: starts all masks from a generator's next numbers.
-    void draw_seeds(Rng& rng) requires Kept::kDrops {
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires Kept::kDrops {
       for_each_index([&]<int index>() {
         if constexpr (detail::kDropsIn<typename KeptOf<Gradients, index>::Tape>) {
-          detail::member<index>(layers).draw_seeds(rng);
+          detail::member<index>(layers).for_each_dropout(visitor);
         }
       });
     }

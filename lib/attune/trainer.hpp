@@ -27,6 +27,36 @@ struct [[nodiscard]] StepResult {
   constexpr operator Scalar() const { return loss; }
 };
 
+namespace detail {
+
+// Scratch of training, which is dead when a prediction starts, and the other way round.
+template <class Model, bool kDrops = kDropsIn<typename Model::Tape>>
+struct EitherScratch {
+  [[no_unique_address]] typename Model::Scratch training;
+
+  template <class Mask, class Parameters, class X, class Y>
+  ATTUNE_INLINE void predict(const Mask& mask, const Parameters& parameters, X x, Y y,
+                             typename Model::Tape& tape) {
+    forward<Model>(mask, parameters, x, y, tape, training);
+  }
+};
+// With dropout a prediction goes another way than training: without a tape.
+template <class Model>
+struct EitherScratch<Model, true> {
+  union {
+    typename Model::Scratch training;
+    typename Model::InferenceScratch inference;
+  };
+
+  template <class Mask, class Parameters, class X, class Y>
+  ATTUNE_INLINE void predict(const Mask& mask, const Parameters& parameters, X x, Y y,
+                             typename Model::Tape&) {
+    forward<Model>(mask, parameters, x, y, inference);
+  }
+};
+
+}  // namespace detail
+
 /// Trains `Model` on batches of `batch` sequences. A Model names Scalar, Input, Output, Parameters, Tape,
 /// Scratch, and has forward(parameters, x, y, tape, scratch[, mask]) and backward(parameters, x, tape, dy,
 /// gradients, scratch). `Plan` says what RAM is spent on (plan.hpp).
@@ -55,8 +85,8 @@ class Trainer {
   using BatchTargetView = typename detail::TargetsOf<Loss, typename Model::Output, batch>::View;
   using Result = StepResult<Scalar>;
 
-  /// Draws initial parameters, then the seeds of dropout, and forgets all training: gradients, moments and
-  /// counters become zero.
+  /// Draws initial parameters, then where the masks of dropout start, and forgets all training: gradients,
+  /// moments and counters become zero.
   template <class Initialiser>
   void initialise(const Initialiser& initialiser, Rng rng) {
     attune::initialise(parameters_, initialiser, rng);
@@ -72,7 +102,8 @@ class Trainer {
   /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] stacked,
   /// sequence after sequence; `clipping` is NoClipping or GradientClipping, the mask one for all sequences.
   /// Returns the mean loss over the batch (the sum where the loss sums). Discards what accumulate() had
-  /// gathered. When status is not kOk no parameter and no moment has changed.
+  /// gathered. When status is not kOk nothing has changed: no parameter, no moment, and the next step has the
+  /// masks of dropout that this one had.
   template <class Clipping = NoClipping, AttentionMask Mask = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
               const Clipping& clipping = {}, const Mask& mask = {}) {
@@ -91,11 +122,11 @@ class Trainer {
   template <AttentionMask Mask = NoMask>
   Status accumulate(InputView x, TargetView target, const Mask& mask = {}) requires kKeepsGradients {
     if (accumulated_ == batch) return Status::kFullBatch;
-    detail::forward<Model>(mask, parameters_, x, output_, tape_, training_scratch());
+    detail::forward<Model>(mask, parameters_, x, output_, tape_, scratch_.training);
     const auto loss = Loss::forward(output_, target, output_, kWeight);
     if (const Status status = status_of(loss); status != Status::kOk) return status;
     loss_ += loss;
-    Model::backward(parameters_, x, tape_, output_, gradients_, training_scratch());
+    Model::backward(parameters_, x, tape_, output_, gradients_, scratch_.training);
     ++accumulated_;
     return Status::kOk;
   }
@@ -113,16 +144,18 @@ class Trainer {
       result.status = Optimizer::step(parameters_, gradients_, moments_, options,
                                       clipping.template factor<Scalar>(gradients_));
       if (!result.ok()) return result;
+    } else {
+      rewind_masks();
     }
-    discard();
+    clear();
     return result;
   }
 
-  /// Forgets the sequences accumulated since the last update().
+  /// Forgets the sequences accumulated since the last update(); those that come instead have their masks of
+  /// dropout.
   void discard() requires kKeepsGradients {
-    set_zero(gradients_);
-    loss_ = 0;
-    accumulated_ = 0;
+    rewind_masks();
+    clear();
   }
 
   /// y[rows, cols] for x[rows, cols] with the parameters as they are; nothing is dropped. Uses tape and
@@ -130,11 +163,7 @@ class Trainer {
   template <AttentionMask Mask = NoMask>
   void predict(InputView x, MatrixView<Scalar, Model::Output::rows, Model::Output::cols> y,
                const Mask& mask = {}) {
-    if constexpr (kDrops) {
-      detail::forward<Model>(mask, parameters_, x, y, scratch_.inference);
-    } else {
-      detail::forward<Model>(mask, parameters_, x, y, tape_, training_scratch());
-    }
+    scratch_.predict(mask, parameters_, x, y, tape_);
   }
 
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
@@ -164,13 +193,7 @@ class Trainer {
 
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
-  // With dropout a prediction goes another way than training; scratch is dead between the two.
-  union EitherScratch {
-    typename Model::Scratch training;
-    typename Model::InferenceScratch inference;
-  };
-  using Scratch = typename std::conditional_t<kDrops, std::type_identity<EitherScratch>,
-                                              std::type_identity<typename Model::Scratch>>::type;
+  using Scratch = detail::EitherScratch<Model>;
   // Targets that are classes have no lanes.
   static constexpr bool kClasses = requires { Loss::kClassTargets; };
   using Workspace = typename std::conditional_t<kClasses, Streaming, Plan>::template Workspace<Model>;
@@ -219,30 +242,30 @@ class Trainer {
   ATTUNE_INLINE Result step_in_backward(InputView x, TargetView target,
                                         const typename Optimizer::Options& options, const Mask& mask) {
     if (const Status status = Optimizer::check(options); status != Status::kOk) return {0, status};
-    detail::forward<Model>(mask, parameters_, x, output_, tape_, training_scratch());
+    detail::forward<Model>(mask, parameters_, x, output_, tape_, scratch_.training);
     const auto result = Loss::forward(output_, target, output_, kWeight);
     if (const Status status = status_of(result); status != Status::kOk) return {result, status};
     const Scalar loss = result;
     if (!detail::finite(loss)) return {loss, Status::kNotFinite};
 
     ParameterUpdates<Model, Optimizer> updates(parameters_, moments_, options, gradients_);
-    Model::backward(parameters_, x, tape_, output_, updates.leaves, training_scratch());
+    Model::backward(parameters_, x, tape_, output_, updates.leaves, scratch_.training);
     return {loss, Status::kOk};
   }
 
-  typename Model::Scratch& training_scratch() {
-    if constexpr (kDrops) {
-      return scratch_.training;
-    } else {
-      return scratch_;
-    }
+  void restart(Rng rng) {
+    moments_.reset();
+    draw_seeds(tape_, rng);
+    if constexpr (kKeepsGradients) clear();
   }
 
-  void restart([[maybe_unused]] Rng rng) {
-    moments_.reset();
-    if constexpr (kDrops) tape_.draw_seeds(rng);
-    if constexpr (kKeepsGradients) discard();
+  void clear() {
+    set_zero(gradients_);
+    loss_ = 0;
+    accumulated_ = 0;
   }
+  // Each backward went on to the masks of the next sequence.
+  void rewind_masks() { skip_masks(tape_, -accumulated_); }
 
   Parameters parameters_;
   typename Plan::template Gradients<Model> gradients_;

@@ -16,13 +16,18 @@ enum class NormPlacement { kAfter, kBefore };
 
 namespace detail {
 
-// Seeds of the masks on a layer's branches; nothing without dropout.
+// The masks on a layer's branches; nothing without dropout.
 template <bool kDrops, int kBranches>
-struct BranchSeeds {
+struct BranchMasks {
   DropoutTape of[kBranches];
+
+  template <class Visitor>
+  constexpr void for_each_dropout(const Visitor& visitor) {
+    for (DropoutTape& mask : of) visitor(mask);
+  }
 };
 template <int kBranches>
-struct BranchSeeds<false, kBranches> {};
+struct BranchMasks<false, kBranches> {};
 
 // Dropout on the branches of a layer: what is between a branch and its residual sum.
 template <DropoutShape shape, class Scalar, int kBranches>
@@ -33,16 +38,10 @@ struct Branches {
   using Tokens = Tensor<Scalar, shape.rows, shape.d_model>;
   using View = MatrixView<Scalar, shape.rows, shape.d_model>;
   using ConstView = MatrixView<const Scalar, shape.rows, shape.d_model>;
-  using Tape = BranchSeeds<kDrops, kBranches>;
+  using Tape = BranchMasks<kDrops, kBranches>;
   struct None {};
   // The gradient of a branch behind its dropout; without dropout it is that of the sum.
   using Scratch = std::conditional_t<kDrops, Tokens, None>;
-
-  static void draw_seeds([[maybe_unused]] Tape& tape, [[maybe_unused]] Rng& rng) {
-    if constexpr (kDrops) {
-      for (DropoutTape& seed : tape.of) seed.draw_seeds(rng);
-    }
-  }
 
   // branch ← x + dropout(branch).
   template <int kBranch>
