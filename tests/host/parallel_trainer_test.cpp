@@ -3,9 +3,13 @@
 #include <limits>
 
 #include <attune/cross_entropy.hpp>
+#include <attune/dropout.hpp>
 #include <attune/encoder_layer.hpp>
 #include <attune/multi_head_attention.hpp>
 #include <attune/pooling.hpp>
+#include <attune/repeat.hpp>
+#include <attune/residual.hpp>
+#include <attune/sequential.hpp>
 
 #include "check.hpp"
 
@@ -14,7 +18,7 @@ namespace {
 using attune::Status;
 using attune::host::ParallelTrainer;
 
-constexpr int kThreadCounts[] = {1, 2, 3, 7};
+constexpr int kThreadCounts[] = {1, 2, 3, 5};
 
 constexpr attune::AttentionShape kShape{.seq_len = 6, .d_model = 8, .num_heads = 2};
 using Layer = attune::MultiHeadAttention<kShape>;
@@ -24,6 +28,17 @@ using Classifier =
                                              .seq_len = 6, .d_model = 8, .num_heads = 2, .d_ff = 20}>>,
                        attune::Pooling<attune::PoolingShape{6, 8}>,
                        attune::Linear<attune::LinearShape{1, 8, 3}>>;
+constexpr attune::EncoderLayerShape kDroppingShape{.seq_len = 6,
+                                                   .d_model = 8,
+                                                   .num_heads = 2,
+                                                   .d_ff = 12,
+                                                   .norm = attune::NormPlacement::kBefore,
+                                                   .dropout = 0.25};
+using Dropping = attune::Sequential<
+    attune::Linear<attune::LinearShape{6, 5, 8}>,
+    attune::Residual<attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 8, .probability = 0.5}>>,
+    attune::Repeat<2, attune::Residual<attune::EncoderLayer<kDroppingShape>>>,
+    attune::Pooling<attune::PoolingShape{6, 8}>, attune::Linear<attune::LinearShape{1, 8, 3}>>;
 constexpr int kBatch = 13;
 
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW>
@@ -87,6 +102,13 @@ TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {
   expect_same_training<Classifier, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
 }
 
+TEST(ParallelTrainer, drops_what_a_trainer_drops) {
+  expect_same_training<attune::EncoderLayer<kDroppingShape>>();
+  expect_same_training<Dropping, attune::CrossEntropy<>>();
+  expect_same_training<Dropping, attune::CrossEntropy<>>(attune::GradientClipping{0.05f},
+                                                         attune::CausalMask{});
+}
+
 TEST(ParallelTrainer, clips_and_masks_as_a_trainer) {
   expect_same_training<Layer>(attune::GradientClipping{0.05f}, attune::CausalMask{});
 }
@@ -127,10 +149,11 @@ TEST(ParallelTrainer, may_have_more_threads_than_sequences) {
 
 namespace {
 
-// What was refused has changed neither parameters nor moments: training goes on as if it had not been.
-template <class Refused>
-void expect_harmless(Status expected_status, const Refused& refused) {
-  using Trainer = Parallel<Classifier, attune::CrossEntropy<>>;
+// What was refused has changed neither parameters nor moments nor masks of dropout: training goes on as if it
+// had not been.
+template <class Model, class Refused>
+void expect_harmless_to(Status expected_status, const Refused& refused) {
+  using Trainer = Parallel<Model, attune::CrossEntropy<>>;
   for (const int threads : kThreadCounts) {
     Trainer trainer({.threads = threads, .gradient_bytes = 0}), untouched({.threads = threads});
     trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
@@ -145,6 +168,11 @@ void expect_harmless(Status expected_status, const Refused& refused) {
     EXPECT_TRUE(untouched.step(data.x, data.target, {}).ok());
     EXPECT_TRUE(check::same_bits(trainer.parameters(), untouched.parameters()));
   }
+}
+template <class Refused>
+void expect_harmless(Status expected_status, const Refused& refused) {
+  expect_harmless_to<Classifier>(expected_status, refused);
+  expect_harmless_to<Dropping>(expected_status, refused);
 }
 
 }  // namespace
@@ -207,6 +235,28 @@ TEST(ParallelTrainer, predicts_one_or_a_batch_with_the_trained_parameters) {
     EXPECT_EQ(std::memcmp(&outputs.values[sequence * Layer::Output::size], &inferred, sizeof inferred), 0);
   }
   EXPECT_EQ(trainer.tape().head_weights(1)(0, 3), 0.0f);
+}
+
+TEST(ParallelTrainer, predicts_without_dropout_and_loads_where_masks_start) {
+  using Trainer = Parallel<Dropping, attune::CrossEntropy<>>;
+  Trainer trainer({.threads = 3});
+  static OneByOne<Dropping, attune::CrossEntropy<>> expected;
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{1});
+  expected.load(trainer.parameters(), attune::Rng{2});
+  trainer.load(expected.parameters(), attune::Rng{2});
+  const Data<Trainer> data(12);
+  EXPECT_EQ(trainer.step(data.x, data.target, {}).loss, expected.step(data.x, data.target, {}).loss);
+  static attune::Tensor<float, kBatch, 3> outputs;
+  trainer.predict_batch(data.x, outputs);
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    Dropping::Output one, inferred;
+    static Dropping::InferenceScratch scratch;
+    const auto x = attune::view(data.x).rows_at<6>(sequence * 6);
+    trainer.predict(x, one);
+    Dropping::forward(trainer.parameters(), x, inferred, scratch);
+    EXPECT_TRUE(check::same_bits(one, inferred));
+    EXPECT_EQ(std::memcmp(&outputs(sequence, 0), &inferred, sizeof inferred), 0);
+  }
 }
 
 TEST(ParallelTrainer, memory_grows_with_threads_and_slots) {

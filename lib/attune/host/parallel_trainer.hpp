@@ -21,36 +21,7 @@
 
 #include <attune/host/thread_pool.hpp>
 #include <attune/kernels/residual.hpp>
-#include <attune/repeat.hpp>
-#include <attune/residual.hpp>
-#include <attune/sequential.hpp>
 #include <attune/trainer.hpp>
-
-namespace attune::inline ATTUNE_ARITHMETIC::detail {
-
-// Whether a layer's tape carries dropout's seed from one sequence to the next.
-template <class Layer>
-inline constexpr bool kDropsItself = [] {
-  if constexpr (requires { Layer::kDrops; }) {
-    return Layer::kDrops;
-  } else if constexpr (requires { Layer::Network::HiddenDropout::kDrops; }) {
-    return Layer::Network::HiddenDropout::kDrops;  // encoder and decoder layers: one probability for all
-  } else if constexpr (requires { Layer::HiddenDropout::kDrops; }) {
-    return Layer::HiddenDropout::kDrops;
-  } else {
-    return false;
-  }
-}();
-template <class Layer>
-inline constexpr bool kDrops = kDropsItself<Layer>;
-template <class... Layers>
-inline constexpr bool kDrops<Sequential<Layers...>> = (kDrops<Layers> || ...);
-template <int count, class Layer>
-inline constexpr bool kDrops<Repeat<count, Layer>> = kDrops<Layer>;
-template <class Layer>
-inline constexpr bool kDrops<Residual<Layer>> = kDrops<Layer>;
-
-}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
@@ -66,9 +37,7 @@ struct ParallelOptions {
 /// may be a local variable. Its functions are called from one thread at a time.
 template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1>
 class ParallelTrainer {
-  static_assert(!attune::detail::kDrops<Model>,
-                "attune::host::ParallelTrainer: dropout draws its masks from one sequence to the next, which "
-                "threads cannot; set dropout to 0, or train with attune::Trainer");
+  static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
 
  public:
   /// What has the same bits on one thread, and on a device.
@@ -93,24 +62,27 @@ class ParallelTrainer {
         shared_(std::make_unique<Shared>()),
         workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(pool_.threads()))),
         slots_(std::make_unique<Parameters[]>(static_cast<std::size_t>(slot_count_))) {
-    restart();
+    restart(Rng{0});
   }
 
-  /// Draws initial parameters and forgets all training: gradients, moments and counters become zero.
+  /// Draws initial parameters, then where the masks of dropout start, and forgets all training: gradients,
+  /// moments and counters become zero.
   template <class Initialiser>
   void initialise(const Initialiser& initialiser, Rng rng) {
     attune::initialise(shared_->parameters, initialiser, rng);
-    restart();
+    restart(rng);
   }
-  /// Starts from given parameters, as a training that was interrupted or a model trained elsewhere.
-  void load(const Parameters& parameters) {
+  /// Starts from given parameters, as a training that was interrupted or a model trained elsewhere. Dropout
+  /// starts from `rng`.
+  void load(const Parameters& parameters, Rng rng = Rng{0}) {
     shared_->parameters = parameters;
-    restart();
+    restart(rng);
   }
 
   /// One optimiser step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked,
   /// sequence after sequence; one mask for all sequences, or a std::array with one for each. When status is
-  /// not kOk no parameter and no moment has changed.
+  /// not kOk nothing has changed: no parameter, no moment, and the next step has the masks of dropout that
+  /// this one had.
   template <class Clipping = NoClipping, AttentionMask Mask = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
               const Clipping& clipping = {}, const Mask& mask = {}) {
@@ -124,8 +96,8 @@ class ParallelTrainer {
     });
   }
 
-  /// y[rows, cols] for x[rows, cols] with the parameters as they are, on the caller's thread; tape() then has
-  /// what it kept. `y` may not overlap `x`.
+  /// y[rows, cols] for x[rows, cols] with the parameters as they are, on the caller's thread; nothing is
+  /// dropped. Without dropout in the model, tape() then has what it kept. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
   void predict(InputView x, OutputView y, const Mask& mask = {}) {
     predict_on(workers_[0], x, y, mask);
@@ -140,8 +112,9 @@ class ParallelTrainer {
   }
 
   [[nodiscard]] const Parameters& parameters() const { return shared_->parameters; }
-  /// What the last predict() kept: attention weights among it.
-  [[nodiscard]] const typename Model::Tape& tape() const { return workers_[0].tape; }
+  /// What the last predict() kept: attention weights among it. Not of a model with dropout, which predicts
+  /// without a tape.
+  [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return workers_[0].tape; }
   [[nodiscard]] int threads() const { return pool_.threads(); }
 
   /// Memory of training here: tape and scratch of every thread, gradients of every slot. What the same
@@ -154,7 +127,7 @@ class ParallelTrainer {
         .gradients = sizeof(Parameters) + slots,
         .moments = attune::detail::kBytes<Moments>,
         .tape = workers * (attune::detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output)),
-        .scratch = workers * attune::detail::kBytes<typename Model::Scratch>,
+        .scratch = workers * attune::detail::kBytes<Scratch>,
         .inputs = OneByOne::memory().inputs};
     report.state =
         sizeof(ParallelTrainer) + sizeof(Shared) + workers * sizeof(Worker) + slots - report.object();
@@ -163,6 +136,7 @@ class ParallelTrainer {
 
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
+  using Scratch = attune::detail::EitherScratch<Model>;
   static constexpr Scalar kWeight = Loss::kMeanOverBatch ? Scalar(1) / Scalar(batch) : Scalar(1);
   static constexpr std::size_t kCacheLine = 64;
   // Sums that fit the first cache while slot after slot is added to them; too little for two is not shared
@@ -175,12 +149,14 @@ class ParallelTrainer {
     [[no_unique_address]] Moments moments;
     Scalar losses[static_cast<std::size_t>(batch)];
     Status statuses[static_cast<std::size_t>(batch)];
+    std::int64_t trained;  // sequences of the steps so far
   };
   // What a thread computes a sequence in; no two threads share a line of the cache.
   struct alignas(kCacheLine) Worker {
     [[no_unique_address]] typename Model::Tape tape;
-    [[no_unique_address]] typename Model::Scratch scratch;
+    [[no_unique_address]] Scratch scratch;
     typename Model::Output output;  // y, then dL/dy
+    std::int64_t masks;             // the sequence, of all that are trained, whose masks the tape stands at
   };
 
   template <class Clipping, class MaskOf>
@@ -205,8 +181,10 @@ class ParallelTrainer {
     }
     if (const Status status = clipping.check(); status != Status::kOk) return {loss, status};
     if (!attune::detail::finite(loss) || !all_finite(shared.gradients)) return {loss, Status::kNotFinite};
-    return {loss, Optimizer::step(shared.parameters, shared.gradients, shared.moments, options,
-                                  clipping.template factor<Scalar>(shared.gradients))};
+    const Result result{loss, Optimizer::step(shared.parameters, shared.gradients, shared.moments, options,
+                                              clipping.template factor<Scalar>(shared.gradients))};
+    if (result.ok()) shared.trained += batch;
+    return result;
   }
 
   // body(worker, sequence) for first ≤ sequence < end, each on some thread.
@@ -224,7 +202,11 @@ class ParallelTrainer {
     Shared& shared = *shared_;
     const auto index = static_cast<std::size_t>(sequence);
     const InputView x = inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows);
-    attune::detail::forward<Model>(mask, shared.parameters, x, worker.output, worker.tape, worker.scratch);
+    const std::int64_t number = shared.trained + sequence;
+    skip_masks(worker.tape, number - worker.masks);
+    worker.masks = number;
+    attune::detail::forward<Model>(mask, shared.parameters, x, worker.output, worker.tape,
+                                   worker.scratch.training);
     const auto loss = Loss::forward(
         worker.output, attune::detail::TargetsOf<Loss, typename Model::Output, batch>::at(targets, sequence),
         worker.output, kWeight);
@@ -235,7 +217,8 @@ class ParallelTrainer {
       if (!loss.ok()) return;
     }
     set_zero(gradients);
-    Model::backward(shared.parameters, x, worker.tape, worker.output, gradients, worker.scratch);
+    Model::backward(shared.parameters, x, worker.tape, worker.output, gradients, worker.scratch.training);
+    worker.masks = number + 1;
   }
 
   // gradients += slot 0, then slot 1, …, of every element; all of them for one part of the elements at a
@@ -260,12 +243,19 @@ class ParallelTrainer {
 
   template <class Mask>
   void predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask) {
-    attune::detail::forward<Model>(mask, shared_->parameters, x, y, worker.tape, worker.scratch);
+    worker.scratch.predict(mask, shared_->parameters, x, y, worker.tape);
   }
 
-  void restart() {
+  void restart(Rng rng) {
     shared_->moments.reset();
     set_zero(shared_->gradients);
+    shared_->trained = 0;
+    for (int thread = 0; thread < pool_.threads(); ++thread) {
+      Worker& worker = workers_[static_cast<std::size_t>(thread)];
+      Rng same = rng;
+      draw_seeds(worker.tape, same);
+      worker.masks = 0;
+    }
   }
 
   ThreadPool pool_;
