@@ -3,6 +3,8 @@
 // the same.
 #pragma once
 
+#include <attune/dropout.hpp>
+
 #include "check.hpp"
 
 namespace check {
@@ -49,7 +51,9 @@ void check_layer_gradients(double low, double high, const Mask&... mask) {
   fill(x, rng, low, high);
   fill(dy, rng);
   attune::set_zero(gradients);
-  start = tape;  // with dropout: the seed
+  attune::Rng masks(3);
+  attune::draw_seeds(tape, masks);
+  start = tape;
   const auto forward = [&] {
     tape = start;
     Layer::forward(parameters, x, y, tape, scratch, mask...);

@@ -137,6 +137,7 @@ constexpr attune::EncoderLayerShape kNormBefore{.seq_len = 3,
 constexpr attune::EncoderLayerShape with_dropout(attune::EncoderLayerShape shape) {
   shape.dropout = 0.3;
   shape.bias = false;
+  shape.epsilon = 0.1;  // a token whose features dropping made nearly equal has a third derivative beyond all
   shape.rotary_dim = 2;
   return shape;
 }

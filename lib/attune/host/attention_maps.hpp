@@ -46,11 +46,12 @@ void collect_attention_of(const attune::detail::Members<Tapes...>& members, int 
   if constexpr (requires { members.rest; }) collect_attention_of(members.rest, index + 1, name, maps);
 }
 // Those of a Repeat's.
-template <class Tape, std::size_t count>
-void collect_attention_of(const Tape (&tapes)[count], int, const std::string& name,
+template <class Tape, int count>
+void collect_attention_of(const attune::detail::Copies<Tape, count>& tapes, int, const std::string& name,
                           std::vector<AttentionMap>& maps) {
-  for (std::size_t i = 0; i < count; ++i)
-    collect_attention(tapes[i], count == 1 ? name : joined(name, "block ", static_cast<int>(i)), maps);
+  for (int i = 0; i < count; ++i) {
+    collect_attention(tapes[i], count == 1 ? name : joined(name, "block ", i), maps);
+  }
 }
 
 template <class Tape>
