@@ -27,8 +27,8 @@ TEST(Embedding, adds_gradients_to_the_rows_that_were_used) {
   Layer::Tape tape;
   Layer::Scratch scratch;
   const int ids[] = {3, 0, 3};
-  EXPECT_EQ(Layer::backward(kTable, ids, tape, kGradient, gradients, scratch), Status::kOk);
-  EXPECT_EQ(Layer::backward(kTable, ids, tape, kGradient, gradients, scratch), Status::kOk);
+  Layer::backward(kTable, ids, tape, kGradient, gradients, scratch);
+  Layer::backward(kTable, ids, tape, kGradient, gradients, scratch);
   const Layer::Parameters expected{.weight = {{6, 8, 0, 0, 0, 0, 12, 16, 0, 0}}};
   EXPECT_TRUE(check::same_bits(gradients, expected));
 }
@@ -42,7 +42,7 @@ TEST(Embedding, an_id_outside_the_vocabulary_is_refused_and_nothing_written) {
     Layer::Scratch scratch;
     EXPECT_EQ(Layer::forward(kTable, ids, y), Status::kInvalidToken);
     EXPECT_TRUE(check::same_bits(y, kGradient));
-    EXPECT_EQ(Layer::backward(kTable, ids, tape, kGradient, gradients, scratch), Status::kInvalidToken);
+    Layer::backward(kTable, ids, tape, kGradient, gradients, scratch);
     for (const float value : gradients.weight.values) EXPECT_EQ(value, 0.0f);
   }
 }
@@ -51,7 +51,7 @@ TEST(Embedding, the_padding_id_learns_nothing_and_starts_at_zero) {
   Padded::Parameters parameters, gradients{};
   Padded::Tape tape;
   Padded::Scratch scratch;
-  EXPECT_EQ(Padded::backward(parameters, {{4, 1, 4}}, tape, kGradient, gradients, scratch), Status::kOk);
+  Padded::backward(parameters, {{4, 1, 4}}, tape, kGradient, gradients, scratch);
   const Padded::Parameters expected{.weight = {{0, 0, 3, 4, 0, 0, 0, 0, 0, 0}}};
   EXPECT_TRUE(check::same_bits(gradients, expected));
   attune::Rng rng(1);
@@ -75,6 +75,6 @@ TEST(Embedding, gradient_is_the_derivative_of_forward) {
     EXPECT_EQ(Double::forward(parameters, ids, y), Status::kOk);
     return check::dot(y, dy);
   };
-  EXPECT_EQ(Double::backward(parameters, ids, tape, dy, gradients, scratch), Status::kOk);
+  Double::backward(parameters, ids, tape, dy, gradients, scratch);
   EXPECT_GT(check::expect_set_gradients(loss, parameters, gradients), 0.1);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/activation.hpp>
+#include <attune/batch.hpp>
 #include <attune/composition.hpp>
 #include <attune/cross_entropy.hpp>
 #include <attune/decoder_layer.hpp>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include <attune/batch.hpp>
 #include <attune/dropout.hpp>
 #include <attune/initialise.hpp>
 #include <attune/mask.hpp>
@@ -66,16 +67,37 @@ struct OutputFitsInput {
   static constexpr bool value = true;
 };
 template <class Layer, class Next = Layer>
-inline constexpr bool kFits = OutputFitsInput<Layer, Next, Layer::Output::rows, Layer::Output::cols,
-                                              Next::Input::rows, Next::Input::cols>::value;
+inline constexpr bool kFits = [] {
+  static_assert(
+      !kTakesIds<Next>,
+      "attune: a layer that takes token ids must be the first one of a Sequential; no layer's output "
+      "are ids, so it fits neither behind another nor in a Repeat or a Residual");
+  if constexpr (!kTakesIds<Next>) {
+    return OutputFitsInput<Layer, Next, Layer::Output::rows, Layer::Output::cols, Next::Input::rows,
+                           Next::Input::cols>::value;
+  }
+}();
 
 // Layer::forward(…), with the mask if the layer takes one.
 template <class Layer, class Mask, class... Arguments>
-ATTUNE_INLINE void forward_through(const Mask& mask, Arguments&&... arguments) {
+ATTUNE_INLINE Outcome<Layer> forward_through(const Mask& mask, Arguments&&... arguments) {
   if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., mask); }) {
-    Layer::forward(std::forward<Arguments>(arguments)..., mask);
+    return Layer::forward(std::forward<Arguments>(arguments)..., mask);
   } else {
-    Layer::forward(std::forward<Arguments>(arguments)...);
+    return Layer::forward(std::forward<Arguments>(arguments)...);
+  }
+}
+
+// first(), and then rest() unless first refuses its input. What first answers.
+template <class First, class Rest>
+ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
+  if constexpr (std::is_void_v<decltype(first())>) {
+    first();
+    rest();
+  } else {
+    const Status status = first();
+    if (status == Status::kOk) rest();
+    return status;
   }
 }
 
@@ -171,10 +193,21 @@ struct Turns {
 template <class Scalar, int size>
 struct Turns<Scalar, size, 0> {};
 
-template <class Matrix>
-using ConstView = MatrixView<const typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
+template <class Input>
+using ConstView = typename Stacked<Input, 1>::One;
 template <class Matrix>
 using MutableView = MatrixView<typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
+
+// Where dx goes. Ids have no gradient, and what takes them no backward with dx.
+template <class Layer>
+struct InputGradientOf {
+  using View = MutableView<typename Layer::Input>;
+};
+template <class Layer>
+  requires kTakesIds<Layer>
+struct InputGradientOf<Layer> {
+  struct View;
+};
 
 }  // namespace detail
 

@@ -2,9 +2,11 @@
 //
 //   y_i = W_(id_i),      dW_(id_i) += dy_i
 //
-// Ids come from outside and are checked before anything is read or written.
+// Ids come from outside and are checked before anything is read or written. In a model of layers it is the
+// first one: the model then takes ids, and its forward answers with a Status.
 #pragma once
 
+#include <array>
 #include <span>
 
 #include <attune/kernels/residual.hpp>
@@ -31,8 +33,10 @@ struct Embedding {
                 "attune::Embedding: padding must be an id below vocabulary, or -1 for none");
 
   using Scalar = ScalarType;
-  /// Ids of a sequence; an array, a std::array or a span of seq_len ints.
-  using Input = std::span<const int, shape.seq_len>;
+  template <class Other>
+  using WithScalar = Embedding<shape, Other>;
+  /// Ids of a sequence.
+  using Input = std::array<int, std::size_t{shape.seq_len}>;
   using Output = Tensor<Scalar, shape.seq_len, shape.d_model>;
 
   template <template <class, int, int> class Matrix, template <class, int, int> class = Matrix>
@@ -57,13 +61,15 @@ struct Embedding {
   struct Scratch {};
   struct InferenceScratch {};
 
+  /// An array, a std::array or a span of seq_len ints.
+  using InputView = std::span<const int, std::size_t{shape.seq_len}>;
   using OutputView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
   using OutputGradientView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
 
   /// y[seq_len, d_model] of seq_len ids. Status::kInvalidToken, and nothing written, when one is outside
   /// [0, vocabulary).
   template <class Set = Parameters>
-  static Status forward(const Set& parameters, Input ids, OutputView y) {
+  static Status forward(const Set& parameters, InputView ids, OutputView y) {
     if (!valid(ids)) return Status::kInvalidToken;
     for (int i = 0; i < shape.seq_len; ++i) {
       const Scalar* row = parameters.weight.data() + id_of(ids, i) * shape.d_model;
@@ -72,19 +78,19 @@ struct Embedding {
     return Status::kOk;
   }
   template <class Set = Parameters>
-  static Status forward(const Set& parameters, Input ids, OutputView y, InferenceScratch&) {
+  static Status forward(const Set& parameters, InputView ids, OutputView y, InferenceScratch&) {
     return forward(parameters, ids, y);
   }
   template <class Set = Parameters>
-  static Status forward(const Set& parameters, Input ids, OutputView y, Tape&, Scratch&) {
+  static Status forward(const Set& parameters, InputView ids, OutputView y, Tape&, Scratch&) {
     return forward(parameters, ids, y);
   }
 
-  /// gradients += dL/dW from dy[seq_len, d_model], token after token. Refuses like forward.
+  /// gradients += dL/dW from dy[seq_len, d_model], token after token; nothing for ids that forward refuses.
   template <class Set = Parameters, class Gradients>
-  static Status backward(const Set&, Input ids, const Tape&, [[maybe_unused]] OutputGradientView dy,
-                         [[maybe_unused]] Gradients& gradients, Scratch&) {
-    if (!valid(ids)) return Status::kInvalidToken;
+  static void backward(const Set&, InputView ids, const Tape&, [[maybe_unused]] OutputGradientView dy,
+                       [[maybe_unused]] Gradients& gradients, Scratch&) {
+    if (!valid(ids)) return;
     if constexpr (kTrained<decltype(gradients.weight)>) {
       for (int i = 0; i < shape.seq_len; ++i) {
         const int id = id_of(ids, i);
@@ -93,12 +99,11 @@ struct Embedding {
                         gradients.weight.data() + id * shape.d_model);
       }
     }
-    return Status::kOk;
   }
 
  private:
-  static int id_of(Input ids, int i) { return ids[static_cast<std::size_t>(i)]; }
-  static bool valid(Input ids) {
+  static int id_of(InputView ids, int i) { return ids[static_cast<std::size_t>(i)]; }
+  static bool valid(InputView ids) {
     for (const int id : ids) {
       if (id < 0 || id >= shape.vocabulary) return false;
     }

@@ -35,17 +35,17 @@ struct Frozen {
   using OutputView = detail::MutableView<Output>;
   using OutputGradientView = detail::ConstView<Output>;
 
-  /// Inference. `y` may not overlap `x`.
+  /// Inference; a Status where the layer takes token ids. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch& scratch,
-                      const Mask& mask = {}) {
-    detail::forward_through<Layer>(mask, kParameters, x, y, scratch);
+  static detail::Outcome<Layer> forward(const Parameters&, InputView x, OutputView y,
+                                        InferenceScratch& scratch, const Mask& mask = {}) {
+    return detail::forward_through<Layer>(mask, kParameters, x, y, scratch);
   }
   /// Training of what stands before it. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch& scratch,
-                      const Mask& mask = {}) {
-    detail::forward_through<Layer>(mask, kParameters, x, y, tape, scratch);
+  static detail::Outcome<Layer> forward(const Parameters&, InputView x, OutputView y, Tape& tape,
+                                        Scratch& scratch, const Mask& mask = {}) {
+    return detail::forward_through<Layer>(mask, kParameters, x, y, tape, scratch);
   }
   /// dx from dy, overwritten. The tape is used up. `dx` may overlap neither `dy` nor `x`.
   static void backward(const Parameters&, InputView x, Tape& tape, OutputGradientView dy,
@@ -90,21 +90,21 @@ struct BiasesAndNorms {
   using InferenceScratch = typename Layer::InferenceScratch;
 
   using InputView = detail::ConstView<Input>;
-  using InputGradientView = detail::MutableView<Input>;
+  using InputGradientView = typename detail::InputGradientOf<Layer>::View;
   using OutputView = detail::MutableView<Output>;
   using OutputGradientView = detail::ConstView<Output>;
 
-  /// Inference. `y` may not overlap `x`.
+  /// Inference; a Status where the layer takes token ids. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& trained, InputView x, OutputView y, InferenceScratch& scratch,
+  static detail::Outcome<Layer> forward(const Parameters& trained, InputView x, OutputView y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
-    detail::forward_through<Layer>(mask, all(trained), x, y, scratch);
+    return detail::forward_through<Layer>(mask, all(trained), x, y, scratch);
   }
   /// Training. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
-  static void forward(const Parameters& trained, InputView x, OutputView y, Tape& tape, Scratch& scratch,
+  static detail::Outcome<Layer> forward(const Parameters& trained, InputView x, OutputView y, Tape& tape, Scratch& scratch,
                       const Mask& mask = {}) {
-    detail::forward_through<Layer>(mask, all(trained), x, y, tape, scratch);
+    return detail::forward_through<Layer>(mask, all(trained), x, y, tape, scratch);
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.

@@ -12,6 +12,7 @@
 // than once, is first added up within its sequence here.)
 #pragma once
 
+#include <attune/batch.hpp>
 #include <attune/dropout.hpp>
 #include <attune/kernels/lanes.hpp>
 #include <attune/kernels/product.hpp>
@@ -29,6 +30,7 @@ class LockstepWorkspace {
   using LaneScalar = kernels::Lanes<Scalar>;
   using LaneModel = typename Model::template WithScalar<LaneScalar>;
   using P = kernels::Packet<Scalar>;
+  static_assert(!kTakesIds<Model>, "attune::Lockstep: token ids have no lanes; leave the plan at Streaming");
   static_assert(
       !kDropsIn<typename Model::Tape>,
       "attune::Lockstep: sequences in lockstep would share the masks of dropout; set dropout to 0, or "

@@ -1,35 +1,10 @@
 // Losses: a number to minimise, and its gradient.
 #pragma once
 
-#include <array>
-#include <span>
-
 #include <attune/kernels/reduce.hpp>
 #include <attune/tensor.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
-
-namespace detail {
-
-// What a loss compares `count` outputs with, stacked: matrices of their shape, or one class a row, where the
-// loss says kClassTargets.
-template <class Loss, class Output, int count>
-struct TargetsOf {
-  using Storage = Tensor<typename Output::Scalar, count * Output::rows, Output::cols>;
-  using View = MatrixView<const typename Output::Scalar, count * Output::rows, Output::cols>;
-  using One = MatrixView<const typename Output::Scalar, Output::rows, Output::cols>;
-  static One at(View view, int index) { return view.template rows_at<Output::rows>(index * Output::rows); }
-};
-template <class Loss, class Output, int count>
-  requires(Loss::kClassTargets)
-struct TargetsOf<Loss, Output, count> {
-  using Storage = std::array<int, std::size_t{count} * Output::rows>;
-  using View = std::span<const int, std::size_t{count} * Output::rows>;
-  using One = std::span<const int, std::size_t{Output::rows}>;
-  static One at(View view, int index) { return One(view.data() + index * Output::rows, One::extent); }
-};
-
-}  // namespace detail
 
 enum class Reduction {
   kMean,     // (1/n) Σ (y − t)²,  gradient (2/n)(y − t)      PyTorch's nn.MSELoss

@@ -190,11 +190,11 @@ namespace detail {
 
 // Model::forward(…, mask), or without a mask, which a model need not know, when there is none.
 template <class Model, class Mask, class... Arguments>
-void forward(const Mask& mask, Arguments&&... arguments) {
+auto forward(const Mask& mask, Arguments&&... arguments) {
   if constexpr (std::is_same_v<Mask, NoMask>) {
-    Model::forward(std::forward<Arguments>(arguments)...);
+    return Model::forward(std::forward<Arguments>(arguments)...);
   } else {
-    Model::forward(std::forward<Arguments>(arguments)..., mask);
+    return Model::forward(std::forward<Arguments>(arguments)..., mask);
   }
 }
 

@@ -166,21 +166,25 @@ class Sequential {
   };
 
   using InputView = detail::ConstView<Input>;
-  using InputGradientView = detail::MutableView<Input>;
+  using InputGradientView = typename detail::InputGradientOf<Layer<0>>::View;
   using OutputView = detail::MutableView<Output>;
   using OutputGradientView = detail::ConstView<Output>;
 
+  /// void; where the first layer takes token ids, its Status: kInvalidToken, and nothing is written, when one
+  /// is outside the vocabulary.
+  using Outcome = detail::Outcome<Layer<0>>;
+
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AttentionMask Mask = NoMask>
-  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch,
-                      const Mask& mask = {}) {
-    infer_from<0>(parameters, x, y, scratch, mask);
+  static Outcome forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+                         const Mask& mask = {}) {
+    return infer_from<0>(parameters, x, y, scratch, mask);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask>
-  static void forward(const Set& parameters, InputView x, OutputView y, TapeOf<Gradients>& tape,
-                      ScratchOf<Gradients>& scratch, const Mask& mask = {}) {
-    forward_from<0>(parameters, x, y, tape, scratch, mask);
+  static Outcome forward(const Set& parameters, InputView x, OutputView y, TapeOf<Gradients>& tape,
+                         ScratchOf<Gradients>& scratch, const Mask& mask = {}) {
+    return forward_from<0>(parameters, x, y, tape, scratch, mask);
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
@@ -206,24 +210,29 @@ class Sequential {
   using OutputOf = detail::MutableView<typename Layer<index>::Output>;
 
   template <int index>
-  ATTUNE_INLINE static void infer_from(const auto& parameters, InputOf<index> x, OutputView y,
-                                       InferenceScratch& scratch, const auto& mask) {
+  ATTUNE_INLINE static detail::Outcome<Layer<index>> infer_from(const auto& parameters, InputOf<index> x,
+                                                                OutputView y, InferenceScratch& scratch,
+                                                                const auto& mask) {
     auto&& own = parameters.template layer<index>();
     auto& layer_scratch = detail::one_of<index>(scratch.layers);
     if constexpr (index + 1 == kLayers) {
-      detail::forward_through<Layer<index>>(mask, own, x, y, layer_scratch);
+      return detail::forward_through<Layer<index>>(mask, own, x, y, layer_scratch);
     } else {
       const auto next = scratch.activations.template at<typename Layer<index>::Output>(index);
-      detail::forward_through<Layer<index>>(mask, own, x, next, layer_scratch);
-      infer_from<index + 1>(parameters, next, y, scratch, mask);
+      return detail::in_turn(
+          [&]() ATTUNE_INLINE_LAMBDA {
+            return detail::forward_through<Layer<index>>(mask, own, x, next, layer_scratch);
+          },
+          [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, mask); });
     }
   }
 
   template <int index, class Gradients>
-  ATTUNE_INLINE static void forward_from(const auto& parameters, InputOf<index> x, OutputView y,
-                                         TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch,
-                                         const auto& mask) {
-    OutputOf<index> to = [&] {
+  ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_from(const auto& parameters, InputOf<index> x,
+                                                                  OutputView y, TapeOf<Gradients>& tape,
+                                                                  ScratchOf<Gradients>& scratch,
+                                                                  const auto& mask) {
+    const OutputOf<index> to = [&] {
       if constexpr (index + 1 == kLayers) {
         return y;
       } else {
@@ -232,13 +241,21 @@ class Sequential {
     }();
     auto&& own = parameters.template layer<index>();
     auto& layer_scratch = detail::one_of<index>(scratch.layers);
-    if constexpr (index < kInferred) {
-      detail::forward_through<Layer<index>>(mask, own, x, to, layer_scratch);
+    const auto through = [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (index < kInferred) {
+        return detail::forward_through<Layer<index>>(mask, own, x, to, layer_scratch);
+      } else {
+        auto&& layer_tape = detail::member<index>(tape.layers);
+        return detail::forward_through<Layer<index>>(mask, own, x, to, layer_tape, layer_scratch);
+      }
+    };
+    if constexpr (index + 1 == kLayers) {
+      return through();
     } else {
-      auto&& layer_tape = detail::member<index>(tape.layers);
-      detail::forward_through<Layer<index>>(mask, own, x, to, layer_tape, layer_scratch);
+      return detail::in_turn(through, [&]() ATTUNE_INLINE_LAMBDA {
+        forward_from<index + 1>(parameters, to, y, tape, scratch, mask);
+      });
     }
-    if constexpr (index + 1 < kLayers) forward_from<index + 1>(parameters, to, y, tape, scratch, mask);
   }
 
   // The output of a layer but the last: on the tape, or where backward does not read it, in scratch, whose

@@ -6,7 +6,8 @@
 //   float loss = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 #pragma once
 
-#include <attune/composition.hpp>
+#include <attune/batch.hpp>
+#include <attune/dropout.hpp>
 #include <attune/gradients.hpp>
 #include <attune/initialise.hpp>
 #include <attune/lockstep.hpp>
@@ -29,15 +30,26 @@ struct [[nodiscard]] StepResult {
 
 namespace detail {
 
+// Model::forward(…), with kOk where it answers nothing.
+template <class Model, class Mask, class... Arguments>
+ATTUNE_INLINE Status forward_status(const Mask& mask, Arguments&&... arguments) {
+  if constexpr (kTakesIds<Model>) {
+    return forward<Model>(mask, std::forward<Arguments>(arguments)...);
+  } else {
+    forward<Model>(mask, std::forward<Arguments>(arguments)...);
+    return Status::kOk;
+  }
+}
+
 // Scratch of training, which is dead when a prediction starts, and the other way round.
 template <class Model, bool kDrops = kDropsIn<typename Model::Tape>>
 struct EitherScratch {
   [[no_unique_address]] typename Model::Scratch training;
 
   template <class Mask, class Parameters, class X, class Y>
-  ATTUNE_INLINE void predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                             typename Model::Tape& tape) {
-    forward<Model>(mask, parameters, x, y, tape, training);
+  ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
+                               typename Model::Tape& tape) {
+    return forward_status<Model>(mask, parameters, x, y, tape, training);
   }
 };
 // With dropout a prediction goes another way than training: without a tape.
@@ -49,9 +61,9 @@ struct EitherScratch<Model, true> {
   };
 
   template <class Mask, class Parameters, class X, class Y>
-  ATTUNE_INLINE void predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                             typename Model::Tape&) {
-    forward<Model>(mask, parameters, x, y, inference);
+  ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
+                               typename Model::Tape&) {
+    return forward_status<Model>(mask, parameters, x, y, inference);
   }
 };
 
@@ -59,7 +71,9 @@ struct EitherScratch<Model, true> {
 
 /// Trains `Model` on batches of `batch` sequences. A Model names Scalar, Input, Output, Parameters, Tape,
 /// Scratch, and has forward(parameters, x, y, tape, scratch[, mask]) and backward(parameters, x, tape, dy,
-/// gradients, scratch). `Plan` says what RAM is spent on (plan.hpp).
+/// gradients, scratch). Its Input is a matrix, or a std::array of token ids: then forward answers with a
+/// Status, and ids that it refuses are refused by step(), accumulate() and predict(). `Plan` says what RAM is
+/// spent on (plan.hpp).
 template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
           class Plan = Streaming>
   requires MemoryPlan<Plan, Model>
@@ -67,6 +81,8 @@ class Trainer {
   static constexpr bool kKeepsGradients =
       std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
+  using Inputs = detail::InputsOf<Model, batch>;
+  using Targets = detail::TargetsOf<Loss, typename Model::Output, batch>;
   static_assert(batch > 0, "attune::Trainer: batch must be at least 1");
   static_assert(batch == 1 || kKeepsGradients,
                 "attune::Trainer: UpdateInBackward keeps no gradients to add up; its batch is 1");
@@ -77,12 +93,12 @@ class Trainer {
  public:
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
-  using InputView = MatrixView<const Scalar, Model::Input::rows, Model::Input::cols>;
-  using TargetView = typename detail::TargetsOf<Loss, typename Model::Output, 1>::One;
-  using BatchInput = Tensor<Scalar, batch * Model::Input::rows, Model::Input::cols>;
-  using BatchTarget = typename detail::TargetsOf<Loss, typename Model::Output, batch>::Storage;
-  using BatchInputView = MatrixView<const Scalar, BatchInput::rows, BatchInput::cols>;
-  using BatchTargetView = typename detail::TargetsOf<Loss, typename Model::Output, batch>::View;
+  using InputView = typename Inputs::One;
+  using TargetView = typename Targets::One;
+  using BatchInput = typename Inputs::Storage;
+  using BatchTarget = typename Targets::Storage;
+  using BatchInputView = typename Inputs::View;
+  using BatchTargetView = typename Targets::View;
   using Result = StepResult<Scalar>;
 
   /// Draws initial parameters, then where the masks of dropout start, and forgets all training: gradients,
@@ -99,11 +115,11 @@ class Trainer {
     restart(rng);
   }
 
-  /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] stacked,
-  /// sequence after sequence; `clipping` is NoClipping or GradientClipping, the mask one for all sequences.
-  /// Returns the mean loss over the batch (the sum where the loss sums). Discards what accumulate() had
-  /// gathered. When status is not kOk nothing has changed: no parameter, no moment, and the next step has the
-  /// masks of dropout that this one had.
+  /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] (or the ids
+  /// of either) stacked, sequence after sequence; `clipping` is NoClipping or GradientClipping, the mask one
+  /// for all sequences. Returns the mean loss over the batch (the sum where the loss sums). Discards what
+  /// accumulate() had gathered. When status is not kOk nothing has changed: no parameter, no moment, and the
+  /// next step has the masks of dropout that this one had.
   template <class Clipping = NoClipping, AttentionMask Mask = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
               const Clipping& clipping = {}, const Mask& mask = {}) {
@@ -118,11 +134,13 @@ class Trainer {
 
   /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's
   /// gradients. For data that arrives one by one, and for a mask of its own for every sequence. Only one x
-  /// and target need exist. A target that is refused (a class that is none) adds nothing.
+  /// and target need exist. What is refused (a token or a class that is none) adds nothing.
   template <AttentionMask Mask = NoMask>
   Status accumulate(InputView x, TargetView target, const Mask& mask = {}) requires kKeepsGradients {
     if (accumulated_ == batch) return Status::kFullBatch;
-    detail::forward<Model>(mask, parameters_, x, output_, tape_, scratch_.training);
+    const Status taken =
+        detail::forward_status<Model>(mask, parameters_, x, output_, tape_, scratch_.training);
+    if (taken != Status::kOk) return taken;
     const auto loss = Loss::forward(output_, target, output_, kWeight);
     if (const Status status = status_of(loss); status != Status::kOk) return status;
     loss_ += loss;
@@ -158,12 +176,13 @@ class Trainer {
     clear();
   }
 
-  /// y[rows, cols] for x[rows, cols] with the parameters as they are; nothing is dropped. Uses tape and
-  /// scratch: not between accumulate() and reading tape(). `y` may not overlap `x`.
+  /// y[rows, cols] for x[rows, cols] with the parameters as they are; nothing is dropped. A Status where the
+  /// model takes token ids, void elsewhere. Uses tape and scratch: not between accumulate() and reading
+  /// tape(). `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
-  void predict(InputView x, MatrixView<Scalar, Model::Output::rows, Model::Output::cols> y,
-               const Mask& mask = {}) {
-    scratch_.predict(mask, parameters_, x, y, tape_);
+  detail::Outcome<Model> predict(InputView x, MatrixView<Scalar, Model::Output::rows, Model::Output::cols> y,
+                                 const Mask& mask = {}) {
+    return static_cast<detail::Outcome<Model>>(scratch_.predict(mask, parameters_, x, y, tape_));
   }
 
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
@@ -225,9 +244,7 @@ class Trainer {
       }
     }
     for (int sequence = accumulated_; sequence < batch; ++sequence) {
-      const Status status =
-          accumulate(inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows),
-                     detail::TargetsOf<Loss, typename Model::Output, batch>::at(targets, sequence), mask);
+      const Status status = accumulate(Inputs::at(inputs, sequence), Targets::at(targets, sequence), mask);
       if (status != Status::kOk) {
         discard();
         return {0, status};
@@ -242,7 +259,9 @@ class Trainer {
   ATTUNE_INLINE Result step_in_backward(InputView x, TargetView target,
                                         const typename Optimizer::Options& options, const Mask& mask) {
     if (const Status status = Optimizer::check(options); status != Status::kOk) return {0, status};
-    detail::forward<Model>(mask, parameters_, x, output_, tape_, scratch_.training);
+    const Status taken =
+        detail::forward_status<Model>(mask, parameters_, x, output_, tape_, scratch_.training);
+    if (taken != Status::kOk) return {0, taken};
     const auto result = Loss::forward(output_, target, output_, kWeight);
     if (const Status status = status_of(result); status != Status::kOk) return {result, status};
     const Scalar loss = result;

@@ -1,6 +1,7 @@
 #include <attune/host/attention_maps.hpp>
 
 #include <attune/decoder_layer.hpp>
+#include <attune/embedding.hpp>
 #include <attune/encoder_layer.hpp>
 #include <attune/pooling.hpp>
 #include <attune/repeat.hpp>
@@ -51,8 +52,9 @@ TEST(AttentionMaps, of_an_attention_layer_are_its_heads) {
 TEST(AttentionMaps, of_a_model_are_those_of_its_layers_in_order) {
   using Encoder =
       attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 8}>;
-  using Model = attune::Sequential<attune::Linear<attune::LinearShape{3, 2, 4}>, attune::Repeat<2, Encoder>,
-                                   attune::Repeat<1, Encoder>, attune::Pooling<attune::PoolingShape{3, 4}>>;
+  using Tokens = attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 5, .d_model = 4}>;
+  using Model = attune::Sequential<Tokens, attune::Repeat<2, Encoder>, attune::Repeat<1, Encoder>,
+                                   attune::Pooling<attune::PoolingShape{3, 4}>>;
   static Model::Tape tape{};
   auto& blocks = attune::detail::member<1>(tape.layers);
   auto& single = attune::detail::member<2>(tape.layers);

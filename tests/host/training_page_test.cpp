@@ -4,7 +4,10 @@
 #include <fstream>
 #include <sstream>
 
+#include <attune/embedding.hpp>
+#include <attune/encoder_layer.hpp>
 #include <attune/multi_head_attention.hpp>
+#include <attune/sequential.hpp>
 #include <attune/trainer.hpp>
 
 #include "check.hpp"
@@ -90,6 +93,22 @@ TEST(TrainingPage, has_the_numbers_that_were_given) {
   EXPECT_NE(
       page.find("Inference: flash <b>" + attune::host::html::count(sizeof(Model::Parameters)) + "</b> bytes"),
       std::string::npos);
+}
+
+TEST(TrainingPage, shows_a_model_of_tokens) {
+  using Encoder =
+      attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 8}>;
+  using OfTokens = attune::Sequential<
+      attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 5, .d_model = 4}>, Encoder>;
+  static attune::Trainer<OfTokens> trainer;
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{1});
+  OfTokens::Output y;
+  ASSERT_EQ(trainer.predict({{4, 0, 2}}, y), attune::Status::kOk);
+  TrainingPage page("tokens");
+  page.attention(attune::host::attention_maps(trainer.tape()));
+  page.memory_of_device<OfTokens>(trainer.memory());
+  EXPECT_EQ(check::malformed(page.text()), "");
+  EXPECT_EQ(check::occurrences(page.text(), "<title>query "), 2 * 9);
 }
 
 TEST(TrainingPage, of_a_run_without_a_step_is_well_formed) {

@@ -38,6 +38,8 @@ struct ParallelOptions {
 template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1>
 class ParallelTrainer {
   static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
+  using Inputs = attune::detail::InputsOf<Model, batch>;
+  using Targets = attune::detail::TargetsOf<Loss, typename Model::Output, batch>;
 
  public:
   /// What has the same bits on one thread, and on a device.
@@ -53,6 +55,7 @@ class ParallelTrainer {
   using BatchTargetView = typename OneByOne::BatchTargetView;
   using BatchOutputView = MatrixView<Scalar, batch * Model::Output::rows, Model::Output::cols>;
   using Result = StepResult<Scalar>;
+  using Outcome = attune::detail::Outcome<Model>;  // void, or a Status where ids can be refused
 
   explicit ParallelTrainer(const ParallelOptions& options = {})
       : pool_(options.threads),
@@ -97,18 +100,25 @@ class ParallelTrainer {
   }
 
   /// y[rows, cols] for x[rows, cols] with the parameters as they are, on the caller's thread; nothing is
-  /// dropped. Without dropout in the model, tape() then has what it kept. `y` may not overlap `x`.
+  /// dropped. A Status where the model takes token ids, void elsewhere. Without dropout in the model, tape()
+  /// then has what it kept. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
-  void predict(InputView x, OutputView y, const Mask& mask = {}) {
-    predict_on(workers_[0], x, y, mask);
+  Outcome predict(InputView x, OutputView y, const Mask& mask = {}) {
+    return static_cast<Outcome>(predict_on(workers_[0], x, y, mask));
   }
-  /// The same for a whole batch, stacked, on all threads.
+  /// The same for a whole batch, stacked, on all threads. Outputs of sequences that are refused are not
+  /// written; the Status is that of the first of them.
   template <AttentionMask Mask = NoMask>
-  void predict_batch(BatchInputView inputs, BatchOutputView outputs, const Mask& mask = {}) {
+  Outcome predict_batch(BatchInputView inputs, BatchOutputView outputs, const Mask& mask = {}) {
+    auto& statuses = shared_->statuses;
     for_each_sequence(0, batch, [&](Worker& worker, int sequence) {
-      predict_on(worker, inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows),
-                 outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows), mask);
+      statuses[sequence] =
+          predict_on(worker, Inputs::at(inputs, sequence),
+                     outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows), mask);
     });
+    const Status* refused =
+        std::find_if_not(statuses, statuses + batch - 1, [](Status status) { return status == Status::kOk; });
+    return static_cast<Outcome>(*refused);
   }
 
   [[nodiscard]] const Parameters& parameters() const { return shared_->parameters; }
@@ -201,17 +211,15 @@ class ParallelTrainer {
                      BatchTargetView targets, const Mask& mask) {
     Shared& shared = *shared_;
     const auto index = static_cast<std::size_t>(sequence);
-    const InputView x = inputs.template rows_at<Model::Input::rows>(sequence * Model::Input::rows);
+    const InputView x = Inputs::at(inputs, sequence);
     const std::int64_t number = shared.trained + sequence;
     skip_masks(worker.tape, number - worker.masks);
     worker.masks = number;
-    attune::detail::forward<Model>(mask, shared.parameters, x, worker.output, worker.tape,
-                                   worker.scratch.training);
-    const auto loss = Loss::forward(
-        worker.output, attune::detail::TargetsOf<Loss, typename Model::Output, batch>::at(targets, sequence),
-        worker.output, kWeight);
+    shared.statuses[index] = attune::detail::forward_status<Model>(mask, shared.parameters, x, worker.output,
+                                                                   worker.tape, worker.scratch.training);
+    if (shared.statuses[index] != Status::kOk) return;
+    const auto loss = Loss::forward(worker.output, Targets::at(targets, sequence), worker.output, kWeight);
     shared.losses[index] = loss;
-    shared.statuses[index] = Status::kOk;
     if constexpr (requires { loss.status; }) {
       shared.statuses[index] = loss.status;
       if (!loss.ok()) return;
@@ -242,8 +250,8 @@ class ParallelTrainer {
   }
 
   template <class Mask>
-  void predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask) {
-    worker.scratch.predict(mask, shared_->parameters, x, y, worker.tape);
+  Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask) {
+    return worker.scratch.predict(mask, shared_->parameters, x, y, worker.tape);
   }
 
   void restart(Rng rng) {
