@@ -33,6 +33,23 @@ TEST(Embedding, adds_gradients_to_the_rows_that_were_used) {
   EXPECT_TRUE(check::same_bits(gradients, expected));
 }
 
+TEST(Embedding, gradients_of_sequences_may_be_added_up_apart) {
+  Layer::Parameters in_place{}, apart{}, sum{};
+  Layer::Tape tape;
+  Layer::Scratch scratch;
+  Layer::Output dy;
+  attune::Rng rng(3);
+  const int ids[] = {3, 0, 3};
+  for (int sequence = 0; sequence < 9; ++sequence) {
+    check::fill(dy, rng);
+    attune::set_zero(apart);
+    Layer::backward(kTable, ids, tape, dy, in_place, scratch);
+    Layer::backward(kTable, ids, tape, dy, apart, scratch);
+    for (int i = 0; i < sum.weight.size; ++i) sum.weight.values[i] += apart.weight.values[i];
+  }
+  EXPECT_TRUE(check::same_bits(in_place, sum));
+}
+
 TEST(Embedding, an_id_outside_the_vocabulary_is_refused_and_nothing_written) {
   for (const int bad : {-1, 5, 1 << 30, -(1 << 30)}) {
     const int ids[] = {0, 1, bad};

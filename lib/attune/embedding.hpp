@@ -1,11 +1,12 @@
 // Token embedding: a row of a table for each token id.
 //
-//   y_i = W_(id_i),      dW_(id_i) += dy_i
+//   y_i = W_(id_i),      dW_k += Σ of dy_i over the i whose id is k
 //
 // Ids come from outside and are checked before anything is read or written. In a model of layers it is the
 // first one: the model then takes ids, and its forward answers with a Status.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -58,7 +59,9 @@ struct Embedding {
   };
   using Parameters = ParametersOf<Tensor>;
   struct Tape {};  // backward needs nothing but the ids
-  struct Scratch {};
+  struct Scratch {
+    Tensor<Scalar, 1, shape.d_model> total;  // of dy over the tokens of one id
+  };
   struct InferenceScratch {};
 
   /// An array, a std::array or a span of seq_len ints.
@@ -86,17 +89,22 @@ struct Embedding {
     return forward(parameters, ids, y);
   }
 
-  /// gradients += dL/dW from dy[seq_len, d_model], token after token; nothing for ids that forward refuses.
+  /// gradients += dL/dW from dy[seq_len, d_model]; nothing for ids that forward refuses. Each row is added to
+  /// once, so the bits of a batch's sum are those of adding the sequences' gradients.
   template <class Set = Parameters, class Gradients>
   static void backward(const Set&, InputView ids, const Tape&, [[maybe_unused]] OutputGradientView dy,
-                       [[maybe_unused]] Gradients& gradients, Scratch&) {
-    if (!valid(ids)) return;
+                       [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch) {
     if constexpr (kTrained<decltype(gradients.weight)>) {
+      if (!valid(ids)) return;
+      Scalar* total = scratch.total.data();
       for (int i = 0; i < shape.seq_len; ++i) {
         const int id = id_of(ids, i);
-        if (id == shape.padding) continue;
-        kernels::add_to(shape.d_model, dy.data + i * shape.d_model,
-                        gradients.weight.data() + id * shape.d_model);
+        if (id == shape.padding || std::find(ids.begin(), ids.begin() + i, id) != ids.begin() + i) continue;
+        scratch.total.set_zero();
+        for (int j = i; j < shape.seq_len; ++j) {
+          if (id_of(ids, j) == id) kernels::add_to(shape.d_model, dy.data + j * shape.d_model, total);
+        }
+        kernels::add_to(shape.d_model, total, gradients.weight.data() + id * shape.d_model);
       }
     }
   }

@@ -31,7 +31,7 @@ struct Frozen {
   using InferenceScratch = typename Layer::InferenceScratch;
 
   using InputView = detail::ConstView<Input>;
-  using InputGradientView = detail::MutableView<Input>;
+  using InputGradientView = typename detail::InputGradientOf<Layer>::View;
   using OutputView = detail::MutableView<Output>;
   using OutputGradientView = detail::ConstView<Output>;
 
@@ -96,14 +96,14 @@ struct BiasesAndNorms {
 
   /// Inference; a Status where the layer takes token ids. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
-  static detail::Outcome<Layer> forward(const Parameters& trained, InputView x, OutputView y, InferenceScratch& scratch,
-                      const Mask& mask = {}) {
+  static detail::Outcome<Layer> forward(const Parameters& trained, InputView x, OutputView y,
+                                        InferenceScratch& scratch, const Mask& mask = {}) {
     return detail::forward_through<Layer>(mask, all(trained), x, y, scratch);
   }
   /// Training. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask>
-  static detail::Outcome<Layer> forward(const Parameters& trained, InputView x, OutputView y, Tape& tape, Scratch& scratch,
-                      const Mask& mask = {}) {
+  static detail::Outcome<Layer> forward(const Parameters& trained, InputView x, OutputView y, Tape& tape,
+                                        Scratch& scratch, const Mask& mask = {}) {
     return detail::forward_through<Layer>(mask, all(trained), x, y, tape, scratch);
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor

@@ -4,9 +4,11 @@
 
 #include <attune/cross_entropy.hpp>
 #include <attune/dropout.hpp>
+#include <attune/embedding.hpp>
 #include <attune/encoder_layer.hpp>
 #include <attune/multi_head_attention.hpp>
 #include <attune/pooling.hpp>
+#include <attune/positions.hpp>
 #include <attune/repeat.hpp>
 #include <attune/residual.hpp>
 #include <attune/sequential.hpp>
@@ -39,6 +41,12 @@ using Dropping = attune::Sequential<
     attune::Residual<attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 8, .probability = 0.5}>>,
     attune::Repeat<2, attune::Residual<attune::EncoderLayer<kDroppingShape>>>,
     attune::Pooling<attune::PoolingShape{6, 8}>, attune::Linear<attune::LinearShape{1, 8, 3}>>;
+using OfTokens =
+    attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 6, .vocabulary = 3, .d_model = 8}>,
+                       attune::LearnedPositions<attune::PositionShape{.seq_len = 6, .d_model = 8}>,
+                       attune::Repeat<2, attune::EncoderLayer<kDroppingShape>>,
+                       attune::Pooling<attune::PoolingShape{6, 8}>,
+                       attune::Linear<attune::LinearShape{1, 8, 3}>>;
 constexpr int kBatch = 13;
 
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW>
@@ -52,13 +60,16 @@ struct Data {
   typename Trainer::BatchTarget target;
   explicit Data(std::uint64_t seed) {
     attune::Rng rng(seed);
-    check::fill(x, rng);
-    if constexpr (requires { check::fill(target, rng); }) {
-      check::fill(target, rng);
-    } else {
-      for (int& id : target) id = static_cast<int>(rng.next() % 3);
-    }
+    draw(x, rng);
+    draw(target, rng);
   }
+
+ private:
+  template <std::size_t size>
+  static void draw(std::array<int, size>& ids, attune::Rng& rng) {
+    for (int& id : ids) id = static_cast<int>(rng.next() % 3);
+  }
+  static void draw(auto& matrix, attune::Rng& rng) { check::fill(matrix, rng); }
 };
 
 // Steps of both, on every number of threads and with room for as few gradients as may be: the same losses and
@@ -107,6 +118,10 @@ TEST(ParallelTrainer, drops_what_a_trainer_drops) {
   expect_same_training<Dropping, attune::CrossEntropy<>>();
   expect_same_training<Dropping, attune::CrossEntropy<>>(attune::GradientClipping{0.05f},
                                                          attune::CausalMask{});
+}
+
+TEST(ParallelTrainer, trains_on_token_ids_to_the_bits_of_a_trainer) {
+  expect_same_training<OfTokens, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
 }
 
 TEST(ParallelTrainer, clips_and_masks_as_a_trainer) {
@@ -182,6 +197,24 @@ TEST(ParallelTrainer, a_target_that_is_no_class_refuses_the_batch) {
     expect_harmless(Status::kInvalidTarget, [where](auto& trainer, auto& data) {
       data.target[where] = 3;
       return trainer.step(data.x, data.target, {}).status;
+    });
+  }
+}
+
+TEST(ParallelTrainer, an_id_outside_the_vocabulary_refuses_the_batch) {
+  for (const std::size_t where : {std::size_t{0}, std::size_t{5 * 6 + 3}, std::size_t{kBatch * 6 - 1}}) {
+    expect_harmless_to<OfTokens>(Status::kInvalidToken, [where](auto& trainer, auto& data) {
+      data.x[where] = 3;
+      data.target[kBatch - 1] =
+          7;  // of the last sequence: the first one refused tells why, ids before targets
+      const Status status = trainer.step(data.x, data.target, {}).status;
+      attune::Tensor<float, kBatch, 3> outputs{};
+      EXPECT_EQ(trainer.predict_batch(data.x, outputs), Status::kInvalidToken);
+      const int refused = static_cast<int>(where / 6);
+      for (int row = 0; row < kBatch; ++row) EXPECT_EQ(outputs(row, 0) == 0.0f, row == refused);
+      data.x[where] = 2;
+      EXPECT_EQ(trainer.predict_batch(data.x, outputs), Status::kOk);
+      return status;
     });
   }
 }
