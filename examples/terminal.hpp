@@ -108,10 +108,22 @@ void print_confusion(const std::uint16_t (&counts)[kClasses][kClasses]) {
   }
 }
 
-inline void print_memory(const attune::MemoryReport& memory) {
+inline void print_memory(const char* what, const attune::MemoryReport& memory) {
+  port::print("RAM of ", what, '\n');
   port::print("  parameters ", memory.parameters, ", gradients ", memory.gradients, ", moments ",
               memory.moments, ", tape ", memory.tape, ", scratch ", memory.scratch);
   port::print(", inputs ", memory.inputs, ", state ", memory.state, "; total ", memory.total(), " bytes\n");
+}
+
+/// A key of the result line: what port::end_counting() said of one training step or one inference. '-' is for
+/// who runs the program to fill in, in the order of counting.
+inline void print_instructions(const char* of, std::uint64_t count) {
+  port::print(' ', of, "_instructions=");
+  if (count == 0) {
+    port::print('-');
+  } else {
+    port::print(count);
+  }
 }
 
 }  // namespace terminal

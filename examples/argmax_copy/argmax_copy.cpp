@@ -3,6 +3,7 @@
 // counts as solved when every entry of the output is within 0.5 of its target.
 #include <arguments.hpp>
 #include <attune/attune.hpp>
+#include <instructions.hpp>
 
 #include "../terminal.hpp"
 
@@ -69,7 +70,17 @@ struct Training {
   float first_loss;
   float last_loss;  // smoothed over about 50 steps
   attune::Status status;
+  std::uint64_t instructions;  // of the first step; 0 where the program cannot tell
 };
+
+[[gnu::noinline]] Trainer::Result take_step(attune::Rng& rng, const attune::AdamW::Options& options) {
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    draw(rng, example);
+    const attune::Status status = trainer.accumulate(example.tokens, example.target);
+    if (status != attune::Status::kOk) return {0, status};
+  }
+  return trainer.update(options);
+}
 
 Training train(attune::Rng& rng, int steps) {
   const attune::CosineSchedule learning_rate{
@@ -77,17 +88,12 @@ Training train(attune::Rng& rng, int steps) {
   Training training{};
   terminal::Progress progress(steps);
   for (int step = 0; step < steps; ++step) {
-    for (int sequence = 0; sequence < kBatch; ++sequence) {
-      draw(rng, example);
-      if (training.status = trainer.accumulate(example.tokens, example.target);
-          training.status != attune::Status::kOk) {
-        return training;
-      }
-    }
-    const Trainer::Result result =
-        trainer.update({.learning_rate = learning_rate(static_cast<std::uint32_t>(step)),
-                        .beta2 = 0.99,
-                        .weight_decay = 0.0f});
+    const attune::AdamW::Options options{.learning_rate = learning_rate(static_cast<std::uint32_t>(step)),
+                                         .beta2 = 0.99,
+                                         .weight_decay = 0.0f};
+    if (step == 0) port::begin_counting();
+    const Trainer::Result result = take_step(rng, options);
+    if (step == 0) training.instructions = port::end_counting();
     if (training.status = result.status; !result.ok()) return training;
     const float loss = result.loss * (kDeviation * kDeviation);  // in the units of the entries
     if (step == 0) training.first_loss = training.last_loss = loss;
@@ -98,15 +104,22 @@ Training train(attune::Rng& rng, int steps) {
   return training;
 }
 
-int count_solved(attune::Rng rng) {
-  int count = 0;
+struct Evaluation {
+  int solved;
+  std::uint64_t instructions;  // of the first inference
+};
+
+Evaluation evaluate(attune::Rng rng) {
+  Evaluation evaluation{};
   for (int sequence = 0; sequence < kUnseen; ++sequence) {
     Layer::Output output;
     draw(rng, example);
+    if (sequence == 0) port::begin_counting();
     trainer.predict(example.tokens, output);
-    count += solved(output, example.target);
+    if (sequence == 0) evaluation.instructions = port::end_counting();
+    evaluation.solved += solved(output, example.target);
   }
-  return count;
+  return evaluation;
 }
 
 void print_example_attention() {
@@ -148,21 +161,22 @@ int main() {
     return 1;
   }
 
-  const int solved_count = count_solved(attune::Rng(99));
+  const Evaluation evaluation = evaluate(attune::Rng(99));
   curve.print();
   print_example_attention();
-  port::print("RAM of training\n");
-  terminal::print_memory(kMemory);
-  port::print("RAM of inference alone, parameters included\n");
-  terminal::print_memory(attune::inference_memory<Layer>());
-  port::print("solved ", solved_count, " of ", kUnseen, " unseen sequences\n");
-  port::print(
-      "result example=argmax_copy target=", port::name(), " seq_len=", kShape.seq_len,
-      " d_model=", kShape.d_model, " heads=", kShape.num_heads, " steps=", steps,
-      " loss_first=", port::fixed(training.first_loss, 6), " loss_last=", port::fixed(training.last_loss, 6),
-      " solved=", port::fixed(static_cast<float>(solved_count) / kUnseen, 4), " ram_bytes=", kMemory.total(),
-      " stack_bytes=", stack, " heap_calls=", heap_calls,
-      " parameters_hash=", port::hex8(attune::hash(trainer.parameters())), " seconds=", milliseconds / 1000,
-      '.', milliseconds % 1000 / 100, milliseconds % 100 / 10, milliseconds % 10, '\n');
+  terminal::print_memory("training", kMemory);
+  terminal::print_memory("inference alone, parameters included", attune::inference_memory<Layer>());
+  port::print("solved ", evaluation.solved, " of ", kUnseen, " unseen sequences\n");
+  port::print("result example=argmax_copy target=", port::name(), " seq_len=", kShape.seq_len,
+              " d_model=", kShape.d_model, " heads=", kShape.num_heads, " steps=", steps,
+              " loss_first=", port::fixed(training.first_loss, 6),
+              " loss_last=", port::fixed(training.last_loss, 6),
+              " solved=", port::fixed(static_cast<float>(evaluation.solved) / kUnseen, 4),
+              " ram_bytes=", kMemory.total(), " stack_bytes=", stack, " heap_calls=", heap_calls,
+              " parameters_hash=", port::hex8(attune::hash(trainer.parameters())));
+  terminal::print_instructions("step", training.instructions);
+  terminal::print_instructions("inference", evaluation.instructions);
+  port::print(" seconds=", milliseconds / 1000, '.', milliseconds % 1000 / 100, milliseconds % 100 / 10,
+              milliseconds % 10, '\n');
   return 0;
 }

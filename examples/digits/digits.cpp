@@ -39,6 +39,7 @@ terminal::LossCurve<60> curve;
 struct Training {
   float last_loss;  // smoothed over about 50 steps
   attune::Status status;
+  std::uint64_t instructions;  // of the first step; 0 where the program cannot tell
 };
 
 Training train(attune::Rng rng, int steps) {
@@ -46,13 +47,9 @@ Training train(attune::Rng rng, int steps) {
   Training training{};
   terminal::Progress progress(steps);
   for (int step = 0; step < steps; ++step) {
-    for (int i = 0; i < kBatch; ++i) {
-      digits::draw(rng, order, example);
-      training.status = trainer.accumulate(example.image, example.label);
-      if (training.status != attune::Status::kOk) return training;
-    }
-    const Trainer::Result result =
-        trainer.update({.learning_rate = digits::kLearningRate(static_cast<std::uint32_t>(step))});
+    if (step == 0) port::begin_counting();
+    const Trainer::Result result = digits::take_step(trainer, example, rng, order, step);
+    if (step == 0) training.instructions = port::end_counting();
     if (training.status = result.status; !result.ok()) return training;
     if (step == 0) training.last_loss = result;
     training.last_loss += (result - training.last_loss) * 0.02f;
@@ -109,15 +106,13 @@ int main() {
   }
 
   if (steps > 0) curve.print<85>();
-  port::print("RAM of training\n");
-  terminal::print_memory(kMemory);
-  port::print("RAM of inference alone, parameters included\n");
-  terminal::print_memory(attune::inference_memory<Model>());
+  digits::print_memory();
   digits::print(evaluation);
   if (port::argument("--export", 0) == 1) print_model(steps);
   digits::print_result(evaluation, steps);
   port::print(" loss_last=", port::fixed(training.last_loss, 6));
-  digits::print_result_end(attune::hash(trainer.parameters()), kMemory.total(), stack, heap_calls,
-                           microseconds);
+  terminal::print_instructions("step", training.instructions);
+  digits::print_result_end(evaluation.instructions, attune::hash(trainer.parameters()), kMemory.total(),
+                           stack, heap_calls, microseconds);
   return 0;
 }

@@ -3,6 +3,8 @@
 
 #include <bit>
 
+#include <instructions.hpp>
+
 #include "../terminal.hpp"
 #include "images.hpp"
 
@@ -12,7 +14,8 @@ struct Evaluation {
   std::uint16_t confusion[kClasses][kClasses];  // [what an image is][what it is taken for]
   int images;
   int correct;
-  std::uint32_t logits_hash;  // FNV-1a over the bits of every logit: equal on two targets when all bits are
+  std::uint32_t logits_hash;   // FNV-1a over the bits of every logit: equal on two targets when all bits are
+  std::uint64_t instructions;  // of the first inference; 0 where the program cannot tell
 
   void add(const Model::Output& logits, int label) {
     int largest = 0;
@@ -39,7 +42,9 @@ void evaluate(int count, Image& image, Model::Output& logits, Evaluation& evalua
               const Predict& predict) {
   for (int i = 0; i < count; ++i) {
     unpack(kPackedTest[i], image);
+    if (i == 0) port::begin_counting();
     predict(image, logits);
+    if (i == 0) evaluation.instructions = port::end_counting();
     evaluation.add(logits, kTestLabels[i] - '0');
   }
 }
@@ -60,8 +65,10 @@ inline void print_result(const Evaluation& evaluation, int steps) {
 }
 
 /// The end of the result line.
-inline void print_result_end(std::uint32_t parameters_hash, std::size_t ram, std::size_t stack,
-                             std::size_t heap_calls, std::uint64_t microseconds) {
+inline void print_result_end(std::uint64_t inference_instructions, std::uint32_t parameters_hash,
+                             std::size_t ram, std::size_t stack, std::size_t heap_calls,
+                             std::uint64_t microseconds) {
+  terminal::print_instructions("inference", inference_instructions);
   const auto hundredths = static_cast<std::uint32_t>(microseconds / 10'000);
   port::print(" ram_bytes=", ram, " stack_bytes=", stack, " heap_calls=", heap_calls,
               " parameters_hash=", port::hex8(parameters_hash), " seconds=", hundredths / 100, '.',

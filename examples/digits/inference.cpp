@@ -57,10 +57,11 @@ int main() {
   const std::size_t heap_calls = port::heap_calls() - heap_calls_before;
   const std::uint64_t microseconds = port::microseconds() - start;
 
-  port::print("RAM of inference; the parameters, ", sizeof parameters, " bytes, are in flash\n");
-  terminal::print_memory(kMemory);
+  port::print("the parameters, ", sizeof parameters, " bytes, are in flash\n");
+  terminal::print_memory("inference", kMemory);
   digits::print(evaluation);
   digits::print_result(evaluation, digits::kTrainedSteps);
-  digits::print_result_end(attune::hash(parameters), kMemory.total(), stack, heap_calls, microseconds);
+  digits::print_result_end(evaluation.instructions, attune::hash(parameters), kMemory.total(), stack,
+                           heap_calls, microseconds);
   return 0;
 }

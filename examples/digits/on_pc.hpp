@@ -1,5 +1,5 @@
-// The same training on all cores of a PC, to the same bits, with validation on the way and a page of HTML at
-// the end:
+// The same training on all cores of a PC, to the same bits, with validation on the way, on images that are
+// held out of training for that, and a page of HTML at the end:
 //
 //   --threads N        on N threads; 0: as many as there are cores
 //   ATTUNE_PAGE=FILE   in the environment: writes FILE (examples/run digits --page FILE)
@@ -22,6 +22,13 @@ namespace digits::on_pc {
 using ParallelTrainer = attune::host::ParallelTrainer<Model, Loss, attune::AdamW, kBatch>;
 using Run = attune::host::TrainingRun<Model::Parameters>;
 
+struct Part {
+  const PackedImage* images;
+  const char* labels;
+  int count;
+};
+inline constexpr Part kValidation{kPackedValidation, kValidationLabels, kValidationImages};
+
 struct Batch {
   ParallelTrainer::BatchInput images;
   ParallelTrainer::BatchTarget labels;
@@ -41,21 +48,21 @@ inline void draw(attune::Rng& rng, Shuffle<kTrainImages>& order, Batch& batch) {
   }
 }
 
-/// The first `count` images of the test part, a batch at a time.
-inline Evaluation evaluate(ParallelTrainer& trainer, int count, Batch& batch) {
+/// A batch at a time.
+inline Evaluation evaluate(ParallelTrainer& trainer, const Part& part, Batch& batch) {
   Evaluation evaluation{};
-  for (int first = 0; first < count; first += kBatch) {
-    const int images = std::min(kBatch, count - first);
+  for (int first = 0; first < part.count; first += kBatch) {
+    const int images = std::min(kBatch, part.count - first);
     for (int i = 0; i < images; ++i) {
       Image image;
-      unpack(kPackedTest[first + i], image);
+      unpack(part.images[first + i], image);
       std::copy_n(image.values, Image::size, batch.images.values + i * Image::size);
     }
     trainer.predict_batch(batch.images, batch.logits);
     for (int i = 0; i < images; ++i) {
       Model::Output logits;
       std::copy_n(batch.logits.values + i * kClasses, kClasses, logits.values);
-      evaluation.add(logits, kTestLabels[first + i] - '0');
+      evaluation.add(logits, part.labels[first + i] - '0');
     }
   }
   return evaluation;
@@ -95,6 +102,29 @@ inline bool write_page(const char* file, ParallelTrainer& trainer, const Run& ru
   return page.write(file);
 }
 
+struct Instructions {
+  std::uint64_t step;
+  std::uint64_t inference;
+};
+
+/// Of the first step and of one inference, on one thread as on a board: they depend on no number of threads.
+inline Instructions count_instructions(std::uint64_t seed) {
+  const auto trainer = std::make_unique<Trainer>();
+  trainer->initialise(attune::XavierUniform{}, rng_of_parameters(seed));
+  attune::Rng rng = rng_of_images(seed);
+  Shuffle<kTrainImages> order;
+  Example example;
+  Model::Output logits;
+  Instructions instructions{};
+  port::begin_counting();
+  const attune::Status status = take_step(*trainer, example, rng, order, 0).status;
+  if (status == attune::Status::kOk) instructions.step = port::end_counting();
+  port::begin_counting();
+  trainer->predict(example.image, logits);
+  instructions.inference = port::end_counting();
+  return instructions;
+}
+
 /// All of the example: trains, tests, prints, writes the page. Returns the program's exit code.
 inline int run(int steps, int test_images, std::uint64_t seed) {
   ParallelTrainer trainer({.threads = port::argument("--threads", 0)});
@@ -111,10 +141,9 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
        .write = [](std::string_view text) { port::write(text.data(), text.size()); }},
       [&](int step) {
         draw(rng, order, *batch);
-        return trainer.step(batch->images, batch->labels,
-                            {.learning_rate = kLearningRate(static_cast<std::uint32_t>(step))});
+        return trainer.step(batch->images, batch->labels, options(step));
       },
-      [&] { return evaluate(trainer, test_images, *batch).accuracy(); });
+      [&] { return evaluate(trainer, kValidation, *batch).accuracy(); });
   if (run.end == attune::host::TrainingEnd::kRefused) return 1;
   const bool interrupted = run.end == attune::host::TrainingEnd::kInterrupted;
   const int steps_of_parameters = interrupted ? run.best_step : run.steps;
@@ -123,7 +152,7 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
     port::print("going on with the best parameters so far, those of step ", run.best_step, '\n');
   }
 
-  const Evaluation evaluation = evaluate(trainer, test_images, *batch);
+  const Evaluation evaluation = evaluate(trainer, {kPackedTest, kTestLabels, test_images}, *batch);
   static terminal::LossCurve<60> curve;
   float last_loss = run.losses.empty() ? 0.0f : run.losses.front();  // smoothed over about 50 steps
   for (int step = 0; step < run.steps; ++step) {
@@ -132,6 +161,7 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
     last_loss += (loss - last_loss) * 0.02f;
   }
   if (run.steps > 0) curve.print<85>();
+  print_memory();
   print(evaluation);
   const char* const file = page_file();
   if (file != nullptr && !write_page(file, trainer, run, evaluation, steps_of_parameters)) {
@@ -141,8 +171,11 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
   if (file != nullptr) port::print("wrote ", file, '\n');
   print_result(evaluation, steps_of_parameters);
   port::print(" loss_last=", port::fixed(last_loss, 6), " threads=", trainer.threads());
-  print_result_end(attune::hash(trainer.parameters()), kMemory.total(), port::stack_high_water(),
-                   port::heap_calls(), static_cast<std::uint64_t>(run.seconds * 1e6));
+  const Instructions instructions = count_instructions(seed);
+  terminal::print_instructions("step", instructions.step);
+  print_result_end(instructions.inference, attune::hash(trainer.parameters()), kMemory.total(),
+                   port::stack_high_water(), port::heap_calls(),
+                   static_cast<std::uint64_t>(run.seconds * 1e6));
   return 0;
 }
 

@@ -1,7 +1,10 @@
 // How the classifier is trained, wherever it is.
 #pragma once
 
-#include "model.hpp"
+#include <instructions.hpp>
+
+#include "../terminal.hpp"
+#include "images.hpp"
 
 namespace digits {
 
@@ -18,5 +21,26 @@ static_assert(kMemory.total() <= (kSmall ? 56 : 320) * 1024);  // the RAM contra
 // Where initial parameters and the order of the images come from.
 inline attune::Rng rng_of_parameters(std::uint64_t seed) { return attune::Rng(2 * seed - 1); }
 inline attune::Rng rng_of_images(std::uint64_t seed) { return attune::Rng(2 * seed); }
+
+inline attune::AdamW::Options options(int step) {
+  return {.learning_rate = kLearningRate(static_cast<std::uint32_t>(step))};
+}
+
+/// Takes step number `step` with the next images in the order; `example` is the place of one after the other.
+inline Trainer::Result take_step(Trainer& trainer, Example& example, attune::Rng& rng,
+                                 Shuffle<kTrainImages>& order, int step) {
+  for (int i = 0; i < kBatch; ++i) {
+    draw(rng, order, example);
+    const attune::Status status = trainer.accumulate(example.image, example.label);
+    if (status != attune::Status::kOk) return {0, status};
+  }
+  return trainer.update(options(step));
+}
+
+/// RAM by class on a board.
+inline void print_memory() {
+  terminal::print_memory("training", kMemory);
+  terminal::print_memory("inference alone, parameters included", attune::inference_memory<Model>());
+}
 
 }  // namespace digits

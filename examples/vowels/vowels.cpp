@@ -12,6 +12,7 @@
 
 #include <arguments.hpp>
 #include <attune/attune.hpp>
+#include <instructions.hpp>
 
 #include "../terminal.hpp"
 
@@ -146,6 +147,7 @@ struct Example {
 Trainer trainer;
 Example example;
 Model::Output logits;
+std::uint64_t step_instructions, inference_instructions;  // of the first; 0 where nobody counts
 terminal::LossCurve<60> curve;
 std::uint16_t confusion[kSpeakers][kSpeakers];
 
@@ -162,6 +164,7 @@ attune::Status train(const Part& part, float scale, attune::Rng rng, int steps) 
   terminal::Progress progress(steps);
   float smooth = 0;
   for (int step = 0; step < steps; ++step) {
+    if (step == 0) port::begin_counting();
     for (int i = 0; i < kBatch; ++i) {
       take(part, scale, static_cast<int>(rng.next() % static_cast<unsigned>(part.count)), example);
       const attune::Status status = trainer.accumulate(example.tokens, example.speaker, example.mask);
@@ -169,6 +172,7 @@ attune::Status train(const Part& part, float scale, attune::Rng rng, int steps) 
     }
     const Trainer::Result result =
         trainer.update({.learning_rate = kLearningRate(static_cast<std::uint32_t>(step))});
+    if (step == 0) step_instructions = port::end_counting();
     if (!result.ok()) return result.status;
     smooth = step == 0 ? float{result} : smooth + (result - smooth) * 0.02f;
     curve.add(step, steps, result);
@@ -181,7 +185,9 @@ int test(const Part& part, float scale) {
   int correct = 0;
   for (int i = 0; i < part.count; ++i) {
     take(part, scale, i, example);
+    if (i == 0) port::begin_counting();
     trainer.predict(example.tokens, logits, example.mask);
+    if (i == 0) inference_instructions = port::end_counting();
     int largest = 0;
     for (int c = 1; c < kSpeakers; ++c) {
       if (logits(0, c) > logits(0, largest)) largest = c;
@@ -220,8 +226,7 @@ int main() {
   }
 
   if (steps > 0) curve.print<85>();
-  port::print("RAM of training\n");
-  terminal::print_memory(kMemory);
+  terminal::print_memory("training", kMemory);
   terminal::print_confusion(confusion);
   const float accuracy = static_cast<float>(correct) / static_cast<float>(test_part.count);
   port::print("recognised the speaker of ", correct, " of ", test_part.count,
@@ -229,7 +234,9 @@ int main() {
   port::print("result example=vowels target=", port::name(), " seq_len=", kLength, " d_model=", kWidth,
               " heads=", kEncoder.num_heads, " steps=", steps, " accuracy=", port::fixed(accuracy, 4),
               " ram_bytes=", kMemory.total(), " stack_bytes=", stack, " heap_calls=", heap_calls,
-              " parameters_hash=", port::hex8(attune::hash(trainer.parameters())),
-              " seconds=", hundredths / 100, '.', hundredths % 100 / 10, hundredths % 10, '\n');
+              " parameters_hash=", port::hex8(attune::hash(trainer.parameters())));
+  terminal::print_instructions("step", step_instructions);
+  terminal::print_instructions("inference", inference_instructions);
+  port::print(" seconds=", hundredths / 100, '.', hundredths % 100 / 10, hundredths % 10, '\n');
   return 0;
 }

@@ -1,15 +1,14 @@
 // Instruction counts on an emulated board: each piece of work runs once between the marks that
-// instruction_counter.c counts between, and its key is printed with what the count is to be divided by.
+// ports/instruction_counter.c counts between, and its key is printed with what the count is to be divided by.
 #include <attune/attune.hpp>
 #include <console.hpp>
+#include <instructions.hpp>
 #include <port.hpp>
-
-#include "marks.hpp"
 
 namespace {
 
-using bench::begin;
-using bench::end;
+using port::begin_counting;
+using port::end_counting;
 
 constexpr int kLargest = 64;
 alignas(16) float a[kLargest * kLargest];
@@ -28,17 +27,17 @@ void fill_operands() {
 
 // A wrong counter is worse than none: five instructions must count as five.
 void measure_nothing() {
-  begin();
+  begin_counting();
   asm volatile("nop\n nop\n nop\n nop\n nop");
-  end();
+  end_counting();
   port::print("check.five_instructions 1\n");
 }
 
 template <class Work>
 [[gnu::always_inline]] inline void measure_product(const char* variant, int n, Work work) {
-  begin();
+  begin_counting();
   work();
-  end();
+  end_counting();
   port::print("gemm.", variant, '.', n, ".instructions_per_mac ", n * n * n, '\n');
 }
 
@@ -62,13 +61,13 @@ constexpr attune::AttentionShape kShape{.seq_len = 16, .d_model = 32, .num_heads
   constexpr int kLength = kShape.seq_len;
   using Softmax = attune::Softmax<kLength, kLength>;
   const attune::MatrixView<float, kLength, kLength> weights(a), gradients(b);
-  begin();
+  begin_counting();
   Softmax::forward(weights, weights);
-  end();
+  end_counting();
   port::print("softmax.forward.instructions_per_element ", kLength * kLength, '\n');
-  begin();
+  begin_counting();
   Softmax::backward(weights, gradients, gradients);
-  end();
+  end_counting();
   port::print("softmax.backward.instructions_per_element ", kLength * kLength, '\n');
 }
 
@@ -88,18 +87,18 @@ Layer::Output y, target;
   fill(x.data(), x.size, rng);
   fill(target.data(), target.size, rng);
 
-  begin();
+  begin_counting();
   Layer::forward(parameters, x, y, tape, scratch);
-  end();
+  end_counting();
   port::print("step.16x32x4.forward.instructions 1\n");
-  begin();
+  begin_counting();
   attune::MeanSquaredError::forward(y, target, y);
   Layer::backward(parameters, x, tape, y, gradients, scratch);
-  end();
+  end_counting();
   port::print("step.16x32x4.backward.instructions 1\n");
-  begin();
+  begin_counting();
   const attune::Status status = attune::AdamW::step(parameters, gradients, moments, {});
-  end();
+  end_counting();
   if (status != attune::Status::kOk) port::exit(1);
   port::print("adamw.instructions_per_parameter ", attune::count_scalars(parameters), '\n');
 }

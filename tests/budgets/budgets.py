@@ -13,7 +13,7 @@ Of every image, at -O2 and unfused arithmetic:
   stack         the most bytes of stack in use from reset to the end, by the pattern that start-up fills it with
   stack_bound   the most bytes that any run can use, by the call graph (stack_bound.py); `stack` is never above it
   instructions  one training step or one inference, exactly, as QEMU counts them; of argmax_copy a step of 64 sequences,
-                of digits a step of 32 images or the inference of one
+                of digits a step of 32 images or the inference of one, as examples/run reports them
 A figure is the compiler's as much as the library's: with another compiler than the recorded one none is compared, with
 another QEMU no instructions are. `stack` is held against `stack_bound` in any case.
 """
@@ -101,45 +101,32 @@ def train():
         output_of(ROOT / "examples/run", "digits", "--on", "host", "--shape", "8x32x4", "--export", header.name)
 
 
-def build_counter():
-    counter = ROOT / "build/instruction_counter.so"
-    counter.parent.mkdir(exist_ok=True)
-    source = ROOT / "tests/bench/instruction_counter.c"
-    if not counter.exists() or counter.stat().st_mtime < source.stat().st_mtime:
-        output_of("cc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", counter, source)
-    return counter
-
-
 def sections(elf):
     return {line.split()[0]: int(line.split()[1])
             for line in output_of("arm-none-eabi-size", "-A", elf).splitlines() if line.startswith(".")}
 
 
-def emulate(board, elf, counter):
-    """(stack, instructions) of one run; None for what this board cannot tell. No counter, no instructions."""
+def emulate(board, elf, counted):
+    """(stack, instructions) of one run; None for what this board cannot tell, and for instructions not to be counted."""
     arguments = EXAMPLES.get(elf.name.removesuffix("_measured.elf"), [])
-    if os.access(ROOT / "ports" / board / "run", os.X_OK):  # no plugin there, and no options
-        if arguments:
-            return None, None
-        text, counts = output_of(ROOT / "ports/run", board, elf), None
-    elif counter is None:
-        text, counts = output_of(ROOT / "ports/run", board, elf, *arguments), None
-    else:
-        with tempfile.NamedTemporaryFile("r") as out:
-            semihosting = ",".join(["enable=on,target=native", f"arg={elf.name}", *(f"arg={word}" for word in arguments)])
-            text = output_of("timeout", "300", "qemu-system-arm", *board_value(board, "qemu").split(), "-nographic",
-                             "-monitor", "none", "-serial", "none", "-semihosting-config", semihosting, "-kernel", elf,
-                             "-plugin", f"{counter},out={out.name}")
-            counts = re.findall(r"^region (\d+)$", out.read(), re.MULTILINE)
-        if len(counts) != 1:
-            raise Failure(f"{elf.name} on {board} has {len(counts)} counted regions instead of one")
+    has_runner = os.access(ROOT / "ports" / board / "run", os.X_OK)  # no plugin there, and no options
+    if has_runner and arguments:
+        return None, None
+    with tempfile.NamedTemporaryFile("r") as counts:
+        text = output_of(ROOT / "ports/run", board, elf, *arguments,
+                         env={**os.environ, "ATTUNE_COUNTS": counts.name, "ATTUNE_TIMEOUT": "300"})
+        instructions = re.findall(r"^region (\d+)$", counts.read(), re.MULTILINE)
     stack = re.search(r"^stack_bytes (\d+)$", text, re.MULTILINE)
     if not stack:
         raise Failure(f"{elf.name} on {board} does not tell its stack:\n{text}")
-    return int(stack.group(1)), counts and int(counts[0])
+    if has_runner or not counted:
+        return int(stack.group(1)), None
+    if not instructions:
+        raise Failure(f"{elf.name} on {board}: no instructions are counted; ports/instruction_counter.c is for QEMU 7.2")
+    return int(stack.group(1)), int(instructions[0])  # the first piece that is counted
 
 
-def measure(board, folder, image, counter):
+def measure(board, folder, image, counted):
     """The figures of an image, None if the board has no room for it."""
     home = folder / ("examples" if (folder / "examples" / f"{image}.elf").exists() else "tests/budgets")
     elf = home / f"{image}.elf"
@@ -147,7 +134,7 @@ def measure(board, folder, image, counter):
         return None
     size = sections(elf)
     figures = {"text": size[".text"] + size[".data"], "ram": size[".data"] + size[".bss"]}
-    stack, instructions = emulate(board, folder / f"tests/budgets/{image}_measured.elf", counter)
+    stack, instructions = emulate(board, folder / f"tests/budgets/{image}_measured.elf", counted)
     try:
         bound, _ = stack_bound.bound(elf, [folder / "ports", home / f"CMakeFiles/{image}.dir"])
     except stack_bound.Unbounded as reason:
@@ -290,14 +277,14 @@ def main():
     if record and not chosen:
         recorded = {**here, "budgets": {}}
     # A plugin is for one QEMU; only --record asks another one for instructions.
-    counter = build_counter() if record or here["qemu"] == recorded["qemu"] else None
+    counted = record or here["qemu"] == recorded["qemu"]
     if record and here != {key: recorded[key] for key in here}:
         raise Failure("with another compiler or QEMU than recorded, --record takes every board: leave out --on")
     train()
     folders = {board: build(board) for board in chosen or boards()}
     places = [(image, board) for image in IMAGES for board in folders]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda at: measure(at[1], folders[at[1]], at[0], counter), places))
+        results = list(pool.map(lambda at: measure(at[1], folders[at[1]], at[0], counted), places))
     measured = {image: {} for image in IMAGES}
     small = {}  # in the place of what there is no room for: only their stack is looked at
     for (image, board), figures in zip(places, results):
@@ -306,7 +293,7 @@ def main():
             continue
         report.skip(f"{image}: no room on {board}")
         if (other := image.replace("16x32x4", "16x8x2")) not in IMAGES:
-            small.setdefault(other, {})[board] = measure(board, folders[board], other, counter)
+            small.setdefault(other, {})[board] = measure(board, folders[board], other, counted)
 
     if record:
         for image in IMAGES:

@@ -1,7 +1,7 @@
 // A firmware that only infers, with its parameters in flash.
 #include <attune/attune.hpp>
+#include <instructions.hpp>
 
-#include "../bench/marks.hpp"
 #include "../packaging/reported.hpp"
 
 namespace {
@@ -58,8 +58,8 @@ namespace {
 
 int main() {
   prepare();
-  bench::begin();
+  port::begin_counting();
   infer();
-  bench::end();
+  port::end_counting();
   return inference_output.values[0] == inference_output.values[0] ? 0 : 1;
 }

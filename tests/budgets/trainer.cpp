@@ -1,7 +1,7 @@
 // A firmware that trains and does nothing else, with the memory plan and optimiser of its build.
 #include <attune/attune.hpp>
+#include <instructions.hpp>
 
-#include "../bench/marks.hpp"
 #include "../packaging/reported.hpp"
 
 namespace {
@@ -45,8 +45,8 @@ namespace {
 int main() {
   prepare();
   const bool started = train();
-  bench::begin();
+  port::begin_counting();
   const bool trained = train();
-  bench::end();
+  port::end_counting();
   return started && trained ? 0 : 1;
 }

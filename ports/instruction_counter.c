@@ -1,5 +1,5 @@
 // A QEMU plugin that counts the instructions a program executes between two marks: the Thumb hints 0xBF60 (begin) and
-// 0xBF70 (end), which do nothing on a processor. marks.hpp sets them.
+// 0xBF70 (end), which do nothing on a processor. instructions.hpp sets them.
 //
 //   -plugin instruction_counter.so,out=FILE[,functions=on]
 //
@@ -76,23 +76,42 @@ static uint64_t *counter_of(const char *name) {
   return &functions[num_functions++].count;
 }
 
+static bool begins_with(const struct qemu_plugin_insn *instruction, uint8_t low, uint8_t high) {
+  // Only the first half-word is looked at, never the size: at the end of a page QEMU takes the half-word behind a
+  // 16-bit instruction for a part of it. No 32-bit Thumb instruction begins with 0xBF.
+  const uint8_t *bytes = qemu_plugin_insn_data(instruction);
+  return bytes[1] == high && bytes[0] == low;
+}
+
+static bool has_marks(const struct qemu_plugin_tb *block) {
+  for (size_t i = 0; i < qemu_plugin_tb_n_insns(block); ++i) {
+    const struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
+    if (begins_with(instruction, 0x60, 0xBF) || begins_with(instruction, 0x70, 0xBF)) return true;
+  }
+  return false;
+}
+
+static void count(struct qemu_plugin_insn *at, uint64_t *counter, uint64_t number) {
+  qemu_plugin_register_vcpu_insn_exec_inline(at, QEMU_PLUGIN_INLINE_ADD_U64, counter, number);
+}
+
+// A block is executed from its first instruction to its last one, so counting its size at the first will do, and costs
+// little. Only around marks, and for functions, every instruction counts by itself.
 static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
   (void)id;
   const size_t size = qemu_plugin_tb_n_insns(block);
+  if (!count_functions && !has_marks(block)) {
+    count(qemu_plugin_tb_get_insn(block, 0), &instructions, size);
+    return;
+  }
   for (size_t i = 0; i < size; ++i) {
     struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
-    qemu_plugin_register_vcpu_insn_exec_inline(instruction, QEMU_PLUGIN_INLINE_ADD_U64, &instructions, 1);
-    if (count_functions) {
-      uint64_t *counter = counter_of(qemu_plugin_insn_symbol(instruction));
-      qemu_plugin_register_vcpu_insn_exec_inline(instruction, QEMU_PLUGIN_INLINE_ADD_U64, counter, 1);
-    }
-    // Only the first half-word is looked at, never the size: at the end of a page QEMU takes the half-word behind a
-    // 16-bit instruction for a part of it. No 32-bit Thumb instruction begins with 0xBF.
-    const uint8_t *bytes = qemu_plugin_insn_data(instruction);
-    if (bytes[1] == 0xBF && bytes[0] == 0x60) {
+    count(instruction, &instructions, 1);
+    if (count_functions) count(instruction, counter_of(qemu_plugin_insn_symbol(instruction)), 1);
+    if (begins_with(instruction, 0x60, 0xBF)) {
       qemu_plugin_register_vcpu_insn_exec_cb(instruction, begin, QEMU_PLUGIN_CB_NO_REGS, NULL);
     }
-    if (bytes[1] == 0xBF && bytes[0] == 0x70) {
+    if (begins_with(instruction, 0x70, 0xBF)) {
       qemu_plugin_register_vcpu_insn_exec_cb(instruction, end, QEMU_PLUGIN_CB_NO_REGS, NULL);
     }
   }

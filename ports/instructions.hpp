@@ -1,0 +1,27 @@
+// How many instructions a piece of a program takes:
+//
+//   port::begin_counting();
+//   work();
+//   const std::uint64_t instructions = port::end_counting();  // 0 where the program cannot tell
+//
+// On a board these are two hints that do nothing on a processor, and who emulates it counts between them
+// (instruction_counter.c): the program learns nothing, ports/run does. On the host the kernel counts what the
+// calling thread executes in user space, where it permits that.
+#pragma once
+
+#include <cstdint>
+
+namespace port {
+
+#if defined(__thumb__)
+[[gnu::always_inline]] inline void begin_counting() { asm volatile(".inst.n 0xbf60" ::: "memory"); }
+[[gnu::always_inline]] inline std::uint64_t end_counting() {
+  asm volatile(".inst.n 0xbf70" ::: "memory");
+  return 0;
+}
+#else
+void begin_counting();
+std::uint64_t end_counting();
+#endif
+
+}  // namespace port
