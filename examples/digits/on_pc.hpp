@@ -77,6 +77,7 @@ inline bool write_page(const char* file, ParallelTrainer& trainer, const Run& ru
   std::snprintf(hash, sizeof hash, "%08x", attune::hash(trainer.parameters()));
   page.fact("recognised", attune::host::html::percent(static_cast<double>(evaluation.accuracy())));
   page.fact("unseen images", std::to_string(evaluation.images));
+  page.fact("validation images", std::to_string(kValidationImages));
   page.fact("parameters", attune::host::html::count(kParameters));
   page.fact("their hash", hash);
   if (steps_of_parameters != run.steps) page.fact("they are of", joined("step ", steps_of_parameters));
@@ -132,7 +133,8 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
   const auto batch = std::make_unique<Batch>();
   attune::Rng rng = rng_of_images(seed);
   Shuffle<kTrainImages> order;
-  port::print("training on ", trainer.threads(), " threads; Ctrl-C ends it with what was learned\n");
+  port::print("training on ", trainer.threads(), " threads, validated on ", kValidationImages,
+              " images; Ctrl-C ends it with what was learned\n");
   const Run run = attune::host::run_training(
       trainer,
       {.steps = steps,
