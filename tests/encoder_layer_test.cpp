@@ -196,5 +196,5 @@ TEST(EncoderLayer, starts_as_pytorch_does) {
 TEST(EncoderLayer, trains_to_the_same_bits_everywhere) {
   EXPECT_EQ(trained<kAfter>(), check::by_policy(0x63792240u, 0x1EDC64FBu));
   EXPECT_EQ(trained<kBefore>(), check::by_policy(0xE17EC41Bu, 0xE15F5393u));
-  EXPECT_EQ(trained<with_dropout(kBefore)>(), check::by_policy(0x6AE2C1E6u, 0x3D4BC75Du));
+  EXPECT_EQ(trained<with_dropout(kBefore)>(), check::by_policy(0x4AB88241u, 0xEE1446B8u));
 }
