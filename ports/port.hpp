@@ -7,6 +7,7 @@
 // debugger that answers semihosting does the rest. ports/README.md has the steps, ports/template/port.cpp the
 // functions of a board without a debugger: write, is_terminal, command_line, microseconds, exit and
 // heap_calls.
+// instructions.hpp has two more, which on a Cortex take nobody to implement them.
 #pragma once
 
 #include <cstddef>
