@@ -94,7 +94,7 @@ struct Embedding {
   template <class Set = Parameters, class Gradients>
   static void backward(const Set&, InputView ids, const Tape&, [[maybe_unused]] OutputGradientView dy,
                        [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch) {
-    if constexpr (kTrained<decltype(gradients.weight)>) {
+    if constexpr (detail::kTrained<decltype(gradients.weight)>) {
       if (!valid(ids)) return;
       Scalar* total = scratch.total.data();
       for (int i = 0; i < shape.seq_len; ++i) {

@@ -126,7 +126,7 @@ struct BiasesAndNorms {
     All all;
     All::visit(
         [](const TensorPath&, auto& reference, const auto& constant, const auto& own) {
-          if constexpr (kTrained<decltype(own)>) {
+          if constexpr (detail::kTrained<decltype(own)>) {
             reference.first = own.data();
           } else {
             reference.first = constant.data();

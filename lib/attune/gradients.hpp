@@ -33,13 +33,13 @@ ATTUNE_INLINE void add_product(const A&, const B&, Untrained<Scalar, rows, cols>
 template <class Gradient, class Scalar, int cols>
 ATTUNE_INLINE void add_column_sums(const Gradient&, Untrained<Scalar, 1, cols>) {}
 
+namespace detail {
+
 /// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
 template <class Leaf>
 inline constexpr bool kUpdatesAtOnce = requires {
   std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
 };
-
-namespace detail {
 
 template <class Scalar>
 [[gnu::noinline]] bool all_finite(int size, const Scalar* values) {

@@ -150,7 +150,7 @@ struct Norm {
                        [[maybe_unused]] OutputGradientView dy, [[maybe_unused]] Gradients& gradients,
                        Scratch&) {
     if constexpr (shape.weight) {
-      if constexpr (kTrained<decltype(gradients.weight)>) {
+      if constexpr (detail::kTrained<decltype(gradients.weight)>) {
         Scalar* d_bias = nullptr;
         if constexpr (kBias) d_bias = gradients.bias.data();
         kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias>(

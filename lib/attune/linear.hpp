@@ -58,7 +58,7 @@ struct Linear {
   using Parameters = ParametersOf<Tensor>;
   /// Whether backward reads x.
   template <class Gradients>
-  static constexpr bool kReadsInput = kTrained<decltype(Gradients::weight)>;
+  static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
   struct Tape {};  // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};
@@ -105,7 +105,7 @@ struct Linear {
   template <class Set = Parameters, class Gradients>
   static void backward(const Set& parameters, InputView x, const Tape&, OutputGradientView dy,
                        InputGradientView dx, Gradients& gradients, Scratch&) {
-    constexpr bool kInputFirst = kUpdatesAtOnce<decltype(gradients.weight)>;
+    constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.weight)>;
     if constexpr (!kInputFirst) backward_parameters(x, dy, gradients);
     backward_input(parameters, dy, dx);
     if constexpr (kInputFirst) backward_parameters(x, dy, gradients);

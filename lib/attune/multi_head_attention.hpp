@@ -230,7 +230,7 @@ struct MultiHeadAttention {
                        AnyTape<kTrainsMatrices>& tape, OutputGradientView dy, QueryGradientView d_query,
                        KeyGradientView d_key, ValueGradientView d_value, Gradients& gradients,
                        AnyScratch<kTrainsMatrices>& scratch) {
-    constexpr bool kInputsFirst = kUpdatesAtOnce<decltype(gradients.query.weight)>;
+    constexpr bool kInputsFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
     backward_heads(parameters, tape, dy, gradients, scratch);
     if constexpr (!kInputsFirst) backward_projections(query, key, value, tape, gradients);
     QueryProjection::backward_input(parameters.query, tape.query, d_query);
@@ -245,7 +245,7 @@ struct MultiHeadAttention {
                        OutputGradientView dy, QueryGradientView dx, Gradients& gradients,
                        AnyScratch<kTrainsMatrices>& scratch) {
     check_self_attention();
-    constexpr bool kInputFirst = kUpdatesAtOnce<decltype(gradients.query.weight)>;
+    constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
     backward_heads(parameters, tape, dy, gradients, scratch);
     if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients);
     QueryProjection::backward_input(parameters.query, tape.query, dx);
@@ -321,7 +321,7 @@ struct MultiHeadAttention {
   static void backward_heads(const auto& parameters, auto& tape, OutputGradientView dy, auto& gradients,
                              auto& scratch) {
     Context& context = context_of(tape, scratch);
-    if constexpr (!kUpdatesAtOnce<decltype(gradients.output.weight)>) {
+    if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
       OutputProjection::backward_parameters(context, dy, gradients.output);
       OutputProjection::backward_input(parameters.output, dy, context);
     } else {

@@ -42,15 +42,17 @@ struct Reference {
 };
 
 namespace detail {
+
 template <class>
 inline constexpr bool kIsUntrained = false;
 template <class Scalar, int rows, int cols>
 inline constexpr bool kIsUntrained<Untrained<Scalar, rows, cols>> = true;
-}  // namespace detail
 
 /// Whether what stands for a tensor's gradient takes one.
 template <class Leaf>
-inline constexpr bool kTrained = !detail::kIsUntrained<std::remove_cvref_t<Leaf>>;
+inline constexpr bool kTrained = !kIsUntrained<std::remove_cvref_t<Leaf>>;
+
+}  // namespace detail
 
 /// Calls visitor(path, tensor of each set…) for every tensor of sets of one layer or model, but for those
 /// that one of the sets has no tensor for.
@@ -58,7 +60,7 @@ template <class Visitor, class Set, class... Sets>
 constexpr void for_each_tensor(const Visitor& visitor, Set& set, Sets&... sets) {
   std::remove_const_t<Set>::visit(
       [&visitor]<class... Leaves>(const TensorPath& path, Leaves&&... leaves) {
-        if constexpr ((kTrained<Leaves> && ...)) visitor(path, leaves...);
+        if constexpr ((detail::kTrained<Leaves> && ...)) visitor(path, leaves...);
       },
       static_cast<const TensorPath*>(nullptr), set, sets...);
 }

@@ -104,7 +104,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   template <class Set = Parameters, class Gradients>
   static void backward(const Set&, InputView, const Tape&, OutputGradientView dy, Gradients& gradients,
                        Scratch&) {
-    if constexpr (kTrained<decltype(gradients.weight)>) {
+    if constexpr (detail::kTrained<decltype(gradients.weight)>) {
       kernels::add_to(dy.rows * dy.cols, dy.data, gradients.weight.data());
     }
   }

@@ -27,6 +27,7 @@ class Repeat {
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+#pragma GCC unroll 1  // a loop for two layers, too: a third one is then no code
       for (int i = 0; i < count; ++i) {
         const TensorPath path{detail::kNumbers[i], parent};
         Layer::Parameters::visit(visitor, &path, sets.layers[i]...);
@@ -34,6 +35,7 @@ class Repeat {
     }
     template <class Initialiser>
     void initialise(const Initialiser& initialiser, Rng& rng) {
+#pragma GCC unroll 1
       for (int i = 0; i < count; ++i) {
         auto&& layer = layers[i];
         attune::initialise(layer, initialiser, rng);
@@ -131,6 +133,7 @@ class Repeat {
   static OutputGradientView backward_to_first(const auto& parameters, auto& tape, OutputGradientView dy,
                                               auto& gradients, auto& scratch) {
     if constexpr (count > 1) {
+#pragma GCC unroll 1
       for (int i = count - 1; i > 0; --i) {
         const auto d_before = scratch.between.template at<Input>(i - 1);
         backward_one(i, parameters, between(i - 1, tape, scratch), tape, dy, gradients, scratch, d_before);
