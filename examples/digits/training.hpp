@@ -1,5 +1,5 @@
 // How the classifier is trained, wherever it is. Rates, decay, smoothing and moves are those that were best
-// on blocks of 144 images, each left out of training in turn; the test part had no say.
+// on blocks of 144 images, each left out of training in turn.
 #pragma once
 
 #include <instructions.hpp>
