@@ -4,6 +4,7 @@
 //   --steps N     the first N training steps only; 0 for none
 //   --images N    the first N test images only
 //   --seed N      other initial parameters and another order of the images
+//   --hold-out N  does not train on the last N of the training images; 0 without it
 //   --threads N   on a PC: on N threads, to the same bits (on_pc.hpp, which also writes a page about it)
 //   --export 1    prints the trained parameters, for inference.cpp: a C++ header, each line behind "model "
 #include <arguments.hpp>
@@ -43,7 +44,7 @@ struct Training {
 };
 
 Training train(attune::Rng rng, int steps) {
-  digits::Shuffle<digits::kTrainImages> order;
+  digits::Shuffle order(digits::kTrainImages - digits::held_out(0));
   Training training{};
   terminal::Progress progress(steps);
   for (int step = 0; step < steps; ++step) {
@@ -85,7 +86,8 @@ int main() {
   const auto seed = static_cast<std::uint64_t>(port::argument("--seed", 1));
   port::print("digits on ", port::name(), ": 8 tokens of 8 pixels, d_model ", digits::kWidth, ", heads ",
               digits::kEncoder.num_heads, ", blocks ", digits::kBlocks, ", ", digits::kParameters,
-              " parameters; ", steps, " steps of ", kBatch, " images\n");
+              " parameters; ", steps, " steps of ", kBatch, " images out of ",
+              digits::kTrainImages - digits::held_out(0), '\n');
 #if ATTUNE_EXAMPLE_ON_PC
   if (digits::on_pc::wanted()) return digits::on_pc::run(steps, images, seed);
 #endif

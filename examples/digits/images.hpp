@@ -50,24 +50,25 @@ inline void move(Image& image, float down, float right, float slant) {
 
 /// Everything from 0 to count − 1 once an epoch, in another order each time, without a table of the order:
 /// i ↦ (factor·i + offset) mod count, where factor and count have no common divisor.
-template <int count>
 class Shuffle {
  public:
+  /// 2 ≤ count < 65,536, so that the product has 32 bits.
+  explicit Shuffle(int count) : count_(static_cast<std::uint32_t>(count)) {}
+
   int next(attune::Rng& rng) {
     if (position_ == 0) {
       do {
-        factor_ = 1 + rng.next() % (kCount - 1);
-      } while (std::gcd(factor_, kCount) != 1);
-      offset_ = rng.next() % kCount;
+        factor_ = 1 + rng.next() % (count_ - 1);
+      } while (std::gcd(factor_, count_) != 1);
+      offset_ = rng.next() % count_;
     }
-    const std::uint32_t index = (factor_ * position_ + offset_) % kCount;
-    position_ = (position_ + 1) % kCount;
+    const std::uint32_t index = (factor_ * position_ + offset_) % count_;
+    position_ = (position_ + 1) % count_;
     return static_cast<int>(index);
   }
 
  private:
-  static constexpr std::uint32_t kCount = count;
-  static_assert(count > 1 && count < 65'536);  // so that the product has 32 bits
+  std::uint32_t count_;
   std::uint32_t position_ = 0, factor_ = 1, offset_ = 0;
 };
 
@@ -91,7 +92,7 @@ inline void vary(attune::Rng& rng, Image& image) {
 }
 
 /// The next example of training.
-inline void draw(attune::Rng& rng, Shuffle<kTrainImages>& order, Example& to) {
+inline void draw(attune::Rng& rng, Shuffle& order, Example& to) {
   const auto index = static_cast<std::size_t>(order.next(rng));
   unpack(kPackedTrain[index], to.image);
   to.label[0] = kTrainLabels[index] - '0';

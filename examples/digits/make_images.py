@@ -4,14 +4,14 @@
 usage: make_images.py [DIGITS.safetensors] > packed_images.hpp
 
 Without a file it takes sklearn.datasets.load_digits (Debian: python3-sklearn). A file has tensors x[n, 8, 8] and y[n] of
-bytes. The last 360 images are the test part, the 144 before them the validation part.
+bytes. The last 360 images are the test part.
 """
 import json
 import pathlib
 import struct
 import sys
 
-VALIDATION, TEST = 144, 360
+TEST = 360
 
 HEADER = """\
 // 8x8 grey-scale images of handwritten digits; pixels are 0 to 16. From "Optical Recognition of Handwritten
@@ -68,10 +68,9 @@ def part(name, images, labels):
 def main():
     images, labels = from_file(sys.argv[1]) if len(sys.argv) > 1 else from_sklearn()
     assert len(images) == len(labels) and all(0 <= label <= 9 for label in labels)
-    train, test = len(images) - TEST - VALIDATION, len(images) - TEST
+    train = len(images) - TEST
     print(HEADER + part("Train", images[:train], labels[:train])
-          + part("Validation", images[train:test], labels[train:test])
-          + part("Test", images[test:], labels[test:]) + "\n}  // namespace digits")
+          + part("Test", images[train:], labels[train:]) + "\n}  // namespace digits")
 
 
 main()

@@ -1,5 +1,5 @@
 // The same training on all cores of a PC, to the same bits, with validation on the way, on images that are
-// held out of training for that, and a page of HTML at the end:
+// held out of training for that (144 unless --hold-out says how many), and a page of HTML at the end:
 //
 //   --threads N        on N threads; 0: as many as there are cores
 //   ATTUNE_PAGE=FILE   in the environment: writes FILE (examples/run digits --page FILE)
@@ -27,7 +27,10 @@ struct Part {
   const char* labels;
   int count;
 };
-inline constexpr Part kValidation{kPackedValidation, kValidationLabels, kValidationImages};
+inline Part validation_part(int held_out) {
+  const int first = kTrainImages - held_out;
+  return {kPackedTrain + first, kTrainLabels + first, held_out};
+}
 
 struct Batch {
   ParallelTrainer::BatchInput images;
@@ -39,7 +42,7 @@ inline const char* page_file() { return std::getenv("ATTUNE_PAGE"); }
 /// Whether somebody asks for it; otherwise training is as on a board.
 inline bool wanted() { return port::argument("--threads", -1) >= 0 || page_file() != nullptr; }
 
-inline void draw(attune::Rng& rng, Shuffle<kTrainImages>& order, Batch& batch) {
+inline void draw(attune::Rng& rng, Shuffle& order, Batch& batch) {
   Example example;
   for (int i = 0; i < kBatch; ++i) {
     digits::draw(rng, order, example);
@@ -69,7 +72,7 @@ inline Evaluation evaluate(ParallelTrainer& trainer, const Part& part, Batch& ba
 }
 
 inline bool write_page(const char* file, ParallelTrainer& trainer, const Run& run,
-                       const Evaluation& evaluation, int steps_of_parameters) {
+                       const Evaluation& evaluation, int steps_of_parameters, int held_out) {
   using attune::host::html::joined;
   attune::host::TrainingPage page(joined("digits: 8 tokens of 8 pixels, d_model ", kWidth, ", heads ",
                                          kEncoder.num_heads, ", blocks ", kBlocks));
@@ -77,7 +80,7 @@ inline bool write_page(const char* file, ParallelTrainer& trainer, const Run& ru
   std::snprintf(hash, sizeof hash, "%08x", attune::hash(trainer.parameters()));
   page.fact("recognised", attune::host::html::percent(static_cast<double>(evaluation.accuracy())));
   page.fact("unseen images", std::to_string(evaluation.images));
-  page.fact("validation images", std::to_string(kValidationImages));
+  page.fact("validation images", std::to_string(held_out));
   page.fact("parameters", attune::host::html::count(kParameters));
   page.fact("their hash", hash);
   if (steps_of_parameters != run.steps) page.fact("they are of", joined("step ", steps_of_parameters));
@@ -109,11 +112,11 @@ struct Instructions {
 };
 
 /// Of the first step and of one inference, on one thread as on a board: they depend on no number of threads.
-inline Instructions count_instructions(std::uint64_t seed) {
+inline Instructions count_instructions(std::uint64_t seed, int held_out) {
   const auto trainer = std::make_unique<Trainer>();
   trainer->initialise(attune::XavierUniform{}, rng_of_parameters(seed));
   attune::Rng rng = rng_of_images(seed);
-  Shuffle<kTrainImages> order;
+  Shuffle order(kTrainImages - held_out);
   Example example;
   Model::Output logits;
   Instructions instructions{};
@@ -132,20 +135,25 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
   trainer.initialise(attune::XavierUniform{}, rng_of_parameters(seed));
   const auto batch = std::make_unique<Batch>();
   attune::Rng rng = rng_of_images(seed);
-  Shuffle<kTrainImages> order;
-  port::print("training on ", trainer.threads(), " threads, validated on ", kValidationImages,
-              " images; Ctrl-C ends it with what was learned\n");
-  const Run run = attune::host::run_training(
-      trainer,
-      {.steps = steps,
-       .validate_every = 100,
-       .terminal = port::is_terminal(),
-       .write = [](std::string_view text) { port::write(text.data(), text.size()); }},
-      [&](int step) {
-        draw(rng, order, *batch);
-        return trainer.step(batch->images, batch->labels, options(step));
-      },
-      [&] { return evaluate(trainer, kValidation, *batch).accuracy(); });
+  const int held_out = digits::held_out(144);
+  Shuffle order(kTrainImages - held_out);
+  port::print("training on ", trainer.threads(), " threads and ", kTrainImages - held_out,
+              " images, validated on ", held_out, " others; Ctrl-C ends it with what was learned\n");
+  const auto train = [&](const auto&... validate) {
+    return attune::host::run_training(
+        trainer,
+        {.steps = steps,
+         .validate_every = 100,
+         .terminal = port::is_terminal(),
+         .write = [](std::string_view text) { port::write(text.data(), text.size()); }},
+        [&](int step) {
+          draw(rng, order, *batch);
+          return trainer.step(batch->images, batch->labels, options(step));
+        },
+        validate...);
+  };
+  const auto validate = [&] { return evaluate(trainer, validation_part(held_out), *batch).accuracy(); };
+  const Run run = held_out > 0 ? train(validate) : train();
   if (run.end == attune::host::TrainingEnd::kRefused) return 1;
   const bool interrupted = run.end == attune::host::TrainingEnd::kInterrupted;
   const int steps_of_parameters = interrupted ? run.best_step : run.steps;
@@ -166,14 +174,14 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
   print_memory();
   print(evaluation);
   const char* const file = page_file();
-  if (file != nullptr && !write_page(file, trainer, run, evaluation, steps_of_parameters)) {
+  if (file != nullptr && !write_page(file, trainer, run, evaluation, steps_of_parameters, held_out)) {
     port::print("cannot write ", file, '\n');
     return 1;
   }
   if (file != nullptr) port::print("wrote ", file, '\n');
   print_result(evaluation, steps_of_parameters);
   port::print(" loss_last=", port::fixed(last_loss, 6), " threads=", trainer.threads());
-  const Instructions instructions = count_instructions(seed);
+  const Instructions instructions = count_instructions(seed, held_out);
   terminal::print_instructions("step", instructions.step);
   print_result_end(instructions.inference, attune::hash(trainer.parameters()), kMemory.total(),
                    port::stack_high_water(), port::heap_calls(),

@@ -2,6 +2,9 @@
 // on blocks of 144 images, each left out of training in turn.
 #pragma once
 
+#include <algorithm>
+
+#include <arguments.hpp>
 #include <instructions.hpp>
 
 #include "../terminal.hpp"
@@ -28,9 +31,14 @@ inline attune::AdamW::Options options(int step) {
   return {.learning_rate = kLearningRate(static_cast<std::uint32_t>(step)), .weight_decay = kWeightDecay};
 }
 
+/// How many images of the training part, the last ones, are not trained on.
+inline int held_out(int unless_told) {
+  return std::clamp(port::argument("--hold-out", unless_told), 0, kTrainImages - 2);
+}
+
 /// Takes step number `step` with the next images in the order; `example` is the place of one after the other.
-inline Trainer::Result take_step(Trainer& trainer, Example& example, attune::Rng& rng,
-                                 Shuffle<kTrainImages>& order, int step) {
+inline Trainer::Result take_step(Trainer& trainer, Example& example, attune::Rng& rng, Shuffle& order,
+                                 int step) {
   for (int i = 0; i < kBatch; ++i) {
     draw(rng, order, example);
     const attune::Status status = trainer.accumulate(example.image, example.label);
