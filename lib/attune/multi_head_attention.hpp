@@ -114,7 +114,8 @@ struct MultiHeadAttention {
       Dropout<DropoutShape{shape.num_heads * shape.seq_len, shape.kv_len, shape.dropout}, Scalar>;
 
   using Context = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v>;
-  struct None {};
+  template <int>
+  struct None {};  // in the place of a member; each another type, so that all can have one address
 
   /// What backward needs of forward. It uses the same storage for the gradients of Q, K, V and O. O is taped
   /// for the gradient of W_o; where that is not trained, it is scratch.
@@ -123,7 +124,7 @@ struct MultiHeadAttention {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
-    [[no_unique_address]] std::conditional_t<kTrainsMatrices, Context, None> context;
+    [[no_unique_address]] std::conditional_t<kTrainsMatrices, Context, None<0>> context;
     Tensor<Scalar, shape.num_heads * shape.seq_len, shape.kv_len> weights;  // heads stacked, nothing dropped
     [[no_unique_address]] typename WeightDropout::Tape dropout;
 
@@ -152,8 +153,8 @@ struct MultiHeadAttention {
   template <bool kTrainsMatrices>
   struct AnyScratch {
     Tensor<Scalar, shape.seq_len, std::max({shape.kv_len, shape.d_k, shape.d_v})> head;
-    [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Weights, None> dropped;  // a head's P
-    [[no_unique_address]] std::conditional_t<kTrainsMatrices, None, Context> context;
+    [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Weights, None<0>> dropped;  // a head's P
+    [[no_unique_address]] std::conditional_t<kTrainsMatrices, None<1>, Context> context;
   };
   using Scratch = AnyScratch<true>;
   /// The tape and scratch of a backward to these gradients.
