@@ -266,3 +266,30 @@ TEST(Frozen, front_layers_do_not_drop) {
   EXPECT_EQ(trainer.accumulate(x, target), attune::Status::kOk);
   EXPECT_TRUE(check::same_bits(first, trainer.gradients().layer<2>()));
 }
+
+TEST(Frozen, behind_dropout_has_what_is_dropped_and_drops_anew_in_every_sequence) {
+  constexpr attune::EncoderLayerShape kDrops{
+      .seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5, .dropout = 0.5};
+  using Dropping = attune::EncoderLayer<kDrops>;
+  static constexpr Dropping::Parameters kMiddle = constants<Dropping::Parameters>();
+  using Drop = attune::Dropout<attune::DropoutShape{.rows = 3, .d_model = 4, .probability = 0.5}>;
+  // The same layers, whether the first of them are a model of their own or not.
+  using Flat = Sequential<Drop, attune::Frozen<Dropping, kMiddle>, Mean, Head>;
+  using Nested = Sequential<Sequential<Drop, attune::Frozen<Dropping, kMiddle>>, Mean, Head>;
+  static Trainer<Flat> flat;
+  static Trainer<Nested> nested;
+  flat.initialise(attune::XavierUniform{}, attune::Rng{8});
+  nested.initialise(attune::XavierUniform{}, attune::Rng{8});
+  attune::Rng rng(9);
+  Flat::Input x;
+  check::fill(x, rng);
+  const int target[] = {1};
+  float before = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto result = flat.step(x, target, {.learning_rate = 0});
+    EXPECT_TRUE(result.ok());
+    EXPECT_EQ(result.loss, nested.step(x, target, {.learning_rate = 0}).loss);
+    EXPECT_NE(result.loss, before);
+    before = result.loss;
+  }
+}

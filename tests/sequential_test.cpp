@@ -2,6 +2,7 @@
 
 #include <attune/activation.hpp>
 #include <attune/cross_entropy.hpp>
+#include <attune/dropout.hpp>
 #include <attune/encoder_layer.hpp>
 #include <attune/pooling.hpp>
 #include <attune/positions.hpp>
@@ -143,4 +144,26 @@ TEST(Sequential, refuses_a_class_that_is_none) {
   EXPECT_EQ(trainer.step(x, Trainer::BatchTarget{0, 3}, {}).status, attune::Status::kInvalidTarget);
   EXPECT_EQ(attune::hash(trainer.parameters()), before);
   EXPECT_TRUE(trainer.step(x, Trainer::BatchTarget{0, 2}, {}).ok());
+}
+
+TEST(Sequential, drops_anew_in_every_sequence_where_nothing_before_is_trained) {
+  using Drop = attune::Dropout<attune::DropoutShape{.rows = 4, .d_model = 6, .probability = 0.5}>;
+  using M = Sequential<Drop, Sequential<attune::Relu<4, 6>, Drop>, Linear<LinearShape{4, 6, 3}>>;
+  static M::Parameters parameters, gradients;
+  static M::Tape tape;
+  static M::Scratch scratch;
+  attune::Rng rng(1);
+  attune::initialise(parameters, attune::LinearDefault{}, rng);
+  attune::draw_seeds(tape, rng);
+  M::Input x;
+  M::Output first, second, first_again;
+  check::fill(x, rng);
+  M::forward(parameters, x, first, tape, scratch);
+  M::backward(parameters, x, tape, first, gradients, scratch);
+  M::forward(parameters, x, second, tape, scratch);
+  EXPECT_FALSE(check::same_bits(first, second));
+  // All masks have gone on by one sequence.
+  attune::skip_masks(tape, -1);
+  M::forward(parameters, x, first_again, tape, scratch);
+  EXPECT_TRUE(check::same_bits(first, first_again));
 }

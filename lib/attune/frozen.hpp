@@ -53,8 +53,10 @@ struct Frozen {
     Nothing nothing;
     Layer::backward(kParameters, x, tape, dy, dx, nothing, scratch);
   }
-  /// The same where nobody asks for dx: nothing to do.
-  static void backward(const Parameters&, InputView, Tape&, OutputGradientView, Parameters&, Scratch&) {}
+  /// The same where nobody asks for dx: the tape goes on to the next sequence's masks of dropout.
+  static void backward(const Parameters&, InputView, Tape& tape, OutputGradientView, Parameters&, Scratch&) {
+    skip_masks(tape, 1);
+  }
 };
 
 /// `Layer`, of which biases and normalisations are trained, starting from those in `kParameters`; weights

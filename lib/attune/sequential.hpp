@@ -67,8 +67,6 @@ class Sequential {
   static constexpr bool kReadsInput =
       detail::kReadsInput<Layer<0>,
                           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
-  /// Whether a layer is Frozen, and the others have no parameters.
-  static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && std::is_empty_v<Parameters>;
 
  private:
   template <class Body>
@@ -81,11 +79,14 @@ class Sequential {
   template <class Gradients, int index>
   using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
 
+  // Whether a layer is neither trained nor drops.
+  template <class Each>
+  static constexpr bool kFixed = std::is_empty_v<typename Each::Parameters> &&
+                                 (detail::kFrozen<Each> || !detail::kDropsIn<typename Each::Tape>);
   // How many layers at the front are only inferred in training: up to the last that is Frozen before the
-  // first that is trained or drops.
+  // first that is not fixed.
   static constexpr int kInferred = [] {
-    const bool fixed[] = {std::is_empty_v<typename Layers::Parameters> &&
-                          (detail::kFrozen<Layers> || !detail::kDropsIn<typename Layers::Tape>)...};
+    const bool fixed[] = {kFixed<Layers>...};
     const bool frozen[] = {detail::kFrozen<Layers>...};
     int count = 0;
     for (int i = 0; i < kLayers && fixed[i]; ++i) {
@@ -137,6 +138,9 @@ class Sequential {
   using Turns = detail::Turns<Scalar, Between::kLargest, kLayers - 1>;
 
  public:
+  /// Whether a layer is Frozen, and the others have no parameters and drop nothing.
+  static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && (kFixed<Layers> && ...);
+
   /// What each layer tapes, and what stands between them where backward reads it.
   template <class Gradients>
   struct TapeOf {
@@ -294,6 +298,7 @@ class Sequential {
         const InputOf<index> before = between<index - 1>(tape, scratch);
         if constexpr (sizeof...(Dx) == 0 && kFirstTrained<Gradients> >= index) {
           Layer<index>::backward(own, before, layer_tape, dy, gradient, layer_scratch);
+          skip_masks_before<index>(tape);
         } else {
           const auto d_before = scratch.between.template at<typename Layer<index>::Input>(index - 1);
           Layer<index>::backward(own, before, layer_tape, dy, d_before, gradient, layer_scratch);
@@ -301,6 +306,16 @@ class Sequential {
         }
       }
     }
+  }
+
+  // Layers that backward does not reach go on to the masks of the next sequence, too.
+  template <int end, class Gradients>
+  static constexpr void skip_masks_before(TapeOf<Gradients>& tape) {
+    for_each_index([&tape]<int index>() {
+      if constexpr (index < end && detail::kDropsIn<typename KeptOf<Gradients, index>::Tape>) {
+        skip_masks(detail::member<index>(tape.layers), 1);
+      }
+    });
   }
 
   static_assert(Between::kAllFit);

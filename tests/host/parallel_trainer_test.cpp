@@ -118,6 +118,9 @@ TEST(ParallelTrainer, drops_what_a_trainer_drops) {
   expect_same_training<Dropping, attune::CrossEntropy<>>();
   expect_same_training<Dropping, attune::CrossEntropy<>>(attune::GradientClipping{0.05f},
                                                          attune::CausalMask{});
+  // Backward ends behind the first mask.
+  expect_same_training<attune::Sequential<
+      attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 8, .probability = 0.5}>, Layer>>();
 }
 
 TEST(ParallelTrainer, trains_on_token_ids_to_the_bits_of_a_trainer) {
