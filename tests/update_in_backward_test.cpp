@@ -1,6 +1,11 @@
 #include <attune/update_in_backward.hpp>
 
+#include <attune/activation.hpp>
+#include <attune/dropout.hpp>
 #include <attune/multi_head_attention.hpp>
+#include <attune/repeat.hpp>
+#include <attune/residual.hpp>
+#include <attune/sequential.hpp>
 #include <attune/trainer.hpp>
 
 #include "check.hpp"
@@ -56,6 +61,16 @@ TEST(UpdateInBackward, trains_as_with_gradients) {
                        attune::Adam<attune::AdamVariant{}, double>>();
   // More rows than a block of k has.
   expect_same_training<attune::Linear<attune::LinearShape{.rows = 200, .d_in = 11, .d_out = 3}>>();
+}
+
+TEST(UpdateInBackward, trains_models_of_such_layers) {
+  using Same = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 12, .d_out = 12}>;
+  using Head = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 12, .d_out = 5}>;
+  expect_same_training<attune::Sequential<Same, Head>>();
+  using Drop = attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 12, .probability = 0.25}>;
+  expect_same_training<attune::Sequential<Same, attune::Gelu<6, 12>, Drop, attune::Residual<Layer>,
+                                          attune::Repeat<3, Same>, attune::Sequential<Same, Head>>>(
+      attune::CausalMask{});
 }
 
 TEST(UpdateInBackward, works_with_every_optimizer) {

@@ -41,6 +41,13 @@ inline constexpr bool kUpdatesAtOnce = requires {
   std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
 };
 
+/// Whether a layer's backward goes through each parameter once, and reads none whose gradient it has given
+/// away: then they may change at once.
+template <class Layer>
+inline constexpr bool kUpdatesInBackward = std::is_empty_v<typename Layer::Parameters> || requires {
+  requires Layer::kUpdatesInBackward;
+};
+
 template <class Scalar>
 [[gnu::noinline]] bool all_finite(int size, const Scalar* values) {
   // 0·x is 0 for a finite x and NaN otherwise, and a NaN stays in the sum.

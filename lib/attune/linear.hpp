@@ -59,6 +59,7 @@ struct Linear {
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
+  static constexpr bool kUpdatesInBackward = true;
   struct Tape {};  // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};

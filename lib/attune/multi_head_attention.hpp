@@ -104,6 +104,7 @@ struct MultiHeadAttention {
   static constexpr bool kReadsInput = QueryProjection::template kReadsInput<decltype(Gradients::query)> ||
                                       KeyProjection::template kReadsInput<decltype(Gradients::key)> ||
                                       ValueProjection::template kReadsInput<decltype(Gradients::value)>;
+  static constexpr bool kUpdatesInBackward = true;
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using KeyInput = Tensor<Scalar, shape.kv_len, shape.d_key>;

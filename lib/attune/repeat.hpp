@@ -46,6 +46,7 @@ class Repeat {
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
+  static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Layer>;
 
  private:
   struct Nothing {};

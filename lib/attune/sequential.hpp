@@ -67,6 +67,7 @@ class Sequential {
   static constexpr bool kReadsInput =
       detail::kReadsInput<Layer<0>,
                           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
+  static constexpr bool kUpdatesInBackward = (detail::kUpdatesInBackward<Layers> && ...);
 
  private:
   template <class Body>

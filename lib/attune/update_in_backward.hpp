@@ -7,8 +7,10 @@
 // parameter is fetched once for both. The bits are those of a step with gradients.
 //
 // What needs all gradients before the first update is not to be had: clipping by their norm, and refusing a
-// step whose gradients are not finite (its loss is still looked at). It trains layers whose backward goes
-// through each parameter once.
+// step whose gradients are not finite (its loss is still looked at). It trains Linear and MultiHeadAttention,
+// alone or in models with layers that have no parameters: their backward goes through each parameter once,
+// and has read it by then. Another layer with parameters is a compile error, unless its kUpdatesInBackward =
+// true says that it is such a one.
 #pragma once
 
 #include <algorithm>
@@ -32,13 +34,18 @@ inline constexpr int kUpdatedRows = 8;  // at a time: whole register tiles of a 
 /// The rows of gradients that exist at one time.
 template <class Model>
 constexpr int updated_scalars() {
+  static_assert(kUpdatesInBackward<Model>,
+                "attune::UpdateInBackward: backward of one of the layers reads parameters behind their "
+                "gradients; what it trains is Linear and MultiHeadAttention: leave the plan at Streaming");
   int most = 0;
-  typename Model::template ParametersOf<Extents> extents{};
-  for_each_tensor(
-      [&most](const TensorPath&, auto tensor) {
-        most = std::max(most, std::min(kUpdatedRows, tensor.rows) * tensor.cols);
-      },
-      extents);
+  if constexpr (kUpdatesInBackward<Model>) {
+    typename Model::template ParametersOf<Extents> extents{};
+    for_each_tensor(
+        [&most](const TensorPath&, auto tensor) {
+          most = std::max(most, std::min(kUpdatedRows, tensor.rows) * tensor.cols);
+        },
+        extents);
+  }
   return most;
 }
 
