@@ -160,6 +160,20 @@ TEST(BiasesAndNorms, start_from_the_constants_and_have_the_gradients_of_everythi
   expect_same_where_trained(tuned.gradients(), everything.gradients());
 }
 
+TEST(BiasesAndNorms, of_any_layer_start_from_the_constants) {
+  using Attention = Encoder::SelfAttention;
+  static constexpr Attention::Parameters kAttention = constants<Attention::Parameters>();
+  static Trainer<Sequential<attune::BiasesAndNorms<Attention, kAttention>, Mean, Head>> inside;
+  static attune::Trainer<attune::BiasesAndNorms<Attention, kAttention>> alone;
+  static attune::Trainer<attune::BiasesAndNorms<Embed, kEmbed>> linear;
+  inside.initialise(attune::XavierUniform{}, attune::Rng{3});
+  alone.initialise(attune::MultiheadAttentionDefault{}, attune::Rng{3});
+  linear.initialise(attune::LinearDefault{}, attune::Rng{3});
+  expect_same_where_trained(inside.parameters().layer<0>(), kAttention);
+  expect_same_where_trained(alone.parameters(), kAttention);
+  expect_same_where_trained(linear.parameters(), kEmbed);
+}
+
 TEST(BiasesAndNorms, learn) {
   static Trainer<Tuned> tuned;
   attune::Rng rng(3);

@@ -35,6 +35,11 @@ struct UniformOverFans {
     fill_uniform(w, root_of_ratio<typename Weight::Scalar>(6, fans), rng);
   }
 };
+template <class Parameters, class Initialiser>
+inline constexpr bool kInitialisesItself = requires(Parameters& parameters, const Initialiser& initialiser,
+                                                    Rng& rng) {
+  parameters.initialise(initialiser, rng);
+};
 
 }  // namespace detail
 
@@ -121,7 +126,8 @@ void initialise(LinearParameters<Scalar, d_in, d_out, kBias>& parameters, const 
 
 /// Fills the parameters of attention: query, key, value, output, in this order.
 template <class Initialiser, class Parameters>
-  requires(requires(Parameters& p) { p.query.weight, p.key.weight, p.value.weight, p.output.weight; })
+  requires(requires(Parameters& p) { p.query.weight, p.key.weight, p.value.weight, p.output.weight; } &&
+           !detail::kInitialisesItself<Parameters, Initialiser>)
 void initialise(Parameters& parameters, const Initialiser& initialiser, Rng& rng) {
   if constexpr (std::is_same_v<Initialiser, MultiheadAttentionDefault>) {
     using Query = decltype(parameters.query.weight);
@@ -146,9 +152,7 @@ void initialise(Parameters& parameters, const Initialiser& initialiser, Rng& rng
 /// Fills parameters that know how: those of several layers, which pass it on, and those that start from fixed
 /// values.
 template <class Initialiser, class Parameters>
-  requires(requires(Parameters& p, const Initialiser& initialiser, Rng& rng) {
-    p.initialise(initialiser, rng);
-  })
+  requires(detail::kInitialisesItself<Parameters, Initialiser>)
 void initialise(Parameters& parameters, const Initialiser& initialiser, Rng& rng) {
   parameters.initialise(initialiser, rng);
 }
