@@ -101,6 +101,12 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
   }
 }
 
+// The same layer of another scalar; a layer that nobody asks for one needs no WithScalar.
+template <class Layer, class Other>
+struct WithScalarOf {
+  using type = typename Layer::template WithScalar<Other>;
+};
+
 // A layer's set with other things in the place of tensors (parameters.hpp).
 template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
 struct SetOfLayer {
@@ -113,6 +119,9 @@ struct SetOfLayer<Layer, Matrix, Vector> {
 };
 template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
 using SetOf = typename SetOfLayer<Layer, Matrix, Vector>::type;
+/// Whether a layer, and each one in it, has sets of anything else than tensors.
+template <class Layer>
+inline constexpr bool kHasSets = std::is_empty_v<SetOf<Layer, Untrained, Untrained>>;
 
 // What a layer tapes and uses for a backward to such gradients, and whether that reads its input.
 template <class Layer, class Gradients>

@@ -50,6 +50,9 @@ struct Frozen {
   /// dx from dy, overwritten. The tape is used up. `dx` may overlap neither `dy` nor `x`.
   static void backward(const Parameters&, InputView x, Tape& tape, OutputGradientView dy,
                        InputGradientView dx, Parameters&, Scratch& scratch) {
+    static_assert(detail::kHasSets<Layer>,
+                  "attune::Frozen: behind what is trained, the layer, and each one in it, needs "
+                  "ParametersOf<Matrix, Vector>: a set that has nothing in the place of its gradients");
     Nothing nothing;
     Layer::backward(kParameters, x, tape, dy, dx, nothing, scratch);
   }
@@ -65,17 +68,19 @@ struct Frozen {
 /// pointer for every tensor of Layer on the stack.
 template <class Layer, const typename Layer::Parameters& kParameters>
 struct BiasesAndNorms {
-  static_assert(
-      requires { typename Layer::template ParametersOf<Reference>; },
-      "attune::BiasesAndNorms: the layer's parameters are not sets of anything else than tensors; give it "
-      "ParametersOf<Matrix, Vector> as attune's layers have it");
+  static_assert(detail::kHasSets<Layer>,
+                "attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: "
+                "sets of anything else than tensors, as attune's layers have them");
 
   using Scalar = typename Layer::Scalar;
   using Input = typename Layer::Input;
   using Output = typename Layer::Output;
   template <class Other>
   struct WithScalar;  // constants have one scalar
-  using Trained = typename Layer::template ParametersOf<Untrained, Tensor>;
+  using Trained = detail::SetOf<Layer, Untrained, Tensor>;
+  static_assert(!std::is_empty_v<Trained>,
+                "attune::BiasesAndNorms: the layer has no bias and no normalisation to train; where nothing "
+                "of it is trained, it is Frozen");
   /// Biases and normalisations alone, by the names that they have in Layer.
   struct Parameters : Trained {
     /// Those of kParameters, whatever the initialiser.
@@ -121,7 +126,7 @@ struct BiasesAndNorms {
   }
 
  private:
-  using All = typename Layer::template ParametersOf<Reference>;
+  using All = detail::SetOf<Layer, Reference, Reference>;
 
   // Every tensor of Layer: in RAM if it is trained, else the constant.
   static All all(const Parameters& trained) {

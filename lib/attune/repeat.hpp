@@ -17,7 +17,7 @@ class Repeat {
   using Input = typename Layer::Input;
   using Output = typename Layer::Output;
   template <class Other>
-  using WithScalar = Repeat<count, typename Layer::template WithScalar<Other>>;
+  using WithScalar = Repeat<count, typename detail::WithScalarOf<Layer, Other>::type>;
 
   /// layers[i] is in its tensors' names "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>

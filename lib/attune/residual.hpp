@@ -21,7 +21,7 @@ struct Residual : Layer {
   using OutputView = detail::MutableView<typename Layer::Output>;
   using OutputGradientView = detail::ConstView<typename Layer::Output>;
   template <class Other>
-  using WithScalar = Residual<typename Layer::template WithScalar<Other>>;
+  using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
 
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AttentionMask Mask = NoMask>

@@ -27,7 +27,7 @@ class Sequential {
   using Input = typename Layer<0>::Input;
   using Output = typename Layer<kLayers - 1>::Output;
   template <class Other>
-  using WithScalar = Sequential<typename Layers::template WithScalar<Other>...>;
+  using WithScalar = Sequential<typename detail::WithScalarOf<Layers, Other>::type...>;
 
   /// `layer<i>()` has those of layer i, in whose tensors' names it is "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>

@@ -1,0 +1,16 @@
+// expect: attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>
+#include <attune/attune.hpp>
+
+struct ByHand {
+  using Own = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+  using Scalar = float;
+  using Input = Own::Input;
+  using Output = Own::Output;
+  using Parameters = Own::Parameters;
+  using Tape = Own::Tape;
+  using Scratch = Own::Scratch;
+  using InferenceScratch = Own::InferenceScratch;
+};
+using Model = attune::Sequential<ByHand, ByHand::Own>;
+constexpr Model::Parameters kModel{};
+attune::BiasesAndNorms<Model, kModel>::Parameters parameters;

@@ -1,0 +1,6 @@
+// expect: attune::BiasesAndNorms: the layer has no bias and no normalisation to train
+#include <attune/attune.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8, .bias = false}>;
+constexpr Layer::Parameters kLayer{};
+attune::Trainer<attune::BiasesAndNorms<Layer, kLayer>> trainer;

@@ -1,0 +1,27 @@
+// expect: attune::Frozen: behind what is trained, the layer, and each one in it, needs ParametersOf<Matrix,
+// Vector>
+#include <attune/attune.hpp>
+
+struct ByHand {
+  using Own = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+  using Scalar = float;
+  using Input = Own::Input;
+  using Output = Own::Output;
+  using Parameters = Own::Parameters;
+  using Tape = Own::Tape;
+  using Scratch = Own::Scratch;
+  using InferenceScratch = Own::InferenceScratch;
+  static void forward(const Parameters& parameters, Own::InputView x, Own::OutputView y, Tape& tape,
+                      Scratch& scratch) {
+    Own::forward(parameters, x, y, tape, scratch);
+  }
+  static void backward(const Parameters& parameters, Own::InputView x, Tape& tape, Own::OutputGradientView dy,
+                       Own::InputGradientView dx, Parameters& gradients, Scratch& scratch) {
+    Own::backward(parameters, x, tape, dy, dx, gradients, scratch);
+  }
+};
+constexpr ByHand::Parameters kByHand{};
+using Model = attune::Sequential<ByHand::Own, attune::Frozen<ByHand, kByHand>>;
+attune::Trainer<Model> trainer;
+
+void train(const Model::Input& x, const Model::Output& target) { (void)trainer.step(x, target, {}); }
