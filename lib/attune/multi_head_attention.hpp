@@ -63,6 +63,9 @@ struct MultiHeadAttention {
   static_assert(shape.d_k > 0 && shape.d_v > 0,
                 "attune::MultiHeadAttention: d_k and d_v must be positive; with more heads "
                 "than d_model, set them in AttentionShape");
+  static_assert(shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
+                "attune::MultiHeadAttention: rotary_dim must be even and at most d_k: features of a head are "
+                "rotated in pairs; 0 rotates none");
 
   using Scalar = ScalarType;
   template <class Other>
