@@ -84,6 +84,10 @@ ATTUNE_INLINE Outcome<Layer> forward_through(const Mask& mask, Arguments&&... ar
   if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., mask); }) {
     return Layer::forward(std::forward<Arguments>(arguments)..., mask);
   } else {
+    static_assert(
+        requires { Layer::forward(std::forward<Arguments>(arguments)...); },
+        "attune: a layer of a model has forward(parameters, x, y, scratch[, mask]) and forward(parameters, "
+        "x, y, tape, scratch[, mask]); one with a second input, as DecoderLayer, is called by hand");
     return Layer::forward(std::forward<Arguments>(arguments)...);
   }
 }
