@@ -72,8 +72,10 @@ struct EitherScratch<Model, true> {
 /// Trains `Model` on batches of `batch` sequences. A Model names Scalar, Input, Output, Parameters, Tape,
 /// Scratch, and has forward(parameters, x, y, tape, scratch[, mask]) and backward(parameters, x, tape, dy,
 /// gradients, scratch). Its Input is a matrix, or a std::array of token ids: then forward answers with a
-/// Status, and ids that it refuses are refused by step(), accumulate() and predict(). `Plan` says what RAM is
-/// spent on (plan.hpp).
+/// Status, and ids that it refuses are refused by step(), accumulate() and predict(). Where a part of it
+/// drops, its Tape has for_each_dropout (dropout.hpp), by which masks are drawn and step() and predict()
+/// differ, and it has InferenceScratch and forward(parameters, x, y, inference_scratch[, mask]). `Plan` says
+/// what RAM is spent on (plan.hpp).
 template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
           class Plan = Streaming>
   requires MemoryPlan<Plan, Model>
@@ -84,6 +86,15 @@ class Trainer {
   using Inputs = detail::InputsOf<Model, batch>;
   using Targets = detail::TargetsOf<Loss, typename Model::Output, batch>;
   static_assert(batch > 0, "attune::Trainer: batch must be at least 1");
+  static_assert(!std::is_empty_v<typename Model::Parameters>,
+                "attune::Trainer: the model has nothing to train; leave something of it out of Frozen");
+  static_assert(
+      requires(const typename Model::Parameters& parameters, typename Inputs::One x,
+               MatrixView<typename Model::Scalar, Model::Output::rows, Model::Output::cols> y,
+               typename Model::Tape& tape,
+               typename Model::Scratch& scratch) { Model::forward(parameters, x, y, tape, scratch); },
+      "attune::Trainer: the model has no forward(parameters, x, y, tape, scratch); one with a second input, "
+      "as DecoderLayer, stands in a struct that takes both out of one");
   static_assert(batch == 1 || kKeepsGradients,
                 "attune::Trainer: UpdateInBackward keeps no gradients to add up; its batch is 1");
   static_assert(

@@ -1,0 +1,6 @@
+// expect: attune::Trainer: the model has no forward(parameters, x, y, tape, scratch)
+#include <attune/attune.hpp>
+
+attune::Trainer<
+    attune::DecoderLayer<attune::DecoderLayerShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8}>>
+    trainer;
