@@ -97,7 +97,8 @@ struct FeedForward {
     kernels::activate<shape.activation>(Hidden::size, scratch.hidden.data(), scratch.hidden.data());
     SecondLinear::forward(parameters.linear2, scratch.hidden, y);
   }
-  /// The same, with dropout, and the tape keeps what backward needs beside x.
+  /// The same, with dropout, and the tape keeps what backward needs beside x: `y` may be `x` only where it
+  /// will not be called.
   template <class Set = Parameters>
   static void forward(const Set& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch) {
     FirstLinear::forward(parameters.linear1, x, tape.hidden);
@@ -234,7 +235,8 @@ struct GatedFeedForward {
                                     scratch.gate.data());
     OutLinear::forward(parameters.down, scratch.gate, y);
   }
-  /// The same, with dropout, and the tape keeps what backward needs beside x.
+  /// The same, with dropout, and the tape keeps what backward needs beside x: `y` may be `x` only where it
+  /// will not be called.
   template <class Set = Parameters>
   static void forward(const Set& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch) {
     InLinear::forward(parameters.gate, x, tape.gate);

@@ -8,7 +8,8 @@
 //   dW_o += Oᵀ·dY,   dO = dY·W_oᵀ,   then head by head as in scaled_dot_product_attention.hpp, then
 //   dW_q += X_qᵀ·dQ,   dX_q = dQ·W_qᵀ,   and the same for k and v.
 //
-// On request Q and K are rotated by position after their projections, and in training weights P are dropped.
+// On request Q and K are rotated by position after their projections, queries and keys each counted from 0,
+// and in training weights P are dropped.
 #pragma once
 
 #include <algorithm>
@@ -243,8 +244,8 @@ struct MultiHeadAttention {
     ValueProjection::backward_input(parameters.value, tape.value, d_value);
     if constexpr (kInputsFirst) backward_projections(query, key, value, tape, gradients);
   }
-  /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dx` may be `x`,
-  /// but not with ParameterUpdates.
+  /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
+  /// overlap `dx`; `dx` may be `x`, but not with ParameterUpdates.
   template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
   static void backward(const Set& parameters, QueryView x, AnyTape<kTrainsMatrices>& tape,
                        OutputGradientView dy, QueryGradientView dx, Gradients& gradients,

@@ -1,0 +1,10 @@
+// expect: attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx
+#include <attune/attune.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>;
+constexpr Layer::Parameters kLayer{};
+using Block = attune::Sequential<attune::Frozen<Layer, kLayer>, Layer>;
+using Model = attune::Sequential<Layer, attune::Residual<Block>>;
+attune::Trainer<Model> trainer;
+
+void train(const Model::Input& x, const Model::Output& target) { (void)trainer.step(x, target, {}); }
