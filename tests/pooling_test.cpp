@@ -82,6 +82,15 @@ TEST(Pooling, padding_may_come_first) {
   expect<First>(without_the_first(), {{5, -2, 3}}, {{0, 0, 0, 3, 6, 12, 0, 0, 0, 0, 0, 0}});
 }
 
+TEST(Pooling, leaves_padding_out_of_a_composed_mask) {
+  // The second token alone.
+  const auto both = first_tokens(2) && attune::CausalMask{} && without_the_first();
+  expect<Mean>(both, {{5, -2, 3}}, {{0, 0, 0, 3, 6, 12, 0, 0, 0, 0, 0, 0}});
+  expect<Max>(both, {{5, -2, 3}}, {{0, 0, 0, 3, 6, 12, 0, 0, 0, 0, 0, 0}});
+  expect<First>(attune::CausalMask{} && without_the_first(), {{5, -2, 3}},
+                {{0, 0, 0, 3, 6, 12, 0, 0, 0, 0, 0, 0}});
+}
+
 TEST(Pooling, of_padding_alone_is_zero_and_has_no_gradient) {
   expect<Mean>(first_tokens(0), {}, {});
   expect<Max>(first_tokens(0), {}, {});

@@ -20,8 +20,8 @@ struct PoolingShape {
   PoolingKind kind = PoolingKind::kMean;
 };
 
-/// Pools x[seq_len, d_model] to y[1, d_model]. Masks: NoMask or KeyPaddingMask<seq_len>, the one that
-/// attention got.
+/// Pools x[seq_len, d_model] to y[1, d_model]. Masks: NoMask, KeyPaddingMask<seq_len>, or what attention got
+/// with such ones in it by `&&`, whose other parts say nothing about padding.
 template <PoolingShape shape, class ScalarType = float>
 struct Pooling {
   static_assert(shape.seq_len > 0 && shape.d_model > 0,
@@ -57,7 +57,12 @@ struct Pooling {
   static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&, const Mask& mask) {
     pool(x, y, mask);
   }
-  /// The same, and the tape keeps the mask. Backward needs x too.
+  template <class First, class Second>
+  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+                      const BothMasks<First, Second>& masks) {
+    forward(parameters, x, y, scratch, padding_of(masks));
+  }
+  /// The same, and the tape keeps the mask. For the largest, backward needs x too.
   static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch,
                       NoMask = {}) {
     forward(parameters, x, y, tape, scratch, Mask{});
@@ -65,6 +70,11 @@ struct Pooling {
   static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch&, const Mask& mask) {
     for (int i = 0; i < shape.seq_len; ++i) tape.padding[i] = !mask.valid(i);
     pool(x, y, mask);
+  }
+  template <class First, class Second>
+  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch,
+                      const BothMasks<First, Second>& masks) {
+    forward(parameters, x, y, tape, scratch, padding_of(masks));
   }
 
   /// dx[seq_len, d_model] from dy[1, d_model], overwritten; zero for padding. `dx` may be `x`.
@@ -101,6 +111,24 @@ struct Pooling {
   }
 
  private:
+  // What any mask says about padding.
+  template <class Other>
+  static bool valid(const Other&, int) {
+    return true;
+  }
+  static bool valid(const Mask& mask, int token) { return mask.valid(token); }
+  template <class First, class Second>
+  static bool valid(const BothMasks<First, Second>& masks, int token) {
+    return valid(masks.first, token) && valid(masks.second, token);
+  }
+  static Mask padding_of(const auto& masks) {
+    bool tokens[shape.seq_len];
+    for (int i = 0; i < shape.seq_len; ++i) tokens[i] = valid(masks, i);
+    Mask padding;
+    padding.set_valid(tokens);
+    return padding;
+  }
+
   // `tokens` is a mask or a tape.
   template <class Tokens>
   static int valid_count(const Tokens& tokens) {
