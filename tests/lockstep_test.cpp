@@ -1,6 +1,12 @@
 #include <attune/lockstep.hpp>
 
+#include <attune/feed_forward.hpp>
 #include <attune/multi_head_attention.hpp>
+#include <attune/pooling.hpp>
+#include <attune/positions.hpp>
+#include <attune/repeat.hpp>
+#include <attune/residual.hpp>
+#include <attune/sequential.hpp>
 #include <attune/trainer.hpp>
 
 #include "check.hpp"
@@ -50,6 +56,18 @@ TEST(Lockstep, trains_as_one_by_one) {
   expect_same_training<Attention<kTiny>, 32>();
   expect_same_training<Attention<attune::AttentionShape{.seq_len = 5, .d_model = 6, .num_heads = 2}>, 16>();
   expect_same_training<attune::Linear<attune::LinearShape{.rows = 3, .d_in = 7, .d_out = 2}>, 32>();
+}
+
+TEST(Lockstep, trains_models_of_layers_as_one_by_one) {
+  constexpr attune::FeedForwardShape kNetwork{.rows = 4, .d_model = 4, .d_ff = 6};
+  using Block =
+      attune::Residual<Attention<attune::AttentionShape{.seq_len = 4, .d_model = 4, .num_heads = 2}>>;
+  using Model = attune::Sequential<attune::Linear<attune::LinearShape{4, 3, 4}>, attune::Silu<4, 4>,
+                                   attune::LearnedPositions<attune::PositionShape{4, 4}>,
+                                   attune::Repeat<2, Block>, attune::FeedForward<kNetwork>,
+                                   attune::SwiGlu<kNetwork>, attune::Pooling<attune::PoolingShape{4, 4}>,
+                                   attune::Linear<attune::LinearShape{1, 4, 2}>>;
+  expect_same_training<Model, 20>();
 }
 
 TEST(Lockstep, batch_may_have_any_size) {

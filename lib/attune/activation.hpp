@@ -21,6 +21,7 @@ struct ActivationLayer {
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
   using Parameters = NoParameters;
+  static constexpr bool kRunsInLockstep = kind == Activation::kRelu || kind == Activation::kSilu;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};

@@ -8,6 +8,7 @@
 #include <attune/dropout.hpp>
 #include <attune/initialise.hpp>
 #include <attune/mask.hpp>
+#include <attune/plan.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

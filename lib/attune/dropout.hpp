@@ -101,6 +101,7 @@ struct Dropout {
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
   using Parameters = NoParameters;
+  static constexpr bool kRunsInLockstep = !kDrops;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
   struct NoTape {};

@@ -63,6 +63,8 @@ struct FeedForward {
     }
   };
   using Parameters = ParametersOf<Tensor>;
+  static constexpr bool kRunsInLockstep =
+      shape.activation == Activation::kRelu || shape.activation == Activation::kSilu;
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = FirstLinear::template kReadsInput<decltype(Gradients::linear1)>;
@@ -195,6 +197,8 @@ struct GatedFeedForward {
     }
   };
   using Parameters = ParametersOf<Tensor>;
+  static constexpr bool kRunsInLockstep =
+      shape.activation == Activation::kRelu || shape.activation == Activation::kSilu;
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = InLinear::template kReadsInput<decltype(Gradients::gate)> ||

@@ -60,6 +60,7 @@ struct Linear {
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
   static constexpr bool kUpdatesInBackward = true;
+  static constexpr bool kRunsInLockstep = true;
   struct Tape {};  // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};

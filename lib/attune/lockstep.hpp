@@ -35,6 +35,11 @@ class LockstepWorkspace {
       !kDropsIn<typename Model::Tape>,
       "attune::Lockstep: sequences in lockstep would share the masks of dropout; set dropout to 0, or "
       "leave the plan at Streaming");
+  static_assert(
+      kRunsInLockstep<Model>,
+      "attune::Lockstep: one of the layers has constants or functions without lanes; what it trains "
+      "is Linear, MultiHeadAttention without rotary positions, ReLU, SiLU, learned positions and "
+      "pooling: leave the plan at Streaming");
 
  public:
   static constexpr int kSequences = kernels::kLanes<P>;
@@ -110,9 +115,10 @@ class LockstepWorkspace {
 
 }  // namespace detail
 
-/// For models of Linear and MultiHeadAttention with a squared error (classes as targets have no lanes: they
-/// go one by one). As many sequences in lockstep as the widest packet has lanes (16 with AVX-512, 8 with
-/// AVX2); what is left of a batch goes one by one. Where the target has no packets, the same as Streaming.
+/// For models of Linear, MultiHeadAttention without rotary positions, FeedForward with ReLU or SiLU, learned
+/// positions and Pooling, with a squared error (classes as targets have no lanes: they go one by one). As
+/// many sequences in lockstep as the widest packet has lanes (16 with AVX-512, 8 with AVX2); what is left of
+/// a batch goes one by one. Where the target has no packets, the same as Streaming.
 struct Lockstep {
   template <class Model>
   using Gradients = typename Model::Parameters;

@@ -109,6 +109,7 @@ struct MultiHeadAttention {
                                       KeyProjection::template kReadsInput<decltype(Gradients::key)> ||
                                       ValueProjection::template kReadsInput<decltype(Gradients::value)>;
   static constexpr bool kUpdatesInBackward = true;
+  static constexpr bool kRunsInLockstep = shape.rotary_dim == 0;
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using KeyInput = Tensor<Scalar, shape.kv_len, shape.d_key>;

@@ -20,6 +20,14 @@ concept MemoryPlan = requires {
   Plan::template Workspace<Model>::kSequences;
 };
 
+namespace detail {
+/// Whether the scalars of a layer may be lanes (lockstep.hpp): it says so.
+template <class Layer>
+inline constexpr bool kRunsInLockstep = requires {
+  requires Layer::kRunsInLockstep;
+};
+}  // namespace detail
+
 /// One sequence at a time. The plan of a Trainer unless another is named.
 struct Streaming {
   template <class Model>

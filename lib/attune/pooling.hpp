@@ -32,10 +32,10 @@ struct Pooling {
   using WithScalar = Pooling<shape, Other>;
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, 1, shape.d_model>;
-  using Mask = KeyPaddingMask<shape.seq_len>;
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = shape.kind == PoolingKind::kMax;
+  static constexpr bool kRunsInLockstep = true;
   /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
   /// the largest stands is found once more in backward.
   struct Tape {
@@ -50,31 +50,20 @@ struct Pooling {
   using OutputView = MatrixView<Scalar, 1, shape.d_model>;
   using OutputGradientView = MatrixView<const Scalar, 1, shape.d_model>;
 
-  /// y[1, d_model] of x[seq_len, d_model]. `y` may be the first row of `x`.
-  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&, NoMask = {}) {
-    pool(x, y, Mask{});
+  /// y[1, d_model] of x[seq_len, d_model]. `y` may be the first row of `x`. Of a mask, also of one that is
+  /// composed, key padding is what counts.
+  template <AttentionMask AnyMask = NoMask>
+  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&,
+                      const AnyMask& mask = {}) {
+    pool(x, y, padding_of(mask));
   }
-  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&, const Mask& mask) {
-    pool(x, y, mask);
-  }
-  template <class First, class Second>
-  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch,
-                      const BothMasks<First, Second>& masks) {
-    forward(parameters, x, y, scratch, padding_of(masks));
-  }
-  /// The same, and the tape keeps the mask. For the largest, backward needs x too.
-  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch,
-                      NoMask = {}) {
-    forward(parameters, x, y, tape, scratch, Mask{});
-  }
-  static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch&, const Mask& mask) {
-    for (int i = 0; i < shape.seq_len; ++i) tape.padding[i] = !mask.valid(i);
-    pool(x, y, mask);
-  }
-  template <class First, class Second>
-  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch,
-                      const BothMasks<First, Second>& masks) {
-    forward(parameters, x, y, tape, scratch, padding_of(masks));
+  /// The same, and the tape keeps the padding. For the largest, backward needs x too.
+  template <AttentionMask AnyMask = NoMask>
+  static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch&,
+                      const AnyMask& mask = {}) {
+    const Mask padding = padding_of(mask);
+    for (int i = 0; i < shape.seq_len; ++i) tape.padding[i] = !padding.valid(i);
+    pool(x, y, padding);
   }
 
   /// dx[seq_len, d_model] from dy[1, d_model], overwritten; zero for padding. `dx` may be `x`.
@@ -86,7 +75,7 @@ struct Pooling {
       P left = kernels::load<P>(dy.data + j);  // what no token has received yet
       P largest = zero;
       if constexpr (shape.kind == PoolingKind::kMean) {
-        left = kernels::divide(left, kernels::broadcast<P>(static_cast<Scalar>(count > 0 ? count : 1)));
+        left = kernels::divide(left, kernels::broadcast<P>(divisor(count)));
       } else if constexpr (shape.kind == PoolingKind::kMax) {
         largest = column_largest<P>(x, j, tape);
       }
@@ -111,19 +100,23 @@ struct Pooling {
   }
 
  private:
+  using Mask = KeyPaddingMask<shape.seq_len>;
+
   // What any mask says about padding.
-  template <class Other>
-  static bool valid(const Other&, int) {
-    return true;
+  static bool valid(const auto&, int) { return true; }
+  template <int tokens>
+  static bool valid(const KeyPaddingMask<tokens>& mask, int token) {
+    static_assert(tokens == shape.seq_len,
+                  "attune::Pooling: the KeyPaddingMask is for another number of tokens");
+    return mask.valid(token);
   }
-  static bool valid(const Mask& mask, int token) { return mask.valid(token); }
   template <class First, class Second>
   static bool valid(const BothMasks<First, Second>& masks, int token) {
     return valid(masks.first, token) && valid(masks.second, token);
   }
-  static Mask padding_of(const auto& masks) {
+  static Mask padding_of(const auto& mask) {
     bool tokens[shape.seq_len];
-    for (int i = 0; i < shape.seq_len; ++i) tokens[i] = valid(masks, i);
+    for (int i = 0; i < shape.seq_len; ++i) tokens[i] = valid(mask, i);
     Mask padding;
     padding.set_valid(tokens);
     return padding;
@@ -135,6 +128,10 @@ struct Pooling {
     int count = 0;
     for (int i = 0; i < shape.seq_len; ++i) count += tokens.valid(i);
     return count;
+  }
+
+  static Scalar divisor(int count) {
+    return Scalar(static_cast<kernels::Real<Scalar>>(count > 0 ? count : 1));
   }
 
   // The largest valid entry of some columns; zeros where no token is valid.
@@ -164,7 +161,7 @@ struct Pooling {
           if constexpr (shape.kind == PoolingKind::kFirst) break;
         }
         if constexpr (shape.kind == PoolingKind::kMean) {
-          sum = kernels::divide(sum, kernels::broadcast<P>(static_cast<Scalar>(count > 0 ? count : 1)));
+          sum = kernels::divide(sum, kernels::broadcast<P>(divisor(count)));
         }
         kernels::store(y.data + j, sum);
       }

@@ -61,6 +61,7 @@ struct AddedPositions {
 /// Vectors that are trained, one a position. Nothing is taped.
 template <PositionShape shape, class ScalarType = float>
 struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
+  static constexpr bool kRunsInLockstep = true;
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>

@@ -47,6 +47,7 @@ class Repeat {
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
   static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Layer>;
+  static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
 
  private:
   struct Nothing {};

@@ -68,6 +68,7 @@ class Sequential {
       detail::kReadsInput<Layer<0>,
                           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
   static constexpr bool kUpdatesInBackward = (detail::kUpdatesInBackward<Layers> && ...);
+  static constexpr bool kRunsInLockstep = (detail::kRunsInLockstep<Layers> && ...);
 
  private:
   template <class Body>
