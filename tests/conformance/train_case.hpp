@@ -100,6 +100,7 @@ void train_case(const TrainData<Scalar>& data) {
   static typename Model::Output logits;
 
   load(parameters, data.parameters);
+  moments.reset();  // cases of the same shape share them
   for (int step = 0; step <= data.steps; ++step) {
     attune::set_zero(gradients);
     Scalar loss = 0;
