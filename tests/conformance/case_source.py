@@ -29,11 +29,16 @@ class Case:
 
 # ---- Reading a file ----
 
+_REQUIRED = object()
+_PYTHON_WORDS = {"True": True, "False": False, "None": None}
+
+
 class Source:
-    """The tensors of a file, asked for by name and shape."""
+    """The tensors and the metadata of a file, asked for by name; what nobody asked for is `unused`."""
 
     def __init__(self, tensors, metadata):
         self.tensors, self.metadata = tensors, metadata
+        self._asked = set()
 
     def __contains__(self, name):
         return name in self.tensors
@@ -42,23 +47,44 @@ class Source:
         """The tensor, which must have the shape if one is given."""
         if name not in self.tensors:
             raise ValueError(f"there is no tensor {name}")
+        self._asked.add(name)
         tensor = self.tensors[name]
         if shape and tensor.shape != list(shape):
             raise ValueError(f"{name} is {tensor.shape}, expected {list(shape)}")
         return tensor
 
-    def option(self, name, default=None):
+    def first(self, *names):
+        """The first of these names that a tensor has, or None."""
+        return next((name for name in names if name in self.tensors), None)
+
+    def text(self, name, default=_REQUIRED):
+        """A value of the metadata as it stands there."""
+        if name not in self.metadata and default is _REQUIRED:
+            raise ValueError(f"the metadata has no {name}")
+        self._asked.add(name)
+        return self.metadata.get(name, default)
+
+    def option(self, name, default=_REQUIRED):
         """A number, boolean or list of the metadata."""
-        if name not in self.metadata:
-            return default
-        value = self.metadata[name]
-        return json.loads(value) if isinstance(value, str) else value
+        value = self.text(name, default)
+        if name not in self.metadata or not isinstance(value, str):
+            return value
+        try:
+            return _PYTHON_WORDS[value] if value in _PYTHON_WORDS else json.loads(value)
+        except ValueError:
+            raise ValueError(f"{name} is {value!r}, neither a number nor a list") from None
 
     def scalar(self, name):
         dtype = self.get(name).dtype
         if dtype not in ("F32", "F64"):
             raise Skip(f"{name} is of type {dtype}: no such scalar")
         return "float" if dtype == "F32" else "double"
+
+    def unused(self):
+        """What changes a result and was not asked for: masks, parameters, and all that an ONNX node has."""
+        tensors = [name for name in self.tensors if name.startswith(("input.", "output.", "param")) or name.endswith("mask")]
+        attributes = [name for name in self.metadata if name.startswith("attr.")]
+        return [name for name in tensors + attributes if name not in self._asked]
 
 
 def concatenate(tensors):
@@ -76,6 +102,26 @@ def boolean(value):
 
 def braces(**members):
     return "{" + ", ".join(f".{name} = {value}" for name, value in members.items()) + "}"
+
+
+def check_types(case):
+    """Of the data: something in it, one kind of scalar, and integers that fit an int."""
+    def tensors(data):
+        for name, value in data.items():
+            if isinstance(value, dict):
+                yield from tensors(value)
+            elif isinstance(value, Tensor):
+                yield name, value
+
+    scalar = {"float": "F32", "double": "F64"}[case.scalar]
+    for name, tensor in tensors(case.data):
+        if not tensor.values:
+            raise Skip(f"{name} is {tensor.shape}: no empty tensors")
+        if tensor.dtype in ("I32", "I64"):
+            if odd := [value for value in tensor.values if not -2 ** 31 <= value < 2 ** 31]:
+                raise ValueError(f"{name} has {odd[0]}, which is no int")
+        elif tensor.dtype not in ("BOOL", scalar):
+            raise ValueError(f"{name} is of type {tensor.dtype}, others of {scalar}")
 
 
 # ---- Masks ----
@@ -122,38 +168,58 @@ def is_causal(tensor):
     return all(tensor.values[i * cols + j] == (-math.inf if j > i else 0.0) for i in range(rows) for j in range(cols))
 
 
-def torch_masks(source, dtype, batch, heads, seq_len, kv_len):
-    """What mask_options() takes, and the data of its masks. PyTorch's are true where attention is not allowed."""
+def torch_masks(source, dtype, batch, heads, seq_len, kv_len, masks=("attn_mask",), paddings=("key_padding_mask",)):
+    """What mask_options() takes, and the data of its masks. PyTorch's are true where attention is not allowed.
+
+    `masks`, `paddings`: what the file may call them.
+    """
     mask, mask_data = {}, {}
-    if "attn_mask" in source:
-        attn_mask = source.get("attn_mask")
-        if attn_mask.dtype == "BOOL":
-            attn_mask = hidden_where(attn_mask, True, dtype)
-        if len(attn_mask.shape) == 2 and source.option("causal", 0) and is_causal(attn_mask):
-            mask["causal"] = True
-            mask_data["causal_offsets"] = Tensor("I32", [batch], [0] * batch)
-        elif len(attn_mask.shape) == 2:
-            mask["additive_heads"] = 1
-            mask_data["additive"] = broadcast(attn_mask, [batch, seq_len, kv_len])
-        elif attn_mask.shape == [batch * heads, seq_len, kv_len]:
-            mask["additive_heads"] = heads
-            mask_data["additive"] = attn_mask
+    additive = None
+    if name := source.first(*masks):
+        additive = source.get(name)
+        additive = (hidden_where(additive, True, dtype) if additive.dtype == "BOOL"
+                    else Tensor(dtype, additive.shape, additive.values))
+        if additive.shape == [seq_len, kv_len]:
+            if source.option("causal", True) and is_causal(additive):
+                mask["causal"] = True
+                mask_data["causal_offsets"] = Tensor("I32", [batch], [0] * batch)
+                additive = None
+            else:
+                additive = broadcast(additive, [batch, 1, seq_len, kv_len])
+        elif additive.shape == [batch * heads, seq_len, kv_len]:
+            additive = Tensor(dtype, [batch, heads, seq_len, kv_len], additive.values)
         else:
-            raise ValueError(f"attn_mask is {attn_mask.shape}")
-    if "key_padding_mask" in source:
-        padding = source.get("key_padding_mask", batch, kv_len)
-        if padding.dtype != "BOOL":
-            raise Skip("key_padding_mask that is added: no such mask")
-        mask["padding"] = True
-        mask_data["valid"] = Tensor("BOOL", padding.shape, [not hidden for hidden in padding.values])
+            raise ValueError(f"{name} is {additive.shape}, expected {[seq_len, kv_len]}, or so for every head")
+    if name := source.first(*paddings):
+        padding = source.get(name, batch, kv_len)
+        if padding.dtype == "BOOL":
+            mask["padding"] = True
+            mask_data["valid"] = Tensor("BOOL", padding.shape, [not hidden for hidden in padding.values])
+        else:  # added, like the mask
+            rows = Tensor(dtype, [batch, 1, 1, kv_len], padding.values)
+            shape = additive.shape if additive else [batch, 1, seq_len, kv_len]
+            sums = broadcast(rows, shape).values
+            if additive:
+                sums = map(sum, zip(sums, additive.values))
+            additive = Tensor(dtype, shape, list(sums))
+    if additive:
+        mask["additive_heads"] = additive.shape[1]
+        mask_data["additive"] = additive
     return mask, {name: mask_data[name] for name in ("causal_offsets", "valid", "additive") if name in mask_data}
 
 
 # ---- Layouts and precisions ----
 
+def axis_of(tensor, axis):
+    """The axis counted from the front."""
+    if not -len(tensor.shape) <= axis < len(tensor.shape):
+        raise ValueError(f"axis {axis} of a tensor {tensor.shape}")
+    return axis % len(tensor.shape)
+
+
 def as_rows(tensor, axis):
     """[rows, cols] with the given axis as columns."""
-    axis %= len(tensor.shape)
+    axis = axis_of(tensor, axis)
     inner = math.prod(tensor.shape[axis + 1:])
     cols = tensor.shape[axis]
     values = [tensor.values[(outer * cols + j) * inner + i]
@@ -161,11 +227,15 @@ def as_rows(tensor, axis):
     return Tensor(tensor.dtype, [len(values) // cols, cols], values)
 
 
-HALF_EPSILON = 2.0 ** -10
-
-
 def onnx_epsilon(source):
     types = source.option("original_dtypes", {}).values()
     if "bfloat16" in types:
         return 2.0 ** -7
-    return HALF_EPSILON if "float16" in types else None
+    return 2.0 ** -10 if "float16" in types else None
+
+
+def no_dropout(source):
+    """PyTorch's dropout is its generator's; in evaluation there is none."""
+    training = source.option("training", 1) and source.text("mode", "train") != "eval"
+    if training and source.option("dropout", 0):
+        raise Skip("dropout in training: another generator's masks")

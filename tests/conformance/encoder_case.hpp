@@ -41,44 +41,4 @@ void encoder_case(const EncoderData<Scalar>& data) {
   if (data.grad_out != nullptr) report_set(gradients, "grad.");
 }
 
-template <class Scalar>
-struct DecoderData {
-  int batch;
-  const Scalar* parameters;
-  const Scalar* tgt;     // [batch, seq_len, d_model]
-  const Scalar* memory;  // [batch, memory_len, d_model]
-  const Scalar* grad_out = nullptr;
-  MaskData<Scalar> mask;  // of the memory
-};
-
-template <attune::DecoderLayerShape shape, class SelfMask, MaskOptions options, class Scalar>
-void decoder_case(const DecoderData<Scalar>& data) {
-  using Layer = attune::DecoderLayer<shape, Scalar>;
-  static typename Layer::Parameters parameters, gradients;
-  static typename Layer::Tape tape;
-  static typename Layer::Scratch scratch;
-  static typename Layer::InferenceScratch inference_scratch;
-  static typename Layer::Output y;
-  static typename Layer::Input dx;
-  static typename Layer::Memory d_memory;
-
-  load(parameters, data.parameters);
-  attune::set_zero(gradients);
-  for (int i = 0; i < data.batch; ++i) {
-    const typename Layer::InputView x(data.tgt + i * Layer::Input::size);
-    const typename Layer::MemoryView memory(data.memory + i * Layer::Memory::size);
-    const auto mask = case_mask<options, shape.seq_len, shape.memory_len>(data.mask, i);
-    Layer::forward(parameters, x, memory, y, inference_scratch, SelfMask{}, mask);
-    report(y, "out_inference");
-    Layer::forward(parameters, x, memory, y, tape, scratch, SelfMask{}, mask);
-    report(y, "out");
-    if (data.grad_out == nullptr) continue;
-    const typename Layer::OutputGradientView dy(data.grad_out + i * Layer::Output::size);
-    Layer::backward(parameters, x, memory, tape, dy, dx, d_memory, gradients, scratch);
-    report(dx, "grad.tgt");
-    report(d_memory, "grad.memory");
-  }
-  if (data.grad_out != nullptr) report_set(gradients, "grad.");
-}
-
 }  // namespace conformance

@@ -1,5 +1,5 @@
 """Families of whole layers of a transformer, stacks of them, and a model trained with them."""
-from case_source import Case, Skip, boolean, braces, concatenate, is_causal, mask_options, torch_masks
+from case_source import Case, Skip, boolean, braces, concatenate, mask_options, no_dropout, torch_masks
 from layer_families import ACTIVATIONS
 from optimizer_types import adam_options
 from safetensors import Tensor
@@ -7,51 +7,81 @@ from safetensors import Tensor
 ATTENTION = ("query", "key", "value", "output")
 
 
-def attention_parameters(source, prefix, ours, width):
+def attention_parameters(source, prefix, ours, width, bias=True):
     """[(our name, tensor)] of an nn.MultiheadAttention, in the library's order, from PyTorch's [out, in]."""
-    packed, packed_bias = (source.get(prefix + name, 3 * width, *rest)
-                           for name, rest in (("in_proj_weight", [width]), ("in_proj_bias", [])))
+    packed = source.get(prefix + "in_proj_weight", 3 * width, width)
+    packed_bias = source.get(prefix + "in_proj_bias", 3 * width) if bias else None
     result = []
     for i, name in enumerate(ATTENTION[:3]):
         result.append((f"{ours}.{name}.weight", packed.rows(i * width, (i + 1) * width).transpose()))
-        result.append((f"{ours}.{name}.bias", packed_bias.rows(i * width, (i + 1) * width)))
-    result.append((f"{ours}.output.weight", source.get(prefix + "out_proj.weight", width, width).transpose()))
-    result.append((f"{ours}.output.bias", source.get(prefix + "out_proj.bias", width)))
-    return result
+        if bias:
+            result.append((f"{ours}.{name}.bias", packed_bias.rows(i * width, (i + 1) * width)))
+    return result + linear_parameters(source, prefix + "out_proj", ours + ".output", width, width, bias)
 
 
-def linear_parameters(source, prefix, ours, d_in, d_out):
-    return [(ours + ".weight", source.get(prefix + ".weight", d_out, d_in).transpose()),
-            (ours + ".bias", source.get(prefix + ".bias", d_out))]
+def linear_parameters(source, prefix, ours, d_in, d_out, bias=True):
+    result = [(ours + ".weight", source.get(prefix + ".weight", d_out, d_in).transpose())]
+    return result + [(ours + ".bias", source.get(prefix + ".bias", d_out))] if bias else result
 
 
-def norm_parameters(source, prefix, ours, width):
-    return [(f"{ours}.{name}", source.get(f"{prefix}.{name}", width)) for name in ("weight", "bias")]
+def norm_parameters(source, prefix, ours, width, bias=True):
+    return [(f"{ours}.{name}", source.get(f"{prefix}.{name}", width))
+            for name in (("weight", "bias") if bias else ("weight",))]
 
 
-def layer_parameters(source, prefix, ours, attentions, width, d_ff):
+def layer_parameters(source, prefix, ours, attentions, width, d_ff, bias=True):
     """`attentions`: PyTorch's and our names of them. A layer has one norm for each, and one for its network."""
     result = []
     for theirs, name in attentions:
-        result += attention_parameters(source, f"{prefix}{theirs}.", ours + name, width)
-    result += linear_parameters(source, prefix + "linear1", ours + "feed_forward.linear1", width, d_ff)
-    result += linear_parameters(source, prefix + "linear2", ours + "feed_forward.linear2", d_ff, width)
+        result += attention_parameters(source, f"{prefix}{theirs}.", ours + name, width, bias)
+    result += linear_parameters(source, prefix + "linear1", ours + "feed_forward.linear1", width, d_ff, bias)
+    result += linear_parameters(source, prefix + "linear2", ours + "feed_forward.linear2", d_ff, width, bias)
     for i in range(len(attentions) + 1):
-        result += norm_parameters(source, f"{prefix}norm{i + 1}", f"{ours}norm{i + 1}", width)
+        result += norm_parameters(source, f"{prefix}norm{i + 1}", f"{ours}norm{i + 1}", width, bias)
     return result
 
 
+def stack_parameters(source, prefix, attentions, width):
+    """Of layers one after the other, and of the normalisation after them, if there is one."""
+    layers, bias = source.option("layers", 1), has_bias(source)
+    stacked = "param.layers.0.linear1.weight" in source
+    if not stacked and layers > 1 and prefix == "grad.":
+        raise Skip("the gradient of weights that layers share: no such layer")
+    result = []
+    for i in range(layers):
+        result += layer_parameters(source, f"{prefix}layers.{i}." if stacked else prefix, f"{i}.", attentions, width,
+                                   source.option("dim_feedforward"), bias)
+    if not source.option("final_norm", 0):
+        return result
+    for name, start in (("weight", 1.0), ("bias", 0.0)):
+        if f"param.norm.{name}" in source:
+            result.append((f"norm.{name}", source.get(f"{prefix}norm.{name}", width)))
+        elif prefix == "param.":  # as PyTorch's starts, or would if there were one
+            dtype = source.get("param.layers.0.linear1.weight" if stacked else "param.linear1.weight").dtype
+            result.append((f"norm.{name}", Tensor(dtype, [width], [start] * width)))
+    return result
+
+
+def has_bias(source):
+    """Whether the layers are made with bias=True."""
+    return any(name.startswith("param") and name.endswith("linear1.bias") for name in source.tensors)
+
+
+LAYERS_AT_MOST = 8  # as stack_parameters.hpp has it
+
+
 def layer_shape(source, kind, seq_len, **more):
-    activation = source.metadata["activation"]
+    activation = source.text("activation")
     if activation not in ACTIVATIONS:
         raise Skip(f"activation {activation}: no such function")
-    if source.option("dropout", 0):
-        raise Skip("dropout: another generator's masks")
+    if not 1 <= source.option("layers", 1) <= LAYERS_AT_MOST:
+        raise Skip(f"{source.option('layers')} layers: cases have 1 to {LAYERS_AT_MOST}")
+    no_dropout(source)
     return f"attune::{kind}Shape" + braces(
         seq_len=seq_len, d_model=source.option("embed_dim"), num_heads=source.option("num_heads"),
         d_ff=source.option("dim_feedforward"), **more, activation=f"attune::Activation::{ACTIVATIONS[activation]}",
         norm="attune::NormPlacement::" + ("kBefore" if source.option("norm_first", 0) else "kAfter"),
-        epsilon=float(source.option("layer_norm_eps", 1e-5)))
+        epsilon=float(source.option("layer_norm_eps", 1e-5)), bias=boolean(has_bias(source)))
 
 
 def layer_terms(source, kv_len):
@@ -81,78 +111,66 @@ def encoder(source):
     """nn.TransformerEncoderLayer, or an nn.TransformerEncoder of several."""
     src = source.get("src")
     batch, seq_len, width = src.shape
-    layers, final_norm = source.option("layers", 1), bool(source.option("final_norm", 0))
-    d_ff = source.option("dim_feedforward")
-    stacked = "param.layers.0.linear1.weight" in source
 
     def parameters(prefix):
-        result = []
-        for i in range(layers):
-            result += layer_parameters(source, f"{prefix}layers.{i}." if stacked else prefix, f"{i}.",
-                                       [("self_attn", "self_attention")], width, d_ff)
-        if final_norm and prefix + "norm.weight" in source:
-            result += norm_parameters(source, prefix + "norm", "norm", width)
-        elif final_norm:  # as PyTorch's starts
-            result += [("norm.weight", Tensor(src.dtype, [width], [1.0] * width)),
-                       ("norm.bias", Tensor(src.dtype, [width], [0.0] * width))]
-        return result
+        return stack_parameters(source, prefix, [("self_attn", "self_attention")], width)
 
-    mask, mask_data = torch_masks(source, src.dtype, batch, source.option("num_heads"), seq_len, seq_len)
-    scalar = source.scalar("src")
-    out = source.get("out" if "out" in source else "expected", *src.shape)
-    expected = {"out": out, "out_inference": out}
-    data = {"batch": batch, "parameters": concatenate([tensor for _, tensor in parameters("param.")]), "src": src}
-    if "grad_out" in source:
-        data["grad_out"] = source.get("grad_out", *src.shape)
-        expected["grad.src"] = source.get("grad.src", *src.shape)
-        expected.update(("grad." + name, tensor) for name, tensor in parameters("grad."))
-    data["mask"] = mask_data
     shape = layer_shape(source, "EncoderLayer", seq_len)
-    return Case(header="encoder_case.hpp",
-                call=f"encoder_case<{shape}, {layers}, {boolean(final_norm)}, {mask_options(**mask)}, {scalar}>",
-                data=data, expected=expected, scalar=scalar,
-                terms=layers * layer_terms(source, seq_len) + batch * seq_len,
-                tolerance=source.option("atol"), magnitudes=shared_magnitudes(expected))
+    mask, mask_data = torch_masks(source, src.dtype, batch, source.option("num_heads"), seq_len, seq_len,
+                                  ("attn_mask", "src_mask"), ("key_padding_mask", "src_key_padding_mask"))
+    data = {"batch": batch, "src": src, "mask": mask_data}
+    return stack_case(source, "src", data, {"grad.src": src}, parameters, shape, mask_options(**mask),
+                      layer_terms(source, seq_len))
 
 
 def decoder(source):
-    """nn.TransformerDecoderLayer; of masks it may have a causal one, and padding of the memory."""
+    """nn.TransformerDecoderLayer, or an nn.TransformerDecoder of several."""
     tgt, memory = source.get("tgt"), source.get("memory")
     batch, seq_len, width = tgt.shape
     memory_len = memory.shape[1]
+    heads = source.option("num_heads")
+    source.get("memory", batch, memory_len, width)
 
     def parameters(prefix):
-        return layer_parameters(source, prefix, "",
-                                [("self_attn", "self_attention"), ("multihead_attn", "cross_attention")], width,
-                                source.option("dim_feedforward"))
+        return stack_parameters(source, prefix,
+                                [("self_attn", "self_attention"), ("multihead_attn", "cross_attention")], width)
 
-    masks = {name for name in source.tensors if "mask" in name}
-    if unknown := sorted(masks - {"attn_mask", "memory_key_padding_mask"}):
-        raise Skip(f"{unknown[0]}: no such decoder case yet")
-    if "attn_mask" in masks and not is_causal(source.get("attn_mask", seq_len, seq_len)):
-        raise Skip("attn_mask: a decoder case is causal or without a mask")
-    mask_data = {}
-    if "memory_key_padding_mask" in masks:
-        padding = source.get("memory_key_padding_mask", batch, memory_len)
-        mask_data["valid"] = Tensor("BOOL", padding.shape, [not hidden for hidden in padding.values])
-    scalar = source.scalar("tgt")
-    out = source.get("out" if "out" in source else "expected", *tgt.shape)
-    expected = {"out": out, "out_inference": out}
-    data = {"batch": batch, "parameters": concatenate([tensor for _, tensor in parameters("param.")]), "tgt": tgt,
-            "memory": source.get("memory", batch, memory_len, width)}
-    if "grad_out" in source:
-        data["grad_out"] = source.get("grad_out", *tgt.shape)
-        expected["grad.tgt"] = source.get("grad.tgt", *tgt.shape)
-        expected["grad.memory"] = source.get("grad.memory", *memory.shape)
-        expected.update(("grad." + name, tensor) for name, tensor in parameters("grad."))
-    data["mask"] = mask_data
+    # A padding mask of no name is of what it has the length of.
+    paddings = {"tgt": ["tgt_key_padding_mask"], "memory": ["memory_key_padding_mask"]}
+    if "key_padding_mask" in source:
+        fits = source.get("key_padding_mask").shape == [batch, seq_len]
+        paddings["tgt" if fits else "memory"].append("key_padding_mask")
     shape = layer_shape(source, "DecoderLayer", seq_len, memory_len=memory_len)
-    mask = "attune::CausalMask" if "attn_mask" in masks else "attune::NoMask"
-    return Case(header="encoder_case.hpp",
-                call=f"decoder_case<{shape}, {mask}, {mask_options(padding='valid' in mask_data)}, {scalar}>",
-                data=data, expected=expected, scalar=scalar,
-                terms=layer_terms(source, seq_len) + layer_terms(source, memory_len) + batch * seq_len,
-                tolerance=source.option("atol"), magnitudes=shared_magnitudes(expected))
+    mask, mask_data = torch_masks(source, tgt.dtype, batch, heads, seq_len, seq_len, ("attn_mask", "tgt_mask"),
+                                  paddings["tgt"])
+    memory_mask, memory_data = torch_masks(source, tgt.dtype, batch, heads, seq_len, memory_len, ("memory_mask",),
+                                           paddings["memory"])
+    data = {"batch": batch, "src": tgt, "memory": memory, "mask": mask_data, "memory_mask": memory_data}
+    return stack_case(source, "tgt", data, {"grad.tgt": tgt, "grad.memory": memory}, parameters, shape,
+                      f"{mask_options(**mask)}, {mask_options(**memory_mask)}",
+                      layer_terms(source, seq_len) + layer_terms(source, memory_len))
+
+
+def stack_case(source, name, data, inputs, parameters, shape, masks, terms):
+    """`name`: of the tensor that goes through the layers; `inputs`: names of gradients, and what they are of."""
+    x = source.get(name)
+    batch, seq_len, _ = x.shape
+    layers = source.option("layers", 1)
+    scalar = source.scalar(name)
+    out = source.get(source.first("out", "expected") or "out", *x.shape)
+    expected = {"out": out, "out_inference": out}
+    data["parameters"] = concatenate([tensor for _, tensor in parameters("param.")])
+    if "grad_out" in source:
+        data["grad_out"] = source.get("grad_out", *x.shape)
+        expected.update((gradient, source.get(gradient, *tensor.shape)) for gradient, tensor in inputs.items())
+        expected.update(("grad." + ours, tensor) for ours, tensor in parameters("grad."))
+    order = ("batch", "parameters", "src", "memory", "grad_out", "mask", "memory_mask")
+    function = "encoder_case" if name == "src" else "decoder_case"
+    return Case(header=f"{function}.hpp",
+                call=f"{function}<{shape}, {layers}, {boolean(source.option('final_norm', 0))}, {masks}, {scalar}>",
+                data={key: data[key] for key in order if key in data}, expected=expected, scalar=scalar,
+                terms=layers * terms + batch * seq_len, tolerance=source.option("atol", None),
+                magnitudes=shared_magnitudes(expected))
 
 
 def train(source):
@@ -160,6 +178,7 @@ def train(source):
     x = source.get("input")
     batch, seq_len, features = x.shape
     width, d_ff, layers = (source.option(name) for name in ("embed_dim", "dim_feedforward", "layers"))
+    bias = has_bias(source)
     classes, steps = source.option("classes"), source.option("steps")
     scalar = source.scalar("input")
 
@@ -168,7 +187,7 @@ def train(source):
         result.append(("positions.weight", source.get(prefix + "pos", seq_len, width)))
         for i in range(layers):
             result += layer_parameters(source, f"{prefix}encoder.layers.{i}.", f"encoder.{i}.",
-                                       [("self_attn", "self_attention")], width, d_ff)
+                                       [("self_attn", "self_attention")], width, d_ff, bias)
         result += norm_parameters(source, prefix + "norm", "encoder.norm", width)
         return result + linear_parameters(source, prefix + "head", "head", width, classes)
 
@@ -194,5 +213,6 @@ FAMILIES = {
     "encoder_layer": encoder,
     "encoder": encoder,
     "decoder_layer": decoder,
+    "decoder": decoder,
     "train": train,
 }

@@ -2,40 +2,19 @@
 // nn.TransformerEncoder.
 #pragma once
 
-#include <attune/attune.hpp>
+#include "stack_parameters.hpp"
 
 namespace conformance {
 
 template <attune::EncoderLayerShape shape, int kLayers, bool kFinalNorm, class ScalarType>
 struct EncoderStack {
-  static_assert(kLayers <= 8);
   using Scalar = ScalarType;
   using Layer = attune::EncoderLayer<shape, Scalar>;
-  using Norm = attune::LayerNorm<
-      attune::NormShape{shape.seq_len, shape.d_model, shape.epsilon, kFinalNorm, kFinalNorm}, Scalar>;
+  using Norm = FinalNorm<shape, kFinalNorm, Scalar>;
   using Input = typename Layer::Input;
   using InputView = typename Layer::InputView;
-
-  struct Parameters {
-    typename Layer::Parameters layers[kLayers];
-    [[no_unique_address]] typename Norm::Parameters norm;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const attune::TensorPath* parent, Sets&... sets) {
-      constexpr const char* kNames[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
-      for (int i = 0; i < kLayers; ++i) {
-        const attune::TensorPath of_layer{kNames[i], parent};
-        Layer::Parameters::visit(visitor, &of_layer, sets.layers[i]...);
-      }
-      const attune::TensorPath of_norm{"norm", parent};
-      Norm::Parameters::visit(visitor, &of_norm, sets.norm...);
-    }
-  };
-  struct Tape {
-    typename Layer::Tape layers[kLayers];
-    Input outputs[kLayers];
-    typename Norm::Tape norm;
-  };
+  using Parameters = StackParameters<Layer, kLayers, Norm>;
+  using Tape = StackTape<Layer, kLayers, Norm>;
   using Scratch = typename Layer::Scratch;
   using InferenceScratch = typename Layer::InferenceScratch;
 

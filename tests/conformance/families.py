@@ -7,8 +7,8 @@ any other exception means that the file is not what it says it is.
 import itertools
 import math
 
-from case_source import (Case, Skip, Source, as_rows, boolean, braces, broadcast, concatenate, hidden_where, labels,
-                         mask_options, number, onnx_epsilon, torch_masks)
+from case_source import (Case, Skip, Source, as_rows, axis_of, boolean, braces, broadcast, check_types, concatenate, hidden_where, labels,
+                         mask_options, no_dropout, number, onnx_epsilon, torch_masks)
 import encoder_families
 import layer_families
 import loss_families
@@ -25,8 +25,9 @@ def mha(source):
         raise Skip("add_bias_kv: no such option")
     if source.option("add_zero_attn", 0):
         raise Skip("add_zero_attn: no such option")
-    if source.metadata.get("scale", "1/sqrt(head_dim)") != "1/sqrt(head_dim)":
-        raise Skip(f"scale {source.metadata['scale']}: no such option")
+    if source.text("scale", "1/sqrt(head_dim)") != "1/sqrt(head_dim)":
+        raise Skip(f"scale {source.text('scale')}: no such option")
+    no_dropout(source)
     query = source.get("query")
     batch, seq_len, width = query.shape
     self_attention = "key" not in source
@@ -104,10 +105,10 @@ def linear(source):
                 expected=expected, scalar=scalar, terms=max(rows, d_in, d_out))
 
 
-def softmax_rows(source, axis, names, layer="Softmax"):
+def softmax_rows(source, to_rows, names, layer="Softmax"):
     """`names`: what the input, the output, and perhaps their gradients are called in the file."""
-    tensors = {ours: as_rows(source.get(theirs, *source.get(names["input"]).shape), axis)
-               for ours, theirs in names.items()}
+    tensors = {ours: to_rows(source.get(theirs, *source.get(names["input"]).shape)) for ours, theirs in names.items()
+               if ours not in ("grad_out", "grad.input") or theirs in source}
     rows, cols = tensors["input"].shape
     scalar = source.scalar(names["input"])
     magnitudes = {}
@@ -123,10 +124,11 @@ SOFTMAX_LAYERS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
 
 
 def softmax(source):
-    kind = source.metadata["kind"]
+    kind = source.text("kind")
     if kind not in SOFTMAX_LAYERS:
         raise Skip(f"{kind}: no such feature yet")
-    return softmax_rows(source, source.option("dim", -1),
+    dim = source.option("dim", -1)
+    return softmax_rows(source, lambda tensor: as_rows(tensor, dim),
                         {"input": "input", "out": "out", "grad_out": "grad_out", "grad.input": "grad.input"},
                         SOFTMAX_LAYERS[kind])
 
@@ -150,7 +152,7 @@ def trajectory(source):
     return Case(header="optimizer_case.hpp", call=f"optimizer_case<{optimizer}, {sizes}>",
                 data={"options": options, "steps": steps, "names": names, "parameters": concatenate(start),
                       "gradients": concatenate([tensor.at(step) for step in range(steps) for tensor in gradients])},
-                expected=expected, scalar=scalar, terms=steps, tolerance=source.option("atol"))
+                expected=expected, scalar=scalar, terms=steps, tolerance=source.option("atol", None))
 
 
 def linear_training(source, loss, steps, inputs, targets, parameters):
@@ -164,7 +166,7 @@ def linear_training(source, loss, steps, inputs, targets, parameters):
                       "inputs": concatenate(inputs), "targets": concatenate(targets)},
                 expected={"weight": source.get("weight_expected", d_out, d_in).transpose(),
                           "bias": source.get("bias_expected", d_out)},
-                scalar=scalar, terms=steps, tolerance=source.option("atol"))
+                scalar=scalar, terms=steps, tolerance=source.option("atol", None))
 
 
 def adamw_linear(source):
@@ -178,8 +180,9 @@ def adamw_linear(source):
 
 def optim_linear_regression(source):
     """A Linear that starts from zeros and is fitted to one batch, with the sum of squared errors as loss."""
-    if source.metadata["init"] != "zeros" or not source.metadata["loss"].startswith("sum of squares"):
-        raise Skip(f"init {source.metadata['init']}, loss {source.metadata['loss']}: no such training")
+    init, loss = source.text("init"), source.text("loss")
+    if init != "zeros" or not loss.startswith("sum of squares"):
+        raise Skip(f"init {init}, loss {loss}: no such training")
     x, y = source.get("x"), source.get("y")
     zeros = [Tensor("F32", [n], [0.0] * n) for n in (x.shape[1] * y.shape[1], y.shape[1])]
     return linear_training(source, "attune::SumSquaredError", source.option("steps"), [x], [y], zeros)
@@ -195,8 +198,9 @@ def onnx_attention(source):
         raise Skip("softcap: no such option yet")
     query, key, value = (source.get("input." + name) for name in "QKV")
     in_columns = len(query.shape) == 3
+    heads, kv_heads = (source.option(f"attr.{name}_num_heads", None) for name in ("q", "kv"))
+    source.option("attr.softmax_precision", None)  # ours is the scalar's
     if in_columns:
-        heads, kv_heads = source.option("attr.q_num_heads"), source.option("attr.kv_num_heads")
         batch, seq_len, kv_len = query.shape[0], query.shape[1], key.shape[1]
         d_k, d_v = query.shape[2] // heads, value.shape[2] // kv_heads
     else:
@@ -253,7 +257,17 @@ def onnx_attention(source):
 
 
 def onnx_softmax(source, layer="Softmax"):
-    case = softmax_rows(source, source.option("attr.axis", -1), {"input": "input.x", "out": "output.y"}, layer)
+    """Along an axis; before opset 13 everything from the axis on is one row."""
+    flattens = source.option("opset", {}).get("", 13) < 13
+    axis = source.option("attr.axis", 1 if flattens else -1)
+
+    def to_rows(tensor):
+        if not flattens:
+            return as_rows(tensor, axis)
+        first = axis_of(tensor, axis)
+        return Tensor(tensor.dtype, [math.prod(tensor.shape[:first]), math.prod(tensor.shape[first:])], tensor.values)
+
+    case = softmax_rows(source, to_rows, {"input": "input.x", "out": "output.y"}, layer)
     case.epsilon = onnx_epsilon(source)
     return case
 
@@ -304,8 +318,9 @@ def onnx_adam(source):
 def onnx_momentum(source):
     """ONNX Momentum: v <- alpha v + beta g, where beta counts as 1 in step 0."""
     parameters, step, data, expected = onnx_optimizer(source, 3, ("momentum_buffer",))
-    nesterov = source.metadata["attr.mode"] == "nesterov"
-    dampening = 1 - source.option("attr.beta") if step > 0 else 0
+    nesterov = source.text("attr.mode") == "nesterov"
+    beta = source.option("attr.beta")
+    dampening = 1 - beta if step > 0 else 0
     if nesterov and dampening != 0:
         raise Skip("Nesterov momentum with dampening: no such option")
     scalar = source.scalar("input.R")
@@ -343,6 +358,8 @@ MISSING = {
 
 def prepare(tensors, metadata):
     """The Case of a file."""
+    if not isinstance(metadata, dict):
+        raise ValueError("the metadata is not an object")
     family = metadata.get("family") or metadata.get("op")
     if family in MISSING:
         raise Skip(MISSING[family])
@@ -350,4 +367,9 @@ def prepare(tensors, metadata):
         raise Skip("the metadata names no family")
     if family not in FAMILIES:
         raise Skip(f"unknown family {family}")
-    return FAMILIES[family](Source(tensors, metadata))
+    source = Source(tensors, metadata)
+    case = FAMILIES[family](source)
+    if unused := source.unused():  # whatever it does to the result, we would not
+        raise Skip(f"{unused[0].removeprefix('attr.')}: {family} does not know it")
+    check_types(case)
+    return case

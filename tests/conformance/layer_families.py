@@ -2,7 +2,8 @@
 import math
 from operator import mul
 
-from case_source import Case, Skip, boolean, braces, concatenate, onnx_epsilon
+from case_source import Case, Skip, axis_of, boolean, braces, broadcast, concatenate, onnx_epsilon
+from safetensors import Tensor
 
 
 def layer_case(source, layer, x, out, parameters=(), gradients=(), terms=1, expected=None, epsilon=None,
@@ -25,7 +26,7 @@ def norm_shape(rows, cols, epsilon, weight, bias):
                                         bias=boolean(bias))
 
 
-def layer_norm_magnitudes(x, weight, bias, grad_out, epsilon, cols):
+def norm_magnitudes(x, weight, bias, grad_out, epsilon, cols, centred):
     """What the rounding errors of each tensor are relative to, by its name.
 
     PyTorch computes x/deviation - mean/deviation, which loses what these two are rounded to, however small their
@@ -39,7 +40,7 @@ def layer_norm_magnitudes(x, weight, bias, grad_out, epsilon, cols):
     for start in range(0, len(x.values), cols):
         row = x.values[start:start + cols]
         dy = [abs(g) for g in grad_out.values[start:start + cols]]
-        mean = sum(row) / cols
+        mean = sum(row) / cols if centred else 0.0
         inverse = (sum((value - mean) ** 2 for value in row) / cols + epsilon) ** -0.5
         terms = [(abs(value) + abs(mean)) * inverse for value in row]
         normalised = [abs(value - mean) * inverse for value in row]
@@ -58,21 +59,43 @@ def layer_norm_magnitudes(x, weight, bias, grad_out, epsilon, cols):
 # ---- PyTorch ----
 
 def layer_norm(source):
-    """functional.layer_norm over the last axis."""
+    """functional.layer_norm over the last axes."""
+    return torch_norm(source, "LayerNorm", ("weight", "bias"))
+
+
+def rms_norm(source):
+    return torch_norm(source, "RmsNorm", ("weight",))
+
+
+def torch_norm(source, layer, parameter_names):
     x = source.get("input")
-    cols = source.option("normalized_shape")
+    normalized = source.option("normalized_shape")
+    normalized = normalized if isinstance(normalized, list) else [normalized]
+    if x.shape[-len(normalized):] != normalized:
+        raise ValueError(f"input is {x.shape}, normalised over {normalized}")
+    cols = math.prod(normalized)
     rows = math.prod(x.shape) // cols
-    names = [name for name in ("weight", "bias") if name in source]
-    parameters = [(name, source.get(name, cols)) for name in names]
-    gradients = [source.get("grad.input", *x.shape), *(source.get("grad." + name, cols) for name in names)]
+    parameters = [(name, source.get(name, *normalized)) for name in parameter_names if name in source]
+    names = [name for name, _ in parameters]
+    if names == ["bias"]:
+        raise Skip("a bias without a weight: no such option")
+    gradients, magnitudes = [], {}
+    if "grad_out" in source:
+        gradients = [source.get("grad.input", *x.shape), *(source.get("grad." + name, *normalized) for name in names)]
+        magnitudes = norm_magnitudes(x, *(dict(parameters).get(name) for name in ("weight", "bias")),
+                                     source.get("grad_out"), source.option("eps"), cols, layer == "LayerNorm")
     shape = norm_shape(rows, cols, source.option("eps"), "weight" in names, "bias" in names)
-    return layer_case(source, f"attune::LayerNorm<{shape}, {source.scalar('input')}>", x,
-                      source.get("out", *x.shape), parameters, gradients, terms=max(rows, cols),
-                      magnitudes=layer_norm_magnitudes(x, *(dict(parameters).get(name) for name in ("weight", "bias")),
-                                                       source.get("grad_out"), source.option("eps"), cols))
+    return layer_case(source, f"attune::{layer}<{shape}, {source.scalar('input')}>", x, source.get("out", *x.shape),
+                      parameters, gradients, terms=max(rows, cols), magnitudes=magnitudes)
 
 
-ACTIVATIONS = {"relu": "kRelu", "silu": "kSilu", "gelu_erf": "kGelu", "gelu_tanh": "kGeluTanh"}
+ACTIVATIONS = {"relu": "kRelu", "silu": "kSilu", "gelu": "kGelu", "gelu_erf": "kGelu", "gelu_tanh": "kGeluTanh"}
+
+
+def rotary_shape(seq_len, heads, d_k, rotary_dim, interleaved, base=10000):
+    return "attune::RotaryShape" + braces(
+        seq_len=seq_len, num_heads=heads, d_k=d_k, rotary_dim=rotary_dim,
+        pairs="attune::RotaryPairs::" + ("kInterleaved" if interleaved else "kHalves"), base=float(base))
 
 
 def activation_layer(kind, x, scalar):
@@ -83,24 +106,70 @@ def activation_layer(kind, x, scalar):
 
 def activation(source):
     x = source.get("input")
-    return layer_case(source, activation_layer(source.metadata["kind"], x, source.scalar("input")), x,
-                      source.get("out", *x.shape), gradients=[source.get("grad.input", *x.shape)])
+    gradients = [source.get("grad.input", *x.shape)] if "grad_out" in source else []
+    return layer_case(source, activation_layer(source.text("kind"), x, source.scalar("input")), x,
+                      source.get("out", *x.shape), gradients=gradients)
+
+
+def swiglu(source):
+    """down(silu(gate(x)) * up(x)), of nn.Linear."""
+    x = source.get("input")
+    rows, width = x.shape
+    d_ff = source.option("dim_feedforward")
+    sizes = {"gate": (d_ff, width), "up": (d_ff, width), "down": (width, d_ff)}
+    bias = "gate.bias" in source
+
+    def parameters(prefix):
+        result = []
+        for name, size in sizes.items():
+            result.append((name + ".weight", source.get(f"{prefix}{name}.weight", *size).transpose()))
+            if bias:
+                result.append((name + ".bias", source.get(f"{prefix}{name}.bias", size[0])))
+        return result
+
+    shape = "attune::FeedForwardShape" + braces(rows=rows, d_model=width, d_ff=d_ff, bias=boolean(bias))
+    gradients = [source.get("grad.input", *x.shape), *(tensor for _, tensor in parameters("grad."))]
+    return layer_case(source, f"attune::SwiGlu<{shape}, {source.scalar('input')}>", x, source.get("out", *x.shape),
+                      parameters(""), gradients, terms=2 * width + d_ff + rows)
+
+
+def rotary(source):
+    """Positions 0, 1, ..., heads side by side."""
+    x = source.get("input")
+    seq_len, width = x.shape
+    heads = source.option("num_heads")
+    shape = rotary_shape(seq_len, heads, width // heads, source.option("rotary_dim"), source.option("interleaved"),
+                         source.option("base"))
+    return layer_case(source, f"attune::RotaryPositions<{shape}, {source.scalar('input')}>", x,
+                      source.get("out", *x.shape), gradients=[source.get("grad.input", *x.shape)], terms=2)
 
 
 # ---- ONNX ----
 
+def feature_weight(source, name, x, axis):
+    """A weight of each feature; where it is given for fewer, it is repeated."""
+    tensor = source.get(name)
+    shape = tensor.shape
+    while len(shape) > len(x.shape) - axis and shape[0] == 1:
+        shape = shape[1:]
+    if len(shape) > len(x.shape) - axis:
+        broadcast(tensor, x.shape)
+        raise Skip(f"{name} is {tensor.shape}: no weights of each token's own")
+    return broadcast(Tensor(tensor.dtype, shape, tensor.values), x.shape[axis:])
+
+
 def onnx_norm(source, layer):
     """Everything from `axis` on is normalised together."""
     x = source.get("input.X")
-    axis = source.option("attr.axis", -1) % len(x.shape)
+    axis = axis_of(x, source.option("attr.axis", -1))
+    source.option("attr.stash_type", 1)  # what it is computed in: ours is the scalar
     cols = math.prod(x.shape[axis:])
     rows = math.prod(x.shape) // cols
-    parameters = [("weight", source.get("input.W"))]
+    parameters = [("weight", feature_weight(source, "input.W", x, axis))]
     if "input.B" in source:
-        parameters.append(("bias", source.get("input.B")))
-    if any(len(tensor.values) != cols for _, tensor in parameters):
-        raise Skip("a weight that is broadcast: no such option")
-    expected = {ours: source.get("output." + theirs) for ours, theirs in
+        parameters.append(("bias", feature_weight(source, "input.B", x, axis)))
+    statistics = x.shape[:axis] + [1] * (len(x.shape) - axis)
+    expected = {ours: source.get("output." + theirs, *statistics) for ours, theirs in
                 (("mean", "Mean"), ("inverse_deviation", "InvStdDev")) if "output." + theirs in source}
     shape = norm_shape(rows, cols, source.option("attr.epsilon", 1e-5), True, len(parameters) > 1)
     return layer_case(source, f"attune::{layer}<{shape}, {source.scalar('input.X')}>", x,
@@ -118,7 +187,8 @@ def onnx_rms_norm(source):
 
 def onnx_gelu(source):
     x = source.get("input.x")
-    kind = {"none": "gelu_erf", "tanh": "gelu_tanh"}[source.metadata.get("attr.approximate", "none")]
+    kind = source.text("attr.approximate", "none")
+    kind = {"none": "gelu_erf", "tanh": "gelu_tanh"}.get(kind, kind)
     return layer_case(source, activation_layer(kind, x, source.scalar("input.x")), x, source.get("output.y", *x.shape),
                       epsilon=onnx_epsilon(source))
 
@@ -135,9 +205,11 @@ def onnx_swiglu(source):
 def onnx_rotary(source):
     """Angles are given: by position, from caches, or for every token of every sequence."""
     x = source.get("input.input")
+    heads = source.option("attr.num_heads", 0)
     if in_columns := len(x.shape) == 3:
         batch, seq_len, width = x.shape
-        heads = source.option("attr.num_heads")
+        if heads <= 0 or width % heads != 0:
+            raise ValueError(f"num_heads is {heads}, for {width} columns")
         d_k = width // heads
     else:
         batch, heads, seq_len, d_k = x.shape
@@ -145,16 +217,16 @@ def onnx_rotary(source):
     half = rotary_dim // 2
     tables = []
     for name in ("input.cos_cache", "input.sin_cache"):
-        cache = source.get(name)
         if "input.position_ids" in source:
             positions = source.get("input.position_ids", batch, seq_len).values
+            cache = source.get(name, len(source.get(name).values) // max(1, half), half)
+            if beyond := [position for position in positions if not 0 <= position < cache.shape[0]]:
+                raise ValueError(f"position {beyond[0]} is not in {name}, which is {cache.shape}")
             tables.append(concatenate([cache.rows(position, position + 1) for position in positions]))
         else:
             tables.append(source.get(name, batch, seq_len, half))
     # Heads side by side are one call; otherwise every head is a sequence of its own.
-    shape = "attune::RotaryShape" + braces(
-        seq_len=seq_len, num_heads=heads if in_columns else 1, d_k=d_k, rotary_dim=rotary_dim,
-        pairs="attune::RotaryPairs::" + ("kInterleaved" if source.option("attr.interleaved", 0) else "kHalves"))
+    shape = rotary_shape(seq_len, heads if in_columns else 1, d_k, rotary_dim, source.option("attr.interleaved", 0))
     scalar = source.scalar("input.input")
     return Case(header="rotary_case.hpp", call=f"rotary_case<{shape}, {scalar}>",
                 data={"batch": batch, "heads": 1 if in_columns else heads, "input": x, "cosine": tables[0],
@@ -165,7 +237,10 @@ def onnx_rotary(source):
 
 FAMILIES = {
     "layer_norm": layer_norm,
+    "rms_norm": rms_norm,
     "activation": activation,
+    "swiglu": swiglu,
+    "rotary": rotary,
     "LayerNormalization": onnx_layer_norm,
     "RMSNormalization": onnx_rms_norm,
     "Gelu": onnx_gelu,

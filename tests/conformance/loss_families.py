@@ -14,11 +14,12 @@ def value_loss(source, loss):
     tensor = source.get("input")
     cols = tensor.shape[-1]
     rows = math.prod(tensor.shape[:-1])
-    if source.metadata["reduction"] not in REDUCTIONS:
-        raise Skip(f"reduction {source.metadata['reduction']}: no such option")
+    reduction = source.text("reduction")
+    if reduction not in REDUCTIONS:
+        raise Skip(f"reduction {reduction}: no such option")
     scalar = source.scalar("input")
     return Case(header="squared_error_case.hpp",
-                call=f"squared_error_case<{loss(REDUCTIONS[source.metadata['reduction']])}, {rows}, {cols}, {scalar}>",
+                call=f"squared_error_case<{loss(REDUCTIONS[reduction])}, {rows}, {cols}, {scalar}>",
                 data={"input": tensor, "target": source.get("target", *tensor.shape)},
                 expected={"loss": source.get("loss"), "grad.input": source.get("grad.input", *tensor.shape)},
                 scalar=scalar, terms=rows * cols)
@@ -40,11 +41,17 @@ def huber(source):
 def cross_entropy_case(source, logits, targets, reduction, expected, label_smoothing=0, ignore_index=-100,
                        class_weights=None, grad_out=None, epsilon=None):
     rows, classes = logits.shape
-    if len(targets.values) != rows:
-        raise ValueError(f"{len(targets.values)} targets for {rows} rows of logits")
+    if targets.dtype not in ("I32", "I64"):
+        raise Skip(f"targets of type {targets.dtype}: a target is one class")
+    if reduction not in (*REDUCTIONS, "none"):
+        raise Skip(f"reduction {reduction}: no such option")
+    if reduction == "mean" and targets.values and set(targets.values) == {ignore_index}:
+        raise Skip("a mean of no target: not a number elsewhere, here 0")
+    if not -2 ** 31 <= ignore_index < 2 ** 31:
+        raise Skip(f"ignore_index {ignore_index}: no int")
     scalar = "float" if logits.dtype == "F32" else "double"
     options = "attune::CrossEntropyOptions" + braces(
-        reduction="attune::Reduction::" + ("kMean" if reduction == "mean" else "kSum"),
+        reduction=REDUCTIONS.get(reduction, REDUCTIONS["sum"]),
         label_smoothing=float(label_smoothing), ignore_index=ignore_index)
     reduced = "conformance::Reduced::" + ("kNo" if reduction == "none" else "kYes")
     data = {"logits": logits, "targets": targets}
@@ -58,30 +65,41 @@ def cross_entropy_case(source, logits, targets, reduction, expected, label_smoot
 
 
 def cross_entropy(source):
-    """functional.cross_entropy; without reduction the gradient is that of sum(loss * grad_out)."""
+    """functional.cross_entropy, whose second axis is the classes; without reduction the gradient is that of
+    sum(loss * grad_out)."""
     logits = source.get("logits")
-    rows, classes = logits.shape
-    reduction = source.metadata["reduction"]
-    ignore = source.metadata.get("ignore_index", "none")
+    samples, classes, *rest = logits.shape
+    reduction = source.text("reduction")
+    ignore = source.text("ignore_index", "none")
+    loss = source.get("loss")
+    if loss.values and len(loss.values) != (samples * math.prod(rest) if reduction == "none" else 1):
+        raise ValueError(f"loss is {loss.shape}, of logits {logits.shape} with reduction {reduction}")
+    grad_out = None
+    expected = {"loss": loss}
+    if "grad.logits" in source:
+        expected["grad.logits"] = as_rows(source.get("grad.logits", *logits.shape), 1)
+        if reduction == "none":
+            grad_out = source.get("grad_out")
+            if len(grad_out.values) != len(loss.values):
+                raise ValueError(f"grad_out is {grad_out.shape}, loss {loss.shape}")
     return cross_entropy_case(
-        source, logits, source.get("target", rows), reduction,
-        {"loss": source.get("loss", rows if reduction == "none" else 1),
-         "grad.logits": source.get("grad.logits", rows, classes)},
+        source, as_rows(logits, 1), source.get("target", samples, *rest), reduction, expected,
         label_smoothing=source.option("label_smoothing", 0),
-        ignore_index=-100 if ignore == "none" else int(ignore),
-        class_weights=source.get("class_weight", classes) if "class_weight" in source else None,
-        grad_out=source.get("grad_out", rows) if reduction == "none" else None)
+        ignore_index=-100 if ignore in ("none", None) else int(ignore),
+        class_weights=source.get("class_weight", classes) if "class_weight" in source else None, grad_out=grad_out)
 
 
 def onnx_cross_entropy(source):
     """ONNX SoftmaxCrossEntropyLoss: the classes are the second axis."""
     x = source.get("input.x")
-    expected = {"loss": source.get("output.z")}
+    source.scalar("input.x")
+    reduction = source.text("attr.reduction", "mean")
+    targets = source.get("input.y", x.shape[0], *x.shape[2:])
+    expected = {"loss": source.get("output.z", *targets.shape) if reduction == "none" else source.get("output.z")}
     if "output.log_prob" in source:
         expected["log_prob"] = as_rows(source.get("output.log_prob", *x.shape), 1)
     return cross_entropy_case(
-        source, as_rows(x, 1), source.get("input.y", x.shape[0], *x.shape[2:]),
-        source.metadata.get("attr.reduction", "mean"), expected,
+        source, as_rows(x, 1), targets, reduction, expected,
         ignore_index=source.option("attr.ignore_index", -2 ** 31),  # without one no target is ignored
         class_weights=source.get("input.w", x.shape[1]) if "input.w" in source else None,
         epsilon=onnx_epsilon(source))

@@ -29,7 +29,7 @@ def torch_optimizer(source, scalar):
     for name in ("amsgrad", "maximize"):
         if source.option(name, False):
             raise Skip(f"{name}: no such option")
-    kind = source.metadata.get("optimiser", source.metadata["family"]).split("_")[0]
+    kind = source.text("optimiser", source.text("family")).split("_")[0]
     lr, weight_decay = source.option("lr"), source.option("weight_decay", 0)
     if kind == "sgd":
         momentum = source.option("momentum", 0)

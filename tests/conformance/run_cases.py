@@ -71,7 +71,8 @@ def read(path, directory):
     except families.Skip as reason:
         outcome.skipped = str(reason)
     except Exception as error:  # whatever is wrong with one file is the failure of that file
-        outcome.failed = f"not a usable case: {type(error).__name__}: {error}"
+        kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        outcome.failed = f"not a usable case: {kind}{error}"
     return outcome
 
 
@@ -126,7 +127,7 @@ def compare(outcome, results):
         if len(values) != len(tensor.values):
             outcome.failed = f"{name}: {len(values)} scalars instead of {len(tensor.values)}"
             return
-        error, bound = max(map(difference, values, tensor.values)), tolerance(outcome, name)
+        error, bound = max(map(difference, values, tensor.values), default=0.0), tolerance(outcome, name)
         outcome.worst = max(outcome.worst, (error / bound, name, error, bound))
         if name in outcome.case.exact_zeros and any(v != 0 and t == 0 for v, t in zip(values, tensor.values)):
             outcome.failed = f"{name}: a hidden key has a weight that is not exactly zero"

@@ -5,7 +5,7 @@ import struct
 from dataclasses import dataclass
 
 # dtype -> code of the struct module
-_FORMATS = {"F64": "d", "F32": "f", "F16": "e", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B", "BOOL": "?"}
+_FORMATS = {"F64": "d", "F32": "f", "F16": "e", "BF16": "H", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B", "BOOL": "?"}
 
 
 @dataclass
@@ -54,4 +54,7 @@ def _tensor(name, entry, body):
     layout = f"<{count}{_FORMATS[dtype]}"
     if not 0 <= begin <= end <= len(body) or end - begin != struct.calcsize(layout):
         raise ValueError(f"{name}{shape} does not fit its bytes {begin}..{end} of {len(body)}")
-    return Tensor(dtype, shape, list(struct.unpack_from(layout, body, begin)))
+    values = list(struct.unpack_from(layout, body, begin))
+    if dtype == "BF16":  # the upper half of a float
+        values = [struct.unpack("<f", struct.pack("<I", bits << 16))[0] for bits in values]
+    return Tensor(dtype, shape, values)

@@ -6,8 +6,8 @@
 Every case draws from a generator of its own, seeded by the seed and its name: adding a case changes no other. Inputs
 are representable in float; <case>.f32 is computed in float and <case>.f64 in double from the same inputs, so that
 their difference is the oracle's own rounding error. Batch first, Linear weights [out, in], boolean masks true where
-attention is not allowed; grad.X is the gradient of sum(out * grad_out). --random-shapes draws the sizes of the
-attention, encoder and decoder cases from the seed, for sets that no code has been tuned to.
+attention is not allowed; grad.X is the gradient of sum(out * grad_out). --random-shapes draws the sizes from the
+seed, and adds cases whose options are drawn as well, for sets that no code has been tuned to.
 """
 import argparse
 import math
@@ -23,7 +23,9 @@ from torch.nn import functional as F
 sys.dont_write_bytecode = True  # the source tree stays clean
 
 from safetensors_writer import save  # noqa: E402
-from transformer_cases import leaf, transformer_cases  # noqa: E402
+from model_cases import model_cases  # noqa: E402
+from random_cases import random_cases  # noqa: E402
+from transformer_cases import leaf, random_shape, transformer_cases  # noqa: E402
 
 PRECISIONS = {"f32": torch.float32, "f64": torch.float64}
 
@@ -44,6 +46,9 @@ class Draw:
 
     def true_with(self, probability, *shape):
         return torch.from_numpy(self._generator.random(shape) < probability)
+
+    def flag(self):
+        return bool(self._generator.integers(0, 2))
 
     def choice(self, options):
         return options[int(self._generator.integers(0, len(options)))]
@@ -239,6 +244,10 @@ def attention_cases(cases):
 def function(cases, name, family, shape, forward, metadata=None, scale=1.0, parameters=None):
     """out = forward(input, **parameters), and the gradients."""
     draw = cases.draw(name)
+    if cases.random_shapes:
+        shape = random_shape(draw, len(shape))
+        parameters = {key: (*size[:-1], shape[-1]) if key == "weight" else size
+                      for key, size in (parameters or {}).items()}
     x = draw.normal(*shape, scale=scale)
     weights = {key: draw.normal(*size, scale=0.5) for key, size in (parameters or {}).items()}
     grad_out = draw.normal(*forward(x, **weights).shape)
@@ -255,6 +264,8 @@ def function(cases, name, family, shape, forward, metadata=None, scale=1.0, para
 
 def mse(cases, name, reduction, shape=(5, 4)):
     draw = cases.draw(name)
+    if cases.random_shapes:
+        shape = random_shape(draw, len(shape))
     x, target = draw.normal(*shape), draw.normal(*shape)
 
     def compute(dtype):
@@ -351,6 +362,9 @@ def main():
     function_cases(cases)
     optimizer_cases(cases)
     transformer_cases(cases)
+    model_cases(cases)
+    if cases.random_shapes:
+        random_cases(cases)
     print(f"{cases.count} files in {arguments.out}")
 
 

@@ -10,10 +10,17 @@ def leaf(tensor, dtype):
     return tensor.detach().to(dtype).clone().requires_grad_(True)
 
 
+def random_shape(draw, axes):
+    """The last axis, which is normalised, has at least two elements: of one alone, gradients are noise."""
+    return (*(draw.integer(1, 6) for _ in range(axes - 1)), draw.integer(2, 40))
+
+
 # ---- Normalisation and activation ----
 
 def layer_norm(cases, name, shape, eps=1e-5, affine=True, scale=1.0, shift=0.0, constant_row=False):
     draw = cases.draw(name)
+    if cases.random_shapes:
+        shape = random_shape(draw, len(shape))
     x = (draw.normal(*shape, scale=scale) + shift).float().double()
     if constant_row:
         x[0] = 3.25
@@ -32,10 +39,82 @@ def layer_norm(cases, name, shape, eps=1e-5, affine=True, scale=1.0, shift=0.0, 
     cases.write(name, "layer_norm", dict(normalized_shape=width, eps=eps, affine=affine, shape=list(shape)), compute)
 
 
-def activation(cases, name, forward):
+def rms_norm(cases, name, shape, eps=1e-5, affine=True, scale=1.0):
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        shape = random_shape(draw, len(shape))
+    width = shape[-1]
+    tensors = {"input": draw.normal(*shape, scale=scale)}
+    if affine:
+        tensors["weight"] = (draw.normal(width, scale=0.5) + 1).float().double()
+    by_formula(cases, name, "rms_norm", tensors, dict(normalized_shape=width, eps=eps, shape=list(shape)), draw,
+               lambda input, weight=1: input * torch.rsqrt(input.pow(2).mean(-1, keepdim=True) + eps) * weight)
+
+
+def swiglu(cases, name, rows=5, width=6, d_ff=9, bias=True):
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        rows, width, d_ff = draw.integer(1, 9), draw.integer(1, 17), draw.integer(1, 33)
+    tensors = {"input": draw.normal(rows, width)}
+    for layer, size in (("gate", (d_ff, width)), ("up", (d_ff, width)), ("down", (width, d_ff))):
+        tensors[layer + ".weight"] = draw.normal(*size, scale=size[1] ** -0.5)
+        if bias:
+            tensors[layer + ".bias"] = draw.normal(size[0], scale=0.3)
+
+    def forward(**t):
+        gate, up = (F.linear(t["input"], t[f"{layer}.weight"], t.get(f"{layer}.bias")) for layer in ("gate", "up"))
+        return F.linear(F.silu(gate) * up, t["down.weight"], t.get("down.bias"))
+
+    by_formula(cases, name, "swiglu", tensors, dict(dim_feedforward=d_ff), draw, forward)
+
+
+def rotary(cases, name, length=6, heads=2, d_k=8, rotary_dim=None, interleaved=False, base=10000.0):
+    """Heads side by side; the sines and cosines are rounded from double."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        length, heads, d_k = draw.integer(1, 12), draw.integer(1, 5), draw.integer(2, 20)
+        rotary_dim = 2 * draw.integer(1, d_k // 2)
+    rotary_dim = rotary_dim or d_k
+    half = rotary_dim // 2
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * base ** (
+        -2 * torch.arange(half, dtype=torch.float64) / rotary_dim)
+
+    def forward(input):
+        x = input.view(length, heads, d_k)
+        cosine, sine = (f(angles).to(input.dtype)[:, None, :] for f in (torch.cos, torch.sin))
+        rotated, rest = x[..., :rotary_dim], x[..., rotary_dim:]
+        if interleaved:
+            a, b = rotated[..., 0::2], rotated[..., 1::2]
+            pairs = torch.stack([a * cosine - b * sine, a * sine + b * cosine], -1).flatten(-2)
+        else:
+            a, b = rotated[..., :half], rotated[..., half:]
+            pairs = torch.cat([a * cosine - b * sine, a * sine + b * cosine], -1)
+        return torch.cat([pairs, rest], -1).view(length, heads * d_k)
+
+    by_formula(cases, name, "rotary", {"input": draw.normal(length, heads * d_k)},
+               dict(num_heads=heads, rotary_dim=rotary_dim, interleaved=int(interleaved), base=base), draw, forward)
+
+
+def by_formula(cases, name, family, tensors, metadata, draw, forward):
+    """out = forward(**tensors), and the gradient of every tensor."""
+    grad_out = draw.normal(*tensors["input"].shape)
+
+    def compute(dtype):
+        leaves = {key: leaf(tensor, dtype) for key, tensor in tensors.items()}
+        g = grad_out.to(dtype)
+        out = forward(**leaves)
+        gradients = torch.autograd.grad((out * g).sum(), list(leaves.values()))
+        return {**leaves, "grad_out": g, "out": out, **{"grad." + key: d for key, d in zip(leaves, gradients)}}
+
+    cases.write(name, family, metadata, compute)
+
+
+def activation(cases, name, forward, kind=None):
     """On a grid over [-9, 9]."""
-    x = torch.linspace(-9, 9, 73, dtype=torch.float64).float().double()
-    grad_out = cases.draw(name).normal(73)
+    draw = cases.draw(name)
+    count = draw.integer(1, 150) if cases.random_shapes else 73
+    x = torch.linspace(-9, 9, count, dtype=torch.float64).float().double()
+    grad_out = draw.normal(count)
 
     def compute(dtype):
         leaf_x, g = leaf(x, dtype), grad_out.to(dtype)
@@ -43,7 +122,7 @@ def activation(cases, name, forward):
         gradient, = torch.autograd.grad((out * g).sum(), leaf_x)
         return {"input": leaf_x, "grad_out": g, "out": out, "grad.input": gradient}
 
-    cases.write(name, "activation", dict(kind=name, shape=[73]), compute)
+    cases.write(name, "activation", dict(kind=kind or name, shape=[count]), compute)
 
 
 # ---- Losses ----
@@ -51,6 +130,8 @@ def activation(cases, name, forward):
 def cross_entropy(cases, name, rows=6, classes=10, reduction="mean", smoothing=0.0, weighted=False, ignore=None,
                   scale=2.0):
     draw = cases.draw(name)
+    if cases.random_shapes:
+        rows, classes = draw.integer(3, 12), draw.integer(4, 40)
     x = draw.normal(rows, classes, scale=scale)
     target = torch.tensor([draw.integer(0, classes - 1) for _ in range(rows)])
     weight = (draw.normal(classes).abs() + 0.1).float().double() if weighted else None
@@ -77,6 +158,8 @@ def cross_entropy(cases, name, rows=6, classes=10, reduction="mean", smoothing=0
 
 def huber(cases, name, reduction, delta, shape=(5, 4)):
     draw = cases.draw(name)
+    if cases.random_shapes:
+        shape = random_shape(draw, 2)
     x, target = draw.normal(*shape, scale=2.0), draw.normal(*shape, scale=2.0)
 
     def compute(dtype):
@@ -103,9 +186,24 @@ def draw_parameters(module, draw):
     return parameters
 
 
-def causal_mask(length, dtype):
-    later = torch.ones(length, length, dtype=torch.bool).triu(1)
-    return torch.zeros(length, length, dtype=dtype).masked_fill(later, -math.inf)
+def causal_mask(queries, keys):
+    later = torch.ones(queries, keys, dtype=torch.bool).triu(1)
+    return torch.zeros(queries, keys, dtype=torch.float64).masked_fill(later, -math.inf)
+
+
+def any_mask(draw, kind, batch, heads, queries, keys):
+    """Every query sees the first key, which is never padding."""
+    if kind == "causal":
+        return causal_mask(queries, keys)
+    if kind == "float":
+        return draw.normal(queries, keys)
+    if kind == "bool":
+        mask = draw.true_with(0.4, queries, keys)
+        mask[:, 0] = False
+        return mask
+    if kind == "float3d":
+        return draw.normal(batch * heads, queries, keys)
+    return None
 
 
 def padding_mask(batch, length):
@@ -113,9 +211,9 @@ def padding_mask(batch, length):
     return torch.tensor([[token >= max(1, length - 1 - i) for token in range(length)] for i in range(batch)])
 
 
-def gradients_of(module, inputs, forward, grad_out):
+def gradients_of(module, inputs, forward, grad_out, left_out=frozenset()):
     """Inputs, parameters, output, and the gradients of sum(out * grad_out)."""
-    parameters = dict(module.named_parameters())
+    parameters = {name: p for name, p in module.named_parameters() if name not in left_out}
     out = forward(*inputs.values())
     leaves = [*inputs.values(), *parameters.values()]
     names = [*("grad." + name for name in [*inputs, *parameters])]
@@ -129,75 +227,82 @@ def layer_metadata(width, heads, d_ff, act, norm_first, eps):
                 activation="gelu_erf" if act == "gelu" else act, dropout=0)
 
 
-def encoder(cases, name, batch=2, length=5, heads=2, head_dim=4, d_ff=16, act="relu", norm_first=False, causal=False,
-            padding=False, layers=1, eps=1e-5, final_norm=False):
-    draw = cases.draw(name)
-    if cases.random_shapes:
-        batch, length, heads = draw.integer(1, 3), draw.integer(2, 8), draw.choice([1, 2, 3, 4])
-        head_dim, d_ff = draw.integer(2, 7), draw.integer(3, 24)
+def without_biases(parameters):
+    """Makes the biases of layers zeros, as if made with PyTorch 2's bias=False, and returns their names."""
+    names = {name for name in parameters if name.endswith("bias") and name != "norm.bias"}
+    for name in names:
+        parameters[name] = torch.zeros_like(parameters[name])
+    return names
+
+
+def stack(cases, name, kind, sizes, inputs, masks, act, norm_first, layers, eps, final_norm, bias, draw):
+    """A layer or several. `masks`: what the module calls them, what the file calls them, and the mask."""
+    batch, length, heads, head_dim, d_ff = sizes
     width = heads * head_dim
-    src, grad_out = draw.normal(batch, length, width), draw.normal(batch, length, width)
+    one, several = {"encoder": (nn.TransformerEncoderLayer, nn.TransformerEncoder),
+                    "decoder": (nn.TransformerDecoderLayer, nn.TransformerDecoder)}[kind]
 
     def module(dtype):
-        layer = nn.TransformerEncoderLayer(width, heads, d_ff, 0.0, act, eps, batch_first=True, norm_first=norm_first,
-                                           dtype=dtype)
+        layer = one(width, heads, d_ff, 0.0, act, eps, batch_first=True, norm_first=norm_first, dtype=dtype)
         if layers == 1:
             return layer
-        return nn.TransformerEncoder(layer, layers, nn.LayerNorm(width, eps, dtype=dtype) if final_norm else None)
+        return several(layer, layers, nn.LayerNorm(width, eps, dtype=dtype) if final_norm else None)
 
     parameters = draw_parameters(module(torch.float64), draw)
-    masks = {}
-    if padding:
-        masks["key_padding_mask"] = padding_mask(batch, length)
+    left_out = frozenset() if bias else without_biases(parameters)
+    masks = [entry for entry in masks if entry[2] is not None]
+    grad_out = inputs.pop("grad_out")
 
     def compute(dtype):
-        if causal:
-            masks["attn_mask"] = causal_mask(length, dtype)
         m = module(dtype).train()
         m.load_state_dict({key: tensor.to(dtype) for key, tensor in parameters.items()})
-        arguments = {"src_mask" if layers == 1 else "mask": masks.get("attn_mask"),
-                     "src_key_padding_mask": masks.get("key_padding_mask")}
-        tensors = gradients_of(m, {"src": leaf(src, dtype)}, lambda x: m(x, **arguments), grad_out.to(dtype))
-        return {**tensors, **masks}
+        cast = {ours: mask if mask.dtype == torch.bool else mask.to(dtype) for _, ours, mask in masks}
+        arguments = {theirs: cast[ours] for theirs, ours, _ in masks}
+        tensors = gradients_of(m, {key: leaf(tensor, dtype) for key, tensor in inputs.items()},
+                               lambda *leaves: m(*leaves, **arguments), grad_out.to(dtype), left_out)
+        return {**tensors, **cast}
 
-    cases.write(name, "encoder_layer" if layers == 1 else "encoder", dict(
-        layer_metadata(width, heads, d_ff, act, norm_first, eps), batch=batch, len=length, causal=int(causal),
-        layers=layers, final_norm=int(final_norm)), compute)
+    metadata = dict(layer_metadata(width, heads, d_ff, act, norm_first, eps), batch=batch, len=length)
+    if kind == "decoder":
+        metadata["memory_len"] = inputs["memory"].shape[1]
+    metadata["causal"] = int(any(ours == "attn_mask" and mask.dtype != torch.bool and bool((mask == -math.inf).any())
+                                 for _, ours, mask in masks))
+    if kind == "encoder" or layers > 1:
+        metadata.update(layers=layers, final_norm=int(final_norm))
+    cases.write(name, f"{kind}_layer" if layers == 1 else kind, metadata, compute)
+
+
+def encoder(cases, name, batch=2, length=5, heads=2, head_dim=4, d_ff=16, act="relu", norm_first=False, mask=None,
+            padding=False, layers=1, eps=1e-5, final_norm=False, bias=True):
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        batch, length, heads = draw.integer(1, 3), draw.integer(1, 8), draw.choice([1, 2, 3, 4])
+        head_dim, d_ff = draw.integer(2, 7), draw.integer(3, 24)
+    width = heads * head_dim
+    inputs = {"src": draw.normal(batch, length, width), "grad_out": draw.normal(batch, length, width)}
+    masks = [("src_mask" if layers == 1 else "mask", "attn_mask", any_mask(draw, mask, batch, heads, length, length)),
+             ("src_key_padding_mask", "key_padding_mask", padding_mask(batch, length) if padding else None)]
+    stack(cases, name, "encoder", (batch, length, heads, head_dim, d_ff), inputs, masks, act, norm_first, layers, eps,
+          final_norm, bias, draw)
 
 
 def decoder(cases, name, batch=2, length=4, memory_len=5, heads=2, head_dim=3, d_ff=7, act="relu", norm_first=False,
-            causal=True, padding=False, eps=1e-5):
+            mask="causal", padding=False, memory_mask=None, memory_padding=False, layers=1, eps=1e-5,
+            final_norm=False, bias=True):
     draw = cases.draw(name)
     if cases.random_shapes:
-        batch, length, memory_len = draw.integer(1, 3), draw.integer(2, 7), draw.integer(2, 7)
+        batch, length, memory_len = draw.integer(1, 3), draw.integer(1, 7), draw.integer(1, 7)
         heads, head_dim, d_ff = draw.choice([1, 2, 3, 4]), draw.integer(2, 6), draw.integer(3, 20)
     width = heads * head_dim
-    tgt, memory = draw.normal(batch, length, width), draw.normal(batch, memory_len, width)
-    grad_out = draw.normal(batch, length, width)
-
-    def module(dtype):
-        return nn.TransformerDecoderLayer(width, heads, d_ff, 0.0, act, eps, batch_first=True, norm_first=norm_first,
-                                          dtype=dtype)
-
-    parameters = draw_parameters(module(torch.float64), draw)
-    masks = {}
-    if padding:
-        masks["memory_key_padding_mask"] = padding_mask(batch, memory_len)
-
-    def compute(dtype):
-        if causal:
-            masks["attn_mask"] = causal_mask(length, dtype)
-        m = module(dtype).train()
-        m.load_state_dict({key: tensor.to(dtype) for key, tensor in parameters.items()})
-        tensors = gradients_of(
-            m, {"tgt": leaf(tgt, dtype), "memory": leaf(memory, dtype)},
-            lambda x, mem: m(x, mem, tgt_mask=masks.get("attn_mask"),
-                             memory_key_padding_mask=masks.get("memory_key_padding_mask")), grad_out.to(dtype))
-        return {**tensors, **masks}
-
-    cases.write(name, "decoder_layer", dict(
-        layer_metadata(width, heads, d_ff, act, norm_first, eps), batch=batch, len=length, memory_len=memory_len,
-        causal=int(causal)), compute)
+    inputs = {"tgt": draw.normal(batch, length, width), "memory": draw.normal(batch, memory_len, width),
+              "grad_out": draw.normal(batch, length, width)}
+    masks = [("tgt_mask", "attn_mask", any_mask(draw, mask, batch, heads, length, length)),
+             ("memory_mask", "memory_mask", any_mask(draw, memory_mask, batch, heads, length, memory_len)),
+             ("tgt_key_padding_mask", "tgt_key_padding_mask", padding_mask(batch, length) if padding else None),
+             ("memory_key_padding_mask", "memory_key_padding_mask",
+              padding_mask(batch, memory_len) if memory_padding else None)]
+    stack(cases, name, "decoder", (batch, length, heads, head_dim, d_ff), inputs, masks, act, norm_first, layers, eps,
+          final_norm, bias, draw)
 
 
 def transformer_cases(cases):
@@ -206,6 +311,12 @@ def transformer_cases(cases):
     layer_norm(cases, "layer_norm_noaffine", (2, 3, 12), affine=False)
     layer_norm(cases, "layer_norm_offset1e3", (4, 32), shift=1000.0)
     layer_norm(cases, "layer_norm_constant_row", (3, 8), constant_row=True)
+    rms_norm(cases, "rms_norm_d16", (6, 16))
+    rms_norm(cases, "rms_norm_noaffine_eps", (2, 3, 5), eps=1e-2, affine=False, scale=0.05)
+    swiglu(cases, "swiglu")
+    swiglu(cases, "swiglu_nobias", rows=1, width=3, d_ff=5, bias=False)
+    rotary(cases, "rotary_halves")
+    rotary(cases, "rotary_interleaved_partial", heads=3, d_k=5, rotary_dim=4, interleaved=True, base=100.0)
     activation(cases, "relu", F.relu)
     activation(cases, "silu", F.silu)
     activation(cases, "gelu_erf", F.gelu)
@@ -222,9 +333,12 @@ def transformer_cases(cases):
     encoder(cases, "encoder_layer_post_relu")
     encoder(cases, "encoder_layer_pre_gelu", act="gelu", norm_first=True)
     encoder(cases, "encoder_layer_post_gelu_padding", batch=3, act="gelu", padding=True)
-    encoder(cases, "encoder_layer_pre_relu_causal", norm_first=True, causal=True, heads=1, head_dim=5, d_ff=7)
+    encoder(cases, "encoder_layer_pre_relu_causal", norm_first=True, mask="causal", heads=1, head_dim=5, d_ff=7)
     encoder(cases, "encoder_2layer_pre_gelu_finalnorm", batch=1, act="gelu", norm_first=True, layers=2,
             final_norm=True)
     decoder(cases, "decoder_layer_post_relu")
-    decoder(cases, "decoder_layer_pre_gelu_padding", act="gelu", norm_first=True, padding=True)
-    decoder(cases, "decoder_layer_post_no_mask", batch=1, length=3, causal=False)
+    decoder(cases, "decoder_layer_pre_gelu_padding", act="gelu", norm_first=True, memory_padding=True)
+    decoder(cases, "decoder_layer_post_no_mask", batch=1, length=3, mask=None)
+    encoder(cases, "encoder_layer_pre_relu_nobias_mask", norm_first=True, mask="float3d", bias=False)
+    decoder(cases, "decoder_2layer_post_gelu_masks", batch=3, act="gelu", mask="float", padding=True,
+            memory_mask="bool", memory_padding=True, layers=2, final_norm=True)
