@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from transformer_cases import draw_parameters
+from transformer_cases import LEAST_WIDTH, draw_parameters
 
 
 class Classifier(nn.Module):
@@ -32,7 +32,8 @@ def train(cases, name, batch=4, length=5, features=3, heads=2, head_dim=4, d_ff=
     draw = cases.draw(name)
     if cases.random_shapes:
         batch, length, features = draw.integer(1, 6), draw.integer(2, 8), draw.integer(1, 9)
-        heads, head_dim, d_ff = draw.choice([1, 2, 3, 4]), draw.integer(2, 6), draw.integer(3, 24)
+        heads = draw.choice([1, 2, 3, 4])
+        head_dim, d_ff = draw.integer(-(-LEAST_WIDTH // heads), 9), draw.integer(3, 24)
         classes, steps = draw.integer(2, 9), draw.integer(1, 12)
     width = heads * head_dim
     x = draw.normal(batch, length, features)

@@ -2,7 +2,8 @@
 from torch.nn import functional as F
 
 from model_cases import train
-from transformer_cases import activation, cross_entropy, decoder, encoder, huber, layer_norm, rms_norm, rotary, swiglu
+from transformer_cases import (activation, cross_entropy, decoder, encoder, huber, layer_norm, rms_norm, rotary,
+                               stable_gelu_tanh, swiglu)
 
 MASKS = (None, "causal", "float", "bool", "float3d")
 EPSILONS = (1e-6, 1e-5, 1e-3, 0.1)
@@ -47,6 +48,5 @@ def random_cases(cases):
         layers=draw.choice([1, 1, 2]), act=draw.choice(["relu", "gelu"]), norm_first=draw.flag(),
         lr=draw.choice([1e-3, 1e-2]), betas=draw.choice([(0.9, 0.999), (0.8, 0.95)]),
         weight_decay=draw.choice([0.0, 0.01, 0.2])))
-    for kind, forward in dict(relu=F.relu, silu=F.silu, gelu_erf=F.gelu,
-                              gelu_tanh=lambda x: F.gelu(x, approximate="tanh")).items():
+    for kind, forward in dict(relu=F.relu, silu=F.silu, gelu_erf=F.gelu, gelu_tanh=stable_gelu_tanh).items():
         activation(cases, kind + "_random", forward, kind)
