@@ -82,7 +82,8 @@ class Source:
 
     def unused(self):
         """What changes a result and was not asked for: masks, parameters, and all that an ONNX node has."""
-        tensors = [name for name in self.tensors if name.startswith(("input.", "output.", "param")) or name.endswith("mask")]
+        tensors = [name for name in self.tensors
+                   if name.startswith(("input.", "output.", "param")) or name.endswith("mask")]
         attributes = [name for name in self.metadata if name.startswith("attr.")]
         return [name for name in tensors + attributes if name not in self._asked]
 

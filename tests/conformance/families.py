@@ -7,8 +7,8 @@ any other exception means that the file is not what it says it is.
 import itertools
 import math
 
-from case_source import (Case, Skip, Source, as_rows, axis_of, boolean, braces, broadcast, check_types, concatenate, hidden_where, labels,
-                         mask_options, no_dropout, number, onnx_epsilon, torch_masks)
+from case_source import (Case, Skip, Source, as_rows, axis_of, boolean, braces, broadcast, check_types, concatenate,
+                         hidden_where, labels, mask_options, no_dropout, number, onnx_epsilon, torch_masks)
 import encoder_families
 import layer_families
 import loss_families

@@ -5,7 +5,8 @@ import struct
 from dataclasses import dataclass
 
 # dtype -> code of the struct module
-_FORMATS = {"F64": "d", "F32": "f", "F16": "e", "BF16": "H", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B", "BOOL": "?"}
+_FORMATS = {"F64": "d", "F32": "f", "F16": "e", "BF16": "H", "I64": "q",
+            "I32": "i", "I16": "h", "I8": "b", "U8": "B", "BOOL": "?"}
 
 
 @dataclass

@@ -11,8 +11,8 @@ def leaf(tensor, dtype):
     return tensor.detach().to(dtype).clone().requires_grad_(True)
 
 
-# Of a token that is drawn for a stack. A norm of few features makes nearly the same of whatever they were (of two, 1 and
-# -1), and its gradients are mostly rounding noise.
+# Of a token that is drawn for a stack. A norm of few features makes nearly the same of whatever they were (of two, 1
+# and -1), and its gradients are mostly rounding noise.
 LEAST_WIDTH = 8
 
 
