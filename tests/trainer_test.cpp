@@ -1,10 +1,7 @@
 #include <attune/trainer.hpp>
 
-#include <attune/encoder_layer.hpp>
 #include <attune/multi_head_attention.hpp>
-#include <attune/repeat.hpp>
 #include <attune/schedule.hpp>
-#include <attune/sequential.hpp>
 
 #include "check.hpp"
 
@@ -316,56 +313,4 @@ TEST(Trainer, has_the_same_bits_everywhere) {
                     .ok());
   }
   EXPECT_EQ(attune::hash(trainer.parameters()), check::by_policy(0xA159D0D1u, 0x71B75AADu));
-}
-
-namespace {
-
-constexpr attune::EncoderLayerShape kDropping{
-    .seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8, .dropout = 0.5};
-using Dropping =
-    attune::Sequential<attune::EncoderLayer<kDropping>, attune::Repeat<2, attune::EncoderLayer<kDropping>>>;
-
-}  // namespace
-
-TEST(Trainer, drops_in_training_and_not_in_prediction) {
-  using Trainer = attune::Trainer<Dropping>;
-  static_assert(Trainer::memory().object() == sizeof(Trainer));
-  static Trainer first, same, other;
-  first.initialise(attune::LinearDefault{}, attune::Rng{1});
-  same.initialise(attune::LinearDefault{}, attune::Rng{1});
-  other.load(first.parameters(), attune::Rng{2});
-  const Data data(3);
-  const float loss = first.step(data.input(0), data.target_of(0), {.learning_rate = 0.0f});
-  EXPECT_EQ(same.step(data.input(0), data.target_of(0), {.learning_rate = 0.0f}).loss, loss);
-  EXPECT_NE(other.step(data.input(0), data.target_of(0), {.learning_rate = 0.0f}).loss, loss);
-  // Another mask at each step.
-  EXPECT_NE(first.step(data.input(0), data.target_of(0), {.learning_rate = 0.0f}).loss, loss);
-
-  Dropping::Output predicted, again, inferred;
-  static Dropping::InferenceScratch scratch;
-  first.predict(data.input(1), predicted);
-  first.predict(data.input(1), again);
-  Dropping::forward(first.parameters(), data.input(1), inferred, scratch);
-  EXPECT_TRUE(check::same_bits(predicted, inferred));
-  EXPECT_TRUE(check::same_bits(predicted, again));
-}
-
-TEST(Trainer, a_refused_step_has_used_no_masks) {
-  using Trainer = attune::Trainer<Dropping, attune::MeanSquaredError, attune::AdamW, kBatch>;
-  static Trainer disturbed, calm;
-  disturbed.initialise(attune::LinearDefault{}, attune::Rng{1});
-  calm.initialise(attune::LinearDefault{}, attune::Rng{1});
-  const Data data(3);
-  Data bad(4);
-  bad.x(5, 0) = kNan<float>;
-  EXPECT_EQ(disturbed.step(bad.x, bad.target, {}).status, Status::kNotFinite);
-  EXPECT_EQ(disturbed.step(data.x, data.target, {.learning_rate = -1.0f}).status,
-            Status::kInvalidLearningRate);
-  EXPECT_EQ(disturbed.accumulate(data.input(1), data.target_of(1)), Status::kOk);
-  disturbed.discard();
-  EXPECT_EQ(disturbed.accumulate(data.input(2), data.target_of(2)), Status::kOk);
-  for (int step = 0; step < 2; ++step) {
-    EXPECT_EQ(disturbed.step(data.x, data.target, {}).loss, calm.step(data.x, data.target, {}).loss);
-  }
-  EXPECT_TRUE(check::same_bits(disturbed.parameters(), calm.parameters()));
 }
