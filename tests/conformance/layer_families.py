@@ -172,9 +172,11 @@ def onnx_norm(source, layer):
     expected = {ours: source.get("output." + theirs, *statistics) for ours, theirs in
                 (("mean", "Mean"), ("inverse_deviation", "InvStdDev")) if "output." + theirs in source}
     shape = norm_shape(rows, cols, source.option("attr.epsilon", 1e-5), True, len(parameters) > 1)
+    # A mean can cancel to nearly nothing: its errors are those of its terms.
+    mean = max((sum(map(abs, x.values[i:i + cols])) for i in range(0, len(x.values), cols)), default=0.0) / cols
     return layer_case(source, f"attune::{layer}<{shape}, {source.scalar('input.X')}>", x,
                       source.get("output.Y", *x.shape), parameters, terms=cols, expected=expected,
-                      epsilon=onnx_epsilon(source))
+                      epsilon=onnx_epsilon(source), magnitudes={"mean": mean})
 
 
 def onnx_layer_norm(source):
