@@ -215,13 +215,10 @@ struct EncoderLayer {
   }
 
  private:
-  // Whether the backward of a part reads its input, which is then computed once more.
+  // Whether the backward of a part reads what a norm gave, which is then computed once more.
   template <class Gradients>
-  static constexpr bool kAttentionReads =
+  static constexpr bool kReadsNormalised =
       SelfAttention::template kReadsInput<decltype(std::declval<Gradients>().self_attention)>;
-  template <class Gradients>
-  static constexpr bool kNetworkReads =
-      Network::template kReadsInput<decltype(std::declval<Gradients>().feed_forward)>;
 
   // Everything above the sum x + A(…). On return tape.attention_sum is its gradient; what is returned, A's.
   static OutputGradientView backward_to_attention(const auto& parameters, auto& tape, OutputGradientView dy,
@@ -229,7 +226,7 @@ struct EncoderLayer {
     typename Norm::Scratch none;
     Input& normalised = scratch.normalised;
     if constexpr (kNormBefore) {
-      if constexpr (kNetworkReads<decltype(gradients)>) {
+      if constexpr (kReadsNormalised<decltype(gradients)>) {
         Norm::recompute(parameters.norm2, tape.attention_sum, tape.norm2, normalised);
       }
       Network::backward(parameters.feed_forward, normalised, tape.feed_forward,
@@ -241,7 +238,7 @@ struct EncoderLayer {
     } else {
       Norm::backward(parameters.norm2, tape.network_sum, tape.norm2, dy, tape.network_sum, gradients.norm2,
                      none);
-      if constexpr (kNetworkReads<decltype(gradients)>) {
+      if constexpr (kReadsNormalised<decltype(gradients)>) {
         Norm::recompute(parameters.norm1, tape.attention_sum, tape.norm1, normalised);
       }
       Network::backward(parameters.feed_forward, normalised, tape.feed_forward,
@@ -257,7 +254,7 @@ struct EncoderLayer {
   // A after norm₁: on return scratch.normalised is the gradient of norm₁(x).
   static void backward_attention(const auto& parameters, InputView x, auto& tape, OutputGradientView d_branch,
                                  auto& gradients, auto& scratch) {
-    if constexpr (kAttentionReads<decltype(gradients)>) {
+    if constexpr (kReadsNormalised<decltype(gradients)>) {
       Norm::recompute(parameters.norm1, x, tape.norm1, scratch.normalised);
     }
     SelfAttention::backward(parameters.self_attention, scratch.normalised, tape.self_attention, d_branch,
