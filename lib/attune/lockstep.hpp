@@ -38,8 +38,8 @@ class LockstepWorkspace {
   static_assert(
       kRunsInLockstep<Model>,
       "attune::Lockstep: one of the layers has constants or functions without lanes; what it trains "
-      "is Linear, MultiHeadAttention without rotary positions, ReLU, SiLU, learned positions and "
-      "pooling: leave the plan at Streaming");
+      "is Linear, MultiHeadAttention without rotary positions, ReLU, SiLU and FeedForward with "
+      "them, learned positions and pooling: leave the plan at Streaming");
 
  public:
   static constexpr int kSequences = kernels::kLanes<P>;
