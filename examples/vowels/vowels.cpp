@@ -1,9 +1,8 @@
 // Trains a small transformer to tell nine speakers of a Japanese vowel apart, from utterances of 7 to 29
 // tokens: shorter ones are padded, and a mask hides the padding from attention and from the mean. On a PC.
 //
-//   --data PATH   JapaneseVowels as .safetensors: x_train and x_test [n, 29, 12] of signed bytes, y_train,
-//   y_test,
-//                 len_train and len_test [n] of bytes, and in the metadata a scale
+//   --data PATH   JapaneseVowels as .safetensors: x_train and x_test [n, 29, 12] of signed bytes; y_train,
+//                 y_test, len_train and len_test [n] of bytes; in the metadata a scale
 //   --steps N     the first N training steps only
 //   --seed N      other initial parameters and another order of the utterances
 #include <cstdio>
