@@ -2,8 +2,8 @@
 // over port.hpp, so it looks the same on a PC and on a board.
 #pragma once
 
-#include <attune/memory.hpp>
-#include <attune/tensor.hpp>
+#include <attune/core/memory.hpp>
+#include <attune/core/tensor.hpp>
 #include <console.hpp>
 #include <port.hpp>
 

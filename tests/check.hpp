@@ -9,9 +9,9 @@
 #include <limits>
 #include <type_traits>
 
-#include <attune/parameters.hpp>
-#include <attune/rng.hpp>
-#include <attune/tensor.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/core/rng.hpp>
+#include <attune/core/tensor.hpp>
 
 #if !ATTUNE_TEST_ON_BOARD
 

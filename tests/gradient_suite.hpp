@@ -3,7 +3,7 @@
 // the same.
 #pragma once
 
-#include <attune/dropout.hpp>
+#include <attune/layers/dropout.hpp>
 
 #include "check.hpp"
 

@@ -1,43 +1,48 @@
 // attune: multi-head attention that trains where there is no heap.
 #pragma once
 
-#include <attune/activation.hpp>
-#include <attune/batch.hpp>
-#include <attune/composition.hpp>
-#include <attune/cross_entropy.hpp>
-#include <attune/decoder_layer.hpp>
-#include <attune/dropout.hpp>
-#include <attune/embedding.hpp>
-#include <attune/encoder_layer.hpp>
-#include <attune/feed_forward.hpp>
-#include <attune/frozen.hpp>
-#include <attune/gradients.hpp>
-#include <attune/huber.hpp>
-#include <attune/initialise.hpp>
-#include <attune/layer_norm.hpp>
-#include <attune/linear.hpp>
-#include <attune/lockstep.hpp>
-#include <attune/log_softmax.hpp>
-#include <attune/loss.hpp>
-#include <attune/mask.hpp>
-#include <attune/memory.hpp>
-#include <attune/multi_head_attention.hpp>
-#include <attune/optimizer.hpp>
-#include <attune/parameters.hpp>
-#include <attune/plan.hpp>
-#include <attune/pooling.hpp>
-#include <attune/positions.hpp>
-#include <attune/repeat.hpp>
-#include <attune/residual.hpp>
-#include <attune/rng.hpp>
-#include <attune/rotary_positions.hpp>
-#include <attune/scaled_dot_product_attention.hpp>
-#include <attune/schedule.hpp>
+#include <attune/core/batch.hpp>
+#include <attune/core/gradients.hpp>
+#include <attune/core/initialise.hpp>
+#include <attune/core/memory.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/core/rng.hpp>
+#include <attune/core/status.hpp>
+#include <attune/core/tensor.hpp>
+
+#include <attune/layers/activation.hpp>
+#include <attune/layers/dropout.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/feed_forward.hpp>
+#include <attune/layers/layer_norm.hpp>
+#include <attune/layers/linear.hpp>
+#include <attune/layers/log_softmax.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/layers/softmax.hpp>
+
+#include <attune/attention/mask.hpp>
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/attention/rotary_positions.hpp>
+#include <attune/attention/scaled_dot_product_attention.hpp>
+
+#include <attune/models/composition.hpp>
+#include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/models/transformer_layer.hpp>
+
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/huber.hpp>
+#include <attune/training/lockstep.hpp>
+#include <attune/training/loss.hpp>
+#include <attune/training/optimizer.hpp>
+#include <attune/training/plan.hpp>
+#include <attune/training/schedule.hpp>
+#include <attune/training/trainer.hpp>
+#include <attune/training/update_in_backward.hpp>
+
 #include <attune/self_test.hpp>
-#include <attune/sequential.hpp>
-#include <attune/softmax.hpp>
-#include <attune/status.hpp>
-#include <attune/tensor.hpp>
-#include <attune/trainer.hpp>
-#include <attune/transformer_layer.hpp>
-#include <attune/update_in_backward.hpp>

@@ -9,8 +9,8 @@
 // firmware. It costs its size in RAM, sizeof(SelfTest), and the time of four training steps of a tiny layer.
 #pragma once
 
-#include <attune/multi_head_attention.hpp>
-#include <attune/trainer.hpp>
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/training/trainer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

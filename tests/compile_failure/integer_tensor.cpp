@@ -1,4 +1,4 @@
 // expect: attune::Tensor: the scalar must be float or double
-#include <attune/tensor.hpp>
+#include <attune/core/tensor.hpp>
 
 attune::Tensor<int, 2, 4> tensor;

@@ -1,5 +1,5 @@
 // expect: attune::SquaredError: output, target and gradient must have one shape
-#include <attune/loss.hpp>
+#include <attune/training/loss.hpp>
 
 attune::Tensor<float, 2, 4> y{}, dy{};
 attune::Tensor<float, 4, 2> target{};

@@ -1,5 +1,5 @@
 // expect: the output of a layer does not fit the input of the next
 // expect: 8, 16, 8, 8>
-#include <attune/residual.hpp>
+#include <attune/models/residual.hpp>
 
 attune::Residual<attune::Linear<attune::LinearShape{8, 8, 16}>> layer;

@@ -1,7 +1,7 @@
 // expect: the output of a layer does not fit the input of the next
 // expect: OutputFitsInput<
 // expect: 8, 16, 8, 32>
-#include <attune/sequential.hpp>
+#include <attune/models/sequential.hpp>
 
 using Embed = attune::Linear<attune::LinearShape{8, 8, 16}>;
 using Head = attune::Linear<attune::LinearShape{8, 32, 4}>;

@@ -1,7 +1,7 @@
 // The mask of a case, put together from the library's masks.
 #pragma once
 
-#include <attune/mask.hpp>
+#include <attune/attention/mask.hpp>
 
 #include "report.hpp"
 

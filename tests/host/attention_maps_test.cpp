@@ -1,11 +1,11 @@
 #include <attune/host/attention_maps.hpp>
 
-#include <attune/decoder_layer.hpp>
-#include <attune/embedding.hpp>
-#include <attune/encoder_layer.hpp>
-#include <attune/pooling.hpp>
-#include <attune/repeat.hpp>
-#include <attune/sequential.hpp>
+#include <attune/models/decoder_layer.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/sequential.hpp>
 
 #include "check.hpp"
 

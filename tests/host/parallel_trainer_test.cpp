@@ -2,16 +2,16 @@
 
 #include <limits>
 
-#include <attune/cross_entropy.hpp>
-#include <attune/dropout.hpp>
-#include <attune/embedding.hpp>
-#include <attune/encoder_layer.hpp>
-#include <attune/multi_head_attention.hpp>
-#include <attune/pooling.hpp>
-#include <attune/positions.hpp>
-#include <attune/repeat.hpp>
-#include <attune/residual.hpp>
-#include <attune/sequential.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/layers/dropout.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
+#include <attune/models/sequential.hpp>
 
 #include "check.hpp"
 

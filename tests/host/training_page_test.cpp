@@ -4,11 +4,11 @@
 #include <fstream>
 #include <sstream>
 
-#include <attune/embedding.hpp>
-#include <attune/encoder_layer.hpp>
-#include <attune/multi_head_attention.hpp>
-#include <attune/sequential.hpp>
-#include <attune/trainer.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/trainer.hpp>
 
 #include "check.hpp"
 #include "well_formed.hpp"

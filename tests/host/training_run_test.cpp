@@ -3,7 +3,7 @@
 #include <limits>
 
 #include <attune/host/parallel_trainer.hpp>
-#include <attune/linear.hpp>
+#include <attune/layers/linear.hpp>
 
 #include "check.hpp"
 

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <attune/composition.hpp>
+#include <attune/models/composition.hpp>
 #include <attune/kernels/policy.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <attune/host/html.hpp>
-#include <attune/memory.hpp>
+#include <attune/core/memory.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host::html {
 

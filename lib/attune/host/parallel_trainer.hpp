@@ -21,7 +21,7 @@
 
 #include <attune/host/thread_pool.hpp>
 #include <attune/kernels/residual.hpp>
-#include <attune/trainer.hpp>
+#include <attune/training/trainer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 

@@ -16,7 +16,7 @@
 
 #include <attune/host/interrupt.hpp>
 #include <attune/host/training_progress.hpp>
-#include <attune/status.hpp>
+#include <attune/core/status.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 

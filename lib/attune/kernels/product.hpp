@@ -16,9 +16,9 @@
 
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/blas.hpp>
+#include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/tile_cortex_m.hpp>
 #include <attune/kernels/tile_mve.hpp>
-#include <attune/tensor.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 

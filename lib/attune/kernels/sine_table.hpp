@@ -2,7 +2,7 @@
 // because they are computed in double by the rules of IEEE 754, whatever the target.
 #pragma once
 
-#include <attune/tensor.hpp>
+#include <attune/core/tensor.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 

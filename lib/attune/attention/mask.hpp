@@ -1,0 +1,203 @@
+// Masks: which keys a query may attend to, composed at compile time with `&&`.
+//
+//   CausalMask{}                                  later tokens are hidden
+//   KeyPaddingMask<kv_len>, QueryPaddingMask<seq_len>   padding tokens are hidden
+//   AdditiveMask(bias)                            a [seq_len, kv_len] matrix added to the scaled scores
+//   CausalMask{} && padding && AdditiveMask(bias)
+//
+// A boolean always says *may attend*: true keeps a token. A query whose keys are all hidden has zero weights,
+// a zero context vector and no gradient through the scores (as ONNX Attention-24 defines it), never NaN.
+#pragma once
+
+#include <span>
+
+#include <attune/core/status.hpp>
+#include <attune/core/tensor.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// A mask changes one row of scaled scores in place, before softmax, in two passes: `hide` sets hidden keys
+/// to −∞, then `bias` adds to what is left. `row` has kv_len scores of one head and one query.
+template <class Mask>
+concept AttentionMask = requires(const Mask& mask, float* row) {
+  mask.template hide<8>(0, 0, row);
+  mask.template bias<8>(0, 0, row);
+};
+
+namespace detail {
+
+template <class Scalar>
+inline constexpr auto kHidden = -std::numeric_limits<kernels::Real<Scalar>>::infinity();
+
+template <class Scalar>
+constexpr void hide_from(Scalar* row, int first, int kv_len) {
+  for (int key = first < 0 ? 0 : first; key < kv_len; ++key) row[key] = kHidden<Scalar>;
+}
+
+}  // namespace detail
+
+/// Every query attends to every key.
+struct NoMask {
+  template <int kv_len, class Scalar>
+  constexpr void hide(int, int, Scalar*) const {}
+  template <int kv_len, class Scalar>
+  constexpr void bias(int, int, Scalar*) const {}
+};
+
+/// Query i attends to keys 0 … i + offset. `offset` is the number of keys before the first query (kv_len −
+/// seq_len when the queries are the last tokens); 0 is the square causal mask.
+struct CausalMask {
+  int offset = 0;
+  template <int kv_len, class Scalar>
+  constexpr void hide(int, int query, Scalar* row) const {
+    detail::hide_from(row, query + offset + 1, kv_len);
+  }
+  template <int kv_len, class Scalar>
+  constexpr void bias(int, int, Scalar*) const {}
+};
+
+namespace detail {
+
+// Which of `kLength` tokens are real, by count or one by one.
+template <int kLength>
+class ValidTokens {
+ public:
+  /// The first `length` tokens are real. Status::kInvalidLength, and nothing changed, unless 0 ≤ length ≤
+  /// kLength.
+  constexpr Status set_length(int length) {
+    if (length < 0 || length > kLength) return Status::kInvalidLength;
+    for (int token = 0; token < kLength; ++token) padding_[token] = token >= length;
+    return Status::kOk;
+  }
+  /// Token by token: true where the token is real and may be attended to. An array, a list in braces, or a
+  /// span.
+  constexpr void set_valid(std::span<const bool, kLength> valid) {
+    for (std::size_t token = 0; token < std::size_t{kLength}; ++token) padding_[token] = !valid[token];
+  }
+  constexpr void set_valid(const bool (&valid)[kLength]) { set_valid(std::span<const bool, kLength>(valid)); }
+  [[nodiscard]] constexpr bool valid(int token) const { return !padding_[token]; }
+
+ private:
+  bool padding_[kLength] = {};
+};
+
+}  // namespace detail
+
+/// Hides padding among the keys. All kv_len keys are valid until told otherwise.
+template <int kKvLen>
+struct KeyPaddingMask : detail::ValidTokens<kKvLen> {
+  template <int kv_len, class Scalar>
+  constexpr void hide(int, int, Scalar* row) const {
+    static_assert(kv_len == kKvLen, "attune::KeyPaddingMask: made for another kv_len than the layer's");
+    for (int key = 0; key < kv_len; ++key) {
+      if (!this->valid(key)) row[key] = detail::kHidden<Scalar>;
+    }
+  }
+  template <int kv_len, class Scalar>
+  constexpr void bias(int, int, Scalar*) const {}
+};
+
+/// Gives padding among the queries zero weights and a zero context vector. All seq_len queries are valid
+/// until told otherwise.
+template <int kSeqLen>
+struct QueryPaddingMask : detail::ValidTokens<kSeqLen> {
+  template <int kv_len, class Scalar>
+  constexpr void hide(int, int query, Scalar* row) const {
+    if (!this->valid(query)) detail::hide_from(row, 0, kv_len);
+  }
+  template <int kv_len, class Scalar>
+  constexpr void bias(int, int, Scalar*) const {}
+};
+
+/// Adds a [seq_len, kv_len] matrix to the scaled scores: one for all heads, or `kHeads` of them, stacked, one
+/// a head. −∞ hides a key. +∞ is its limit: the query attends to the keys with +∞ alone, weighed by their own
+/// scores. Holds a view: the matrix must outlive the mask.
+template <class ScalarType, int kSeqLen, int kKvLen, int kHeads = 1>
+struct AdditiveMask {
+  MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> matrix;
+
+  explicit constexpr AdditiveMask(MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> values)
+      : matrix(values) {}
+
+  template <int kv_len, class Scalar>
+  constexpr void hide(int head, int query, Scalar* row) const {
+    static_assert(kv_len == kKvLen, "attune::AdditiveMask: made for another kv_len than the layer's");
+    const ScalarType* values = row_of(head, query);
+    for (int key = 0; key < kv_len; ++key) {
+      if (values[key] == detail::kHidden<ScalarType>) row[key] = detail::kHidden<Scalar>;
+    }
+  }
+
+  template <int kv_len, class Scalar>
+  constexpr void bias(int head, int query, Scalar* row) const {
+    const ScalarType* values = row_of(head, query);
+    const Scalar hidden = detail::kHidden<Scalar>;
+    Scalar chosen = hidden;  // the best score with +∞, if it is not hidden
+    for (int key = 0; key < kv_len; ++key) {
+      if (values[key] == -detail::kHidden<ScalarType>) chosen = kernels::maximum(row[key], chosen);
+    }
+    for (int key = 0; key < kv_len; ++key) {
+      if (values[key] == -detail::kHidden<ScalarType>) continue;
+      const auto value = static_cast<kernels::Real<Scalar>>(values[key]);
+      row[key] = kernels::select_less(hidden, chosen, hidden, kernels::add(row[key], Scalar(value)));
+    }
+  }
+
+ private:
+  [[nodiscard]] constexpr const ScalarType* row_of(int head, int query) const {
+    return matrix.data + ((kHeads == 1 ? 0 : head * kSeqLen) + query) * kKvLen;
+  }
+};
+template <class Scalar, int kSeqLen, int kKvLen>
+AdditiveMask(const Tensor<Scalar, kSeqLen, kKvLen>&) -> AdditiveMask<Scalar, kSeqLen, kKvLen>;
+template <class Scalar, int kSeqLen, int kKvLen>
+AdditiveMask(MatrixView<Scalar, kSeqLen, kKvLen>)
+    -> AdditiveMask<std::remove_const_t<Scalar>, kSeqLen, kKvLen>;
+
+/// One additive mask a head: a Tensor or view [num_heads · seq_len, kv_len], heads stacked.
+template <int kHeads, class Source>
+[[nodiscard]] constexpr auto additive_mask_per_head(const Source& values) {
+  const auto matrix = view(values);
+  static_assert(matrix.rows % kHeads == 0,
+                "attune::additive_mask_per_head: rows must be num_heads * seq_len, heads stacked");
+  return AdditiveMask<std::remove_const_t<typename decltype(matrix)::Scalar>, matrix.rows / kHeads,
+                      matrix.cols, kHeads>(matrix);
+}
+
+/// Both masks: hidden where either hides, then the sum of their biases. Made by `a && b`.
+template <AttentionMask First, AttentionMask Second>
+struct BothMasks {
+  First first;
+  Second second;
+  template <int kv_len, class Scalar>
+  constexpr void hide(int head, int query, Scalar* row) const {
+    first.template hide<kv_len>(head, query, row);
+    second.template hide<kv_len>(head, query, row);
+  }
+  template <int kv_len, class Scalar>
+  constexpr void bias(int head, int query, Scalar* row) const {
+    first.template bias<kv_len>(head, query, row);
+    second.template bias<kv_len>(head, query, row);
+  }
+};
+
+template <AttentionMask First, AttentionMask Second>
+[[nodiscard]] constexpr BothMasks<First, Second> operator&&(const First& first, const Second& second) {
+  return {first, second};
+}
+
+namespace detail {
+
+// Model::forward(…, mask), or without a mask, which a model need not know, when there is none.
+template <class Model, class Mask, class... Arguments>
+auto forward(const Mask& mask, Arguments&&... arguments) {
+  if constexpr (std::is_same_v<Mask, NoMask>) {
+    return Model::forward(std::forward<Arguments>(arguments)...);
+  } else {
+    return Model::forward(std::forward<Arguments>(arguments)..., mask);
+  }
+}
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,426 @@
+// Multi-head attention (Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2), forward and
+// backward.
+//
+//   Q = X_q·W_q + b_q,   K = X_k·W_k + b_k,   V = X_v·W_v + b_v
+//   P_h = softmax(scale · Q_h·K_hᵀ + mask),   O_h = P_h·V_h     for every head h, its columns of Q, K, V, O
+//   Y = O·W_o + b_o
+//
+//   dW_o += Oᵀ·dY,   dO = dY·W_oᵀ,   then head by head as in scaled_dot_product_attention.hpp, then
+//   dW_q += X_qᵀ·dQ,   dX_q = dQ·W_qᵀ,   and the same for k and v.
+//
+// On request Q and K are rotated by position after their projections, queries and keys each counted from 0,
+// and in training weights P are dropped.
+#pragma once
+
+#include <algorithm>
+
+#include <attune/layers/dropout.hpp>
+#include <attune/layers/linear.hpp>
+#include <attune/attention/rotary_positions.hpp>
+#include <attune/attention/scaled_dot_product_attention.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// What multiplies Q·Kᵀ.
+enum class Scaling {
+  kInverseSqrtDk,            // 1/√d_k, the paper's and PyTorch's
+  kInverseSqrtDModel,        // 1/√d_model
+  kInverseFourthRootDkEach,  // d_k^-¼ on Q and on K before their product, which keeps both small
+};
+
+/// Every size and option of the layer. Self-attention needs the first three; the rest follow from them.
+struct AttentionShape {
+  int seq_len;  // queries
+  int d_model;  // width of a query token
+  int num_heads;
+  int kv_len = seq_len;                               // keys and values
+  int d_k = num_heads > 0 ? d_model / num_heads : 0;  // per head: queries and keys
+  int d_v = d_k;                                      // per head: values
+  int d_key = d_model;                                // width of a key token (PyTorch: kdim)
+  int d_value = d_model;                              // width of a value token (PyTorch: vdim)
+  int d_out = d_model;                                // width of an output token
+  bool bias = true;
+  Scaling scaling = Scaling::kInverseSqrtDk;
+  int rotary_dim = 0;  // features of a head's queries and keys that are rotated by position; 0: none
+  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
+  double rotary_base = 10'000;
+  double dropout = 0;  // probability of an attention weight, in training
+};
+
+template <AttentionShape shape, class ScalarType = float>
+struct MultiHeadAttention {
+  static_assert(
+      shape.seq_len > 0 && shape.kv_len > 0,
+      "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
+  static_assert(shape.d_model > 0 && shape.d_key > 0 && shape.d_value > 0 && shape.d_out > 0,
+                "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
+  static_assert(shape.num_heads > 0,
+                "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
+  static_assert(
+      shape.num_heads <= 0 || shape.d_k * shape.num_heads == shape.d_model ||
+          shape.d_k != shape.d_model / (shape.num_heads > 0 ? shape.num_heads : 1),
+      "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
+      "d_model, or set d_k and d_v in AttentionShape");
+  static_assert(shape.d_k > 0 && shape.d_v > 0,
+                "attune::MultiHeadAttention: d_k and d_v must be positive; with more heads "
+                "than d_model, set them in AttentionShape");
+  static_assert(shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
+                "attune::MultiHeadAttention: rotary_dim must be even and at most d_k: features of a head are "
+                "rotated in pairs; 0 rotates none");
+
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = MultiHeadAttention<shape, Other>;
+  static constexpr bool kSelfAttention =
+      shape.kv_len == shape.seq_len && shape.d_key == shape.d_model && shape.d_value == shape.d_model;
+
+  using QueryProjection =
+      Linear<LinearShape{shape.seq_len, shape.d_model, shape.num_heads* shape.d_k, shape.bias}, Scalar>;
+  using KeyProjection =
+      Linear<LinearShape{shape.kv_len, shape.d_key, shape.num_heads* shape.d_k, shape.bias}, Scalar>;
+  using ValueProjection =
+      Linear<LinearShape{shape.kv_len, shape.d_value, shape.num_heads* shape.d_v, shape.bias}, Scalar>;
+  using OutputProjection =
+      Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.bias}, Scalar>;
+
+  /// W_q, b_q, …, W_o, b_o, or what stands for each of these tensors.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] typename QueryProjection::template ParametersOf<Matrix, Vector> query;
+    [[no_unique_address]] typename KeyProjection::template ParametersOf<Matrix, Vector> key;
+    [[no_unique_address]] typename ValueProjection::template ParametersOf<Matrix, Vector> value;
+    [[no_unique_address]] typename OutputProjection::template ParametersOf<Matrix, Vector> output;
+
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+      const TensorPath of_query{"query", parent}, of_key{"key", parent}, of_value{"value", parent},
+          of_output{"output", parent};
+      QueryProjection::Parameters::visit(visitor, &of_query, sets.query...);
+      KeyProjection::Parameters::visit(visitor, &of_key, sets.key...);
+      ValueProjection::Parameters::visit(visitor, &of_value, sets.value...);
+      OutputProjection::Parameters::visit(visitor, &of_output, sets.output...);
+    }
+  };
+  /// The tensors; gradients and moments have the same type. May be const, in flash.
+  using Parameters = ParametersOf<Tensor>;
+  /// Whether backward reads its inputs.
+  template <class Gradients>
+  static constexpr bool kReadsInput = QueryProjection::template kReadsInput<decltype(Gradients::query)> ||
+                                      KeyProjection::template kReadsInput<decltype(Gradients::key)> ||
+                                      ValueProjection::template kReadsInput<decltype(Gradients::value)>;
+  static constexpr bool kUpdatesInBackward = true;
+  static constexpr bool kRunsInLockstep = shape.rotary_dim == 0;
+
+  using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
+  using KeyInput = Tensor<Scalar, shape.kv_len, shape.d_key>;
+  using ValueInput = Tensor<Scalar, shape.kv_len, shape.d_value>;
+  using Output = Tensor<Scalar, shape.seq_len, shape.d_out>;
+  using Weights = Tensor<Scalar, shape.seq_len, shape.kv_len>;  // of one head
+  using WeightDropout =
+      Dropout<DropoutShape{shape.num_heads * shape.seq_len, shape.kv_len, shape.dropout}, Scalar>;
+
+  using Context = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v>;
+  template <int>
+  struct None {};  // in the place of a member; each another type, so that all can have one address
+
+  /// What backward needs of forward. It uses the same storage for the gradients of Q, K, V and O. O is taped
+  /// for the gradient of W_o; where that is not trained, it is scratch.
+  template <bool kTrainsMatrices>
+  struct AnyTape {
+    Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
+    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
+    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
+    [[no_unique_address]] std::conditional_t<kTrainsMatrices, Context, None<0>> context;
+    Tensor<Scalar, shape.num_heads * shape.seq_len, shape.kv_len> weights;  // heads stacked, nothing dropped
+    [[no_unique_address]] typename WeightDropout::Tape dropout;
+
+    /// P of one head, [seq_len, kv_len]; valid between forward and backward.
+    [[nodiscard]] MatrixView<const Scalar, shape.seq_len, shape.kv_len> head_weights(int head) const {
+      return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
+    }
+    /// The mean of P over the heads, written to `mean`.
+    void average_weights(MatrixView<Scalar, shape.seq_len, shape.kv_len> mean) const {
+      for (int i = 0; i < shape.seq_len; ++i) {
+        for (int j = 0; j < shape.kv_len; ++j) {
+          Scalar total = 0;
+          for (int head = 0; head < shape.num_heads; ++head) total += head_weights(head)(i, j);
+          mean(i, j) = total / Scalar(shape.num_heads);
+        }
+      }
+    }
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires WeightDropout::kDrops {
+      visitor(dropout);
+    }
+  };
+  using Tape = AnyTape<true>;
+
+  /// Dead after every call, so all layers can share one. Training: one head's dO, then its dP, then its dQ.
+  template <bool kTrainsMatrices>
+  struct AnyScratch {
+    Tensor<Scalar, shape.seq_len, std::max({shape.kv_len, shape.d_k, shape.d_v})> head;
+    [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Weights, None<0>> dropped;  // a head's P
+    [[no_unique_address]] std::conditional_t<kTrainsMatrices, None<1>, Context> context;
+  };
+  using Scratch = AnyScratch<true>;
+  /// The tape and scratch of a backward to these gradients.
+  template <class Gradients>
+  using TapeOf = AnyTape<OutputProjection::template kReadsInput<decltype(Gradients::output)>>;
+  template <class Gradients>
+  using ScratchOf = AnyScratch<OutputProjection::template kReadsInput<decltype(Gradients::output)>>;
+  /// Inference, where no tape keeps them: Q, K, V, O and one head's P.
+  struct InferenceScratch {
+    Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
+    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
+    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
+    Context context;
+    Weights weights;
+  };
+
+  using QueryView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
+  using KeyView = MatrixView<const Scalar, shape.kv_len, shape.d_key>;
+  using ValueView = MatrixView<const Scalar, shape.kv_len, shape.d_value>;
+  using OutputView = MatrixView<Scalar, shape.seq_len, shape.d_out>;
+  using OutputGradientView = MatrixView<const Scalar, shape.seq_len, shape.d_out>;
+  using QueryGradientView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
+  using KeyGradientView = MatrixView<Scalar, shape.kv_len, shape.d_key>;
+  using ValueGradientView = MatrixView<Scalar, shape.kv_len, shape.d_value>;
+
+  // ---- Inference: no tape. `y` may not overlap the inputs. ----
+
+  /// Cross-attention: y[seq_len, d_out] of query[seq_len, d_model], key[kv_len, d_key], value[kv_len,
+  /// d_value].
+  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, QueryView query, KeyView key, ValueView value, OutputView y,
+                      InferenceScratch& scratch, const Mask& mask = {}) {
+    project(parameters, query, key, value, scratch);
+    for (int head = 0; head < shape.num_heads; ++head) {
+      attend(head, scratch, scratch.context, scratch.weights, mask, detail::AllWeights{});
+    }
+    OutputProjection::forward(parameters.output, scratch.context, y);
+  }
+  /// Self-attention: x[seq_len, d_model] is query, key and value.
+  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, QueryView x, OutputView y, InferenceScratch& scratch,
+                      const Mask& mask = {}) {
+    check_self_attention();
+    forward(parameters, x, x, x, y, scratch, mask);
+  }
+
+  // ---- Training: the tape keeps what backward needs. ----
+
+  template <class Set = Parameters, bool kTrainsMatrices, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, QueryView query, KeyView key, ValueView value, OutputView y,
+                      AnyTape<kTrainsMatrices>& tape, AnyScratch<kTrainsMatrices>& scratch,
+                      const Mask& mask = {}) {
+    project(parameters, query, key, value, tape);
+    auto& context = context_of(tape, scratch);
+    auto dropout = dropout_of(tape, scratch);
+    for (int head = 0; head < shape.num_heads; ++head) {
+      attend(head, tape, context, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
+             mask, dropout);
+    }
+    OutputProjection::forward(parameters.output, context, y);
+  }
+  template <class Set = Parameters, bool kTrainsMatrices, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, QueryView x, OutputView y, AnyTape<kTrainsMatrices>& tape,
+                      AnyScratch<kTrainsMatrices>& scratch, const Mask& mask = {}) {
+    check_self_attention();
+    forward(parameters, x, x, x, y, tape, scratch, mask);
+  }
+
+  /// Gradients of cross-attention from dy[seq_len, d_out]: the three inputs' are overwritten, `gradients`
+  /// accumulate. The tape is used up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not
+  /// with ParameterUpdates. Masks need no mention: what is hidden has zero weight.
+  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
+  static void backward(const Set& parameters, QueryView query, KeyView key, ValueView value,
+                       AnyTape<kTrainsMatrices>& tape, OutputGradientView dy, QueryGradientView d_query,
+                       KeyGradientView d_key, ValueGradientView d_value, Gradients& gradients,
+                       AnyScratch<kTrainsMatrices>& scratch) {
+    constexpr bool kInputsFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
+    backward_heads(parameters, tape, dy, gradients, scratch);
+    if constexpr (!kInputsFirst) backward_projections(query, key, value, tape, gradients);
+    QueryProjection::backward_input(parameters.query, tape.query, d_query);
+    KeyProjection::backward_input(parameters.key, tape.key, d_key);
+    ValueProjection::backward_input(parameters.value, tape.value, d_value);
+    if constexpr (kInputsFirst) backward_projections(query, key, value, tape, gradients);
+  }
+  /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
+  /// overlap `dx`; `dx` may be `x`, but not with ParameterUpdates.
+  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
+  static void backward(const Set& parameters, QueryView x, AnyTape<kTrainsMatrices>& tape,
+                       OutputGradientView dy, QueryGradientView dx, Gradients& gradients,
+                       AnyScratch<kTrainsMatrices>& scratch) {
+    check_self_attention();
+    constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
+    backward_heads(parameters, tape, dy, gradients, scratch);
+    if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients);
+    QueryProjection::backward_input(parameters.query, tape.query, dx);
+    KeyProjection::backward_input(parameters.key, tape.key, dx, kernels::Accumulate{});
+    ValueProjection::backward_input(parameters.value, tape.value, dx, kernels::Accumulate{});
+    if constexpr (kInputFirst) backward_projections(x, x, x, tape, gradients);
+  }
+  /// The same where nobody asks for dx.
+  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
+  static void backward(const Set& parameters, QueryView x, AnyTape<kTrainsMatrices>& tape,
+                       OutputGradientView dy, Gradients& gradients, AnyScratch<kTrainsMatrices>& scratch) {
+    check_self_attention();
+    backward_heads(parameters, tape, dy, gradients, scratch);
+    backward_projections(x, x, x, tape, gradients);
+  }
+
+ private:
+  using Real = kernels::Real<Scalar>;
+  static constexpr Real kScoreScale =
+      shape.scaling == Scaling::kInverseSqrtDk       ? inverse_square_root<Real>(shape.d_k)
+      : shape.scaling == Scaling::kInverseSqrtDModel ? inverse_square_root<Real>(shape.d_model)
+                                                     : Real(1);
+  // d_k^-¼, applied to Q and K themselves; 1/√√n is the inverse root of the root, so it is found in double.
+  static constexpr bool kScaleOperands = shape.scaling == Scaling::kInverseFourthRootDkEach;
+  static constexpr Real kOperandScale = [] {
+    double root = 1.0 / inverse_square_root<double>(shape.d_k);
+    double fourth = root;
+    for (int i = 0; i < 64; ++i) fourth = 0.5 * (fourth + root / fourth);
+    return static_cast<Real>(1.0 / fourth);
+  }();
+
+  static constexpr bool kRotates = shape.rotary_dim > 0;
+  template <int tokens>
+  using Rotation = RotaryPositions<RotaryShape{.seq_len = tokens,
+                                               .num_heads = shape.num_heads,
+                                               .d_k = shape.d_k,
+                                               .rotary_dim = kRotates ? shape.rotary_dim : 2,
+                                               .pairs = shape.rotary_pairs,
+                                               .base = shape.rotary_base},
+                                   Scalar>;
+  using QueryRotation = Rotation<shape.seq_len>;
+  using KeyRotation = Rotation<shape.kv_len>;
+
+  static constexpr void check_self_attention() {
+    static_assert(kSelfAttention,
+                  "attune::MultiHeadAttention: one input means self-attention, but kv_len, d_key or d_value "
+                  "differ from seq_len and d_model; pass query, key and value");
+  }
+
+  // Q, K and V, rotated and scaled, to where they are kept.
+  static void project(const auto& parameters, QueryView query, KeyView key, ValueView value, auto& kept) {
+    QueryProjection::forward(parameters.query, query, kept.query);
+    KeyProjection::forward(parameters.key, key, kept.key);
+    ValueProjection::forward(parameters.value, value, kept.value);
+    if constexpr (kRotates) {
+      QueryRotation::forward(kept.query, kept.query);
+      KeyRotation::forward(kept.key, kept.key);
+    }
+    scale_operands(kept.query, kept.key);
+  }
+
+  // A head's columns of O from those of Q, K and V.
+  static void attend(int head, const auto& kept, Context& context, auto&& weights, const auto& mask,
+                     auto&& dropout) {
+    scaled_dot_product_attention(view(kept.query).template columns<shape.d_k>(head * shape.d_k),
+                                 view(kept.key).template columns<shape.d_k>(head * shape.d_k),
+                                 view(kept.value).template columns<shape.d_v>(head * shape.d_v),
+                                 view(context).template columns<shape.d_v>(head * shape.d_v), weights,
+                                 kScoreScale, mask, head, dropout);
+  }
+
+  // From dy to dQ, dK and dV, which stand in tape.query, tape.key and tape.value on return.
+  static void backward_heads(const auto& parameters, auto& tape, OutputGradientView dy, auto& gradients,
+                             auto& scratch) {
+    Context& context = context_of(tape, scratch);
+    if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
+      OutputProjection::backward_parameters(context, dy, gradients.output);
+      OutputProjection::backward_input(parameters.output, dy, context);
+    } else {
+      backward_output_by_head(parameters, context, dy, gradients, scratch.head.data());
+    }
+    auto dropout = dropout_of(tape, scratch);
+    for (int head = 0; head < shape.num_heads; ++head) {
+      const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
+      const auto k = view(tape.key).template columns<shape.d_k>(head * shape.d_k);
+      const auto v = view(tape.value).template columns<shape.d_v>(head * shape.d_v);
+      scaled_dot_product_attention_backward(
+          q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
+          view(context).template columns<shape.d_v>(head * shape.d_v), q, k, v, scratch.head.data(),
+          kScoreScale, dropout);
+    }
+    if constexpr (WeightDropout::kDrops) tape.dropout.skip(1);
+    scale_operands(tape.query, tape.key);
+    if constexpr (kRotates) {
+      QueryRotation::backward(tape.query, tape.query);
+      KeyRotation::backward(tape.key, tape.key);
+    }
+  }
+
+  // Where W_o may change as soon as its gradient is known: dO of a head, which needs the old one, comes
+  // first, and takes the place of O when the gradient of the head's rows of W_o is done with it.
+  static void backward_output_by_head(const auto& parameters, Context& kept, OutputGradientView dy,
+                                      auto& gradients, Scalar* scratch) {
+    const MatrixView<Scalar, shape.seq_len, shape.d_v> d_context(scratch);
+    for (int head = 0; head < shape.num_heads; ++head) {
+      const int first = head * shape.d_v;
+      const auto weight = view(parameters.output.weight).template rows_at<shape.d_v>(first);
+      const auto context = view(kept).template columns<shape.d_v>(first);
+      kernels::product(dy, weight.transpose(), d_context);
+      add_product(context.transpose(), dy, view(gradients.output.weight).template rows_at<shape.d_v>(first));
+      for (int i = 0; i < shape.seq_len; ++i) {
+        for (int j = 0; j < shape.d_v; ++j) context(i, j) = d_context(i, j);
+      }
+    }
+    if constexpr (shape.bias) add_column_sums(dy, view(gradients.output.bias));
+  }
+
+  static void backward_projections(QueryView query, KeyView key, ValueView value, const auto& tape,
+                                   auto& gradients) {
+    QueryProjection::backward_parameters(query, tape.query, gradients.query);
+    KeyProjection::backward_parameters(key, tape.key, gradients.key);
+    ValueProjection::backward_parameters(value, tape.value, gradients.value);
+  }
+
+  template <bool kTrainsMatrices>
+  static Context& context_of(AnyTape<kTrainsMatrices>& tape, AnyScratch<kTrainsMatrices>& scratch) {
+    if constexpr (kTrainsMatrices) {
+      return tape.context;
+    } else {
+      return scratch.context;
+    }
+  }
+
+  // Drops weights, head after head.
+  struct DroppedWeights {
+    using View = MatrixView<Scalar, shape.seq_len, shape.kv_len>;
+    Rng rng;
+    Rng of_head;
+    Weights& storage;
+
+    View kept(const View& weights) {
+      of_head = rng;
+      WeightDropout::drop(Weights::size, rng, weights.data, storage.data());
+      return storage;
+    }
+    void backward(const View& d_weights) {
+      Rng once_more = of_head;
+      WeightDropout::drop(Weights::size, once_more, d_weights.data, d_weights.data);
+    }
+  };
+  template <bool kTrainsMatrices>
+  static auto dropout_of([[maybe_unused]] const AnyTape<kTrainsMatrices>& tape,
+                         [[maybe_unused]] AnyScratch<kTrainsMatrices>& scratch) {
+    if constexpr (WeightDropout::kDrops) {
+      const Rng rng = WeightDropout::generator(tape.dropout);
+      return DroppedWeights{rng, rng, scratch.dropped};
+    } else {
+      return detail::AllWeights{};
+    }
+  }
+
+  template <class Query, class Key>
+  static void scale_operands(Query& query, Key& key) {
+    if constexpr (kScaleOperands) {
+      kernels::scale<Query::size>(query.data(), Scalar(kOperandScale));
+      kernels::scale<Key::size>(key.data(), Scalar(kOperandScale));
+    }
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,149 @@
+// Rotary position embedding: where a token stands, told to attention by rotating its queries and keys (Su et
+// al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021).
+//
+//   (a, b) ↦ (a·c − b·s, a·s + b·c),   c = cos(t·ω_i),  s = sin(t·ω_i),  ω_i = base^(−2i/rotary_dim)
+//
+//   dx: the rotation back.
+#pragma once
+
+#include <attune/kernels/sine_table.hpp>
+#include <attune/core/parameters.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Which features of a head are rotated together.
+enum class RotaryPairs {
+  kHalves,       // i and i + rotary_dim/2, as in GPT-NeoX and by default in ONNX
+  kInterleaved,  // 2i and 2i + 1, as in the paper
+};
+
+struct RotaryShape {
+  int seq_len;  // tokens
+  int num_heads;
+  int d_k;               // features of a head
+  int rotary_dim = d_k;  // of them the first that are rotated; the rest passes
+  RotaryPairs pairs = RotaryPairs::kHalves;
+  double base = 10'000;
+};
+
+/// Rotates queries or keys [seq_len, num_heads·d_k], heads side by side as MultiHeadAttention has them: to be
+/// called on both, after their projections. No parameters, no tape.
+template <RotaryShape shape, class ScalarType = float>
+struct RotaryPositions {
+  static_assert(
+      shape.seq_len > 0 && shape.num_heads > 0 && shape.d_k > 0,
+      "attune::RotaryPositions: seq_len, num_heads and d_k must be positive; set all three in RotaryShape");
+  static_assert(
+      shape.rotary_dim > 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
+      "attune::RotaryPositions: rotary_dim must be even and at most d_k: features are rotated in pairs");
+  static_assert(shape.base > 1, "attune::RotaryPositions: base must be above 1");
+
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = RotaryPositions<shape, Other>;
+  static constexpr int kPairs = shape.rotary_dim / 2;
+  using Input = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k>;
+  using Output = Input;
+  using Parameters = NoParameters;
+  template <class Gradients>
+  static constexpr bool kReadsInput = false;
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+  /// cos and sin, each [seq_len, rotary_dim/2].
+  using Table = kernels::SineTable<Scalar, shape.seq_len, kPairs>;
+
+  using InputView = MatrixView<const Scalar, Input::rows, Input::cols>;
+  using InputGradientView = MatrixView<Scalar, Input::rows, Input::cols>;
+  using OutputView = MatrixView<Scalar, Input::rows, Input::cols>;
+  using OutputGradientView = MatrixView<const Scalar, Input::rows, Input::cols>;
+
+  /// Positions 0 … seq_len − 1, in flash; made only where it is used.
+  static constexpr Table kTable =
+      kernels::sine_table<Scalar, shape.seq_len, kPairs>(shape.base, shape.rotary_dim);
+
+  /// y = x rotated, by kTable or by a table of other positions. `y` may be `x`.
+  static void forward(InputView x, OutputView y) { rotate<false>(x, y, kTable); }
+  static void forward(InputView x, OutputView y, const Table& table) { rotate<false>(x, y, table); }
+  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&) { forward(x, y); }
+  static void forward(const Parameters&, InputView x, OutputView y, Tape&, Scratch&) { forward(x, y); }
+
+  /// dx = dy rotated back. `dx` may be `dy`.
+  static void backward(OutputGradientView dy, InputGradientView dx) { rotate<true>(dy, dx, kTable); }
+  static void backward(OutputGradientView dy, InputGradientView dx, const Table& table) {
+    rotate<true>(dy, dx, table);
+  }
+  static void backward(const Parameters&, InputView, const Tape&, OutputGradientView dy, InputGradientView dx,
+                       Parameters&, Scratch&) {
+    backward(dy, dx);
+  }
+  /// The same where nobody asks for dx: nothing to do.
+  static void backward(const Parameters&, InputView, const Tape&, OutputGradientView, Parameters&, Scratch&) {
+  }
+
+ private:
+  // a · b, rounded. GCC 12 at -O3 otherwise makes x86's vfmaddsub of scalar products that are added and
+  // subtracted in turn, whatever -ffp-contract says.
+  template <class P>
+  ATTUNE_INLINE static P rounded_product(const P& a, const P& b) {
+    P product = kernels::multiply(a, b);
+#if defined(EIGEN_VECTORIZE_FMA) && !ATTUNE_FUSED
+    if constexpr (kernels::kIsScalar<P>) asm("" : "+x"(product));
+#endif
+    return product;
+  }
+  // x·c + y·s, and x·c − y·s.
+  template <class P>
+  ATTUNE_INLINE static P sum_of_products(const P& x, const P& c, const P& y, const P& s) {
+    if constexpr (ATTUNE_FUSED) return kernels::multiply_add(y, s, kernels::multiply(x, c));
+    return kernels::add(rounded_product(x, c), rounded_product(y, s));
+  }
+  template <class P>
+  ATTUNE_INLINE static P difference_of_products(const P& x, const P& c, const P& y, const P& s) {
+    if constexpr (ATTUNE_FUSED) return kernels::subtract_product(kernels::multiply(x, c), y, s);
+    return kernels::subtract(rounded_product(x, c), rounded_product(y, s));
+  }
+
+  // (a, b) by the angle of c and s, or back.
+  template <bool kBack, class P>
+  ATTUNE_INLINE static void rotate_pair(P& a, P& b, const P& c, const P& s) {
+    const P first = a, second = b;
+    if constexpr (kBack) {
+      a = sum_of_products(first, c, second, s);
+      b = difference_of_products(second, c, first, s);
+    } else {
+      a = difference_of_products(first, c, second, s);
+      b = sum_of_products(second, c, first, s);
+    }
+  }
+
+  template <bool kBack>
+  [[gnu::noinline]] static void rotate(InputView x, OutputView y, const Table& table) {
+    for (int t = 0; t < shape.seq_len; ++t) {
+      const Scalar* cosine = table.cosine.data() + t * kPairs;
+      const Scalar* sine = table.sine.data() + t * kPairs;
+      for (int head = 0; head < shape.num_heads; ++head) {
+        const Scalar* from = x.data + t * Input::cols + head * shape.d_k;
+        Scalar* to = y.data + t * Input::cols + head * shape.d_k;
+        if constexpr (shape.pairs == RotaryPairs::kHalves) {
+          kernels::for_each_packet<Scalar>(kPairs, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+            P a = kernels::load<P>(from + i), b = kernels::load<P>(from + kPairs + i);
+            rotate_pair<kBack>(a, b, kernels::load<P>(cosine + i), kernels::load<P>(sine + i));
+            kernels::store(to + i, a);
+            kernels::store(to + kPairs + i, b);
+          });
+        } else {
+          for (int i = 0; i < kPairs; ++i) {
+            Scalar a = from[2 * i], b = from[2 * i + 1];
+            rotate_pair<kBack>(a, b, cosine[i], sine[i]);
+            to[2 * i] = a;
+            to[2 * i + 1] = b;
+          }
+        }
+        for (int i = shape.rotary_dim; i < shape.d_k; ++i) to[i] = from[i];
+      }
+    }
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

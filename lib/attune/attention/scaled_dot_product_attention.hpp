@@ -1,0 +1,112 @@
+// Scaled dot-product attention of one head, forward and backward (Vaswani et al., "Attention Is All You
+// Need", 2017, eq. 1).
+//
+//   S = scale · Q·Kᵀ + mask,   P = softmax(S),   O = P·V
+//
+//   dP = dO·Vᵀ,   dV = Pᵀ·dO,   dS = P ∘ (dP − rowsum(P ∘ dP)),   dQ = scale · dS·K,   dK = scale · dSᵀ·Q
+#pragma once
+
+#include <attune/kernels/product.hpp>
+#include <attune/kernels/rows.hpp>
+#include <attune/attention/mask.hpp>
+#include <attune/core/tensor.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// 1/√n at compile time, the usual scale for n = d_k: rounded once in float, to 2 ulp in double.
+template <class Scalar>
+[[nodiscard]] constexpr Scalar inverse_square_root(int n) {
+  double root = n > 1 ? n : 1;
+  for (int i = 0; i < 64; ++i) root = 0.5 * (root + n / root);  // Newton, to the last bit, at compile time
+  return static_cast<Scalar>(1.0 / root);
+}
+
+namespace detail {
+
+// The weights P of one head, from scaled scores in place.
+template <class Scalar, int kSeqLen, int kKvLen, class Mask>
+[[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head) {
+  const auto rows_from = [&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
+    for (int query = first; query < first + kRows; ++query) {
+      mask.template hide<kKvLen>(head, query, scores + query * kKvLen);
+      mask.template bias<kKvLen>(head, query, scores + query * kKvLen);
+    }
+    kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen);
+  };
+  constexpr int kTogether = kernels::kSoftmaxRows<Scalar>;
+  constexpr int kRest = kSeqLen % kTogether;
+  for (int query = 0; query < kSeqLen - kRest; query += kTogether) {
+    rows_from.template operator()<kTogether>(query);
+  }
+  if constexpr (kRest > 0) rows_from.template operator()<kRest>(kSeqLen - kRest);
+}
+
+template <class Scalar, int kSeqLen, int kKvLen>
+[[gnu::noinline]] void softmax_backward(Scalar* weights, const Scalar* d_weights, Scalar scale) {
+  for (int query = 0; query < kSeqLen; ++query) {
+    Scalar* row = weights + query * kKvLen;
+    kernels::softmax_row_backward<Scalar, kKvLen>(row, d_weights + query * kKvLen, row, scale);
+  }
+}
+
+// Weights as they are, where MultiHeadAttention with dropout has others.
+struct AllWeights {
+  template <class Weights>
+  [[nodiscard]] static const Weights& kept(const Weights& weights) {
+    return weights;
+  }
+  template <class Gradient>
+  static void backward(const Gradient&) {}
+};
+
+}  // namespace detail
+
+/// context[seq_len, d_v] = softmax(scale · query·keyᵀ + mask) · value, with query[seq_len, d_k], key[kv_len,
+/// d_k], value[kv_len, d_v]; weights[seq_len, kv_len] is written too. Each argument is whatever view() takes.
+/// Nothing may overlap. `head` is the number a per-head mask is asked for. `dropout.kept(weights)` is what
+/// multiplies the values: without one the weights themselves.
+template <class Query, class Key, class Value, class Context, class Weights, AttentionMask Mask = NoMask,
+          class Dropout = detail::AllWeights>
+void scaled_dot_product_attention(const Query& query, const Key& key, const Value& value, Context&& context,
+                                  Weights&& weights, typename std::remove_cvref_t<Weights>::Scalar scale,
+                                  const Mask& mask = {}, int head = 0, Dropout&& dropout = {}) {
+  using Scalar = typename std::remove_cvref_t<Weights>::Scalar;
+  const auto p = view(weights);
+  kernels::product(view(query), view(key).transpose(), p, kernels::Scale<Scalar>{scale});
+  detail::masked_softmax<Scalar, p.rows, p.cols>(p.data, mask, head);
+  kernels::product(dropout.kept(p), view(value), view(context));
+}
+
+/// Gradients of the above. In: query, key, value, weights as forward left them and d_context[seq_len, d_v].
+/// Out: d_query[seq_len, d_k], d_key[kv_len, d_k], d_value[kv_len, d_v], overwritten. `weights` is used up
+/// (it ends as dS); d_query, d_key and d_value may be the storage of query, key and value. `scratch` has at
+/// least seq_len · max(kv_len, d_k) scalars. No mask: hidden keys have zero weights, so nothing flows through
+/// them.
+/// `dropout` has forward's mask once more.
+template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
+          class DValue, class Dropout = detail::AllWeights>
+void scaled_dot_product_attention_backward(const Query& query, const Key& key, const Value& value,
+                                           Weights&& weights, const DContext& d_context, DQuery&& d_query,
+                                           DKey&& d_key, DValue&& d_value,
+                                           typename std::remove_cvref_t<Weights>::Scalar* scratch,
+                                           typename std::remove_cvref_t<Weights>::Scalar scale,
+                                           Dropout&& dropout = {}) {
+  using Scalar = typename std::remove_cvref_t<Weights>::Scalar;
+  const auto p = view(weights);
+  const auto d_out = view(d_context);
+  const auto dq = view(d_query);
+  const MatrixView<Scalar, p.rows, p.cols> dp(scratch);
+  const MatrixView<Scalar, dq.rows, dq.cols> dq_dense(scratch);
+
+  kernels::product(d_out, view(value).transpose(), dp);
+  kernels::product(dropout.kept(p).transpose(), d_out, view(d_value));
+  dropout.backward(dp);
+  detail::softmax_backward<Scalar, p.rows, p.cols>(p.data, dp.data, scale);
+  kernels::product(p, view(key), dq_dense);
+  kernels::product(p.transpose(), view(query), view(d_key));
+  for (int i = 0; i < dq.rows; ++i) {
+    for (int j = 0; j < dq.cols; ++j) dq(i, j) = dq_dense(i, j);
+  }
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,43 @@
+// What a model costs in RAM, known to the compiler.
+#pragma once
+
+#include <cstddef>
+
+#include <attune/core/tensor.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Bytes by class. `state` is what belongs to none of the others: counters and alignment.
+struct MemoryReport {
+  std::size_t parameters = 0;
+  std::size_t gradients = 0;
+  std::size_t moments = 0;
+  std::size_t tape = 0;
+  std::size_t scratch = 0;
+  std::size_t inputs = 0;  // inputs, targets or outputs that the caller holds
+  std::size_t state = 0;
+
+  /// The object that the library defines: everything but `inputs`.
+  [[nodiscard]] constexpr std::size_t object() const {
+    return parameters + gradients + moments + tape + scratch + state;
+  }
+  [[nodiscard]] constexpr std::size_t total() const { return object() + inputs; }
+};
+
+/// How data reaches a trainer: a whole batch in memory, or one sequence after the other.
+enum class Feeding { kWholeBatch, kOneByOne };
+
+namespace detail {
+template <class T>
+inline constexpr std::size_t kBytes = std::is_empty_v<T> ? 0 : sizeof(T);
+}  // namespace detail
+
+/// Inference with one model: its parameters (RAM, or flash when const), scratch, and one input and output.
+template <class Model>
+[[nodiscard]] constexpr MemoryReport inference_memory() {
+  return {.parameters = sizeof(typename Model::Parameters),
+          .scratch = detail::kBytes<typename Model::InferenceScratch>,
+          .inputs = sizeof(typename Model::Input) + sizeof(typename Model::Output)};
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,110 @@
+// Sets of tensors: parameters, and the gradients and moments that have the same type, visited tensor by
+// tensor, by name.
+//
+// A set is a plain struct with a static `visit(visitor, path, sets…)` that calls `visitor(path, tensor of
+// each set…)` for each of its tensors, always in the same order.
+//
+// Every layer with parameters has `ParametersOf<Matrix, Vector>`: its set with something else in the place of
+// each tensor. Vector stands for biases and for what normalisations multiply by, Matrix for the rest. Its
+// `Parameters` are ParametersOf<Tensor, Tensor>, and forward and backward take any of these sets.
+#pragma once
+
+#include <cstdint>
+
+#include <attune/core/tensor.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// The name of a tensor within its set, innermost part first: {"weight", of "query"}. Lives on the stack of
+/// the visit.
+struct TensorPath {
+  const char* name = nullptr;
+  const TensorPath* parent = nullptr;
+};
+
+/// In the place of a tensor that is not trained, in a set of gradients, moments or trained parameters.
+template <class, int, int>
+struct Untrained {
+  friend constexpr Untrained view(const Untrained& nothing) { return nothing; }
+};
+
+/// In the place of a tensor that stands elsewhere.
+template <class ScalarType, int kRows, int kCols>
+struct Reference {
+  using Scalar = ScalarType;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+  static constexpr int size = kRows * kCols;
+
+  const Scalar* first;
+
+  [[nodiscard]] constexpr const Scalar* data() const { return first; }
+};
+
+namespace detail {
+
+template <class>
+inline constexpr bool kIsUntrained = false;
+template <class Scalar, int rows, int cols>
+inline constexpr bool kIsUntrained<Untrained<Scalar, rows, cols>> = true;
+
+/// Whether what stands for a tensor's gradient takes one.
+template <class Leaf>
+inline constexpr bool kTrained = !kIsUntrained<std::remove_cvref_t<Leaf>>;
+
+}  // namespace detail
+
+/// Calls visitor(path, tensor of each set…) for every tensor of sets of one layer or model, but for those
+/// that one of the sets has no tensor for.
+template <class Visitor, class Set, class... Sets>
+constexpr void for_each_tensor(const Visitor& visitor, Set& set, Sets&... sets) {
+  std::remove_const_t<Set>::visit(
+      [&visitor]<class... Leaves>(const TensorPath& path, Leaves&&... leaves) {
+        if constexpr ((detail::kTrained<Leaves> && ...)) visitor(path, leaves...);
+      },
+      static_cast<const TensorPath*>(nullptr), set, sets...);
+}
+
+/// The set of a layer that has none.
+struct NoParameters {
+  template <class Visitor, class... Sets>
+  static constexpr void visit(const Visitor&, const TensorPath*, Sets&&...) {}
+  template <class Initialiser, class Generator>
+  void initialise(const Initialiser&, Generator&) {}
+};
+
+/// How many scalars the tensors of a set hold. A set has nothing else: its size in bytes is this times a
+/// scalar's.
+template <class Set>
+[[nodiscard]] constexpr int count_scalars(const Set& set) {
+  int count = 0;
+  for_each_tensor([&count](const TensorPath&, const auto& tensor) { count += tensor.size; }, set);
+  return count;
+}
+
+template <class Set>
+constexpr void set_zero(Set& set) {
+  for_each_tensor([](const TensorPath&, auto& tensor) { tensor.set_zero(); }, set);
+}
+
+/// FNV-1a over the bits of every scalar: equal on two targets when, and (but for 1 in 2³²) only when, all
+/// bits are.
+template <class Set>
+[[nodiscard]] std::uint32_t hash(const Set& set) {
+  std::uint32_t state = 2166136261u;
+  for_each_tensor(
+      [&state](const TensorPath&, const auto& tensor) {
+        using Scalar = typename std::remove_cvref_t<decltype(tensor)>::Scalar;
+        using Bits = std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>;
+        for (const Scalar value : tensor.values) {
+          const Bits bits = std::bit_cast<Bits>(value);
+          for (int shift = 0; shift < static_cast<int>(sizeof(Scalar) * 8); shift += 8) {
+            state = (state ^ (static_cast<std::uint32_t>(bits >> shift) & 0xFFu)) * 16777619u;
+          }
+        }
+      },
+      set);
+  return state;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

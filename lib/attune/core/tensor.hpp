@@ -1,0 +1,47 @@
+// Storage: what every layer reads and writes. A matrix is row-major, its extents are part of its type, and its
+// rows are tokens. kernels/matrix_view.hpp has views of it.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <Eigen/Core>
+
+#include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/matrix_view.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// A [rows, cols] row-major matrix of plain storage: trivially copyable, constant-initialised (`.bss` when
+/// zero, flash when const), no padding. `tensor.matrix()` is its Eigen view.
+template <class ScalarType, int kRows, int kCols>
+struct Tensor {
+  static_assert(kRows > 0 && kCols > 0,
+                "attune::Tensor: rows and cols must be positive; give the layer positive sizes");
+  static_assert(std::is_floating_point_v<kernels::Real<ScalarType>>,
+                "attune::Tensor: the scalar must be float or double");
+
+  using Scalar = ScalarType;
+  using Matrix =
+      Eigen::Matrix<Scalar, kRows, kCols, (kCols == 1 && kRows > 1) ? Eigen::ColMajor : Eigen::RowMajor>;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+  static constexpr int size = kRows * kCols;
+
+  Scalar values[static_cast<std::size_t>(size)];
+
+  [[nodiscard]] constexpr Scalar* data() { return values; }
+  [[nodiscard]] constexpr const Scalar* data() const { return values; }
+  [[nodiscard]] constexpr Scalar& operator()(int row, int col) { return values[row * cols + col]; }
+  [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const {
+    return values[row * cols + col];
+  }
+
+  [[nodiscard]] Eigen::Map<Matrix> matrix() { return Eigen::Map<Matrix>(values); }
+  [[nodiscard]] Eigen::Map<const Matrix> matrix() const { return Eigen::Map<const Matrix>(values); }
+  constexpr void set_zero() {
+    for (Scalar& value : values) value = 0;
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,174 @@
+// Dropout (Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014),
+// inverted: what is kept is scaled up in training, so that inference is the identity.
+//
+//   y = m ∘ x / (1 − p),   dx = m ∘ dy / (1 − p),   m = 0 with probability p, else 1
+//
+// The mask is not kept: backward draws it once more from the seed that forward drew it from, which costs
+// eight bytes of tape whatever the size. The same seed gives the same mask on every target, and the seed of
+// any sequence of a training is known without the masks before it.
+#pragma once
+
+#include <attune/core/parameters.hpp>
+#include <attune/core/rng.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct DropoutShape {
+  int rows;            // tokens
+  int d_model;         // features of a token
+  double probability;  // of an element to be dropped, in [0, 1)
+  int stream = 0;      // which of several masks that start from one seed
+};
+
+/// Where a mask comes from: start + n·γ (rng.hpp) for sequence n. Zero is a start like any other; layers with
+/// the same position and stream have the same masks.
+struct DropoutTape {
+  std::uint64_t position;
+
+  /// To the mask as many sequences later, or earlier where negative.
+  constexpr void skip(std::int64_t sequences) {
+    position += static_cast<std::uint64_t>(sequences) * detail::kGamma;
+  }
+  template <class Visitor>
+  constexpr void for_each_dropout(const Visitor& visitor) {
+    visitor(*this);
+  }
+};
+
+namespace detail {
+
+/// Whether a tape has masks of dropout: then its for_each_dropout(visitor) calls visitor(DropoutTape&) for
+/// each of them, always in the same order.
+template <class Tape>
+inline constexpr bool kDropsIn = requires(Tape& tape, void (*visitor)(DropoutTape&)) {
+  tape.for_each_dropout(visitor);
+};
+
+/// The for_each_dropout of a tape that is made of others: of those that have masks, one after the other.
+template <class Visitor, class... Tapes>
+constexpr void for_each_dropout(const Visitor& visitor, Tapes&... tapes) {
+  const auto visit = [&visitor](auto& tape) {
+    if constexpr (kDropsIn<std::remove_reference_t<decltype(tape)>>) tape.for_each_dropout(visitor);
+  };
+  (visit(tapes), ...);
+}
+
+}  // namespace detail
+
+/// Starts all masks of a tape from a generator's next numbers. Without a call they start from zero.
+template <class Tape>
+constexpr void draw_seeds(Tape& tape, Rng& rng) {
+  detail::for_each_dropout(
+      [&rng](DropoutTape& mask) {
+        const std::uint64_t high = rng.next();
+        mask.position = high << 32 | rng.next();
+      },
+      tape);
+}
+/// Moves all masks of a tape on by as many sequences, or back where negative.
+template <class Tape>
+constexpr void skip_masks(Tape& tape, std::int64_t sequences) {
+  detail::for_each_dropout([sequences](DropoutTape& mask) { mask.skip(sequences); }, tape);
+}
+
+namespace kernels {
+
+/// y = m ∘ x · scale, m from `rng`, one draw an element: dropped when it is below `threshold`. `y` may be
+/// `x`.
+template <class Scalar>
+[[gnu::noinline]] void drop(int size, Rng& rng, std::uint32_t threshold, Scalar scale, const Scalar* x,
+                            Scalar* y) {
+  for (int i = 0; i < size; ++i) {
+    const bool dropped = rng.next() < threshold;
+    y[i] = dropped ? Scalar(0) : multiply(x[i], scale);
+  }
+}
+
+}  // namespace kernels
+
+template <DropoutShape shape, class ScalarType = float>
+struct Dropout {
+  static_assert(shape.rows > 0 && shape.d_model > 0,
+                "attune::Dropout: rows and d_model must be positive; set both in DropoutShape");
+  static_assert(shape.probability >= 0 && shape.probability < 1,
+                "attune::Dropout: probability must be in [0, 1): what is kept is divided by 1 - probability");
+
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = Dropout<shape, Other>;
+  /// Whether anything is ever dropped; without it there is no tape and no code.
+  static constexpr bool kDrops = shape.probability > 0;
+  using Input = Tensor<Scalar, shape.rows, shape.d_model>;
+  using Output = Input;
+  using Parameters = NoParameters;
+  static constexpr bool kRunsInLockstep = !kDrops;
+  template <class Gradients>
+  static constexpr bool kReadsInput = false;
+  struct NoTape {};
+  using Tape = std::conditional_t<kDrops, DropoutTape, NoTape>;
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  using InputView = MatrixView<const Scalar, shape.rows, shape.d_model>;
+  using InputGradientView = MatrixView<Scalar, shape.rows, shape.d_model>;
+  using OutputView = MatrixView<Scalar, shape.rows, shape.d_model>;
+  using OutputGradientView = MatrixView<const Scalar, shape.rows, shape.d_model>;
+
+  /// Inference: y[rows, d_model] = x. `y` may be `x`.
+  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&) { copy(x, y); }
+  /// Training, with the mask of tape.position. Until backward every forward has this mask. `y` may be `x`.
+  static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch&) {
+    apply(x, tape, y);
+  }
+
+  /// dx[rows, d_model] from dy; then the tape stands at the next sequence's mask. `dx` may be `dy`.
+  static void backward(const Parameters&, InputView, Tape& tape, OutputGradientView dy, InputGradientView dx,
+                       Parameters&, Scratch&) {
+    backward(tape, dy, dx);
+  }
+  /// The same where nobody asks for dx.
+  static void backward(const Parameters&, InputView, Tape& tape, OutputGradientView, Parameters&, Scratch&) {
+    if constexpr (kDrops) tape.skip(1);
+  }
+
+  /// What forward of training does, for layers that contain dropout.
+  static void apply(InputView x, [[maybe_unused]] const Tape& tape, OutputView y) {
+    if constexpr (kDrops) {
+      Rng rng = generator(tape);
+      drop(Input::size, rng, x.data, y.data);
+    } else {
+      copy(x, y);
+    }
+  }
+  /// What backward does.
+  static void backward([[maybe_unused]] Tape& tape, OutputGradientView dy, InputGradientView dx) {
+    if constexpr (kDrops) {
+      Rng rng = generator(tape);
+      drop(Input::size, rng, dy.data, dx.data);
+      tape.skip(1);
+    } else {
+      copy(dy, dx);
+    }
+  }
+
+  /// Part by part: the generator at the start of the mask, and the next `size` elements. `y` may be `x`.
+  static Rng generator(const Tape& tape) {
+    // Streams are far from each other: a stream's sequence n + 1 is not the next one's n.
+    constexpr std::uint64_t kStream = detail::mix(std::uint64_t{shape.stream});
+    return Rng(detail::mix(tape.position + kStream));
+  }
+  static void drop(int size, Rng& rng, const Scalar* x, Scalar* y) requires kDrops {
+    kernels::drop(size, rng, kThreshold, Scalar(kScale), x, y);
+  }
+
+ private:
+  static constexpr auto kThreshold = static_cast<std::uint32_t>(shape.probability * 4294967296.0);
+  static constexpr auto kScale = static_cast<kernels::Real<Scalar>>(1 / (1 - shape.probability));
+
+  static void copy(InputView x, OutputView y) {
+    if (x.data == y.data) return;
+    for (int i = 0; i < Input::size; ++i) y.data[i] = x.data[i];
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

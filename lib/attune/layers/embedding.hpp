@@ -1,0 +1,122 @@
+// Token embedding: a row of a table for each token id.
+//
+//   y_i = W_(id_i),      dW_k += Σ of dy_i over the i whose id is k
+//
+// Ids come from outside and are checked before anything is read or written. In a model of layers it is the
+// first one: the model then takes ids, and its forward answers with a Status.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include <attune/kernels/residual.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/core/rng.hpp>
+#include <attune/core/status.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct EmbeddingShape {
+  int seq_len;     // tokens
+  int vocabulary;  // ids are 0 … vocabulary − 1
+  int d_model;     // features of a token
+  int padding =
+      -1;  // the id that stands for nothing: its row has no gradient (PyTorch: padding_idx); −1: none
+};
+
+template <EmbeddingShape shape, class ScalarType = float>
+struct Embedding {
+  static_assert(shape.seq_len > 0 && shape.vocabulary > 0 && shape.d_model > 0,
+                "attune::Embedding: seq_len, vocabulary and d_model must be positive; set all three in "
+                "EmbeddingShape");
+  static_assert(shape.padding >= -1 && shape.padding < shape.vocabulary,
+                "attune::Embedding: padding must be an id below vocabulary, or -1 for none");
+
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = Embedding<shape, Other>;
+  /// Ids of a sequence.
+  using Input = std::array<int, std::size_t{shape.seq_len}>;
+  using Output = Tensor<Scalar, shape.seq_len, shape.d_model>;
+
+  template <template <class, int, int> class Matrix, template <class, int, int> class = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] Matrix<Scalar, shape.vocabulary, shape.d_model> weight;
+
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+      visitor(TensorPath{"weight", parent}, sets.weight...);
+    }
+    /// The row of the padding id starts as zeros.
+    template <class Initialiser>
+    void initialise(const Initialiser& initialiser, Rng& rng) {
+      initialiser.weight(weight, rng);
+      if constexpr (shape.padding >= 0) {
+        for (int j = 0; j < shape.d_model; ++j) weight(shape.padding, j) = 0;
+      }
+    }
+  };
+  using Parameters = ParametersOf<Tensor>;
+  struct Tape {};  // backward needs nothing but the ids
+  struct Scratch {
+    Tensor<Scalar, 1, shape.d_model> total;  // of dy over the tokens of one id
+  };
+  struct InferenceScratch {};
+
+  /// An array, a std::array or a span of seq_len ints.
+  using InputView = std::span<const int, std::size_t{shape.seq_len}>;
+  using OutputView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
+  using OutputGradientView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
+
+  /// y[seq_len, d_model] of seq_len ids. Status::kInvalidToken, and nothing written, when one is outside
+  /// [0, vocabulary).
+  template <class Set = Parameters>
+  static Status forward(const Set& parameters, InputView ids, OutputView y) {
+    if (!valid(ids)) return Status::kInvalidToken;
+    for (int i = 0; i < shape.seq_len; ++i) {
+      const Scalar* row = parameters.weight.data() + id_of(ids, i) * shape.d_model;
+      for (int j = 0; j < shape.d_model; ++j) y(i, j) = row[j];
+    }
+    return Status::kOk;
+  }
+  template <class Set = Parameters>
+  static Status forward(const Set& parameters, InputView ids, OutputView y, InferenceScratch&) {
+    return forward(parameters, ids, y);
+  }
+  template <class Set = Parameters>
+  static Status forward(const Set& parameters, InputView ids, OutputView y, Tape&, Scratch&) {
+    return forward(parameters, ids, y);
+  }
+
+  /// gradients += dL/dW from dy[seq_len, d_model]; nothing for ids that forward refuses. Each row is added to
+  /// once, so the bits of a batch's sum are those of adding the sequences' gradients.
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set&, InputView ids, const Tape&, [[maybe_unused]] OutputGradientView dy,
+                       [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch) {
+    if constexpr (detail::kTrained<decltype(gradients.weight)>) {
+      if (!valid(ids)) return;
+      Scalar* total = scratch.total.data();
+      for (int i = 0; i < shape.seq_len; ++i) {
+        const int id = id_of(ids, i);
+        if (id == shape.padding || std::find(ids.begin(), ids.begin() + i, id) != ids.begin() + i) continue;
+        scratch.total.set_zero();
+        for (int j = i; j < shape.seq_len; ++j) {
+          if (id_of(ids, j) == id) kernels::add_to(shape.d_model, dy.data + j * shape.d_model, total);
+        }
+        kernels::add_to(shape.d_model, total, gradients.weight.data() + id * shape.d_model);
+      }
+    }
+  }
+
+ private:
+  static int id_of(InputView ids, int i) { return ids[static_cast<std::size_t>(i)]; }
+  static bool valid(InputView ids) {
+    for (const int id : ids) {
+      if (id < 0 || id >= shape.vocabulary) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

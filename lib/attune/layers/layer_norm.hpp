@@ -1,0 +1,197 @@
+// Layer normalisation (Ba et al., "Layer Normalization", 2016) and root-mean-square normalisation (Zhang and
+// Sennrich, "Root Mean Square Layer Normalization", 2019) of tokens, forward and backward.
+//
+//   LayerNorm:  x̂ = (x − mean x) / √(var x + ε),   y = x̂ ∘ w + b      var divides by d_model
+//   RmsNorm:    x̂ = x / √(mean x² + ε),            y = x̂ ∘ w
+//
+//   dw += Σ_rows dy ∘ x̂,   db += Σ_rows dy,   dx̂ = dy ∘ w
+//   dx = (dx̂ − mean dx̂ − x̂ · mean(dx̂ ∘ x̂)) / √(var x + ε)             RmsNorm: without mean dx̂
+#pragma once
+
+#include <attune/kernels/normalisation.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/core/rng.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Size and options of either layer; PyTorch's elementwise_affine is weight and bias.
+struct NormShape {
+  int rows;               // tokens
+  int d_model;            // features of a token, normalised together
+  double epsilon = 1e-5;  // PyTorch's default for LayerNorm, ONNX's for both
+  bool weight = true;
+  bool bias = weight;  // LayerNorm; RmsNorm has none
+};
+
+/// w and b, each if there is one, or what stands for it.
+template <class Scalar, int d_model, bool kWeight, bool kBias,
+          template <class, int, int> class Vector = Tensor>
+struct NormParameters {
+  [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
+  [[no_unique_address]] Vector<Scalar, 1, d_model> bias;
+
+  template <class Visitor, class... Sets>
+  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+    visitor(TensorPath{"weight", parent}, sets.weight...);
+    visitor(TensorPath{"bias", parent}, sets.bias...);
+  }
+  /// w = 1, b = 0, whatever the initialiser.
+  template <class Initialiser>
+  void initialise(const Initialiser&, Rng&) {
+    for (Scalar& value : weight.values) value = 1;
+    bias.set_zero();
+  }
+};
+template <class Scalar, int d_model, template <class, int, int> class Vector>
+struct NormParameters<Scalar, d_model, true, false, Vector> {
+  [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
+
+  template <class Visitor, class... Sets>
+  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+    visitor(TensorPath{"weight", parent}, sets.weight...);
+  }
+  template <class Initialiser>
+  void initialise(const Initialiser&, Rng&) {
+    for (Scalar& value : weight.values) value = 1;
+  }
+};
+template <class Scalar, int d_model, template <class, int, int> class Vector>
+struct NormParameters<Scalar, d_model, false, false, Vector> : NoParameters {};
+
+namespace detail {
+
+// What backward needs beside the input: two numbers a token, or one.
+template <class Scalar, int kRows, int kCols, kernels::Normalisation kind>
+struct NormTape {
+  Tensor<Scalar, kRows, 1> mean_offset;        // mean x less x's first feature
+  Tensor<Scalar, kRows, 1> inverse_deviation;  // 1/√(var + ε)
+
+  void keep(int row, const kernels::RowStatistics<Scalar>& statistics) {
+    mean_offset.values[row] = statistics.offset;
+    inverse_deviation.values[row] = statistics.inverse;
+  }
+  [[nodiscard]] kernels::RowStatistics<Scalar> statistics(int row, const Scalar* x) const {
+    return {x[row * kCols], mean_offset.values[row], inverse_deviation.values[row]};
+  }
+};
+template <class Scalar, int kRows, int kCols>
+struct NormTape<Scalar, kRows, kCols, kernels::Normalisation::kRootMeanSquare> {
+  Tensor<Scalar, kRows, 1> inverse_root_mean_square;  // 1/√(mean x² + ε)
+
+  void keep(int row, const kernels::RowStatistics<Scalar>& statistics) {
+    inverse_root_mean_square.values[row] = statistics.inverse;
+  }
+  [[nodiscard]] kernels::RowStatistics<Scalar> statistics(int row, const Scalar*) const {
+    return {Scalar(0), Scalar(0), inverse_root_mean_square.values[row]};
+  }
+};
+
+template <NormShape shape, class ScalarType, kernels::Normalisation kind>
+struct Norm {
+  static_assert(shape.rows > 0 && shape.d_model > 0,
+                "attune::LayerNorm, RmsNorm: rows and d_model must be positive; set both in NormShape");
+  static_assert(shape.epsilon >= 0, "attune::LayerNorm, RmsNorm: epsilon must not be negative");
+  static_assert(shape.weight || !shape.bias,
+                "attune::LayerNorm: a bias needs a weight; leave out both with .weight = false");
+
+  using Scalar = ScalarType;
+  static constexpr bool kBias = shape.bias && kind == kernels::Normalisation::kMeanAndVariance;
+  using Input = Tensor<Scalar, shape.rows, shape.d_model>;
+  using Output = Input;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = NormParameters<Scalar, shape.d_model, shape.weight, kBias, Vector>;
+  using Parameters = ParametersOf<Tensor>;
+  using Tape = NormTape<Scalar, shape.rows, shape.d_model, kind>;
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  using InputView = MatrixView<const Scalar, shape.rows, shape.d_model>;
+  using InputGradientView = MatrixView<Scalar, shape.rows, shape.d_model>;
+  using OutputView = MatrixView<Scalar, shape.rows, shape.d_model>;
+  using OutputGradientView = MatrixView<const Scalar, shape.rows, shape.d_model>;
+
+  /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch&) {
+    for (int i = 0; i < shape.rows; ++i) {
+      normalise(parameters, i, x, kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon), y);
+    }
+  }
+  /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it will
+  /// not be called.
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, Tape& tape, Scratch&) {
+    for (int i = 0; i < shape.rows; ++i) {
+      const auto statistics = kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon);
+      tape.keep(i, statistics);
+      normalise(parameters, i, x, statistics, y);
+    }
+  }
+  /// y once more from x and the tape of its forward, for who would rather compute than keep it.
+  template <class Set = Parameters>
+  static void recompute(const Set& parameters, InputView x, const Tape& tape, OutputView y) {
+    for (int i = 0; i < shape.rows; ++i) normalise(parameters, i, x, tape.statistics(i, x.data), y);
+  }
+
+  /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. `dx` may be `dy` or `x`.
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set& parameters, InputView x, const Tape& tape, OutputGradientView dy,
+                       InputGradientView dx, Gradients& gradients, Scratch& scratch) {
+    backward(parameters, x, tape, dy, gradients, scratch);
+    for (int i = 0; i < shape.rows; ++i) {
+      kernels::normalise_row_backward<kind, shape.d_model, shape.weight>(
+          row(x, i), tape.statistics(i, x.data), weight_of(parameters), row(dy, i),
+          dx.data + i * shape.d_model);
+    }
+  }
+  /// The same where nobody asks for dx.
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set&, [[maybe_unused]] InputView x, [[maybe_unused]] const Tape& tape,
+                       [[maybe_unused]] OutputGradientView dy, [[maybe_unused]] Gradients& gradients,
+                       Scratch&) {
+    if constexpr (shape.weight) {
+      if constexpr (detail::kTrained<decltype(gradients.weight)>) {
+        Scalar* d_bias = nullptr;
+        if constexpr (kBias) d_bias = gradients.bias.data();
+        kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias>(
+            x.data, tape, dy.data, gradients.weight.data(), d_bias);
+      }
+    }
+  }
+
+ private:
+  static constexpr auto kEpsilon = static_cast<Scalar>(shape.epsilon);
+
+  static const Scalar* row(InputView x, int i) { return x.data + i * shape.d_model; }
+  static void normalise(const auto& parameters, int i, InputView x,
+                        const kernels::RowStatistics<Scalar>& statistics, OutputView y) {
+    kernels::normalise_row<kind, shape.d_model, shape.weight, kBias>(
+        row(x, i), statistics, weight_of(parameters), bias_of(parameters), y.data + i * shape.d_model);
+  }
+  static const Scalar* weight_of([[maybe_unused]] const auto& parameters) {
+    if constexpr (shape.weight) return parameters.weight.data();
+    return nullptr;
+  }
+  static const Scalar* bias_of([[maybe_unused]] const auto& parameters) {
+    if constexpr (kBias) return parameters.bias.data();
+    return nullptr;
+  }
+};
+
+}  // namespace detail
+
+/// PyTorch's nn.LayerNorm over the last axis. A token of equal features becomes the bias.
+template <NormShape shape, class Scalar = float>
+struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalisation::kMeanAndVariance> {
+  template <class Other>
+  using WithScalar = LayerNorm<shape, Other>;
+};
+
+/// PyTorch's nn.RMSNorm over the last axis, whose own default for ε is the scalar's machine epsilon.
+template <NormShape shape, class Scalar = float>
+struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalisation::kRootMeanSquare> {
+  template <class Other>
+  using WithScalar = RmsNorm<shape, Other>;
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

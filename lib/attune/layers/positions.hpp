@@ -1,0 +1,159 @@
+// Where a token stands, told to attention by vectors that are added to tokens: learned or sinusoidal (Vaswani
+// et al., "Attention Is All You Need", 2017, section 3.5). rotary_positions.hpp has those that rotate.
+//
+//   learned:     y = x + W,     dx = dy,   dW += dy
+//   sinusoidal:  y = x + E,     dx = dy,   E_(t,2i) = sin(t·ω_i),  E_(t,2i+1) = cos(t·ω_i)
+//
+//   ω_i = base^(−2i/d_model)
+#pragma once
+
+#include <attune/kernels/residual.hpp>
+#include <attune/kernels/sine_table.hpp>
+#include <attune/core/parameters.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct PositionShape {
+  int seq_len;           // tokens; the first stands at position 0
+  int d_model;           // features of a token
+  double base = 10'000;  // of sinusoidal frequencies
+};
+
+namespace detail {
+
+template <class Scalar, int rows, int cols>
+void copy(const Scalar* x, Scalar* y) {
+  if (x == y) return;
+  for (int i = 0; i < rows * cols; ++i) y[i] = x[i];
+}
+
+// y = x + W of given vectors W; backward of x is the identity.
+template <PositionShape shape, class ScalarType>
+struct AddedPositions {
+  static_assert(
+      shape.seq_len > 0 && shape.d_model > 0,
+      "attune::LearnedPositions, SinusoidalPositions: seq_len and d_model must be positive; set both "
+      "in PositionShape");
+
+  using Scalar = ScalarType;
+  using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
+  using Output = Input;
+  template <class Gradients>
+  static constexpr bool kReadsInput = false;
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  using InputView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
+  using InputGradientView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
+  using OutputView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
+  using OutputGradientView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
+
+ protected:
+  static void add(const Scalar* positions, InputView x, OutputView y) {
+    copy<Scalar, shape.seq_len, shape.d_model>(x.data, y.data);
+    kernels::add_to(Input::size, positions, y.data);
+  }
+};
+
+}  // namespace detail
+
+/// Vectors that are trained, one a position. Nothing is taped.
+template <PositionShape shape, class ScalarType = float>
+struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
+  static constexpr bool kRunsInLockstep = true;
+  using Base = detail::AddedPositions<shape, ScalarType>;
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = LearnedPositions<shape, Other>;
+  using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
+  using typename Base::InputView, typename Base::InputGradientView;
+  using typename Base::OutputView, typename Base::OutputGradientView;
+
+  template <template <class, int, int> class Matrix, template <class, int, int> class = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] Matrix<Scalar, shape.seq_len, shape.d_model> weight;
+
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+      visitor(TensorPath{"weight", parent}, sets.weight...);
+    }
+    template <class Initialiser, class Generator>
+    void initialise(const Initialiser& initialiser, Generator& rng) {
+      initialiser.weight(weight, rng);
+    }
+  };
+  using Parameters = ParametersOf<Tensor>;
+
+  /// y[seq_len, d_model] = x + W. `y` may be `x`.
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch&) {
+    Base::add(parameters.weight.data(), x, y);
+  }
+  template <class Set = Parameters>
+  static void forward(const Set& parameters, InputView x, OutputView y, Tape&, Scratch&) {
+    Base::add(parameters.weight.data(), x, y);
+  }
+  /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set& parameters, InputView x, const Tape& tape, OutputGradientView dy,
+                       InputGradientView dx, Gradients& gradients, Scratch& scratch) {
+    backward(parameters, x, tape, dy, gradients, scratch);
+    detail::copy<Scalar, shape.seq_len, shape.d_model>(dy.data, dx.data);
+  }
+  /// The same where nobody asks for dx.
+  template <class Set = Parameters, class Gradients>
+  static void backward(const Set&, InputView, const Tape&, OutputGradientView dy, Gradients& gradients,
+                       Scratch&) {
+    if constexpr (detail::kTrained<decltype(gradients.weight)>) {
+      kernels::add_to(dy.rows * dy.cols, dy.data, gradients.weight.data());
+    }
+  }
+};
+
+/// Vectors of sines and cosines, in flash; no parameters. clang evaluates tables of up to about 50,000
+/// entries, and larger ones with -fconstexpr-steps.
+template <PositionShape shape, class ScalarType = float>
+struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
+  static_assert(shape.base > 1, "attune::SinusoidalPositions: base must be above 1");
+
+  using Base = detail::AddedPositions<shape, ScalarType>;
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = SinusoidalPositions<shape, Other>;
+  using Parameters = NoParameters;
+  using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
+  using typename Base::InputView, typename Base::InputGradientView;
+  using typename Base::OutputView, typename Base::OutputGradientView;
+
+  /// E[seq_len, d_model].
+  static constexpr Tensor<Scalar, shape.seq_len, shape.d_model> kVectors = [] {
+    constexpr int kFrequencies = (shape.d_model + 1) / 2;
+    const auto table = kernels::sine_table<Scalar, shape.seq_len, kFrequencies>(shape.base, shape.d_model);
+    Tensor<Scalar, shape.seq_len, shape.d_model> vectors{};
+    for (int t = 0; t < shape.seq_len; ++t) {
+      for (int j = 0; j < shape.d_model; ++j) {
+        vectors(t, j) = j % 2 == 0 ? table.sine(t, j / 2) : table.cosine(t, j / 2);
+      }
+    }
+    return vectors;
+  }();
+
+  /// y[seq_len, d_model] = x + E. `y` may be `x`.
+  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&) {
+    Base::add(kVectors.data(), x, y);
+  }
+  static void forward(const Parameters&, InputView x, OutputView y, Tape&, Scratch&) {
+    Base::add(kVectors.data(), x, y);
+  }
+  /// dx[seq_len, d_model] = dy. `dx` may be `dy`.
+  static void backward(const Parameters&, InputView, const Tape&, OutputGradientView dy, InputGradientView dx,
+                       Parameters&, Scratch&) {
+    detail::copy<Scalar, shape.seq_len, shape.d_model>(dy.data, dx.data);
+  }
+  /// The same where nobody asks for dx: nothing to do.
+  static void backward(const Parameters&, InputView, const Tape&, OutputGradientView, Parameters&, Scratch&) {
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

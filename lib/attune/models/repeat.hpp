@@ -1,0 +1,165 @@
+// The same layer several times, each with parameters of its own, in one copy of its code.
+#pragma once
+
+#include <attune/models/composition.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// `count` equal layers one after the other, in one copy of their code. What one gives is what the next
+/// takes.
+template <int count, class Layer>
+class Repeat {
+ public:
+  static_assert(count > 0 && count <= detail::kMostLayers, "attune::Repeat: from 1 to 24 layers");
+  static_assert(detail::kFits<Layer>);
+
+  using Scalar = typename Layer::Scalar;
+  using Input = typename Layer::Input;
+  using Output = typename Layer::Output;
+  template <class Other>
+  using WithScalar = Repeat<count, typename detail::WithScalarOf<Layer, Other>::type>;
+
+  /// layers[i] is in its tensors' names "i".
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    using Each = detail::SetOf<Layer, Matrix, Vector>;
+    [[no_unique_address]] detail::Copies<Each, count> layers;
+
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+#pragma GCC unroll 1  // a loop for two layers, too: a third one is then no code
+      for (int i = 0; i < count; ++i) {
+        const TensorPath path{detail::kNumbers[i], parent};
+        Layer::Parameters::visit(visitor, &path, sets.layers[i]...);
+      }
+    }
+    template <class Initialiser>
+    void initialise(const Initialiser& initialiser, Rng& rng) {
+#pragma GCC unroll 1
+      for (int i = 0; i < count; ++i) {
+        auto&& layer = layers[i];
+        attune::initialise(layer, initialiser, rng);
+      }
+    }
+  };
+  using Parameters = ParametersOf<Tensor>;
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
+  static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Layer>;
+  static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
+
+ private:
+  struct Nothing {};
+  struct Outputs {
+    Output outputs[count > 1 ? count - 1 : 1];
+  };
+  using Turns = detail::Turns<Scalar, Output::size, count - 1>;
+
+ public:
+  /// What each layer tapes, and what stands between them where backward reads it.
+  template <class Gradients>
+  struct TapeOf {
+    static constexpr bool kKeepsBetween = count > 1 && kReadsInput<Gradients>;
+    using Each = detail::TapeOf<Layer, typename Gradients::Each>;
+    [[no_unique_address]] detail::Copies<Each, count> layers;
+    [[no_unique_address]] std::conditional_t<kKeepsBetween, Outputs, Nothing> between;
+
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires detail::kDropsIn<Each> {
+      for (Each& layer : layers.elements) layer.for_each_dropout(visitor);
+    }
+  };
+  using Tape = TapeOf<Parameters>;
+  template <class Gradients>
+  struct ScratchOf {
+    [[no_unique_address]] detail::ScratchOf<Layer, typename Gradients::Each> layer;
+    [[no_unique_address]] Turns between;  // gradients, and outputs that are not taped
+  };
+  using Scratch = ScratchOf<Parameters>;
+  struct InferenceScratch {
+    [[no_unique_address]] typename Layer::InferenceScratch layer;
+    [[no_unique_address]] Turns activations;
+  };
+
+  using InputView = detail::ConstView<Input>;
+  using InputGradientView = detail::MutableView<Input>;
+  using OutputView = detail::MutableView<Output>;
+  using OutputGradientView = detail::ConstView<Output>;
+
+  /// Inference. `y` may not overlap `x`.
+  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+                      const Mask& mask = {}) {
+    for (int i = 0; i < count; ++i) {
+      OutputView to = y;
+      if constexpr (count > 1) {
+        if (i < count - 1) to = scratch.activations.template at<Output>(i);
+      }
+      detail::forward_through<Layer>(mask, parameters.layers[i], x, to, scratch.layer);
+      x = to;
+    }
+  }
+  /// Training. `y` may not overlap `x`.
+  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, InputView x, OutputView y, TapeOf<Gradients>& tape,
+                      ScratchOf<Gradients>& scratch, const Mask& mask = {}) {
+    for (int i = 0; i < count; ++i) {
+      OutputView to = y;
+      if constexpr (count > 1) {
+        if (i < count - 1) to = between(i, tape, scratch);
+      }
+      auto&& layer_tape = tape.layers[i];
+      detail::forward_through<Layer>(mask, parameters.layers[i], x, to, layer_tape, scratch.layer);
+      x = to;
+    }
+  }
+  /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
+  /// `x`.
+  template <class Set = Parameters, class TapeGradients, class Gradients>
+  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
+                       InputGradientView dx, Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
+    dy = backward_to_first(parameters, tape, dy, gradients, scratch);
+    backward_one(0, parameters, x, tape, dy, gradients, scratch, dx);
+  }
+  /// The same where nobody asks for dx.
+  template <class Set = Parameters, class TapeGradients, class Gradients>
+  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
+                       Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
+    dy = backward_to_first(parameters, tape, dy, gradients, scratch);
+    backward_one(0, parameters, x, tape, dy, gradients, scratch);
+  }
+
+ private:
+  // All layers but the first. Returns dL/dy of the first.
+  static OutputGradientView backward_to_first(const auto& parameters, auto& tape, OutputGradientView dy,
+                                              auto& gradients, auto& scratch) {
+    if constexpr (count > 1) {
+#pragma GCC unroll 1
+      for (int i = count - 1; i > 0; --i) {
+        const auto d_before = scratch.between.template at<Input>(i - 1);
+        backward_one(i, parameters, between(i - 1, tape, scratch), tape, dy, gradients, scratch, d_before);
+        dy = d_before;
+      }
+    }
+    return dy;
+  }
+  static void backward_one(int i, const auto& parameters, InputView x, auto& tape, OutputGradientView dy,
+                           auto& gradients, auto& scratch, auto... dx) {
+    auto&& layer_tape = tape.layers[i];
+    auto&& gradient = gradients.layers[i];
+    Layer::backward(parameters.layers[i], x, layer_tape, dy, dx..., gradient, scratch.layer);
+  }
+
+  // The output of layer i: on the tape, or where backward does not read it, in scratch, whose contents are
+  // other ones by then.
+  static OutputView between(int i, auto& tape, auto& scratch) {
+    if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsBetween) {
+      return tape.between.outputs[i];
+    } else {
+      return scratch.between.template at<Output>(i);
+    }
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

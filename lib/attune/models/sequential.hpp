@@ -1,0 +1,326 @@
+// Layers one after the other: y = f_n(… f_2(f_1(x))).
+//
+//   using Model = Sequential<Linear<LinearShape{8, 8, 16}>, LearnedPositions<PositionShape{8, 16}>,
+//                            Repeat<2, EncoderLayer<kEncoder>>, Pooling<PoolingShape{8, 16}>,
+//                            Linear<LinearShape{1, 16, 10}>>;
+//
+// The model is a layer itself. What stands between two layers is taped if the second one's backward reads it;
+// a layer's scratch is dead when the next one starts, so all of them share it, and gradients between layers
+// take turns in two buffers. A mask goes to every layer that takes one. Layers at the front that are Frozen
+// are only inferred.
+#pragma once
+
+#include <attune/models/composition.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Layers one after the other.
+template <class... Layers>
+class Sequential {
+ public:
+  static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
+  static_assert(kLayers > 0 && kLayers <= detail::kMostLayers, "attune::Sequential: from 1 to 24 layers");
+
+  template <int index>
+  using Layer = typename detail::TypeAt<index, Layers...>::type;
+  using Scalar = typename Layer<0>::Scalar;
+  using Input = typename Layer<0>::Input;
+  using Output = typename Layer<kLayers - 1>::Output;
+  template <class Other>
+  using WithScalar = Sequential<typename detail::WithScalarOf<Layers, Other>::type...>;
+
+  /// `layer<i>()` has those of layer i, in whose tensors' names it is "i".
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] detail::Members<detail::SetOf<Layers, Matrix, Vector>...> members;
+
+    template <int index>
+    constexpr decltype(auto) layer() {
+      return detail::member<index>(members);
+    }
+    template <int index>
+    constexpr decltype(auto) layer() const {
+      return detail::member<index>(members);
+    }
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+      for_each_index([&]<int index>() {
+        if constexpr (!std::is_empty_v<typename Layer<index>::Parameters>) {
+          const TensorPath path{detail::kNumbers[index], parent};
+          Layer<index>::Parameters::visit(visitor, &path, sets.template layer<index>()...);
+        }
+      });
+    }
+    template <class Initialiser>
+    void initialise(const Initialiser& initialiser, Rng& rng) {
+      for_each_index([&]<int index>() {
+        if constexpr (!std::is_empty_v<typename Layer<index>::Parameters>) {
+          attune::initialise(layer<index>(), initialiser, rng);
+        }
+      });
+    }
+  };
+
+  using Parameters = ParametersOf<Tensor>;
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput =
+      detail::kReadsInput<Layer<0>,
+                          std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
+  static constexpr bool kUpdatesInBackward = (detail::kUpdatesInBackward<Layers> && ...);
+  static constexpr bool kRunsInLockstep = (detail::kRunsInLockstep<Layers> && ...);
+
+ private:
+  template <class Body>
+  static constexpr void for_each_index(const Body& body) {
+    [&]<std::size_t... index>(std::index_sequence<index...>) {
+      (body.template operator()<static_cast<int>(index)>(), ...);
+    }
+    (std::make_index_sequence<kLayers>{});
+  }
+  template <class Gradients, int index>
+  using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
+
+  // Whether a layer is neither trained nor drops.
+  template <class Each>
+  static constexpr bool kFixed = std::is_empty_v<typename Each::Parameters> &&
+                                 (detail::kFrozen<Each> || !detail::kDropsIn<typename Each::Tape>);
+  // How many layers at the front are only inferred in training: up to the last that is Frozen before the
+  // first that is not fixed.
+  static constexpr int kInferred = [] {
+    const bool fixed[] = {kFixed<Layers>...};
+    const bool frozen[] = {detail::kFrozen<Layers>...};
+    int count = 0;
+    for (int i = 0; i < kLayers && fixed[i]; ++i) {
+      if (frozen[i]) count = i + 1;
+    }
+    return count;
+  }();
+  struct Nothing {};
+
+  template <class Gradients, int index>
+  struct KeptOf {
+    using Tape = detail::TapeOf<Layer<index>, GradientsOf<Gradients, index>>;
+    using Scratch = detail::ScratchOf<Layer<index>, GradientsOf<Gradients, index>>;
+    static constexpr bool kReadsInput = detail::kReadsInput<Layer<index>, GradientsOf<Gradients, index>>;
+  };
+  template <class Gradients, int index>
+    requires(index < kInferred)
+  struct KeptOf<Gradients, index> {
+    using Tape = Nothing;
+    using Scratch = typename Layer<index>::InferenceScratch;
+    static constexpr bool kReadsInput = false;
+  };
+  // Whether the output of layer `index` is taped.
+  template <class Gradients, int index>
+  static constexpr bool kKeepsOutput = KeptOf<Gradients, index + 1>::kReadsInput;
+
+  template <class Gradients, class Indices>
+  struct AllKept;
+  template <class Gradients, std::size_t... index>
+  struct AllKept<Gradients, std::index_sequence<index...>> {
+    using Tapes = detail::Members<typename KeptOf<Gradients, static_cast<int>(index)>::Tape...>;
+    using Scratches = detail::OneOf<typename KeptOf<Gradients, static_cast<int>(index)>::Scratch...>;
+    static constexpr bool kDrops =
+        (detail::kDropsIn<typename KeptOf<Gradients, static_cast<int>(index)>::Tape> || ...);
+  };
+  template <class Indices>
+  struct Boundaries;
+  template <std::size_t... index>
+  struct Boundaries<std::index_sequence<index...>> {
+    template <class Gradients>
+    using Outputs =
+        detail::Members<std::conditional_t<kKeepsOutput<Gradients, static_cast<int>(index)>,
+                                           typename Layer<static_cast<int>(index)>::Output, Nothing>...>;
+    static constexpr int kLargest = std::max({1, Layer<static_cast<int>(index)>::Output::size...});
+    static constexpr bool kAllFit =
+        (detail::kFits<Layer<static_cast<int>(index)>, Layer<static_cast<int>(index) + 1>> && ...);
+  };
+  using Between = Boundaries<std::make_index_sequence<kLayers - 1>>;
+  using Turns = detail::Turns<Scalar, Between::kLargest, kLayers - 1>;
+
+ public:
+  /// Whether a layer is Frozen, and the others have no parameters and drop nothing.
+  static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && (kFixed<Layers> && ...);
+
+  /// What each layer tapes, and what stands between them where backward reads it.
+  template <class Gradients>
+  struct TapeOf {
+    using Kept = AllKept<Gradients, std::make_index_sequence<kLayers>>;
+    [[no_unique_address]] typename Kept::Tapes layers;
+    [[no_unique_address]] typename Between::template Outputs<Gradients> between;
+
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires Kept::kDrops {
+      for_each_index([&]<int index>() {
+        if constexpr (detail::kDropsIn<typename KeptOf<Gradients, index>::Tape>) {
+          detail::member<index>(layers).for_each_dropout(visitor);
+        }
+      });
+    }
+  };
+  using Tape = TapeOf<Parameters>;
+  template <class Gradients>
+  struct ScratchOf {
+    typename AllKept<Gradients, std::make_index_sequence<kLayers>>::Scratches layers;
+    [[no_unique_address]] Turns between;  // gradients, and outputs that are not taped
+  };
+  using Scratch = ScratchOf<Parameters>;
+  struct InferenceScratch {
+    detail::OneOf<typename Layers::InferenceScratch...> layers;
+    [[no_unique_address]] Turns activations;
+  };
+
+  using InputView = detail::ConstView<Input>;
+  using InputGradientView = typename detail::InputGradientOf<Layer<0>>::View;
+  using OutputView = detail::MutableView<Output>;
+  using OutputGradientView = detail::ConstView<Output>;
+
+  /// void; where the first layer takes token ids, its Status: kInvalidToken, and nothing is written, when one
+  /// is outside the vocabulary.
+  using Outcome = detail::Outcome<Layer<0>>;
+
+  /// Inference. `y` may not overlap `x`.
+  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  static Outcome forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+                         const Mask& mask = {}) {
+    return infer_from<0>(parameters, x, y, scratch, mask);
+  }
+  /// Training. `y` may not overlap `x`.
+  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask>
+  static Outcome forward(const Set& parameters, InputView x, OutputView y, TapeOf<Gradients>& tape,
+                         ScratchOf<Gradients>& scratch, const Mask& mask = {}) {
+    return forward_from<0>(parameters, x, y, tape, scratch, mask);
+  }
+  /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
+  /// `x`.
+  template <class Set = Parameters, class TapeGradients, class Gradients>
+  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
+                       InputGradientView dx, Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
+    static_assert(kInferred == 0,
+                  "attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx; where "
+                  "what stands before it is trained, list its layers in the Sequential around it");
+    backward_from<kLayers - 1>(parameters, x, tape, dy, gradients, scratch, dx);
+  }
+  /// The same where nobody asks for dx.
+  template <class Set = Parameters, class TapeGradients, class Gradients>
+  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
+                       Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
+    backward_from<kLayers - 1>(parameters, x, tape, dy, gradients, scratch);
+  }
+
+ private:
+  template <int index>
+  using InputOf = detail::ConstView<typename Layer<index>::Input>;
+  template <int index>
+  using OutputOf = detail::MutableView<typename Layer<index>::Output>;
+
+  template <int index>
+  ATTUNE_INLINE static detail::Outcome<Layer<index>> infer_from(const auto& parameters, InputOf<index> x,
+                                                                OutputView y, InferenceScratch& scratch,
+                                                                const auto& mask) {
+    auto&& own = parameters.template layer<index>();
+    auto& layer_scratch = detail::one_of<index>(scratch.layers);
+    if constexpr (index + 1 == kLayers) {
+      return detail::forward_through<Layer<index>>(mask, own, x, y, layer_scratch);
+    } else {
+      const auto next = scratch.activations.template at<typename Layer<index>::Output>(index);
+      return detail::in_turn(
+          [&]() ATTUNE_INLINE_LAMBDA {
+            return detail::forward_through<Layer<index>>(mask, own, x, next, layer_scratch);
+          },
+          [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, mask); });
+    }
+  }
+
+  template <int index, class Gradients>
+  ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_from(const auto& parameters, InputOf<index> x,
+                                                                  OutputView y, TapeOf<Gradients>& tape,
+                                                                  ScratchOf<Gradients>& scratch,
+                                                                  const auto& mask) {
+    const OutputOf<index> to = [&] {
+      if constexpr (index + 1 == kLayers) {
+        return y;
+      } else {
+        return between<index>(tape, scratch);
+      }
+    }();
+    auto&& own = parameters.template layer<index>();
+    auto& layer_scratch = detail::one_of<index>(scratch.layers);
+    const auto through = [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (index < kInferred) {
+        return detail::forward_through<Layer<index>>(mask, own, x, to, layer_scratch);
+      } else {
+        auto&& layer_tape = detail::member<index>(tape.layers);
+        return detail::forward_through<Layer<index>>(mask, own, x, to, layer_tape, layer_scratch);
+      }
+    };
+    if constexpr (index + 1 == kLayers) {
+      return through();
+    } else {
+      return detail::in_turn(through, [&]() ATTUNE_INLINE_LAMBDA {
+        forward_from<index + 1>(parameters, to, y, tape, scratch, mask);
+      });
+    }
+  }
+
+  // The output of a layer but the last: on the tape, or where backward does not read it, in scratch, whose
+  // contents are other ones by then.
+  template <int index, class Gradients>
+  ATTUNE_INLINE static OutputOf<index> between(TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch) {
+    if constexpr (kKeepsOutput<Gradients, index>) {
+      return detail::member<index>(tape.between);
+    } else {
+      return scratch.between.template at<typename Layer<index>::Output>(index);
+    }
+  }
+
+  // The first layer that is trained: what stands before it needs no gradient unless dx is asked for.
+  template <class Gradients>
+  static constexpr int kFirstTrained = [] {
+    int first = kLayers - 1;
+    for_each_index([&first]<int index>() {
+      if constexpr (!std::is_empty_v<GradientsOf<Gradients, index>>) first = std::min(first, index);
+    });
+    return first;
+  }();
+
+  template <int index, class Gradients, class TapeGradients, class... Dx>
+  ATTUNE_INLINE static void backward_from(const auto& parameters, InputView x, TapeOf<TapeGradients>& tape,
+                                          detail::ConstView<typename Layer<index>::Output> dy,
+                                          Gradients& gradients, ScratchOf<TapeGradients>& scratch, Dx... dx) {
+    if constexpr (index >= kInferred) {
+      auto&& own = parameters.template layer<index>();
+      auto&& gradient = gradients.template layer<index>();
+      auto&& layer_tape = detail::member<index>(tape.layers);
+      auto& layer_scratch = detail::one_of<index>(scratch.layers);
+      if constexpr (index == 0) {
+        Layer<0>::backward(own, x, layer_tape, dy, dx..., gradient, layer_scratch);
+      } else {
+        const InputOf<index> before = between<index - 1>(tape, scratch);
+        if constexpr (sizeof...(Dx) == 0 && kFirstTrained<Gradients> >= index) {
+          Layer<index>::backward(own, before, layer_tape, dy, gradient, layer_scratch);
+          skip_masks_before<index>(tape);
+        } else {
+          const auto d_before = scratch.between.template at<typename Layer<index>::Input>(index - 1);
+          Layer<index>::backward(own, before, layer_tape, dy, d_before, gradient, layer_scratch);
+          backward_from<index - 1>(parameters, x, tape, d_before, gradients, scratch, dx...);
+        }
+      }
+    }
+  }
+
+  // Layers that backward does not reach go on to the masks of the next sequence, too.
+  template <int end, class Gradients>
+  static constexpr void skip_masks_before(TapeOf<Gradients>& tape) {
+    for_each_index([&tape]<int index>() {
+      if constexpr (index < end && detail::kDropsIn<typename KeptOf<Gradients, index>::Tape>) {
+        skip_masks(detail::member<index>(tape.layers), 1);
+      }
+    });
+  }
+
+  static_assert(Between::kAllFit);
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,242 @@
+// Cross-entropy of logits against classes, with PyTorch's semantics of label smoothing, class weights and
+// ignored targets.
+//
+//   ln p = log-softmax(x),   loss_i = −Σ_c q_ic · ln p_ic,   q_ic = w_c · ((1 − s)·[c = t_i] + s/C)
+//   mean: Σ_i loss_i / Σ_i w_(t_i),   sum: Σ_i loss_i,   over the rows whose target is not ignored
+//   dx_ic = r · ((Σ_k q_ik)·p_ic − q_ic),   r = 1/Σ_i w_(t_i) or 1
+//
+// s is the label smoothing of Szegedy et al., "Rethinking the Inception Architecture for Computer Vision",
+// 2016, section 7.
+#pragma once
+
+#include <span>
+
+#include <attune/kernels/log_softmax_row.hpp>
+#include <attune/training/loss.hpp>
+#include <attune/core/status.hpp>
+#include <attune/core/tensor.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// A loss whose targets come from outside. Converts to the loss, which is NaN when `status` is not kOk.
+template <class Scalar>
+struct [[nodiscard]] LossResult {
+  Scalar loss;
+  Status status;
+  [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
+  constexpr operator Scalar() const { return loss; }
+};
+
+struct CrossEntropyOptions {
+  Reduction reduction = Reduction::kMean;  // or kSum
+  double label_smoothing = 0;              // s, in [0, 1]
+  int ignore_index = -100;                 // rows with this target count for nothing
+};
+
+template <CrossEntropyOptions options = CrossEntropyOptions{}>
+struct CrossEntropy {
+  static_assert(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum,
+                "attune::CrossEntropy: reduction must be kMean or kSum; for neither use forward_rows");
+  static_assert(options.label_smoothing >= 0 && options.label_smoothing <= 1,
+                "attune::CrossEntropy: label_smoothing must be in [0, 1]");
+
+  /// A mean over one sequence is a mean over a batch of sequences with as many targets each, equally
+  /// weighted, when each counts 1/batch.
+  static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
+  /// Targets are std::span<const int, rows>; a Trainer takes those of a whole batch, stacked.
+  static constexpr bool kClassTargets = true;
+
+  /// The loss of logits[rows, classes] against one class a row, times `weight`; writes d_logits = weight ·
+  /// dL/dlogits, zero where the target is ignored. `targets` is what converts to std::span<const int, rows>.
+  /// `d_logits` may be `logits`. When every target is ignored the loss is 0 (PyTorch's mean is NaN there).
+  /// Status::kInvalidTarget, and nothing is written, when a target is neither a class nor ignored.
+  template <class Logits, class Targets, class Gradient>
+  static auto forward(const Logits& logits, const Targets& targets, Gradient&& d_logits,
+                      typename std::remove_cvref_t<Gradient>::Scalar weight = 1) {
+    using Scalar = typename std::remove_cvref_t<Gradient>::Scalar;
+    return reduced(view(logits), targets, static_cast<const Scalar*>(nullptr), view(d_logits), weight);
+  }
+  /// The same with a weight for each class, class_weights[1, classes], none negative.
+  template <class Logits, class Targets, class ClassWeights, class Gradient>
+    requires(requires(const ClassWeights& class_weights) { view(class_weights); })
+  static auto forward(const Logits& logits, const Targets& targets, const ClassWeights& class_weights,
+                      Gradient&& d_logits, typename std::remove_cvref_t<Gradient>::Scalar weight = 1) {
+    const auto weights = view(class_weights);
+    static_assert(weights.rows == 1 && weights.cols == decltype(view(logits))::cols,
+                  "attune::CrossEntropy: class_weights must have one weight a class, [1, classes]");
+    return reduced(view(logits), targets, weights.data, view(d_logits), weight);
+  }
+
+  /// Without reduction: losses[rows, 1], 0 where the target is ignored. Refuses like forward.
+  template <class Logits, class Targets, class Losses>
+  static Status forward_rows(const Logits& logits_matrix, const Targets& targets, Losses&& losses_matrix,
+                             const typename std::remove_cvref_t<Losses>::Scalar* class_weights = nullptr) {
+    const auto logits = view(logits_matrix);
+    const auto losses = view(losses_matrix);
+    static_assert(losses.rows == logits.rows && losses.cols == 1,
+                  "attune::CrossEntropy: losses must have one entry a row, [rows, 1]");
+    using Scalar = typename decltype(losses)::Scalar;
+    const std::span<const int, std::size_t{logits.rows}> ids(targets);
+    if (!valid<logits.cols>(ids)) return Status::kInvalidTarget;
+    for (int i = 0; i < logits.rows; ++i) {
+      const int target = ids[static_cast<std::size_t>(i)];
+      losses.data[i] = target == options.ignore_index
+                           ? Scalar(0)
+                           : row_loss<logits.cols>(logits.data + i * logits.cols, target, class_weights,
+                                                   smoothing_share<logits.cols>(class_weights));
+    }
+    return Status::kOk;
+  }
+  /// d_logits[rows, classes] from d_losses[rows, 1], overwritten. `d_logits` may be `logits`.
+  template <class Logits, class Targets, class DLosses, class Gradient>
+  static Status backward_rows(const Logits& logits_matrix, const Targets& targets, const DLosses& d_losses,
+                              Gradient&& gradient_matrix,
+                              const typename std::remove_cvref_t<Gradient>::Scalar* class_weights = nullptr) {
+    const auto logits = view(logits_matrix);
+    const auto gradient = view(gradient_matrix);
+    check_shapes<decltype(logits), decltype(gradient)>();
+    const std::span<const int, std::size_t{logits.rows}> ids(targets);
+    if (!valid<logits.cols>(ids)) return Status::kInvalidTarget;
+    for (int i = 0; i < logits.rows; ++i) {
+      (void)row_gradient<logits.cols>(logits.data + i * logits.cols, ids[static_cast<std::size_t>(i)],
+                                      class_weights, smoothing_share<logits.cols>(class_weights),
+                                      view(d_losses).data[i], gradient.data + i * logits.cols);
+    }
+    return Status::kOk;
+  }
+
+ private:
+  // Constants of their own: clang 14 reads a double of a template argument as 0 where it is not a constant.
+  static constexpr double kSmoothing = options.label_smoothing;
+  static constexpr bool kSmooth = kSmoothing > 0;
+
+  template <class Logits, class Gradient>
+  static constexpr void check_shapes() {
+    static_assert(Logits::rows == Gradient::rows && Logits::cols == Gradient::cols,
+                  "attune::CrossEntropy: logits and gradient must have one shape, [rows, classes]");
+  }
+
+  template <int kClasses, std::size_t kRows>
+  static bool valid(std::span<const int, kRows> targets) {
+    for (const int target : targets) {
+      if ((target < 0 || target >= kClasses) && target != options.ignore_index) return false;
+    }
+    return true;
+  }
+
+  // Σ_c w_c · s/C: what smoothing takes of every row, whatever its target.
+  template <int kClasses, class Scalar>
+  static Scalar smoothing_share(const Scalar* class_weights) {
+    if constexpr (!kSmooth) return Scalar(0);
+    if (class_weights == nullptr) return static_cast<Scalar>(kSmoothing);
+    return kernels::multiply(kernels::sum_of<kClasses>(class_weights), kShareOf<Scalar, kClasses>);
+  }
+  template <class Scalar, int kClasses>
+  static constexpr auto kShareOf = static_cast<Scalar>(kSmoothing / kClasses);
+  template <class Scalar>
+  static constexpr auto kTargetShare = static_cast<Scalar>(1 - kSmoothing);
+
+  // Σ_c w_c · s/C · (x_c − largest).
+  template <int kClasses, class Scalar>
+  static Scalar smoothed_logits(const Scalar* x, const Scalar* class_weights, Scalar largest) {
+    const Scalar total = kernels::sum<Scalar, kClasses>([&]<class P>(int c) ATTUNE_INLINE_LAMBDA {
+      const P centred = kernels::subtract(kernels::load<P>(x + c), kernels::broadcast<P>(largest));
+      return class_weights == nullptr ? centred
+                                      : kernels::multiply(centred, kernels::load<P>(class_weights + c));
+    });
+    return kernels::multiply(total, kShareOf<Scalar, kClasses>);
+  }
+
+  // What the loss of one row needs of its logits, less the largest: the target's, and the smoothed sum of
+  // all.
+  template <class Scalar>
+  struct Row {
+    Scalar weight;  // (1 − s)·w of the target
+    Scalar centred;
+    Scalar smoothed;
+  };
+  template <int kClasses, class Scalar>
+  static Row<Scalar> row_of(const Scalar* x, int target, const Scalar* class_weights, Scalar largest) {
+    const Scalar weight = class_weights == nullptr ? Scalar(1) : class_weights[target];
+    Row<Scalar> row{kernels::multiply(kTargetShare<Scalar>, weight), kernels::subtract(x[target], largest),
+                    Scalar(0)};
+    if constexpr (kSmooth) row.smoothed = smoothed_logits<kClasses>(x, class_weights, largest);
+    return row;
+  }
+  template <class Scalar>
+  static Scalar loss_of(const Row<Scalar>& row, Scalar share, Scalar log_sum) {
+    const Scalar loss = kernels::multiply(row.weight, kernels::subtract(log_sum, row.centred));
+    if constexpr (!kSmooth) return loss;
+    return kernels::add(loss, kernels::subtract(kernels::multiply(share, log_sum), row.smoothed));
+  }
+
+  template <int kClasses, class Scalar>
+  [[gnu::noinline]] static Scalar row_loss(const Scalar* x, int target, const Scalar* class_weights,
+                                           Scalar share) {
+    const kernels::LogSumExp<Scalar> all = kernels::log_sum_exp<kClasses>(x);
+    return loss_of(row_of<kClasses>(x, target, class_weights, all.largest), share, all.log_sum);
+  }
+
+  // The loss of one row; writes `factor` times its gradient. An ignored row has neither. `dx` may be `x`,
+  // which is read before it is overwritten by e^(x − largest).
+  template <int kClasses, class Scalar>
+  [[gnu::noinline]] static Scalar row_gradient(const Scalar* x, int target, const Scalar* class_weights,
+                                               Scalar share, Scalar factor, Scalar* dx) {
+    if (target == options.ignore_index) {
+      for (int c = 0; c < kClasses; ++c) dx[c] = Scalar(0);
+      return Scalar(0);
+    }
+    const Scalar largest = kernels::largest_of<kClasses>(x);
+    const Row<Scalar> row = row_of<kClasses>(x, target, class_weights, largest);
+    kernels::for_each_packet<Scalar>(kClasses, [&]<class P>(int c) ATTUNE_INLINE_LAMBDA {
+      const P centred = kernels::subtract(kernels::load<P>(x + c), kernels::broadcast<P>(largest));
+      kernels::store(dx + c, kernels::exponential(centred));
+    });
+    const Scalar total = kernels::sum_of<kClasses>(dx);
+    const Scalar of_target = kernels::multiply(factor, row.weight);
+    const Scalar scale = kernels::divide(kernels::add(of_target, kernels::multiply(factor, share)), total);
+    const Scalar of_each = kernels::multiply(factor, kShareOf<Scalar, kClasses>);
+    kernels::for_each_packet<Scalar>(kClasses, [&]<class P>(int c) ATTUNE_INLINE_LAMBDA {
+      P gradient = kernels::multiply(kernels::load<P>(dx + c), kernels::broadcast<P>(scale));
+      if constexpr (kSmooth) {
+        P smoothing = kernels::broadcast<P>(of_each);
+        if (class_weights != nullptr) {
+          smoothing = kernels::multiply(smoothing, kernels::load<P>(class_weights + c));
+        }
+        gradient = kernels::subtract(gradient, smoothing);
+      }
+      kernels::store(dx + c, gradient);
+    });
+    dx[target] = kernels::subtract(dx[target], of_target);
+    return loss_of(row, share, kernels::logarithm_of_sum(total));
+  }
+
+  template <class Logits, class Targets, class Scalar, class Gradient>
+  static LossResult<Scalar> reduced(const Logits& logits, const Targets& targets, const Scalar* class_weights,
+                                    const Gradient& gradient, Scalar weight) {
+    check_shapes<Logits, Gradient>();
+    constexpr int kClasses = Logits::cols;
+    const std::span<const int, std::size_t{Logits::rows}> ids(targets);
+    if (!valid<kClasses>(ids)) return {std::numeric_limits<Scalar>::quiet_NaN(), Status::kInvalidTarget};
+    Scalar factor = weight;
+    if constexpr (options.reduction == Reduction::kMean) {
+      Scalar count = 0;
+      for (const int target : ids) {
+        if (target != options.ignore_index) {
+          count = kernels::add(count, class_weights == nullptr ? Scalar(1) : class_weights[target]);
+        }
+      }
+      factor = count > 0 ? kernels::divide(weight, count) : Scalar(0);
+    }
+    const Scalar share = smoothing_share<kClasses>(class_weights);
+    Scalar total = 0;
+    for (int i = 0; i < Logits::rows; ++i) {
+      total = kernels::add(
+          total, row_gradient<kClasses>(logits.data + i * kClasses, ids[static_cast<std::size_t>(i)],
+                                        class_weights, share, factor, gradient.data + i * kClasses));
+    }
+    return {kernels::multiply(total, factor), Status::kOk};
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,78 @@
+// The Huber loss (Huber, "Robust Estimation of a Location Parameter", 1964): squared up to an error of δ,
+// linear beyond.
+//
+//   e = y − t,   c = min(max(e, −δ), δ),   L = Σ c·(e − c/2),   dL/dy = c
+//
+// That is e²/2 for |e| ≤ δ and δ·(|e| − δ/2) beyond. PyTorch's nn.HuberLoss; its SmoothL1Loss is this divided
+// by δ = β.
+#pragma once
+
+#include <attune/training/loss.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct HuberOptions {
+  Reduction reduction = Reduction::kMean;  // or kSum
+  double delta = 1;
+};
+
+template <HuberOptions options = HuberOptions{}>
+struct Huber {
+  static_assert(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum,
+                "attune::Huber: reduction must be kMean or kSum");
+  static_assert(options.delta > 0, "attune::Huber: delta must be positive");
+
+  /// A mean over one sequence is a mean over a batch of equal sequences when each counts 1/batch.
+  static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
+
+  /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy. `dy`
+  /// may be `y`. Sums run in the library's order (kernels/reduce.hpp).
+  template <class Output, class Target, class Gradient>
+  static typename std::remove_cvref_t<Gradient>::Scalar forward(
+      const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
+      typename std::remove_cvref_t<Gradient>::Scalar weight = 1) {
+    using Scalar = typename std::remove_cvref_t<Gradient>::Scalar;
+    const auto y = view(y_matrix);
+    const auto target = view(target_matrix);
+    const auto dy = view(dy_matrix);
+    static_assert(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows && y.cols == dy.cols,
+                  "attune::Huber: output, target and gradient must have one shape");
+    constexpr int kSize = y.rows * y.cols;
+    constexpr Scalar kFactor = options.reduction == Reduction::kMean ? Scalar(1) / kSize : Scalar(1);
+    const Scalar factor = kernels::multiply(kFactor, weight);
+    return kernels::multiply(huber<kSize>(y.data, target.data, dy.data, factor), factor);
+  }
+
+ private:
+  static constexpr double kDelta = options.delta;
+
+  // c of e.
+  template <class P>
+  ATTUNE_INLINE static P clipped(const P& error) {
+    using Scalar = kernels::ScalarOf<P>;
+    const P delta = kernels::broadcast<P>(static_cast<Scalar>(kDelta));
+    const P minus_delta = kernels::broadcast<P>(static_cast<Scalar>(-kDelta));
+    const P below = kernels::select_less(error, minus_delta, minus_delta, error);
+    return kernels::select_less(delta, below, delta, below);
+  }
+
+  template <int kSize, class Scalar>
+  [[gnu::noinline]] static Scalar huber(const Scalar* y, const Scalar* target, Scalar* dy, Scalar factor) {
+    kernels::for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+      kernels::store(dy + i, kernels::subtract(kernels::load<P>(y + i), kernels::load<P>(target + i)));
+    });
+    const Scalar total = kernels::sum<Scalar, kSize>([&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+      const P error = kernels::load<P>(dy + i);
+      const P slope = clipped(error);
+      const P half = kernels::broadcast<P>(Scalar(0.5));
+      return kernels::multiply(slope, kernels::subtract_product(error, slope, half));
+    });
+    kernels::for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+      kernels::store(dy + i,
+                     kernels::multiply(clipped(kernels::load<P>(dy + i)), kernels::broadcast<P>(factor)));
+    });
+    return total;
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

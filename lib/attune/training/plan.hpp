@@ -1,0 +1,42 @@
+// Memory plans: what a Trainer spends RAM on, chosen by type.
+//
+//   Streaming          one sequence at a time, gradients added up over the batch      (this header)
+//   Lockstep           as many sequences at once as a packet has lanes: more RAM, more speed on a PC
+//   UpdateInBackward   a batch of one, no gradients: the least RAM
+//
+// Every plan trains to the same bits. What optimisers keep is their type's choice: AdamW has two moments a
+// parameter, Sgd<Momentum::kNone> none.
+#pragma once
+
+#include <attune/core/memory.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// What a Trainer asks a plan for: the storage of gradients, and a workspace that takes kSequences sequences
+/// at a time.
+template <class Plan, class Model>
+concept MemoryPlan = requires {
+  typename Plan::template Gradients<Model>;
+  Plan::template Workspace<Model>::kSequences;
+};
+
+namespace detail {
+/// Whether the scalars of a layer may be lanes (lockstep.hpp): it says so.
+template <class Layer>
+inline constexpr bool kRunsInLockstep = requires {
+  requires Layer::kRunsInLockstep;
+};
+}  // namespace detail
+
+/// One sequence at a time. The plan of a Trainer unless another is named.
+struct Streaming {
+  template <class Model>
+  using Gradients = typename Model::Parameters;
+  template <class Model>
+  struct Workspace {
+    static constexpr int kSequences = 1;
+    static constexpr MemoryReport memory() { return {}; }
+  };
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,444 @@
+#include <attune/attention/multi_head_attention.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::AttentionShape;
+using attune::MultiHeadAttention;
+using attune::Scaling;
+using attune::Tensor;
+using check::fill;
+using check::fill_set;
+using check::kInfinity;
+using check::kNan;
+
+constexpr AttentionShape kSelf{.seq_len = 5, .d_model = 6, .num_heads = 3};
+constexpr AttentionShape kCross{.seq_len = 3,
+                                .d_model = 4,
+                                .num_heads = 2,
+                                .kv_len = 5,
+                                .d_k = 6,
+                                .d_v = 7,
+                                .d_key = 8,
+                                .d_value = 9,
+                                .d_out = 10};
+
+template <AttentionShape shape, class Scalar = float>
+struct Problem {
+  using Layer = MultiHeadAttention<shape, Scalar>;
+  typename Layer::Parameters parameters, gradients{};
+  typename Layer::Input query, d_query;
+  typename Layer::KeyInput key, d_key;
+  typename Layer::ValueInput value, d_value;
+  typename Layer::Output y, dy;
+  typename Layer::Tape tape;
+  typename Layer::Scratch scratch;
+  typename Layer::InferenceScratch inference;
+
+  explicit Problem(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    fill_set(parameters, rng);
+    fill(query, rng);
+    fill(key, rng);
+    fill(value, rng);
+    fill(dy, rng);
+  }
+  template <class Mask = attune::NoMask>
+  void forward(const Mask& mask = {}) {
+    Layer::forward(parameters, query, key, value, y, tape, scratch, mask);
+  }
+  void backward() {
+    Layer::backward(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients, scratch);
+  }
+};
+
+template <class X, class Projection>
+double project(const X& x, const Projection& projection, int row, int col) {
+  double sum = 0;
+  if constexpr (requires { projection.bias; }) sum = static_cast<double>(projection.bias(0, col));
+  for (int k = 0; k < X::cols; ++k)
+    sum += static_cast<double>(x(row, k)) * static_cast<double>(projection.weight(k, col));
+  return sum;
+}
+
+// The definition, element by element in double: y(i, o) for `may_attend(head, i, j)`.
+template <AttentionShape shape, class Scalar, class MayAttend>
+double expected_output(const Problem<shape, Scalar>& a, double scale, int i, int o,
+                       const MayAttend& may_attend) {
+  const auto& output = a.parameters.output;
+  double y = 0;
+  if constexpr (shape.bias) y = static_cast<double>(output.bias(0, o));
+  for (int head = 0; head < shape.num_heads; ++head) {
+    double e[shape.kv_len], total = 0;
+    for (int j = 0; j < shape.kv_len; ++j) {
+      double score = 0;
+      for (int d = head * shape.d_k; d < (head + 1) * shape.d_k; ++d) {
+        score += project(a.query, a.parameters.query, i, d) * project(a.key, a.parameters.key, j, d);
+      }
+      e[j] = may_attend(head, i, j) ? attune::kernels::exponential(scale * score) : 0;
+      total += e[j];
+    }
+    for (int d = head * shape.d_v; d < (head + 1) * shape.d_v; ++d) {
+      double context = 0;
+      for (int j = 0; j < shape.kv_len && total > 0; ++j)
+        context += e[j] / total * project(a.value, a.parameters.value, j, d);
+      y += context * static_cast<double>(output.weight(d, o));
+    }
+  }
+  return y;
+}
+
+template <AttentionShape shape, class Mask, class MayAttend>
+void expect_definition(double scale, const Mask& mask, const MayAttend& may_attend) {
+  static Problem<shape, double> a(1);
+  a.forward(mask);
+  for (int i = 0; i < shape.seq_len; ++i) {
+    for (int o = 0; o < shape.d_out; ++o)
+      EXPECT_NEAR(a.y(i, o), expected_output(a, scale, i, o, may_attend), 1e-13);
+  }
+}
+
+constexpr AttentionShape with(AttentionShape shape, bool bias, Scaling scaling) {
+  shape.bias = bias;
+  shape.scaling = scaling;
+  return shape;
+}
+constexpr auto kAll = [](int, int, int) { return true; };
+
+template <class Set>
+void expect_all_zero(const Set& set) {
+  attune::for_each_tensor(
+      [](const attune::TensorPath& path, const auto& tensor) {
+        SCOPED_TRACE(path.name);
+        for (const auto value : tensor.values) EXPECT_TRUE(value == 0);
+      },
+      set);
+}
+
+}  // namespace
+
+// Gradients: layer_gradients_test.cpp.
+
+TEST(MultiHeadAttention, is_its_definition) {
+  const double inverse_root_6 = attune::inverse_square_root<double>(6),
+               inverse_root_2 = attune::inverse_square_root<double>(2);
+  expect_definition<kSelf>(inverse_root_2, attune::NoMask{}, kAll);
+  expect_definition<kCross>(inverse_root_6, attune::NoMask{}, kAll);
+  expect_definition<with(kCross, false, Scaling::kInverseSqrtDk)>(inverse_root_6, attune::NoMask{}, kAll);
+}
+
+TEST(MultiHeadAttention, every_scaling_is_its_definition) {
+  expect_definition<with(kCross, true, Scaling::kInverseSqrtDModel)>(0.5, attune::NoMask{}, kAll);
+  expect_definition<with(kCross, true, Scaling::kInverseFourthRootDkEach)>(
+      attune::inverse_square_root<double>(6), attune::NoMask{}, kAll);
+}
+
+TEST(MultiHeadAttention, every_mask_is_its_definition) {
+  const double scale = attune::inverse_square_root<double>(6);
+  expect_definition<kCross>(scale, attune::CausalMask{.offset = 1},
+                            [](int, int i, int j) { return j <= i + 1; });
+  attune::KeyPaddingMask<5> keys;
+  keys.set_valid({true, false, true, true, false});
+  expect_definition<kCross>(scale, keys, [](int, int, int j) { return j == 0 || j == 2 || j == 3; });
+  attune::QueryPaddingMask<3> queries;
+  queries.set_valid({true, false, true});
+  expect_definition<kCross>(scale, queries && keys,
+                            [](int, int i, int j) { return i != 1 && (j == 0 || j == 2 || j == 3); });
+  Tensor<double, 6, 5> per_head{};
+  per_head(1, 4) = per_head(5, 0) = -kInfinity<double>;
+  per_head(3, 2) = kInfinity<double>;
+  expect_definition<kCross>(scale, attune::additive_mask_per_head<2>(per_head), [](int head, int i, int j) {
+    if (head == 0) return !(i == 1 && j == 4);
+    return i == 0 ? j == 2 : !(i == 2 && j == 0);
+  });
+}
+
+TEST(MultiHeadAttention, float_is_double_rounded) {
+  static Problem<kCross, float> a(2);
+  a.forward();
+  const auto scale = static_cast<double>(attune::inverse_square_root<float>(6));
+  for (int i = 0; i < kCross.seq_len; ++i) {
+    // Projections of at most 14 terms and scores of 6, each in [-1, 1] by a few: errors of some tens of 2⁻²⁴,
+    // amplified by scores up to 10 in the exponent.
+    for (int o = 0; o < kCross.d_out; ++o)
+      EXPECT_NEAR(a.y(i, o), expected_output(a, scale, i, o, kAll), 500 * 0x1p-24);
+  }
+}
+
+TEST(MultiHeadAttention, inference_has_the_bits_of_training) {
+  static Problem<kCross> a(3);
+  a.forward();
+  const Problem<kCross>::Layer::Output training = a.y;
+  Problem<kCross>::Layer::forward(a.parameters, a.query, a.key, a.value, a.y, a.inference);
+  EXPECT_TRUE(check::same_bits(a.y, training));
+  const attune::CausalMask mask{.offset = 1};
+  a.forward(mask);
+  const Problem<kCross>::Layer::Output masked = a.y;
+  Problem<kCross>::Layer::forward(a.parameters, a.query, a.key, a.value, a.y, a.inference, mask);
+  EXPECT_TRUE(check::same_bits(a.y, masked));
+  EXPECT_FALSE(check::same_bits(masked, training));
+}
+
+TEST(MultiHeadAttention, self_attention_is_cross_attention_of_one_input) {
+  static Problem<kSelf> a(4);
+  using Layer = Problem<kSelf>::Layer;
+  Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch);
+  const Layer::Output one = a.y;
+  Layer::forward(a.parameters, a.query, a.query, a.query, a.y, a.tape, a.scratch);
+  EXPECT_TRUE(check::same_bits(a.y, one));
+  Layer::forward(a.parameters, a.query, a.y, a.inference);
+  EXPECT_TRUE(check::same_bits(a.y, one));
+}
+
+TEST(MultiHeadAttention, takes_eigen_matrices_and_writes_into_them) {
+  static Problem<kSelf> a(5);
+  using Layer = Problem<kSelf>::Layer;
+  Eigen::Matrix<float, 5, 6, Eigen::RowMajor> x = a.query.matrix(), y;
+  Layer::forward(a.parameters, x, y, a.inference);
+  Layer::forward(a.parameters, a.query, a.y, a.inference);
+  EXPECT_EQ(check::max_difference(attune::view(y), a.y), 0.0);
+  float storage[30];
+  Eigen::Map<Eigen::Matrix<float, 5, 6, Eigen::RowMajor>> map(storage);
+  Layer::forward(a.parameters, x, map, a.inference);
+  EXPECT_EQ(std::memcmp(storage, a.y.data(), sizeof storage), 0);
+}
+
+TEST(MultiHeadAttention, weights_of_a_head_are_on_the_tape) {
+  static Problem<kCross> a(6);
+  a.forward(attune::CausalMask{.offset = 1});
+  Tensor<float, kCross.seq_len, kCross.kv_len> mean;
+  a.tape.average_weights(mean);
+  for (int i = 0; i < kCross.seq_len; ++i) {
+    for (int head = 0; head < kCross.num_heads; ++head) {
+      float sum = 0;
+      for (int j = 0; j < kCross.kv_len; ++j) {
+        const float weight = a.tape.head_weights(head)(i, j);
+        sum += weight;
+        EXPECT_EQ(weight > 0, j <= i + 1);
+      }
+      EXPECT_NEAR(sum, 1.0f, 5 * 0x1p-23f);
+    }
+    for (int j = 0; j < kCross.kv_len; ++j) {
+      EXPECT_EQ(mean(i, j), (a.tape.head_weights(0)(i, j) + a.tape.head_weights(1)(i, j)) / 2);
+    }
+  }
+}
+
+TEST(MultiHeadAttention, fully_masked_queries_get_the_output_bias_and_no_gradient_through_scores) {
+  static Problem<kCross> a(7);
+  attune::KeyPaddingMask<5> nothing;
+  EXPECT_EQ(nothing.set_length(0), attune::Status::kOk);
+  a.forward(nothing);
+  expect_all_zero(attune::LinearParameters<float, 6, 5, false>{a.tape.weights});
+  expect_all_zero(attune::LinearParameters<float, 3, 14, false>{a.tape.context});
+  for (int i = 0; i < 3; ++i) {
+    for (int o = 0; o < 10; ++o) EXPECT_EQ(a.y(i, o), a.parameters.output.bias(0, o));
+  }
+  a.backward();
+  expect_all_zero(a.gradients.query);
+  expect_all_zero(a.gradients.key);
+  expect_all_zero(a.gradients.value);
+  for (const float d : a.gradients.output.weight.values) EXPECT_EQ(d, 0.0f);
+  for (int o = 0; o < 10; ++o)
+    EXPECT_EQ(a.gradients.output.bias(0, o), (a.dy(0, o) + a.dy(1, o)) + a.dy(2, o));
+  for (const float d : a.d_query.values) EXPECT_EQ(d, 0.0f);
+  for (const float d : a.d_key.values) EXPECT_EQ(d, 0.0f);
+  for (const float d : a.d_value.values) EXPECT_EQ(d, 0.0f);
+}
+
+TEST(MultiHeadAttention, one_fully_masked_query_leaves_the_others_alone) {
+  static Problem<kSelf> a(8);
+  a.forward();
+  const Problem<kSelf>::Layer::Output without = a.y;
+  attune::QueryPaddingMask<5> queries;
+  queries.set_valid({true, true, false, true, true});
+  a.forward(queries);
+  for (int i = 0; i < 5; ++i) {
+    for (int o = 0; o < 6; ++o) EXPECT_EQ(a.y(i, o), i == 2 ? a.parameters.output.bias(0, o) : without(i, o));
+  }
+}
+
+TEST(CausalMask, hides_later_tokens_of_self_attention) {
+  static Problem<kSelf> a(9);
+  using Layer = Problem<kSelf>::Layer;
+  Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch, attune::CausalMask{});
+  const Layer::Output before = a.y;
+  for (int j = 0; j < 6; ++j) a.query(3, j) += 1.0f;
+  Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch, attune::CausalMask{});
+  for (int i = 0; i < 5; ++i) {
+    bool same = true;
+    for (int o = 0; o < 6; ++o) same = same && a.y(i, o) == before(i, o);
+    EXPECT_EQ(same, i < 3);
+  }
+}
+
+TEST(MultiHeadAttention, a_nan_in_the_input_is_not_hidden) {
+  static Problem<kSelf> a(10);
+  using Layer = Problem<kSelf>::Layer;
+  a.query(4, 2) = kNan<float>;
+  Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch);
+  for (const float y : a.y.values) EXPECT_TRUE(check::is_nan(y));
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, a.d_query, a.gradients, a.scratch);
+  for (const float d : a.gradients.query.weight.values) EXPECT_TRUE(check::is_nan(d));
+}
+
+TEST(MultiHeadAttention, a_nan_in_a_parameter_is_not_hidden) {
+  static Problem<kSelf> a(11);
+  using Layer = Problem<kSelf>::Layer;
+  a.parameters.key.weight(0, 0) = kNan<float>;
+  Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch);
+  for (const float y : a.y.values) EXPECT_TRUE(check::is_nan(y));
+}
+
+TEST(MultiHeadAttention, storage_is_plain_values) {
+  using Layer = MultiHeadAttention<kSelf>;
+  static_assert(std::is_trivially_copyable_v<Layer::Tape> &&
+                std::is_trivially_copyable_v<Layer::InferenceScratch>);
+  static_assert(std::is_empty_v<Layer>);
+  static_assert(sizeof(Layer::Tape) == sizeof(float) * (4 * 5 * 6 + 3 * 5 * 5));
+  static_assert(sizeof(Layer::Scratch) == sizeof(float) * 5 * 5);
+  static_assert(sizeof(Layer::AnyTape<false>) + sizeof(Layer::AnyScratch<false>) ==
+                sizeof(Layer::Tape) + sizeof(Layer::Scratch));
+  static_assert(Layer::kSelfAttention && !MultiHeadAttention<kCross>::kSelfAttention);
+  EXPECT_TRUE(std::is_trivially_copyable_v<Layer::Parameters>);
+}
+
+TEST(MultiHeadAttention, gradient_of_self_attention_may_replace_its_input) {
+  using Layer = MultiHeadAttention<kSelf>;
+  static Problem<kSelf> a(21), over_x(21);
+  Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch);
+  over_x.tape = a.tape;
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, a.d_query, a.gradients, a.scratch);
+  Layer::backward(over_x.parameters, over_x.query, over_x.tape, over_x.dy, over_x.query, over_x.gradients,
+                  over_x.scratch);
+  EXPECT_TRUE(check::same_bits(a.d_query, over_x.query));
+  EXPECT_TRUE(check::same_bits(a.gradients, over_x.gradients));
+}
+
+TEST(MultiHeadAttention, gradient_of_the_query_may_replace_the_query) {
+  static Problem<kCross> a(22), over_query(22);
+  a.forward();
+  over_query.forward();
+  a.backward();
+  using Layer = MultiHeadAttention<kCross>;
+  Problem<kCross>& b = over_query;
+  Layer::backward(b.parameters, b.query, b.key, b.value, b.tape, b.dy, b.query, b.d_key, b.d_value,
+                  b.gradients, b.scratch);
+  EXPECT_TRUE(check::same_bits(a.d_query, b.query));
+  EXPECT_TRUE(check::same_bits(a.d_key, b.d_key));
+  EXPECT_TRUE(check::same_bits(a.gradients, b.gradients));
+}
+
+namespace {
+
+constexpr attune::AttentionShape kRotated{.seq_len = 5, .d_model = 8, .num_heads = 2, .rotary_dim = 4};
+constexpr attune::AttentionShape kDropped{.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.5};
+
+}  // namespace
+
+TEST(MultiHeadAttention, rotary_positions_turn_queries_and_keys_after_their_projection) {
+  using Layer = attune::MultiHeadAttention<kRotated>;
+  using Plain = attune::MultiHeadAttention<attune::AttentionShape{5, 8, 2}>;
+  using Rotation = attune::RotaryPositions<attune::RotaryShape{.seq_len = 5, .num_heads = 2, .d_k = 4}>;
+  static Layer::Parameters parameters;
+  static Plain::Parameters plain;
+  static Layer::Tape tape;
+  static Plain::Tape expected;
+  Layer::Scratch scratch;
+  Plain::Scratch plain_scratch;
+  Layer::Input x, y;
+  attune::Rng rng(8);
+  check::fill_set(parameters, rng);
+  attune::for_each_tensor([](const attune::TensorPath&, auto& to, const auto& from) { to = from; }, plain,
+                          parameters);
+  check::fill(x, rng);
+  Layer::forward(parameters, x, y, tape, scratch);
+  Plain::forward(plain, x, y, expected, plain_scratch);
+  Rotation::forward(expected.query, expected.query);
+  Rotation::forward(expected.key, expected.key);
+  EXPECT_TRUE(check::same_bits(tape.query, expected.query));
+  EXPECT_TRUE(check::same_bits(tape.key, expected.key));
+  EXPECT_TRUE(check::same_bits(tape.value, expected.value));
+}
+
+TEST(MultiHeadAttention, rotated_attention_depends_on_the_distance_of_tokens) {
+  // Two tokens, then the same two later: with a causal window of two they attend alike.
+  using Layer = attune::MultiHeadAttention<kRotated>;
+  static Layer::Parameters parameters;
+  static Layer::InferenceScratch scratch;
+  Layer::Input x, y;
+  attune::Rng rng(9);
+  check::fill_set(parameters, rng);
+  check::fill(x, rng);
+  for (int j = 0; j < 8; ++j) x(3, j) = x(0, j), x(4, j) = x(1, j);
+  attune::Tensor<float, 5, 5> window;
+  for (int i = 0; i < 5; ++i) {
+    for (int j = 0; j < 5; ++j) window(i, j) = j == i || j == i - 1 ? 0.0f : -INFINITY;
+  }
+  Layer::forward(parameters, x, y, scratch, attune::AdditiveMask(window));
+  for (int j = 0; j < 8; ++j) EXPECT_NEAR(y(4, j), y(1, j), 1e-6);
+}
+
+TEST(MultiHeadAttention, drops_weights_in_training_alone_and_scales_up_the_rest) {
+  using Layer = attune::MultiHeadAttention<kDropped>;
+  using Plain = attune::MultiHeadAttention<attune::AttentionShape{4, 8, 2}>;
+  static Layer::Parameters parameters;
+  static Plain::Parameters plain;
+  static Layer::Tape tape;
+  static Layer::Scratch scratch;
+  static Layer::InferenceScratch inference;
+  static Plain::InferenceScratch plain_inference;
+  Layer::Input x, y, expected;
+  attune::Rng rng(10);
+  check::fill_set(parameters, rng);
+  attune::for_each_tensor([](const attune::TensorPath&, auto& to, const auto& from) { to = from; }, plain,
+                          parameters);
+  check::fill(x, rng);
+  Layer::forward(parameters, x, y, inference);
+  Plain::forward(plain, x, expected, plain_inference);
+  EXPECT_TRUE(check::same_bits(y, expected));
+
+  attune::draw_seeds(tape, rng);
+  Layer::forward(parameters, x, y, tape, scratch);
+  EXPECT_FALSE(check::same_bits(y, expected));
+  // The context of a head is P with some weights doubled, the others zero, times V.
+  attune::Rng mask = Layer::WeightDropout::generator(tape.dropout);
+  int dropped = 0;
+  for (int head = 0; head < 2; ++head) {
+    attune::Tensor<float, 4, 4> weights;
+    Layer::WeightDropout::drop(16, mask, tape.head_weights(head).data, weights.data());
+    for (int i = 0; i < 4; ++i) {
+      for (int j = 0; j < 4; ++j) {
+        const float weight = tape.head_weights(head)(i, j);
+        dropped += weights(i, j) == 0;
+        EXPECT_TRUE(weights(i, j) == 0 || weights(i, j) == 2 * weight);
+      }
+      for (int j = 0; j < 4; ++j) {
+        float sum = 0;
+        for (int k = 0; k < 4; ++k) sum += weights(i, k) * tape.value(k, head * 4 + j);
+        EXPECT_NEAR(tape.context(i, head * 4 + j), sum, 1e-6);
+      }
+    }
+  }
+  EXPECT_GT(dropped, 4);
+  EXPECT_LT(dropped, 28);
+}
+
+TEST(MultiHeadAttention, the_next_sequence_has_another_mask) {
+  using Layer = attune::MultiHeadAttention<kDropped>;
+  static Layer::Parameters parameters, gradients;
+  static Layer::Tape tape;
+  static Layer::Scratch scratch;
+  Layer::Input x, y, again, dx;
+  attune::Rng rng(11);
+  check::fill_set(parameters, rng);
+  check::fill(x, rng);
+  attune::draw_seeds(tape, rng);
+  Layer::forward(parameters, x, y, tape, scratch);
+  Layer::forward(parameters, x, again, tape, scratch);
+  EXPECT_TRUE(check::same_bits(y, again));
+  Layer::backward(parameters, x, tape, y, dx, gradients, scratch);
+  Layer::forward(parameters, x, again, tape, scratch);
+  EXPECT_FALSE(check::same_bits(y, again));
+}

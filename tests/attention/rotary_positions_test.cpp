@@ -1,0 +1,98 @@
+#include <attune/attention/rotary_positions.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::RotaryPairs;
+using attune::RotaryShape;
+namespace kernels = attune::kernels;
+
+using Rotary = attune::RotaryPositions<RotaryShape{.seq_len = 40, .num_heads = 2, .d_k = 6}>;
+using Interleaved = attune::RotaryPositions<RotaryShape{
+    .seq_len = 40, .num_heads = 2, .d_k = 6, .pairs = RotaryPairs::kInterleaved}>;
+
+template <class Layer>
+typename Layer::Input same_token_everywhere(std::uint64_t seed) {
+  attune::Rng rng(seed);
+  typename Layer::Input x;
+  check::fill(x, rng);
+  for (int t = 1; t < Layer::Input::rows; ++t) {
+    for (int j = 0; j < Layer::Input::cols; ++j) x(t, j) = x(0, j);
+  }
+  return x;
+}
+
+template <class Layer>
+void expect_scores_by_distance() {
+  static typename Layer::Input query, key;
+  Layer::forward(same_token_everywhere<Layer>(1), query);
+  Layer::forward(same_token_everywhere<Layer>(2), key);
+  const auto score = [](int q, int k) {
+    double sum = 0;
+    for (int j = 0; j < 6; ++j) sum += static_cast<double>(query(q, j)) * static_cast<double>(key(k, j));
+    return sum;
+  };
+  for (int t = 0; t < 30; ++t) {
+    EXPECT_NEAR(score(t + 7, t), score(7, 0), 1e-6);
+    EXPECT_NEAR(score(t, t + 3), score(0, 3), 1e-6);
+  }
+  EXPECT_GT(kernels::magnitude(score(7, 0) - score(3, 0)), 1e-3);
+}
+
+template <class Layer>
+void expect_rotation() {
+  attune::Rng rng(3);
+  static typename Layer::Input x, y, back;
+  check::fill(x, rng);
+  Layer::forward(x, y);
+  Layer::backward(y, back);
+  EXPECT_LE(check::max_difference(x, back), 4 * 0x1p-24);
+  for (int j = 0; j < Layer::Input::cols; ++j) EXPECT_EQ(y(0, j), x(0, j));  // position 0 stays
+  Layer::forward(x, x);
+  EXPECT_TRUE(check::same_bits(x, y));
+}
+
+}  // namespace
+
+// Gradients: transformer_gradients_test.cpp.
+
+TEST(RotaryPositions, scores_depend_on_the_distance_alone) {
+  expect_scores_by_distance<Rotary>();
+  expect_scores_by_distance<Interleaved>();
+}
+
+TEST(RotaryPositions, rotate_and_rotate_back) {
+  expect_rotation<Rotary>();
+  expect_rotation<Interleaved>();
+}
+
+TEST(RotaryPositions, pair_halves_or_neighbours) {
+  constexpr RotaryShape kHalves{.seq_len = 2, .num_heads = 1, .d_k = 5, .rotary_dim = 4};
+  constexpr RotaryShape kNeighbours{
+      .seq_len = 2, .num_heads = 1, .d_k = 5, .rotary_dim = 4, .pairs = RotaryPairs::kInterleaved};
+  attune::RotaryPositions<kHalves>::Input x{}, y;
+  x(1, 0) = 1;
+  x(1, 4) = 7;
+  attune::RotaryPositions<kHalves>::forward(x, y);
+  const auto cosine = static_cast<float>(0.54030230586813972);
+  const auto sine = static_cast<float>(0.84147098480789651);
+  EXPECT_EQ(y(1, 0), cosine);
+  EXPECT_EQ(y(1, 1), 0.0f);
+  EXPECT_EQ(y(1, 2), sine);
+  EXPECT_EQ(y(1, 4), 7.0f);  // beyond rotary_dim
+  attune::RotaryPositions<kNeighbours>::forward(x, y);
+  EXPECT_EQ(y(1, 0), cosine);
+  EXPECT_EQ(y(1, 1), sine);
+  EXPECT_EQ(y(1, 2), 0.0f);
+}
+
+TEST(RotaryPositions, have_the_same_bits_everywhere) {
+  check::BitHash hash;
+  static Rotary::Output y;
+  Rotary::forward(same_token_everywhere<Rotary>(5), y);
+  for (const float value : y.values) hash.add(value);
+  Interleaved::backward(same_token_everywhere<Interleaved>(6), y);
+  for (const float value : y.values) hash.add(value);
+  EXPECT_EQ(hash.value(), check::by_policy(0x3D6F098Cu, 0x4D405012u));
+}

@@ -1,0 +1,115 @@
+#include <attune/layers/activation.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::Activation;
+constexpr int kRows = 7, kCols = 11;  // no multiple of any packet
+
+template <Activation kind, class Scalar = float>
+using Layer = attune::ActivationLayer<kind, kRows, kCols, Scalar>;
+
+template <class Scalar>
+attune::Tensor<Scalar, kRows, kCols> random_input(std::uint64_t seed) {
+  attune::Rng rng(seed);
+  attune::Tensor<Scalar, kRows, kCols> x;
+  check::fill(x, rng, -6, 6);
+  return x;
+}
+
+template <class Visit>
+void for_each_activation(const Visit& visit) {
+  visit.template operator()<Activation::kRelu>("relu");
+  visit.template operator()<Activation::kSilu>("silu");
+  visit.template operator()<Activation::kGelu>("gelu");
+  visit.template operator()<Activation::kGeluTanh>("gelu_tanh");
+}
+
+template <Activation kind>
+double value_at(double x) {
+  return attune::kernels::activate<kind>(x);
+}
+
+}  // namespace
+
+// Gradients: transformer_gradients_test.cpp; the functions underneath: kernels/sigmoids_test.cpp.
+
+TEST(Activation, has_the_values_of_its_definition) {
+  EXPECT_EQ(value_at<Activation::kRelu>(2.5), 2.5);
+  EXPECT_EQ(value_at<Activation::kRelu>(-2.5), 0.0);
+  EXPECT_NEAR(value_at<Activation::kSilu>(1.0), 0.73105857863000488, 1e-15);
+  EXPECT_NEAR(value_at<Activation::kSilu>(-3.0), -0.14227761953270035, 1e-15);
+  EXPECT_NEAR(value_at<Activation::kGelu>(1.0), 0.84134474606854293, 1e-15);
+  EXPECT_NEAR(value_at<Activation::kGelu>(-2.0), -0.045500263896358417, 1e-16);
+  // ½(1 + tanh(√(2/π)(1 + 0.044715)))
+  EXPECT_NEAR(value_at<Activation::kGeluTanh>(1.0), 0.84119199060827676, 1e-15);
+}
+
+TEST(Activation, relu_passes_nothing_at_zero_and_below) {
+  const attune::Tensor<float, 1, 3> x{{-1, 0, 2}}, dy{{5, 6, 7}};
+  attune::Tensor<float, 1, 3> dx;
+  attune::Relu<1, 3>::backward(x, dy, dx);
+  const attune::Tensor<float, 1, 3> expected{{0, 0, 7}};
+  EXPECT_TRUE(check::same_bits(dx, expected));
+}
+
+TEST(Activation, far_from_zero_is_the_identity_or_nothing) {
+  for_each_activation([]<Activation kind>(const char* name) {
+    SCOPED_TRACE(name);
+    for (const float x : {20.0f, 1e10f}) {
+      EXPECT_EQ(attune::kernels::activate<kind>(x), x);
+      EXPECT_NEAR(attune::kernels::activate<kind>(-x), 0.0f, 5e-8f);
+      EXPECT_EQ(attune::kernels::activate_backward<kind>(x, 3.0f), 3.0f);
+      EXPECT_NEAR(attune::kernels::activate_backward<kind>(-x, 3.0f), 0.0f, 2e-7f);
+    }
+    EXPECT_EQ(attune::kernels::activate<kind>(0.0f), 0.0f);
+    EXPECT_TRUE(check::is_nan(attune::kernels::activate<kind>(check::kNan<float>)));
+  });
+}
+
+TEST(Activation, works_in_place) {
+  for_each_activation([]<Activation kind>(const char* name) {
+    SCOPED_TRACE(name);
+    const auto x = random_input<float>(1), dy = random_input<float>(2);
+    typename Layer<kind>::Output y, in_place = x, dx, over_dy = dy, over_x = x;
+    Layer<kind>::forward(x, y);
+    Layer<kind>::forward(in_place, in_place);
+    EXPECT_TRUE(check::same_bits(y, in_place));
+    Layer<kind>::backward(x, dy, dx);
+    Layer<kind>::backward(x, over_dy, over_dy);
+    Layer<kind>::backward(over_x, dy, over_x);
+    EXPECT_TRUE(check::same_bits(dx, over_dy));
+    EXPECT_TRUE(check::same_bits(dx, over_x));
+  });
+}
+
+TEST(Activation, of_packets_has_the_bits_of_scalars) {
+  for_each_activation([]<Activation kind>(const char* name) {
+    SCOPED_TRACE(name);
+    auto x = random_input<float>(3);
+    x.values[4] = 0;
+    x.values[40] = -100;
+    const auto dy = random_input<float>(4);
+    typename Layer<kind>::Output y, dx;
+    Layer<kind>::forward(x, y);
+    Layer<kind>::backward(x, dy, dx);
+    for (int i = 0; i < x.size; ++i) {
+      ASSERT_TRUE(check::same_bits(y.values[i], attune::kernels::activate<kind>(x.values[i])));
+      ASSERT_TRUE(check::same_bits(dx.values[i],
+                                   attune::kernels::activate_backward<kind>(x.values[i], dy.values[i])));
+    }
+  });
+}
+
+TEST(Activation, has_the_same_bits_everywhere) {
+  check::BitHash hash;
+  for_each_activation([&]<Activation kind>(const char*) {
+    typename Layer<kind>::Output y, dx;
+    Layer<kind>::forward(random_input<float>(5), y);
+    Layer<kind>::backward(random_input<float>(5), random_input<float>(6), dx);
+    for (const float value : y.values) hash.add(value);
+    for (const float value : dx.values) hash.add(value);
+  });
+  EXPECT_EQ(hash.value(), check::by_policy(0x5581FF30u, 0x89A74E3Fu));
+}

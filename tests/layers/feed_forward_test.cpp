@@ -1,0 +1,143 @@
+#include <attune/layers/feed_forward.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::Activation;
+using attune::FeedForwardShape;
+
+constexpr FeedForwardShape kShape{.rows = 3, .d_model = 4, .d_ff = 6, .activation = Activation::kGelu};
+constexpr FeedForwardShape kDropped{
+    .rows = 3, .d_model = 4, .d_ff = 6, .activation = Activation::kGelu, .dropout = 0.5};
+using Layer = attune::FeedForward<kShape>;
+using Gated = attune::SwiGlu<kShape>;
+using WithDropout = attune::FeedForward<kDropped>;
+
+template <class LayerType>
+struct Problem {
+  typename LayerType::Parameters parameters, gradients{};
+  typename LayerType::Input x, dx;
+  typename LayerType::Output y, dy;
+  typename LayerType::Tape tape{};
+  typename LayerType::Scratch scratch;
+  typename LayerType::InferenceScratch inference;
+
+  explicit Problem(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    check::fill_set(parameters, rng);
+    check::fill(x, rng);
+    check::fill(dy, rng);
+  }
+  void forward() { LayerType::forward(parameters, x, y, tape, scratch); }
+  void backward() { LayerType::backward(parameters, x, tape, dy, dx, gradients, scratch); }
+};
+
+// One token through one linear layer, in double.
+template <class Linear>
+double project(const Linear& linear, const double* x, int d_in, int col) {
+  double sum = static_cast<double>(linear.bias.values[col]);
+  for (int k = 0; k < d_in; ++k) sum += x[k] * static_cast<double>(linear.weight(k, col));
+  return sum;
+}
+
+const auto& last(const Layer::Parameters& parameters) { return parameters.linear2; }
+const auto& last(const Gated::Parameters& parameters) { return parameters.down; }
+
+template <class LayerType, class Activated>
+void expect_definition(const Activated& activated) {
+  Problem<LayerType> a(1);
+  a.forward();
+  for (int i = 0; i < 3; ++i) {
+    double x[4], hidden[6];
+    for (int j = 0; j < 4; ++j) x[j] = static_cast<double>(a.x(i, j));
+    for (int h = 0; h < 6; ++h) hidden[h] = activated(a.parameters, x, h);
+    for (int j = 0; j < 4; ++j) EXPECT_NEAR(a.y(i, j), project(last(a.parameters), hidden, 6, j), 2e-6);
+  }
+}
+}  // namespace
+
+// Gradients: transformer_gradients_test.cpp.
+
+TEST(FeedForward, is_two_linear_layers_with_an_activation_between) {
+  expect_definition<Layer>([](const auto& parameters, const double* x, int h) {
+    return attune::kernels::activate<Activation::kGelu>(project(parameters.linear1, x, 4, h));
+  });
+}
+
+TEST(GatedFeedForward, multiplies_by_the_activated_gate) {
+  expect_definition<Gated>([](const auto& parameters, const double* x, int h) {
+    return attune::kernels::activate<Activation::kSilu>(project(parameters.gate, x, 4, h)) *
+           project(parameters.up, x, 4, h);
+  });
+}
+
+TEST(FeedForward, tapes_the_hidden_tokens_alone) {
+  static_assert(sizeof(Layer::Tape) == 3 * 6 * sizeof(float));
+  static_assert(sizeof(Layer::Scratch) == 3 * 6 * sizeof(float));
+  static_assert(sizeof(Gated::Tape) == 2 * 3 * 6 * sizeof(float));
+  static_assert(sizeof(WithDropout::Tape) == 3 * 6 * sizeof(float) + 8);
+  static_assert(attune::count_scalars(Gated::Parameters{}) == 2 * (4 * 6 + 6) + 6 * 4 + 4);
+}
+
+TEST(FeedForward, inference_works_in_place) {
+  Problem<Layer> a(2);
+  Problem<Gated> gated(2);
+  a.forward();
+  gated.forward();
+  Layer::forward(a.parameters, a.x, a.x, a.inference);
+  Gated::forward(gated.parameters, gated.x, gated.x, gated.inference);
+  EXPECT_TRUE(check::same_bits(a.x, a.y));
+  EXPECT_TRUE(check::same_bits(gated.x, gated.y));
+}
+
+TEST(FeedForward, gradient_of_the_input_may_replace_the_input_or_dy) {
+  Problem<Layer> a(3), over_x(3), over_dy(3);
+  for (auto* problem : {&a, &over_x, &over_dy}) problem->forward();
+  a.backward();
+  Layer::backward(over_x.parameters, over_x.x, over_x.tape, over_x.dy, over_x.x, over_x.gradients,
+                  over_x.scratch);
+  Layer::backward(over_dy.parameters, over_dy.x, over_dy.tape, over_dy.dy, over_dy.dy, over_dy.gradients,
+                  over_dy.scratch);
+  EXPECT_TRUE(check::same_bits(a.dx, over_x.x));
+  EXPECT_TRUE(check::same_bits(a.dx, over_dy.dy));
+  EXPECT_TRUE(check::same_bits(a.gradients, over_x.gradients));
+  EXPECT_TRUE(check::same_bits(a.gradients, over_dy.gradients));
+}
+
+TEST(FeedForward, drops_hidden_features_in_training_only) {
+  Problem<Layer> plain(4);
+  Problem<WithDropout> a(4);
+  plain.forward();
+  a.forward();
+  EXPECT_FALSE(check::same_bits(plain.y, a.y));
+  const auto position = a.tape.dropout.position;
+  a.backward();
+  EXPECT_NE(a.tape.dropout.position, position);
+  WithDropout::forward(a.parameters, a.x, a.y, a.inference);
+  EXPECT_TRUE(check::same_bits(plain.y, a.y));
+}
+
+TEST(FeedForward, initialises_both_layers) {
+  Problem<Layer> a(5);
+  attune::Rng rng(6);
+  attune::initialise(a.parameters, attune::LinearDefault{}, rng);
+  for (const float value : a.parameters.linear1.weight.values) EXPECT_TRUE(value >= -0.5f && value <= 0.5f);
+  const float bound = attune::kernels::square_root(1.0f / 6);
+  for (const float value : a.parameters.linear2.weight.values) EXPECT_TRUE(value >= -bound && value <= bound);
+}
+
+TEST(FeedForward, has_the_same_bits_everywhere) {
+  check::BitHash hash;
+  const auto run = [&](auto problem) {
+    problem.forward();
+    problem.backward();
+    for (const float value : problem.y.values) hash.add(value);
+    for (const float value : problem.dx.values) hash.add(value);
+    hash.add(attune::hash(problem.gradients));
+  };
+  run(Problem<Layer>(7));
+  run(Problem<Gated>(8));
+  run(Problem<WithDropout>(9));
+  EXPECT_EQ(hash.value(), check::by_policy(0xD86A0D56u, 0xA27489C3u));
+}

@@ -1,0 +1,209 @@
+#include <attune/layers/layer_norm.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::NormShape;
+
+constexpr NormShape kShape{.rows = 3, .d_model = 7};
+using Layer = attune::LayerNorm<kShape>;
+using Plain = attune::LayerNorm<NormShape{.rows = 3, .d_model = 7, .weight = false}>;
+using Unbiased = attune::LayerNorm<NormShape{.rows = 3, .d_model = 7, .bias = false}>;
+using Rms = attune::RmsNorm<kShape>;
+
+template <class LayerType>
+struct Problem {
+  typename LayerType::Parameters parameters, gradients{};
+  typename LayerType::Input x, dx;
+  typename LayerType::Output y, dy;
+  typename LayerType::Tape tape;
+  typename LayerType::Scratch scratch;
+  typename LayerType::InferenceScratch inference;
+
+  explicit Problem(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    check::fill_set(parameters, rng);
+    check::fill(x, rng, -3, 5);
+    check::fill(dy, rng);
+  }
+  void forward() { LayerType::forward(parameters, x, y, tape, scratch); }
+  void backward() { LayerType::backward(parameters, x, tape, dy, dx, gradients, scratch); }
+};
+
+}  // namespace
+
+// Gradients: transformer_gradients_test.cpp.
+
+TEST(LayerNorm, tokens_have_mean_zero_and_variance_one) {
+  Problem<Plain> a(1);
+  static_assert(attune::count_scalars(decltype(a.parameters){}) == 0);
+  a.forward();
+  for (int i = 0; i < 3; ++i) {
+    double sum = 0, squares = 0;
+    for (int j = 0; j < 7; ++j) {
+      sum += static_cast<double>(a.y(i, j));
+      squares += static_cast<double>(a.y(i, j)) * static_cast<double>(a.y(i, j));
+    }
+    EXPECT_NEAR(sum, 0.0, 7 * 4 * 0x1p-24);
+    EXPECT_NEAR(squares / 7, 1.0, 2e-5);  // 1 − ε/variance
+  }
+}
+
+TEST(LayerNorm, scales_and_shifts_feature_by_feature) {
+  Problem<Plain> plain(2);
+  Problem<Layer> a(2);
+  a.x = plain.x;
+  plain.forward();
+  a.forward();
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 7; ++j) {
+      const float expected = attune::kernels::multiply_add(plain.y(i, j), a.parameters.weight.values[j],
+                                                           a.parameters.bias.values[j]);
+      EXPECT_EQ(a.y(i, j), expected);
+    }
+  }
+}
+
+TEST(LayerNorm, epsilon_is_added_to_the_variance) {
+  using Wide = attune::LayerNorm<NormShape{.rows = 1, .d_model = 2, .epsilon = 3.0, .weight = false}>;
+  const Wide::Input x{{4, 6}};  // mean 5, variance 1
+  Wide::Output y;
+  Wide::InferenceScratch scratch;
+  Wide::forward({}, x, y, scratch);
+  const Wide::Output expected{{-0.5f, 0.5f}};
+  EXPECT_TRUE(check::same_bits(y, expected));
+}
+
+TEST(LayerNorm, a_token_of_equal_features_becomes_the_bias) {
+  Problem<Layer> a(3);
+  for (int j = 0; j < 7; ++j) a.x(1, j) = 3.3f;
+  a.forward();
+  for (int j = 0; j < 7; ++j) EXPECT_EQ(a.y(1, j), a.parameters.bias.values[j]);
+}
+
+TEST(LayerNorm, one_feature_is_always_the_bias_and_has_no_gradient) {
+  using Single = attune::LayerNorm<NormShape{.rows = 2, .d_model = 1}>;
+  const Single::Parameters parameters{.weight = {{2}}, .bias = {{0.25f}}};
+  Single::Parameters gradients{};
+  const Single::Input x{{1e6f, -3}}, dy{{5, 7}};
+  Single::Output y, dx;
+  Single::Tape tape;
+  Single::Scratch scratch;
+  Single::forward(parameters, x, y, tape, scratch);
+  Single::backward(parameters, x, tape, dy, dx, gradients, scratch);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(y.values[i], 0.25f);
+    EXPECT_EQ(dx.values[i], 0.0f);
+  }
+  EXPECT_EQ(gradients.weight.values[0], 0.0f);
+  EXPECT_EQ(gradients.bias.values[0], 12.0f);
+}
+
+TEST(LayerNorm, a_large_common_offset_costs_nothing) {
+  Problem<Layer> a(4), shifted(4);
+  for (float& value : shifted.x.values) value += 4096;
+  for (int i = 0; i < a.x.size; ++i) a.x.values[i] = shifted.x.values[i] - 4096;  // the same rounding of x
+  a.forward();
+  shifted.forward();
+  a.backward();
+  shifted.backward();
+  EXPECT_TRUE(check::same_bits(a.y, shifted.y));
+  EXPECT_TRUE(check::same_bits(a.dx, shifted.dx));
+  EXPECT_TRUE(check::same_bits(a.gradients, shifted.gradients));
+}
+
+TEST(LayerNorm, gradient_of_a_token_sums_to_zero) {
+  Problem<Layer> a(4);
+  a.forward();
+  a.backward();
+  for (int i = 0; i < 3; ++i) {
+    float sum = 0;
+    for (int j = 0; j < 7; ++j) sum += a.dx(i, j);
+    EXPECT_NEAR(sum, 0.0f, 7 * 0x1p-22f);
+  }
+}
+
+TEST(LayerNorm, the_tape_holds_the_statistics_and_gives_y_again) {
+  static_assert(sizeof(Layer::Tape) == 2 * 3 * sizeof(float));
+  static_assert(sizeof(Rms::Tape) == 3 * sizeof(float));
+  Problem<Layer> a(5);
+  a.forward();
+  for (int i = 0; i < 3; ++i) {
+    double mean = 0, variance = 0;
+    for (int j = 0; j < 7; ++j) mean += static_cast<double>(a.x(i, j)) / 7;
+    for (int j = 0; j < 7; ++j) {
+      const double centred = static_cast<double>(a.x(i, j)) - mean;
+      variance += centred * centred / 7;
+    }
+    EXPECT_NEAR(a.x(i, 0) + a.tape.mean_offset.values[i], mean, 8 * 0x1p-23);
+    const double inverse = static_cast<double>(a.tape.inverse_deviation.values[i]);
+    EXPECT_NEAR(inverse * inverse * (variance + 1e-5), 1.0, 16 * 0x1p-24);
+  }
+  Layer::Output again;
+  Layer::recompute(a.parameters, a.x, a.tape, again);
+  EXPECT_TRUE(check::same_bits(a.y, again));
+}
+
+TEST(LayerNorm, works_in_place) {
+  Problem<Layer> a(6);
+  a.forward();
+  Layer::Input in_place = a.x;
+  Layer::forward(a.parameters, in_place, in_place, a.inference);
+  EXPECT_TRUE(check::same_bits(a.y, in_place));
+  a.backward();
+  Layer::Parameters gradients{};
+  Layer::Input over_dy = a.dy;
+  Layer::backward(a.parameters, a.x, a.tape, over_dy, over_dy, gradients, a.scratch);
+  EXPECT_TRUE(check::same_bits(a.dx, over_dy));
+  gradients = {};
+  in_place = a.x;
+  Layer::backward(a.parameters, in_place, a.tape, a.dy, in_place, gradients, a.scratch);
+  EXPECT_TRUE(check::same_bits(a.dx, in_place));
+  EXPECT_TRUE(check::same_bits(a.gradients, gradients));
+}
+
+TEST(LayerNorm, starts_as_the_identity_of_normalised_tokens) {
+  Problem<Plain> plain(7);
+  Problem<Unbiased> a(7);
+  attune::Rng rng(1);
+  a.parameters.initialise(0, rng);
+  static_assert(sizeof(a.parameters) == 7 * sizeof(float));
+  a.x = plain.x;
+  a.forward();
+  plain.forward();
+  EXPECT_TRUE(check::same_bits(a.y, plain.y));
+}
+
+TEST(RmsNorm, divides_by_the_root_mean_square) {
+  using Two = attune::RmsNorm<NormShape{.rows = 1, .d_model = 2, .epsilon = 0}>;
+  const Two::Parameters parameters{.weight = {{1, 10}}};
+  const Two::Input x{{1, 7}};  // mean square 25
+  Two::Output y;
+  Two::InferenceScratch scratch;
+  Two::forward(parameters, x, y, scratch);
+  EXPECT_NEAR(y.values[0], 0.2f, 0x1p-26f);
+  EXPECT_NEAR(y.values[1], 14.0f, 0x1p-20f);
+}
+
+TEST(RmsNorm, scaling_a_token_changes_nothing_but_by_epsilon) {
+  Problem<Rms> a(8), scaled(8);
+  for (float& value : scaled.x.values) value *= 1024;
+  a.forward();
+  scaled.forward();
+  EXPECT_LE(check::max_difference(a.y, scaled.y), 2e-5);
+}
+
+TEST(LayerNorm, has_the_same_bits_everywhere) {
+  check::BitHash hash;
+  const auto run = [&](auto problem) {
+    problem.forward();
+    problem.backward();
+    for (const float value : problem.y.values) hash.add(value);
+    for (const float value : problem.dx.values) hash.add(value);
+    for (const float value : problem.gradients.weight.values) hash.add(value);
+  };
+  run(Problem<Layer>(9));
+  run(Problem<Rms>(10));
+  EXPECT_EQ(hash.value(), check::by_policy(0xF60893DFu, 0xA76FB0A6u));
+}

@@ -1,0 +1,81 @@
+#include <attune/layers/positions.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::PositionShape;
+namespace kernels = attune::kernels;
+
+constexpr PositionShape kShape{.seq_len = 40, .d_model = 6};
+using Learned = attune::LearnedPositions<kShape>;
+using Sinusoidal = attune::SinusoidalPositions<kShape>;
+
+}  // namespace
+
+// Gradients: transformer_gradients_test.cpp.
+
+TEST(SineTable, has_the_known_sines_and_cosines) {
+  static_assert(kernels::cosine_sine(0).cosine == 1 && kernels::cosine_sine(0).sine == 0);
+  constexpr kernels::CosineSine one = kernels::cosine_sine(1.0);
+  EXPECT_NEAR(one.cosine, 0.54030230586813972, 1e-15);
+  EXPECT_NEAR(one.sine, 0.84147098480789651, 1e-15);
+  constexpr kernels::CosineSine far = kernels::cosine_sine(1000.0);
+  EXPECT_NEAR(far.cosine, 0.56237907629070260, 1e-15);
+  EXPECT_NEAR(far.sine, 0.82687954053200256, 1e-15);
+  EXPECT_NEAR(kernels::inverse_power(10'000, 0.5), 0.01, 1e-17);
+  EXPECT_NEAR(kernels::inverse_power(10'000, 1.0 / 3), 0.046415888336127789, 2.4e-17);
+  static_assert(kernels::inverse_power(10'000, 0) == 1);
+}
+
+TEST(SineTable, adding_angles_loses_nothing_that_shows) {
+  static constexpr auto table = kernels::sine_table<double, 40, 3>(10'000, 6);
+  for (int t = 0; t < 40; ++t) {
+    for (int i = 0; i < 3; ++i) {
+      const auto exact = kernels::cosine_sine(t * kernels::inverse_power(10'000, i / 3.0));
+      EXPECT_NEAR(table.cosine(t, i), exact.cosine, 5e-15);
+      EXPECT_NEAR(table.sine(t, i), exact.sine, 5e-15);
+    }
+  }
+}
+
+TEST(SinusoidalPositions, interleave_sines_and_cosines_of_falling_frequency) {
+  static const Sinusoidal::Input zeros{};
+  Sinusoidal::Output y;
+  Sinusoidal::InferenceScratch scratch;
+  Sinusoidal::forward({}, zeros, y, scratch);
+  EXPECT_EQ(y(0, 0), 0.0f);
+  EXPECT_EQ(y(0, 1), 1.0f);
+  EXPECT_NEAR(y(3, 0), 0.14112000805986721, 1e-8);   // sin 3
+  EXPECT_NEAR(y(3, 1), -0.98999249660044542, 6e-8);  // cos 3
+  EXPECT_NEAR(y(39, 5), 0.99647214793569456, 6e-8);  // cos(39·10000^(−2/3))
+  EXPECT_TRUE(check::same_bits(y, Sinusoidal::kVectors));
+}
+
+TEST(SinusoidalPositions, of_an_odd_width_end_with_a_sine) {
+  using Odd = attune::SinusoidalPositions<PositionShape{.seq_len = 2, .d_model = 3, .base = 100}>;
+  EXPECT_NEAR(Odd::kVectors(1, 2), 0.046399223464731285, 4e-9);  // sin(100^(−2/3))
+}
+
+TEST(LearnedPositions, are_added_and_learned) {
+  attune::Rng rng(4);
+  static Learned::Parameters parameters, gradients;
+  static Learned::Input x, dx;
+  static Learned::Output y;
+  Learned::Tape tape;
+  Learned::Scratch scratch;
+  check::fill_set(parameters, rng);
+  check::fill(x, rng);
+  Learned::forward(parameters, x, y, tape, scratch);
+  for (int i = 0; i < x.size; ++i) EXPECT_EQ(y.values[i], x.values[i] + parameters.weight.values[i]);
+  attune::set_zero(gradients);
+  Learned::backward(parameters, x, tape, y, dx, gradients, scratch);
+  EXPECT_TRUE(check::same_bits(dx, y));
+  EXPECT_TRUE(check::same_bits(gradients.weight, y));
+}
+
+TEST(SinusoidalPositions, have_the_same_bits_everywhere) {
+  check::BitHash hash;
+  for (const float value : Sinusoidal::kVectors.values) hash.add(value);
+  EXPECT_EQ(hash.value(), 0x45E2A325u);
+}

@@ -1,0 +1,182 @@
+// The decoder layer against its parts, and the gradient property of gradient_suite.hpp for its two inputs.
+#include <attune/models/decoder_layer.hpp>
+#include <attune/training/optimizer.hpp>
+
+#include "check.hpp"
+#include "gradient_suite.hpp"
+
+namespace {
+
+using attune::Activation;
+using attune::DecoderLayer;
+using attune::DecoderLayerShape;
+using attune::NormPlacement;
+
+constexpr DecoderLayerShape kAfter{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5, .memory_len = 4};
+constexpr DecoderLayerShape kBefore{.seq_len = 3,
+                                    .d_model = 4,
+                                    .num_heads = 2,
+                                    .d_ff = 5,
+                                    .memory_len = 4,
+                                    .activation = Activation::kGelu,
+                                    .norm = NormPlacement::kBefore,
+                                    .epsilon = 1e-3};
+constexpr DecoderLayerShape with_dropout(DecoderLayerShape shape) {
+  shape.dropout = 0.3;
+  shape.epsilon = 0.1;  // keeps third derivatives, and so finite differences' own error, small
+  return shape;
+}
+
+template <class Layer>
+struct Problem {
+  typename Layer::Parameters parameters, gradients{};
+  typename Layer::Input x, dx;
+  typename Layer::Memory memory, d_memory;
+  typename Layer::Output y, dy;
+  typename Layer::Tape tape{};
+  typename Layer::Scratch scratch;
+  typename Layer::InferenceScratch inference;
+
+  explicit Problem(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    check::fill_set(parameters, rng);
+    check::fill(x, rng);
+    check::fill(memory, rng);
+    check::fill(dy, rng);
+  }
+  void forward() { Layer::forward(parameters, x, memory, y, tape, scratch); }
+  void infer() { Layer::forward(parameters, x, memory, y, inference); }
+  void backward() { Layer::backward(parameters, x, memory, tape, dy, dx, d_memory, gradients, scratch); }
+};
+
+template <DecoderLayerShape shape, check::LossOf loss_of = check::LossOf::kInference>
+void check_gradients() {
+  using Layer = DecoderLayer<shape, double>;
+  static Problem<Layer> a(1);
+  static typename Layer::Parameters once;
+  const typename Layer::Tape start = a.tape;
+  const auto forward = [&] {
+    a.tape = start;
+    a.forward();
+  };
+  const auto loss = [&] {
+    if constexpr (loss_of == check::LossOf::kTraining) {
+      forward();
+    } else {
+      a.infer();
+    }
+    return check::dot(a.y, a.dy);
+  };
+  forward();
+  a.backward();
+  EXPECT_GT(check::expect_set_gradients(loss, a.parameters, a.gradients), 0.1);
+  EXPECT_GT(check::expect_gradient("x", loss, a.x, a.dx), 1e-3);
+  EXPECT_GT(check::expect_gradient("memory", loss, a.memory, a.d_memory), 1e-3);
+  once = a.gradients;
+  attune::set_zero(a.gradients);
+  forward();
+  Layer::backward(a.parameters, a.x, a.memory, a.tape, a.dy, a.d_memory, a.gradients, a.scratch);
+  check::expect_same_set(once, a.gradients);
+  forward();
+  Layer::backward(a.parameters, a.x, a.memory, a.tape, a.dy, a.dy, a.d_memory, a.gradients, a.scratch);
+  check::expect_doubled(once, a.gradients);
+  EXPECT_TRUE(check::same_bits(a.dx, a.dy));
+}
+
+// The layer from its parts.
+template <DecoderLayerShape shape>
+void expect_parts_and_inference() {
+  using Layer = DecoderLayer<shape>;
+  Problem<Layer> a(2);
+  typename Layer::Norm::InferenceScratch none;
+  const auto branch = [&](const auto& tokens, const auto& norm, const auto& function) {
+    typename Layer::Output input = tokens, sum, output;
+    if (Layer::kNormBefore) Layer::Norm::forward(norm, tokens, input, none);
+    function(input, output);
+    for (int i = 0; i < sum.size; ++i) sum.values[i] = output.values[i] + tokens.values[i];
+    if (!Layer::kNormBefore) Layer::Norm::forward(norm, sum, sum, none);
+    return sum;
+  };
+  const auto h = branch(a.x, a.parameters.norm1, [&](const auto& in, auto& out) {
+    Layer::SelfAttention::forward(a.parameters.self_attention, in, out, a.inference.self_attention,
+                                  attune::CausalMask{});
+  });
+  const auto g = branch(h, a.parameters.norm2, [&](const auto& in, auto& out) {
+    Layer::CrossAttention::forward(a.parameters.cross_attention, in, a.memory, a.memory, out,
+                                   a.inference.cross_attention);
+  });
+  const auto expected = branch(g, a.parameters.norm3, [&](const auto& in, auto& out) {
+    Layer::Network::forward(a.parameters.feed_forward, in, out, a.inference.feed_forward);
+  });
+  a.forward();
+  EXPECT_TRUE(check::same_bits(a.y, expected));
+  a.infer();
+  EXPECT_TRUE(check::same_bits(a.y, expected));
+}
+
+template <DecoderLayerShape shape>
+std::uint32_t trained() {
+  using Layer = DecoderLayer<shape>;
+  static Problem<Layer> a(3);
+  static attune::AdamW::Moments<typename Layer::Parameters> moments;
+  attune::Rng rng(4);
+  attune::initialise(a.parameters, attune::MultiheadAttentionDefault{}, rng);
+  const typename Layer::Output target = a.dy;
+  float first = 0, last = 0;
+  for (int step = 0; step < 20; ++step) {
+    attune::set_zero(a.gradients);
+    a.forward();
+    last = 0;
+    for (int i = 0; i < a.y.size; ++i) {
+      a.dy.values[i] = a.y.values[i] - target.values[i];
+      last += a.dy.values[i] * a.dy.values[i];
+    }
+    if (step == 0) first = last;
+    a.backward();
+    EXPECT_EQ(attune::AdamW::step(a.parameters, a.gradients, moments, {.learning_rate = 0.02f}),
+              attune::Status::kOk);
+  }
+  EXPECT_LT(last, 0.8f * first);
+  return attune::hash(a.parameters);
+}
+
+}  // namespace
+
+TEST(DecoderLayer, backward_is_the_derivative_of_forward) {
+  check_gradients<kAfter>();
+  check_gradients<kBefore>();
+}
+
+TEST(DecoderLayer, backward_is_the_derivative_of_forward_with_dropout) {
+  check_gradients<with_dropout(kAfter), check::LossOf::kTraining>();
+  check_gradients<with_dropout(kBefore), check::LossOf::kTraining>();
+}
+
+TEST(DecoderLayer, is_made_of_its_parts_in_training_and_inference) {
+  expect_parts_and_inference<kAfter>();
+  expect_parts_and_inference<kBefore>();
+}
+
+TEST(DecoderLayer, later_tokens_are_hidden_and_masks_reach_attention) {
+  using Layer = DecoderLayer<kBefore>;
+  Problem<Layer> a(5), b(5);
+  for (int j = 0; j < 4; ++j) {
+    b.x(2, j) += 1;
+    b.memory(3, j) += 1;
+  }
+  attune::KeyPaddingMask<4> padding;
+  EXPECT_EQ(padding.set_length(3), attune::Status::kOk);
+  for (auto* problem : {&a, &b}) {
+    Layer::forward(problem->parameters, problem->x, problem->memory, problem->y, problem->tape,
+                   problem->scratch, attune::CausalMask{}, padding);
+  }
+  for (int j = 0; j < 4; ++j) {
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(a.y(i, j), b.y(i, j));
+    EXPECT_NE(a.y(2, j), b.y(2, j));
+  }
+}
+
+TEST(DecoderLayer, trains_to_the_same_bits_everywhere) {
+  EXPECT_EQ(trained<kAfter>(), check::by_policy(0xBAFB4180u, 0x4B02B993u));
+  EXPECT_EQ(trained<kBefore>(), check::by_policy(0x132B2F57u, 0x46CAFD06u));
+}

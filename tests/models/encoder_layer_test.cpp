@@ -1,0 +1,200 @@
+#include <attune/models/encoder_layer.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::Activation;
+using attune::EncoderLayer;
+using attune::EncoderLayerShape;
+using attune::NormPlacement;
+
+constexpr EncoderLayerShape kAfter{.seq_len = 4, .d_model = 6, .num_heads = 2, .d_ff = 5};
+constexpr EncoderLayerShape kBefore{.seq_len = 4,
+                                    .d_model = 6,
+                                    .num_heads = 2,
+                                    .d_ff = 5,
+                                    .activation = Activation::kGelu,
+                                    .norm = NormPlacement::kBefore};
+constexpr EncoderLayerShape with_dropout(EncoderLayerShape shape) {
+  shape.dropout = 0.25;
+  return shape;
+}
+
+template <class Layer>
+struct Problem {
+  typename Layer::Parameters parameters, gradients{};
+  typename Layer::Input x, dx;
+  typename Layer::Output y, dy;
+  typename Layer::Tape tape{};
+  typename Layer::Scratch scratch;
+  typename Layer::InferenceScratch inference;
+
+  explicit Problem(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    check::fill_set(parameters, rng);
+    check::fill(x, rng);
+    check::fill(dy, rng);
+  }
+  template <class... Mask>
+  void forward(const Mask&... mask) {
+    Layer::forward(parameters, x, y, tape, scratch, mask...);
+  }
+  void backward() { Layer::backward(parameters, x, tape, dy, dx, gradients, scratch); }
+};
+
+// The layer from its parts.
+template <EncoderLayerShape shape>
+typename EncoderLayer<shape>::Output from_parts(Problem<EncoderLayer<shape>>& a) {
+  using Layer = EncoderLayer<shape>;
+  typename Layer::Norm::InferenceScratch none;
+  const auto attend = [&](const auto& tokens) {
+    typename Layer::Output branch;
+    Layer::SelfAttention::forward(a.parameters.self_attention, tokens, branch, a.inference.self_attention);
+    return branch;
+  };
+  const auto feed = [&](const auto& tokens) {
+    typename Layer::Output branch;
+    Layer::Network::forward(a.parameters.feed_forward, tokens, branch, a.inference.feed_forward);
+    return branch;
+  };
+  const auto normalise = [&](const auto& parameters, const auto& tokens) {
+    typename Layer::Output normalised;
+    Layer::Norm::forward(parameters, tokens, normalised, none);
+    return normalised;
+  };
+  const auto sum = [](auto tokens, const auto& branch) {
+    for (int i = 0; i < tokens.size; ++i) tokens.values[i] += branch.values[i];
+    return tokens;
+  };
+  if constexpr (Layer::kNormBefore) {
+    const auto h = sum(a.x, attend(normalise(a.parameters.norm1, a.x)));
+    return sum(h, feed(normalise(a.parameters.norm2, h)));
+  } else {
+    const auto h = normalise(a.parameters.norm1, sum(a.x, attend(a.x)));
+    return normalise(a.parameters.norm2, sum(h, feed(h)));
+  }
+}
+
+template <EncoderLayerShape shape>
+void expect_parts_and_inference() {
+  Problem<EncoderLayer<shape>> a(1);
+  const auto expected = from_parts<shape>(a);
+  typename EncoderLayer<shape>::Output inferred;
+  a.forward();
+  EncoderLayer<shape>::forward(a.parameters, a.x, inferred, a.inference);
+  EXPECT_TRUE(check::same_bits(a.y, expected));
+  EXPECT_TRUE(check::same_bits(a.y, inferred));
+}
+
+template <EncoderLayerShape shape>
+void expect_dx_over_dy() {
+  Problem<EncoderLayer<shape>> a(2), b(2);
+  a.forward();
+  b.forward();
+  a.backward();
+  EncoderLayer<shape>::backward(b.parameters, b.x, b.tape, b.dy, b.dy, b.gradients, b.scratch);
+  EXPECT_TRUE(check::same_bits(a.dx, b.dy));
+  EXPECT_TRUE(check::same_bits(a.gradients, b.gradients));
+}
+
+template <EncoderLayerShape shape>
+std::uint32_t trained() {
+  using Layer = EncoderLayer<shape>;
+  static attune::Trainer<Layer> trainer;
+  static typename Layer::Input x;
+  static typename Layer::Output target;
+  attune::Rng rng(3);
+  trainer.initialise(attune::MultiheadAttentionDefault{}, rng);
+  check::fill(x, rng);
+  check::fill(target, rng);
+  float first = 0, last = 0;
+  for (int step = 0; step < 20; ++step) {
+    last = trainer.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, attune::CausalMask{});
+    if (step == 0) first = last;
+  }
+  EXPECT_LT(last, 0.8f * first);
+  return attune::hash(trainer.parameters());
+}
+
+}  // namespace
+
+// Gradients: transformer_gradients_test.cpp.
+
+TEST(EncoderLayer, is_made_of_its_parts_in_training_and_inference) {
+  expect_parts_and_inference<kAfter>();
+  expect_parts_and_inference<kBefore>();
+}
+
+TEST(EncoderLayer, passes_the_mask_to_attention) {
+  Problem<EncoderLayer<kBefore>> a(4), b(4);
+  for (int j = 0; j < 6; ++j) b.x(3, j) += 1;
+  a.forward(attune::CausalMask{});
+  b.forward(attune::CausalMask{});
+  for (int j = 0; j < 6; ++j) {
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(a.y(i, j), b.y(i, j));
+    EXPECT_NE(a.y(3, j), b.y(3, j));
+  }
+}
+
+TEST(EncoderLayer, gradient_of_the_input_may_replace_dy) {
+  expect_dx_over_dy<kAfter>();
+  expect_dx_over_dy<kBefore>();
+  expect_dx_over_dy<with_dropout(kAfter)>();
+  expect_dx_over_dy<with_dropout(kBefore)>();
+}
+
+TEST(EncoderLayer, dropout_is_of_training_alone_and_every_branch_has_its_own) {
+  using Plain = EncoderLayer<kBefore>;
+  using Dropped = EncoderLayer<with_dropout(kBefore)>;
+  Problem<Plain> plain(5);
+  Problem<Dropped> a(5), again(5);
+  attune::Rng rng(6);
+  attune::draw_seeds(a.tape, rng);
+  again.tape = a.tape;
+  EXPECT_NE(a.tape.dropout.of[0].position, a.tape.dropout.of[1].position);
+  EXPECT_NE(a.tape.dropout.of[0].position, a.tape.feed_forward.dropout.position);
+  plain.forward();
+  a.forward();
+  again.forward();
+  EXPECT_FALSE(check::same_bits(plain.y, a.y));
+  EXPECT_TRUE(check::same_bits(again.y, a.y));
+  a.backward();
+  a.forward();
+  EXPECT_FALSE(check::same_bits(again.y, a.y));
+  Dropped::forward(a.parameters, a.x, a.y, a.inference);
+  EXPECT_TRUE(check::same_bits(plain.y, a.y));
+}
+
+TEST(EncoderLayer, tapes_residual_sums_but_not_what_norms_gave) {
+  using After = EncoderLayer<kAfter>;
+  using Before = EncoderLayer<kBefore>;
+  constexpr std::size_t kTokens = sizeof(After::Input);
+  constexpr std::size_t kParts =
+      2 * sizeof(After::Norm::Tape) + sizeof(After::SelfAttention::Tape) + sizeof(After::Network::Tape);
+  static_assert(sizeof(After::Tape) == 2 * kTokens + kParts);
+  static_assert(sizeof(Before::Tape) == kTokens + kParts);
+  static_assert(sizeof(After::Parameters) == sizeof(float) * attune::count_scalars(After::Parameters{}));
+  static_assert(std::is_trivially_copyable_v<Before::Tape> && std::is_trivially_copyable_v<Before::Scratch>);
+}
+
+TEST(EncoderLayer, starts_as_pytorch_does) {
+  Problem<EncoderLayer<kAfter>> a(7);
+  attune::Rng rng(8);
+  attune::initialise(a.parameters, attune::MultiheadAttentionDefault{}, rng);
+  for (const float value : a.parameters.norm2.weight.values) EXPECT_EQ(value, 1.0f);
+  for (const float value : a.parameters.norm1.bias.values) EXPECT_EQ(value, 0.0f);
+  for (const float value : a.parameters.self_attention.output.bias.values) EXPECT_EQ(value, 0.0f);
+  float largest = 0;
+  for (const float value : a.parameters.feed_forward.linear2.bias.values) {
+    largest = attune::kernels::maximum(largest, attune::kernels::magnitude(value));
+  }
+  EXPECT_TRUE(largest > 0 && largest <= attune::kernels::square_root(1.0f / 5));
+}
+
+TEST(EncoderLayer, trains_to_the_same_bits_everywhere) {
+  EXPECT_EQ(trained<kAfter>(), check::by_policy(0x63792240u, 0x1EDC64FBu));
+  EXPECT_EQ(trained<kBefore>(), check::by_policy(0xE17EC41Bu, 0xE15F5393u));
+  EXPECT_EQ(trained<with_dropout(kBefore)>(), check::by_policy(0x4AB88241u, 0xEE1446B8u));
+}

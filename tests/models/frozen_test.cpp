@@ -1,0 +1,309 @@
+#include <attune/models/frozen.hpp>
+
+#include <attune/training/cross_entropy.hpp>
+#include <attune/layers/dropout.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::Sequential;
+
+using Embed = attune::Linear<attune::LinearShape{.rows = 3, .d_in = 2, .d_out = 4}>;
+using Encoder =
+    attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5}>;
+using Mean = attune::Pooling<attune::PoolingShape{.seq_len = 3, .d_model = 4}>;
+using Head = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>;
+
+using Everything = Sequential<Embed, Encoder, Mean, Head>;
+using Backbone = Sequential<Embed, Encoder, Mean>;
+
+// Any numbers, made by the compiler.
+template <class Parameters>
+consteval Parameters constants() {
+  Parameters parameters{};
+  unsigned state = 1;
+  attune::for_each_tensor(
+      [&state](const attune::TensorPath&, auto& tensor) {
+        for (float& value : tensor.values) {
+          state = state * 1664525u + 1013904223u;
+          value = static_cast<float>(state >> 16) / 32768.0f - 1.0f;
+        }
+      },
+      parameters);
+  return parameters;
+}
+constexpr Backbone::Parameters kBackbone = constants<Backbone::Parameters>();
+constexpr Embed::Parameters kEmbed = kBackbone.layer<0>();
+
+using HeadOnly = Sequential<attune::Frozen<Backbone, kBackbone>, Head>;
+using LastBlock = Sequential<attune::Frozen<Embed, kEmbed>, Encoder, Mean, Head>;
+
+template <class Model>
+using Trainer = attune::Trainer<Model, attune::CrossEntropy<>>;
+
+}  // namespace
+
+TEST(Frozen, costs_no_gradient_no_moment_and_no_tape) {
+  constexpr attune::MemoryReport all = Trainer<Everything>::memory(), head = Trainer<HeadOnly>::memory(),
+                                 last = Trainer<LastBlock>::memory();
+  static_assert(head.object() == sizeof(Trainer<HeadOnly>) && last.object() == sizeof(Trainer<LastBlock>));
+  static_assert(head.parameters == sizeof(Head::Parameters) && head.gradients == head.parameters);
+  static_assert(head.moments == 2 * head.parameters + all.moments - 2 * all.parameters);
+  static_assert(head.tape == sizeof(Mean::Output) + sizeof(Head::Output));
+  static_assert(last.parameters == all.parameters - sizeof(Embed::Parameters));
+  static_assert(last.tape == all.tape);
+  EXPECT_LT(head.object(), last.object());
+  EXPECT_LT(last.object(), all.object());
+}
+
+TEST(Frozen, trains_the_rest_as_if_nothing_else_moved) {
+  static Trainer<HeadOnly> head_only;
+  static Trainer<Everything> everything;
+  static Everything::Parameters parameters;
+  attune::Rng rng(2);
+  head_only.initialise(attune::XavierUniform{}, rng);
+  parameters.layer<0>() = kBackbone.layer<0>();
+  parameters.layer<1>() = kBackbone.layer<1>();
+  parameters.layer<3>() = head_only.parameters().layer<1>();
+  everything.load(parameters);
+  Everything::Input x;
+  check::fill(x, rng);
+  const int target[] = {1};
+  const float before = head_only.step(x, target, {.learning_rate = 0.1f});
+  EXPECT_EQ(before, everything.step(x, target, {.learning_rate = 0.1f}).loss);
+  // The first step moves the head alike; then everything's backbone has moved, too.
+  EXPECT_TRUE(check::same_bits(head_only.parameters().layer<1>(), everything.parameters().layer<3>()));
+  const float after = head_only.step(x, target, {.learning_rate = 0.1f});
+  EXPECT_LT(after, before);
+  EXPECT_LT(everything.step(x, target, {.learning_rate = 0.1f}).loss, after);
+}
+
+TEST(Frozen, gradients_of_the_last_block_are_those_of_everything) {
+  static Trainer<LastBlock> last_block;
+  static Trainer<Everything> everything;
+  static Everything::Parameters parameters;
+  attune::Rng rng(2);
+  last_block.initialise(attune::XavierUniform{}, rng);
+  parameters.layer<0>() = kEmbed;
+  parameters.layer<1>() = last_block.parameters().layer<1>();
+  parameters.layer<3>() = last_block.parameters().layer<3>();
+  everything.load(parameters);
+  Everything::Input x;
+  check::fill(x, rng);
+  const int target[] = {0};
+  EXPECT_EQ(last_block.accumulate(x, target), attune::Status::kOk);
+  EXPECT_EQ(everything.accumulate(x, target), attune::Status::kOk);
+  EXPECT_TRUE(check::same_bits(last_block.gradients().layer<1>(), everything.gradients().layer<1>()));
+  EXPECT_TRUE(check::same_bits(last_block.gradients().layer<3>(), everything.gradients().layer<3>()));
+}
+
+namespace {
+
+using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 3, .d_model = 4}>;
+using Blocks = attune::Repeat<2, Encoder>;
+using Deep = Sequential<Embed, Positions, Blocks, Mean, Head>;
+constexpr Deep::Parameters kDeep = constants<Deep::Parameters>();
+using Tuned = attune::BiasesAndNorms<Deep, kDeep>;
+
+// What an encoder layer has beside weights: b_q, b_k, b_v, b_o, b_1, b_2, and w and b of two norms.
+constexpr int kOfABlock = 4 * 4 + 5 + 4 + 2 * 8;
+
+// Whether two sets have the same bits in the tensors that both have.
+template <class Some, class All>
+void expect_same_where_trained(const Some& some, const All& all) {
+  int compared = 0;
+  attune::for_each_tensor(
+      [&compared](const attune::TensorPath& path, const auto& one, const auto& other) {
+        SCOPED_TRACE(path.name);
+        EXPECT_TRUE(check::same_bits(one, other));
+        ++compared;
+      },
+      some, all);
+  EXPECT_GT(compared, 0);
+}
+
+}  // namespace
+
+TEST(BiasesAndNorms, are_all_that_is_in_ram) {
+  constexpr int kTrained = 4 + 2 * kOfABlock + 2;
+  static_assert(sizeof(Tuned::Parameters) == kTrained * sizeof(float));
+  constexpr attune::MemoryReport all = Trainer<Deep>::memory(), tuned = Trainer<Tuned>::memory();
+  static_assert(tuned.parameters == kTrained * sizeof(float) && tuned.gradients == tuned.parameters);
+  static_assert(tuned.moments == all.moments - 2 * (all.parameters - tuned.parameters));
+  static_assert(tuned.object() == sizeof(Trainer<Tuned>));
+  // No tape of x̂·W: contexts of attention, the images in front of Embed, what the head reads.
+  static_assert(tuned.tape == all.tape - 2 * sizeof(Encoder::Input) - sizeof(Encoder::Input) -
+                                  sizeof(Encoder::Input) - sizeof(Mean::Output));
+  EXPECT_EQ(attune::count_scalars(Tuned::Parameters{}), kTrained);
+}
+
+TEST(BiasesAndNorms, start_from_the_constants_and_have_the_gradients_of_everything) {
+  static Trainer<Tuned> tuned;
+  static Trainer<Deep> everything;
+  attune::Rng rng(3);
+  tuned.initialise(attune::XavierUniform{}, rng);
+  everything.load(kDeep);
+  expect_same_where_trained(tuned.parameters(), kDeep);
+  Deep::Input x;
+  check::fill(x, rng);
+  const int target[] = {1};
+  EXPECT_EQ(tuned.accumulate(x, target), attune::Status::kOk);
+  EXPECT_EQ(everything.accumulate(x, target), attune::Status::kOk);
+  expect_same_where_trained(tuned.gradients(), everything.gradients());
+}
+
+TEST(BiasesAndNorms, of_any_layer_start_from_the_constants) {
+  using Attention = Encoder::SelfAttention;
+  static constexpr Attention::Parameters kAttention = constants<Attention::Parameters>();
+  static Trainer<Sequential<attune::BiasesAndNorms<Attention, kAttention>, Mean, Head>> inside;
+  static attune::Trainer<attune::BiasesAndNorms<Attention, kAttention>> alone;
+  static attune::Trainer<attune::BiasesAndNorms<Embed, kEmbed>> linear;
+  inside.initialise(attune::XavierUniform{}, attune::Rng{3});
+  alone.initialise(attune::MultiheadAttentionDefault{}, attune::Rng{3});
+  linear.initialise(attune::LinearDefault{}, attune::Rng{3});
+  expect_same_where_trained(inside.parameters().layer<0>(), kAttention);
+  expect_same_where_trained(alone.parameters(), kAttention);
+  expect_same_where_trained(linear.parameters(), kEmbed);
+}
+
+TEST(BiasesAndNorms, learn) {
+  static Trainer<Tuned> tuned;
+  attune::Rng rng(3);
+  tuned.initialise(attune::XavierUniform{}, rng);
+  Deep::Input x;
+  check::fill(x, rng);
+  const int target[] = {0};
+  const float before = tuned.step(x, target, {.learning_rate = 0.01f});
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(tuned.step(x, target, {.learning_rate = 0.01f}).ok());
+  const float after = tuned.step(x, target, {.learning_rate = 0.01f});
+  EXPECT_LT(after, 0.5f * before);
+
+  // What was learned is all that inference needs beside the constants.
+  Deep::Output y, predicted;
+  static Tuned::InferenceScratch scratch;
+  Tuned::forward(tuned.parameters(), x, y, scratch);
+  tuned.predict(x, predicted);
+  EXPECT_TRUE(check::same_bits(y, predicted));
+}
+
+TEST(BiasesAndNorms, of_a_part_stand_beside_what_is_trained_whole) {
+  using Body = Sequential<Embed, Encoder>;
+  static constexpr Body::Parameters kBody = constants<Body::Parameters>();
+  using Model = Sequential<attune::BiasesAndNorms<Body, kBody>, Mean, Head>;
+  static Trainer<Model> trainer;
+  static Trainer<Everything> everything;
+  static Everything::Parameters parameters;
+  attune::Rng rng(4);
+  trainer.initialise(attune::XavierUniform{}, rng);
+  parameters.layer<0>() = kBody.layer<0>();
+  parameters.layer<1>() = kBody.layer<1>();
+  parameters.layer<3>() = trainer.parameters().layer<2>();
+  everything.load(parameters);
+  Everything::Input x;
+  check::fill(x, rng);
+  const int target[] = {1};
+  EXPECT_EQ(trainer.accumulate(x, target), attune::Status::kOk);
+  EXPECT_EQ(everything.accumulate(x, target), attune::Status::kOk);
+  expect_same_where_trained(trainer.gradients().layer<0>().layer<1>(), everything.gradients().layer<1>());
+  EXPECT_TRUE(check::same_bits(trainer.gradients().layer<2>(), everything.gradients().layer<3>()));
+}
+
+TEST(BiasesAndNorms, without_biases_are_the_norms) {
+  constexpr attune::EncoderLayerShape kNoBias{
+      .seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5, .bias = false};
+  using Bare = Sequential<attune::Linear<attune::LinearShape{3, 2, 4, false}>,
+                          attune::Repeat<2, attune::EncoderLayer<kNoBias>>>;
+  static constexpr Bare::Parameters kBare = constants<Bare::Parameters>();
+  static_assert(sizeof(attune::BiasesAndNorms<Bare, kBare>::Parameters) == 2 * 2 * 4 * sizeof(float));
+  static attune::Trainer<attune::BiasesAndNorms<Bare, kBare>> tuned;
+  static attune::Trainer<Bare> everything;
+  attune::Rng rng(5);
+  tuned.initialise(attune::XavierUniform{}, rng);
+  everything.load(kBare);
+  Bare::Input x;
+  Bare::Output target;
+  check::fill(x, rng);
+  check::fill(target, rng);
+  EXPECT_EQ(tuned.accumulate(x, target), attune::Status::kOk);
+  EXPECT_EQ(everything.accumulate(x, target), attune::Status::kOk);
+  expect_same_where_trained(tuned.gradients(), everything.gradients());
+}
+
+TEST(Frozen, behind_a_trained_layer_hands_its_gradient_on) {
+  static constexpr Encoder::Parameters kMiddle = constants<Encoder::Parameters>();
+  using Model = Sequential<Embed, attune::Residual<attune::Frozen<Encoder, kMiddle>>, Mean, Head>;
+  using Same = Sequential<Embed, attune::Residual<Encoder>, Mean, Head>;
+  static Trainer<Model> trainer;
+  static Trainer<Same> everything;
+  static Same::Parameters parameters;
+  attune::Rng rng(6);
+  trainer.initialise(attune::XavierUniform{}, rng);
+  parameters.layer<0>() = trainer.parameters().layer<0>();
+  parameters.layer<1>() = kMiddle;
+  parameters.layer<3>() = trainer.parameters().layer<3>();
+  everything.load(parameters);
+  static_assert(Trainer<Model>::memory().tape < Trainer<Same>::memory().tape);
+  Model::Input x;
+  check::fill(x, rng);
+  const int target[] = {1};
+  EXPECT_EQ(trainer.accumulate(x, target), attune::Status::kOk);
+  EXPECT_EQ(everything.accumulate(x, target), attune::Status::kOk);
+  EXPECT_TRUE(check::same_bits(trainer.gradients().layer<0>(), everything.gradients().layer<0>()));
+  EXPECT_TRUE(check::same_bits(trainer.gradients().layer<3>(), everything.gradients().layer<3>()));
+}
+
+TEST(Frozen, front_layers_do_not_drop) {
+  constexpr attune::EncoderLayerShape kDrops{
+      .seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5, .dropout = 0.5};
+  using Dropping = attune::EncoderLayer<kDrops>;
+  static constexpr Dropping::Parameters kFront = constants<Dropping::Parameters>();
+  using Model = Sequential<attune::Frozen<Dropping, kFront>, Mean, Head>;
+  static_assert(Trainer<Model>::memory().tape ==
+                3 /* of padding */ + 1 + sizeof(Mean::Output) + sizeof(Head::Output));
+  static Trainer<Model> trainer;
+  attune::Rng rng(7);
+  trainer.initialise(attune::XavierUniform{}, rng);
+  Model::Input x;
+  check::fill(x, rng);
+  const int target[] = {1};
+  EXPECT_EQ(trainer.accumulate(x, target), attune::Status::kOk);
+  const Head::Parameters first = trainer.gradients().layer<2>();
+  trainer.discard();
+  EXPECT_EQ(trainer.accumulate(x, target), attune::Status::kOk);
+  EXPECT_TRUE(check::same_bits(first, trainer.gradients().layer<2>()));
+}
+
+TEST(Frozen, behind_dropout_has_what_is_dropped_and_drops_anew_in_every_sequence) {
+  constexpr attune::EncoderLayerShape kDrops{
+      .seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5, .dropout = 0.5};
+  using Dropping = attune::EncoderLayer<kDrops>;
+  static constexpr Dropping::Parameters kMiddle = constants<Dropping::Parameters>();
+  using Drop = attune::Dropout<attune::DropoutShape{.rows = 3, .d_model = 4, .probability = 0.5}>;
+  // The same layers, whether the first of them are a model of their own or not.
+  using Flat = Sequential<Drop, attune::Frozen<Dropping, kMiddle>, Mean, Head>;
+  using Nested = Sequential<Sequential<Drop, attune::Frozen<Dropping, kMiddle>>, Mean, Head>;
+  static Trainer<Flat> flat;
+  static Trainer<Nested> nested;
+  flat.initialise(attune::XavierUniform{}, attune::Rng{8});
+  nested.initialise(attune::XavierUniform{}, attune::Rng{8});
+  attune::Rng rng(9);
+  Flat::Input x;
+  check::fill(x, rng);
+  const int target[] = {1};
+  float before = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto result = flat.step(x, target, {.learning_rate = 0});
+    EXPECT_TRUE(result.ok());
+    EXPECT_EQ(result.loss, nested.step(x, target, {.learning_rate = 0}).loss);
+    EXPECT_NE(result.loss, before);
+    before = result.loss;
+  }
+}

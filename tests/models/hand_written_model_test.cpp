@@ -1,0 +1,130 @@
+// A model that is not one layer after the other, written by hand: a decoder that looks at what an encoder
+// made of another sequence. What it names is all that a Trainer asks of a model.
+#include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+#include "gradient_suite.hpp"
+
+namespace {
+
+constexpr int kSource = 4, kTarget = 3, kWidth = 4, kClasses = 2;
+constexpr attune::EncoderLayerShape kEncoder{
+    .seq_len = kSource, .d_model = kWidth, .num_heads = 2, .d_ff = 5};
+constexpr attune::DecoderLayerShape kDecoder{
+    .seq_len = kTarget, .d_model = kWidth, .num_heads = 2, .d_ff = 5, .memory_len = kSource};
+
+template <class ScalarType>
+struct Translator {
+  using Scalar = ScalarType;
+  using Encoder = attune::EncoderLayer<kEncoder, Scalar>;
+  using Decoder = attune::DecoderLayer<kDecoder, Scalar>;
+  using Head = attune::Linear<attune::LinearShape{kTarget, kWidth, kClasses}, Scalar>;
+  using Input = attune::Tensor<Scalar, kSource + kTarget, kWidth>;  // the source, and below it the target
+  using Output = typename Head::Output;
+
+  struct Parameters {
+    typename Encoder::Parameters encoder;
+    typename Decoder::Parameters decoder;
+    typename Head::Parameters head;
+
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const attune::TensorPath* parent, Sets&&... sets) {
+      const attune::TensorPath of_encoder{"encoder", parent}, of_decoder{"decoder", parent},
+          of_head{"head", parent};
+      Encoder::Parameters::visit(visitor, &of_encoder, sets.encoder...);
+      Decoder::Parameters::visit(visitor, &of_decoder, sets.decoder...);
+      Head::Parameters::visit(visitor, &of_head, sets.head...);
+    }
+    template <class Initialiser>
+    void initialise(const Initialiser& initialiser, attune::Rng& rng) {
+      attune::initialise(encoder, initialiser, rng);
+      attune::initialise(decoder, initialiser, rng);
+      attune::initialise(head, initialiser, rng);
+    }
+  };
+  struct Tape {
+    typename Encoder::Tape encoder;
+    typename Encoder::Output memory;
+    typename Decoder::Tape decoder;
+    typename Decoder::Output decoded;
+  };
+  struct Scratch {
+    union {  // never two of them at once
+      typename Encoder::Scratch encoder;
+      typename Decoder::Scratch decoder;
+      typename Head::Scratch head;
+    };
+    typename Encoder::Output d_memory;
+    typename Decoder::Output d_decoded;
+  };
+
+  using InputView = attune::MatrixView<const Scalar, Input::rows, Input::cols>;
+  using InputGradientView = attune::MatrixView<Scalar, Input::rows, Input::cols>;
+  using OutputView = attune::MatrixView<Scalar, Output::rows, Output::cols>;
+  using OutputGradientView = attune::MatrixView<const Scalar, Output::rows, Output::cols>;
+  static auto source(auto x) { return x.template rows_at<kSource>(0); }
+  static auto target(auto x) { return x.template rows_at<kTarget>(kSource); }
+
+  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch) {
+    Encoder::forward(parameters.encoder, source(x), tape.memory, tape.encoder, scratch.encoder);
+    Decoder::forward(parameters.decoder, target(x), tape.memory, tape.decoded, tape.decoder, scratch.decoder);
+    Head::forward(parameters.head, tape.decoded, y);
+  }
+
+  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
+                       InputGradientView dx, Parameters& gradients, Scratch& scratch) {
+    backward_head(parameters, tape, dy, gradients, scratch);
+    Decoder::backward(parameters.decoder, target(x), tape.memory, tape.decoder, scratch.d_decoded, target(dx),
+                      scratch.d_memory, gradients.decoder, scratch.decoder);
+    Encoder::backward(parameters.encoder, source(x), tape.encoder, scratch.d_memory, source(dx),
+                      gradients.encoder, scratch.encoder);
+  }
+  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
+                       Parameters& gradients, Scratch& scratch) {
+    backward_head(parameters, tape, dy, gradients, scratch);
+    Decoder::backward(parameters.decoder, target(x), tape.memory, tape.decoder, scratch.d_decoded,
+                      scratch.d_memory, gradients.decoder, scratch.decoder);
+    Encoder::backward(parameters.encoder, source(x), tape.encoder, scratch.d_memory, gradients.encoder,
+                      scratch.encoder);
+  }
+
+  // Inference, for the tests of every layer.
+  struct InferenceScratch {
+    Tape tape;
+    Scratch scratch;
+  };
+  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch) {
+    forward(parameters, x, y, scratch.tape, scratch.scratch);
+  }
+
+ private:
+  static void backward_head(const Parameters& parameters, const Tape& tape, OutputGradientView dy,
+                            Parameters& gradients, Scratch& scratch) {
+    Head::backward(parameters.head, tape.decoded, {}, dy, scratch.d_decoded, gradients.head, scratch.head);
+  }
+};
+
+}  // namespace
+
+TEST(HandWrittenModel, gradients_are_derivatives) { check::check_layer_gradients<Translator<double>>(-1, 1); }
+
+TEST(HandWrittenModel, is_trained_and_reported_as_any_other) {
+  using Model = Translator<float>;
+  using Trainer = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 2>;
+  static_assert(Trainer::memory().object() == sizeof(Trainer));
+  static_assert(Trainer::memory().scratch ==
+                sizeof(Model::Decoder::Scratch) + sizeof(Model::Encoder::Output) +
+                    sizeof(Model::Decoder::Output));  // the encoder's fits into the decoder's
+  static Trainer trainer;
+  attune::Rng rng(3);
+  trainer.initialise(attune::XavierUniform{}, rng);
+  static Trainer::BatchInput inputs;
+  static Trainer::BatchTarget targets;
+  check::fill(inputs, rng);
+  check::fill(targets, rng);
+  const float before = trainer.step(inputs, targets, {.learning_rate = 0.01f});
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(trainer.step(inputs, targets, {.learning_rate = 0.01f}).ok());
+  EXPECT_LT(trainer.step(inputs, targets, {.learning_rate = 0.01f}).loss, 0.2f * before);
+}

@@ -1,0 +1,336 @@
+// One property over every layer, mask and option: backward is the derivative of forward, in double, for every
+// parameter and every input; gradients accumulate; leaving out dx changes nothing else.
+#include <attune/layers/linear.hpp>
+#include <attune/training/loss.hpp>
+#include <attune/attention/mask.hpp>
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/attention/scaled_dot_product_attention.hpp>
+#include <attune/layers/softmax.hpp>
+
+#include "check.hpp"
+#include "gradient_suite.hpp"
+
+namespace {
+
+using attune::AttentionShape;
+using attune::MultiHeadAttention;
+using attune::Scaling;
+using attune::Tensor;
+using check::expect_doubled;
+using check::expect_gradient;
+using check::expect_set_gradients;
+using check::fill;
+using check::fill_set;
+
+template <class Layer>
+struct Attention {
+  typename Layer::Parameters parameters{}, gradients{}, once{};
+  typename Layer::Input query, d_query;
+  typename Layer::KeyInput key, d_key;
+  typename Layer::ValueInput value, d_value;
+  typename Layer::Output y, dy, loss_weights;
+  typename Layer::Tape tape;
+  typename Layer::Scratch scratch;
+  typename Layer::InferenceScratch inference;
+
+  explicit Attention(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    fill_set(parameters, rng);
+    fill(query, rng);
+    fill(key, rng);
+    fill(value, rng);
+    fill(loss_weights, rng);
+    dy = loss_weights;
+  }
+};
+
+template <class Layer, class Mask>
+void check_cross(const Mask& mask) {
+  static Attention<Layer> a(7);
+  a = Attention<Layer>(7);
+  const auto loss = [&] {
+    Layer::forward(a.parameters, a.query, a.key, a.value, a.y, a.inference, mask);
+    return check::dot(a.y, a.loss_weights);
+  };
+  const auto train = [&] {
+    Layer::forward(a.parameters, a.query, a.key, a.value, a.y, a.tape, a.scratch, mask);
+    Layer::backward(a.parameters, a.query, a.key, a.value, a.tape, a.dy, a.d_query, a.d_key, a.d_value,
+                    a.gradients, a.scratch);
+  };
+  train();
+  a.once = a.gradients;
+  EXPECT_GT(expect_set_gradients(loss, a.parameters, a.gradients), 0.1);
+  EXPECT_GT(expect_gradient("query", loss, a.query, a.d_query), 1e-3);
+  EXPECT_GT(expect_gradient("key", loss, a.key, a.d_key), 1e-3);
+  EXPECT_GT(expect_gradient("value", loss, a.value, a.d_value), 1e-3);
+  train();
+  expect_doubled(a.once, a.gradients);
+}
+
+template <class Layer, class Mask>
+void check_self(const Mask& mask) {
+  static Attention<Layer> a(11);
+  a = Attention<Layer>(11);
+  const auto loss = [&] {
+    Layer::forward(a.parameters, a.query, a.y, a.inference, mask);
+    return check::dot(a.y, a.loss_weights);
+  };
+  const auto forward = [&] { Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch, mask); };
+  forward();
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, a.d_query, a.gradients, a.scratch);
+  a.once = a.gradients;
+  EXPECT_GT(expect_set_gradients(loss, a.parameters, a.gradients), 0.1);
+  EXPECT_GT(expect_gradient("x", loss, a.query, a.d_query), 1e-3);
+
+  attune::set_zero(a.gradients);
+  forward();
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, a.gradients, a.scratch);
+  EXPECT_TRUE(check::same_bits(a.once, a.gradients));
+  forward();
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, a.gradients, a.scratch);
+  expect_doubled(a.once, a.gradients);
+}
+
+// One input through the three-input functions: the sum of its three gradients is the gradient of
+// self-attention.
+template <class Layer>
+void check_sum_of_inputs() {
+  static Attention<Layer> a(13);
+  Tensor<double, Layer::Input::rows, Layer::Input::cols> dx;
+  Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch);
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, dx, a.gradients, a.scratch);
+  Layer::forward(a.parameters, a.query, a.query, a.query, a.y, a.tape, a.scratch);
+  attune::set_zero(a.once);
+  Layer::backward(a.parameters, a.query, a.query, a.query, a.tape, a.dy, a.d_query, a.d_key, a.d_value,
+                  a.once, a.scratch);
+  EXPECT_TRUE(check::same_bits(a.once, a.gradients));
+  for (int i = 0; i < dx.size; ++i) {
+    const double sum = a.d_query.values[i] + a.d_key.values[i] + a.d_value.values[i];
+    EXPECT_NEAR(dx.values[i], sum, 1e-14 * 8);
+  }
+}
+
+constexpr AttentionShape kOneHead{.seq_len = 3, .d_model = 4, .num_heads = 1};
+constexpr AttentionShape kTwoHeads{.seq_len = 4, .d_model = 4, .num_heads = 2};
+constexpr AttentionShape kThreeHeads{.seq_len = 4, .d_model = 6, .num_heads = 3};
+// Every size another one, so that none can stand in for another.
+constexpr AttentionShape kAllDifferent{.seq_len = 3,
+                                       .d_model = 4,
+                                       .num_heads = 2,
+                                       .kv_len = 5,
+                                       .d_k = 6,
+                                       .d_v = 7,
+                                       .d_key = 8,
+                                       .d_value = 9,
+                                       .d_out = 10};
+
+constexpr AttentionShape without_bias(AttentionShape shape) {
+  shape.bias = false;
+  return shape;
+}
+constexpr AttentionShape scaled(AttentionShape shape, Scaling scaling) {
+  shape.scaling = scaling;
+  return shape;
+}
+
+template <AttentionShape shape, class Mask = attune::NoMask>
+void self(const Mask& mask = {}) {
+  check_self<MultiHeadAttention<shape, double>>(mask);
+}
+template <AttentionShape shape, class Mask = attune::NoMask>
+void cross(const Mask& mask = {}) {
+  check_cross<MultiHeadAttention<shape, double>>(mask);
+}
+
+}  // namespace
+
+TEST(LayerGradients, linear_with_bias) {
+  using Layer = attune::Linear<attune::LinearShape{.rows = 3, .d_in = 4, .d_out = 5}, double>;
+  attune::Rng rng(1);
+  Layer::Parameters parameters, gradients{}, once{};
+  Layer::Input x, dx;
+  Layer::Output y, dy;
+  Layer::Tape tape;
+  Layer::Scratch scratch;
+  fill_set(parameters, rng);
+  fill(x, rng);
+  fill(dy, rng);
+  const auto loss = [&] {
+    Layer::forward(parameters, x, y);
+    return check::dot(y, dy);
+  };
+  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
+  EXPECT_GT(expect_set_gradients(loss, parameters, gradients), 0.1);
+  EXPECT_GT(expect_gradient("x", loss, x, dx), 0.1);
+  Layer::backward(parameters, x, tape, dy, once, scratch);
+  EXPECT_TRUE(check::same_bits(once, gradients));
+  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
+  expect_doubled(once, gradients);
+}
+
+TEST(LayerGradients, linear_without_bias) {
+  using Layer = attune::Linear<attune::LinearShape{.rows = 5, .d_in = 2, .d_out = 7, .bias = false}, double>;
+  attune::Rng rng(2);
+  Layer::Parameters parameters, gradients{};
+  Layer::Input x, dx;
+  Layer::Output y, dy;
+  Layer::Tape tape;
+  Layer::Scratch scratch;
+  fill_set(parameters, rng);
+  fill(x, rng);
+  fill(dy, rng);
+  const auto loss = [&] {
+    Layer::forward(parameters, x, y);
+    return check::dot(y, dy);
+  };
+  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
+  EXPECT_GT(expect_set_gradients(loss, parameters, gradients), 0.1);
+  EXPECT_GT(expect_gradient("x", loss, x, dx), 0.1);
+}
+
+TEST(LayerGradients, softmax) {
+  using Layer = attune::Softmax<3, 5, double>;
+  attune::Rng rng(3);
+  Layer::Input x, dx;
+  Layer::Output y, dy;
+  fill(x, rng, -3, 3);
+  fill(dy, rng);
+  const auto loss = [&] {
+    Layer::forward(x, y);
+    return check::dot(y, dy);
+  };
+  Layer::forward(x, y);
+  Layer::backward(y, dy, dx);
+  EXPECT_GT(expect_gradient("x", loss, x, dx), 0.01);
+}
+
+TEST(LayerGradients, scaled_dot_product_attention) {
+  attune::Rng rng(4);
+  Tensor<double, 3, 4> query, d_query;
+  Tensor<double, 5, 4> key, d_key;
+  Tensor<double, 5, 2> value, d_value;
+  Tensor<double, 3, 2> context, d_context;
+  Tensor<double, 3, 5> weights, scratch;
+  fill(query, rng);
+  fill(key, rng);
+  fill(value, rng);
+  fill(d_context, rng);
+  const attune::CausalMask mask{.offset = 2};
+  const auto loss = [&] {
+    attune::scaled_dot_product_attention(query, key, value, context, weights, 0.7, mask);
+    return check::dot(context, d_context);
+  };
+  (void)loss();
+  attune::scaled_dot_product_attention_backward(query, key, value, weights, d_context, d_query, d_key,
+                                                d_value, scratch.data(), 0.7);
+  EXPECT_GT(expect_gradient("query", loss, query, d_query), 1e-3);
+  EXPECT_GT(expect_gradient("key", loss, key, d_key), 1e-3);
+  EXPECT_GT(expect_gradient("value", loss, value, d_value), 1e-3);
+}
+
+TEST(LayerGradients, self_attention_with_one_two_and_three_heads) {
+  self<kOneHead>();
+  self<kTwoHeads>();
+  self<kThreeHeads>();
+}
+
+TEST(LayerGradients, self_attention_without_bias) {
+  self<without_bias(kOneHead)>();
+  self<without_bias(kThreeHeads)>();
+}
+
+TEST(LayerGradients, every_scaling) {
+  self<scaled(kTwoHeads, Scaling::kInverseSqrtDModel)>();
+  self<scaled(kTwoHeads, Scaling::kInverseFourthRootDkEach)>();
+  cross<scaled(kAllDifferent, Scaling::kInverseSqrtDModel)>();
+  cross<scaled(kAllDifferent, Scaling::kInverseFourthRootDkEach)>();
+}
+
+TEST(LayerGradients, cross_attention_with_every_size_another) {
+  cross<kAllDifferent>();
+  cross<without_bias(kAllDifferent)>();
+}
+
+TEST(LayerGradients, self_attention_shape_with_three_inputs) { cross<kTwoHeads>(); }
+
+TEST(LayerGradients, self_attention_sums_over_its_three_inputs) {
+  check_sum_of_inputs<MultiHeadAttention<kTwoHeads, double>>();
+  check_sum_of_inputs<MultiHeadAttention<without_bias(kThreeHeads), double>>();
+}
+
+TEST(LayerGradients, causal_mask) {
+  self<kThreeHeads>(attune::CausalMask{});
+  cross<kAllDifferent>(attune::CausalMask{.offset = 2});
+  cross<kAllDifferent>(attune::CausalMask{.offset = -1});  // the first query is fully masked
+}
+
+TEST(LayerGradients, key_padding_mask) {
+  attune::KeyPaddingMask<5> by_length;
+  EXPECT_EQ(by_length.set_length(3), attune::Status::kOk);
+  cross<kAllDifferent>(by_length);
+  attune::KeyPaddingMask<5> by_token;
+  by_token.set_valid({true, false, true, true, false});
+  cross<kAllDifferent>(by_token);
+}
+
+TEST(LayerGradients, query_padding_mask) {
+  attune::QueryPaddingMask<4> mask;
+  EXPECT_EQ(mask.set_length(2), attune::Status::kOk);
+  self<kThreeHeads>(mask);
+}
+
+TEST(LayerGradients, additive_mask_for_all_heads) {
+  attune::Rng rng(5);
+  Tensor<double, 3, 5> bias;
+  fill(bias, rng);
+  cross<kAllDifferent>(attune::AdditiveMask(bias));
+}
+
+TEST(LayerGradients, additive_mask_per_head_with_infinities) {
+  attune::Rng rng(6);
+  Tensor<double, 6, 5> bias;
+  fill(bias, rng);
+  cross<kAllDifferent>(attune::additive_mask_per_head<2>(bias));
+  bias(0, 1) = -check::kInfinity<double>;
+  bias(1, 0) = bias(1, 3) = check::kInfinity<double>;
+  bias(4, 2) = check::kInfinity<double>;
+  for (int key = 0; key < 5; ++key) bias(5, key) = -check::kInfinity<double>;
+  cross<kAllDifferent>(attune::additive_mask_per_head<2>(bias));
+}
+
+TEST(LayerGradients, composed_masks) {
+  attune::Rng rng(8);
+  Tensor<double, 4, 4> bias;
+  fill(bias, rng);
+  bias(3, 0) = -check::kInfinity<double>;
+  attune::KeyPaddingMask<4> keys;
+  keys.set_valid({false, true, true, true});  // with the causal mask, query 0 is fully masked
+  attune::QueryPaddingMask<4> queries;
+  EXPECT_EQ(queries.set_length(3), attune::Status::kOk);
+  self<kThreeHeads>(attune::CausalMask{} && keys);
+  self<kThreeHeads>(keys && queries);
+  self<kThreeHeads>(attune::CausalMask{} && keys && attune::AdditiveMask(bias) && queries);
+}
+
+namespace {
+
+template <class Loss>
+double check_loss() {
+  attune::Rng rng(9);
+  Tensor<double, 3, 5> y, target, dy, unused;
+  fill(y, rng, -2, 2);
+  fill(target, rng, -2, 2);
+  (void)Loss::forward(y, target, dy, 0.25);
+  const auto loss = [&] { return Loss::forward(y, target, unused, 0.25); };
+  return expect_gradient("y", loss, y, dy);
+}
+
+}  // namespace
+
+TEST(LayerGradients, losses_with_every_reduction) {
+  const double mean = check_loss<attune::MeanSquaredError>();
+  const double sum = check_loss<attune::SumSquaredError>();
+  const double half = check_loss<attune::HalfSumSquaredError>();
+  EXPECT_NEAR(sum / mean, 15.0, 1e-6);
+  EXPECT_NEAR(sum / half, 2.0, 1e-6);
+}

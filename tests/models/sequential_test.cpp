@@ -1,0 +1,169 @@
+#include <attune/models/sequential.hpp>
+
+#include <attune/layers/activation.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/layers/dropout.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+#include "gradient_suite.hpp"
+
+namespace {
+
+using attune::Linear;
+using attune::LinearShape;
+using attune::Sequential;
+
+template <class Scalar>
+using Embed = Linear<LinearShape{.rows = 4, .d_in = 3, .d_out = 6}, Scalar>;
+template <class Scalar>
+using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 4, .d_model = 6}, Scalar>;
+template <class Scalar>
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 4,
+                                                               .d_model = 6,
+                                                               .num_heads = 2,
+                                                               .d_ff = 5,
+                                                               .activation = attune::Activation::kGelu,
+                                                               .norm = attune::NormPlacement::kBefore},
+                                     Scalar>;
+template <class Scalar>
+using Mean = attune::Pooling<attune::PoolingShape{.seq_len = 4, .d_model = 6}, Scalar>;
+template <class Scalar>
+using Head = Linear<LinearShape{.rows = 1, .d_in = 6, .d_out = 3}, Scalar>;
+
+template <class Scalar>
+using Model = Sequential<Embed<Scalar>, Positions<Scalar>, Encoder<Scalar>, Mean<Scalar>, Head<Scalar>>;
+
+}  // namespace
+
+TEST(Sequential, gradients_are_derivatives) {
+  check::check_layer_gradients<Sequential<Embed<double>>>(-1, 1);
+  check::check_layer_gradients<Sequential<Embed<double>, attune::Silu<4, 6, double>>>(-1, 1);
+  check::check_layer_gradients<Model<double>>(-1, 1);
+  // A model is a layer.
+  check::check_layer_gradients<
+      Sequential<Sequential<Embed<double>, attune::Gelu<4, 6, double>>, Mean<double>>>(-1, 1);
+}
+
+TEST(Sequential, is_its_layers_by_hand) {
+  using M = Model<float>;
+  static M::Parameters parameters;
+  static M::Tape tape;
+  static M::Scratch scratch;
+  static M::InferenceScratch inference;
+  attune::Rng rng(1);
+  attune::initialise(parameters, attune::LinearDefault{}, rng);
+  M::Input x;
+  check::fill(x, rng);
+  attune::KeyPaddingMask<4> mask;
+  EXPECT_EQ(mask.set_length(3), attune::Status::kOk);
+
+  static Encoder<float>::InferenceScratch encoder_scratch;
+  Embed<float>::Output embedded, placed, encoded;
+  Mean<float>::Output pooled;
+  M::Output by_hand, inferred, trained;
+  Embed<float>::forward(parameters.layer<0>(), x, embedded);
+  Positions<float>::InferenceScratch none;
+  Positions<float>::forward(parameters.layer<1>(), embedded, placed, none);
+  Encoder<float>::forward(parameters.layer<2>(), placed, encoded, encoder_scratch, mask);
+  Mean<float>::InferenceScratch pooling_scratch;
+  Mean<float>::forward({}, encoded, pooled, pooling_scratch, mask);
+  Head<float>::forward(parameters.layer<4>(), pooled, by_hand);
+
+  M::forward(parameters, x, inferred, inference, mask);
+  M::forward(parameters, x, trained, tape, scratch, mask);
+  EXPECT_TRUE(check::same_bits(by_hand, inferred));
+  EXPECT_TRUE(check::same_bits(by_hand, trained));
+}
+
+TEST(Sequential, memory_is_that_of_its_layers_and_scratch_is_shared) {
+  using M = Model<float>;
+  constexpr std::size_t kTokens = sizeof(Embed<float>::Output);
+  static_assert(sizeof(M::Parameters) ==
+                sizeof(Embed<float>::Parameters) + sizeof(Positions<float>::Parameters) +
+                    sizeof(Encoder<float>::Parameters) + sizeof(Head<float>::Parameters));
+  // Of what stands between layers, backward reads the encoder's input and the head's.
+  static_assert(sizeof(M::Tape) == sizeof(Encoder<float>::Tape) + sizeof(Mean<float>::Tape) + kTokens +
+                                       sizeof(Mean<float>::Output));
+  static_assert(sizeof(M::Scratch) == sizeof(Encoder<float>::Scratch) + 2 * kTokens);
+  static_assert(attune::Trainer<M>::memory().object() == sizeof(attune::Trainer<M>));
+  EXPECT_EQ(attune::count_scalars(M::Parameters{}) * sizeof(float), sizeof(M::Parameters));
+}
+
+TEST(Sequential, names_tensors_by_layer) {
+  using M = Sequential<Embed<float>, attune::Relu<4, 6>, Mean<float>, Head<float>>;
+  static M::Parameters parameters;
+  const char* expected[] = {"0", "0", "3", "3"};
+  int index = 0;
+  attune::for_each_tensor(
+      [&](const attune::TensorPath& path, const auto&) {
+        EXPECT_EQ(path.parent->name[0], expected[index][0]);
+        ++index;
+      },
+      parameters);
+  EXPECT_EQ(index, 4);
+}
+
+TEST(Sequential, learns_classes) {
+  using M = Model<float>;
+  constexpr int kBatch = 6;
+  using Trainer = attune::Trainer<M, attune::CrossEntropy<>, attune::AdamW, kBatch>;
+  static Trainer trainer;
+  static Trainer::BatchInput x;
+  Trainer::BatchTarget targets{};
+  trainer.initialise(attune::LinearDefault{}, attune::Rng{2});
+  attune::Rng rng(3);
+  float first = 0, last = 0;
+  for (int step = 0; step < 300; ++step) {
+    // The class is where the sum over tokens is largest.
+    check::fill(x, rng);
+    for (int b = 0; b < kBatch; ++b) {
+      float sums[3] = {};
+      for (int i = 0; i < 12; ++i) sums[i % 3] += x.values[b * 12 + i];
+      targets[static_cast<std::size_t>(b)] =
+          sums[1] > sums[0] ? (sums[2] > sums[1] ? 2 : 1) : (sums[2] > sums[0] ? 2 : 0);
+    }
+    const auto result = trainer.step(x, targets, {.learning_rate = 0.01f});
+    EXPECT_TRUE(result.ok());
+    (step < 20 ? first : last) += step < 20 || step >= 280 ? result.loss : 0.0f;
+  }
+  EXPECT_LT(last, 0.4f * first);
+  EXPECT_EQ(attune::hash(trainer.parameters()), check::by_policy(0xC2CE3335u, 0x1C2B7AFAu));
+}
+
+TEST(Sequential, refuses_a_class_that_is_none) {
+  using M = Model<float>;
+  using Trainer = attune::Trainer<M, attune::CrossEntropy<>, attune::AdamW, 2>;
+  static Trainer trainer;
+  static Trainer::BatchInput x{};
+  trainer.initialise(attune::LinearDefault{}, attune::Rng{2});
+  const std::uint32_t before = attune::hash(trainer.parameters());
+  EXPECT_EQ(trainer.step(x, Trainer::BatchTarget{0, 3}, {}).status, attune::Status::kInvalidTarget);
+  EXPECT_EQ(attune::hash(trainer.parameters()), before);
+  EXPECT_TRUE(trainer.step(x, Trainer::BatchTarget{0, 2}, {}).ok());
+}
+
+TEST(Sequential, drops_anew_in_every_sequence_where_nothing_before_is_trained) {
+  using Drop = attune::Dropout<attune::DropoutShape{.rows = 4, .d_model = 6, .probability = 0.5}>;
+  using M = Sequential<Drop, Sequential<attune::Relu<4, 6>, Drop>, Linear<LinearShape{4, 6, 3}>>;
+  static M::Parameters parameters, gradients;
+  static M::Tape tape;
+  static M::Scratch scratch;
+  attune::Rng rng(1);
+  attune::initialise(parameters, attune::LinearDefault{}, rng);
+  attune::draw_seeds(tape, rng);
+  M::Input x;
+  M::Output first, second, first_again;
+  check::fill(x, rng);
+  M::forward(parameters, x, first, tape, scratch);
+  M::backward(parameters, x, tape, first, gradients, scratch);
+  M::forward(parameters, x, second, tape, scratch);
+  EXPECT_FALSE(check::same_bits(first, second));
+  // All masks have gone on by one sequence.
+  attune::skip_masks(tape, -1);
+  M::forward(parameters, x, first_again, tape, scratch);
+  EXPECT_TRUE(check::same_bits(first, first_again));
+}

@@ -1,0 +1,208 @@
+#include <attune/training/cross_entropy.hpp>
+#include <attune/layers/log_softmax.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::CrossEntropy;
+using attune::CrossEntropyOptions;
+using attune::Reduction;
+using attune::Status;
+using attune::Tensor;
+
+constexpr int kRows = 5, kClasses = 7;
+using Logits = Tensor<float, kRows, kClasses>;
+using Sum = CrossEntropy<CrossEntropyOptions{.reduction = Reduction::kSum}>;
+using Smoothed = CrossEntropy<CrossEntropyOptions{.label_smoothing = 0.2}>;
+constexpr int kTargets[kRows] = {3, 0, 6, 6, 1};
+constexpr Tensor<float, 1, kClasses> kClassWeights{{1, 0.5f, 2, 3, 0.25f, 0, 1.5f}};
+
+Logits random_logits(std::uint64_t seed) {
+  attune::Rng rng(seed);
+  Logits x;
+  check::fill(x, rng, -4, 4);
+  return x;
+}
+
+// −ln p of every class, in double.
+double surprise(const Logits& x, int row, int c) {
+  double total = 0;
+  for (int k = 0; k < kClasses; ++k)
+    total += attune::kernels::exponential(static_cast<double>(x(row, k) - x(row, c)));
+  return attune::kernels::logarithm(total);
+}
+
+}  // namespace
+
+// Gradients: transformer_gradients_test.cpp.
+
+TEST(CrossEntropy, of_equal_logits_is_the_logarithm_of_the_number_of_classes) {
+  Logits x, dx;
+  for (float& value : x.values) value = 1e4f;
+  const auto result = CrossEntropy<>::forward(x, kTargets, dx);
+  EXPECT_TRUE(result.ok());
+  EXPECT_NEAR(result.loss, 1.9459101f, 3e-7f);
+  for (int i = 0; i < kRows; ++i) {
+    for (int c = 0; c < kClasses; ++c) EXPECT_NEAR(dx(i, c), (1.0 / 7 - (c == kTargets[i])) / 5, 3e-8);
+  }
+}
+
+TEST(CrossEntropy, is_the_mean_or_the_sum_of_what_the_targets_surprise) {
+  const Logits x = random_logits(1);
+  Logits dx;
+  double expected = 0;
+  for (int i = 0; i < kRows; ++i) expected += surprise(x, i, kTargets[i]);
+  EXPECT_NEAR(Sum::forward(x, kTargets, dx).loss, expected, 4e-6);
+  EXPECT_NEAR(CrossEntropy<>::forward(x, kTargets, dx).loss, expected / kRows, 1e-6);
+  EXPECT_NEAR(CrossEntropy<>::forward(x, kTargets, dx, 0.25f).loss, expected / kRows / 4, 3e-7);
+}
+
+TEST(CrossEntropy, smooths_labels_and_weighs_classes_as_pytorch_does) {
+  const Logits x = random_logits(2);
+  Logits dx;
+  double plain = 0, weighted = 0, weights = 0;
+  for (int i = 0; i < kRows; ++i) {
+    double all = 0, all_weighted = 0;
+    for (int c = 0; c < kClasses; ++c) {
+      all += surprise(x, i, c);
+      all_weighted += surprise(x, i, c) * static_cast<double>(kClassWeights.values[c]);
+    }
+    const double of_target = surprise(x, i, kTargets[i]);
+    const auto weight = static_cast<double>(kClassWeights.values[kTargets[i]]);
+    plain += 0.8 * of_target + 0.2 / kClasses * all;
+    weighted += 0.8 * weight * of_target + 0.2 / kClasses * all_weighted;
+    weights += weight;
+  }
+  EXPECT_NEAR(Smoothed::forward(x, kTargets, dx).loss, plain / kRows, 1e-6);
+  EXPECT_NEAR(Smoothed::forward(x, kTargets, kClassWeights, dx).loss, weighted / weights, 2e-6);
+}
+
+TEST(CrossEntropy, gradient_of_a_row_sums_to_zero) {
+  Logits dx;
+  (void)Smoothed::forward(random_logits(3), kTargets, kClassWeights, dx);
+  for (int i = 0; i < kRows; ++i) {
+    float sum = 0;
+    for (int c = 0; c < kClasses; ++c) sum += dx(i, c);
+    EXPECT_NEAR(sum, 0.0f, 1e-7f);
+  }
+}
+
+TEST(CrossEntropy, ignored_targets_count_for_nothing) {
+  const Logits x = random_logits(4);
+  Logits all, dx;
+  const int targets[kRows] = {3, -100, 6, -100, 1};
+  double expected = 0;
+  for (const int row : {0, 2, 4}) expected += surprise(x, row, kTargets[row]);
+  EXPECT_NEAR(CrossEntropy<>::forward(x, targets, dx).loss, expected / 3, 1e-6);
+  (void)Sum::forward(x, kTargets, all);
+  for (int i = 0; i < kRows; ++i) {
+    for (int c = 0; c < kClasses; ++c) EXPECT_NEAR(dx(i, c), targets[i] < 0 ? 0.0f : all(i, c) / 3, 1e-7);
+  }
+  // Any number can be the ignored one, a class too.
+  using IgnoresSix = CrossEntropy<CrossEntropyOptions{.ignore_index = 6}>;
+  const float loss = IgnoresSix::forward(x, kTargets, dx);
+  EXPECT_NEAR(loss, (surprise(x, 0, 3) + surprise(x, 1, 0) + surprise(x, 4, 1)) / 3, 1e-6);
+  EXPECT_EQ(dx(2, 0), 0.0f);
+}
+
+TEST(CrossEntropy, of_ignored_targets_alone_is_zero) {
+  const int targets[kRows] = {-100, -100, -100, -100, -100};
+  Logits dx = random_logits(5);
+  const auto result = CrossEntropy<>::forward(random_logits(6), targets, dx);
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(result.loss, 0.0f);
+  for (const float value : dx.values) EXPECT_EQ(value, 0.0f);
+}
+
+TEST(CrossEntropy, a_target_that_is_no_class_is_refused_and_nothing_written) {
+  for (const int bad : {-1, kClasses, 1 << 30, -(1 << 30)}) {
+    const int targets[kRows] = {0, 1, 2, 3, bad};
+    const Logits x = random_logits(7), before = random_logits(8);
+    Logits dx = before;
+    const auto result = CrossEntropy<>::forward(x, targets, dx);
+    EXPECT_EQ(result.status, Status::kInvalidTarget);
+    EXPECT_TRUE(check::is_nan(result.loss));
+    EXPECT_TRUE(check::same_bits(dx, before));
+    Tensor<float, kRows, 1> losses{};
+    EXPECT_EQ(CrossEntropy<>::forward_rows(x, targets, losses), Status::kInvalidTarget);
+    EXPECT_EQ(CrossEntropy<>::backward_rows(x, targets, losses, dx), Status::kInvalidTarget);
+    EXPECT_TRUE(check::same_bits(dx, before));
+  }
+}
+
+TEST(CrossEntropy, rows_without_reduction_make_the_reduced_one) {
+  const Logits x = random_logits(9);
+  const int targets[kRows] = {3, 0, -100, 6, 1};
+  Logits reduced, by_rows;
+  Tensor<float, kRows, 1> losses, ones;
+  for (float& value : ones.values) value = 1;
+  const float* weights = kClassWeights.data();
+  using Both = CrossEntropy<CrossEntropyOptions{.reduction = Reduction::kSum, .label_smoothing = 0.1}>;
+  const float loss = Both::forward(x, targets, kClassWeights, reduced);
+  EXPECT_EQ(Both::forward_rows(x, targets, losses, weights), Status::kOk);
+  EXPECT_EQ(Both::backward_rows(x, targets, ones, by_rows, weights), Status::kOk);
+  float total = 0;
+  for (const float value : losses.values) total += value;
+  EXPECT_NEAR(loss, total, 2e-6f);
+  EXPECT_EQ(losses.values[2], 0.0f);
+  EXPECT_TRUE(check::same_bits(reduced, by_rows));
+}
+
+TEST(CrossEntropy, works_in_place) {
+  const Logits x = random_logits(10);
+  Logits dx, in_place = x;
+  const float loss = Smoothed::forward(x, kTargets, kClassWeights, dx);
+  const float again = Smoothed::forward(in_place, kTargets, kClassWeights, in_place);
+  EXPECT_EQ(loss, again);
+  EXPECT_TRUE(check::same_bits(dx, in_place));
+}
+
+TEST(CrossEntropy, of_extreme_logits_is_their_distance) {
+  Logits x{}, dx;
+  for (int i = 0; i < kRows; ++i) x(i, 5) = 1e30f;
+  EXPECT_EQ(CrossEntropy<>::forward(x, kTargets, dx).loss, 1e30f);
+  const int easy[kRows] = {5, 5, 5, 5, 5};
+  EXPECT_EQ(CrossEntropy<>::forward(x, easy, dx).loss, 0.0f);
+  x(1, 1) = check::kNan<float>;
+  EXPECT_TRUE(check::is_nan(CrossEntropy<>::forward(x, easy, dx).loss));
+}
+
+TEST(LogSoftmax, is_the_logarithm_of_softmax) {
+  const Logits x = random_logits(11);
+  Logits y, in_place = x;
+  attune::LogSoftmax<kRows, kClasses>::forward(x, y);
+  attune::LogSoftmax<kRows, kClasses>::forward(in_place, in_place);
+  EXPECT_TRUE(check::same_bits(y, in_place));
+  for (int i = 0; i < kRows; ++i) {
+    for (int c = 0; c < kClasses; ++c) EXPECT_NEAR(y(i, c), -surprise(x, i, c), 2e-6);
+  }
+}
+
+TEST(LogSoftmax, keeps_minus_infinity_and_nan) {
+  Logits x = random_logits(12), y;
+  x(0, 2) = -check::kInfinity<float>;
+  x(1, 2) = check::kNan<float>;
+  for (int c = 0; c < kClasses; ++c) x(2, c) = -check::kInfinity<float>;
+  attune::LogSoftmax<kRows, kClasses>::forward(x, y);
+  EXPECT_EQ(y(0, 2), -check::kInfinity<float>);
+  EXPECT_LT(y(0, 1), 0.0f);
+  EXPECT_TRUE(check::is_nan(y(1, 0)));
+  EXPECT_TRUE(check::is_nan(y(2, 0)));
+  EXPECT_LT(y(3, 0), 0.0f);
+}
+
+TEST(CrossEntropy, has_the_same_bits_everywhere) {
+  check::BitHash hash;
+  Logits dx, y;
+  const int targets[kRows] = {3, 0, -100, 6, 1};
+  hash.add(CrossEntropy<>::forward(random_logits(13), targets, dx).loss);
+  for (const float value : dx.values) hash.add(value);
+  hash.add(Smoothed::forward(random_logits(14), targets, kClassWeights, dx).loss);
+  for (const float value : dx.values) hash.add(value);
+  attune::LogSoftmax<kRows, kClasses>::forward(random_logits(15), y);
+  attune::LogSoftmax<kRows, kClasses>::backward(y, random_logits(16), dx);
+  for (const float value : y.values) hash.add(value);
+  for (const float value : dx.values) hash.add(value);
+  EXPECT_EQ(hash.value(), check::by_policy(0xBCD46AE5u, 0x39F403CCu));
+}

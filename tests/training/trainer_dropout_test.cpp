@@ -1,0 +1,75 @@
+// Trainers of a model with dropout: apart from trainer_test.cpp, so that each fits 128 KiB of RAM.
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::Status;
+using check::kNan;
+
+constexpr attune::EncoderLayerShape kShape{
+    .seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8, .dropout = 0.5};
+using Model =
+    attune::Sequential<attune::EncoderLayer<kShape>, attune::Repeat<2, attune::EncoderLayer<kShape>>>;
+using Single = attune::Trainer<Model>;
+using Batched = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 3>;
+
+struct Data {
+  Batched::BatchInput x;
+  Batched::BatchTarget target;
+  explicit Data(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    check::fill(x, rng);
+    check::fill(target, rng);
+  }
+  [[nodiscard]] auto input(int sequence) const { return attune::view(x).rows_at<4>(sequence * 4); }
+  [[nodiscard]] auto target_of(int sequence) const { return attune::view(target).rows_at<4>(sequence * 4); }
+};
+
+}  // namespace
+
+TEST(TrainerDropout, drops_in_training_and_not_in_prediction) {
+  static_assert(Single::memory().object() == sizeof(Single));
+  static Single trainer, other;
+  trainer.initialise(attune::LinearDefault{}, attune::Rng{1});
+  other.initialise(attune::LinearDefault{}, attune::Rng{1});
+  const Data data(3);
+  const float loss = trainer.step(data.input(0), data.target_of(0), {.learning_rate = 0.0f}).loss;
+  EXPECT_EQ(other.step(data.input(0), data.target_of(0), {.learning_rate = 0.0f}).loss, loss);
+  // The same parameters with other masks.
+  other.load(trainer.parameters(), attune::Rng{2});
+  EXPECT_NE(other.step(data.input(0), data.target_of(0), {.learning_rate = 0.0f}).loss, loss);
+  // Another mask at each step.
+  EXPECT_NE(trainer.step(data.input(0), data.target_of(0), {.learning_rate = 0.0f}).loss, loss);
+
+  Model::Output predicted, again, inferred;
+  static Model::InferenceScratch scratch;
+  trainer.predict(data.input(1), predicted);
+  trainer.predict(data.input(1), again);
+  Model::forward(trainer.parameters(), data.input(1), inferred, scratch);
+  EXPECT_TRUE(check::same_bits(predicted, inferred));
+  EXPECT_TRUE(check::same_bits(predicted, again));
+}
+
+TEST(TrainerDropout, a_refused_step_has_used_no_masks) {
+  static Batched disturbed, calm;
+  disturbed.initialise(attune::LinearDefault{}, attune::Rng{1});
+  calm.initialise(attune::LinearDefault{}, attune::Rng{1});
+  const Data data(3);
+  Data bad(4);
+  bad.x(5, 0) = kNan<float>;
+  EXPECT_EQ(disturbed.step(bad.x, bad.target, {}).status, Status::kNotFinite);
+  EXPECT_EQ(disturbed.step(data.x, data.target, {.learning_rate = -1.0f}).status,
+            Status::kInvalidLearningRate);
+  EXPECT_EQ(disturbed.accumulate(data.input(1), data.target_of(1)), Status::kOk);
+  disturbed.discard();
+  EXPECT_EQ(disturbed.accumulate(data.input(2), data.target_of(2)), Status::kOk);
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_EQ(disturbed.step(data.x, data.target, {}).loss, calm.step(data.x, data.target, {}).loss);
+  }
+  EXPECT_TRUE(check::same_bits(disturbed.parameters(), calm.parameters()));
+}

@@ -1,0 +1,316 @@
+#include <attune/training/trainer.hpp>
+
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/training/schedule.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::GradientClipping;
+using attune::Status;
+using check::kInfinity;
+using check::kNan;
+
+constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
+using Layer = attune::MultiHeadAttention<kShape>;
+using Single = attune::Trainer<Layer>;
+constexpr int kBatch = 3;
+using Batched = attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, kBatch>;
+
+static_assert(std::is_trivially_copyable_v<Single>);
+static_assert(Single::memory().object() == sizeof(Single) && Batched::memory().object() == sizeof(Batched));
+
+struct Data {
+  Batched::BatchInput x;
+  Batched::BatchTarget target;
+  explicit Data(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    check::fill(x, rng);
+    check::fill(target, rng);
+  }
+  [[nodiscard]] auto input(int sequence) const { return attune::view(x).rows_at<4>(sequence * 4); }
+  [[nodiscard]] auto target_of(int sequence) const { return attune::view(target).rows_at<4>(sequence * 4); }
+};
+
+template <class Trainer>
+Trainer& initialised() {
+  static Trainer trainer;
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  return trainer;
+}
+
+}  // namespace
+
+TEST(Trainer, step_is_forward_loss_backward_and_adamw_by_hand) {
+  Batched& trainer = initialised<Batched>();
+  const Data data(1);
+  static Layer::Parameters parameters, gradients;
+  static attune::AdamW::Moments<Layer::Parameters> moments;
+  static Layer::Tape tape;
+  static Layer::Scratch scratch;
+  static Layer::Output y, dy;
+  parameters = trainer.parameters();
+  moments.reset();
+  for (int step = 0; step < 5; ++step) {
+    const Batched::Result result = trainer.step(data.x, data.target, {.learning_rate = 0.01f});
+    float loss = 0;
+    attune::set_zero(gradients);
+    for (int sequence = 0; sequence < kBatch; ++sequence) {
+      Layer::forward(parameters, data.input(sequence), y, tape, scratch);
+      loss += attune::MeanSquaredError::forward(y, data.target_of(sequence), dy, 1.0f / kBatch);
+      Layer::backward(parameters, data.input(sequence), tape, dy, gradients, scratch);
+    }
+    EXPECT_EQ(attune::AdamW::step(parameters, gradients, moments, {.learning_rate = 0.01f}), Status::kOk);
+    EXPECT_TRUE(result.ok());
+    EXPECT_EQ(result.loss, loss);
+    EXPECT_TRUE(check::same_bits(trainer.parameters(), parameters));
+  }
+}
+
+TEST(Trainer, accumulate_and_update_are_a_step) {
+  static Batched stepped, accumulated;
+  stepped.initialise(attune::XavierUniform{}, attune::Rng{42});
+  accumulated.initialise(attune::XavierUniform{}, attune::Rng{42});
+  const Data data(2);
+  const GradientClipping clipping{0.1f};
+  for (int step = 0; step < 3; ++step) {
+    for (int sequence = 0; sequence < kBatch; ++sequence) {
+      EXPECT_EQ(accumulated.accumulate(data.input(sequence), data.target_of(sequence), attune::CausalMask{}),
+                Status::kOk);
+    }
+    const auto a = accumulated.update({.learning_rate = 0.01f}, clipping);
+    const auto b =
+        stepped.step(data.x, data.target, {.learning_rate = 0.01f}, clipping, attune::CausalMask{});
+    EXPECT_TRUE(a.ok() && b.ok());
+    EXPECT_EQ(a.loss, b.loss);
+  }
+  EXPECT_TRUE(check::same_bits(accumulated.parameters(), stepped.parameters()));
+}
+
+TEST(Trainer, loss_of_a_batch_is_the_mean_of_its_sequences) {
+  const Data data(3);
+  Single& single = initialised<Single>();
+  double mean = 0;
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    mean += static_cast<double>(
+        single.step(data.input(sequence), data.target_of(sequence), {.learning_rate = 0.0f}).loss);
+  }
+  const float loss = initialised<Batched>().step(data.x, data.target, {.learning_rate = 0.0f});
+  EXPECT_NEAR(loss, mean / kBatch, 8 * 0x1p-24 * mean);
+}
+
+TEST(Trainer, loss_that_sums_is_summed_over_the_batch) {
+  using Sum = attune::Trainer<Layer, attune::SumSquaredError, attune::AdamW, kBatch>;
+  const Data data(4);
+  const float mean = initialised<Batched>().step(data.x, data.target, {.learning_rate = 0.0f});
+  const float sum = initialised<Sum>().step(data.x, data.target, {.learning_rate = 0.0f});
+  EXPECT_NEAR(sum, mean * kBatch * 32, 16 * 0x1p-24f * sum);
+}
+
+TEST(Trainer, gradients_of_a_batch_are_the_mean_of_its_sequences) {
+  const Data data(5);
+  Batched& batched = initialised<Batched>();
+  Single& single = initialised<Single>();
+  static Layer::Parameters mean;
+  attune::set_zero(mean);
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    EXPECT_EQ(batched.accumulate(data.input(sequence), data.target_of(sequence)), Status::kOk);
+    EXPECT_EQ(single.accumulate(data.input(sequence), data.target_of(sequence)), Status::kOk);
+    attune::for_each_tensor(
+        [](const attune::TensorPath&, auto& sum, const auto& one) { sum.matrix() += one.matrix() / kBatch; },
+        mean, single.gradients());
+    single.discard();
+  }
+  attune::for_each_tensor([](const attune::TensorPath&, const auto& a,
+                             const auto& b) { EXPECT_LE(check::max_difference(a, b), 1e-6); },
+                          mean, batched.gradients());
+}
+
+TEST(Trainer, update_needs_a_full_batch) {
+  Batched& trainer = initialised<Batched>();
+  const Data data(6);
+  const std::uint32_t before = attune::hash(trainer.parameters());
+  EXPECT_EQ(trainer.update({}).status, Status::kIncompleteBatch);
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    EXPECT_EQ(trainer.update({}).status, Status::kIncompleteBatch);
+    EXPECT_EQ(trainer.accumulate(data.input(sequence), data.target_of(sequence)), Status::kOk);
+  }
+  const Layer::Parameters gradients = trainer.gradients();
+  EXPECT_EQ(trainer.accumulate(data.input(0), data.target_of(0)), Status::kFullBatch);
+  EXPECT_TRUE(check::same_bits(trainer.gradients(), gradients));
+  EXPECT_EQ(attune::hash(trainer.parameters()), before);
+  EXPECT_EQ(trainer.update({}).status, Status::kOk);
+  EXPECT_NE(attune::hash(trainer.parameters()), before);
+  EXPECT_EQ(trainer.update({}).status, Status::kIncompleteBatch);
+}
+
+namespace {
+
+// After a refused step, training goes on as if it had not been tried: parameters and (hidden) moments did not
+// change.
+template <class Disturb>
+void expect_harmless(Status status, const Disturb& disturb) {
+  static Batched disturbed, calm;
+  disturbed.initialise(attune::XavierUniform{}, attune::Rng{42});
+  calm.initialise(attune::XavierUniform{}, attune::Rng{42});
+  const Data good(7);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(disturbed.step(good.x, good.target, {}).ok());
+    EXPECT_TRUE(calm.step(good.x, good.target, {}).ok());
+  }
+  const std::uint32_t before = attune::hash(disturbed.parameters());
+  EXPECT_EQ(disturb(disturbed), status);
+  EXPECT_EQ(attune::hash(disturbed.parameters()), before);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(disturbed.step(good.x, good.target, {}).ok());
+    EXPECT_TRUE(calm.step(good.x, good.target, {}).ok());
+  }
+  EXPECT_TRUE(check::same_bits(disturbed.parameters(), calm.parameters()));
+}
+
+}  // namespace
+
+TEST(Trainer, data_that_is_not_finite_changes_nothing) {
+  for (const float bad : {kNan<float>, kInfinity<float>, -kInfinity<float>}) {
+    for (const int sequence : {0, kBatch - 1}) {
+      expect_harmless(Status::kNotFinite, [&](Batched& trainer) {
+        Data data(8);
+        data.x(sequence * 4 + 1, 3) = bad;
+        return trainer.step(data.x, data.target, {}).status;
+      });
+      expect_harmless(Status::kNotFinite, [&](Batched& trainer) {
+        Data data(8);
+        data.target(sequence * 4 + 1, 3) = bad;
+        return trainer.step(data.x, data.target, {}).status;
+      });
+    }
+  }
+}
+
+TEST(Trainer, a_loss_that_overflows_changes_nothing) {
+  expect_harmless(Status::kNotFinite, [](Batched& trainer) {
+    Data data(8);
+    data.target(0, 0) = 3e38f;
+    return trainer.step(data.x, data.target, {}).status;
+  });
+}
+
+TEST(Trainer, a_gradient_that_overflows_under_a_finite_loss_changes_nothing) {
+  using Linear = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 2}>;
+  static attune::Trainer<Linear, attune::SumSquaredError> trainer;
+  trainer.load(Linear::Parameters{});
+  const Linear::Input huge{{3e38f, 0, 0, 0, 0, 0}}, x{{1, 2, 3, 4, 5, 6}};
+  const Linear::Output target{{10, 10, 10, 10}};
+  const auto result = trainer.step(huge, target, {});
+  EXPECT_EQ(result.loss, 400.0f);
+  EXPECT_EQ(result.status, Status::kNotFinite);
+  EXPECT_TRUE(std::memcmp(&trainer.parameters(), &trainer.gradients(), sizeof(Linear::Parameters)) ==
+              0);  // zeros
+  const auto first = trainer.step(x, target, {.learning_rate = 0.1f});
+  EXPECT_TRUE(first.ok());
+  EXPECT_LT(trainer.step(x, target, {.learning_rate = 0.1f}).loss, first.loss);
+}
+
+TEST(Trainer, refused_options_change_nothing) {
+  const Data data(9);
+  const auto refuses = [&data](Status status, const attune::AdamW::Options& options) {
+    expect_harmless(status,
+                    [&](Batched& trainer) { return trainer.step(data.x, data.target, options).status; });
+  };
+  refuses(Status::kInvalidLearningRate, {.learning_rate = kNan<float>});
+  refuses(Status::kInvalidLearningRate, {.learning_rate = kInfinity<float>});
+  refuses(Status::kInvalidLearningRate, {.learning_rate = -1.0f});
+  refuses(Status::kInvalidBeta, {.beta2 = 1.0});
+  refuses(Status::kInvalidEpsilon, {.epsilon = 0.0f});
+  refuses(Status::kInvalidWeightDecay, {.weight_decay = kNan<float>});
+  expect_harmless(Status::kInvalidMaxNorm, [&data](Batched& trainer) {
+    return trainer.step(data.x, data.target, {}, GradientClipping{kNan<float>}).status;
+  });
+}
+
+TEST(Trainer, refused_options_keep_an_accumulated_batch) {
+  Batched& trainer = initialised<Batched>();
+  const Data data(10);
+  for (int sequence = 0; sequence < kBatch; ++sequence) {
+    EXPECT_EQ(trainer.accumulate(data.input(sequence), data.target_of(sequence)), Status::kOk);
+  }
+  EXPECT_EQ(trainer.update({.learning_rate = kNan<float>}).status, Status::kInvalidLearningRate);
+  EXPECT_EQ(trainer.update({}).status, Status::kOk);
+}
+
+TEST(Trainer, initialise_and_load_forget_training) {
+  static Batched fresh, used;
+  fresh.initialise(attune::XavierUniform{}, attune::Rng{1});
+  used.initialise(attune::XavierUniform{}, attune::Rng{2});
+  const Data data(11);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
+  EXPECT_EQ(used.accumulate(data.input(0), data.target_of(0)), Status::kOk);
+  used.load(fresh.parameters());
+  EXPECT_TRUE(std::memcmp(&used.parameters(), &fresh.parameters(), sizeof(Layer::Parameters)) == 0);
+  EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
+  EXPECT_TRUE(fresh.step(data.x, data.target, {}).ok());
+  EXPECT_TRUE(check::same_bits(used.parameters(), fresh.parameters()));
+}
+
+TEST(Trainer, predict_is_inference_with_the_trained_parameters) {
+  Single& trainer = initialised<Single>();
+  const Data data(12);
+  EXPECT_TRUE(trainer.step(data.input(0), data.target_of(0), {}).ok());
+  Layer::Output predicted, inferred;
+  Layer::InferenceScratch scratch;
+  trainer.predict(data.input(1), predicted, attune::CausalMask{});
+  Layer::forward(trainer.parameters(), data.input(1), inferred, scratch, attune::CausalMask{});
+  EXPECT_TRUE(check::same_bits(predicted, inferred));
+  EXPECT_EQ(trainer.tape().head_weights(1)(0, 3), 0.0f);
+}
+
+namespace {
+
+// Copy the first token to every row: loss over fresh random sequences, first and last.
+template <class Trainer>
+void expect_learning(Trainer& trainer, const typename Trainer::Scalar learning_rate) {
+  using Scalar = typename Trainer::Scalar;
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  attune::Rng rng(13);
+  Scalar early = 0, late = 0;
+  constexpr int kSteps = 300;
+  const attune::CosineSchedule schedule{
+      .peak = static_cast<float>(learning_rate), .total_steps = kSteps, .warmup_steps = 10};
+  for (int step = 0; step < kSteps; ++step) {
+    typename Trainer::BatchInput x;
+    typename Trainer::BatchTarget target;
+    check::fill(x, rng);
+    for (int i = 0; i < x.rows; ++i) {
+      for (int j = 0; j < x.cols; ++j) target(i, j) = x(i / 4 * 4, j);
+    }
+    const auto result = trainer.step(
+        x, target, {.learning_rate = static_cast<Scalar>(schedule(static_cast<std::uint32_t>(step)))});
+    EXPECT_TRUE(result.ok());
+    (step < 10 ? early : late) += step < 10 || step >= kSteps - 10 ? result.loss : Scalar(0);
+  }
+  EXPECT_LT(late, Scalar(0.8) * early);
+}
+
+}  // namespace
+
+TEST(Trainer, learns) {
+  static Batched adamw;
+  expect_learning(adamw, 0.02f);
+  static attune::Trainer<Layer, attune::SumSquaredError, attune::Sgd<attune::Momentum::kNesterov>, kBatch>
+      sgd;
+  expect_learning(sgd, 0.0005f);
+}
+
+TEST(Trainer, has_the_same_bits_everywhere) {
+  Batched& trainer = initialised<Batched>();
+  for (std::uint32_t step = 0; step < 40; ++step) {
+    Data data(step);
+    const attune::CosineSchedule schedule{.peak = 0.01f, .total_steps = 40, .warmup_steps = 5};
+    EXPECT_TRUE(trainer
+                    .step(data.x, data.target, {.learning_rate = schedule(step)}, GradientClipping{0.05f},
+                          attune::CausalMask{})
+                    .ok());
+  }
+  EXPECT_EQ(attune::hash(trainer.parameters()), check::by_policy(0xA159D0D1u, 0x71B75AADu));
+}

@@ -1,0 +1,110 @@
+#include <attune/training/update_in_backward.hpp>
+
+#include <attune/layers/activation.hpp>
+#include <attune/layers/dropout.hpp>
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+// Four steps without gradients and with them: the same losses and the same parameters, bit for bit.
+template <class Model, class Optimizer = attune::AdamW, class Mask = attune::NoMask>
+void expect_same_training(const Mask& mask = {}) {
+  using Loss = attune::MeanSquaredError;
+  using InBackward = attune::Trainer<Model, Loss, Optimizer, 1, attune::UpdateInBackward>;
+  using Streaming = attune::Trainer<Model, Loss, Optimizer>;
+  static_assert(InBackward::memory().object() == sizeof(InBackward));
+  static_assert(std::is_trivially_copyable_v<InBackward>);
+  static InBackward in_backward;
+  static Streaming streaming;
+  in_backward.initialise(attune::XavierUniform{}, attune::Rng{42});
+  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
+  attune::Rng rng(1);
+  for (int step = 0; step < 4; ++step) {
+    typename Model::Input x;
+    typename Model::Output target;
+    check::fill(x, rng);
+    check::fill(target, rng);
+    const auto a = in_backward.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+    const auto b = streaming.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+    EXPECT_TRUE(a.ok() && b.ok());
+    EXPECT_EQ(a.loss, b.loss);
+    EXPECT_TRUE(check::same_bits(in_backward.parameters(), streaming.parameters()));
+  }
+}
+
+constexpr attune::AttentionShape kShape{.seq_len = 6, .d_model = 12, .num_heads = 3};
+using Layer = attune::MultiHeadAttention<kShape>;
+using InBackward =
+    attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>;
+
+template <class Trainer>
+concept Accumulates = requires(Trainer& trainer, typename Trainer::InputView x,
+                               typename Trainer::TargetView target) {
+  trainer.accumulate(x, target);
+};
+static_assert(!Accumulates<InBackward> && Accumulates<attune::Trainer<Layer>>);
+
+}  // namespace
+
+TEST(UpdateInBackward, trains_as_with_gradients) {
+  expect_same_training<Layer>();
+  expect_same_training<Layer>(attune::CausalMask{});
+  expect_same_training<attune::MultiHeadAttention<attune::AttentionShape{
+      .seq_len = 5, .d_model = 6, .num_heads = 2, .d_k = 2, .d_v = 7, .d_out = 3, .bias = false}>>();
+  expect_same_training<attune::MultiHeadAttention<kShape, double>,
+                       attune::Adam<attune::AdamVariant{}, double>>();
+  // More rows than a block of k has.
+  expect_same_training<attune::Linear<attune::LinearShape{.rows = 200, .d_in = 11, .d_out = 3}>>();
+}
+
+TEST(UpdateInBackward, trains_models_of_such_layers) {
+  using Same = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 12, .d_out = 12}>;
+  using Head = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 12, .d_out = 5}>;
+  expect_same_training<attune::Sequential<Same, Head>>();
+  using Drop = attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 12, .probability = 0.25}>;
+  expect_same_training<attune::Sequential<Same, attune::Gelu<6, 12>, Drop, attune::Residual<Layer>,
+                                          attune::Repeat<3, Same>, attune::Sequential<Same, Head>>>(
+      attune::CausalMask{});
+}
+
+TEST(UpdateInBackward, works_with_every_optimizer) {
+  using attune::EpsilonPlacement, attune::Momentum, attune::WeightDecay;
+  expect_same_training<Layer, attune::Adam<attune::AdamVariant{.weight_decay = WeightDecay::kCoupled}>>();
+  expect_same_training<Layer, attune::Adam<attune::AdamVariant{.epsilon = EpsilonPlacement::kInsideRoot}>>();
+  expect_same_training<Layer, attune::Sgd<>>();
+  expect_same_training<Layer, attune::Sgd<Momentum::kClassic>>();
+  expect_same_training<Layer, attune::Sgd<Momentum::kNesterov>>();
+}
+
+TEST(UpdateInBackward, keeps_eight_rows_of_gradient) {
+  using Streaming = attune::Trainer<Layer>;
+  constexpr attune::MemoryReport with = Streaming::memory(), without = InBackward::memory();
+  static_assert(with.gradients == sizeof(Layer::Parameters));
+  static_assert(without.gradients == sizeof(float) * 8 * 12);
+  static_assert(with.object() - without.object() == with.gradients - without.gradients);
+  EXPECT_EQ(sizeof(Streaming) - sizeof(InBackward), with.gradients - without.gradients);
+}
+
+TEST(UpdateInBackward, refused_steps_change_nothing) {
+  static InBackward refused, fresh;
+  refused.initialise(attune::XavierUniform{}, attune::Rng{42});
+  fresh.initialise(attune::XavierUniform{}, attune::Rng{42});
+  Layer::Input x;
+  Layer::Output target;
+  attune::Rng rng(1);
+  check::fill(x, rng);
+  check::fill(target, rng);
+  EXPECT_EQ(refused.step(x, target, {.learning_rate = -1.0f}).status, attune::Status::kInvalidLearningRate);
+  target(2, 3) = check::kNan<float>;
+  EXPECT_EQ(refused.step(x, target, {}).status, attune::Status::kNotFinite);
+  target(2, 3) = 0;
+  EXPECT_TRUE(refused.step(x, target, {}).ok());
+  EXPECT_TRUE(fresh.step(x, target, {}).ok());
+  EXPECT_TRUE(check::same_bits(refused.parameters(), fresh.parameters()));
+}
