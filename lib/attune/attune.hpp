@@ -4,11 +4,14 @@
 #include <attune/core/batch.hpp>
 #include <attune/core/gradients.hpp>
 #include <attune/core/initialise.hpp>
+#include <attune/core/layer.hpp>
+#include <attune/core/mask.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
+#include <attune/core/weights.hpp>
 
 #include <attune/layers/activation.hpp>
 #include <attune/layers/dropout.hpp>

@@ -6,28 +6,37 @@
 //   CausalMask{} && padding && AdditiveMask(bias)
 //
 // A boolean always says *may attend*: true keeps a token. A query whose keys are all hidden has zero weights,
-// a zero context vector and no gradient through the scores (as ONNX Attention-24 defines it), never NaN.
+// a zero context vector and no gradient through the scores (as ONNX Attention-24 defines it), never NaN. What
+// is hidden has no influence, whatever it holds: NaN and infinity, too.
 #pragma once
 
+#include <limits>
 #include <span>
 
+#include <attune/core/mask.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A mask changes one row of scaled scores in place, before softmax, in two passes: `hide` sets hidden keys
-/// to −∞, then `bias` adds to what is left. `row` has kv_len scores of one head and one query.
-template <class Mask>
-concept AttentionMask = requires(const Mask& mask, float* row) {
-  mask.template hide<8>(0, 0, row);
-  mask.template bias<8>(0, 0, row);
-};
-
 namespace detail {
 
 template <class Scalar>
 inline constexpr auto kHidden = -std::numeric_limits<kernels::Real<Scalar>>::infinity();
+
+// Whether a type holds its scalars itself: a Tensor, an Eigen matrix, an array.
+template <class Source, class Plain = std::remove_cvref_t<Source>>
+inline constexpr bool kOwnsStorage = requires(Plain& source) {
+  source.values;
+}
+|| requires(Plain& source) { source.fill(*source.data()); }
+|| requires { requires std::is_same_v<typename Plain::PlainObject, Plain>; };
+template <class Source>
+constexpr void check_lifetime() {
+  static_assert(
+      !kOwnsStorage<Source> || std::is_lvalue_reference_v<Source>,
+      "attune::AdditiveMask: the matrix is a temporary, gone before the mask is used; give it a name");
+}
 
 template <class Scalar>
 constexpr void hide_from(Scalar* row, int first, int kv_len) {
@@ -36,20 +45,13 @@ constexpr void hide_from(Scalar* row, int first, int kv_len) {
 
 }  // namespace detail
 
-/// Every query attends to every key.
-struct NoMask {
-  template <int kv_len, class Scalar>
-  constexpr void hide(int, int, Scalar*) const {}
-  template <int kv_len, class Scalar>
-  constexpr void bias(int, int, Scalar*) const {}
-};
-
 /// Query i attends to keys 0 … i + offset. `offset` is the number of keys before the first query (kv_len −
 /// seq_len when the queries are the last tokens); 0 is the square causal mask.
 struct CausalMask {
   int offset = 0;
   template <int kv_len, class Scalar>
   constexpr void hide(int, int query, Scalar* row) const {
+    if (offset >= kv_len) return;  // and query + offset does not overflow
     detail::hide_from(row, query + offset + 1, kv_len);
   }
   template <int kv_len, class Scalar>
@@ -86,9 +88,17 @@ class ValidTokens {
 /// Hides padding among the keys. All kv_len keys are valid until told otherwise.
 template <int kKvLen>
 struct KeyPaddingMask : detail::ValidTokens<kKvLen> {
+  template <int kv_len>
+  [[nodiscard]] constexpr bool keeps_key(int key) const {
+    static_assert(kv_len == kKvLen, "attune::KeyPaddingMask: made for another kv_len than the layer's");
+    return this->valid(key);
+  }
+  template <ScoreShape shape>
+  static constexpr void fits() {
+    static_assert(shape.kv_len == kKvLen, "attune::KeyPaddingMask: made for another kv_len than the layer's");
+  }
   template <int kv_len, class Scalar>
   constexpr void hide(int, int, Scalar* row) const {
-    static_assert(kv_len == kKvLen, "attune::KeyPaddingMask: made for another kv_len than the layer's");
     for (int key = 0; key < kv_len; ++key) {
       if (!this->valid(key)) row[key] = detail::kHidden<Scalar>;
     }
@@ -101,6 +111,11 @@ struct KeyPaddingMask : detail::ValidTokens<kKvLen> {
 /// until told otherwise.
 template <int kSeqLen>
 struct QueryPaddingMask : detail::ValidTokens<kSeqLen> {
+  template <ScoreShape shape>
+  static constexpr void fits() {
+    static_assert(shape.seq_len == kSeqLen,
+                  "attune::QueryPaddingMask: made for another seq_len than the layer's");
+  }
   template <int kv_len, class Scalar>
   constexpr void hide(int, int query, Scalar* row) const {
     if (!this->valid(query)) detail::hide_from(row, 0, kv_len);
@@ -118,7 +133,18 @@ struct AdditiveMask {
 
   explicit constexpr AdditiveMask(MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> values)
       : matrix(values) {}
+  template <class Owner>
+    requires(detail::kOwnsStorage<Owner>)
+  explicit constexpr AdditiveMask(Owner&& values) : matrix(values) { detail::check_lifetime<Owner>(); }
 
+  template <ScoreShape shape>
+  static constexpr void fits() {
+    static_assert(shape.kv_len == kKvLen, "attune::AdditiveMask: made for another kv_len than the layer's");
+    static_assert(shape.seq_len == kSeqLen,
+                  "attune::AdditiveMask: made for another seq_len than the layer's");
+    static_assert(kHeads == 1 || shape.num_heads == kHeads,
+                  "attune::additive_mask_per_head: made for another number of heads than the layer's");
+  }
   template <int kv_len, class Scalar>
   constexpr void hide(int head, int query, Scalar* row) const {
     static_assert(kv_len == kKvLen, "attune::AdditiveMask: made for another kv_len than the layer's");
@@ -132,6 +158,7 @@ struct AdditiveMask {
   constexpr void bias(int head, int query, Scalar* row) const {
     const ScalarType* values = row_of(head, query);
     const Scalar hidden = detail::kHidden<Scalar>;
+    const Scalar lowest = std::numeric_limits<kernels::Real<Scalar>>::lowest();
     Scalar chosen = hidden;  // the best score with +∞, if it is not hidden
     for (int key = 0; key < kv_len; ++key) {
       if (values[key] == -detail::kHidden<ScalarType>) chosen = kernels::maximum(row[key], chosen);
@@ -139,7 +166,9 @@ struct AdditiveMask {
     for (int key = 0; key < kv_len; ++key) {
       if (values[key] == -detail::kHidden<ScalarType>) continue;
       const auto value = static_cast<kernels::Real<Scalar>>(values[key]);
-      row[key] = kernels::select_less(hidden, chosen, hidden, kernels::add(row[key], Scalar(value)));
+      const Scalar biased =
+          kernels::select_less(hidden, chosen, hidden, kernels::add(row[key], Scalar(value)));
+      row[key] = kernels::select_less(row[key], lowest, hidden, biased);  // a hidden key's bias may be NaN
     }
   }
 
@@ -156,12 +185,13 @@ AdditiveMask(MatrixView<Scalar, kSeqLen, kKvLen>)
 
 /// One additive mask a head: a Tensor or view [num_heads · seq_len, kv_len], heads stacked.
 template <int kHeads, class Source>
-[[nodiscard]] constexpr auto additive_mask_per_head(const Source& values) {
+[[nodiscard]] constexpr auto additive_mask_per_head(Source&& values) {
+  detail::check_lifetime<Source>();
   const auto matrix = view(values);
   static_assert(matrix.rows % kHeads == 0,
                 "attune::additive_mask_per_head: rows must be num_heads * seq_len, heads stacked");
   return AdditiveMask<std::remove_const_t<typename decltype(matrix)::Scalar>, matrix.rows / kHeads,
-                      matrix.cols, kHeads>(matrix);
+                      matrix.cols, kHeads>(as_const(matrix));
 }
 
 /// Both masks: hidden where either hides, then the sum of their biases. Made by `a && b`.
@@ -169,6 +199,15 @@ template <AttentionMask First, AttentionMask Second>
 struct BothMasks {
   First first;
   Second second;
+  template <int kv_len>
+  [[nodiscard]] constexpr bool keeps_key(int key) const {
+    return detail::keeps_key<kv_len>(first, key) && detail::keeps_key<kv_len>(second, key);
+  }
+  template <ScoreShape shape>
+  static constexpr void fits() {
+    detail::check_fit<shape, First>();
+    detail::check_fit<shape, Second>();
+  }
   template <int kv_len, class Scalar>
   constexpr void hide(int head, int query, Scalar* row) const {
     first.template hide<kv_len>(head, query, row);
@@ -185,19 +224,5 @@ template <AttentionMask First, AttentionMask Second>
 [[nodiscard]] constexpr BothMasks<First, Second> operator&&(const First& first, const Second& second) {
   return {first, second};
 }
-
-namespace detail {
-
-// Model::forward(…, mask), or without a mask, which a model need not know, when there is none.
-template <class Model, class Mask, class... Arguments>
-auto forward(const Mask& mask, Arguments&&... arguments) {
-  if constexpr (std::is_same_v<Mask, NoMask>) {
-    return Model::forward(std::forward<Arguments>(arguments)...);
-  } else {
-    return Model::forward(std::forward<Arguments>(arguments)..., mask);
-  }
-}
-
-}  // namespace detail
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

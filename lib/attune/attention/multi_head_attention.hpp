@@ -14,10 +14,10 @@
 
 #include <algorithm>
 
-#include <attune/layers/dropout.hpp>
-#include <attune/layers/linear.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
+#include <attune/layers/dropout.hpp>
+#include <attune/layers/linear.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -33,12 +33,13 @@ struct AttentionShape {
   int seq_len;  // queries
   int d_model;  // width of a query token
   int num_heads;
-  int kv_len = seq_len;                               // keys and values
-  int d_k = num_heads > 0 ? d_model / num_heads : 0;  // per head: queries and keys
-  int d_v = d_k;                                      // per head: values
-  int d_key = d_model;                                // width of a key token (PyTorch: kdim)
-  int d_value = d_model;                              // width of a value token (PyTorch: vdim)
-  int d_out = d_model;                                // width of an output token
+  int kv_len = seq_len;  // keys and values
+  int d_k =
+      num_heads > 0 && d_model % num_heads == 0 ? d_model / num_heads : -1;  // per head: queries and keys
+  int d_v = d_k;                                                             // per head: values
+  int d_key = d_model;    // width of a key token (PyTorch: kdim)
+  int d_value = d_model;  // width of a value token (PyTorch: vdim)
+  int d_out = d_model;    // width of an output token
   bool bias = true;
   Scaling scaling = Scaling::kInverseSqrtDk;
   int rotary_dim = 0;  // features of a head's queries and keys that are rotated by position; 0: none
@@ -57,11 +58,10 @@ struct MultiHeadAttention {
   static_assert(shape.num_heads > 0,
                 "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
   static_assert(
-      shape.num_heads <= 0 || shape.d_k * shape.num_heads == shape.d_model ||
-          shape.d_k != shape.d_model / (shape.num_heads > 0 ? shape.num_heads : 1),
+      shape.num_heads <= 0 || shape.d_k != -1,
       "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
       "d_model, or set d_k and d_v in AttentionShape");
-  static_assert(shape.d_k > 0 && shape.d_v > 0,
+  static_assert((shape.d_k > 0 && shape.d_v > 0) || shape.d_k == -1,
                 "attune::MultiHeadAttention: d_k and d_v must be positive; with more heads "
                 "than d_model, set them in AttentionShape");
   static_assert(shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
@@ -86,6 +86,7 @@ struct MultiHeadAttention {
   /// W_q, b_q, …, W_o, b_o, or what stands for each of these tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] typename QueryProjection::template ParametersOf<Matrix, Vector> query;
     [[no_unique_address]] typename KeyProjection::template ParametersOf<Matrix, Vector> key;
     [[no_unique_address]] typename ValueProjection::template ParametersOf<Matrix, Vector> value;
@@ -100,6 +101,20 @@ struct MultiHeadAttention {
       ValueProjection::Parameters::visit(visitor, &of_value, sets.value...);
       OutputProjection::Parameters::visit(visitor, &of_output, sets.output...);
     }
+    template <class Initialiser>
+    void initialise(const Initialiser& initialiser, Rng& rng) {
+      if constexpr (std::is_same_v<Initialiser, MultiheadAttentionDefault>) {
+        attune::initialise(query, detail::UniformOverFans{kFans<QueryProjection>}, rng);
+        attune::initialise(key, detail::UniformOverFans{kFans<KeyProjection>}, rng);
+        attune::initialise(value, detail::UniformOverFans{kFans<ValueProjection>}, rng);
+        attune::initialise(output, UniformInverseSqrt{}, rng);
+      } else {
+        attune::initialise(query, initialiser, rng);
+        attune::initialise(key, initialiser, rng);
+        attune::initialise(value, initialiser, rng);
+        attune::initialise(output, initialiser, rng);
+      }
+    }
   };
   /// The tensors; gradients and moments have the same type. May be const, in flash.
   using Parameters = ParametersOf<Tensor>;
@@ -110,8 +125,10 @@ struct MultiHeadAttention {
                                       ValueProjection::template kReadsInput<decltype(Gradients::value)>;
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = shape.rotary_dim == 0;
+  static constexpr bool kTakesMask = true;
+  static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
 
-  using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
+  using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
   using KeyInput = Tensor<Scalar, shape.kv_len, shape.d_key>;
   using ValueInput = Tensor<Scalar, shape.kv_len, shape.d_value>;
   using Output = Tensor<Scalar, shape.seq_len, shape.d_out>;
@@ -123,23 +140,24 @@ struct MultiHeadAttention {
   template <int>
   struct None {};  // in the place of a member; each another type, so that all can have one address
 
-  /// What backward needs of forward. It uses the same storage for the gradients of Q, K, V and O. O is taped
-  /// for the gradient of W_o; where that is not trained, it is scratch.
-  template <bool kTrainsMatrices>
-  struct AnyTape {
+  /// What a backward to these gradients needs of forward. It uses the same storage for the gradients of Q, K,
+  /// V and O. O is taped for the gradient of W_o; where that is not trained, it is scratch.
+  template <class Gradients>
+  struct TapeOf {
+    static constexpr bool kKeepsContext = OutputProjection::template kReadsInput<decltype(Gradients::output)>;
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
-    [[no_unique_address]] std::conditional_t<kTrainsMatrices, Context, None<0>> context;
+    [[no_unique_address]] std::conditional_t<kKeepsContext, Context, None<0>> context;
     Tensor<Scalar, shape.num_heads * shape.seq_len, shape.kv_len> weights;  // heads stacked, nothing dropped
     [[no_unique_address]] typename WeightDropout::Tape dropout;
 
     /// P of one head, [seq_len, kv_len]; valid between forward and backward.
-    [[nodiscard]] MatrixView<const Scalar, shape.seq_len, shape.kv_len> head_weights(int head) const {
+    [[nodiscard]] ConstView<Weights> head_weights(int head) const {
       return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
     }
     /// The mean of P over the heads, written to `mean`.
-    void average_weights(MatrixView<Scalar, shape.seq_len, shape.kv_len> mean) const {
+    void average_weights(View<Weights> mean) const {
       for (int i = 0; i < shape.seq_len; ++i) {
         for (int j = 0; j < shape.kv_len; ++j) {
           Scalar total = 0;
@@ -153,21 +171,16 @@ struct MultiHeadAttention {
       visitor(dropout);
     }
   };
-  using Tape = AnyTape<true>;
+  using Tape = TapeOf<Parameters>;
 
   /// Dead after every call, so all layers can share one. Training: one head's dO, then its dP, then its dQ.
-  template <bool kTrainsMatrices>
-  struct AnyScratch {
+  template <class Gradients>
+  struct ScratchOf {
     Tensor<Scalar, shape.seq_len, std::max({shape.kv_len, shape.d_k, shape.d_v})> head;
     [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Weights, None<0>> dropped;  // a head's P
-    [[no_unique_address]] std::conditional_t<kTrainsMatrices, None<1>, Context> context;
+    [[no_unique_address]] std::conditional_t<TapeOf<Gradients>::kKeepsContext, None<1>, Context> context;
   };
-  using Scratch = AnyScratch<true>;
-  /// The tape and scratch of a backward to these gradients.
-  template <class Gradients>
-  using TapeOf = AnyTape<OutputProjection::template kReadsInput<decltype(Gradients::output)>>;
-  template <class Gradients>
-  using ScratchOf = AnyScratch<OutputProjection::template kReadsInput<decltype(Gradients::output)>>;
+  using Scratch = ScratchOf<Parameters>;
   /// Inference, where no tape keeps them: Q, K, V, O and one head's P.
   struct InferenceScratch {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
@@ -177,22 +190,14 @@ struct MultiHeadAttention {
     Weights weights;
   };
 
-  using QueryView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
-  using KeyView = MatrixView<const Scalar, shape.kv_len, shape.d_key>;
-  using ValueView = MatrixView<const Scalar, shape.kv_len, shape.d_value>;
-  using OutputView = MatrixView<Scalar, shape.seq_len, shape.d_out>;
-  using OutputGradientView = MatrixView<const Scalar, shape.seq_len, shape.d_out>;
-  using QueryGradientView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
-  using KeyGradientView = MatrixView<Scalar, shape.kv_len, shape.d_key>;
-  using ValueGradientView = MatrixView<Scalar, shape.kv_len, shape.d_value>;
-
   // ---- Inference: no tape. `y` may not overlap the inputs. ----
 
   /// Cross-attention: y[seq_len, d_out] of query[seq_len, d_model], key[kv_len, d_key], value[kv_len,
   /// d_value].
   template <class Set = Parameters, AttentionMask Mask = NoMask>
-  static void forward(const Set& parameters, QueryView query, KeyView key, ValueView value, OutputView y,
-                      InferenceScratch& scratch, const Mask& mask = {}) {
+  static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
+                      ConstView<ValueInput> value, View<Output> y, InferenceScratch& scratch,
+                      const Mask& mask = {}) {
     project(parameters, query, key, value, scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
       attend(head, scratch, scratch.context, scratch.weights, mask, detail::AllWeights{});
@@ -201,7 +206,7 @@ struct MultiHeadAttention {
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
   template <class Set = Parameters, AttentionMask Mask = NoMask>
-  static void forward(const Set& parameters, QueryView x, OutputView y, InferenceScratch& scratch,
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
     check_self_attention();
     forward(parameters, x, x, x, y, scratch, mask);
@@ -209,10 +214,10 @@ struct MultiHeadAttention {
 
   // ---- Training: the tape keeps what backward needs. ----
 
-  template <class Set = Parameters, bool kTrainsMatrices, AttentionMask Mask = NoMask>
-  static void forward(const Set& parameters, QueryView query, KeyView key, ValueView value, OutputView y,
-                      AnyTape<kTrainsMatrices>& tape, AnyScratch<kTrainsMatrices>& scratch,
-                      const Mask& mask = {}) {
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
+                      ConstView<ValueInput> value, View<Output> y, TapeOf<Kept>& tape,
+                      ScratchOf<Kept>& scratch, const Mask& mask = {}) {
     project(parameters, query, key, value, tape);
     auto& context = context_of(tape, scratch);
     auto dropout = dropout_of(tape, scratch);
@@ -222,51 +227,47 @@ struct MultiHeadAttention {
     }
     OutputProjection::forward(parameters.output, context, y);
   }
-  template <class Set = Parameters, bool kTrainsMatrices, AttentionMask Mask = NoMask>
-  static void forward(const Set& parameters, QueryView x, OutputView y, AnyTape<kTrainsMatrices>& tape,
-                      AnyScratch<kTrainsMatrices>& scratch, const Mask& mask = {}) {
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
+                      ScratchOf<Kept>& scratch, const Mask& mask = {}) {
     check_self_attention();
     forward(parameters, x, x, x, y, tape, scratch, mask);
   }
 
-  /// Gradients of cross-attention from dy[seq_len, d_out]: the three inputs' are overwritten, `gradients`
-  /// accumulate. The tape is used up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not
-  /// with ParameterUpdates. Masks need no mention: what is hidden has zero weight.
-  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
-  static void backward(const Set& parameters, QueryView query, KeyView key, ValueView value,
-                       AnyTape<kTrainsMatrices>& tape, OutputGradientView dy, QueryGradientView d_query,
-                       KeyGradientView d_key, ValueGradientView d_value, Gradients& gradients,
-                       AnyScratch<kTrainsMatrices>& scratch) {
+  /// Gradients of cross-attention from dy[seq_len, d_out]: d_query[seq_len, d_model], d_key[kv_len, d_key]
+  /// and d_value[kv_len, d_value] are overwritten, or NoGradient, `gradients` accumulate. The tape is used
+  /// up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not with ParameterUpdates. The
+  /// mask is forward's: what it hides has no influence, whatever it holds, nor has a query whose dy is zero.
+  template <class Set = Parameters, class Kept, class DQuery, class DKey, class DValue, class Gradients,
+            AttentionMask Mask = NoMask>
+  static void backward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
+                       ConstView<ValueInput> value, TapeOf<Kept>& tape, ConstView<Output> dy,
+                       DQuery&& d_query, DKey&& d_key, DValue&& d_value, Gradients& gradients,
+                       ScratchOf<Kept>& scratch, const Mask& mask = {}) {
     constexpr bool kInputsFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
-    backward_heads(parameters, tape, dy, gradients, scratch);
-    if constexpr (!kInputsFirst) backward_projections(query, key, value, tape, gradients);
+    backward_heads(parameters, tape, dy, gradients, scratch, mask);
+    if constexpr (!kInputsFirst) backward_projections(query, key, value, tape, gradients, mask);
     QueryProjection::backward_input(parameters.query, tape.query, d_query);
     KeyProjection::backward_input(parameters.key, tape.key, d_key);
     ValueProjection::backward_input(parameters.value, tape.value, d_value);
-    if constexpr (kInputsFirst) backward_projections(query, key, value, tape, gradients);
+    if constexpr (kInputsFirst) backward_projections(query, key, value, tape, gradients, mask);
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
   /// overlap `dx`; `dx` may be `x`, but not with ParameterUpdates.
-  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
-  static void backward(const Set& parameters, QueryView x, AnyTape<kTrainsMatrices>& tape,
-                       OutputGradientView dy, QueryGradientView dx, Gradients& gradients,
-                       AnyScratch<kTrainsMatrices>& scratch) {
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {}) {
     check_self_attention();
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
-    backward_heads(parameters, tape, dy, gradients, scratch);
-    if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients);
-    QueryProjection::backward_input(parameters.query, tape.query, dx);
-    KeyProjection::backward_input(parameters.key, tape.key, dx, kernels::Accumulate{});
-    ValueProjection::backward_input(parameters.value, tape.value, dx, kernels::Accumulate{});
-    if constexpr (kInputFirst) backward_projections(x, x, x, tape, gradients);
-  }
-  /// The same where nobody asks for dx.
-  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
-  static void backward(const Set& parameters, QueryView x, AnyTape<kTrainsMatrices>& tape,
-                       OutputGradientView dy, Gradients& gradients, AnyScratch<kTrainsMatrices>& scratch) {
-    check_self_attention();
-    backward_heads(parameters, tape, dy, gradients, scratch);
-    backward_projections(x, x, x, tape, gradients);
+    backward_heads(parameters, tape, dy, gradients, scratch, mask);
+    if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients, mask);
+    if constexpr (kAsked<Dx>) {
+      const View<Input> to = detail::sink<Input>(dx);
+      QueryProjection::backward_input(parameters.query, tape.query, to);
+      KeyProjection::backward_input(parameters.key, tape.key, to, kernels::Accumulate{});
+      ValueProjection::backward_input(parameters.value, tape.value, to, kernels::Accumulate{});
+    }
+    if constexpr (kInputFirst) backward_projections(x, x, x, tape, gradients, mask);
   }
 
  private:
@@ -283,6 +284,12 @@ struct MultiHeadAttention {
     for (int i = 0; i < 64; ++i) fourth = 0.5 * (fourth + root / fourth);
     return static_cast<Real>(1.0 / fourth);
   }();
+
+  // fan_in + fan_out of W_q, W_k and W_v as one matrix where their inputs have one width, else of each alone.
+  template <class Projection>
+  static constexpr int kFans = shape.d_key == shape.d_model&& shape.d_value == shape.d_model
+                                   ? shape.d_model + shape.num_heads*(2 * shape.d_k + shape.d_v)
+                                   : Projection::Input::cols + Projection::Output::cols;
 
   static constexpr bool kRotates = shape.rotary_dim > 0;
   template <int tokens>
@@ -303,7 +310,8 @@ struct MultiHeadAttention {
   }
 
   // Q, K and V, rotated and scaled, to where they are kept.
-  static void project(const auto& parameters, QueryView query, KeyView key, ValueView value, auto& kept) {
+  static void project(const auto& parameters, ConstView<Input> query, ConstView<KeyInput> key,
+                      ConstView<ValueInput> value, auto& kept) {
     QueryProjection::forward(parameters.query, query, kept.query);
     KeyProjection::forward(parameters.key, key, kept.key);
     ValueProjection::forward(parameters.value, value, kept.value);
@@ -317,22 +325,23 @@ struct MultiHeadAttention {
   // A head's columns of O from those of Q, K and V.
   static void attend(int head, const auto& kept, Context& context, auto&& weights, const auto& mask,
                      auto&& dropout) {
-    scaled_dot_product_attention(view(kept.query).template columns<shape.d_k>(head * shape.d_k),
-                                 view(kept.key).template columns<shape.d_k>(head * shape.d_k),
-                                 view(kept.value).template columns<shape.d_v>(head * shape.d_v),
-                                 view(context).template columns<shape.d_v>(head * shape.d_v), weights,
-                                 kScoreScale, mask, head, dropout);
+    scaled_dot_product_attention<shape.num_heads>(
+        view(kept.query).template columns<shape.d_k>(head * shape.d_k),
+        view(kept.key).template columns<shape.d_k>(head * shape.d_k),
+        view(kept.value).template columns<shape.d_v>(head * shape.d_v),
+        view(context).template columns<shape.d_v>(head * shape.d_v), weights, kScoreScale, mask, head,
+        dropout);
   }
 
   // From dy to dQ, dK and dV, which stand in tape.query, tape.key and tape.value on return.
-  static void backward_heads(const auto& parameters, auto& tape, OutputGradientView dy, auto& gradients,
-                             auto& scratch) {
+  static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy, auto& gradients,
+                             auto& scratch, const auto& mask) {
     Context& context = context_of(tape, scratch);
     if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
-      OutputProjection::backward_parameters(context, dy, gradients.output);
+      OutputProjection::backward_parameters(context, dy, gradients.output, mask);
       OutputProjection::backward_input(parameters.output, dy, context);
     } else {
-      backward_output_by_head(parameters, context, dy, gradients, scratch.head.data());
+      backward_output_by_head(parameters, context, dy, gradients, scratch.head.data(), mask);
     }
     auto dropout = dropout_of(tape, scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
@@ -342,7 +351,7 @@ struct MultiHeadAttention {
       scaled_dot_product_attention_backward(
           q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
           view(context).template columns<shape.d_v>(head * shape.d_v), q, k, v, scratch.head.data(),
-          kScoreScale, dropout);
+          kScoreScale, mask, dropout);
     }
     if constexpr (WeightDropout::kDrops) tape.dropout.skip(1);
     scale_operands(tape.query, tape.key);
@@ -354,15 +363,17 @@ struct MultiHeadAttention {
 
   // Where W_o may change as soon as its gradient is known: dO of a head, which needs the old one, comes
   // first, and takes the place of O when the gradient of the head's rows of W_o is done with it.
-  static void backward_output_by_head(const auto& parameters, Context& kept, OutputGradientView dy,
-                                      auto& gradients, Scalar* scratch) {
+  template <class Mask>
+  static void backward_output_by_head(const auto& parameters, Context& kept, ConstView<Output> dy,
+                                      auto& gradients, Scalar* scratch, const Mask&) {
     const MatrixView<Scalar, shape.seq_len, shape.d_v> d_context(scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
       const int first = head * shape.d_v;
       const auto weight = view(parameters.output.weight).template rows_at<shape.d_v>(first);
       const auto context = view(kept).template columns<shape.d_v>(first);
       kernels::product(dy, weight.transpose(), d_context);
-      add_product(context.transpose(), dy, view(gradients.output.weight).template rows_at<shape.d_v>(first));
+      add_product(context.transpose(), dy, view(gradients.output.weight).template rows_at<shape.d_v>(first),
+                  detail::terms_of<Mask>(context));
       for (int i = 0; i < shape.seq_len; ++i) {
         for (int j = 0; j < shape.d_v; ++j) context(i, j) = d_context(i, j);
       }
@@ -370,16 +381,17 @@ struct MultiHeadAttention {
     if constexpr (shape.bias) add_column_sums(dy, view(gradients.output.bias));
   }
 
-  static void backward_projections(QueryView query, KeyView key, ValueView value, const auto& tape,
-                                   auto& gradients) {
-    QueryProjection::backward_parameters(query, tape.query, gradients.query);
-    KeyProjection::backward_parameters(key, tape.key, gradients.key);
-    ValueProjection::backward_parameters(value, tape.value, gradients.value);
+  static void backward_projections(ConstView<Input> query, ConstView<KeyInput> key,
+                                   ConstView<ValueInput> value, const auto& tape, auto& gradients,
+                                   const auto& mask) {
+    QueryProjection::backward_parameters(query, tape.query, gradients.query, mask);
+    KeyProjection::backward_parameters(key, tape.key, gradients.key, mask);
+    ValueProjection::backward_parameters(value, tape.value, gradients.value, mask);
   }
 
-  template <bool kTrainsMatrices>
-  static Context& context_of(AnyTape<kTrainsMatrices>& tape, AnyScratch<kTrainsMatrices>& scratch) {
-    if constexpr (kTrainsMatrices) {
+  template <class Kept>
+  static Context& context_of(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch) {
+    if constexpr (TapeOf<Kept>::kKeepsContext) {
       return tape.context;
     } else {
       return scratch.context;
@@ -388,24 +400,23 @@ struct MultiHeadAttention {
 
   // Drops weights, head after head.
   struct DroppedWeights {
-    using View = MatrixView<Scalar, shape.seq_len, shape.kv_len>;
     Rng rng;
     Rng of_head;
     Weights& storage;
 
-    View kept(const View& weights) {
+    View<Weights> kept(const View<Weights>& weights) {
       of_head = rng;
       WeightDropout::drop(Weights::size, rng, weights.data, storage.data());
       return storage;
     }
-    void backward(const View& d_weights) {
+    void backward(const View<Weights>& d_weights) {
       Rng once_more = of_head;
       WeightDropout::drop(Weights::size, once_more, d_weights.data, d_weights.data);
     }
   };
-  template <bool kTrainsMatrices>
-  static auto dropout_of([[maybe_unused]] const AnyTape<kTrainsMatrices>& tape,
-                         [[maybe_unused]] AnyScratch<kTrainsMatrices>& scratch) {
+  template <class Kept>
+  static auto dropout_of([[maybe_unused]] const TapeOf<Kept>& tape,
+                         [[maybe_unused]] ScratchOf<Kept>& scratch) {
     if constexpr (WeightDropout::kDrops) {
       const Rng rng = WeightDropout::generator(tape.dropout);
       return DroppedWeights{rng, rng, scratch.dropped};

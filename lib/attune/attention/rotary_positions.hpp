@@ -6,8 +6,8 @@
 //   dx: the rotation back.
 #pragma once
 
+#include <attune/core/layer.hpp>
 #include <attune/kernels/sine_table.hpp>
-#include <attune/core/parameters.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -47,38 +47,38 @@ struct RotaryPositions {
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
+  static constexpr bool kTakesMask = false;
+  static constexpr bool kOutputMayBeInput = true;
+  static constexpr bool kGradientMayBeInput = true;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
   /// cos and sin, each [seq_len, rotary_dim/2].
   using Table = kernels::SineTable<Scalar, shape.seq_len, kPairs>;
 
-  using InputView = MatrixView<const Scalar, Input::rows, Input::cols>;
-  using InputGradientView = MatrixView<Scalar, Input::rows, Input::cols>;
-  using OutputView = MatrixView<Scalar, Input::rows, Input::cols>;
-  using OutputGradientView = MatrixView<const Scalar, Input::rows, Input::cols>;
-
   /// Positions 0 … seq_len − 1, in flash; made only where it is used.
   static constexpr Table kTable =
       kernels::sine_table<Scalar, shape.seq_len, kPairs>(shape.base, shape.rotary_dim);
 
   /// y = x rotated, by kTable or by a table of other positions. `y` may be `x`.
-  static void forward(InputView x, OutputView y) { rotate<false>(x, y, kTable); }
-  static void forward(InputView x, OutputView y, const Table& table) { rotate<false>(x, y, table); }
-  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&) { forward(x, y); }
-  static void forward(const Parameters&, InputView x, OutputView y, Tape&, Scratch&) { forward(x, y); }
+  static void forward(ConstView<Input> x, View<Output> y) { rotate<false>(x, y, kTable); }
+  static void forward(ConstView<Input> x, View<Output> y, const Table& table) { rotate<false>(x, y, table); }
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
+    forward(x, y);
+  }
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
+    forward(x, y);
+  }
 
   /// dx = dy rotated back. `dx` may be `dy`.
-  static void backward(OutputGradientView dy, InputGradientView dx) { rotate<true>(dy, dx, kTable); }
-  static void backward(OutputGradientView dy, InputGradientView dx, const Table& table) {
+  static void backward(ConstView<Output> dy, View<Input> dx) { rotate<true>(dy, dx, kTable); }
+  static void backward(ConstView<Output> dy, View<Input> dx, const Table& table) {
     rotate<true>(dy, dx, table);
   }
-  static void backward(const Parameters&, InputView, const Tape&, OutputGradientView dy, InputGradientView dx,
+  template <class Dx>
+  static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&) {
-    backward(dy, dx);
-  }
-  /// The same where nobody asks for dx: nothing to do.
-  static void backward(const Parameters&, InputView, const Tape&, OutputGradientView, Parameters&, Scratch&) {
+    if constexpr (kAsked<Dx>) backward(dy, dx);
   }
 
  private:
@@ -118,7 +118,7 @@ struct RotaryPositions {
   }
 
   template <bool kBack>
-  [[gnu::noinline]] static void rotate(InputView x, OutputView y, const Table& table) {
+  [[gnu::noinline]] static void rotate(ConstView<Input> x, View<Output> y, const Table& table) {
     for (int t = 0; t < shape.seq_len; ++t) {
       const Scalar* cosine = table.cosine.data() + t * kPairs;
       const Scalar* sine = table.sine.data() + t * kPairs;

@@ -6,10 +6,11 @@
 //   dP = dO·Vᵀ,   dV = Pᵀ·dO,   dS = P ∘ (dP − rowsum(P ∘ dP)),   dQ = scale · dS·K,   dK = scale · dSᵀ·Q
 #pragma once
 
-#include <attune/kernels/product.hpp>
-#include <attune/kernels/rows.hpp>
 #include <attune/attention/mask.hpp>
 #include <attune/core/tensor.hpp>
+#include <attune/core/weights.hpp>
+#include <attune/kernels/nonzero.hpp>
+#include <attune/kernels/rows.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -49,6 +50,13 @@ template <class Scalar, int kSeqLen, int kKvLen>
   }
 }
 
+template <class Weights>
+constexpr void check_weights() {
+  static_assert(Weights::row_stride == Weights::cols && Weights::col_stride == 1,
+                "attune::scaled_dot_product_attention: weights are a strided view; pass a Tensor, or a view "
+                "whose rows lie one behind the other");
+}
+
 // Weights as they are, where MultiHeadAttention with dropout has others.
 struct AllWeights {
   template <class Weights>
@@ -62,48 +70,55 @@ struct AllWeights {
 }  // namespace detail
 
 /// context[seq_len, d_v] = softmax(scale · query·keyᵀ + mask) · value, with query[seq_len, d_k], key[kv_len,
-/// d_k], value[kv_len, d_v]; weights[seq_len, kv_len] is written too. Each argument is whatever view() takes.
-/// Nothing may overlap. `head` is the number a per-head mask is asked for. `dropout.kept(weights)` is what
-/// multiplies the values: without one the weights themselves.
-template <class Query, class Key, class Value, class Context, class Weights, AttentionMask Mask = NoMask,
-          class Dropout = detail::AllWeights>
+/// d_k], value[kv_len, d_v]; weights[seq_len, kv_len], whose rows lie one behind the other, is written too.
+/// Each argument is whatever view() takes. Nothing may overlap. `head` of kHeads is the number a per-head
+/// mask is asked for. `dropout.kept(weights)` is what multiplies the values: without one the weights
+/// themselves. With a mask, a key whose weight is zero has no influence, whatever it holds.
+template <int kHeads = 1, class Query, class Key, class Value, class Context, class Weights,
+          AttentionMask Mask = NoMask, class Dropout = detail::AllWeights>
 void scaled_dot_product_attention(const Query& query, const Key& key, const Value& value, Context&& context,
                                   Weights&& weights, typename std::remove_cvref_t<Weights>::Scalar scale,
                                   const Mask& mask = {}, int head = 0, Dropout&& dropout = {}) {
   using Scalar = typename std::remove_cvref_t<Weights>::Scalar;
   const auto p = view(weights);
+  detail::check_weights<decltype(p)>();
+  detail::check_fit<ScoreShape{kHeads, p.rows, p.cols}, Mask>();
   kernels::product(view(query), view(key).transpose(), p, kernels::Scale<Scalar>{scale});
   detail::masked_softmax<Scalar, p.rows, p.cols>(p.data, mask, head);
-  kernels::product(dropout.kept(p), view(value), view(context));
+  detail::terms_of<Mask>(view(value)).product(dropout.kept(p), view(value), view(context));
 }
 
 /// Gradients of the above. In: query, key, value, weights as forward left them and d_context[seq_len, d_v].
 /// Out: d_query[seq_len, d_k], d_key[kv_len, d_k], d_value[kv_len, d_v], overwritten. `weights` is used up
 /// (it ends as dS); d_query, d_key and d_value may be the storage of query, key and value. `scratch` has at
-/// least seq_len · max(kv_len, d_k) scalars. No mask: hidden keys have zero weights, so nothing flows through
-/// them.
-/// `dropout` has forward's mask once more.
+/// least seq_len · max(kv_len, d_k) scalars. The mask is forward's: what it hides has zero weights, so
+/// nothing flows through it, whatever it holds; nor through a query whose d_context is zero. `dropout` has
+/// forward's mask once more.
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
-          class DValue, class Dropout = detail::AllWeights>
+          class DValue, AttentionMask Mask = NoMask, class Dropout = detail::AllWeights>
 void scaled_dot_product_attention_backward(const Query& query, const Key& key, const Value& value,
                                            Weights&& weights, const DContext& d_context, DQuery&& d_query,
                                            DKey&& d_key, DValue&& d_value,
                                            typename std::remove_cvref_t<Weights>::Scalar* scratch,
                                            typename std::remove_cvref_t<Weights>::Scalar scale,
-                                           Dropout&& dropout = {}) {
+                                           const Mask& = {}, Dropout&& dropout = {}) {
   using Scalar = typename std::remove_cvref_t<Weights>::Scalar;
   const auto p = view(weights);
   const auto d_out = view(d_context);
   const auto dq = view(d_query);
+  detail::check_weights<decltype(p)>();
   const MatrixView<Scalar, p.rows, p.cols> dp(scratch);
   const MatrixView<Scalar, dq.rows, dq.cols> dq_dense(scratch);
 
+  const auto terms = detail::terms_of<Mask>(p, view(query), view(key), view(value));
+  if (terms.needed()) kernels::clear_zero_rows(d_out, p);
   kernels::product(d_out, view(value).transpose(), dp);
   kernels::product(dropout.kept(p).transpose(), d_out, view(d_value));
   dropout.backward(dp);
+  if (terms.needed()) kernels::clear_where_zero(p.rows * p.cols, p.data, dp.data);
   detail::softmax_backward<Scalar, p.rows, p.cols>(p.data, dp.data, scale);
-  kernels::product(p, view(key), dq_dense);
-  kernels::product(p.transpose(), view(query), view(d_key));
+  terms.product(p, view(key), dq_dense);
+  terms.product(p.transpose(), view(query), view(d_key));
   for (int i = 0; i < dq.rows; ++i) {
     for (int j = 0; j < dq.cols; ++j) dq(i, j) = dq_dense(i, j);
   }

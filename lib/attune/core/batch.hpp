@@ -5,32 +5,9 @@
 // that reads them answers with a Status.
 #pragma once
 
-#include <array>
-#include <span>
-
-#include <attune/core/status.hpp>
-#include <attune/core/tensor.hpp>
+#include <attune/core/layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
-
-/// `count` matrices of one shape, one below the other.
-template <class Matrix, int count>
-struct Stacked {
-  using Storage = Tensor<typename Matrix::Scalar, count * Matrix::rows, Matrix::cols>;
-  using View = MatrixView<const typename Matrix::Scalar, count * Matrix::rows, Matrix::cols>;
-  using One = MatrixView<const typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
-  static One at(View view, int index) { return view.template rows_at<Matrix::rows>(index * Matrix::rows); }
-};
-/// `count` times as many ids as the array has.
-template <std::size_t size, int count>
-struct Stacked<std::array<int, size>, count> {
-  using Storage = std::array<int, count * size>;
-  using View = std::span<const int, count * size>;
-  using One = std::span<const int, size>;
-  static One at(View view, int index) {
-    return One(view.data() + static_cast<std::size_t>(index) * size, size);
-  }
-};
 
 template <class Loss, class Output>
 struct TargetOf {
@@ -46,15 +23,5 @@ template <class Model, int count>
 using InputsOf = Stacked<typename Model::Input, count>;
 template <class Loss, class Output, int count>
 using TargetsOf = Stacked<typename TargetOf<Loss, Output>::type, count>;
-
-/// Whether a layer's input are ids.
-template <class Layer>
-inline constexpr bool kTakesIds = requires {
-  requires std::is_same_v<typename Layer::Input::value_type, int>;
-};
-
-/// What forward of a layer answers: whether it took its ids; nothing where there are none.
-template <class Layer>
-using Outcome = std::conditional_t<kTakesIds<Layer>, Status, void>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -1,11 +1,10 @@
-// Initial values of parameters. Every initialiser sets the weight and the bias of one Linear; `initialise`
-// walks a layer.
+// Initial values of parameters. An initialiser fills a weight W[d_in, d_out], and a bias if it has a word on
+// it; a set of parameters (parameters.hpp) initialises itself with one.
 //
-// fan_in and fan_out are d_in and d_out of the Linear (its weight is [d_in, d_out]).
+// fan_in and fan_out are d_in and d_out.
 #pragma once
 
-#include <attune/layers/linear.hpp>
-#include <attune/attention/multi_head_attention.hpp>
+#include <attune/core/parameters.hpp>
 #include <attune/core/rng.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -35,12 +34,6 @@ struct UniformOverFans {
     fill_uniform(w, root_of_ratio<typename Weight::Scalar>(6, fans), rng);
   }
 };
-template <class Parameters, class Initialiser>
-inline constexpr bool kInitialisesItself = requires(Parameters& parameters, const Initialiser& initialiser,
-                                                    Rng& rng) {
-  parameters.initialise(initialiser, rng);
-};
-
 }  // namespace detail
 
 /// W ~ N(mean, standard_deviation²), b = 0.
@@ -106,55 +99,24 @@ struct LinearDefault : UniformInverseSqrt {
 };
 
 /// PyTorch's nn.MultiheadAttention: W_q, W_k, W_v Xavier uniform (as one [3·d_model, d_model] matrix when
-/// their inputs have one width, each alone otherwise), W_o ~ U(±1/√fan_in), every bias 0.
-struct MultiheadAttentionDefault {};
+/// their inputs have one width, each alone otherwise), W_o ~ U(±1/√fan_in), every bias 0. Linear layers
+/// beside attention get LinearDefault, as in PyTorch's transformer layers.
+struct MultiheadAttentionDefault : LinearDefault {};
 
-/// Fills the parameters of a Linear.
-template <class Initialiser, class Scalar, int d_in, int d_out, bool kBias>
-void initialise(LinearParameters<Scalar, d_in, d_out, kBias>& parameters, const Initialiser& initialiser,
-                Rng& rng) {
-  using Weight = Tensor<Scalar, d_in, d_out>;
-  initialiser.weight(parameters.weight, rng);
-  if constexpr (kBias) {
-    if constexpr (requires { initialiser.template bias<Weight>(parameters.bias, rng); }) {
-      initialiser.template bias<Weight>(parameters.bias, rng);
-    } else {
-      parameters.bias.set_zero();
-    }
-  }
-}
-
-/// Fills the parameters of attention: query, key, value, output, in this order.
+/// Fills parameters. A set that has initialise(initialiser, rng) knows how; of any other, weights are drawn,
+/// biases are 0 and what multiplies normalisations is 1.
 template <class Initialiser, class Parameters>
-  requires(requires(Parameters& p) { p.query.weight, p.key.weight, p.value.weight, p.output.weight; } &&
-           !detail::kInitialisesItself<Parameters, Initialiser>)
 void initialise(Parameters& parameters, const Initialiser& initialiser, Rng& rng) {
-  if constexpr (std::is_same_v<Initialiser, MultiheadAttentionDefault>) {
-    using Query = decltype(parameters.query.weight);
-    using Key = decltype(parameters.key.weight);
-    using Value = decltype(parameters.value.weight);
-    constexpr bool kPacked = Query::rows == Key::rows && Query::rows == Value::rows;
-    constexpr int kPackedFans = Query::rows + Query::cols + Key::cols + Value::cols;
-    initialise(parameters.query, detail::UniformOverFans{kPacked ? kPackedFans : Query::rows + Query::cols},
-               rng);
-    initialise(parameters.key, detail::UniformOverFans{kPacked ? kPackedFans : Key::rows + Key::cols}, rng);
-    initialise(parameters.value, detail::UniformOverFans{kPacked ? kPackedFans : Value::rows + Value::cols},
-               rng);
-    initialise(parameters.output, UniformInverseSqrt{}, rng);
+  if constexpr (requires { parameters.initialise(initialiser, rng); }) {
+    parameters.initialise(initialiser, rng);
   } else {
-    initialise(parameters.query, initialiser, rng);
-    initialise(parameters.key, initialiser, rng);
-    initialise(parameters.value, initialiser, rng);
-    initialise(parameters.output, initialiser, rng);
+    for_each_tensor(
+        [&](const TensorPath& path, auto& tensor) {
+          if (path.kind == TensorKind::kWeight) return initialiser.weight(tensor, rng);
+          for (auto& value : tensor.values) value = path.kind == TensorKind::kNorm ? 1 : 0;
+        },
+        parameters);
   }
-}
-
-/// Fills parameters that know how: those of several layers, which pass it on, and those that start from fixed
-/// values.
-template <class Initialiser, class Parameters>
-  requires(detail::kInitialisesItself<Parameters, Initialiser>)
-void initialise(Parameters& parameters, const Initialiser& initialiser, Rng& rng) {
-  parameters.initialise(initialiser, rng);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

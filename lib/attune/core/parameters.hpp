@@ -15,11 +15,19 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// What a tensor is for.
+enum class TensorKind {
+  kWeight,  // multiplies tokens, or is looked up or added as a table
+  kBias,    // is added to features
+  kNorm,    // multiplies what a normalisation gives
+};
+
 /// The name of a tensor within its set, innermost part first: {"weight", of "query"}. Lives on the stack of
 /// the visit.
 struct TensorPath {
   const char* name = nullptr;
   const TensorPath* parent = nullptr;
+  TensorKind kind = TensorKind::kWeight;
 };
 
 /// In the place of a tensor that is not trained, in a set of gradients, moments or trained parameters.
@@ -39,6 +47,89 @@ struct Reference {
   const Scalar* first;
 
   [[nodiscard]] constexpr const Scalar* data() const { return first; }
+};
+
+/// A tensor that stands elsewhere as its transpose, [cols, rows] row-major: PyTorch's nn.Linear.weight.
+template <class ScalarType, int kRows, int kCols>
+struct TransposedReference {
+  using Scalar = ScalarType;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+  static constexpr int size = kRows * kCols;
+
+  const Scalar* first;
+
+  [[nodiscard]] constexpr const Scalar* data() const requires(kRows == 1) { return first; }
+  [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const { return first[col * rows + row]; }
+  friend constexpr auto view(const TransposedReference& source) {
+    return MatrixView<const Scalar, rows, cols, 1, rows>(source.first);
+  }
+};
+
+/// A tensor whose storage is its transpose, [cols, rows] row-major.
+template <class ScalarType, int kRows, int kCols>
+struct TransposedTensor {
+  using Scalar = ScalarType;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+  static constexpr int size = kRows * kCols;
+
+  Scalar values[static_cast<std::size_t>(size)];
+
+  [[nodiscard]] constexpr Scalar* data() requires(kRows == 1) { return values; }
+  [[nodiscard]] constexpr const Scalar* data() const requires(kRows == 1) { return values; }
+  [[nodiscard]] constexpr Scalar& operator()(int row, int col) { return values[col * rows + row]; }
+  [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const {
+    return values[col * rows + row];
+  }
+  constexpr void set_zero() {
+    for (Scalar& value : values) value = 0;
+  }
+  friend constexpr auto view(TransposedTensor& source) {
+    return MatrixView<Scalar, rows, cols, 1, rows>(source.values);
+  }
+  friend constexpr auto view(const TransposedTensor& source) {
+    return MatrixView<const Scalar, rows, cols, 1, rows>(source.values);
+  }
+};
+
+/// What stands for a table (of an embedding, of positions) where `Leaf` stands for a weight: tables are not
+/// transposed, in PyTorch either.
+template <class Leaf>
+struct TableForm {
+  using type = Leaf;
+};
+template <class Scalar, int rows, int cols>
+struct TableForm<TransposedTensor<Scalar, rows, cols>> {
+  using type = Tensor<Scalar, rows, cols>;
+};
+template <class Scalar, int rows, int cols>
+struct TableForm<TransposedReference<Scalar, rows, cols>> {
+  using type = Reference<Scalar, rows, cols>;
+};
+
+/// A constant of a form, without a copy of its scalars; a form that is no storage stands for itself.
+template <class Leaf>
+[[nodiscard]] constexpr Leaf reference_to(const Leaf& leaf) {
+  return leaf;
+}
+template <class Scalar, int rows, int cols>
+[[nodiscard]] constexpr Reference<Scalar, rows, cols> reference_to(const Tensor<Scalar, rows, cols>& tensor) {
+  return {tensor.data()};
+}
+template <class Scalar, int rows, int cols>
+[[nodiscard]] constexpr TransposedReference<Scalar, rows, cols> reference_to(
+    const TransposedTensor<Scalar, rows, cols>& tensor) {
+  return {tensor.values};
+}
+
+/// What stands for the tensors of a set, said in the set as `Form`.
+template <template <class, int, int> class MatrixForm, template <class, int, int> class VectorForm>
+struct Form {
+  template <class Scalar, int rows, int cols>
+  using Matrix = MatrixForm<Scalar, rows, cols>;
+  template <class Scalar, int rows, int cols>
+  using Vector = VectorForm<Scalar, rows, cols>;
 };
 
 namespace detail {
@@ -72,6 +163,21 @@ struct NoParameters {
   template <class Initialiser, class Generator>
   void initialise(const Initialiser&, Generator&) {}
 };
+
+namespace detail {
+
+/// The Form of a set; tensors, where it says none.
+template <class Set>
+struct FormOf {
+  using type = Form<Tensor, Tensor>;
+};
+template <class Set>
+  requires requires { typename Set::Form; }
+struct FormOf<Set> {
+  using type = typename Set::Form;
+};
+
+}  // namespace detail
 
 /// How many scalars the tensors of a set hold. A set has nothing else: its size in bytes is this times a
 /// scalar's.

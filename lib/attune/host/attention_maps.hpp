@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
-#include <attune/models/composition.hpp>
 #include <attune/kernels/policy.hpp>
+#include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 

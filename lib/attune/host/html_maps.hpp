@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <attune/host/html.hpp>
 #include <attune/core/memory.hpp>
+#include <attune/host/html.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host::html {
 

@@ -225,7 +225,9 @@ class ParallelTrainer {
       if (!loss.ok()) return;
     }
     set_zero(gradients);
-    Model::backward(shared.parameters, x, worker.tape, worker.output, gradients, worker.scratch.training);
+    attune::detail::backward_through<Model>(mask, shared.parameters, x, worker.tape,
+                                            ConstView<typename Model::Output>(worker.output), NoGradient{},
+                                            gradients, worker.scratch.training);
     worker.masks = number + 1;
   }
 

@@ -14,9 +14,9 @@
 #include <type_traits>
 #include <vector>
 
+#include <attune/core/status.hpp>
 #include <attune/host/interrupt.hpp>
 #include <attune/host/training_progress.hpp>
-#include <attune/core/status.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 

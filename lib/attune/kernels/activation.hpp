@@ -8,6 +8,7 @@
 //                                                gelu_tanh′ = σ + x·σ·(1 − σ)·2a′
 #pragma once
 
+#include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/sigmoids.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -84,11 +85,14 @@ template <Activation kind, class Scalar>
       size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA { store(y + i, activate<kind>(load<P>(x + i))); });
 }
 
-/// dx = dy ∘ activation′(x). `dx` may be `dy` or `x`.
-template <Activation kind, class Scalar>
+/// dx = dy ∘ activation′(x). `dx` may be `dy` or `x`. With kZeroStays, dx is zero where dy is, whatever x is.
+template <Activation kind, bool kZeroStays = false, class Scalar>
 [[gnu::noinline]] void activate_backward(int size, const Scalar* x, const Scalar* dy, Scalar* dx) {
   for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    store(dx + i, activate_backward<kind>(load<P>(x + i), load<P>(dy + i)));
+    const P gradient = load<P>(dy + i);
+    P product = activate_backward<kind>(load<P>(x + i), gradient);
+    if constexpr (kZeroStays) product = unless_zero(gradient, product);
+    store(dx + i, product);
   });
 }
 

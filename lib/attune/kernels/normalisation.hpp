@@ -1,6 +1,7 @@
 // Rows brought to mean 0 and variance 1, or to a root mean square of 1, forward and backward.
 #pragma once
 
+#include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/reduce.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
@@ -67,8 +68,9 @@ template <Normalisation kind, int kCols, bool kWeight, bool kBias, class Scalar>
 }
 
 /// d_weight += Σ_rows dy ∘ x̂ and, if there is a bias, d_bias += Σ_rows dy; rows are added in rising order.
-/// `tape.statistics(i, x)` gives row i's.
-template <Normalisation kind, int kRows, int kCols, bool kBias, class Scalar, class Tape>
+/// `tape.statistics(i, x)` gives row i's. With kZeroStays, where dy is zero x̂ does not matter.
+template <Normalisation kind, int kRows, int kCols, bool kBias, bool kZeroStays = false, class Scalar,
+          class Tape>
 [[gnu::noinline]] void normalise_rows_backward_parameters(const Scalar* x, const Tape& tape, const Scalar* dy,
                                                           Scalar* d_weight, Scalar* d_bias) {
   for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
@@ -76,8 +78,9 @@ template <Normalisation kind, int kRows, int kCols, bool kBias, class Scalar, cl
     P bias_sum = broadcast<P>(Scalar(0));
     for (int i = 0; i < kRows; ++i) {
       const P gradient = load<P>(dy + i * kCols + j);
-      weight_sum = multiply_add(gradient, normalised<kind>(load<P>(x + i * kCols + j), tape.statistics(i, x)),
-                                weight_sum);
+      P value = normalised<kind>(load<P>(x + i * kCols + j), tape.statistics(i, x));
+      if constexpr (kZeroStays) value = unless_zero(gradient, value);
+      weight_sum = multiply_add(gradient, value, weight_sum);
       if constexpr (kBias) bias_sum = add(bias_sum, gradient);
     }
     store(d_weight + j, add(load<P>(d_weight + j), weight_sum));

@@ -4,8 +4,8 @@
 //   y = f(x),      dx = dy ∘ f′(x)
 #pragma once
 
+#include <attune/core/layer.hpp>
 #include <attune/kernels/activation.hpp>
-#include <attune/core/parameters.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -22,30 +22,34 @@ struct ActivationLayer {
   using Output = Input;
   using Parameters = NoParameters;
   static constexpr bool kRunsInLockstep = kind == Activation::kRelu || kind == Activation::kSilu;
+  static constexpr bool kTakesMask = false;
+  static constexpr bool kOutputMayBeInput = true;
+  static constexpr bool kGradientMayBeInput = true;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
 
-  using InputView = MatrixView<const Scalar, kRows, kCols>;
-  using InputGradientView = MatrixView<Scalar, kRows, kCols>;
-  using OutputView = MatrixView<Scalar, kRows, kCols>;
-  using OutputGradientView = MatrixView<const Scalar, kRows, kCols>;
-
   /// y[rows, cols] = f(x). `y` may be `x`, but then backward has no input any more.
-  static void forward(InputView x, OutputView y) { kernels::activate<kind>(kRows * kCols, x.data, y.data); }
-  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&) { forward(x, y); }
-  static void forward(const Parameters&, InputView x, OutputView y, Tape&, Scratch&) { forward(x, y); }
+  static void forward(ConstView<Input> x, View<Output> y) {
+    kernels::activate<kind>(Input::size, x.data, y.data);
+  }
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
+    forward(x, y);
+  }
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
+    forward(x, y);
+  }
 
-  /// dx[rows, cols] = dy ∘ f′(x). `dx` may be `dy` or `x`.
-  static void backward(InputView x, OutputGradientView dy, InputGradientView dx) {
-    kernels::activate_backward<kind>(kRows * kCols, x.data, dy.data, dx.data);
+  /// dx[rows, cols] = dy ∘ f′(x). `dx` may be `dy` or `x`. With a mask, dx is zero where dy is, whatever x
+  /// is.
+  template <AttentionMask Mask = NoMask>
+  static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Mask& = {}) {
+    kernels::activate_backward<kind, kMasks<Mask>>(Input::size, x.data, dy.data, dx.data);
   }
-  static void backward(const Parameters&, InputView x, const Tape&, OutputGradientView dy,
-                       InputGradientView dx, Parameters&, Scratch&) {
-    backward(x, dy, dx);
-  }
-  /// The same where nobody asks for dx: nothing to do.
-  static void backward(const Parameters&, InputView, const Tape&, OutputGradientView, Parameters&, Scratch&) {
+  template <class Dx, AttentionMask Mask = NoMask>
+  static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       Parameters&, Scratch&, const Mask& mask = {}) {
+    if constexpr (kAsked<Dx>) backward(x, dy, dx, mask);
   }
 };
 

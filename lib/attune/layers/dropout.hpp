@@ -8,7 +8,7 @@
 // any sequence of a training is known without the masks before it.
 #pragma once
 
-#include <attune/core/parameters.hpp>
+#include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -104,35 +104,36 @@ struct Dropout {
   static constexpr bool kRunsInLockstep = !kDrops;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
+  static constexpr bool kTakesMask = false;
+  static constexpr bool kOutputMayBeInput = true;
+  static constexpr bool kGradientMayBeInput = true;
   struct NoTape {};
   using Tape = std::conditional_t<kDrops, DropoutTape, NoTape>;
   struct Scratch {};
   struct InferenceScratch {};
 
-  using InputView = MatrixView<const Scalar, shape.rows, shape.d_model>;
-  using InputGradientView = MatrixView<Scalar, shape.rows, shape.d_model>;
-  using OutputView = MatrixView<Scalar, shape.rows, shape.d_model>;
-  using OutputGradientView = MatrixView<const Scalar, shape.rows, shape.d_model>;
-
   /// Inference: y[rows, d_model] = x. `y` may be `x`.
-  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&) { copy(x, y); }
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
+    copy(x, y);
+  }
   /// Training, with the mask of tape.position. Until backward every forward has this mask. `y` may be `x`.
-  static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch&) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&) {
     apply(x, tape, y);
   }
 
   /// dx[rows, d_model] from dy; then the tape stands at the next sequence's mask. `dx` may be `dy`.
-  static void backward(const Parameters&, InputView, Tape& tape, OutputGradientView dy, InputGradientView dx,
+  template <class Dx>
+  static void backward(const Parameters&, ConstView<Input>, Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&) {
-    backward(tape, dy, dx);
-  }
-  /// The same where nobody asks for dx.
-  static void backward(const Parameters&, InputView, Tape& tape, OutputGradientView, Parameters&, Scratch&) {
-    if constexpr (kDrops) tape.skip(1);
+    if constexpr (kAsked<Dx>) {
+      backward(tape, dy, dx);
+    } else if constexpr (kDrops) {
+      tape.skip(1);
+    }
   }
 
   /// What forward of training does, for layers that contain dropout.
-  static void apply(InputView x, [[maybe_unused]] const Tape& tape, OutputView y) {
+  static void apply(ConstView<Input> x, [[maybe_unused]] const Tape& tape, View<Output> y) {
     if constexpr (kDrops) {
       Rng rng = generator(tape);
       drop(Input::size, rng, x.data, y.data);
@@ -141,7 +142,7 @@ struct Dropout {
     }
   }
   /// What backward does.
-  static void backward([[maybe_unused]] Tape& tape, OutputGradientView dy, InputGradientView dx) {
+  static void backward([[maybe_unused]] Tape& tape, ConstView<Output> dy, View<Input> dx) {
     if constexpr (kDrops) {
       Rng rng = generator(tape);
       drop(Input::size, rng, dy.data, dx.data);
@@ -165,7 +166,7 @@ struct Dropout {
   static constexpr auto kThreshold = static_cast<std::uint32_t>(shape.probability * 4294967296.0);
   static constexpr auto kScale = static_cast<kernels::Real<Scalar>>(1 / (1 - shape.probability));
 
-  static void copy(InputView x, OutputView y) {
+  static void copy(ConstView<Input> x, View<Output> y) {
     if (x.data == y.data) return;
     for (int i = 0; i < Input::size; ++i) y.data[i] = x.data[i];
   }

@@ -10,10 +10,10 @@
 #include <array>
 #include <span>
 
-#include <attune/kernels/residual.hpp>
-#include <attune/core/parameters.hpp>
+#include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
-#include <attune/core/status.hpp>
+#include <attune/core/weights.hpp>
+#include <attune/kernels/residual.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -40,9 +40,10 @@ struct Embedding {
   using Input = std::array<int, std::size_t{shape.seq_len}>;
   using Output = Tensor<Scalar, shape.seq_len, shape.d_model>;
 
-  template <template <class, int, int> class Matrix, template <class, int, int> class = Matrix>
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    [[no_unique_address]] Matrix<Scalar, shape.vocabulary, shape.d_model> weight;
+    using Form = attune::Form<Matrix, Vector>;
+    [[no_unique_address]] typename TableForm<Matrix<Scalar, shape.vocabulary, shape.d_model>>::type weight;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
@@ -58,21 +59,17 @@ struct Embedding {
     }
   };
   using Parameters = ParametersOf<Tensor>;
+  static constexpr bool kTakesMask = false;
   struct Tape {};  // backward needs nothing but the ids
   struct Scratch {
     Tensor<Scalar, 1, shape.d_model> total;  // of dy over the tokens of one id
   };
   struct InferenceScratch {};
 
-  /// An array, a std::array or a span of seq_len ints.
-  using InputView = std::span<const int, std::size_t{shape.seq_len}>;
-  using OutputView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
-  using OutputGradientView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
-
   /// y[seq_len, d_model] of seq_len ids. Status::kInvalidToken, and nothing written, when one is outside
   /// [0, vocabulary).
   template <class Set = Parameters>
-  static Status forward(const Set& parameters, InputView ids, OutputView y) {
+  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y) {
     if (!valid(ids)) return Status::kInvalidToken;
     for (int i = 0; i < shape.seq_len; ++i) {
       const Scalar* row = parameters.weight.data() + id_of(ids, i) * shape.d_model;
@@ -81,19 +78,19 @@ struct Embedding {
     return Status::kOk;
   }
   template <class Set = Parameters>
-  static Status forward(const Set& parameters, InputView ids, OutputView y, InferenceScratch&) {
+  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, InferenceScratch&) {
     return forward(parameters, ids, y);
   }
   template <class Set = Parameters>
-  static Status forward(const Set& parameters, InputView ids, OutputView y, Tape&, Scratch&) {
+  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, Tape&, Scratch&) {
     return forward(parameters, ids, y);
   }
 
   /// gradients += dL/dW from dy[seq_len, d_model]; nothing for ids that forward refuses. Each row is added to
   /// once, so the bits of a batch's sum are those of adding the sequences' gradients.
   template <class Set = Parameters, class Gradients>
-  static void backward(const Set&, InputView ids, const Tape&, [[maybe_unused]] OutputGradientView dy,
-                       [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch) {
+  static void backward(const Set&, ConstView<Input> ids, const Tape&, [[maybe_unused]] ConstView<Output> dy,
+                       NoGradient, [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
       if (!valid(ids)) return;
       Scalar* total = scratch.total.data();
@@ -110,8 +107,8 @@ struct Embedding {
   }
 
  private:
-  static int id_of(InputView ids, int i) { return ids[static_cast<std::size_t>(i)]; }
-  static bool valid(InputView ids) {
+  static int id_of(ConstView<Input> ids, int i) { return ids[static_cast<std::size_t>(i)]; }
+  static bool valid(ConstView<Input> ids) {
     for (const int id : ids) {
       if (id < 0 || id >= shape.vocabulary) return false;
     }

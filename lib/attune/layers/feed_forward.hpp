@@ -11,9 +11,8 @@
 // In training dropout may follow a, as in PyTorch's transformer layers.
 #pragma once
 
-#include <attune/layers/activation.hpp>
+#include <attune/kernels/activation.hpp>
 #include <attune/layers/dropout.hpp>
-#include <attune/core/initialise.hpp>
 #include <attune/layers/linear.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -26,114 +25,6 @@ struct FeedForwardShape {
   Activation activation = Activation::kRelu;
   bool bias = true;
   double dropout = 0;  // probability, in training, after the activation
-};
-
-template <FeedForwardShape shape, class ScalarType = float>
-struct FeedForward {
-  static_assert(
-      shape.rows > 0 && shape.d_model > 0 && shape.d_ff > 0,
-      "attune::FeedForward: rows, d_model and d_ff must be positive; set all three in FeedForwardShape");
-
-  using Scalar = ScalarType;
-  template <class Other>
-  using WithScalar = FeedForward<shape, Other>;
-  using FirstLinear = Linear<LinearShape{shape.rows, shape.d_model, shape.d_ff, shape.bias}, Scalar>;
-  using SecondLinear = Linear<LinearShape{shape.rows, shape.d_ff, shape.d_model, shape.bias}, Scalar>;
-  using HiddenDropout = Dropout<DropoutShape{shape.rows, shape.d_ff, shape.dropout}, Scalar>;
-  using Input = typename FirstLinear::Input;
-  using Output = typename SecondLinear::Output;
-  using Hidden = Tensor<Scalar, shape.rows, shape.d_ff>;
-
-  /// W₁, b₁, W₂, b₂.
-  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  struct ParametersOf {
-    [[no_unique_address]] typename FirstLinear::template ParametersOf<Matrix, Vector> linear1;
-    [[no_unique_address]] typename SecondLinear::template ParametersOf<Matrix, Vector> linear2;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      const TensorPath of_linear1{"linear1", parent}, of_linear2{"linear2", parent};
-      FirstLinear::Parameters::visit(visitor, &of_linear1, sets.linear1...);
-      SecondLinear::Parameters::visit(visitor, &of_linear2, sets.linear2...);
-    }
-    template <class Initialiser>
-    void initialise(const Initialiser& initialiser, Rng& rng) {
-      attune::initialise(linear1, initialiser, rng);
-      attune::initialise(linear2, initialiser, rng);
-    }
-  };
-  using Parameters = ParametersOf<Tensor>;
-  static constexpr bool kRunsInLockstep =
-      shape.activation == Activation::kRelu || shape.activation == Activation::kSilu;
-  /// Whether backward reads x.
-  template <class Gradients>
-  static constexpr bool kReadsInput = FirstLinear::template kReadsInput<decltype(Gradients::linear1)>;
-
-  /// h alone: f(h) is computed once more in backward, which then uses the same storage for dh.
-  struct Tape {
-    Hidden hidden;
-    [[no_unique_address]] typename HiddenDropout::Tape dropout;
-
-    template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires HiddenDropout::kDrops {
-      visitor(dropout);
-    }
-  };
-  /// a, then da.
-  struct Scratch {
-    Hidden activated;
-  };
-  struct InferenceScratch {
-    Hidden hidden;
-  };
-
-  using InputView = typename FirstLinear::InputView;
-  using InputGradientView = typename FirstLinear::InputGradientView;
-  using OutputView = typename SecondLinear::OutputView;
-  using OutputGradientView = typename SecondLinear::OutputGradientView;
-
-  /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
-  template <class Set = Parameters>
-  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch) {
-    FirstLinear::forward(parameters.linear1, x, scratch.hidden);
-    kernels::activate<shape.activation>(Hidden::size, scratch.hidden.data(), scratch.hidden.data());
-    SecondLinear::forward(parameters.linear2, scratch.hidden, y);
-  }
-  /// The same, with dropout, and the tape keeps what backward needs beside x: `y` may be `x` only where it
-  /// will not be called.
-  template <class Set = Parameters>
-  static void forward(const Set& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch) {
-    FirstLinear::forward(parameters.linear1, x, tape.hidden);
-    activate(tape, scratch);
-    SecondLinear::forward(parameters.linear2, scratch.activated, y);
-  }
-
-  /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. The tape is used up. `dx`
-  /// may be `x`, and it may be `dy`.
-  template <class Set = Parameters, class Gradients>
-  static void backward(const Set& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Gradients& gradients, Scratch& scratch) {
-    backward(parameters, x, tape, dy, gradients, scratch);
-    FirstLinear::backward_input(parameters.linear1, tape.hidden, dx);
-  }
-  /// The same where nobody asks for dx.
-  template <class Set = Parameters, class Gradients>
-  static void backward(const Set& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       Gradients& gradients, Scratch& scratch) {
-    if constexpr (SecondLinear::template kReadsInput<decltype(gradients.linear2)>) activate(tape, scratch);
-    SecondLinear::backward_parameters(scratch.activated, dy, gradients.linear2);
-    SecondLinear::backward_input(parameters.linear2, dy, scratch.activated);
-    HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated);
-    kernels::activate_backward<shape.activation>(Hidden::size, tape.hidden.data(), scratch.activated.data(),
-                                                 tape.hidden.data());
-    FirstLinear::backward_parameters(x, tape.hidden, gradients.linear1);
-  }
-
- private:
-  static void activate(const Tape& tape, Scratch& scratch) {
-    kernels::activate<shape.activation>(Hidden::size, tape.hidden.data(), scratch.activated.data());
-    HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated);
-  }
 };
 
 namespace kernels {
@@ -159,25 +50,77 @@ template <Activation kind, class Scalar>
 
 }  // namespace kernels
 
-template <FeedForwardShape shape, class ScalarType = float>
-struct GatedFeedForward {
-  static_assert(
-      shape.rows > 0 && shape.d_model > 0 && shape.d_ff > 0,
-      "attune::GatedFeedForward: rows, d_model and d_ff must be positive; set all three in FeedForwardShape");
+namespace detail {
 
+// What the two networks differ in: how they come from x to a.
+
+template <FeedForwardShape shape, class ScalarType>
+struct OneProjection {
   using Scalar = ScalarType;
-  template <class Other>
-  using WithScalar = GatedFeedForward<shape, Other>;
   using InLinear = Linear<LinearShape{shape.rows, shape.d_model, shape.d_ff, shape.bias}, Scalar>;
   using OutLinear = Linear<LinearShape{shape.rows, shape.d_ff, shape.d_model, shape.bias}, Scalar>;
-  using HiddenDropout = Dropout<DropoutShape{shape.rows, shape.d_ff, shape.dropout}, Scalar>;
-  using Input = typename InLinear::Input;
-  using Output = typename OutLinear::Output;
-  using Hidden = Tensor<Scalar, shape.rows, shape.d_ff>;
+  using Hidden = typename InLinear::Output;
+
+  /// W₁, b₁, W₂, b₂.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
+    [[no_unique_address]] typename InLinear::template ParametersOf<Matrix, Vector> linear1;
+    [[no_unique_address]] typename OutLinear::template ParametersOf<Matrix, Vector> linear2;
+
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+      const TensorPath of_linear1{"linear1", parent}, of_linear2{"linear2", parent};
+      InLinear::Parameters::visit(visitor, &of_linear1, sets.linear1...);
+      OutLinear::Parameters::visit(visitor, &of_linear2, sets.linear2...);
+    }
+    template <class Initialiser>
+    void initialise(const Initialiser& initialiser, Rng& rng) {
+      attune::initialise(linear1, initialiser, rng);
+      attune::initialise(linear2, initialiser, rng);
+    }
+  };
+  static auto& out(auto& set) { return set.linear2; }
+  template <class Gradients>
+  static constexpr bool kReadsInput = InLinear::template kReadsInput<decltype(Gradients::linear1)>;
+
+  struct Kept {
+    Hidden hidden;
+
+    /// Where a may stand instead: of inference.
+    Hidden& in_place() { return hidden; }
+    void project(const auto& parameters, ConstView<typename InLinear::Input> x) {
+      InLinear::forward(parameters.linear1, x, hidden);
+    }
+    void activate(Hidden& a) const {
+      kernels::activate<shape.activation>(Hidden::size, hidden.data(), a.data());
+    }
+    /// h becomes dh.
+    void activate_backward(const Hidden& da) {
+      kernels::activate_backward<shape.activation>(Hidden::size, hidden.data(), da.data(), hidden.data());
+    }
+    /// Tokens whose dy is zero have no influence, whatever they hold.
+    void clear(const auto& dy) { kernels::clear_zero_rows(dy, view(hidden)); }
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& mask) const {
+      InLinear::backward_parameters(x, hidden, gradients.linear1, mask);
+    }
+    void backward_input(const auto& parameters, auto dx) const {
+      InLinear::backward_input(parameters.linear1, hidden, dx);
+    }
+  };
+};
+
+template <FeedForwardShape shape, class ScalarType>
+struct GatedProjections {
+  using Scalar = ScalarType;
+  using InLinear = Linear<LinearShape{shape.rows, shape.d_model, shape.d_ff, shape.bias}, Scalar>;
+  using OutLinear = Linear<LinearShape{shape.rows, shape.d_ff, shape.d_model, shape.bias}, Scalar>;
+  using Hidden = typename InLinear::Output;
 
   /// W_gate, b_gate, W_up, b_up, W_down, b_down.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] typename InLinear::template ParametersOf<Matrix, Vector> gate;
     [[no_unique_address]] typename InLinear::template ParametersOf<Matrix, Vector> up;
     [[no_unique_address]] typename OutLinear::template ParametersOf<Matrix, Vector> down;
@@ -196,19 +139,72 @@ struct GatedFeedForward {
       attune::initialise(down, initialiser, rng);
     }
   };
-  using Parameters = ParametersOf<Tensor>;
-  static constexpr bool kRunsInLockstep =
-      shape.activation == Activation::kRelu || shape.activation == Activation::kSilu;
-  /// Whether backward reads x.
+  static auto& out(auto& set) { return set.down; }
   template <class Gradients>
   static constexpr bool kReadsInput = InLinear::template kReadsInput<decltype(Gradients::gate)> ||
                                       InLinear::template kReadsInput<decltype(Gradients::up)>;
 
-  /// g and u: their product is computed once more in backward, which then uses the same storage for dg and
-  /// du.
-  struct Tape {
+  struct Kept {
     Hidden gate;
     Hidden up;
+
+    Hidden& in_place() { return gate; }
+    void project(const auto& parameters, ConstView<typename InLinear::Input> x) {
+      InLinear::forward(parameters.gate, x, gate);
+      InLinear::forward(parameters.up, x, up);
+    }
+    void activate(Hidden& a) const {
+      kernels::gate<shape.activation>(Hidden::size, gate.data(), up.data(), a.data());
+    }
+    /// g becomes dg, u becomes du.
+    void activate_backward(const Hidden& da) {
+      kernels::gate_backward<shape.activation>(Hidden::size, da.data(), gate.data(), up.data());
+    }
+    void clear(const auto& dy) {
+      kernels::clear_zero_rows(dy, view(gate));
+      kernels::clear_zero_rows(dy, view(up));
+    }
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& mask) const {
+      InLinear::backward_parameters(x, gate, gradients.gate, mask);
+      InLinear::backward_parameters(x, up, gradients.up, mask);
+    }
+    void backward_input(const auto& parameters, auto dx) const {
+      InLinear::backward_input(parameters.gate, gate, dx);
+      InLinear::backward_input(parameters.up, up, dx, kernels::Accumulate{});
+    }
+  };
+};
+
+// y = a·W + b of what `Projections` make of x.
+template <FeedForwardShape shape, class Projections>
+struct FeedForwardNetwork {
+  static_assert(
+      shape.rows > 0 && shape.d_model > 0 && shape.d_ff > 0,
+      "attune::FeedForward, GatedFeedForward: rows, d_model and d_ff must be positive; set all three "
+      "in FeedForwardShape");
+
+  using Scalar = typename Projections::Scalar;
+  using OutLinear = typename Projections::OutLinear;
+  using HiddenDropout = Dropout<DropoutShape{shape.rows, shape.d_ff, shape.dropout}, Scalar>;
+  using Input = Tensor<Scalar, shape.rows, shape.d_model>;
+  using Output = Input;
+  using Hidden = Tensor<Scalar, shape.rows, shape.d_ff>;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = typename Projections::template ParametersOf<Matrix, Vector>;
+  using Parameters = ParametersOf<Tensor>;
+  static constexpr bool kRunsInLockstep =
+      shape.activation == Activation::kRelu || shape.activation == Activation::kSilu;
+  static constexpr bool kTakesMask = false;
+  static constexpr bool kOutputMayBeInput = true;
+  static constexpr bool kGradientMayBeInput = true;
+  /// Whether backward reads x.
+  template <class Gradients>
+  static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;
+
+  /// The projections alone: a is computed once more in backward, which then uses the same storage for their
+  /// gradients.
+  struct Tape {
+    typename Projections::Kept kept;
     [[no_unique_address]] typename HiddenDropout::Tape dropout;
 
     template <class Visitor>
@@ -218,68 +214,55 @@ struct GatedFeedForward {
   };
   /// a, then da.
   struct Scratch {
-    Hidden gated;
+    Hidden activated;
   };
   struct InferenceScratch {
-    Hidden gate;
-    Hidden up;
+    typename Projections::Kept kept;
   };
-
-  using InputView = typename InLinear::InputView;
-  using InputGradientView = typename InLinear::InputGradientView;
-  using OutputView = typename OutLinear::OutputView;
-  using OutputGradientView = typename OutLinear::OutputGradientView;
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
   template <class Set = Parameters>
-  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch) {
-    InLinear::forward(parameters.gate, x, scratch.gate);
-    InLinear::forward(parameters.up, x, scratch.up);
-    kernels::gate<shape.activation>(Hidden::size, scratch.gate.data(), scratch.up.data(),
-                                    scratch.gate.data());
-    OutLinear::forward(parameters.down, scratch.gate, y);
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch) {
+    Hidden& activated = scratch.kept.in_place();
+    scratch.kept.project(parameters, x);
+    scratch.kept.activate(activated);
+    OutLinear::forward(Projections::out(parameters), activated, y);
   }
   /// The same, with dropout, and the tape keeps what backward needs beside x: `y` may be `x` only where it
   /// will not be called.
   template <class Set = Parameters>
-  static void forward(const Set& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch) {
-    InLinear::forward(parameters.gate, x, tape.gate);
-    InLinear::forward(parameters.up, x, tape.up);
-    gate(tape, scratch);
-    OutLinear::forward(parameters.down, scratch.gated, y);
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape,
+                      Scratch& scratch) {
+    tape.kept.project(parameters, x);
+    activate(tape, scratch);
+    OutLinear::forward(Projections::out(parameters), scratch.activated, y);
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. The tape is used up. `dx`
-  /// may be `x`, and it may be `dy`.
-  template <class Set = Parameters, class Gradients>
-  static void backward(const Set& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Gradients& gradients, Scratch& scratch) {
-    backward(parameters, x, tape, dy, gradients, scratch);
-    InLinear::backward_input(parameters.gate, tape.gate, dx);
-    InLinear::backward_input(parameters.up, tape.up, dx, kernels::Accumulate{});
-  }
-  /// The same where nobody asks for dx.
-  template <class Set = Parameters, class Gradients>
-  static void backward(const Set& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       Gradients& gradients, Scratch& scratch) {
-    if constexpr (OutLinear::template kReadsInput<decltype(gradients.down)>) gate(tape, scratch);
-    OutLinear::backward_parameters(scratch.gated, dy, gradients.down);
-    OutLinear::backward_input(parameters.down, dy, scratch.gated);
-    HiddenDropout::backward(tape.dropout, scratch.gated, scratch.gated);
-    kernels::gate_backward<shape.activation>(Hidden::size, scratch.gated.data(), tape.gate.data(),
-                                             tape.up.data());
-    InLinear::backward_parameters(x, tape.gate, gradients.gate);
-    InLinear::backward_parameters(x, tape.up, gradients.up);
+  /// may be `x`, and it may be `dy`. With a mask, a token whose dy is zero has a dx of zero and adds nothing,
+  /// whatever it holds.
+  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  static void backward(const Set& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
+                       Gradients& gradients, Scratch& scratch, const Mask& mask = {}) {
+    auto& out_gradients = Projections::out(gradients);
+    if constexpr (kMasks<Mask>) tape.kept.clear(dy);
+    if constexpr (OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>) {
+      activate(tape, scratch);
+    }
+    OutLinear::backward_parameters(scratch.activated, dy, out_gradients);
+    OutLinear::backward_input(Projections::out(parameters), dy, scratch.activated);
+    HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated);
+    tape.kept.activate_backward(scratch.activated);
+    tape.kept.backward_parameters(x, gradients, mask);
+    if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx));
   }
 
  private:
-  static void gate(const Tape& tape, Scratch& scratch) {
-    kernels::gate<shape.activation>(Hidden::size, tape.gate.data(), tape.up.data(), scratch.gated.data());
-    HiddenDropout::apply(scratch.gated, tape.dropout, scratch.gated);
+  static void activate(const Tape& tape, Scratch& scratch) {
+    tape.kept.activate(scratch.activated);
+    HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated);
   }
 };
-
-namespace detail {
 
 constexpr FeedForwardShape with_silu(FeedForwardShape shape) {
   shape.activation = Activation::kSilu;
@@ -287,6 +270,18 @@ constexpr FeedForwardShape with_silu(FeedForwardShape shape) {
 }
 
 }  // namespace detail
+
+template <FeedForwardShape shape, class Scalar = float>
+struct FeedForward : detail::FeedForwardNetwork<shape, detail::OneProjection<shape, Scalar>> {
+  template <class Other>
+  using WithScalar = FeedForward<shape, Other>;
+};
+
+template <FeedForwardShape shape, class Scalar = float>
+struct GatedFeedForward : detail::FeedForwardNetwork<shape, detail::GatedProjections<shape, Scalar>> {
+  template <class Other>
+  using WithScalar = GatedFeedForward<shape, Other>;
+};
 
 /// Gated by SiLU, whatever the shape's activation.
 template <FeedForwardShape shape, class Scalar = float>

@@ -8,9 +8,10 @@
 //   dx = (dx̂ − mean dx̂ − x̂ · mean(dx̂ ∘ x̂)) / √(var x + ε)             RmsNorm: without mean dx̂
 #pragma once
 
-#include <attune/kernels/normalisation.hpp>
-#include <attune/core/parameters.hpp>
+#include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
+#include <attune/core/weights.hpp>
+#include <attune/kernels/normalisation.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -27,13 +28,14 @@ struct NormShape {
 template <class Scalar, int d_model, bool kWeight, bool kBias,
           template <class, int, int> class Vector = Tensor>
 struct NormParameters {
+  using Form = attune::Form<Vector, Vector>;
   [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
   [[no_unique_address]] Vector<Scalar, 1, d_model> bias;
 
   template <class Visitor, class... Sets>
   static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-    visitor(TensorPath{"weight", parent}, sets.weight...);
-    visitor(TensorPath{"bias", parent}, sets.bias...);
+    visitor(TensorPath{"weight", parent, TensorKind::kNorm}, sets.weight...);
+    visitor(TensorPath{"bias", parent, TensorKind::kBias}, sets.bias...);
   }
   /// w = 1, b = 0, whatever the initialiser.
   template <class Initialiser>
@@ -44,11 +46,12 @@ struct NormParameters {
 };
 template <class Scalar, int d_model, template <class, int, int> class Vector>
 struct NormParameters<Scalar, d_model, true, false, Vector> {
+  using Form = attune::Form<Vector, Vector>;
   [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
 
   template <class Visitor, class... Sets>
   static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-    visitor(TensorPath{"weight", parent}, sets.weight...);
+    visitor(TensorPath{"weight", parent, TensorKind::kNorm}, sets.weight...);
   }
   template <class Initialiser>
   void initialise(const Initialiser&, Rng&) {
@@ -91,6 +94,8 @@ struct Norm {
   static_assert(shape.rows > 0 && shape.d_model > 0,
                 "attune::LayerNorm, RmsNorm: rows and d_model must be positive; set both in NormShape");
   static_assert(shape.epsilon >= 0, "attune::LayerNorm, RmsNorm: epsilon must not be negative");
+  static_assert(shape.epsilon <= 0 || static_cast<kernels::Real<ScalarType>>(shape.epsilon) > 0,
+                "attune::LayerNorm, RmsNorm: epsilon is too small for the scalar, which rounds it to 0");
   static_assert(shape.weight || !shape.bias,
                 "attune::LayerNorm: a bias needs a weight; leave out both with .weight = false");
 
@@ -101,18 +106,18 @@ struct Norm {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = NormParameters<Scalar, shape.d_model, shape.weight, kBias, Vector>;
   using Parameters = ParametersOf<Tensor>;
+  template <class Gradients>
+  static constexpr bool kReadsInput = true;
+  static constexpr bool kTakesMask = false;
+  static constexpr bool kOutputMayBeInput = true;
+  static constexpr bool kGradientMayBeInput = true;
   using Tape = NormTape<Scalar, shape.rows, shape.d_model, kind>;
   struct Scratch {};
   struct InferenceScratch {};
 
-  using InputView = MatrixView<const Scalar, shape.rows, shape.d_model>;
-  using InputGradientView = MatrixView<Scalar, shape.rows, shape.d_model>;
-  using OutputView = MatrixView<Scalar, shape.rows, shape.d_model>;
-  using OutputGradientView = MatrixView<const Scalar, shape.rows, shape.d_model>;
-
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
   template <class Set = Parameters>
-  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch&) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&) {
     for (int i = 0; i < shape.rows; ++i) {
       normalise(parameters, i, x, kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon), y);
     }
@@ -120,7 +125,7 @@ struct Norm {
   /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it will
   /// not be called.
   template <class Set = Parameters>
-  static void forward(const Set& parameters, InputView x, OutputView y, Tape& tape, Scratch&) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&) {
     for (int i = 0; i < shape.rows; ++i) {
       const auto statistics = kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon);
       tape.keep(i, statistics);
@@ -129,32 +134,34 @@ struct Norm {
   }
   /// y once more from x and the tape of its forward, for who would rather compute than keep it.
   template <class Set = Parameters>
-  static void recompute(const Set& parameters, InputView x, const Tape& tape, OutputView y) {
+  static void recompute(const Set& parameters, ConstView<Input> x, const Tape& tape, View<Output> y) {
     for (int i = 0; i < shape.rows; ++i) normalise(parameters, i, x, tape.statistics(i, x.data), y);
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. `dx` may be `dy` or `x`.
-  template <class Set = Parameters, class Gradients>
-  static void backward(const Set& parameters, InputView x, const Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Gradients& gradients, Scratch& scratch) {
-    backward(parameters, x, tape, dy, gradients, scratch);
-    for (int i = 0; i < shape.rows; ++i) {
-      kernels::normalise_row_backward<kind, shape.d_model, shape.weight>(
-          row(x, i), tape.statistics(i, x.data), weight_of(parameters), row(dy, i),
-          dx.data + i * shape.d_model);
-    }
-  }
-  /// The same where nobody asks for dx.
-  template <class Set = Parameters, class Gradients>
-  static void backward(const Set&, [[maybe_unused]] InputView x, [[maybe_unused]] const Tape& tape,
-                       [[maybe_unused]] OutputGradientView dy, [[maybe_unused]] Gradients& gradients,
-                       Scratch&) {
+  /// With a mask, a token whose dy is zero has a dx of zero and adds nothing, whatever it holds.
+  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  static void backward(const Set& parameters, ConstView<Input> x, const Tape& tape, ConstView<Output> dy,
+                       Dx&& dx, [[maybe_unused]] Gradients& gradients, Scratch&, const Mask& = {}) {
     if constexpr (shape.weight) {
       if constexpr (detail::kTrained<decltype(gradients.weight)>) {
         Scalar* d_bias = nullptr;
         if constexpr (kBias) d_bias = gradients.bias.data();
-        kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias>(
+        kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias, kMasks<Mask>>(
             x.data, tape, dy.data, gradients.weight.data(), d_bias);
+      }
+    }
+    if constexpr (kAsked<Dx>) {
+      const View<Input> to = detail::sink<Input>(dx);
+      for (int i = 0; i < shape.rows; ++i) {
+        if constexpr (kMasks<Mask>) {
+          if (kernels::is_zero_row(shape.d_model, row(dy, i))) {
+            for (int j = 0; j < shape.d_model; ++j) to(i, j) = Scalar(0);
+            continue;
+          }
+        }
+        kernels::normalise_row_backward<kind, shape.d_model, shape.weight>(
+            row(x, i), tape.statistics(i, x.data), weight_of(parameters), row(dy, i), row(to, i));
       }
     }
   }
@@ -162,11 +169,12 @@ struct Norm {
  private:
   static constexpr auto kEpsilon = static_cast<Scalar>(shape.epsilon);
 
-  static const Scalar* row(InputView x, int i) { return x.data + i * shape.d_model; }
-  static void normalise(const auto& parameters, int i, InputView x,
-                        const kernels::RowStatistics<Scalar>& statistics, OutputView y) {
+  static const Scalar* row(ConstView<Input> x, int i) { return x.data + i * shape.d_model; }
+  static Scalar* row(View<Input> x, int i) { return x.data + i * shape.d_model; }
+  static void normalise(const auto& parameters, int i, ConstView<Input> x,
+                        const kernels::RowStatistics<Scalar>& statistics, View<Output> y) {
     kernels::normalise_row<kind, shape.d_model, shape.weight, kBias>(
-        row(x, i), statistics, weight_of(parameters), bias_of(parameters), y.data + i * shape.d_model);
+        row(x, i), statistics, weight_of(parameters), bias_of(parameters), row(y, i));
   }
   static const Scalar* weight_of([[maybe_unused]] const auto& parameters) {
     if constexpr (shape.weight) return parameters.weight.data();

@@ -2,12 +2,13 @@
 //
 //   y = x·W + b,      dx = dy·Wᵀ,   dW += xᵀ·dy,   db += Σ_rows dy
 //
-// W is [d_in, d_out], row-major: PyTorch's `nn.Linear.weight` is its transpose.
+// W is [d_in, d_out], row-major: PyTorch's `nn.Linear.weight` is its transpose, and can be read as it is
+// (core/weights.hpp).
 #pragma once
 
-#include <attune/core/gradients.hpp>
-#include <attune/kernels/product.hpp>
-#include <attune/core/parameters.hpp>
+#include <attune/core/initialise.hpp>
+#include <attune/core/layer.hpp>
+#include <attune/core/weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -19,27 +20,43 @@ struct LinearShape {
 };
 
 /// W and b of a Linear; without a bias, W alone. Matrix and Vector are what stands for each tensor
-/// (parameters.hpp).
+/// (core/parameters.hpp).
 template <class Scalar, int d_in, int d_out, bool kBias, template <class, int, int> class Matrix = Tensor,
           template <class, int, int> class Vector = Matrix>
 struct LinearParameters {
+  using Form = attune::Form<Matrix, Vector>;
   [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
   [[no_unique_address]] Vector<Scalar, 1, d_out> bias;
 
   template <class Visitor, class... Sets>
   static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
     visitor(TensorPath{"weight", parent}, sets.weight...);
-    visitor(TensorPath{"bias", parent}, sets.bias...);
+    visitor(TensorPath{"bias", parent, TensorKind::kBias}, sets.bias...);
+  }
+  /// b = 0 unless the initialiser has bias<Weight>(b, rng).
+  template <class Initialiser>
+  void initialise(const Initialiser& initialiser, Rng& rng) {
+    initialiser.weight(weight, rng);
+    if constexpr (requires { initialiser.template bias<Matrix<Scalar, d_in, d_out>>(bias, rng); }) {
+      initialiser.template bias<Matrix<Scalar, d_in, d_out>>(bias, rng);
+    } else {
+      bias.set_zero();
+    }
   }
 };
 template <class Scalar, int d_in, int d_out, template <class, int, int> class Matrix,
           template <class, int, int> class Vector>
 struct LinearParameters<Scalar, d_in, d_out, false, Matrix, Vector> {
+  using Form = attune::Form<Matrix, Vector>;
   [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
 
   template <class Visitor, class... Sets>
   static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
     visitor(TensorPath{"weight", parent}, sets.weight...);
+  }
+  template <class Initialiser>
+  void initialise(const Initialiser& initialiser, Rng& rng) {
+    initialiser.weight(weight, rng);
   }
 };
 
@@ -61,62 +78,58 @@ struct Linear {
   static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = true;
-  struct Tape {};  // backward needs nothing but the input
+  static constexpr bool kTakesMask = false;
+  static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
+  struct Tape {};                                    // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};
 
-  using InputView = MatrixView<const Scalar, shape.rows, shape.d_in>;
-  using InputGradientView = MatrixView<Scalar, shape.rows, shape.d_in>;
-  using OutputView = MatrixView<Scalar, shape.rows, shape.d_out>;
-  using OutputGradientView = MatrixView<const Scalar, shape.rows, shape.d_out>;
-
   /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
   template <class Set = Parameters>
-  static void forward(const Set& parameters, InputView x, OutputView y) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y) {
     if constexpr (shape.bias) {
-      kernels::product(x, view(parameters.weight), y, kernels::AddBias<Scalar>{parameters.bias.data()});
+      multiply(x, parameters.weight, y, kernels::AddBias<Scalar>{parameters.bias.data()});
     } else {
-      kernels::product(x, view(parameters.weight), y);
+      multiply(x, parameters.weight, y);
     }
   }
   template <class Set = Parameters>
-  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch&) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&) {
     forward(parameters, x, y);
   }
   template <class Set = Parameters>
-  static void forward(const Set& parameters, InputView x, OutputView y, Tape&, Scratch&) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
     forward(parameters, x, y);
   }
 
-  /// gradients += dL/dW, dL/db.
-  template <class Gradients>
-  static void backward_parameters(InputView x, OutputGradientView dy, Gradients& gradients) {
-    add_product(x.transpose(), dy, view(gradients.weight));
+  /// gradients += dL/dW, dL/db. With a mask, a token whose dy is zero adds nothing, whatever it holds.
+  template <class Gradients, AttentionMask Mask = NoMask>
+  static void backward_parameters(ConstView<Input> x, ConstView<Output> dy, Gradients& gradients,
+                                  const Mask& = {}) {
+    if constexpr (detail::kTrained<decltype(gradients.weight)>) {
+      add_product(x.transpose(), dy, view(gradients.weight), detail::terms_of<Mask>(x));
+    }
     if constexpr (shape.bias) add_column_sums(dy, view(gradients.bias));
   }
 
-  /// dx[rows, d_in] = dy·Wᵀ, or += with kernels::Accumulate. `dx` may not overlap `dy`.
-  template <class Set = Parameters, class Epilogue = kernels::Assign>
-  static void backward_input(const Set& parameters, OutputGradientView dy, InputGradientView dx,
-                             Epilogue epilogue = {}) {
-    kernels::product(dy, view(parameters.weight).transpose(), dx, epilogue);
+  /// dx[rows, d_in] = dy·Wᵀ, or += with kernels::Accumulate; nothing for NoGradient. `dx` may not overlap
+  /// `dy`.
+  template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign>
+  static void backward_input(const Set& parameters, ConstView<Output> dy, Dx&& dx, Epilogue epilogue = {}) {
+    if constexpr (kAsked<Dx>) {
+      multiply_transposed(dy, parameters.weight, detail::sink<Input>(dx), epilogue);
+    }
   }
 
   /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with ParameterUpdates,
   /// `x`.
-  template <class Set = Parameters, class Gradients>
-  static void backward(const Set& parameters, InputView x, const Tape&, OutputGradientView dy,
-                       InputGradientView dx, Gradients& gradients, Scratch&) {
+  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       Gradients& gradients, Scratch&, const Mask& mask = {}) {
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.weight)>;
-    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients);
+    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, mask);
     backward_input(parameters, dy, dx);
-    if constexpr (kInputFirst) backward_parameters(x, dy, gradients);
-  }
-  /// The same where nobody asks for dx.
-  template <class Set = Parameters, class Gradients>
-  static void backward(const Set&, InputView x, const Tape&, OutputGradientView dy, Gradients& gradients,
-                       Scratch&) {
-    backward_parameters(x, dy, gradients);
+    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, mask);
   }
 };
 

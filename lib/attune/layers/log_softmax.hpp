@@ -3,29 +3,64 @@
 //   y_j = x_j − ln Σ_k e^(x_k)                dx = dy − e^y · Σ_k dy_k
 #pragma once
 
+#include <attune/core/layer.hpp>
 #include <attune/kernels/log_softmax_row.hpp>
-#include <attune/core/tensor.hpp>
+#include <attune/kernels/nonzero.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// Log-softmax of each of the kRows rows of kCols scalars. −∞ stays −∞ beside a finite logit; a row with a
 /// NaN or +∞, or of −∞ alone, becomes NaN, as PyTorch's.
-template <int kRows, int kCols, class Scalar = float>
+template <int kRows, int kCols, class ScalarType = float>
 struct LogSoftmax {
+  static_assert(kRows > 0 && kCols > 0, "attune::LogSoftmax: rows and cols must be positive");
+
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = LogSoftmax<kRows, kCols, Other>;
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
+  using Parameters = NoParameters;
+  template <class Gradients>
+  static constexpr bool kReadsInput = false;
+  static constexpr bool kTakesMask = false;
+  /// y: backward needs nothing else.
+  struct Tape {
+    Output y;
+  };
+  struct Scratch {};
+  struct InferenceScratch {};
 
   /// y[rows, cols] = ln softmax(x). `y` may be `x`.
-  static void forward(MatrixView<const Scalar, kRows, kCols> x, MatrixView<Scalar, kRows, kCols> y) {
+  static void forward(ConstView<Input> x, View<Output> y) {
     for (int i = 0; i < kRows; ++i) kernels::log_softmax_row<kCols>(x.data + i * kCols, y.data + i * kCols);
   }
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
+    forward(x, y);
+  }
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&) {
+    forward(x, y);
+    for (int i = 0; i < Output::size; ++i) tape.y.values[i] = y.data[i];
+  }
 
-  /// dx[rows, cols] from the output y of forward and dy. `dx` may be `dy` or `y`.
-  static void backward(MatrixView<const Scalar, kRows, kCols> y, MatrixView<const Scalar, kRows, kCols> dy,
-                       MatrixView<Scalar, kRows, kCols> dx) {
+  /// dx[rows, cols] from the output y of forward and dy. `dx` may be `dy` or `y`. With a mask, a row of dx is
+  /// zero where that of dy is, whatever y holds.
+  template <AttentionMask Mask = NoMask>
+  static void backward(ConstView<Output> y, ConstView<Output> dy, View<Input> dx, const Mask& = {}) {
     for (int i = 0; i < kRows; ++i) {
+      if constexpr (kMasks<Mask>) {
+        if (kernels::is_zero_row(kCols, dy.data + i * kCols)) {
+          for (int j = 0; j < kCols; ++j) dx(i, j) = Scalar(0);
+          continue;
+        }
+      }
       kernels::log_softmax_row_backward<kCols>(y.data + i * kCols, dy.data + i * kCols, dx.data + i * kCols);
     }
+  }
+  template <class Dx, AttentionMask Mask = NoMask>
+  static void backward(const Parameters&, ConstView<Input>, const Tape& tape, ConstView<Output> dy, Dx&& dx,
+                       Parameters&, Scratch&, const Mask& mask = {}) {
+    if constexpr (kAsked<Dx>) backward(tape.y, dy, dx, mask);
   }
 };
 

@@ -7,8 +7,8 @@
 // A sequence without a valid token becomes zeros and has no gradient.
 #pragma once
 
-#include <attune/attention/mask.hpp>
-#include <attune/core/parameters.hpp>
+#include <attune/core/layer.hpp>
+#include <attune/kernels/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -20,8 +20,8 @@ struct PoolingShape {
   PoolingKind kind = PoolingKind::kMean;
 };
 
-/// Pools x[seq_len, d_model] to y[1, d_model]. Masks: NoMask, KeyPaddingMask<seq_len>, or what attention got
-/// with such ones in it by `&&`, whose other parts say nothing about padding.
+/// Pools x[seq_len, d_model] to y[1, d_model]. Of a mask, what it says of padding counts:
+/// KeyPaddingMask<seq_len>, alone or with others by `&&`, or one's own with keeps_key (core/mask.hpp).
 template <PoolingShape shape, class ScalarType = float>
 struct Pooling {
   static_assert(shape.seq_len > 0 && shape.d_model > 0,
@@ -36,6 +36,7 @@ struct Pooling {
   template <class Gradients>
   static constexpr bool kReadsInput = shape.kind == PoolingKind::kMax;
   static constexpr bool kRunsInLockstep = true;
+  static constexpr bool kTakesMask = true;
   /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
   /// the largest stands is found once more in backward.
   struct Tape {
@@ -45,30 +46,31 @@ struct Pooling {
   struct Scratch {};
   struct InferenceScratch {};
 
-  using InputView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
-  using InputGradientView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
-  using OutputView = MatrixView<Scalar, 1, shape.d_model>;
-  using OutputGradientView = MatrixView<const Scalar, 1, shape.d_model>;
-
-  /// y[1, d_model] of x[seq_len, d_model]. `y` may be the first row of `x`. Of a mask, also of one that is
-  /// composed, key padding is what counts.
-  template <AttentionMask AnyMask = NoMask>
-  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&,
-                      const AnyMask& mask = {}) {
-    pool(x, y, padding_of(mask));
+  /// y[1, d_model] of x[seq_len, d_model]. `y` may be the first row of `x`.
+  template <AttentionMask Mask = NoMask>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Mask& mask = {}) {
+    Tape tokens;
+    keep(mask, tokens);
+    pool(x, y, tokens);
   }
   /// The same, and the tape keeps the padding. For the largest, backward needs x too.
-  template <AttentionMask AnyMask = NoMask>
-  static void forward(const Parameters&, InputView x, OutputView y, Tape& tape, Scratch&,
-                      const AnyMask& mask = {}) {
-    const Mask padding = padding_of(mask);
-    for (int i = 0; i < shape.seq_len; ++i) tape.padding[i] = !padding.valid(i);
-    pool(x, y, padding);
+  template <AttentionMask Mask = NoMask>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
+                      const Mask& mask = {}) {
+    keep(mask, tape);
+    pool(x, y, tape);
   }
 
   /// dx[seq_len, d_model] from dy[1, d_model], overwritten; zero for padding. `dx` may be `x`.
-  static void backward(const Parameters&, InputView x, const Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Parameters&, Scratch&) {
+  template <class Dx>
+  static void backward(const Parameters&, ConstView<Input> x, const Tape& tape, ConstView<Output> dy, Dx&& dx,
+                       Parameters&, Scratch&) {
+    if constexpr (kAsked<Dx>) spread(x, tape, dy, detail::sink<Input>(dx));
+  }
+
+ private:
+  static void spread(ConstView<Input> x, const Tape& tape, ConstView<Output> dy, View<Input> dx) {
     const int count = valid_count(tape);
     kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       const P zero = kernels::broadcast<P>(Scalar(0));
@@ -95,36 +97,13 @@ struct Pooling {
       }
     });
   }
-  /// The same where nobody asks for dx: nothing to do.
-  static void backward(const Parameters&, InputView, const Tape&, OutputGradientView, Parameters&, Scratch&) {
-  }
-
- private:
-  using Mask = KeyPaddingMask<shape.seq_len>;
 
   // What any mask says about padding.
-  static bool valid(const auto&, int) { return true; }
-  template <int tokens>
-  static bool valid(const KeyPaddingMask<tokens>& mask, int token) {
-    static_assert(tokens == shape.seq_len,
-                  "attune::Pooling: the KeyPaddingMask is for another number of tokens");
-    return mask.valid(token);
-  }
-  template <class First, class Second>
-  static bool valid(const BothMasks<First, Second>& masks, int token) {
-    return valid(masks.first, token) && valid(masks.second, token);
-  }
-  static Mask padding_of(const auto& mask) {
-    bool tokens[shape.seq_len];
-    for (int i = 0; i < shape.seq_len; ++i) tokens[i] = valid(mask, i);
-    Mask padding;
-    padding.set_valid(tokens);
-    return padding;
+  static void keep(const auto& mask, Tape& tape) {
+    for (int i = 0; i < shape.seq_len; ++i) tape.padding[i] = !detail::keeps_key<shape.seq_len>(mask, i);
   }
 
-  // `tokens` is a mask or a tape.
-  template <class Tokens>
-  static int valid_count(const Tokens& tokens) {
+  static int valid_count(const Tape& tokens) {
     int count = 0;
     for (int i = 0; i < shape.seq_len; ++i) count += tokens.valid(i);
     return count;
@@ -134,29 +113,31 @@ struct Pooling {
     return Scalar(static_cast<kernels::Real<Scalar>>(count > 0 ? count : 1));
   }
 
-  // The largest valid entry of some columns; zeros where no token is valid.
-  template <class P, class Tokens>
-  ATTUNE_INLINE static P column_largest(InputView x, int j, const Tokens& tokens) {
+  // The largest valid entry of some columns, NaN if one is; zeros where no token is valid.
+  template <class P>
+  ATTUNE_INLINE static P column_largest(ConstView<Input> x, int j, const Tape& tokens) {
+    const P infinity = kernels::broadcast<P>(Scalar(std::numeric_limits<kernels::Real<Scalar>>::infinity()));
     P largest = kernels::broadcast<P>(Scalar(0));
     bool found = false;
     for (int i = 0; i < shape.seq_len; ++i) {
       if (!tokens.valid(i)) continue;
       const P value = kernels::load<P>(x.data + i * shape.d_model + j);
-      largest = found ? kernels::select_less(largest, value, value, largest) : value;
+      const P larger = found ? kernels::select_less(largest, value, value, largest) : value;
+      largest = kernels::select_less(value, infinity, larger, value);  // NaN stays
       found = true;
     }
     return largest;
   }
 
-  [[gnu::noinline]] static void pool(InputView x, OutputView y, const Mask& mask) {
-    const int count = valid_count(mask);
+  [[gnu::noinline]] static void pool(ConstView<Input> x, View<Output> y, const Tape& tokens) {
+    const int count = valid_count(tokens);
     kernels::for_each_packet<Scalar>(shape.d_model, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       if constexpr (shape.kind == PoolingKind::kMax) {
-        kernels::store(y.data + j, column_largest<P>(x, j, mask));
+        kernels::store(y.data + j, column_largest<P>(x, j, tokens));
       } else {
         P sum = kernels::broadcast<P>(Scalar(0));
         for (int i = 0; i < shape.seq_len; ++i) {
-          if (!mask.valid(i)) continue;
+          if (!tokens.valid(i)) continue;
           sum = kernels::add(sum, kernels::load<P>(x.data + i * shape.d_model + j));
           if constexpr (shape.kind == PoolingKind::kFirst) break;
         }

@@ -7,9 +7,11 @@
 //   ω_i = base^(−2i/d_model)
 #pragma once
 
+#include <attune/core/layer.hpp>
+#include <attune/core/rng.hpp>
+#include <attune/core/weights.hpp>
 #include <attune/kernels/residual.hpp>
 #include <attune/kernels/sine_table.hpp>
-#include <attune/core/parameters.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -40,19 +42,24 @@ struct AddedPositions {
   using Output = Input;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
+  static constexpr bool kTakesMask = false;
+  static constexpr bool kOutputMayBeInput = true;
+  static constexpr bool kGradientMayBeInput = true;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
 
-  using InputView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
-  using InputGradientView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
-  using OutputView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
-  using OutputGradientView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
-
  protected:
-  static void add(const Scalar* positions, InputView x, OutputView y) {
+  static void add(const Scalar* positions, ConstView<Input> x, View<Output> y) {
     copy<Scalar, shape.seq_len, shape.d_model>(x.data, y.data);
     kernels::add_to(Input::size, positions, y.data);
+  }
+  // dx[seq_len, d_model] = dy.
+  template <class Dx>
+  static void pass_on(ConstView<Output> dy, Dx&& dx) {
+    if constexpr (kAsked<Dx>) {
+      copy<Scalar, shape.seq_len, shape.d_model>(dy.data, sink<Input>(dx).data);
+    }
   }
 };
 
@@ -67,47 +74,37 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   template <class Other>
   using WithScalar = LearnedPositions<shape, Other>;
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
-  using typename Base::InputView, typename Base::InputGradientView;
-  using typename Base::OutputView, typename Base::OutputGradientView;
+  using typename Base::Input, typename Base::Output;
 
-  template <template <class, int, int> class Matrix, template <class, int, int> class = Matrix>
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    [[no_unique_address]] Matrix<Scalar, shape.seq_len, shape.d_model> weight;
+    using Form = attune::Form<Matrix, Vector>;
+    [[no_unique_address]] typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type weight;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       visitor(TensorPath{"weight", parent}, sets.weight...);
-    }
-    template <class Initialiser, class Generator>
-    void initialise(const Initialiser& initialiser, Generator& rng) {
-      initialiser.weight(weight, rng);
     }
   };
   using Parameters = ParametersOf<Tensor>;
 
   /// y[seq_len, d_model] = x + W. `y` may be `x`.
   template <class Set = Parameters>
-  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch&) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&) {
     Base::add(parameters.weight.data(), x, y);
   }
   template <class Set = Parameters>
-  static void forward(const Set& parameters, InputView x, OutputView y, Tape&, Scratch&) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
     Base::add(parameters.weight.data(), x, y);
   }
   /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
-  template <class Set = Parameters, class Gradients>
-  static void backward(const Set& parameters, InputView x, const Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Gradients& gradients, Scratch& scratch) {
-    backward(parameters, x, tape, dy, gradients, scratch);
-    detail::copy<Scalar, shape.seq_len, shape.d_model>(dy.data, dx.data);
-  }
-  /// The same where nobody asks for dx.
-  template <class Set = Parameters, class Gradients>
-  static void backward(const Set&, InputView, const Tape&, OutputGradientView dy, Gradients& gradients,
-                       Scratch&) {
+  template <class Set = Parameters, class Dx, class Gradients>
+  static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       [[maybe_unused]] Gradients& gradients, Scratch&) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      kernels::add_to(dy.rows * dy.cols, dy.data, gradients.weight.data());
+      kernels::add_to(Output::size, dy.data, gradients.weight.data());
     }
+    Base::pass_on(dy, dx);
   }
 };
 
@@ -123,8 +120,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   using WithScalar = SinusoidalPositions<shape, Other>;
   using Parameters = NoParameters;
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
-  using typename Base::InputView, typename Base::InputGradientView;
-  using typename Base::OutputView, typename Base::OutputGradientView;
+  using typename Base::Input, typename Base::Output;
 
   /// E[seq_len, d_model].
   static constexpr Tensor<Scalar, shape.seq_len, shape.d_model> kVectors = [] {
@@ -140,19 +136,17 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   }();
 
   /// y[seq_len, d_model] = x + E. `y` may be `x`.
-  static void forward(const Parameters&, InputView x, OutputView y, InferenceScratch&) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
     Base::add(kVectors.data(), x, y);
   }
-  static void forward(const Parameters&, InputView x, OutputView y, Tape&, Scratch&) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
     Base::add(kVectors.data(), x, y);
   }
   /// dx[seq_len, d_model] = dy. `dx` may be `dy`.
-  static void backward(const Parameters&, InputView, const Tape&, OutputGradientView dy, InputGradientView dx,
+  template <class Dx>
+  static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&) {
-    detail::copy<Scalar, shape.seq_len, shape.d_model>(dy.data, dx.data);
-  }
-  /// The same where nobody asks for dx: nothing to do.
-  static void backward(const Parameters&, InputView, const Tape&, OutputGradientView, Parameters&, Scratch&) {
+    Base::pass_on(dy, dx);
   }
 };
 

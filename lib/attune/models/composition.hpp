@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include <attune/core/batch.hpp>
-#include <attune/layers/dropout.hpp>
 #include <attune/core/initialise.hpp>
-#include <attune/attention/mask.hpp>
-#include <attune/training/plan.hpp>
+#include <attune/core/layer.hpp>
+#include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -79,20 +77,6 @@ inline constexpr bool kFits = [] {
   }
 }();
 
-// Layer::forward(…), with the mask if the layer takes one.
-template <class Layer, class Mask, class... Arguments>
-ATTUNE_INLINE Outcome<Layer> forward_through(const Mask& mask, Arguments&&... arguments) {
-  if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., mask); }) {
-    return Layer::forward(std::forward<Arguments>(arguments)..., mask);
-  } else {
-    static_assert(
-        requires { Layer::forward(std::forward<Arguments>(arguments)...); },
-        "attune: a layer of a model has forward(parameters, x, y, scratch[, mask]) and forward(parameters, "
-        "x, y, tape, scratch[, mask]); one with a second input, as DecoderLayer, is called by hand");
-    return Layer::forward(std::forward<Arguments>(arguments)...);
-  }
-}
-
 // first(), and then rest() unless first refuses its input. What first answers.
 template <class First, class Rest>
 ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
@@ -105,59 +89,6 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
     return status;
   }
 }
-
-// The same layer of another scalar; a layer that nobody asks for one needs no WithScalar.
-template <class Layer, class Other>
-struct WithScalarOf {
-  using type = typename Layer::template WithScalar<Other>;
-};
-
-// A layer's set with other things in the place of tensors (parameters.hpp).
-template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
-struct SetOfLayer {
-  using type = typename Layer::Parameters;
-};
-template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
-  requires requires { typename Layer::template ParametersOf<Matrix, Vector>; }
-struct SetOfLayer<Layer, Matrix, Vector> {
-  using type = typename Layer::template ParametersOf<Matrix, Vector>;
-};
-template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
-using SetOf = typename SetOfLayer<Layer, Matrix, Vector>::type;
-/// Whether a layer, and each one in it, has sets of anything else than tensors.
-template <class Layer>
-inline constexpr bool kHasSets = std::is_empty_v<SetOf<Layer, Untrained, Untrained>>;
-
-// What a layer tapes and uses for a backward to such gradients, and whether that reads its input.
-template <class Layer, class Gradients>
-struct Kept {
-  using Tape = typename Layer::Tape;
-  using Scratch = typename Layer::Scratch;
-};
-template <class Layer, class Gradients>
-  requires requires { typename Layer::template TapeOf<Gradients>; }
-struct Kept<Layer, Gradients> {
-  using Tape = typename Layer::template TapeOf<Gradients>;
-  using Scratch = typename Layer::template ScratchOf<Gradients>;
-};
-template <class Layer, class Gradients>
-using TapeOf = typename Kept<Layer, Gradients>::Tape;
-template <class Layer, class Gradients>
-using ScratchOf = typename Kept<Layer, Gradients>::Scratch;
-template <class Layer, class Gradients>
-inline constexpr bool kReadsInput = [] {
-  if constexpr (requires { Layer::template kReadsInput<Gradients>; }) {
-    return Layer::template kReadsInput<Gradients>;
-  } else {
-    return true;
-  }
-}();
-
-/// Whether a layer's parameters are constants (frozen.hpp).
-template <class Layer>
-inline constexpr bool kFrozen = requires {
-  requires Layer::kFrozen;
-};
 
 inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "6",  "7",
                                            "8",  "9",  "10", "11", "12", "13", "14", "15",
@@ -200,28 +131,12 @@ template <class Scalar, int size, int boundaries>
 struct Turns {
   Tensor<Scalar, 1, size> buffers[boundaries < 2 ? boundaries : 2];
   template <class Matrix>
-  MatrixView<Scalar, Matrix::rows, Matrix::cols> at(int boundary) {
-    return MatrixView<Scalar, Matrix::rows, Matrix::cols>(buffers[boundary % 2].data());
+  View<Matrix> at(int boundary) {
+    return View<Matrix>(buffers[boundary % 2].data());
   }
 };
 template <class Scalar, int size>
 struct Turns<Scalar, size, 0> {};
-
-template <class Input>
-using ConstView = typename Stacked<Input, 1>::One;
-template <class Matrix>
-using MutableView = MatrixView<typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
-
-// Where dx goes. Ids have no gradient, and what takes them no backward with dx.
-template <class Layer>
-struct InputGradientOf {
-  using View = MutableView<typename Layer::Input>;
-};
-template <class Layer>
-  requires kTakesIds<Layer>
-struct InputGradientOf<Layer> {
-  struct View;
-};
 
 }  // namespace detail
 

@@ -5,72 +5,51 @@
 //   norm after:    h = norm₁(x + A(x)),    g = norm₂(h + C(h, m)),    y = norm₃(g + F(g))
 //   norm before:   h = x + A(norm₁(x)),    g = h + C(norm₂(h), m),    y = g + F(norm₃(g))
 //
-// A and C are MultiHeadAttention, C with keys and values from the memory m, F is FeedForward. With dropout,
-// in training, attention weights, the three branches and F's hidden features are dropped, as in PyTorch's
-// nn.TransformerDecoderLayer.
+// A is self-attention, C attends to the memory m as keys and values.
+//
+//   DecoderLayer<{.seq_len = 16, .d_model = 32, .num_heads = 4, .d_ff = 64, .memory_len = 20}>   PyTorch's
+//   layer DecoderLayerOf<MultiHeadAttention<kSelf>, MultiHeadAttention<kCross>, SwiGlu<kNetwork>,
+//   RmsNorm<kNorm>>
 #pragma once
 
-#include <attune/models/transformer_layer.hpp>
+#include <attune/attention/mask.hpp>
+#include <attune/models/encoder_layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Every size and option of the layer; the defaults are PyTorch's, but for dropout.
-struct DecoderLayerShape {
-  int seq_len;  // tokens
-  int d_model;  // features of a token, and of one of the memory
-  int num_heads;
-  int d_ff;                  // features of a token inside the feed-forward network
-  int memory_len = seq_len;  // tokens of the memory
-  Activation activation = Activation::kRelu;
-  NormPlacement norm = NormPlacement::kAfter;
-  double epsilon = 1e-5;  // of the normalisations
-  bool bias = true;       // of linear layers and normalisations
-  double dropout = 0;     // probability, in training
-  int rotary_dim = 0;     // of a head's queries and keys in self-attention, rotated by position; 0: none
-};
-
-template <DecoderLayerShape shape, class ScalarType = float>
-struct DecoderLayer {
-  static_assert(
-      shape.seq_len > 0 && shape.d_model > 0 && shape.num_heads > 0 && shape.d_ff > 0 && shape.memory_len > 0,
-      "attune::DecoderLayer: seq_len, d_model, num_heads, d_ff and memory_len must be positive; set "
-      "them in DecoderLayerShape");
-
-  using Scalar = ScalarType;
+/// A decoder layer of given parts: A, F and the norm as of EncoderLayerOf; C is MultiHeadAttention, or what
+/// is called as it is, of [seq_len, d_model] queries and a [memory_len, …] memory. With dropout, in training,
+/// what the three branches give is dropped; what happens inside of them is their own.
+template <detail::CheckedLayer Attention, class MemoryAttention, detail::CheckedLayer NetworkLayer,
+          detail::CheckedLayer NormLayer, BranchOptions options = BranchOptions{}>
+struct DecoderLayerOf {
+  using Scalar = typename Attention::Scalar;
   template <class Other>
-  using WithScalar = DecoderLayer<shape, Other>;
-  static constexpr bool kNormBefore = shape.norm == NormPlacement::kBefore;
-  using SelfAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
-                                                          .d_model = shape.d_model,
-                                                          .num_heads = shape.num_heads,
-                                                          .bias = shape.bias,
-                                                          .rotary_dim = shape.rotary_dim,
-                                                          .dropout = shape.dropout},
-                                           Scalar>;
-  using CrossAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
-                                                           .d_model = shape.d_model,
-                                                           .num_heads = shape.num_heads,
-                                                           .kv_len = shape.memory_len,
-                                                           .bias = shape.bias,
-                                                           .dropout = shape.dropout},
-                                            Scalar>;
-  using Network = FeedForward<FeedForwardShape{shape.seq_len, shape.d_model, shape.d_ff, shape.activation,
-                                               shape.bias, shape.dropout},
-                              Scalar>;
-  using Norm = LayerNorm<NormShape{shape.seq_len, shape.d_model, shape.epsilon, true, shape.bias}, Scalar>;
-  using Branches = detail::Branches<DropoutShape{shape.seq_len, shape.d_model, shape.dropout}, Scalar, 3>;
-  using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
-  using Memory = Tensor<Scalar, shape.memory_len, shape.d_model>;
+  using WithScalar = DecoderLayerOf<typename detail::WithScalarOf<Attention, Other>::type,
+                                    typename detail::WithScalarOf<MemoryAttention, Other>::type,
+                                    typename detail::WithScalarOf<NetworkLayer, Other>::type,
+                                    typename detail::WithScalarOf<NormLayer, Other>::type, options>;
+  using SelfAttention = Attention;
+  using CrossAttention = MemoryAttention;
+  using Network = NetworkLayer;
+  using Norm = NormLayer;
+  using Input = typename Attention::Input;
+  using Memory = typename CrossAttention::KeyInput;
   using Output = Input;
+  static_assert(std::is_same_v<Memory, typename CrossAttention::ValueInput>,
+                "attune::DecoderLayer: the memory is key and value; d_key and d_value must be equal");
+  static_assert(detail::kFits<Attention, CrossAttention> && detail::kFits<CrossAttention, Network> &&
+                detail::kFits<Network, Norm> && detail::kFits<Norm, Attention>);
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    [[no_unique_address]] typename SelfAttention::template ParametersOf<Matrix, Vector> self_attention;
-    [[no_unique_address]] typename CrossAttention::template ParametersOf<Matrix, Vector> cross_attention;
-    [[no_unique_address]] typename Network::template ParametersOf<Matrix, Vector> feed_forward;
-    [[no_unique_address]] typename Norm::template ParametersOf<Matrix, Vector> norm1;
-    [[no_unique_address]] typename Norm::template ParametersOf<Matrix, Vector> norm2;
-    [[no_unique_address]] typename Norm::template ParametersOf<Matrix, Vector> norm3;
+    using Form = attune::Form<Matrix, Vector>;
+    [[no_unique_address]] detail::SetOf<SelfAttention, Matrix, Vector> self_attention;
+    [[no_unique_address]] detail::SetOf<CrossAttention, Matrix, Vector> cross_attention;
+    [[no_unique_address]] detail::SetOf<Network, Matrix, Vector> feed_forward;
+    [[no_unique_address]] detail::SetOf<Norm, Matrix, Vector> norm1;
+    [[no_unique_address]] detail::SetOf<Norm, Matrix, Vector> norm2;
+    [[no_unique_address]] detail::SetOf<Norm, Matrix, Vector> norm3;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
@@ -84,250 +63,147 @@ struct DecoderLayer {
       Norm::Parameters::visit(visitor, &of_norm2, sets.norm2...);
       Norm::Parameters::visit(visitor, &of_norm3, sets.norm3...);
     }
-    /// MultiheadAttentionDefault gives PyTorch's nn.TransformerDecoderLayer: its linear layers get
-    /// LinearDefault.
+    /// MultiheadAttentionDefault gives PyTorch's nn.TransformerDecoderLayer.
     template <class Initialiser>
     void initialise(const Initialiser& initialiser, Rng& rng) {
       attune::initialise(self_attention, initialiser, rng);
       attune::initialise(cross_attention, initialiser, rng);
-      attune::initialise(feed_forward, detail::linear_initialiser(initialiser), rng);
-      for (auto* norm : {&norm1, &norm2, &norm3}) attune::initialise(*norm, initialiser, rng);
+      attune::initialise(feed_forward, initialiser, rng);
+      attune::initialise(norm1, initialiser, rng);
+      attune::initialise(norm2, initialiser, rng);
+      attune::initialise(norm3, initialiser, rng);
     }
   };
   using Parameters = ParametersOf<Tensor>;
 
-  struct None {};
-  /// What backward needs beside x and the memory: the residual sums that norms were taken of, and what the
-  /// parts tape. What norms gave is computed once more. Backward uses the same storage for gradients.
-  template <bool kTrainsMatrices>
-  struct AnyTape {
-    Input self_sum;                                                                  // x + A(…)
-    Input cross_sum;                                                                 // h + C(…)
-    [[no_unique_address]] std::conditional_t<kNormBefore, None, Input> network_sum;  // g + F(g)
-    typename Norm::Tape norm1;
-    typename Norm::Tape norm2;
-    typename Norm::Tape norm3;
-    typename SelfAttention::template AnyTape<kTrainsMatrices> self_attention;
-    typename CrossAttention::template AnyTape<kTrainsMatrices> cross_attention;
-    typename Network::Tape feed_forward;
-    [[no_unique_address]] typename Branches::Tape dropout;
+ private:
+  struct Sets {
+    template <int index>
+    static auto& branch(auto& set) {
+      if constexpr (index == 0) {
+        return set.self_attention;
+      } else if constexpr (index == 1) {
+        return set.cross_attention;
+      } else {
+        return set.feed_forward;
+      }
+    }
+    template <int index>
+    static auto& norm(auto& set) {
+      if constexpr (index == 0) {
+        return set.norm1;
+      } else if constexpr (index == 1) {
+        return set.norm2;
+      } else {
+        return set.norm3;
+      }
+    }
+  };
+  using Branches =
+      detail::ResidualBranches<options, Sets, Norm, detail::LayerBranch<SelfAttention>,
+                               detail::MemoryBranch<CrossAttention>, detail::LayerBranch<Network>>;
+  template <class Mask, class MemoryMask, class DMemory = NoGradient>
+  struct Context {
+    ConstView<Memory> memory;
+    const Mask& mask;
+    const MemoryMask& memory_mask;
+    DMemory d_memory = {};
+  };
+
+ public:
+  /// What backward needs beside x and the memory.
+  template <class Gradients>
+  struct TapeOf : Branches::Tape {
+    [[no_unique_address]] detail::TapeOf<SelfAttention, decltype(Gradients::self_attention)> self_attention;
+    [[no_unique_address]] detail::TapeOf<CrossAttention, decltype(Gradients::cross_attention)>
+        cross_attention;
+    [[no_unique_address]] detail::TapeOf<Network, decltype(Gradients::feed_forward)> feed_forward;
 
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires(shape.dropout > 0) {
-      detail::for_each_dropout(visitor, dropout, feed_forward, self_attention, cross_attention);
+    constexpr void for_each_dropout(const Visitor& visitor) requires(
+        Branches::kDrops || detail::kDropsIn<typename SelfAttention::Tape> ||
+        detail::kDropsIn<typename CrossAttention::Tape> || detail::kDropsIn<typename Network::Tape>) {
+      detail::for_each_dropout(visitor, this->dropout, feed_forward, self_attention, cross_attention);
     }
   };
-  using Tape = AnyTape<true>;
-
-  template <bool kTrainsMatrices>
-  struct CrossScratch {
-    typename CrossAttention::template AnyScratch<kTrainsMatrices> scratch;
-    Memory d_value;  // of the memory as values; as keys it goes to d_memory
-  };
-  /// Dead after every call, so all layers can share one.
-  template <bool kTrainsMatrices>
-  struct AnyScratch {
-    Input normalised;  // what a norm gave, then its gradient
-    union {
-      typename SelfAttention::template AnyScratch<kTrainsMatrices> self_attention;
-      CrossScratch<kTrainsMatrices> cross_attention;
-      typename Network::Scratch feed_forward;
-    };
-    [[no_unique_address]] typename Branches::Scratch branch;
-  };
-  using Scratch = AnyScratch<true>;
-  /// The tape and scratch of a backward to these gradients.
+  using Tape = TapeOf<Parameters>;
   template <class Gradients>
-  using TapeOf = AnyTape<SelfAttention::template kReadsInput<decltype(Gradients::self_attention)>>;
-  template <class Gradients>
-  using ScratchOf = AnyScratch<SelfAttention::template kReadsInput<decltype(Gradients::self_attention)>>;
-  struct InferenceScratch {
-    Input tokens;
-    Input branch;
-    union {
-      typename SelfAttention::InferenceScratch self_attention;
-      typename CrossAttention::InferenceScratch cross_attention;
-      typename Network::InferenceScratch feed_forward;
-    };
-  };
+  struct ScratchOf : Branches::template ScratchOf<Gradients> {};
+  using Scratch = ScratchOf<Parameters>;
+  using InferenceScratch = typename Branches::InferenceScratch;
 
-  using InputView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
-  using InputGradientView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
-  using MemoryView = MatrixView<const Scalar, shape.memory_len, shape.d_model>;
-  using MemoryGradientView = MatrixView<Scalar, shape.memory_len, shape.d_model>;
-  using OutputView = MatrixView<Scalar, shape.seq_len, shape.d_model>;
-  using OutputGradientView = MatrixView<const Scalar, shape.seq_len, shape.d_model>;
-
-  /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, d_model]; `mask` is
+  /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]; `mask` is
   /// self-attention's, `memory_mask` the other's. `y` may not overlap them.
   template <class Set = Parameters, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
-  static void forward(const Set& parameters, InputView x, MemoryView memory, OutputView y,
+  static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
                       InferenceScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
-    typename Norm::InferenceScratch none;
-    // What a branch reads: the tokens normalised, or as they are.
-    const auto branch_input = [&](const auto& norm, InputView tokens) -> InputView {
-      if constexpr (!kNormBefore) return tokens;
-      Norm::forward(norm, tokens, scratch.tokens, none);
-      return scratch.tokens;
-    };
-    const auto end_branch = [&](const auto& norm, InputView to_add) {
-      kernels::add_to(Input::size, to_add.data, y.data);
-      if constexpr (!kNormBefore) Norm::forward(norm, y, y, none);
-    };
-    SelfAttention::forward(parameters.self_attention, branch_input(parameters.norm1, x), y,
-                           scratch.self_attention, mask);
-    end_branch(parameters.norm1, x);
-    CrossAttention::forward(parameters.cross_attention, branch_input(parameters.norm2, y), memory, memory,
-                            scratch.branch, scratch.cross_attention, memory_mask);
-    end_branch(parameters.norm2, scratch.branch);
-    Network::forward(parameters.feed_forward, branch_input(parameters.norm3, y), scratch.branch,
-                     scratch.feed_forward);
-    end_branch(parameters.norm3, scratch.branch);
+    Branches::infer(parameters, x, y, scratch, Context<Mask, MemoryMask>{memory, mask, memory_mask});
   }
-
   /// Training: the same, with dropout; the tape keeps what backward needs.
-  template <class Set = Parameters, bool kTrainsMatrices, AttentionMask Mask = CausalMask,
+  template <class Set = Parameters, class Kept, AttentionMask Mask = CausalMask,
             AttentionMask MemoryMask = NoMask>
-  static void forward(const Set& parameters, InputView x, MemoryView memory, OutputView y,
-                      AnyTape<kTrainsMatrices>& tape, AnyScratch<kTrainsMatrices>& scratch,
-                      const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
-    typename Norm::Scratch none;
-    Input& normalised = scratch.normalised;
-    if constexpr (kNormBefore) {
-      Norm::forward(parameters.norm1, x, normalised, tape.norm1, none);
-      SelfAttention::forward(parameters.self_attention, normalised, tape.self_sum, tape.self_attention,
-                             scratch.self_attention, mask);
-      Branches::template add<0>(x.data, tape.self_sum.data(), tape.dropout);
-      Norm::forward(parameters.norm2, tape.self_sum, normalised, tape.norm2, none);
-      CrossAttention::forward(parameters.cross_attention, normalised, memory, memory, tape.cross_sum,
-                              tape.cross_attention, scratch.cross_attention.scratch, memory_mask);
-      Branches::template add<1>(tape.self_sum.data(), tape.cross_sum.data(), tape.dropout);
-      Norm::forward(parameters.norm3, tape.cross_sum, normalised, tape.norm3, none);
-      Network::forward(parameters.feed_forward, normalised, y, tape.feed_forward, scratch.feed_forward);
-      Branches::template add<2>(tape.cross_sum.data(), y.data, tape.dropout);
-    } else {
-      SelfAttention::forward(parameters.self_attention, x, tape.self_sum, tape.self_attention,
-                             scratch.self_attention, mask);
-      Branches::template add<0>(x.data, tape.self_sum.data(), tape.dropout);
-      Norm::forward(parameters.norm1, tape.self_sum, normalised, tape.norm1, none);
-      CrossAttention::forward(parameters.cross_attention, normalised, memory, memory, tape.cross_sum,
-                              tape.cross_attention, scratch.cross_attention.scratch, memory_mask);
-      Branches::template add<1>(normalised.data(), tape.cross_sum.data(), tape.dropout);
-      Norm::forward(parameters.norm2, tape.cross_sum, normalised, tape.norm2, none);
-      Network::forward(parameters.feed_forward, normalised, tape.network_sum, tape.feed_forward,
-                       scratch.feed_forward);
-      Branches::template add<2>(normalised.data(), tape.network_sum.data(), tape.dropout);
-      Norm::forward(parameters.norm3, tape.network_sum, y, tape.norm3, none);
-    }
+  static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
+                      TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const Mask& mask = {},
+                      const MemoryMask& memory_mask = {}) {
+    Branches::forward(parameters, x, y, tape, scratch, Context<Mask, MemoryMask>{memory, mask, memory_mask});
   }
-
-  /// dx[seq_len, d_model] and d_memory[memory_len, d_model] from dy[seq_len, d_model], overwritten; gradients
-  /// accumulate. The tape is used up. `dx` may be `dy`.
-  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
-  static void backward(const Set& parameters, InputView x, MemoryView memory, AnyTape<kTrainsMatrices>& tape,
-                       OutputGradientView dy, InputGradientView dx, MemoryGradientView d_memory,
-                       Gradients& gradients, AnyScratch<kTrainsMatrices>& scratch) {
-    typename Norm::Scratch none;
-    const OutputGradientView d_branch =
-        backward_to_self_attention(parameters, memory, tape, dy, d_memory, gradients, scratch);
-    if constexpr (kNormBefore) {
-      backward_self_attention(parameters, x, tape, d_branch, gradients, scratch);
-      Norm::backward(parameters.norm1, x, tape.norm1, scratch.normalised, dx, gradients.norm1, none);
-    } else {
-      SelfAttention::backward(parameters.self_attention, x, tape.self_attention, d_branch, dx,
-                              gradients.self_attention, scratch.self_attention);
-    }
-    kernels::add_to(Input::size, tape.self_sum.data(), dx.data);
-  }
-  /// The same where nobody asks for dx.
-  template <class Set = Parameters, bool kTrainsMatrices, class Gradients>
-  static void backward(const Set& parameters, InputView x, MemoryView memory, AnyTape<kTrainsMatrices>& tape,
-                       OutputGradientView dy, MemoryGradientView d_memory, Gradients& gradients,
-                       AnyScratch<kTrainsMatrices>& scratch) {
-    typename Norm::Scratch none;
-    const OutputGradientView d_branch =
-        backward_to_self_attention(parameters, memory, tape, dy, d_memory, gradients, scratch);
-    if constexpr (kNormBefore) {
-      backward_self_attention(parameters, x, tape, d_branch, gradients, scratch);
-      Norm::backward(parameters.norm1, x, tape.norm1, scratch.normalised, gradients.norm1, none);
-    } else {
-      SelfAttention::backward(parameters.self_attention, x, tape.self_attention, d_branch,
-                              gradients.self_attention, scratch.self_attention);
-    }
-  }
-
- private:
-  // Whether the backward of a part reads what a norm gave, which is then computed once more.
-  template <class Gradients>
-  static constexpr bool kReadsNormalised =
-      SelfAttention::template kReadsInput<decltype(std::declval<Gradients>().self_attention)>;
-
-  // Everything above the sum x + A(…). On return tape.self_sum is its gradient; what is returned, A's.
-  static OutputGradientView backward_to_self_attention(const auto& parameters, MemoryView memory, auto& tape,
-                                                       OutputGradientView dy, MemoryGradientView d_memory,
-                                                       auto& gradients, auto& scratch) {
-    typename Norm::Scratch none;
-    Input& normalised = scratch.normalised;
-    if constexpr (kNormBefore) {
-      if constexpr (kReadsNormalised<decltype(gradients)>) {
-        Norm::recompute(parameters.norm3, tape.cross_sum, tape.norm3, normalised);
-      }
-      backward_network(parameters, tape, dy, gradients, scratch);
-      Norm::backward(parameters.norm3, tape.cross_sum, tape.norm3, normalised, tape.cross_sum,
-                     gradients.norm3, none);
-      kernels::add_to(Input::size, dy.data, tape.cross_sum.data());
-      if constexpr (kReadsNormalised<decltype(gradients)>) {
-        Norm::recompute(parameters.norm2, tape.self_sum, tape.norm2, normalised);
-      }
-      backward_cross_attention(parameters, memory, tape, d_memory, gradients, scratch);
-      Norm::backward(parameters.norm2, tape.self_sum, tape.norm2, normalised, tape.self_sum, gradients.norm2,
-                     none);
-      kernels::add_to(Input::size, tape.cross_sum.data(), tape.self_sum.data());
-    } else {
-      Norm::backward(parameters.norm3, tape.network_sum, tape.norm3, dy, tape.network_sum, gradients.norm3,
-                     none);
-      if constexpr (kReadsNormalised<decltype(gradients)>) {
-        Norm::recompute(parameters.norm2, tape.cross_sum, tape.norm2, normalised);
-      }
-      backward_network(parameters, tape, tape.network_sum, gradients, scratch);
-      kernels::add_to(Input::size, tape.network_sum.data(), normalised.data());
-      Norm::backward(parameters.norm2, tape.cross_sum, tape.norm2, normalised, tape.cross_sum,
-                     gradients.norm2, none);
-      if constexpr (kReadsNormalised<decltype(gradients)>) {
-        Norm::recompute(parameters.norm1, tape.self_sum, tape.norm1, normalised);
-      }
-      backward_cross_attention(parameters, memory, tape, d_memory, gradients, scratch);
-      kernels::add_to(Input::size, tape.cross_sum.data(), normalised.data());
-      Norm::backward(parameters.norm1, tape.self_sum, tape.norm1, normalised, tape.self_sum, gradients.norm1,
-                     none);
-    }
-    return Branches::template backward<0>(tape.self_sum, tape.dropout, scratch.branch);
-  }
-
-  // The branches, from the gradient of their sum: scratch.normalised, their input, becomes its gradient.
-  static void backward_network(const auto& parameters, auto& tape, OutputGradientView d_sum, auto& gradients,
-                               auto& scratch) {
-    Network::backward(parameters.feed_forward, scratch.normalised, tape.feed_forward,
-                      Branches::template backward<2>(d_sum, tape.dropout, scratch.branch), scratch.normalised,
-                      gradients.feed_forward, scratch.feed_forward);
-  }
-  static void backward_cross_attention(const auto& parameters, MemoryView memory, auto& tape,
-                                       MemoryGradientView d_memory, auto& gradients, auto& scratch) {
-    Memory& d_value = scratch.cross_attention.d_value;
-    CrossAttention::backward(
-        parameters.cross_attention, scratch.normalised, memory, memory, tape.cross_attention,
-        Branches::template backward<1>(tape.cross_sum, tape.dropout, scratch.branch), scratch.normalised,
-        d_memory, d_value, gradients.cross_attention, scratch.cross_attention.scratch);
-    kernels::add_to(Memory::size, d_value.data(), d_memory.data);
-  }
-  static void backward_self_attention(const auto& parameters, InputView x, auto& tape,
-                                      OutputGradientView d_branch, auto& gradients, auto& scratch) {
-    if constexpr (kReadsNormalised<decltype(gradients)>) {
-      Norm::recompute(parameters.norm1, x, tape.norm1, scratch.normalised);
-    }
-    SelfAttention::backward(parameters.self_attention, scratch.normalised, tape.self_attention, d_branch,
-                            scratch.normalised, gradients.self_attention, scratch.self_attention);
+  /// dx[seq_len, d_model] and d_memory[memory_len, …] from dy[seq_len, d_model], overwritten, or NoGradient;
+  /// gradients accumulate. The tape is used up. `dx` may be `dy`. The masks are forward's: what they hide has
+  /// no influence, whatever it holds.
+  template <class Set = Parameters, class Kept, class Dx, class DMemory, class Gradients,
+            AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
+  static void backward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory,
+                       TapeOf<Kept>& tape, ConstView<Output> dy, Dx&& dx, DMemory&& d_memory,
+                       Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
+                       const MemoryMask& memory_mask = {}) {
+    const auto to_memory = detail::sink<Memory>(d_memory);
+    const Context<Mask, MemoryMask, std::remove_const_t<decltype(to_memory)>> context{memory, mask,
+                                                                                      memory_mask, to_memory};
+    Branches::backward(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);
   }
 };
+
+/// Every size and option of PyTorch's layer; the defaults are PyTorch's, but for dropout.
+struct DecoderLayerShape {
+  int seq_len;  // tokens
+  int d_model;  // features of a token, and of one of the memory
+  int num_heads;
+  int d_ff;                  // features of a token inside the feed-forward network
+  int memory_len = seq_len;  // tokens of the memory
+  Activation activation = Activation::kRelu;
+  NormPlacement norm = NormPlacement::kAfter;
+  double epsilon = 1e-5;  // of the normalisations
+  bool bias = true;       // of linear layers and normalisations
+  double dropout = 0;     // probability, in training: of attention weights, branches and hidden features
+  int rotary_dim = 0;     // of a head's queries and keys in self-attention, rotated by position; 0: none
+};
+
+namespace detail {
+
+constexpr EncoderLayerShape encoder_shape(const DecoderLayerShape& shape) {
+  return {shape.seq_len, shape.d_model, shape.num_heads, shape.d_ff,    shape.activation,
+          shape.norm,    shape.epsilon, shape.bias,      shape.dropout, shape.rotary_dim};
+}
+
+template <DecoderLayerShape shape, class Scalar>
+struct DecoderParts : EncoderParts<encoder_shape(shape), Scalar> {
+  static_assert(shape.memory_len > 0, "attune::DecoderLayer: memory_len must be positive");
+  using CrossAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
+                                                           .d_model = shape.d_model,
+                                                           .num_heads = shape.num_heads,
+                                                           .kv_len = shape.memory_len,
+                                                           .bias = shape.bias,
+                                                           .dropout = shape.dropout},
+                                            Scalar>;
+};
+
+}  // namespace detail
+
+template <DecoderLayerShape shape, class Scalar = float>
+using DecoderLayer = DecoderLayerOf<typename detail::DecoderParts<shape, Scalar>::SelfAttention,
+                                    typename detail::DecoderParts<shape, Scalar>::CrossAttention,
+                                    typename detail::DecoderParts<shape, Scalar>::Network,
+                                    typename detail::DecoderParts<shape, Scalar>::Norm,
+                                    BranchOptions{shape.norm, shape.dropout}>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -7,7 +7,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// `count` equal layers one after the other, in one copy of their code. What one gives is what the next
 /// takes.
-template <int count, class Layer>
+template <int count, detail::CheckedLayer Layer>
 class Repeat {
  public:
   static_assert(count > 0 && count <= detail::kMostLayers, "attune::Repeat: from 1 to 24 layers");
@@ -22,6 +22,7 @@ class Repeat {
   /// layers[i] is in its tensors' names "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
     using Each = detail::SetOf<Layer, Matrix, Vector>;
     [[no_unique_address]] detail::Copies<Each, count> layers;
 
@@ -48,6 +49,7 @@ class Repeat {
   static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
   static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Layer>;
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
+  static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
 
  private:
   struct Nothing {};
@@ -82,17 +84,13 @@ class Repeat {
     [[no_unique_address]] Turns activations;
   };
 
-  using InputView = detail::ConstView<Input>;
-  using InputGradientView = detail::MutableView<Input>;
-  using OutputView = detail::MutableView<Output>;
-  using OutputGradientView = detail::ConstView<Output>;
-
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AttentionMask Mask = NoMask>
-  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
+    detail::check_mask<Repeat, Mask>();
     for (int i = 0; i < count; ++i) {
-      OutputView to = y;
+      View<Output> to = y;
       if constexpr (count > 1) {
         if (i < count - 1) to = scratch.activations.template at<Output>(i);
       }
@@ -102,10 +100,11 @@ class Repeat {
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask>
-  static void forward(const Set& parameters, InputView x, OutputView y, TapeOf<Gradients>& tape,
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
                       ScratchOf<Gradients>& scratch, const Mask& mask = {}) {
+    detail::check_mask<Repeat, Mask>();
     for (int i = 0; i < count; ++i) {
-      OutputView to = y;
+      View<Output> to = y;
       if constexpr (count > 1) {
         if (i < count - 1) to = between(i, tape, scratch);
       }
@@ -116,44 +115,33 @@ class Repeat {
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
-  template <class Set = Parameters, class TapeGradients, class Gradients>
-  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
-                       InputGradientView dx, Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
-    dy = backward_to_first(parameters, tape, dy, gradients, scratch);
-    backward_one(0, parameters, x, tape, dy, gradients, scratch, dx);
-  }
-  /// The same where nobody asks for dx.
-  template <class Set = Parameters, class TapeGradients, class Gradients>
-  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
-                       Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
-    dy = backward_to_first(parameters, tape, dy, gradients, scratch);
-    backward_one(0, parameters, x, tape, dy, gradients, scratch);
-  }
-
- private:
-  // All layers but the first. Returns dL/dy of the first.
-  static OutputGradientView backward_to_first(const auto& parameters, auto& tape, OutputGradientView dy,
-                                              auto& gradients, auto& scratch) {
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {}) {
     if constexpr (count > 1) {
 #pragma GCC unroll 1
       for (int i = count - 1; i > 0; --i) {
         const auto d_before = scratch.between.template at<Input>(i - 1);
-        backward_one(i, parameters, between(i - 1, tape, scratch), tape, dy, gradients, scratch, d_before);
+        backward_one(i, parameters, between(i - 1, tape, scratch), tape, dy, d_before, gradients, scratch,
+                     mask);
         dy = d_before;
       }
     }
-    return dy;
+    backward_one(0, parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask);
   }
-  static void backward_one(int i, const auto& parameters, InputView x, auto& tape, OutputGradientView dy,
-                           auto& gradients, auto& scratch, auto... dx) {
+
+ private:
+  static void backward_one(int i, const auto& parameters, ConstView<Input> x, auto& tape,
+                           ConstView<Output> dy, auto dx, auto& gradients, auto& scratch, const auto& mask) {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
-    Layer::backward(parameters.layers[i], x, layer_tape, dy, dx..., gradient, scratch.layer);
+    detail::backward_through<Layer>(mask, parameters.layers[i], x, layer_tape, dy, dx, gradient,
+                                    scratch.layer);
   }
 
   // The output of layer i: on the tape, or where backward does not read it, in scratch, whose contents are
   // other ones by then.
-  static OutputView between(int i, auto& tape, auto& scratch) {
+  static View<Output> between(int i, auto& tape, auto& scratch) {
     if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsBetween) {
       return tape.between.outputs[i];
     } else {

@@ -2,54 +2,53 @@
 // for Image Recognition", 2016).
 #pragma once
 
-#include <attune/models/composition.hpp>
 #include <attune/kernels/residual.hpp>
+#include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// x + f(x); the output of the layer has the shape of its input.
-template <class Layer>
+template <detail::CheckedLayer Layer>
 struct Residual : Layer {
   static_assert(detail::kFits<Layer>);
   using Scalar = typename Layer::Scalar;
+  using Input = typename Layer::Input;
+  using Output = typename Layer::Output;
   using Parameters = typename Layer::Parameters;
   using Tape = typename Layer::Tape;
   using Scratch = typename Layer::Scratch;
   using InferenceScratch = typename Layer::InferenceScratch;
-  using InputView = detail::ConstView<typename Layer::Input>;
-  using InputGradientView = detail::MutableView<typename Layer::Input>;
-  using OutputView = detail::MutableView<typename Layer::Output>;
-  using OutputGradientView = detail::ConstView<typename Layer::Output>;
   template <class Other>
   using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
+  static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
+  static constexpr bool kOutputMayBeInput = false;
+  static constexpr bool kGradientMayBeInput = false;
 
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AttentionMask Mask = NoMask>
-  static void forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
+    detail::check_mask<Residual, Mask>();
     detail::forward_through<Layer>(mask, parameters, x, y, scratch);
-    kernels::add_to(Layer::Input::size, x.data, y.data);
+    kernels::add_to(Input::size, x.data, y.data);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class AnyTape, class AnyScratch, AttentionMask Mask = NoMask>
     requires(!std::is_same_v<AnyTape, InferenceScratch>)
-  static void forward(const Set& parameters, InputView x, OutputView y, AnyTape& tape, AnyScratch& scratch,
-                      const Mask& mask = {}) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
+                      AnyScratch& scratch, const Mask& mask = {}) {
+    detail::check_mask<Residual, Mask>();
     detail::forward_through<Layer>(mask, parameters, x, y, tape, scratch);
-    kernels::add_to(Layer::Input::size, x.data, y.data);
+    kernels::add_to(Input::size, x.data, y.data);
   }
   /// dx from dy, overwritten; gradients accumulate. `dx` may overlap neither `dy` nor `x`.
-  template <class Set = Parameters, class AnyTape, class Gradients, class AnyScratch>
-  static void backward(const Set& parameters, InputView x, AnyTape& tape, OutputGradientView dy,
-                       InputGradientView dx, Gradients& gradients, AnyScratch& scratch) {
-    Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
-    kernels::add_to(Layer::Input::size, dy.data, dx.data);
-  }
-  /// The same where nobody asks for dx.
-  template <class Set = Parameters, class AnyTape, class Gradients, class AnyScratch>
-  static void backward(const Set& parameters, InputView x, AnyTape& tape, OutputGradientView dy,
-                       Gradients& gradients, AnyScratch& scratch) {
-    Layer::backward(parameters, x, tape, dy, gradients, scratch);
+  template <class Set = Parameters, class AnyTape, class Dx, class Gradients, class AnyScratch,
+            AttentionMask Mask = NoMask>
+  static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
+                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Mask& mask = {}) {
+    const auto to = detail::sink<Input>(dx);
+    detail::backward_through<Layer>(mask, parameters, x, tape, dy, to, gradients, scratch);
+    if constexpr (kAsked<Dx>) kernels::add_to(Input::size, dy.data, to.data);
   }
 };
 

@@ -15,7 +15,7 @@
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// Layers one after the other.
-template <class... Layers>
+template <detail::CheckedLayer... Layers>
 class Sequential {
  public:
   static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
@@ -32,6 +32,7 @@ class Sequential {
   /// `layer<i>()` has those of layer i, in whose tensors' names it is "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] detail::Members<detail::SetOf<Layers, Matrix, Vector>...> members;
 
     template <int index>
@@ -69,6 +70,7 @@ class Sequential {
                           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
   static constexpr bool kUpdatesInBackward = (detail::kUpdatesInBackward<Layers> && ...);
   static constexpr bool kRunsInLockstep = (detail::kRunsInLockstep<Layers> && ...);
+  static constexpr bool kTakesMask = (detail::kTakesMask<Layers> || ...);
 
  private:
   template <class Body>
@@ -171,53 +173,44 @@ class Sequential {
     [[no_unique_address]] Turns activations;
   };
 
-  using InputView = detail::ConstView<Input>;
-  using InputGradientView = typename detail::InputGradientOf<Layer<0>>::View;
-  using OutputView = detail::MutableView<Output>;
-  using OutputGradientView = detail::ConstView<Output>;
-
   /// void; where the first layer takes token ids, its Status: kInvalidToken, and nothing is written, when one
   /// is outside the vocabulary.
   using Outcome = detail::Outcome<Layer<0>>;
 
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AttentionMask Mask = NoMask>
-  static Outcome forward(const Set& parameters, InputView x, OutputView y, InferenceScratch& scratch,
+  static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                          const Mask& mask = {}) {
+    detail::check_mask<Sequential, Mask>();
     return infer_from<0>(parameters, x, y, scratch, mask);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask>
-  static Outcome forward(const Set& parameters, InputView x, OutputView y, TapeOf<Gradients>& tape,
+  static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
                          ScratchOf<Gradients>& scratch, const Mask& mask = {}) {
+    detail::check_mask<Sequential, Mask>();
     return forward_from<0>(parameters, x, y, tape, scratch, mask);
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
-  template <class Set = Parameters, class TapeGradients, class Gradients>
-  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
-                       InputGradientView dx, Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
-    static_assert(kInferred == 0,
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {}) {
+    static_assert(!kAsked<Dx> || kInferred == 0,
                   "attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx; where "
                   "what stands before it is trained, list its layers in the Sequential around it");
-    backward_from<kLayers - 1>(parameters, x, tape, dy, gradients, scratch, dx);
-  }
-  /// The same where nobody asks for dx.
-  template <class Set = Parameters, class TapeGradients, class Gradients>
-  static void backward(const Set& parameters, InputView x, TapeOf<TapeGradients>& tape, OutputGradientView dy,
-                       Gradients& gradients, ScratchOf<TapeGradients>& scratch) {
-    backward_from<kLayers - 1>(parameters, x, tape, dy, gradients, scratch);
+    backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask);
   }
 
  private:
   template <int index>
-  using InputOf = detail::ConstView<typename Layer<index>::Input>;
+  using InputOf = ConstView<typename Layer<index>::Input>;
   template <int index>
-  using OutputOf = detail::MutableView<typename Layer<index>::Output>;
+  using OutputOf = View<typename Layer<index>::Output>;
 
   template <int index>
   ATTUNE_INLINE static detail::Outcome<Layer<index>> infer_from(const auto& parameters, InputOf<index> x,
-                                                                OutputView y, InferenceScratch& scratch,
+                                                                View<Output> y, InferenceScratch& scratch,
                                                                 const auto& mask) {
     auto&& own = parameters.template layer<index>();
     auto& layer_scratch = detail::one_of<index>(scratch.layers);
@@ -235,7 +228,7 @@ class Sequential {
 
   template <int index, class Gradients>
   ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_from(const auto& parameters, InputOf<index> x,
-                                                                  OutputView y, TapeOf<Gradients>& tape,
+                                                                  View<Output> y, TapeOf<Gradients>& tape,
                                                                   ScratchOf<Gradients>& scratch,
                                                                   const auto& mask) {
     const OutputOf<index> to = [&] {
@@ -285,26 +278,30 @@ class Sequential {
     return first;
   }();
 
-  template <int index, class Gradients, class TapeGradients, class... Dx>
-  ATTUNE_INLINE static void backward_from(const auto& parameters, InputView x, TapeOf<TapeGradients>& tape,
-                                          detail::ConstView<typename Layer<index>::Output> dy,
-                                          Gradients& gradients, ScratchOf<TapeGradients>& scratch, Dx... dx) {
+  template <int index, class Gradients, class Kept, class Dx>
+  ATTUNE_INLINE static void backward_from(const auto& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
+                                          ConstView<typename Layer<index>::Output> dy, Dx dx,
+                                          Gradients& gradients, ScratchOf<Kept>& scratch, const auto& mask) {
     if constexpr (index >= kInferred) {
       auto&& own = parameters.template layer<index>();
       auto&& gradient = gradients.template layer<index>();
       auto&& layer_tape = detail::member<index>(tape.layers);
       auto& layer_scratch = detail::one_of<index>(scratch.layers);
       if constexpr (index == 0) {
-        Layer<0>::backward(own, x, layer_tape, dy, dx..., gradient, layer_scratch);
+        detail::backward_through<Layer<0>>(mask, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
         const InputOf<index> before = between<index - 1>(tape, scratch);
-        if constexpr (sizeof...(Dx) == 0 && kFirstTrained<Gradients> >= index) {
-          Layer<index>::backward(own, before, layer_tape, dy, gradient, layer_scratch);
+        if constexpr (!kAsked<Dx> && kFirstTrained<Gradients> >= index) {
+          detail::backward_through<Layer<index>>(mask, own, before, layer_tape, dy, dx, gradient,
+                                                 layer_scratch);
           skip_masks_before<index>(tape);
         } else {
           const auto d_before = scratch.between.template at<typename Layer<index>::Input>(index - 1);
-          Layer<index>::backward(own, before, layer_tape, dy, d_before, gradient, layer_scratch);
-          backward_from<index - 1>(parameters, x, tape, d_before, gradients, scratch, dx...);
+          detail::backward_through<Layer<index>>(mask, own, before, layer_tape, dy, d_before, gradient,
+                                                 layer_scratch);
+          backward_from<index - 1>(parameters, x, tape,
+                                   ConstView<typename Layer<index - 1>::Output>(d_before), dx, gradients,
+                                   scratch, mask);
         }
       }
     }

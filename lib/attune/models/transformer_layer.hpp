@@ -1,11 +1,19 @@
-// What encoder and decoder layers have in common.
+// What encoder and decoder layers have in common: residual branches, one after the other, each with a
+// normalisation, before it or after its sum.
+//
+//   norm after:    s_i = x_i + f_i(x_i),          x_(i+1) = norm_i(s_i)
+//   norm before:   s_i = x_i + f_i(norm_i(x_i)),  x_(i+1) = s_i
+//
+// x_0 is the layer's input x, the last x_i its output y. With dropout, in training, what f_i gives is
+// dropped.
 #pragma once
 
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/kernels/residual.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/feed_forward.hpp>
-#include <attune/kernels/residual.hpp>
 #include <attune/layers/layer_norm.hpp>
-#include <attune/attention/multi_head_attention.hpp>
+#include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -14,9 +22,15 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// Transformer Architecture", 2020; PyTorch's norm_first).
 enum class NormPlacement { kAfter, kBefore };
 
+/// What a layer of given parts adds to them.
+struct BranchOptions {
+  NormPlacement norm = NormPlacement::kAfter;
+  double dropout = 0;  // probability of a feature that a branch gives, in training
+};
+
 namespace detail {
 
-// The masks on a layer's branches; nothing without dropout.
+// The masks of dropout on a layer's branches; nothing without dropout.
 template <bool kDrops, int kBranches>
 struct BranchMasks {
   DropoutTape of[kBranches];
@@ -29,50 +43,304 @@ struct BranchMasks {
 template <int kBranches>
 struct BranchMasks<false, kBranches> {};
 
-// Dropout on the branches of a layer: what is between a branch and its residual sum.
-template <DropoutShape shape, class Scalar, int kBranches>
-struct Branches {
-  template <int kBranch>
-  using DropoutOf = Dropout<DropoutShape{shape.rows, shape.d_model, shape.probability, 1 + kBranch}, Scalar>;
-  static constexpr bool kDrops = shape.probability > 0;
-  using Tokens = Tensor<Scalar, shape.rows, shape.d_model>;
-  using View = MatrixView<Scalar, shape.rows, shape.d_model>;
-  using ConstView = MatrixView<const Scalar, shape.rows, shape.d_model>;
-  using Tape = BranchMasks<kDrops, kBranches>;
-  struct None {};
-  // The gradient of a branch behind its dropout; without dropout it is that of the sum.
-  using Scratch = std::conditional_t<kDrops, Tokens, None>;
+// Hides nothing, but says that something else is hidden.
+struct HidesElsewhere : NoMask {};
 
-  // branch ← x + dropout(branch).
-  template <int kBranch>
-  static void add(const Scalar* x, Scalar* branch, [[maybe_unused]] const Tape& tape) {
-    if constexpr (kDrops) {
-      DropoutOf<kBranch>::apply(View(branch), tape.of[kBranch], View(branch));
-    }
-    kernels::add_to(Tokens::size, x, branch);
+// A branch that is a layer: self-attention, or a network.
+template <class Part>
+struct LayerBranch : Part {
+  template <class Gradients>
+  using TapeOf = detail::TapeOf<Part, Gradients>;
+  template <class Gradients>
+  using ScratchOf = detail::ScratchOf<Part, Gradients>;
+
+  ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
+                                    auto&... tape_and_scratch) {
+    forward_through<Part>(context.mask, parameters, x, y, tape_and_scratch...);
   }
+  ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
+                                     auto& gradients, auto& scratch, const auto& context) {
+    backward_through<Part>(context.mask, parameters, x, tape, dy, dx, gradients, scratch);
+  }
+};
 
-  // The gradient of the branch from that of the sum, dy.
-  template <int kBranch>
-  static ConstView backward(ConstView dy, [[maybe_unused]] Tape& tape, [[maybe_unused]] Scratch& scratch) {
-    if constexpr (kDrops) {
-      DropoutOf<kBranch>::backward(tape.of[kBranch], dy, scratch);
-      return scratch;
+// A branch that attends to a memory: context.memory[memory_len, d_model], whose gradient goes to
+// context.d_memory.
+template <class Attention>
+struct MemoryBranch : Attention {
+  using Memory = typename Attention::KeyInput;
+  template <class Gradients>
+  using TapeOf = typename Attention::template TapeOf<Gradients>;
+  template <class Gradients>
+  struct ScratchOf {
+    typename Attention::template ScratchOf<Gradients> attention;
+    Memory d_value;  // of the memory as values; as keys it goes to d_memory
+  };
+
+  ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
+                                    typename Attention::InferenceScratch& scratch) {
+    Attention::forward(parameters, x, context.memory, context.memory, y, scratch, context.memory_mask);
+  }
+  ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context, auto& tape,
+                                    auto& scratch) {
+    Attention::forward(parameters, x, context.memory, context.memory, y, tape, scratch.attention,
+                       context.memory_mask);
+  }
+  ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
+                                     auto& gradients, auto& scratch, const auto& context) {
+    // Tokens that self-attention leaves out are queries here.
+    constexpr bool kElsewhere = !kMasks<std::remove_cvref_t<decltype(context.memory_mask)>> &&
+                                kMasks<std::remove_cvref_t<decltype(context.mask)>>;
+    const auto run = [&](auto d_key, auto d_value, const auto& mask) ATTUNE_INLINE_LAMBDA {
+      Attention::backward(parameters, x, context.memory, context.memory, tape, dy, dx, d_key, d_value,
+                          gradients, scratch.attention, mask);
+    };
+    const auto with_mask = [&](auto d_key, auto d_value) ATTUNE_INLINE_LAMBDA {
+      if constexpr (kElsewhere) {
+        run(d_key, d_value, HidesElsewhere{});
+      } else {
+        run(d_key, d_value, context.memory_mask);
+      }
+    };
+    if constexpr (kAsked<decltype(context.d_memory)>) {
+      with_mask(context.d_memory, View<Memory>(scratch.d_value));
+      kernels::add_to(Memory::size, scratch.d_value.data(), context.d_memory.data);
     } else {
-      return dy;
+      with_mask(NoGradient{}, NoGradient{});
     }
   }
 };
 
-// What initialises the linear layers beside attention.
-template <class Initialiser>
-[[nodiscard]] constexpr auto linear_initialiser(const Initialiser& initialiser) {
-  if constexpr (std::is_same_v<Initialiser, MultiheadAttentionDefault>) {
-    return LinearDefault{};
-  } else {
-    return initialiser;
+/// Residual branches of [rows, d_model] tokens. `Sets` says which member of a set, or of a tape, is of which
+/// branch or norm: Sets::branch<i>(set), Sets::norm<i>(set).
+template <BranchOptions options, class Sets, class NormLayer, class... Branches>
+struct ResidualBranches {
+  static constexpr int kBranches = static_cast<int>(sizeof...(Branches));
+  static constexpr int kLast = kBranches - 1;
+  static constexpr bool kNormBefore = options.norm == NormPlacement::kBefore;
+  static constexpr bool kDrops = options.dropout > 0;
+  template <int index>
+  using Branch = typename TypeAt<index, Branches...>::type;
+  using Tokens = typename NormLayer::Input;
+  using Scalar = typename NormLayer::Scalar;
+  template <int index>
+  using BranchDropout = Dropout<DropoutShape{Tokens::rows, Tokens::cols, options.dropout, 1 + index}, Scalar>;
+  struct None {};
+
+  template <class Gradients, int index>
+  using BranchGradients =
+      std::remove_cvref_t<decltype(Sets::template branch<index>(std::declval<Gradients&>()))>;
+  // Whether backward of a branch reads what it was given.
+  template <class Gradients, int index>
+  static constexpr bool kBranchReads = kReadsInput<Branch<index>, BranchGradients<Gradients, index>>;
+  template <class Gradients>
+  static constexpr bool kReadsLayerInput = kNormBefore || kBranchReads<Gradients, 0>;
+
+  // What backward needs beside x and what the parts tape: the residual sums that norms were taken of. What
+  // norms gave is computed once more. Backward uses the same storage for gradients.
+  struct Tape {
+    Tokens sums[kNormBefore ? kBranches - 1 : kBranches];  // s_i; with norms before, the last is y
+    [[no_unique_address]] Copies<typename NormLayer::Tape, kBranches> norms;
+    [[no_unique_address]] BranchMasks<kDrops, kBranches> dropout;
+  };
+
+  // Whether a buffer of its own holds the gradient of what a norm gave.
+  static constexpr bool kGradientsInPlace = (kGradientMayBeInput<Branches> && ...);
+  template <class Gradients, class Indices = std::make_integer_sequence<int, kBranches>>
+  struct ScratchOf;
+  template <class Gradients, int... index>
+  struct ScratchOf<Gradients, std::integer_sequence<int, index...>> {
+    Tokens normalised;  // what a norm gave, then its gradient
+    OneOf<typename Branch<index>::template ScratchOf<BranchGradients<Gradients, index>>...> branches;
+    // The gradient of a branch behind its dropout; without dropout it is that of the sum.
+    [[no_unique_address]] std::conditional_t<kDrops, Tokens, None> branch;
+    [[no_unique_address]] std::conditional_t<kGradientsInPlace, NoGradient, Tokens> gradient;
+  };
+
+  // Inference writes the first branch to y, and others, where none of them may write over what it reads, to a
+  // buffer of their own.
+  template <class Indices>
+  struct InferenceIn;
+  template <int... index>
+  struct InferenceIn<std::integer_sequence<int, index...>> {
+    static constexpr bool kInPlace = ((index == 0 || kOutputMayBeInput<Branch<index>>)&&...);
+    Tokens tokens;
+    [[no_unique_address]] std::conditional_t<kInPlace, None, Tokens> branch;
+    OneOf<typename Branch<index>::InferenceScratch...> branches;
+
+    View<Tokens> output() {
+      if constexpr (kInPlace) {
+        return tokens;
+      } else {
+        return branch;
+      }
+    }
+  };
+  using InferenceScratch = InferenceIn<std::make_integer_sequence<int, kBranches>>;
+
+  // ---- Inference. ----
+
+  template <int index = 0>
+  ATTUNE_INLINE static void infer(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
+                                  InferenceScratch& scratch, const auto& context) {
+    typename NormLayer::InferenceScratch none;
+    ConstView<Tokens> input = x;
+    if constexpr (kNormBefore) {
+      NormLayer::forward(Sets::template norm<index>(parameters), x, scratch.tokens, none);
+      input = scratch.tokens;
+    }
+    const View<Tokens> output = index == 0 ? y : scratch.output();
+    Branch<index>::forward(Sets::template branch<index>(parameters), input, output, context,
+                           one_of<index>(scratch.branches));
+    if constexpr (index == 0) {
+      kernels::add_to(Tokens::size, x.data, y.data);
+    } else {
+      kernels::add_to(Tokens::size, static_cast<const Scalar*>(output.data), y.data);
+    }
+    if constexpr (!kNormBefore) NormLayer::forward(Sets::template norm<index>(parameters), y, y, none);
+    if constexpr (index < kLast) infer<index + 1>(parameters, y, y, scratch, context);
   }
-}
+
+  // ---- Training. ----
+
+  // x_index is `x`, for norms after in scratch.normalised but for the first.
+  template <int index = 0>
+  ATTUNE_INLINE static void forward(const auto& parameters, ConstView<Tokens> x, View<Tokens> y, auto& tape,
+                                    auto& scratch, const auto& context) {
+    typename NormLayer::Scratch none;
+    const auto& norm = Sets::template norm<index>(parameters);
+    const View<Tokens> sum = [&]() -> View<Tokens> {
+      if constexpr (kNormBefore && index == kLast) {
+        return y;
+      } else {
+        return tape.sums[index];
+      }
+    }();
+    ConstView<Tokens> input = x;
+    if constexpr (kNormBefore) {
+      NormLayer::forward(norm, x, scratch.normalised, tape.norms[index], none);
+      input = scratch.normalised;
+    }
+    Branch<index>::forward(Sets::template branch<index>(parameters), input, sum, context,
+                           Sets::template branch<index>(tape), one_of<index>(scratch.branches));
+    if constexpr (kDrops) BranchDropout<index>::apply(sum, tape.dropout.of[index], sum);
+    kernels::add_to(Tokens::size, x.data, sum.data);
+    if constexpr (kNormBefore) {
+      if constexpr (index < kLast) forward<index + 1>(parameters, sum, y, tape, scratch, context);
+    } else if constexpr (index < kLast) {
+      NormLayer::forward(norm, sum, scratch.normalised, tape.norms[index], none);
+      forward<index + 1>(parameters, scratch.normalised, y, tape, scratch, context);
+    } else {
+      NormLayer::forward(norm, sum, y, tape.norms[index], none);
+    }
+  }
+
+  ATTUNE_INLINE static void backward(const auto& parameters, ConstView<Tokens> x, auto& tape,
+                                     ConstView<Tokens> dy, auto dx, auto& gradients, auto& scratch,
+                                     const auto& context) {
+    if constexpr (kNormBefore) {
+      backward_before<kLast>(parameters, x, tape, dy, dx, gradients, scratch, context);
+    } else {
+      backward_after<kLast>(parameters, x, tape, dy, dx, gradients, scratch, context);
+    }
+  }
+
+ private:
+  // d_sum is dL/ds_index. The sum's other term, x_index, adds it to what comes through norm and branch.
+  template <int index>
+  ATTUNE_INLINE static void backward_before(const auto& parameters, ConstView<Tokens> x, auto& tape,
+                                            ConstView<Tokens> d_sum, auto dx, auto& gradients, auto& scratch,
+                                            const auto& context) {
+    const auto& norm = Sets::template norm<index>(parameters);
+    auto& norm_gradients = Sets::template norm<index>(gradients);
+    typename NormLayer::Scratch none;
+    const ConstView<Tokens> input = [&]() -> ConstView<Tokens> {
+      if constexpr (index == 0) {
+        return x;
+      } else {
+        return tape.sums[index - 1];
+      }
+    }();
+    const View<Tokens> d_normalised =
+        backward_branch<index>(parameters, norm, input, tape, d_sum, gradients, scratch, context);
+    const auto d_input = [&] {
+      if constexpr (index == 0) {
+        return dx;
+      } else {
+        return View<Tokens>(tape.sums[index - 1]);
+      }
+    }();
+    backward_through<NormLayer>(context.mask, norm, input, tape.norms[index], ConstView<Tokens>(d_normalised),
+                                d_input, norm_gradients, none);
+    if constexpr (index > 0 || kAsked<decltype(dx)>) kernels::add_to(Tokens::size, d_sum.data, d_input.data);
+    if constexpr (index > 0) {
+      backward_before<index - 1>(parameters, x, tape, d_input, dx, gradients, scratch, context);
+    }
+  }
+
+  // d_output is dL/dx_(index+1), behind the norm.
+  template <int index>
+  ATTUNE_INLINE static void backward_after(const auto& parameters, ConstView<Tokens> x, auto& tape,
+                                           ConstView<Tokens> d_output, auto dx, auto& gradients,
+                                           auto& scratch, const auto& context) {
+    typename NormLayer::Scratch none;
+    const View<Tokens> sum = tape.sums[index];  // becomes its gradient
+    backward_through<NormLayer>(context.mask, Sets::template norm<index>(parameters), ConstView<Tokens>(sum),
+                                tape.norms[index], d_output, sum, Sets::template norm<index>(gradients),
+                                none);
+    if constexpr (index > 0) {
+      const View<Tokens> d_input =
+          backward_branch<index>(parameters, Sets::template norm<index - 1>(parameters), tape.sums[index - 1],
+                                 tape, sum, gradients, scratch, context);
+      kernels::add_to(Tokens::size, static_cast<const Scalar*>(sum.data), d_input.data);
+      backward_after<index - 1>(parameters, x, tape, d_input, dx, gradients, scratch, context);
+    } else {
+      Branch<0>::backward(Sets::template branch<0>(parameters), x, Sets::template branch<0>(tape),
+                          behind_dropout<0>(sum, tape, scratch), dx, Sets::template branch<0>(gradients),
+                          one_of<0>(scratch.branches), context);
+      if constexpr (kAsked<decltype(dx)>) {
+        kernels::add_to(Tokens::size, static_cast<const Scalar*>(sum.data), dx.data);
+      }
+    }
+  }
+
+  // Backward of a branch whose input is norm(before), computed once more where it is read. Returns the
+  // gradient of that input.
+  template <int index>
+  ATTUNE_INLINE static View<Tokens> backward_branch(const auto& parameters, const auto& norm,
+                                                    ConstView<Tokens> before, auto& tape,
+                                                    ConstView<Tokens> d_sum, auto& gradients, auto& scratch,
+                                                    const auto& context) {
+    constexpr int kNorm = kNormBefore ? index : index - 1;
+    if constexpr (kBranchReads<std::remove_cvref_t<decltype(gradients)>, index>) {
+      NormLayer::recompute(norm, before, tape.norms[kNorm], scratch.normalised);
+    }
+    const View<Tokens> d_input = [&]() -> View<Tokens> {
+      if constexpr (kGradientsInPlace) {
+        return scratch.normalised;
+      } else {
+        return scratch.gradient;
+      }
+    }();
+    Branch<index>::backward(Sets::template branch<index>(parameters), ConstView<Tokens>(scratch.normalised),
+                            Sets::template branch<index>(tape), behind_dropout<index>(d_sum, tape, scratch),
+                            d_input, Sets::template branch<index>(gradients), one_of<index>(scratch.branches),
+                            context);
+    return d_input;
+  }
+
+  // The gradient of what a branch gave from that of the sum.
+  template <int index>
+  ATTUNE_INLINE static ConstView<Tokens> behind_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto& tape,
+                                                        [[maybe_unused]] auto& scratch) {
+    if constexpr (kDrops) {
+      BranchDropout<index>::backward(tape.dropout.of[index], d_sum, scratch.branch);
+      return scratch.branch;
+    } else {
+      return d_sum;
+    }
+  }
+};
 
 }  // namespace detail
 

@@ -11,10 +11,10 @@
 
 #include <span>
 
-#include <attune/kernels/log_softmax_row.hpp>
-#include <attune/training/loss.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
+#include <attune/kernels/log_softmax_row.hpp>
+#include <attune/training/loss.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

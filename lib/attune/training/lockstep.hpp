@@ -13,11 +13,10 @@
 #pragma once
 
 #include <attune/core/batch.hpp>
-#include <attune/layers/dropout.hpp>
+#include <attune/core/parameters.hpp>
 #include <attune/kernels/lanes.hpp>
 #include <attune/kernels/product.hpp>
-#include <attune/attention/mask.hpp>
-#include <attune/core/parameters.hpp>
+#include <attune/layers/dropout.hpp>
 #include <attune/training/plan.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -66,11 +65,14 @@ class LockstepWorkspace {
   void accumulate(const Scalar* inputs, const Scalar* targets, const Mask& mask, Scalar weight,
                   typename Model::Parameters& gradients, Scalar& loss) {
     interleave<Model::Input::size>(inputs, input_.values);
-    detail::forward<LaneModel>(mask, parameters_, input_, output_, tape_, shared_.scratch);
+    forward_through<LaneModel>(mask, parameters_, ConstView<typename LaneModel::Input>(input_),
+                               View<typename LaneModel::Output>(output_), tape_, shared_.scratch);
     interleave<Model::Output::size>(targets, shared_.target.values);
     const LaneScalar losses = Loss::forward(output_, shared_.target, output_, weight);
     set_zero(gradients_);
-    LaneModel::backward(parameters_, input_, tape_, output_, gradients_, shared_.scratch);
+    backward_through<LaneModel>(mask, parameters_, ConstView<typename LaneModel::Input>(input_), tape_,
+                                ConstView<typename LaneModel::Output>(output_), NoGradient{}, gradients_,
+                                shared_.scratch);
     add_in_order<1>(&losses, &loss);
     for_each_tensor(
         [](const TensorPath&, auto& sum, const auto& lanes) {

@@ -1,8 +1,8 @@
 // Losses: a number to minimise, and its gradient.
 #pragma once
 
-#include <attune/kernels/reduce.hpp>
 #include <attune/core/tensor.hpp>
+#include <attune/kernels/reduce.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include <attune/kernels/update.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
+#include <attune/kernels/update.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

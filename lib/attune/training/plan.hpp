@@ -8,6 +8,7 @@
 // parameter, Sgd<Momentum::kNone> none.
 #pragma once
 
+#include <attune/core/layer.hpp>
 #include <attune/core/memory.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -19,14 +20,6 @@ concept MemoryPlan = requires {
   typename Plan::template Gradients<Model>;
   Plan::template Workspace<Model>::kSequences;
 };
-
-namespace detail {
-/// Whether the scalars of a layer may be lanes (lockstep.hpp): it says so.
-template <class Layer>
-inline constexpr bool kRunsInLockstep = requires {
-  requires Layer::kRunsInLockstep;
-};
-}  // namespace detail
 
 /// One sequence at a time. The plan of a Trainer unless another is named.
 struct Streaming {

@@ -7,12 +7,12 @@
 #pragma once
 
 #include <attune/core/batch.hpp>
-#include <attune/layers/dropout.hpp>
 #include <attune/core/gradients.hpp>
 #include <attune/core/initialise.hpp>
+#include <attune/core/layer.hpp>
+#include <attune/layers/dropout.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
-#include <attune/attention/mask.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/update_in_backward.hpp>
@@ -29,17 +29,6 @@ struct [[nodiscard]] StepResult {
 };
 
 namespace detail {
-
-// Model::forward(…), with kOk where it answers nothing.
-template <class Model, class Mask, class... Arguments>
-ATTUNE_INLINE Status forward_status(const Mask& mask, Arguments&&... arguments) {
-  if constexpr (kTakesIds<Model>) {
-    return forward<Model>(mask, std::forward<Arguments>(arguments)...);
-  } else {
-    forward<Model>(mask, std::forward<Arguments>(arguments)...);
-    return Status::kOk;
-  }
-}
 
 // Scratch of training, which is dead when a prediction starts, and the other way round.
 template <class Model, bool kDrops = kDropsIn<typename Model::Tape>>
@@ -155,7 +144,8 @@ class Trainer {
     const auto loss = Loss::forward(output_, target, output_, kWeight);
     if (const Status status = status_of(loss); status != Status::kOk) return status;
     loss_ += loss;
-    Model::backward(parameters_, x, tape_, output_, gradients_, scratch_.training);
+    detail::backward_through<Model>(mask, parameters_, x, tape_, ConstView<typename Model::Output>(output_),
+                                    NoGradient{}, gradients_, scratch_.training);
     ++accumulated_;
     return Status::kOk;
   }
@@ -279,7 +269,8 @@ class Trainer {
     if (!detail::finite(loss)) return {loss, Status::kNotFinite};
 
     ParameterUpdates<Model, Optimizer> updates(parameters_, moments_, options, gradients_);
-    Model::backward(parameters_, x, tape_, output_, updates.leaves, scratch_.training);
+    detail::backward_through<Model>(mask, parameters_, x, tape_, ConstView<typename Model::Output>(output_),
+                                    NoGradient{}, updates.leaves, scratch_.training);
     return {loss, Status::kOk};
   }
 

@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include <attune/core/gradients.hpp>
+#include <attune/core/weights.hpp>
 #include <attune/training/plan.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -75,15 +76,15 @@ struct Updates {
       return {parameter + first * kCols, context};
     }
 
-    template <class A, class B>
-    friend void add_product(const A& a, const B& b, const Leaf& leaf) {
+    template <class A, class B, class Terms = kernels::AllTerms>
+    friend void add_product(const A& a, const B& b, const Leaf& leaf, const Terms& terms = {}) {
       constexpr int kRest = kRows % kUpdatedRows;
       if constexpr (kRows >= kUpdatedRows) {
         for (int row = 0; row < kRows - kRest; row += kUpdatedRows) {
-          leaf.template update_rows<kUpdatedRows>(a, b, row);
+          leaf.template update_rows<kUpdatedRows>(a, b, row, terms);
         }
       }
-      if constexpr (kRest > 0) leaf.template update_rows<kRest>(a, b, kRows - kRest);
+      if constexpr (kRest > 0) leaf.template update_rows<kRest>(a, b, kRows - kRest, terms);
     }
     template <class Gradient>
     friend void add_column_sums(const Gradient& dy, const Leaf& leaf) {
@@ -95,10 +96,10 @@ struct Updates {
     }
 
    private:
-    template <int kCount, class A, class B>
-    void update_rows(const A& a, const B& b, int row) const {
+    template <int kCount, class A, class B, class Terms>
+    void update_rows(const A& a, const B& b, int row, const Terms& terms) const {
       const MatrixView<Scalar, kCount, kCols> gradient(context->rows);
-      kernels::product(a.template rows_at<kCount>(row), b, gradient);
+      terms.product(a.template rows_at<kCount>(row), b, gradient);
       update(row * kCols, kCount * kCols);
     }
     // `size` parameters from `first` on, whose gradients are in context->rows.

@@ -1,0 +1,349 @@
+// What a layer is, and a loss, and an optimiser: all that the rest of the library asks of them.
+//
+// A layer is a type without state. It names what it reads and writes, and its memory, which the caller owns:
+//
+//   struct Layer {
+//     using Scalar = float;
+//     using Input = Tensor<Scalar, rows, cols>;   // or std::array<int, n>: token ids
+//     using Output = Tensor<Scalar, rows, cols>;
+//     struct Parameters { … };                    // a set of tensors (parameters.hpp), or NoParameters
+//     struct Tape { … };                          // what backward needs of forward, beside x
+//     struct Scratch { … };                       // dead after every call: all layers share it
+//     struct InferenceScratch { … };
+//
+//     static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&);
+//     static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&);
+//     static void backward(const Parameters&, ConstView<Input> x, Tape&, ConstView<Output> dy, auto dx,
+//                          Parameters& gradients, Scratch&);
+//   };
+//
+// backward overwrites dx = dL/dx and adds dL/dparameters to `gradients`. `dx` is a View<Input>, or NoGradient
+// where nobody asks for it: `if constexpr (kAsked<decltype(dx)>)`. The tape may be used up. Nothing that is
+// passed overlaps. A layer of ids answers forward with a Status, and its dx is always NoGradient.
+//
+// What a layer may say beside, and what is assumed where it does not:
+//
+//   mask as the last argument of forward, of backward   it leaves out what a mask hides     it has no use for
+//   it kTakesMask                                  whether forward has use for a mask          it takes one
+//   as argument ParametersOf<Matrix, Vector>                its set of anything else than tensors       it is
+//   trained as a whole TapeOf<Gradients>, ScratchOf<Gradients>     what a backward to such gradients needs
+//   Tape, Scratch kReadsInput<Gradients>                      whether that backward reads x               it
+//   does kOutputMayBeInput                           y may be x in inference                     it may not
+//   kGradientMayBeInput                         dx may be x                                 it may not
+//   WithScalar<Other>                           the layer of another scalar                 there is none
+//   kUpdatesInBackward                          each parameter is read before its gradient is given away,
+//                                               and once                                    it is not
+//   kRunsInLockstep                             the scalar may be lanes                     it may not
+#pragma once
+
+#include <array>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <attune/core/mask.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/core/status.hpp>
+#include <attune/core/tensor.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// In the place of dx where nobody asks for it.
+struct NoGradient {};
+
+/// Whether somebody asks for the gradient that goes to such a sink.
+template <class Sink>
+inline constexpr bool kAsked = !std::is_same_v<std::remove_cvref_t<Sink>, NoGradient>;
+
+namespace detail {
+
+/// `count` matrices of one shape, one below the other.
+template <class Matrix, int count>
+struct Stacked {
+  using Storage = Tensor<typename Matrix::Scalar, count * Matrix::rows, Matrix::cols>;
+  using View = MatrixView<const typename Matrix::Scalar, count * Matrix::rows, Matrix::cols>;
+  using One = MatrixView<const typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
+  static One at(View view, int index) { return view.template rows_at<Matrix::rows>(index * Matrix::rows); }
+};
+/// `count` times as many ids as the array has.
+template <std::size_t size, int count>
+struct Stacked<std::array<int, size>, count> {
+  using Storage = std::array<int, count * size>;
+  using View = std::span<const int, count * size>;
+  using One = std::span<const int, size>;
+  static One at(View view, int index) {
+    return One(view.data() + static_cast<std::size_t>(index) * size, size);
+  }
+};
+
+}  // namespace detail
+
+/// What a layer writes to: all of a matrix.
+template <class Matrix>
+using View = MatrixView<typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
+/// What a layer reads: a matrix, or ids.
+template <class Matrix>
+using ConstView = typename detail::Stacked<Matrix, 1>::One;
+
+namespace detail {
+
+/// The sink that `dx` stands for: a View<Matrix> of what has one, or NoGradient.
+template <class Matrix, class Sink>
+ATTUNE_INLINE auto sink(Sink&& dx) {
+  if constexpr (kAsked<Sink>) {
+    return View<Matrix>(dx);
+  } else {
+    return NoGradient{};
+  }
+}
+
+/// Whether a layer's input are ids.
+template <class Layer>
+inline constexpr bool kTakesIds = requires {
+  requires std::is_same_v<typename Layer::Input::value_type, int>;
+};
+
+/// What forward of a layer answers: whether it took its ids; nothing where there are none.
+template <class Layer>
+using Outcome = std::conditional_t<kTakesIds<Layer>, Status, void>;
+
+// Where dx of a layer may go: ids have none.
+template <class Layer>
+struct InputSink {
+  using type = View<typename Layer::Input>;
+};
+template <class Layer>
+  requires kTakesIds<Layer>
+struct InputSink<Layer> {
+  using type = NoGradient;
+};
+
+template <class Layer>
+concept Infers = requires(const typename Layer::Parameters& parameters, ConstView<typename Layer::Input> x,
+                          View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch) {
+  Layer::forward(parameters, x, y, scratch);
+};
+template <class Layer>
+concept RunsForward = requires(const typename Layer::Parameters& parameters,
+                               ConstView<typename Layer::Input> x, View<typename Layer::Output> y,
+                               typename Layer::Tape& tape, typename Layer::Scratch& scratch) {
+  Layer::forward(parameters, x, y, tape, scratch);
+};
+template <class Layer>
+concept RunsBackward = requires(const typename Layer::Parameters& parameters,
+                                ConstView<typename Layer::Input> x, typename Layer::Tape& tape,
+                                ConstView<typename Layer::Output> dy, typename InputSink<Layer>::type dx,
+                                typename Layer::Parameters& gradients, typename Layer::Scratch& scratch) {
+  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
+  Layer::backward(parameters, x, tape, dy, NoGradient{}, gradients, scratch);
+};
+
+}  // namespace detail
+
+/// What Trainers train and what Sequential, Repeat and Residual are made of: see the top of this file.
+template <class L>
+concept Layer = requires {
+  typename L::Scalar;
+  typename L::Input;
+  typename L::Output;
+  typename L::Parameters;
+  typename L::Tape;
+  typename L::Scratch;
+  typename L::InferenceScratch;
+}
+&&detail::RunsForward<L>&& detail::RunsBackward<L>&& detail::Infers<L>;
+
+namespace detail {
+
+struct AnyVisitor {
+  void operator()(const TensorPath&, auto&&...) const {}
+};
+
+/// Whether L is a layer; where it is none, one error says what is missing.
+template <class L>
+constexpr bool check_layer() {
+  if constexpr (!requires { typename L::Scalar; }) {
+    static_assert(sizeof(L) == 0,
+                  "attune::Layer: the type names no Scalar; core/layer.hpp shows what a layer has");
+  } else if constexpr (!requires {
+                         typename L::Input;
+                         typename L::Output;
+                       }) {
+    static_assert(sizeof(L) == 0,
+                  "attune::Layer: the type names no Input and Output, each a Tensor (or an Input of ids, a "
+                  "std::array of int)");
+  } else if constexpr (!requires { typename L::Parameters; }) {
+    static_assert(sizeof(L) == 0, "attune::Layer: the type names no Parameters; without any, NoParameters");
+  } else if constexpr (!requires(typename L::Parameters & set) {
+                         L::Parameters::visit(AnyVisitor{}, static_cast<const TensorPath*>(nullptr), set);
+                       }) {
+    static_assert(
+        sizeof(L) == 0,
+        "attune::Layer: its Parameters are no set: they have no static visit(visitor, path, sets...) "
+        "(core/parameters.hpp)");
+  } else if constexpr (!requires {
+                         typename L::Tape;
+                         typename L::Scratch;
+                         typename L::InferenceScratch;
+                       }) {
+    static_assert(sizeof(L) == 0,
+                  "attune::Layer: the type names no Tape, Scratch or InferenceScratch; each may be an empty "
+                  "struct");
+  } else if constexpr (!RunsForward<L>) {
+    static_assert(
+        sizeof(L) == 0,
+        "attune::Layer: there is no forward(parameters, x, y, tape, scratch[, mask]) for ConstView<Input> "
+        "x and View<Output> y; one with a second input, as DecoderLayer, stands in a struct that takes "
+        "both out of one");
+  } else if constexpr (!RunsBackward<L>) {
+    static_assert(
+        sizeof(L) == 0,
+        "attune::Layer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, mask]) for a "
+        "dx of View<Input> and of NoGradient");
+  } else if constexpr (!Infers<L>) {
+    static_assert(sizeof(L) == 0,
+                  "attune::Layer: there is no forward(parameters, x, y, inference_scratch[, mask])");
+  }
+  return Layer<L>;
+}
+/// A constraint on what must be a layer.
+template <class L>
+concept CheckedLayer = check_layer<L>();
+
+/// Whether a layer has use for a mask.
+template <class Layer>
+inline constexpr bool kTakesMask = [] {
+  if constexpr (requires { Layer::kTakesMask; }) {
+    return Layer::kTakesMask;
+  } else {
+    return requires(const typename Layer::Parameters& parameters, ConstView<typename Layer::Input> x,
+                    View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch) {
+      Layer::forward(parameters, x, y, scratch, NoMask{});
+    };
+  }
+}();
+
+// ---- A layer called with a mask, which it may have no use for. ----
+
+template <class Layer, class Mask, class... Arguments>
+ATTUNE_INLINE Outcome<Layer> forward_through(const Mask& mask, Arguments&&... arguments) {
+  if constexpr (kTakesMask<Layer>) {
+    return Layer::forward(std::forward<Arguments>(arguments)..., mask);
+  } else {
+    return Layer::forward(std::forward<Arguments>(arguments)...);
+  }
+}
+/// The same, with kOk where it answers nothing.
+template <class Layer, class Mask, class... Arguments>
+ATTUNE_INLINE Status forward_status(const Mask& mask, Arguments&&... arguments) {
+  if constexpr (kTakesIds<Layer>) {
+    return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
+  } else {
+    forward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
+    return Status::kOk;
+  }
+}
+/// arguments: parameters, x, tape, dy, dx, gradients, scratch. The mask is forward's.
+template <class Layer, class Mask, class... Arguments>
+ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) {
+  if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., mask); }) {
+    Layer::backward(std::forward<Arguments>(arguments)..., mask);
+  } else {
+    Layer::backward(std::forward<Arguments>(arguments)...);
+  }
+}
+/// A mask for a layer that would swallow it silently does not compile.
+template <class Layer, class Mask>
+constexpr void check_mask() {
+  static_assert(AttentionMask<Mask>,
+                "attune: what stands in the place of the mask is none; masks have hide and bias "
+                "(core/mask.hpp)");
+  static_assert(
+      !kMasks<Mask> || kTakesMask<Layer>,
+      "attune: no layer of the model has use for a mask; leave it out, or add attention or pooling");
+}
+
+// ---- What a layer says of itself, or what is assumed. ----
+
+/// The same layer of another scalar; a layer that nobody asks for one needs no WithScalar.
+template <class Layer, class Other>
+struct WithScalarOf {
+  using type = typename Layer::template WithScalar<Other>;
+};
+
+// A layer's set with other things in the place of tensors (parameters.hpp).
+template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
+struct SetOfLayer {
+  using type = typename Layer::Parameters;
+};
+template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  requires requires { typename Layer::template ParametersOf<Matrix, Vector>; }
+struct SetOfLayer<Layer, Matrix, Vector> {
+  using type = typename Layer::template ParametersOf<Matrix, Vector>;
+};
+template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
+using SetOf = typename SetOfLayer<Layer, Matrix, Vector>::type;
+/// Whether a layer, and each one in it, has sets of anything else than tensors.
+template <class Layer>
+inline constexpr bool kHasSets = std::is_empty_v<SetOf<Layer, Untrained, Untrained>>;
+
+// What a layer tapes and uses for a backward to such gradients.
+template <class Layer, class Gradients>
+struct Kept {
+  using Tape = typename Layer::Tape;
+  using Scratch = typename Layer::Scratch;
+};
+template <class Layer, class Gradients>
+  requires requires { typename Layer::template TapeOf<Gradients>; }
+struct Kept<Layer, Gradients> {
+  using Tape = typename Layer::template TapeOf<Gradients>;
+  using Scratch = typename Layer::template ScratchOf<Gradients>;
+};
+template <class Layer, class Gradients>
+using TapeOf = typename Kept<Layer, Gradients>::Tape;
+template <class Layer, class Gradients>
+using ScratchOf = typename Kept<Layer, Gradients>::Scratch;
+
+/// Whether a backward to such gradients reads the layer's input.
+template <class Layer, class Gradients>
+inline constexpr bool kReadsInput = [] {
+  if constexpr (requires { Layer::template kReadsInput<Gradients>; }) {
+    return Layer::template kReadsInput<Gradients>;
+  } else {
+    return true;
+  }
+}();
+
+/// Whether y may be x in inference.
+template <class Layer>
+inline constexpr bool kOutputMayBeInput = requires {
+  requires Layer::kOutputMayBeInput;
+};
+/// Whether dx may be x.
+template <class Layer>
+inline constexpr bool kGradientMayBeInput = requires {
+  requires Layer::kGradientMayBeInput;
+};
+
+/// Whether a layer's parameters are constants (models/frozen.hpp).
+template <class Layer>
+inline constexpr bool kFrozen = requires {
+  requires Layer::kFrozen;
+};
+
+/// Whether a layer's backward goes through each parameter once, and reads none whose gradient it has given
+/// away: then they may change at once.
+template <class Layer>
+inline constexpr bool kUpdatesInBackward = std::is_empty_v<typename Layer::Parameters> || requires {
+  requires Layer::kUpdatesInBackward;
+};
+
+/// Whether the scalars of a layer may be lanes (training/lockstep.hpp).
+template <class Layer>
+inline constexpr bool kRunsInLockstep = requires {
+  requires Layer::kRunsInLockstep;
+};
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,63 @@
+// What a mask is: it says which keys a query may attend to. attention/mask.hpp has the masks.
+#pragma once
+
+#include <attune/kernels/policy.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// A mask changes one row of scaled scores in place, before softmax, in two passes: `hide` sets hidden keys
+/// to −∞, then `bias` adds to what is left. `row` has the kv_len scores of one head and one query.
+///
+/// A mask may say more:
+///   fits<shape>(), a static function: static assertions that it was made for scores of this ScoreShape;
+///   keeps_key<kv_len>(key): false where no query may attend to a key, which is padding then. What else
+///   leaves padding out, as Pooling, asks for it.
+template <class Mask>
+concept AttentionMask = requires(const Mask& mask, float* row) {
+  mask.template hide<8>(0, 0, row);
+  mask.template bias<8>(0, 0, row);
+};
+
+/// The scores that a mask is asked about: a [seq_len, kv_len] matrix for each head.
+struct ScoreShape {
+  int num_heads;
+  int seq_len;
+  int kv_len;
+};
+
+/// Every query attends to every key.
+struct NoMask {
+  template <int kv_len, class Scalar>
+  constexpr void hide(int, int, Scalar*) const {}
+  template <int kv_len, class Scalar>
+  constexpr void bias(int, int, Scalar*) const {}
+};
+
+/// Whether a mask hides anything. Where one does, what it hides has no influence, whatever it holds: a factor
+/// of zero makes a term zero, also beside NaN or infinity. Where none does, that costs nothing.
+template <class Mask>
+inline constexpr bool kMasks = true;
+template <>
+inline constexpr bool kMasks<NoMask> = false;
+
+namespace detail {
+
+/// Whether a key is no padding, of `tokens` keys, as far as the mask says.
+template <int tokens, class Mask>
+[[nodiscard]] constexpr bool keeps_key(const Mask& mask, int key) {
+  if constexpr (requires { mask.template keeps_key<tokens>(key); }) {
+    return mask.template keeps_key<tokens>(key);
+  } else {
+    return true;
+  }
+}
+
+/// A mask that was made for other scores does not compile.
+template <ScoreShape shape, class Mask>
+constexpr void check_fit() {
+  if constexpr (requires { Mask::template fits<shape>(); }) Mask::template fits<shape>();
+}
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

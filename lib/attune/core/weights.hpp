@@ -1,0 +1,86 @@
+// Forms of weights: what may stand in the place of a weight W[in, out], and its products.
+//
+//   y = x·W,      dx = dy·Wᵀ,      dW += xᵀ·dy
+//
+// A layer computes them by the three functions below, which are customisation points: a form that is not a
+// matrix in memory overloads them. The forms that are have a view:
+//
+//   Tensor                own, [in, out]
+//   TransposedTensor      own, [out, in], as PyTorch's nn.Linear.weight
+//   Reference             elsewhere, [in, out]
+//   TransposedReference   elsewhere, [out, in]
+//   Untrained             nothing: of gradients
+//
+//   Layer::ParametersOf<TransposedReference, Reference>   // PyTorch's tensors where they stand, in flash
+#pragma once
+
+#include <attune/core/mask.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/kernels/nonzero.hpp>
+#include <attune/kernels/rows.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// The terms that count in products of such operands behind such a mask.
+template <class Mask, class... Operands>
+ATTUNE_INLINE auto terms_of([[maybe_unused]] const Operands&... operands) {
+  if constexpr (kMasks<Mask>) {
+    return kernels::NonzeroTerms(operands...);
+  } else {
+    return kernels::AllTerms{};
+  }
+}
+
+}  // namespace detail
+
+/// y[rows, out] = epilogue(x[rows, in]·W).
+template <class X, class Weight, class Y, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply(const X& x, const Weight& weight, const Y& y, Epilogue epilogue = {}) {
+  kernels::product(x, view(weight), y, epilogue);
+}
+/// dx[rows, in] = epilogue(dy[rows, out]·Wᵀ).
+template <class Dy, class Weight, class Dx, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply_transposed(const Dy& dy, const Weight& weight, const Dx& dx,
+                                       Epilogue epilogue = {}) {
+  kernels::product(dy, view(weight).transpose(), dx, epilogue);
+}
+
+/// gradient[rows, cols] += a·b. Here and below `gradient` is the view of what stands for a tensor's gradient;
+/// `terms` are those of the sums that count.
+template <class A, class B, class Scalar, int kRows, int kCols, int kRowStride, int kColStride,
+          class Terms = kernels::AllTerms>
+ATTUNE_INLINE void add_product(const A& a, const B& b,
+                               const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>& gradient,
+                               const Terms& terms = {}) {
+  if constexpr (kColStride == 1) {
+    terms.product(a, b, gradient, kernels::Accumulate{});
+  } else {
+    terms.product(b.transpose(), a.transpose(), gradient.transpose(), kernels::Accumulate{});
+  }
+}
+/// gradient[1, cols] += Σ_rows dy[rows, cols].
+template <class Gradient, class Scalar>
+ATTUNE_INLINE void add_column_sums(const Gradient& dy,
+                                   const MatrixView<Scalar, 1, Gradient::cols>& gradient) {
+  kernels::add_column_sums<Gradient::rows, Gradient::cols, Gradient::row_stride>(dy.data, gradient.data);
+}
+
+/// Nothing: a part of the parameters that is not trained.
+template <class A, class B, class Scalar, int rows, int cols, class Terms = kernels::AllTerms>
+ATTUNE_INLINE void add_product(const A&, const B&, Untrained<Scalar, rows, cols>, const Terms& = {}) {}
+template <class Gradient, class Scalar, int cols>
+ATTUNE_INLINE void add_column_sums(const Gradient&, Untrained<Scalar, 1, cols>) {}
+
+namespace detail {
+
+/// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
+template <class Leaf>
+inline constexpr bool kUpdatesAtOnce = requires {
+  std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
+};
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
