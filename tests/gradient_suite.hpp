@@ -3,6 +3,7 @@
 // the same.
 #pragma once
 
+#include <attune/core/layer.hpp>
 #include <attune/layers/dropout.hpp>
 
 #include "check.hpp"
@@ -80,10 +81,10 @@ void check_layer_gradients(double low, double high, const Mask&... mask) {
   once = gradients;
   attune::set_zero(gradients);
   forward();
-  Layer::backward(parameters, x, tape, dy, gradients, scratch);
+  Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch);
   expect_same_set(once, gradients);
   forward();
-  Layer::backward(parameters, x, tape, dy, gradients, scratch);
+  Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch);
   expect_doubled(once, gradients);
 }
 

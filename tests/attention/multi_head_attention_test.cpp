@@ -298,7 +298,8 @@ TEST(MultiHeadAttention, storage_is_plain_values) {
   static_assert(std::is_empty_v<Layer>);
   static_assert(sizeof(Layer::Tape) == sizeof(float) * (4 * 5 * 6 + 3 * 5 * 5));
   static_assert(sizeof(Layer::Scratch) == sizeof(float) * 5 * 5);
-  static_assert(sizeof(Layer::AnyTape<false>) + sizeof(Layer::AnyScratch<false>) ==
+  using BiasesAlone = Layer::ParametersOf<attune::Untrained, attune::Tensor>;
+  static_assert(sizeof(Layer::TapeOf<BiasesAlone>) + sizeof(Layer::ScratchOf<BiasesAlone>) ==
                 sizeof(Layer::Tape) + sizeof(Layer::Scratch));
   static_assert(Layer::kSelfAttention && !MultiHeadAttention<kCross>::kSelfAttention);
   EXPECT_TRUE(std::is_trivially_copyable_v<Layer::Parameters>);

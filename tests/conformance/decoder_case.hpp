@@ -13,9 +13,9 @@ struct DecoderStack {
   using Layer = attune::DecoderLayer<shape, Scalar>;
   using Norm = FinalNorm<shape, kFinalNorm, Scalar>;
   using Input = typename Layer::Input;
-  using InputView = typename Layer::InputView;
+  using InputView = attune::ConstView<Input>;
   using Memory = typename Layer::Memory;
-  using MemoryView = typename Layer::MemoryView;
+  using MemoryView = attune::ConstView<Memory>;
   using Parameters = StackParameters<Layer, kLayers, Norm>;
   using Tape = StackTape<Layer, kLayers, Norm>;
   using Scratch = typename Layer::Scratch;
@@ -44,8 +44,10 @@ struct DecoderStack {
     y = tape.outputs[kLayers - 1];
     if (kFinalNorm) Norm::forward(parameters.norm, y, y, tape.norm, none);
   }
+  template <class SelfMask, class MemoryMask>
   static void backward(const Parameters& parameters, InputView x, MemoryView memory, Tape& tape, InputView dy,
-                       Input& dx, Memory& d_memory, Parameters& gradients, Scratch& scratch) {
+                       Input& dx, Memory& d_memory, Parameters& gradients, Scratch& scratch,
+                       const SelfMask& mask, const MemoryMask& memory_mask) {
     typename Norm::Scratch none;
     for (int i = 0; i < Input::size; ++i) dx.values[i] = dy.data[i];
     if (kFinalNorm) {
@@ -55,7 +57,7 @@ struct DecoderStack {
     for (int i = kLayers - 1; i >= 0; --i) {
       Memory of_layer;
       Layer::backward(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), memory,
-                      tape.layers[i], dx, dx, of_layer, gradients.layers[i], scratch);
+                      tape.layers[i], dx, dx, of_layer, gradients.layers[i], scratch, mask, memory_mask);
       for (int k = 0; k < Memory::size; ++k) d_memory.values[k] += of_layer.values[k];
     }
   }
@@ -96,7 +98,7 @@ void decoder_case(const DecoderData<Scalar>& data) {
     report(y, "out");
     if (data.grad_out == nullptr) continue;
     const typename Stack::InputView dy(data.grad_out + i * Stack::Input::size);
-    Stack::backward(parameters, x, memory, tape, dy, dx, d_memory, gradients, scratch);
+    Stack::backward(parameters, x, memory, tape, dy, dx, d_memory, gradients, scratch, mask, memory_mask);
     report(dx, "grad.tgt");
     report(d_memory, "grad.memory");
   }

@@ -35,7 +35,7 @@ void encoder_case(const EncoderData<Scalar>& data) {
     report(y, "out");
     if (data.grad_out == nullptr) continue;
     const typename Stack::InputView dy(data.grad_out + i * Stack::Input::size);
-    Stack::backward(parameters, x, tape, dy, dx, gradients, scratch);
+    Stack::backward(parameters, x, tape, dy, dx, gradients, scratch, mask);
     report(dx, "grad.src");
   }
   if (data.grad_out != nullptr) report_set(gradients, "grad.");

@@ -12,7 +12,7 @@ struct EncoderStack {
   using Layer = attune::EncoderLayer<shape, Scalar>;
   using Norm = FinalNorm<shape, kFinalNorm, Scalar>;
   using Input = typename Layer::Input;
-  using InputView = typename Layer::InputView;
+  using InputView = attune::ConstView<Input>;
   using Parameters = StackParameters<Layer, kLayers, Norm>;
   using Tape = StackTape<Layer, kLayers, Norm>;
   using Scratch = typename Layer::Scratch;
@@ -41,8 +41,9 @@ struct EncoderStack {
     if (kFinalNorm) Norm::forward(parameters.norm, y, y, tape.norm, none);
   }
   /// dx may be dy.
+  template <class Mask>
   static void backward(const Parameters& parameters, InputView x, Tape& tape, InputView dy, Input& dx,
-                       Parameters& gradients, Scratch& scratch) {
+                       Parameters& gradients, Scratch& scratch, const Mask& mask) {
     typename Norm::Scratch none;
     for (int i = 0; i < Input::size; ++i) dx.values[i] = dy.data[i];
     if (kFinalNorm) {
@@ -50,7 +51,7 @@ struct EncoderStack {
     }
     for (int i = kLayers - 1; i >= 0; --i) {
       Layer::backward(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), tape.layers[i], dx,
-                      dx, gradients.layers[i], scratch);
+                      dx, gradients.layers[i], scratch, mask);
     }
   }
 };

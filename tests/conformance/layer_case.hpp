@@ -20,7 +20,7 @@ void layer_case(const LayerData<typename Layer::Scalar>& data) {
   static typename Layer::InferenceScratch inference_scratch;
   static typename Layer::Output y;
   static typename Layer::Input dx;
-  const typename Layer::InputView x(data.input);
+  const attune::ConstView<typename Layer::Input> x(data.input);
 
   load(parameters, data.parameters);
   Layer::forward(parameters, x, y, inference_scratch);
@@ -36,8 +36,8 @@ void layer_case(const LayerData<typename Layer::Scalar>& data) {
   }
   if (data.grad_out == nullptr) return;
   attune::set_zero(gradients);
-  Layer::backward(parameters, x, tape, typename Layer::OutputGradientView(data.grad_out), dx, gradients,
-                  scratch);
+  Layer::backward(parameters, x, tape, attune::ConstView<typename Layer::Output>(data.grad_out), dx,
+                  gradients, scratch);
   report(dx, "grad.input");
   report_set(gradients, "grad.");
 }

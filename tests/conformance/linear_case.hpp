@@ -23,8 +23,8 @@ void linear_case(const LinearData<Scalar>& data) {
 
   load(parameters, data.parameters);
   attune::set_zero(gradients);
-  const typename Layer::InputView x(data.input);
-  const typename Layer::OutputGradientView dy(data.grad_out);
+  const attune::ConstView<typename Layer::Input> x(data.input);
+  const attune::ConstView<typename Layer::Output> dy(data.grad_out);
   Layer::forward(parameters, x, y, tape, scratch);
   report(y, "out");
   Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);

@@ -25,7 +25,7 @@ void rotary_case(const RotaryData<Scalar>& data) {
       table.cosine.values[k] = data.cosine[i / data.heads * kAngles + k];
       table.sine.values[k] = data.sine[i / data.heads * kAngles + k];
     }
-    Layer::forward(typename Layer::InputView(data.input + i * Layer::Input::size), y, table);
+    Layer::forward(attune::ConstView<typename Layer::Input>(data.input + i * Layer::Input::size), y, table);
     report(y, "out");
   }
 }

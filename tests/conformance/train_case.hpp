@@ -53,7 +53,7 @@ struct Classifier {
   };
   using Scratch = typename Encoder::Scratch;
 
-  static void forward(const Parameters& parameters, typename Embed::InputView x, Output& logits, Tape& tape,
+  static void forward(const Parameters& parameters, attune::ConstView<Input> x, Output& logits, Tape& tape,
                       Scratch& scratch) {
     typename Positions::InferenceScratch no_positions;
     typename Pool::Scratch no_pool;
@@ -63,7 +63,7 @@ struct Classifier {
     Pool::forward({}, tape.encoded, tape.pooled, tape.pool, no_pool);
     Head::forward(parameters.head, tape.pooled, logits);
   }
-  static void backward(const Parameters& parameters, typename Embed::InputView x, Tape& tape,
+  static void backward(const Parameters& parameters, attune::ConstView<Input> x, Tape& tape,
                        const Output& d_logits, Parameters& gradients, Scratch& scratch) {
     typename Pool::Parameters none;
     typename Pool::Scratch no_pool;
@@ -71,10 +71,10 @@ struct Classifier {
     Head::backward_input(parameters.head, d_logits, tape.pooled);
     Pool::backward(none, tape.encoded, tape.pool, tape.pooled, tape.encoded, none, no_pool);
     Encoder::backward(parameters.encoder, tape.tokens, tape.encoder, tape.encoded, tape.encoded,
-                      gradients.encoder, scratch);
+                      gradients.encoder, scratch, attune::NoMask{});
     typename Positions::Scratch no_positions;
-    Positions::backward(parameters.positions, tape.tokens, {}, tape.encoded, gradients.positions,
-                        no_positions);
+    Positions::backward(parameters.positions, tape.tokens, {}, tape.encoded, attune::NoGradient{},
+                        gradients.positions, no_positions);
     Embed::backward_parameters(x, tape.encoded, gradients.embed);
   }
 };
@@ -105,7 +105,7 @@ void train_case(const TrainData<Scalar>& data) {
     attune::set_zero(gradients);
     Scalar loss = 0;
     for (int i = 0; i < data.batch; ++i) {
-      const typename Model::Embed::InputView x(data.inputs + i * Model::Input::size);
+      const attune::ConstView<typename Model::Input> x(data.inputs + i * Model::Input::size);
       Model::forward(parameters, x, logits, tape, scratch);
       if (step == 0) report(logits, "logits_step0");
       if (step == data.steps) report(logits, "logits_final");

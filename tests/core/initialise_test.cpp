@@ -1,5 +1,7 @@
 #include <attune/core/initialise.hpp>
 
+#include <attune/attention/multi_head_attention.hpp>
+
 #include "check.hpp"
 
 namespace {

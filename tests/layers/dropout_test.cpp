@@ -66,7 +66,7 @@ TEST(Dropout, every_step_has_a_mask_of_its_own) {
   Layer::Parameters gradients;
   draw_mask(tape.position, y);
   Layer::backward({}, x, tape, dy, dx, gradients, scratch);
-  Layer::backward({}, x, without_dx, dy, gradients, scratch);
+  Layer::backward({}, x, without_dx, dy, attune::NoGradient{}, gradients, scratch);
   EXPECT_EQ(tape.position, without_dx.position);
   draw_mask(tape.position, second);
   EXPECT_NEAR(dropped_by_both(y, second), 62, 31);

@@ -1,5 +1,5 @@
-#include <attune/layers/embedding.hpp>
 #include <attune/core/initialise.hpp>
+#include <attune/layers/embedding.hpp>
 
 #include "check.hpp"
 
@@ -27,8 +27,8 @@ TEST(Embedding, adds_gradients_to_the_rows_that_were_used) {
   Layer::Tape tape;
   Layer::Scratch scratch;
   const int ids[] = {3, 0, 3};
-  Layer::backward(kTable, ids, tape, kGradient, gradients, scratch);
-  Layer::backward(kTable, ids, tape, kGradient, gradients, scratch);
+  Layer::backward(kTable, ids, tape, kGradient, attune::NoGradient{}, gradients, scratch);
+  Layer::backward(kTable, ids, tape, kGradient, attune::NoGradient{}, gradients, scratch);
   const Layer::Parameters expected{.weight = {{6, 8, 0, 0, 0, 0, 12, 16, 0, 0}}};
   EXPECT_TRUE(check::same_bits(gradients, expected));
 }
@@ -43,8 +43,8 @@ TEST(Embedding, gradients_of_sequences_may_be_added_up_apart) {
   for (int sequence = 0; sequence < 9; ++sequence) {
     check::fill(dy, rng);
     attune::set_zero(apart);
-    Layer::backward(kTable, ids, tape, dy, in_place, scratch);
-    Layer::backward(kTable, ids, tape, dy, apart, scratch);
+    Layer::backward(kTable, ids, tape, dy, attune::NoGradient{}, in_place, scratch);
+    Layer::backward(kTable, ids, tape, dy, attune::NoGradient{}, apart, scratch);
     for (int i = 0; i < sum.weight.size; ++i) sum.weight.values[i] += apart.weight.values[i];
   }
   EXPECT_TRUE(check::same_bits(in_place, sum));
@@ -59,7 +59,7 @@ TEST(Embedding, an_id_outside_the_vocabulary_is_refused_and_nothing_written) {
     Layer::Scratch scratch;
     EXPECT_EQ(Layer::forward(kTable, ids, y), Status::kInvalidToken);
     EXPECT_TRUE(check::same_bits(y, kGradient));
-    Layer::backward(kTable, ids, tape, kGradient, gradients, scratch);
+    Layer::backward(kTable, ids, tape, kGradient, attune::NoGradient{}, gradients, scratch);
     for (const float value : gradients.weight.values) EXPECT_EQ(value, 0.0f);
   }
 }
@@ -68,7 +68,7 @@ TEST(Embedding, the_padding_id_learns_nothing_and_starts_at_zero) {
   Padded::Parameters parameters, gradients{};
   Padded::Tape tape;
   Padded::Scratch scratch;
-  Padded::backward(parameters, {{4, 1, 4}}, tape, kGradient, gradients, scratch);
+  Padded::backward(parameters, {{4, 1, 4}}, tape, kGradient, attune::NoGradient{}, gradients, scratch);
   const Padded::Parameters expected{.weight = {{0, 0, 3, 4, 0, 0, 0, 0, 0, 0}}};
   EXPECT_TRUE(check::same_bits(gradients, expected));
   attune::Rng rng(1);
@@ -92,6 +92,6 @@ TEST(Embedding, gradient_is_the_derivative_of_forward) {
     EXPECT_EQ(Double::forward(parameters, ids, y), Status::kOk);
     return check::dot(y, dy);
   };
-  Double::backward(parameters, ids, tape, dy, gradients, scratch);
+  Double::backward(parameters, ids, tape, dy, attune::NoGradient{}, gradients, scratch);
   EXPECT_GT(check::expect_set_gradients(loss, parameters, gradients), 0.1);
 }

@@ -1,5 +1,7 @@
 #include <attune/layers/pooling.hpp>
 
+#include <attune/attention/mask.hpp>
+
 #include "check.hpp"
 
 namespace {

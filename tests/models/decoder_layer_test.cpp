@@ -75,7 +75,8 @@ void check_gradients() {
   once = a.gradients;
   attune::set_zero(a.gradients);
   forward();
-  Layer::backward(a.parameters, a.x, a.memory, a.tape, a.dy, a.d_memory, a.gradients, a.scratch);
+  Layer::backward(a.parameters, a.x, a.memory, a.tape, a.dy, attune::NoGradient{}, a.d_memory, a.gradients,
+                  a.scratch);
   check::expect_same_set(once, a.gradients);
   forward();
   Layer::backward(a.parameters, a.x, a.memory, a.tape, a.dy, a.dy, a.d_memory, a.gradients, a.scratch);
@@ -89,24 +90,26 @@ void expect_parts_and_inference() {
   using Layer = DecoderLayer<shape>;
   Problem<Layer> a(2);
   typename Layer::Norm::InferenceScratch none;
+  typename Layer::SelfAttention::InferenceScratch self_attention;
+  typename Layer::CrossAttention::InferenceScratch cross_attention;
+  typename Layer::Network::InferenceScratch feed_forward;
   const auto branch = [&](const auto& tokens, const auto& norm, const auto& function) {
     typename Layer::Output input = tokens, sum, output;
-    if (Layer::kNormBefore) Layer::Norm::forward(norm, tokens, input, none);
+    if ((shape.norm == attune::NormPlacement::kBefore)) Layer::Norm::forward(norm, tokens, input, none);
     function(input, output);
     for (int i = 0; i < sum.size; ++i) sum.values[i] = output.values[i] + tokens.values[i];
-    if (!Layer::kNormBefore) Layer::Norm::forward(norm, sum, sum, none);
+    if (!(shape.norm == attune::NormPlacement::kBefore)) Layer::Norm::forward(norm, sum, sum, none);
     return sum;
   };
   const auto h = branch(a.x, a.parameters.norm1, [&](const auto& in, auto& out) {
-    Layer::SelfAttention::forward(a.parameters.self_attention, in, out, a.inference.self_attention,
-                                  attune::CausalMask{});
+    Layer::SelfAttention::forward(a.parameters.self_attention, in, out, self_attention, attune::CausalMask{});
   });
   const auto g = branch(h, a.parameters.norm2, [&](const auto& in, auto& out) {
     Layer::CrossAttention::forward(a.parameters.cross_attention, in, a.memory, a.memory, out,
-                                   a.inference.cross_attention);
+                                   cross_attention);
   });
   const auto expected = branch(g, a.parameters.norm3, [&](const auto& in, auto& out) {
-    Layer::Network::forward(a.parameters.feed_forward, in, out, a.inference.feed_forward);
+    Layer::Network::forward(a.parameters.feed_forward, in, out, feed_forward);
   });
   a.forward();
   EXPECT_TRUE(check::same_bits(a.y, expected));

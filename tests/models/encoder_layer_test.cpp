@@ -49,14 +49,16 @@ template <EncoderLayerShape shape>
 typename EncoderLayer<shape>::Output from_parts(Problem<EncoderLayer<shape>>& a) {
   using Layer = EncoderLayer<shape>;
   typename Layer::Norm::InferenceScratch none;
+  typename Layer::SelfAttention::InferenceScratch self_attention;
+  typename Layer::Network::InferenceScratch feed_forward;
   const auto attend = [&](const auto& tokens) {
     typename Layer::Output branch;
-    Layer::SelfAttention::forward(a.parameters.self_attention, tokens, branch, a.inference.self_attention);
+    Layer::SelfAttention::forward(a.parameters.self_attention, tokens, branch, self_attention);
     return branch;
   };
   const auto feed = [&](const auto& tokens) {
     typename Layer::Output branch;
-    Layer::Network::forward(a.parameters.feed_forward, tokens, branch, a.inference.feed_forward);
+    Layer::Network::forward(a.parameters.feed_forward, tokens, branch, feed_forward);
     return branch;
   };
   const auto normalise = [&](const auto& parameters, const auto& tokens) {
@@ -68,7 +70,7 @@ typename EncoderLayer<shape>::Output from_parts(Problem<EncoderLayer<shape>>& a)
     for (int i = 0; i < tokens.size; ++i) tokens.values[i] += branch.values[i];
     return tokens;
   };
-  if constexpr (Layer::kNormBefore) {
+  if constexpr (shape.norm == attune::NormPlacement::kBefore) {
     const auto h = sum(a.x, attend(normalise(a.parameters.norm1, a.x)));
     return sum(h, feed(normalise(a.parameters.norm2, h)));
   } else {

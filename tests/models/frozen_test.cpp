@@ -1,13 +1,13 @@
 #include <attune/models/frozen.hpp>
 
-#include <attune/training/cross_entropy.hpp>
 #include <attune/layers/dropout.hpp>
-#include <attune/models/encoder_layer.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"

@@ -60,50 +60,39 @@ struct Translator {
     typename Decoder::Output d_decoded;
   };
 
-  using InputView = attune::MatrixView<const Scalar, Input::rows, Input::cols>;
-  using InputGradientView = attune::MatrixView<Scalar, Input::rows, Input::cols>;
-  using OutputView = attune::MatrixView<Scalar, Output::rows, Output::cols>;
-  using OutputGradientView = attune::MatrixView<const Scalar, Output::rows, Output::cols>;
   static auto source(auto x) { return x.template rows_at<kSource>(0); }
   static auto target(auto x) { return x.template rows_at<kTarget>(kSource); }
 
-  static void forward(const Parameters& parameters, InputView x, OutputView y, Tape& tape, Scratch& scratch) {
+  static void forward(const Parameters& parameters, attune::ConstView<Input> x, attune::View<Output> y,
+                      Tape& tape, Scratch& scratch) {
     Encoder::forward(parameters.encoder, source(x), tape.memory, tape.encoder, scratch.encoder);
     Decoder::forward(parameters.decoder, target(x), tape.memory, tape.decoded, tape.decoder, scratch.decoder);
     Head::forward(parameters.head, tape.decoded, y);
   }
 
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       InputGradientView dx, Parameters& gradients, Scratch& scratch) {
-    backward_head(parameters, tape, dy, gradients, scratch);
-    Decoder::backward(parameters.decoder, target(x), tape.memory, tape.decoder, scratch.d_decoded, target(dx),
+  static void backward(const Parameters& parameters, attune::ConstView<Input> x, Tape& tape,
+                       attune::ConstView<Output> dy, auto&& dx, Parameters& gradients, Scratch& scratch) {
+    Head::backward(parameters.head, tape.decoded, {}, dy, scratch.d_decoded, gradients.head, scratch.head);
+    const auto [d_source, d_target] = parts(dx);
+    Decoder::backward(parameters.decoder, target(x), tape.memory, tape.decoder, scratch.d_decoded, d_target,
                       scratch.d_memory, gradients.decoder, scratch.decoder);
-    Encoder::backward(parameters.encoder, source(x), tape.encoder, scratch.d_memory, source(dx),
+    Encoder::backward(parameters.encoder, source(x), tape.encoder, scratch.d_memory, d_source,
                       gradients.encoder, scratch.encoder);
   }
-  static void backward(const Parameters& parameters, InputView x, Tape& tape, OutputGradientView dy,
-                       Parameters& gradients, Scratch& scratch) {
-    backward_head(parameters, tape, dy, gradients, scratch);
-    Decoder::backward(parameters.decoder, target(x), tape.memory, tape.decoder, scratch.d_decoded,
-                      scratch.d_memory, gradients.decoder, scratch.decoder);
-    Encoder::backward(parameters.encoder, source(x), tape.encoder, scratch.d_memory, gradients.encoder,
-                      scratch.encoder);
-  }
 
-  // Inference, for the tests of every layer.
   struct InferenceScratch {
     Tape tape;
     Scratch scratch;
   };
-  static void forward(const Parameters& parameters, InputView x, OutputView y, InferenceScratch& scratch) {
+  static void forward(const Parameters& parameters, attune::ConstView<Input> x, attune::View<Output> y,
+                      InferenceScratch& scratch) {
     forward(parameters, x, y, scratch.tape, scratch.scratch);
   }
 
  private:
-  static void backward_head(const Parameters& parameters, const Tape& tape, OutputGradientView dy,
-                            Parameters& gradients, Scratch& scratch) {
-    Head::backward(parameters.head, tape.decoded, {}, dy, scratch.d_decoded, gradients.head, scratch.head);
-  }
+  // Where the gradients of the two parts of the input go: nowhere, or to theirs of dx.
+  static std::pair<attune::NoGradient, attune::NoGradient> parts(attune::NoGradient) { return {}; }
+  static auto parts(attune::View<Input> dx) { return std::pair(source(dx), target(dx)); }
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
 // One property over every layer, mask and option: backward is the derivative of forward, in double, for every
 // parameter and every input; gradients accumulate; leaving out dx changes nothing else.
-#include <attune/layers/linear.hpp>
-#include <attune/training/loss.hpp>
 #include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
+#include <attune/layers/linear.hpp>
 #include <attune/layers/softmax.hpp>
+#include <attune/training/loss.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
@@ -84,10 +84,10 @@ void check_self(const Mask& mask) {
 
   attune::set_zero(a.gradients);
   forward();
-  Layer::backward(a.parameters, a.query, a.tape, a.dy, a.gradients, a.scratch);
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch);
   EXPECT_TRUE(check::same_bits(a.once, a.gradients));
   forward();
-  Layer::backward(a.parameters, a.query, a.tape, a.dy, a.gradients, a.scratch);
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch);
   expect_doubled(a.once, a.gradients);
 }
 
@@ -162,7 +162,7 @@ TEST(LayerGradients, linear_with_bias) {
   Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
   EXPECT_GT(expect_set_gradients(loss, parameters, gradients), 0.1);
   EXPECT_GT(expect_gradient("x", loss, x, dx), 0.1);
-  Layer::backward(parameters, x, tape, dy, once, scratch);
+  Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, once, scratch);
   EXPECT_TRUE(check::same_bits(once, gradients));
   Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
   expect_doubled(once, gradients);

@@ -1,8 +1,8 @@
 #include <attune/models/repeat.hpp>
 
 #include <attune/models/encoder_layer.hpp>
-#include <attune/training/lockstep.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/lockstep.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"

@@ -1,7 +1,7 @@
 #include <attune/models/residual.hpp>
 
-#include <attune/layers/layer_norm.hpp>
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/layers/layer_norm.hpp>
 #include <attune/models/sequential.hpp>
 
 #include "check.hpp"

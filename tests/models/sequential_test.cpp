@@ -1,11 +1,11 @@
 #include <attune/models/sequential.hpp>
 
 #include <attune/layers/activation.hpp>
-#include <attune/training/cross_entropy.hpp>
 #include <attune/layers/dropout.hpp>
-#include <attune/models/encoder_layer.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
@@ -159,7 +159,7 @@ TEST(Sequential, drops_anew_in_every_sequence_where_nothing_before_is_trained) {
   M::Output first, second, first_again;
   check::fill(x, rng);
   M::forward(parameters, x, first, tape, scratch);
-  M::backward(parameters, x, tape, first, gradients, scratch);
+  M::backward(parameters, x, tape, first, attune::NoGradient{}, gradients, scratch);
   M::forward(parameters, x, second, tape, scratch);
   EXPECT_FALSE(check::same_bits(first, second));
   // All masks have gone on by one sequence.

@@ -1,13 +1,13 @@
 // Models whose first layer is an Embedding: their input are token ids.
 #include <attune/layers/embedding.hpp>
 
-#include <attune/training/cross_entropy.hpp>
-#include <attune/models/encoder_layer.hpp>
-#include <attune/models/frozen.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
@@ -104,7 +104,7 @@ TEST(TokenModel, is_its_layers_by_hand) {
   check::fill(dy, rng);
   EXPECT_EQ(TwoParts::forward(parameters, ids, inferred, inference, mask), Status::kOk);
   EXPECT_EQ(TwoParts::forward(parameters, ids, trained, tape, scratch, mask), Status::kOk);
-  TwoParts::backward(parameters, ids, tape, dy, gradients, scratch);
+  TwoParts::backward(parameters, ids, tape, dy, attune::NoGradient{}, gradients, scratch);
 
   const Embed<float>::Parameters& table = parameters.layer<0>();
   Embed<float>::Output tokens, d_tokens;
@@ -114,7 +114,8 @@ TEST(TokenModel, is_its_layers_by_hand) {
   R::forward(parameters.layer<1>(), tokens, expected, rest_tape, rest_scratch, mask);
   R::backward(parameters.layer<1>(), tokens, rest_tape, dy, d_tokens, expected_gradients.layer<1>(),
               rest_scratch);
-  Embed<float>::backward(table, ids, none, d_tokens, expected_gradients.layer<0>(), no_scratch);
+  Embed<float>::backward(table, ids, none, d_tokens, attune::NoGradient{}, expected_gradients.layer<0>(),
+                         no_scratch);
 
   EXPECT_TRUE(check::same_bits(expected, inferred));
   EXPECT_TRUE(check::same_bits(expected, trained));
@@ -137,7 +138,7 @@ TEST(TokenModel, gradients_are_derivatives) {
     return check::dot(y, dy);
   };
   (void)loss();
-  Double::backward(parameters, ids, tape, dy, gradients, scratch);
+  Double::backward(parameters, ids, tape, dy, attune::NoGradient{}, gradients, scratch);
   EXPECT_GT(check::expect_set_gradients(loss, parameters, gradients), 0.1);
 }
 

@@ -1,14 +1,14 @@
 // The property of gradient_suite.hpp over the layers of a transformer beside attention, which has
 // layer_gradients_test.cpp.
+#include <attune/attention/rotary_positions.hpp>
 #include <attune/layers/activation.hpp>
-#include <attune/training/cross_entropy.hpp>
-#include <attune/models/encoder_layer.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
 #include <attune/layers/log_softmax.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
-#include <attune/attention/rotary_positions.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/training/cross_entropy.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"

@@ -13,7 +13,7 @@
 //
 //     static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&);
 //     static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&);
-//     static void backward(const Parameters&, ConstView<Input> x, Tape&, ConstView<Output> dy, auto dx,
+//     static void backward(const Parameters&, ConstView<Input> x, Tape&, ConstView<Output> dy, auto&& dx,
 //                          Parameters& gradients, Scratch&);
 //   };
 //

@@ -199,11 +199,14 @@ struct DecoderParts : EncoderParts<encoder_shape(shape), Scalar> {
 
 }  // namespace detail
 
-template <DecoderLayerShape shape, class Scalar = float>
-using DecoderLayer = DecoderLayerOf<typename detail::DecoderParts<shape, Scalar>::SelfAttention,
-                                    typename detail::DecoderParts<shape, Scalar>::CrossAttention,
-                                    typename detail::DecoderParts<shape, Scalar>::Network,
-                                    typename detail::DecoderParts<shape, Scalar>::Norm,
-                                    BranchOptions{shape.norm, shape.dropout}>;
+template <DecoderLayerShape shape, class ScalarType = float>
+struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, ScalarType>::SelfAttention,
+                                     typename detail::DecoderParts<shape, ScalarType>::CrossAttention,
+                                     typename detail::DecoderParts<shape, ScalarType>::Network,
+                                     typename detail::DecoderParts<shape, ScalarType>::Norm,
+                                     BranchOptions{shape.norm, shape.dropout}> {
+  template <class Other>
+  using WithScalar = DecoderLayer<shape, Other>;
+};
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

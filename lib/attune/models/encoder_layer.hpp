@@ -169,10 +169,13 @@ struct EncoderParts {
 
 }  // namespace detail
 
-template <EncoderLayerShape shape, class Scalar = float>
-using EncoderLayer = EncoderLayerOf<typename detail::EncoderParts<shape, Scalar>::SelfAttention,
-                                    typename detail::EncoderParts<shape, Scalar>::Network,
-                                    typename detail::EncoderParts<shape, Scalar>::Norm,
-                                    BranchOptions{shape.norm, shape.dropout}>;
+template <EncoderLayerShape shape, class ScalarType = float>
+struct EncoderLayer : EncoderLayerOf<typename detail::EncoderParts<shape, ScalarType>::SelfAttention,
+                                     typename detail::EncoderParts<shape, ScalarType>::Network,
+                                     typename detail::EncoderParts<shape, ScalarType>::Norm,
+                                     BranchOptions{shape.norm, shape.dropout}> {
+  template <class Other>
+  using WithScalar = EncoderLayer<shape, Other>;
+};
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
