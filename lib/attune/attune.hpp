@@ -2,7 +2,9 @@
 #pragma once
 
 #include <attune/core/batch.hpp>
+#include <attune/core/checked_view.hpp>
 #include <attune/core/gradients.hpp>
+#include <attune/core/ids.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/core/parameters.hpp>
