@@ -47,4 +47,7 @@
 #include <attune/training/trainer.hpp>
 #include <attune/training/update_in_backward.hpp>
 
+#include <attune/exchange/cpp_header.hpp>
+#include <attune/exchange/flat.hpp>
+
 #include <attune/self_test.hpp>
