@@ -5,8 +5,9 @@
 //   constexpr auto references = attune::from_flat<Model::ParametersOf<attune::Reference>>(kTrained);  // none
 //   const attune::Status status = attune::read_flat(std::span(floats, count), parameters);
 //
-// from_flat of tensors is evaluated scalar by scalar: for more than some 100,000 of them compilers want
-// -fconstexpr-loop-limit (GCC) or -fconstexpr-steps (clang). References cost one evaluation a tensor.
+// from_flat of tensors is evaluated scalar by scalar: for a tensor of more than 262,144 GCC wants
+// -fconstexpr-loop-limit, for a million clang wants -fconstexpr-steps. References cost one evaluation a
+// tensor.
 #pragma once
 
 #include <cstddef>
