@@ -20,7 +20,14 @@ class Ids {
 
  public:
   /// n ids must stand at `first`.
-  constexpr explicit Ids(const int* first) : first_(first) {}
+  template <detail::PointerTo<const int> Pointer>
+  constexpr explicit Ids(const Pointer& first) : first_(first) {}
+  template <detail::Pointer Pointer>
+  constexpr Ids(const Pointer&) : first_(nullptr) {
+    static_assert(!detail::Pointer<Pointer>,
+                  "attune::Ids: a pointer does not say how many ids stand there; check their number with "
+                  "attune::checked_view, or vouch for it with Ids{pointer}");
+  }
 
   constexpr Ids(const int& id ATTUNE_LIFETIME_BOUND) requires(n == 1) : first_(&id) {}
   template <std::floating_point Number>
