@@ -19,7 +19,7 @@ TEST(CheckedView, is_of_as_many_numbers_as_the_matrix_has) {
   static_assert(std::is_same_v<decltype(x.view), attune::MatrixView<float, 2, 3>>);
   ASSERT_TRUE(x.ok());
   EXPECT_EQ(x.view.data, samples);
-  EXPECT_EQ(x.view(1, 0), 4);
+  EXPECT_EQ(x.view(1, 0), 4.0f);
   const auto constant = checked_view<Matrix>(std::span<const float>(samples, 6));
   static_assert(std::is_same_v<decltype(constant.view), attune::MatrixView<const float, 2, 3>>);
   EXPECT_EQ(constant.status, Status::kOk);

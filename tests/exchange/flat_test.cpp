@@ -34,9 +34,9 @@ static_assert(written_at_compile_time() == kArray);
 TEST(Flat, is_all_tensors_in_the_order_of_their_visit) {
   Parameters parameters{};
   EXPECT_EQ(attune::read_flat(kValues, parameters), Status::kOk);
-  EXPECT_EQ(parameters.weight(0, 0), 1);
-  EXPECT_EQ(parameters.weight(1, 2), 6);
-  EXPECT_EQ(parameters.bias(0, 0), 7);
+  EXPECT_EQ(parameters.weight(0, 0), 1.0f);
+  EXPECT_EQ(parameters.weight(1, 2), 6.0f);
+  EXPECT_EQ(parameters.bias(0, 0), 7.0f);
   float values[9] = {};
   EXPECT_EQ(attune::write_flat(parameters, values), Status::kOk);
   for (int i = 0; i < 9; ++i) EXPECT_EQ(values[i], kValues[i]);
@@ -46,9 +46,9 @@ TEST(Flat, takes_spans_of_any_extent) {
   float values[9] = {9, 8, 7, 6, 5, 4, 3, 2, 1};
   Parameters parameters{};
   EXPECT_EQ(attune::read_flat(std::span(&values[0], 9), parameters), Status::kOk);
-  EXPECT_EQ(parameters.weight(0, 0), 9);
+  EXPECT_EQ(parameters.weight(0, 0), 9.0f);
   EXPECT_EQ(attune::write_flat(kParameters, std::span(&values[0], 9)), Status::kOk);
-  EXPECT_EQ(values[8], 9);
+  EXPECT_EQ(values[8], 9.0f);
 }
 
 TEST(Flat, of_another_count_changes_nothing) {
@@ -59,7 +59,7 @@ TEST(Flat, of_another_count_changes_nothing) {
     EXPECT_EQ(attune::write_flat(kParameters, std::span(&values[0], count)), Status::kInvalidLength);
   }
   EXPECT_EQ(attune::hash(parameters), attune::hash(kParameters));
-  for (const float value : values) EXPECT_EQ(value, 0);
+  for (const float value : values) EXPECT_EQ(value, 0.0f);
 }
 
 TEST(Flat, may_be_referred_to_where_it_stands) {
@@ -69,5 +69,5 @@ TEST(Flat, may_be_referred_to_where_it_stands) {
   Model::forward(kParameters, kSample, of_copy, scratch);
   Model::forward(kReferences, kSample, of_references, scratch);
   for (int j = 0; j < 3; ++j) EXPECT_EQ(of_references(0, j), of_copy(0, j));
-  EXPECT_EQ(of_copy(0, 0), 1 - 4 + 7);
+  EXPECT_EQ(of_copy(0, 0), 1.0f - 4.0f + 7.0f);
 }

@@ -62,9 +62,9 @@ TEST(MatrixView, takes_arrays_without_a_copy) {
 TEST(MatrixView, of_constants_is_read_only) {
   static const float rows[2][3] = {{1, 2, 3}, {4, 5, 6}};
   const std::array<std::array<float, 3>, 2> array_rows{{{1, 2, 3}, {4, 5, 6}}};
-  EXPECT_EQ(sum(rows), 21);
-  EXPECT_EQ(sum(array_rows), 21);
-  EXPECT_EQ(sum(kFlat), 21);
+  EXPECT_EQ(sum(rows), 21.0f);
+  EXPECT_EQ(sum(array_rows), 21.0f);
+  EXPECT_EQ(sum(kFlat), 21.0f);
   static_assert(std::is_same_v<decltype(view(rows)), ConstView>);
 }
 
@@ -82,14 +82,14 @@ TEST(MatrixView, of_several_matrices_has_one_below_the_other) {
   const MatrixView<float, 4, 3> of_batch(batch), of_tensors(tensors);
   batch[1][0][2] = 7;
   tensors[1](0, 2) = 8;
-  EXPECT_EQ(of_batch(2, 2), 7);
-  EXPECT_EQ(of_tensors(2, 2), 8);
+  EXPECT_EQ(of_batch(2, 2), 7.0f);
+  EXPECT_EQ(of_tensors(2, 2), 8.0f);
 }
 
 TEST(MatrixView, reads_temporaries_until_the_end_of_the_call) {
-  EXPECT_EQ(sum(made_tensor()), 21);
-  EXPECT_EQ(sum(made_array()), 21);
-  EXPECT_EQ(sum(made_matrix()), 21);
+  EXPECT_EQ(sum(made_tensor()), 21.0f);
+  EXPECT_EQ(sum(made_array()), 21.0f);
+  EXPECT_EQ(sum(made_matrix()), 21.0f);
 }
 
 TEST(MatrixView, writes_through_temporaries_that_own_nothing) {
@@ -103,9 +103,9 @@ TEST(MatrixView, takes_views_whose_strides_do_not_matter) {
   t(2, 4) = 5;
   // One row of some columns is dense, and so is one column of one row.
   const MatrixView<const float, 1, 2> row = view(t).columns<2>(4).rows_at<1>(2);
-  EXPECT_EQ(row(0, 0), 5);
+  EXPECT_EQ(row(0, 0), 5.0f);
   const MatrixView<float, 1, 1> one = view(t).columns<1>(4).rows_at<1>(2);
-  EXPECT_EQ(one(0, 0), 5);
+  EXPECT_EQ(one(0, 0), 5.0f);
 }
 
 TEST(MatrixView, from_a_pointer_is_explicit) {
