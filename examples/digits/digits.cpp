@@ -61,21 +61,11 @@ Training train(attune::Rng rng, int steps) {
 }
 
 void print_model(int steps) {
-  port::print("model // Parameters of digits, d_model ", digits::kWidth, ", after ", steps,
-              " steps: the bits of floats.\n");
-  port::print("model #pragma once\nmodel #include <cstdint>\nmodel namespace digits {\n");
-  port::print("model inline constexpr int kTrainedSteps = ", steps, ";\n");
-  port::print("model inline constexpr std::uint32_t kTrainedParameters[] = {");
-  int count = 0;
-  attune::for_each_tensor(
-      [&count](const attune::TensorPath&, const auto& tensor) {
-        for (const float value : tensor.values) {
-          port::print(count++ % 8 == 0 ? "\nmodel     0x" : " 0x",
-                      port::hex8(std::bit_cast<std::uint32_t>(value)), ',');
-        }
-      },
-      trainer.parameters());
-  port::print("\nmodel };\nmodel }  // namespace digits\n");
+  port::print("model // digits, d_model ", digits::kWidth, ", after ", steps, " steps.\n");
+  attune::write_cpp_header(
+      trainer.parameters(), {.name_space = "digits", .name = "kTrainedParameters"},
+      [](const char* text, std::size_t length) { port::print("model ", std::string_view(text, length)); });
+  port::print("model namespace digits { inline constexpr int kTrainedSteps = ", steps, "; }\n");
 }
 
 }  // namespace

@@ -19,20 +19,7 @@ constexpr attune::MemoryReport kMemory = [] {
 }();
 static_assert(kMemory.total() <= 9 * 1024);  // the RAM contract, checked by the compiler
 
-consteval Model::Parameters trained() {
-  static_assert(std::size(digits::kTrainedParameters) == digits::kParameters,
-                "digits: trained_model.hpp is of another shape; train this one with digits --export 1");
-  Model::Parameters parameters{};
-  const std::uint32_t* bits = digits::kTrainedParameters;
-  attune::for_each_tensor(
-      [&bits](const attune::TensorPath&, auto& tensor) {
-        for (float& value : tensor.values) value = std::bit_cast<float>(*bits++);
-      },
-      parameters);
-  return parameters;
-}
-
-constinit const Model::Parameters parameters = trained();  // flash
+constinit const auto parameters = attune::from_flat<Model::Parameters>(digits::kTrainedParameters);  // flash
 
 Model::InferenceScratch scratch;
 digits::Image image;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <attune/core/batch.hpp>
+#include <attune/core/checked_view.hpp>
 #include <attune/core/gradients.hpp>
+#include <attune/core/ids.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/mask.hpp>
@@ -47,5 +49,8 @@
 #include <attune/training/schedule.hpp>
 #include <attune/training/trainer.hpp>
 #include <attune/training/update_in_backward.hpp>
+
+#include <attune/exchange/cpp_header.hpp>
+#include <attune/exchange/flat.hpp>
 
 #include <attune/self_test.hpp>

@@ -1,4 +1,4 @@
-// expect: attune::MatrixView: the Eigen matrix is column-major; declare it with Eigen::RowMajor
+// expect: attune::MatrixView: the matrix is column-major; declare it with Eigen::RowMajor, or copy it into a Tensor
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};

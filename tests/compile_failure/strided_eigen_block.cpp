@@ -1,4 +1,4 @@
-// expect: attune::MatrixView: the Eigen matrix is a strided block; copy it into a Tensor or a dense matrix
+// expect: attune::MatrixView: the matrix is strided; copy it into a Tensor or a dense matrix
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};

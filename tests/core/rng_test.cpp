@@ -89,6 +89,30 @@ TEST(Rng, uniform_between_bounds) {
   EXPECT_LT(s.highest, 4.0);
 }
 
+TEST(Rng, uniform_between_integers_is_a_float_between_them) {
+  attune::Rng integers(8), floats(8), mixed(8), named(8), doubles(8);
+  static_assert(std::is_same_v<decltype(integers.uniform(-1, 1)), float>);
+  static_assert(std::is_same_v<decltype(integers.uniform(-1, 1.0f)), float>);
+  static_assert(std::is_same_v<decltype(integers.uniform(-1.0, 1)), double>);
+  static_assert(std::is_same_v<decltype(integers.uniform<float>(-1.0, 1.0)), float>);
+  for (int i = 0; i < 100; ++i) {
+    const float expected = floats.uniform(-1.0f, 1.0f);
+    EXPECT_EQ(integers.uniform(-1, 1), expected);
+    EXPECT_EQ(mixed.uniform(-1, 1.0f), expected);
+    EXPECT_EQ(named.uniform<float>(-1, 1), expected);
+    EXPECT_EQ(doubles.uniform(-1.0, 1), static_cast<double>(expected));  // 24 bits are exact in both
+  }
+  const Statistics s = statistics([&] { return integers.uniform(-1, 1); }, kDraws);
+  EXPECT_NEAR(s.mean, 0, 5 * 2 * 0.2887 / 100);
+  EXPECT_NEAR(s.variance, 1.0 / 3, 5 * 4 * 0.0745 / 100);
+  EXPECT_GE(s.lowest, -1.0);
+  EXPECT_LT(s.highest, 1.0);
+  // Bounds whose difference is no integer of theirs.
+  EXPECT_GE(integers.uniform(0u, 1u), 0.0f);
+  EXPECT_LT(integers.uniform(std::numeric_limits<int>::min(), std::numeric_limits<int>::max()),
+            2147483649.0f);
+}
+
 TEST(Rng, normal_has_the_moments_of_a_normal) {
   attune::Rng rng(9);
   const Statistics s = statistics([&] { return rng.normal(); }, kDraws);

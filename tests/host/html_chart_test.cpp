@@ -11,6 +11,7 @@ namespace html = attune::host::html;
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kSmallest = std::numeric_limits<double>::denorm_min();
 
 // The corners of the curve.
 std::vector<html::Point> corners(const std::string& svg) {
@@ -69,10 +70,19 @@ TEST(HtmlChart, draws_whatever_there_is) {
                                                  {{1, kNan}},
                                                  {{1, 1}, {2, kNan}, {3, 3}},
                                                  {{1, -1e30}, {2, 1e30}},
-                                                 {{1, 5}, {1, 5}}}) {
-    for (const bool may_log : {false, true}) {
-      const std::string svg = html::chart(points, {.may_log = may_log, .marked = 1});
+                                                 {{1, 5}, {1, 5}},
+                                                 {{1, 0.3}, {2, 0.1 + 0.2}},
+                                                 {{1, 0.7}, {2, std::nextafter(0.7, 1.0)}},
+                                                 {{1, 1}, {2, 1}},
+                                                 {{1e20, 1e20}, {1e20, 1e20}},
+                                                 {{1e20, 1e20}, {std::nextafter(1e20, 2e20), 2e20}},
+                                                 {{1, -1e308}, {2, 1e308}},
+                                                 {{1, kSmallest}, {2, 1}},
+                                                 {{1, 0}, {2, kSmallest}}}) {
+    for (const int way : {0, 1, 2}) {
+      const std::string svg = html::chart(points, {.percent = way == 2, .may_log = way == 1, .marked = 1});
       EXPECT_EQ(check::malformed(svg), "") << svg;
+      EXPECT_LT(svg.size(), 5000u);
       EXPECT_EQ(svg.find("NaN"), std::string::npos) << svg;
       EXPECT_EQ(svg.find("infinite"), std::string::npos) << svg;
     }
@@ -102,4 +112,13 @@ TEST(HtmlChart, ticks_are_round_and_cover_all) {
   const std::vector<double> same = html::ticks(7, 7, 5);
   EXPECT_LE(same.front(), 7);
   EXPECT_GE(same.back(), 7);
+}
+
+TEST(HtmlChart, ticks_of_values_that_differ_by_rounding_are_those_of_one) {
+  EXPECT_EQ(html::ticks(0.3, 0.1 + 0.2, 5), html::ticks(0.3, 0.3, 5));
+  EXPECT_EQ(html::ticks(-0.7, std::nextafter(-0.7, 0.0), 5), html::ticks(-0.7, -0.7, 5));
+  const std::vector<double> far = html::ticks(1e20, std::nextafter(1e20, 2e20), 5);
+  EXPECT_LE(far.size(), 11u);
+  EXPECT_LE(far.front(), 1e20);
+  EXPECT_GT(far.back(), 1e20);
 }

@@ -76,7 +76,7 @@ struct Batch {
     for (std::size_t b = 0; b < kBatch; ++b) targets[b] = draw_sequence(rng, ids.data() + b * kSeqLen);
   }
   [[nodiscard]] Trainer::InputView sequence(std::size_t b) const {
-    return Trainer::InputView(ids.data() + b * kSeqLen, kSeqLen);
+    return Trainer::InputView(ids.data() + b * kSeqLen);
   }
 };
 

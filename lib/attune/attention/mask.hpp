@@ -25,12 +25,10 @@ template <class Scalar>
 inline constexpr auto kHidden = -std::numeric_limits<kernels::Real<Scalar>>::infinity();
 
 // Whether a type holds its scalars itself: a Tensor, an Eigen matrix, an array.
-template <class Source, class Plain = std::remove_cvref_t<Source>>
-inline constexpr bool kOwnsStorage = requires(Plain& source) {
-  source.values;
-}
-|| requires(Plain& source) { source.fill(*source.data()); }
-|| requires { requires std::is_same_v<typename Plain::PlainObject, Plain>; };
+template <class Source>
+inline constexpr bool kOwnsStorage = requires {
+  requires Storage<std::remove_cvref_t<Source>>::kOwns;
+};
 template <class Source>
 constexpr void check_lifetime() {
   static_assert(

@@ -52,7 +52,7 @@ template <class Scalar, int kSeqLen, int kKvLen>
 
 template <class Weights>
 constexpr void check_weights() {
-  static_assert(Weights::row_stride == Weights::cols && Weights::col_stride == 1,
+  static_assert(Weights::kDense,
                 "attune::scaled_dot_product_attention: weights are a strided view; pass a Tensor, or a view "
                 "whose rows lie one behind the other");
 }

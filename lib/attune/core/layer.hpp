@@ -37,10 +37,10 @@
 #pragma once
 
 #include <array>
-#include <span>
 #include <type_traits>
 #include <utility>
 
+#include <attune/core/ids.hpp>
 #include <attune/core/mask.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
@@ -69,11 +69,9 @@ struct Stacked {
 template <std::size_t size, int count>
 struct Stacked<std::array<int, size>, count> {
   using Storage = std::array<int, count * size>;
-  using View = std::span<const int, count * size>;
-  using One = std::span<const int, size>;
-  static One at(View view, int index) {
-    return One(view.data() + static_cast<std::size_t>(index) * size, size);
-  }
+  using View = Ids<count* static_cast<int>(size)>;
+  using One = Ids<static_cast<int>(size)>;
+  static One at(View view, int index) { return One(view.data() + static_cast<std::size_t>(index) * size); }
 };
 
 }  // namespace detail

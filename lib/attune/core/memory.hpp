@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
-#include <attune/core/tensor.hpp>
+#include <attune/kernels/policy.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -1,7 +1,9 @@
 // Random numbers: the same sequence from the same seed on every target.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include <attune/kernels/elementary.hpp>
 
@@ -39,10 +41,14 @@ class Rng {
   constexpr Scalar uniform() {
     return static_cast<Scalar>(next() >> 8) * Scalar(1.0f / 16777216.0f);
   }
-  /// Uniform in [low, high]; `high` itself only when rounding reaches it.
-  template <class Scalar>
-  constexpr Scalar uniform(Scalar low, Scalar high) {
-    return kernels::multiply_add(uniform<Scalar>(), high - low, low);
+  /// Uniform in [low, high]; `high` itself only when rounding reaches it. The result has the type of the
+  /// bounds, or float where both are integers: uniform(-1, 1) is a float in [-1, 1), no integer.
+  template <class Scalar = void, class Low, class High>
+  constexpr auto uniform(Low low, High high) {
+    using Common = std::conditional_t<std::is_void_v<Scalar>, std::common_type_t<Low, High>, Scalar>;
+    using Real = std::conditional_t<std::is_integral_v<Common>, float, Common>;
+    const auto from = static_cast<Real>(low);
+    return kernels::multiply_add(uniform<Real>(), static_cast<Real>(high) - from, from);
   }
 
   /// Normal with mean 0 and variance 1, by Marsaglia's polar method ("A Convenient Method for Generating

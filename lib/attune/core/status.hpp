@@ -4,13 +4,13 @@
 
 #include <cstdint>
 
-#include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/policy.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 enum class [[nodiscard]] Status : std::uint8_t{
     kOk = 0,
-    kInvalidLength,        // a valid length below 0 or above the compile-time length
+    kInvalidLength,        // a length or size from outside that is not what the type has room for
     kIncompleteBatch,      // update() before `batch` sequences were accumulated (zero included)
     kFullBatch,            // accumulate() after `batch` sequences without an update()
     kInvalidLearningRate,  // negative, infinite or NaN
@@ -31,7 +31,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kOk:
       return "ok";
     case Status::kInvalidLength:
-      return "valid length is outside [0, sequence length]";
+      return "a size is wrong: a length outside [0, sequence length], or an array of another size";
     case Status::kIncompleteBatch:
       return "update() needs a full batch of accumulated sequences";
     case Status::kFullBatch:

@@ -22,6 +22,15 @@ struct ChartOptions {
   int marked = -1;       // the index of a point with a ring
 };
 
+namespace detail {
+
+/// Whether a point can stand in a chart: finite, and so far from overflow that a sum of points is, too.
+[[nodiscard]] inline bool drawable(const Point& point) {
+  return std::abs(point.x) < 1e300 && std::abs(point.y) < 1e300;
+}
+
+}  // namespace detail
+
 /// At most `most` points: the mean of each of as many equal stretches. What is not finite is left out.
 [[nodiscard]] inline std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
   std::vector<Point> result;
@@ -31,7 +40,7 @@ struct ChartOptions {
     Point mean{0, 0};
     double finite = 0;
     for (std::size_t k = begin; k < end; ++k) {
-      if (!std::isfinite(points[k].x) || !std::isfinite(points[k].y)) continue;
+      if (!detail::drawable(points[k])) continue;
       mean.x += points[k].x;
       mean.y += points[k].y;
       ++finite;
@@ -42,15 +51,19 @@ struct ChartOptions {
 }
 
 /// Round numbers that cover [low, high], about `wanted` of them: multiples of 1, 2 or 5 times a power of ten.
+/// Ends that differ by rounding only count as one value, from which it goes a little upwards. Both below
+/// 1e300 in magnitude.
 [[nodiscard]] inline std::vector<double> ticks(double low, double high, int wanted) {
-  if (!(high > low)) high = low + (low != 0 ? std::abs(low) * 0.1 : 1);
+  const double size = std::max(std::abs(low), std::abs(high));
+  if (!(high - low > std::max(size * 1e-9, 1e-300))) high = low + (size > 1e-290 ? size * 0.1 : 1);
   const double rough = (high - low) / wanted;
   const double power = std::pow(10, std::floor(std::log10(rough)));
   const double ratio = rough / power;
   const double step = power * (ratio <= 1.001 ? 1 : ratio <= 2.001 ? 2 : ratio <= 5.001 ? 5 : 10);
-  std::vector<double> result;
   const double first = std::floor(low / step + 1e-9), last = std::ceil(high / step - 1e-9);
-  for (double i = first; i <= last; ++i) result.push_back(i * step);
+  std::vector<double> result;
+  // Counted in an int: a double of 2⁵³ and above does not grow by 1.
+  for (int i = 0; i <= static_cast<int>(last - first); ++i) result.push_back((first + i) * step);
   return result;
 }
 
@@ -64,7 +77,7 @@ struct Axis {
   std::vector<double> lines;
 
   [[nodiscard]] double at(double value) const {
-    if (logarithmic) return std::log(value / low) / std::log(high / low);
+    if (logarithmic) return (std::log(value) - std::log(low)) / (std::log(high) - std::log(low));
     return (value - low) / (high - low);
   }
 };
@@ -75,11 +88,13 @@ inline Axis axis_of(double low, double high, bool logarithmic, int wanted) {
     return {lines.front(), lines.back(), false, std::move(lines)};
   }
   Axis axis{low, high, true, {}};
+  const int first = static_cast<int>(std::floor(std::log10(low)));
+  const int decades = static_cast<int>(std::floor(std::log10(high))) - first;
   const bool many = high / low > 1e3;
-  for (double power = std::pow(10, std::floor(std::log10(low))); power <= high; power *= 10) {
+  for (int decade = 0; decade <= decades; decade += 1 + decades / 10) {
     for (const double factor : {1.0, 2.0, 5.0}) {
-      if (many && factor > 1) continue;
-      if (power * factor >= low && power * factor <= high) axis.lines.push_back(power * factor);
+      const double value = factor * std::pow(10, first + decade);
+      if (value >= low && value <= high && (factor == 1 || !many)) axis.lines.push_back(value);
     }
   }
   return axis;
@@ -91,7 +106,7 @@ inline Axis axis_of(double low, double high, bool logarithmic, int wanted) {
 [[nodiscard]] inline std::string chart(const std::vector<Point>& all_points, const ChartOptions& options) {
   std::vector<Point> points;
   for (const Point& point : all_points) {
-    if (std::isfinite(point.x) && std::isfinite(point.y)) points.push_back(point);
+    if (detail::drawable(point)) points.push_back(point);
   }
   if (points.empty()) return "<p class=\"soft\">no values</p>\n";
   constexpr double kWidth = 440, kHeight = 250, kLeft = 52, kRight = 12, kTop = 12, kBottom = 40;
@@ -99,9 +114,12 @@ inline Axis axis_of(double low, double high, bool logarithmic, int wanted) {
   const auto [lowest, highest] = std::minmax_element(points.begin(), points.end(), by_y);
   const bool logarithmic = options.may_log && lowest->y > 0 && highest->y / lowest->y > 10;
   detail::Axis y_axis = detail::axis_of(lowest->y, highest->y, logarithmic, 5);
-  if (options.percent && highest->y <= 1) y_axis.high = std::min(y_axis.high, 1.0);
+  if (options.percent && highest->y <= 1) {
+    if (y_axis.low >= 1) y_axis = detail::axis_of(0, 1, false, 5);  // nothing but 100 %
+    y_axis.high = std::min(y_axis.high, 1.0);
+  }
   const detail::Axis x_axis = detail::axis_of(points.front().x, points.back().x, false, 5);
-  const double x_high = std::max(points.back().x, points.front().x + 1e-9);
+  const double x_high = points.back().x > x_axis.low ? points.back().x : x_axis.high;
   const auto x = [&](double value) {
     return kLeft + (kWidth - kLeft - kRight) * (value - x_axis.low) / (x_high - x_axis.low);
   };
@@ -128,7 +146,7 @@ inline Axis axis_of(double low, double high, bool logarithmic, int wanted) {
     text("end", kLeft - 6, y(value) + 4, text_of(value, 3));
   }
   for (const double value : x_axis.lines) {
-    if (value > x_high) continue;
+    if (value > points.back().x) continue;
     line("tick", x(value), kHeight - kBottom, x(value), kHeight - kBottom + 4);
     text("middle", std::min(x(value), kWidth - 16), kHeight - kBottom + 18, number(value));
   }
@@ -146,7 +164,7 @@ inline Axis axis_of(double low, double high, bool logarithmic, int wanted) {
   }
   if (options.marked >= 0 && options.marked < static_cast<int>(all_points.size())) {
     const Point& marked = all_points[static_cast<std::size_t>(options.marked)];
-    if (std::isfinite(marked.x) && std::isfinite(marked.y)) {
+    if (detail::drawable(marked)) {
       append(svg, "<circle class=\"ring\" r=\"5\" cx=\"", number(x(marked.x), 5), "\" cy=\"",
              number(y(marked.y), 5), "\"/>\n");
     }

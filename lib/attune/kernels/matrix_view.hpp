@@ -1,21 +1,61 @@
 // Views: a matrix in somebody else's storage.
 //
 // A matrix is row-major, its extents are part of its type, and its rows are tokens. `MatrixView` is a pointer
-// with compile-time extents and strides, made without a copy from a Tensor (core/tensor.hpp) or from any
-// fixed-size row-major Eigen matrix.
+// with compile-time extents and strides, made without a copy from whatever holds as many numbers: a Tensor
+// (core/tensor.hpp), a fixed-size row-major Eigen matrix, an array. What only run time knows the size of is
+// checked there: core/checked_view.hpp.
 #pragma once
 
 #include <type_traits>
 #include <utility>
 
 #include <attune/kernels/policy.hpp>
+#include <attune/kernels/storage.hpp>
+
+// clang then warns of a view that outlives the temporary it is of.
+#if defined(__clang__)
+#define ATTUNE_LIFETIME_BOUND [[clang::lifetimebound]]
+#else
+#define ATTUNE_LIFETIME_BOUND
+#endif
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A [kRows, kCols] matrix in somebody else's storage; element (i, j) stands at data[i·kRowStride +
-/// j·kColStride]. Strides count scalars. Converts implicitly from Tensor and from fixed-size row-major Eigen
-/// matrices and maps.
 template <class ScalarType, int kRows, int kCols, int kRowStride = kCols, int kColStride = 1>
+struct MatrixView;
+
+namespace detail {
+
+template <class P>
+concept Pointer = std::is_pointer_v<P>;
+template <class P, class Scalar>
+concept PointerTo = Pointer<P> && std::is_convertible_v<P, Scalar*>;
+
+template <class>
+inline constexpr bool kIsView = false;
+template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
+inline constexpr bool kIsView<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>> = true;
+
+/// What a constructor of `View` checks: what holds numbers. A view is copied, and a read-only one never
+/// becomes a mutable one.
+template <class Source, class View>
+concept SourceOf = Stored<Source> && !std::is_same_v<std::remove_cvref_t<Source>, View> &&
+                   !(kIsView<std::remove_cvref_t<Source>> && std::is_const_v<ElementOf<Source>> &&
+                     !std::is_const_v<typename View::Scalar>);
+
+}  // namespace detail
+
+/// A [kRows, kCols] matrix in somebody else's storage; element (i, j) stands at data[i·kRowStride +
+/// j·kColStride]. Strides count scalars. Converts implicitly from
+///
+///   Tensor, fixed-size row-major Eigen matrices and maps, other views       of this shape
+///   float[rows][cols], std::array<std::array<float, cols>, rows>            of this shape
+///   float[n], std::array<float, n>, std::span<float, n>                     of n = rows·cols scalars
+///   arrays of any of these that own their numbers                           one below the other
+///
+/// Nothing is copied. A view of a temporary lives as long as that: to the end of a call that it is passed to.
+/// Where a wrong size, scalar, order or constness is known, it does not compile.
+template <class ScalarType, int kRows, int kCols, int kRowStride, int kColStride>
 struct MatrixView {
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
@@ -25,21 +65,31 @@ struct MatrixView {
 
   Scalar* data;
 
-  constexpr explicit MatrixView(Scalar* first) : data(first) {}
+  /// Whether the scalars follow each other, row after row.
+  static constexpr bool kDense = (kRows == 1 || kRowStride == kCols) && (kCols == 1 || kColStride == 1);
 
-  // Any scalar may come here, so that a wrong one is told; a const source only into a view of const.
-  template <class Source>
-    requires(requires(Source& source) { source.data(); } &&
-             (std::is_const_v<ScalarType> ||
-              !std::is_const_v<std::remove_pointer_t<decltype(std::declval<Source&>().data())>>))
-  constexpr MatrixView(Source& source) : data(checked(source)) {}
-  template <class Source>
-    requires(std::is_const_v<ScalarType>&& requires(const Source& source) { source.data(); })
-  constexpr MatrixView(const Source& source) : data(checked(source)) {}
-  template <class Mutable>
-    requires(std::is_same_v<const Mutable, ScalarType> && !std::is_same_v<Mutable, ScalarType>)
-  constexpr MatrixView(const MatrixView<Mutable, kRows, kCols, kRowStride, kColStride>& other)
-      : data(other.data) {}
+  /// As many scalars as the view spans must stand at `first`.
+  template <detail::PointerTo<ScalarType> Pointer>
+  constexpr explicit MatrixView(const Pointer& first) : data(first) {}
+  template <detail::Pointer Pointer>
+  constexpr MatrixView(const Pointer&) : data(nullptr) {
+    static_assert(
+        !detail::Pointer<Pointer>,
+        "attune::MatrixView: a pointer does not say how many numbers stand there; check their number "
+        "with attune::checked_view, or vouch for it with MatrixView{pointer}");
+  }
+
+  // Whatever holds numbers may come here, so that a wrong one is told.
+  template <detail::SourceOf<MatrixView> Source>
+  constexpr MatrixView(Source& source) : data(first_of(source)) {}
+  template <detail::SourceOf<MatrixView> Source>
+  constexpr MatrixView(Source&& source) : data(first_of(source)) {}
+  template <detail::SourceOf<MatrixView> Source>
+    requires(detail::Storage<std::remove_const_t<Source>>::kOwns)
+  constexpr MatrixView(Source&& source ATTUNE_LIFETIME_BOUND) : data(first_of(source)) {
+    static_assert(std::is_const_v<ScalarType>,
+                  "attune::MatrixView: what is written to a temporary is lost; give it a name");
+  }
 
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) const {
     return data[row * kRowStride + col * kColStride];
@@ -62,55 +112,84 @@ struct MatrixView {
   }
 
  private:
-  template <class SourceType>
-  static constexpr Scalar* checked(SourceType& source) {
-    using Source = std::remove_const_t<SourceType>;
-    constexpr bool kSameScalar = std::is_same_v<typename Source::Scalar, std::remove_const_t<Scalar>>;
+  template <class Source>
+  static constexpr Scalar* first_of(Source& source) {
+    using From = detail::Storage<std::remove_const_t<Source>>;
+    using Element = detail::ElementOf<Source>;
+    constexpr bool kSameScalar = std::is_same_v<std::remove_const_t<Element>, std::remove_const_t<Scalar>>;
+    constexpr bool kMayWrite = std::is_const_v<Scalar> || !std::is_const_v<Element>;
+    constexpr bool kKnown = From::cols > 0;
+    constexpr bool kSameShape =
+        From::rows > 0 ? From::rows == kRows && From::cols == kCols : From::cols == kRows * kCols;
+    constexpr int kFromRowStride = From::rows > 0 ? From::row_stride : kCols;
+    constexpr bool kSameStrides =
+        (kRows == 1 || kFromRowStride == kRowStride) && (kCols == 1 || From::col_stride == kColStride);
+    constexpr bool kColumnMajor = From::row_stride == 1 && From::cols > 1 && kColStride == 1;
     static_assert(kSameScalar,
                   "attune::MatrixView: the matrix has another scalar type; use the layer's (float unless you "
                   "named one)");
-    static_assert(kRowStride == kCols && kColStride == 1,
-                  "attune::MatrixView: only a dense view is made from a matrix");
-    if constexpr (requires { Source::RowsAtCompileTime; }) {
-      static_assert(
-          Source::RowsAtCompileTime == kRows && Source::ColsAtCompileTime == kCols,
-          "attune::MatrixView: the Eigen matrix has another shape than the layer; rows are tokens, columns "
-          "features, and both are fixed at compile time");
-      static_assert(bool(Source::IsRowMajor) || kRows == 1 || kCols == 1,
-                    "attune::MatrixView: the Eigen matrix is column-major; declare it with Eigen::RowMajor");
-      static_assert(
-          (int(Source::OuterStrideAtCompileTime) == kCols || kRows == 1 || kCols == 1) &&
-              int(Source::InnerStrideAtCompileTime) == 1,
-          "attune::MatrixView: the Eigen matrix is a strided block; copy it into a Tensor or a dense matrix");
-    } else {
-      static_assert(Source::rows == kRows && Source::cols == kCols,
-                    "attune::MatrixView: the Tensor has another shape than the layer; rows are tokens, "
-                    "columns features");
-    }
-    if constexpr (kSameScalar) {
-      return source.data();
+    static_assert(kMayWrite, "attune::MatrixView: what is written to is const; pass what may be changed");
+    static_assert(kKnown,
+                  "attune::MatrixView: only run time knows the size of this; check it with "
+                  "attune::checked_view, or fix it at compile time");
+    static_assert(!kKnown || kSameShape,
+                  "attune::MatrixView: the matrix has another shape than the layer; rows are tokens, columns "
+                  "features, and an array without a shape has rows * cols numbers");
+    static_assert(
+        !kSameShape || kSameStrides || !kColumnMajor,
+        "attune::MatrixView: the matrix is column-major; declare it with Eigen::RowMajor, or copy it "
+        "into a Tensor");
+    static_assert(!kSameShape || kSameStrides || kColumnMajor,
+                  "attune::MatrixView: the matrix is strided; copy it into a Tensor or a dense matrix");
+    if constexpr (kSameScalar && kMayWrite) {
+      return From::first(source);
     } else {
       return nullptr;
     }
   }
 };
 
-/// The view of anything that has one: a Tensor, a MatrixView, a fixed-size row-major Eigen matrix or map.
-template <class Source>
-  requires(requires(Source& source) { source.data(); })
+namespace detail {
+
+/// A view is as good a source as what it is of.
+template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
+struct Storage<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>> {
+  static constexpr bool kOwns = false;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+  static constexpr int row_stride = kRowStride;
+  static constexpr int col_stride = kColStride;
+  static constexpr Scalar* first(const auto& source) { return source.data; }
+};
+
+}  // namespace detail
+
+/// The view of anything that has one: a Tensor, a fixed-size row-major Eigen matrix or map, an array of
+/// arrays. A flat array is one row, [1, n].
+template <detail::Stored Source>
+  requires(!detail::kIsView<std::remove_const_t<Source>>)
 [[nodiscard]] constexpr auto view(Source& source) {
-  using Element = std::remove_pointer_t<decltype(source.data())>;
-  if constexpr (requires { Source::RowsAtCompileTime; }) {
-    static_assert(Source::RowsAtCompileTime > 0 && Source::ColsAtCompileTime > 0,
-                  "attune::view: the Eigen matrix is dynamic; fix its rows and columns at compile time");
-    return MatrixView<Element, Source::RowsAtCompileTime, Source::ColsAtCompileTime>(source);
-  } else {
-    return MatrixView<Element, Source::rows, Source::cols>(source);
-  }
+  using From = detail::Storage<std::remove_const_t<Source>>;
+  static_assert(From::cols > 0,
+                "attune::view: only run time knows the size of this; check it with attune::checked_view, or "
+                "fix it at compile time");
+  constexpr int kRows = From::rows == 0 ? 1 : From::rows;
+  return MatrixView<detail::ElementOf<Source>, kRows, From::cols>(source);
 }
 template <class Scalar, int kRows, int kCols, int kRowStride, int kColStride>
 [[nodiscard]] constexpr auto view(const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>& source) {
   return source;
+}
+
+/// The view of a matrix that is read or written as one array of rows·cols scalars.
+template <class Source>
+[[nodiscard]] constexpr auto dense_view(Source&& source) {
+  const auto matrix = view(source);
+  static_assert(
+      decltype(matrix)::kDense,
+      "attune: what reads all numbers of a matrix at once needs a dense matrix; copy a strided view "
+      "into a Tensor");
+  return matrix;
 }
 
 /// The same view, read-only.

@@ -1,0 +1,84 @@
+// Ids of tokens, and of classes: what comes from outside instead of a matrix.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include <attune/kernels/matrix_view.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// `n` ids in somebody else's storage. Converts implicitly from int[n], std::array<int, n>,
+/// std::span<const int, n>, {{1, 2, 3}}, from arrays of these that hold n ids together, and from one int
+/// where n is 1. Nothing is copied: Ids of a temporary, or of a number as such, live to the end of the call
+/// that they are passed to.
+template <int n>
+class Ids {
+  static_assert(n > 0, "attune::Ids: there must be one id at least");
+
+ public:
+  /// n ids must stand at `first`.
+  template <detail::PointerTo<const int> Pointer>
+  constexpr explicit Ids(const Pointer& first) : first_(first) {}
+  template <detail::Pointer Pointer>
+  constexpr Ids(const Pointer&) : first_(nullptr) {
+    static_assert(!detail::Pointer<Pointer>,
+                  "attune::Ids: a pointer does not say how many ids stand there; check their number with "
+                  "attune::checked_view, or vouch for it with Ids{pointer}");
+  }
+
+  constexpr Ids(const int& id ATTUNE_LIFETIME_BOUND) requires(n == 1) : first_(&id) {}
+  template <std::floating_point Number>
+  Ids(Number) = delete;
+
+  // Written in braces, too.
+  template <std::size_t count>
+  constexpr Ids(const int (&ids ATTUNE_LIFETIME_BOUND)[count]) : first_(ids) {
+    static_assert(count == n,
+                  "attune::Ids: this is another number of ids; there is one for each token or row");
+  }
+  // Whatever holds numbers may come here, so that a wrong one is told.
+  template <detail::Stored Source>
+  constexpr Ids(const Source& source) : first_(first_of(source)) {}
+  template <int count>
+    requires(count != n)
+  constexpr Ids(const Ids<count>&) : first_(nullptr) {
+    static_assert(count == n,
+                  "attune::Ids: this is another number of ids; there is one for each token or row");
+  }
+
+  [[nodiscard]] constexpr const int& operator[](std::integral auto index) const { return first_[index]; }
+  [[nodiscard]] constexpr const int* data() const { return first_; }
+  [[nodiscard]] constexpr const int* begin() const { return first_; }
+  [[nodiscard]] constexpr const int* end() const { return first_ + n; }
+  [[nodiscard]] static constexpr std::size_t size() { return n; }
+
+  constexpr operator std::span<const int, std::size_t{n}>() const {
+    return std::span<const int, std::size_t{n}>(first_, std::size_t{n});
+  }
+
+ private:
+  template <class Source>
+  static constexpr const int* first_of(const Source& source) {
+    using From = detail::Storage<Source>;  // a shape or none: ids are counted
+    constexpr int kCount = From::rows == 0 ? From::cols : From::rows * From::cols;
+    constexpr bool kInts = std::is_same_v<std::remove_const_t<detail::ElementOf<const Source>>, int>;
+    static_assert(kInts, "attune::Ids: ids are ints; copy others into a std::array<int, n>");
+    static_assert(
+        kCount > 0,
+        "attune::Ids: only run time knows how many ids these are; check them with attune::checked_view");
+    static_assert(kCount == 0 || kCount == n,
+                  "attune::Ids: this is another number of ids; there is one for each token or row");
+    if constexpr (kInts) {
+      return From::first(source);
+    } else {
+      return nullptr;
+    }
+  }
+
+  const int* first_;
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,157 @@
+// A set of tensors as a C++ header: an array of constants that from_flat (exchange/flat.hpp) reads at compile
+// time. Numbers are hexadecimal, so that every bit of them survives.
+//
+//   attune::write_cpp_header(trainer.parameters(), {.name_space = "digits", .name = "kTrained"},
+//                            [](const char* text, std::size_t length) { uart_write(text, length); });
+//
+// gives, with a comment for each tensor,
+//
+//   namespace digits {
+//   inline constexpr float kTrained[4321] = {0x1.8p-1f, …};
+//   }
+//
+// It needs a few hundred bytes of stack and neither heap nor stdio: it runs on the device that trained.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <attune/core/parameters.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct CppHeaderOptions {
+  std::string_view name_space = "model";  // may be nested: "firmware::model"
+  std::string_view name = "kParameters";
+};
+
+namespace detail {
+
+/// Text for a sink, a line at a time.
+template <class Sink>
+class HeaderText {
+ public:
+  explicit HeaderText(Sink& sink) : sink_(sink) {}
+
+  void add(std::string_view text) {
+    for (const char character : text) {
+      if (length_ == sizeof text_) flush();
+      text_[length_++] = character;
+    }
+  }
+  void add(const char* text) { add(std::string_view(text)); }
+  void add(std::uint32_t number) {
+    char digits[10];
+    std::size_t first = sizeof digits;
+    do {
+      digits[--first] = static_cast<char>('0' + number % 10);
+    } while ((number /= 10) != 0);
+    add(std::string_view(digits + first, sizeof digits - first));
+  }
+  void end_line() {
+    add("\n");
+    flush();
+  }
+  [[nodiscard]] std::size_t length() const { return length_; }
+
+  /// "query.weight" of {"weight", of "query"}.
+  void add(const TensorPath& path) {
+    if (path.parent != nullptr) {
+      add(*path.parent);
+      add(".");
+    }
+    if (path.name != nullptr) add(path.name);
+  }
+
+  /// A literal of exactly this value. A NaN has no sign and no payload.
+  template <class Scalar>
+  void add_literal(Scalar value) {
+    constexpr bool kFloat = sizeof(Scalar) == 4;
+    using Bits = std::conditional_t<kFloat, std::uint32_t, std::uint64_t>;
+    constexpr int kMantissaBits = kFloat ? 23 : 52;
+    constexpr int kDigits = (kMantissaBits + 3) / 4;
+    constexpr int kLargestExponent = kFloat ? 127 : 1023;
+    const Bits bits = std::bit_cast<Bits>(value);
+    const auto biased = static_cast<int>(bits << 1 >> (kMantissaBits + 1));
+    Bits fraction = bits & ((Bits{1} << kMantissaBits) - 1);
+    const bool zero = bits << 1 == 0;
+    const bool finite = biased <= 2 * kLargestExponent;
+    if (bits >> (sizeof bits * 8 - 1) != 0 && (finite || fraction == 0)) add("-");
+    if (!finite) {
+      add(kFloat ? "std::numeric_limits<float>::" : "std::numeric_limits<double>::");
+      return add(fraction == 0 ? "infinity()" : "quiet_NaN()");
+    }
+    add(biased == 0 ? "0x0" : "0x1");
+    fraction <<= 4 * kDigits - kMantissaBits;
+    for (int digit = kDigits - 1; fraction != 0; --digit) {
+      if (digit == kDigits - 1) add(".");
+      const auto nibble = static_cast<std::size_t>(fraction >> (4 * digit));
+      add(std::string_view("0123456789abcdef").substr(nibble, 1));
+      fraction &= (Bits{1} << (4 * digit)) - 1;
+    }
+    const int exponent = zero ? 0 : (biased == 0 ? 1 : biased) - kLargestExponent;
+    add(exponent < 0 ? "p-" : "p+");
+    add(static_cast<std::uint32_t>(exponent < 0 ? -exponent : exponent));
+    if constexpr (kFloat) add("f");
+  }
+
+ private:
+  void flush() {
+    sink_(static_cast<const char*>(text_), length_);
+    length_ = 0;
+  }
+
+  Sink& sink_;
+  std::size_t length_ = 0;
+  char text_[120];
+};
+
+}  // namespace detail
+
+/// Writes a set as a header. `sink(text, length)` gets text, not ended by 0, in pieces that are whole lines
+/// where these have at most 120 characters; all but those with names in them have.
+template <class Set, class Sink>
+void write_cpp_header(const Set& set, const CppHeaderOptions& options, Sink&& sink) {
+  static_assert(!std::is_empty_v<Set>, "attune::write_cpp_header: the model has no parameters to write");
+  detail::HeaderText<std::remove_reference_t<Sink>> text(sink);
+  const auto line = [&text](const auto&... parts) {
+    (text.add(parts), ...);
+    text.end_line();
+  };
+  line("// Parameters of a model, for attune::from_flat (attune/exchange/flat.hpp):");
+  line("//   constexpr auto parameters = attune::from_flat<Model::Parameters>(", options.name_space,
+       "::", options.name, ");");
+  line("#pragma once");
+  line();
+  line("#include <limits>");
+  line();
+  line("namespace ", options.name_space, " {");
+  line();
+  bool first = true;
+  for_each_tensor(
+      [&](const TensorPath& path, const auto& tensor) {
+        using Scalar = typename std::remove_cvref_t<decltype(tensor)>::Scalar;
+        if (first) {
+          line(sizeof(Scalar) == 4 ? "inline constexpr float " : "inline constexpr double ", options.name,
+               "[", static_cast<std::uint32_t>(count_scalars(set)), "] = {");
+        }
+        first = false;
+        line("    // ", path, " [", static_cast<std::uint32_t>(tensor.rows), ", ",
+             static_cast<std::uint32_t>(tensor.cols), "]");
+        for (const Scalar value : tensor.values) {
+          text.add(text.length() == 0 ? "    " : " ");
+          text.add_literal(value);
+          text.add(",");
+          if (text.length() > 76) text.end_line();
+        }
+        if (text.length() > 0) text.end_line();
+      },
+      set);
+  line("};");
+  line();
+  line("}  // namespace ", options.name_space);
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,7 @@
+// expect: attune: the flat array has another scalar type than the parameters
+#include <attune/attune.hpp>
+
+using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 3}>;
+auto use(std::span<const double> values, Model::Parameters& parameters) {
+  return attune::read_flat(values, parameters);
+}

@@ -1,0 +1,6 @@
+// expect: attune::Ids: this is another number of ids; there is one for each token or row
+#include <attune/core/ids.hpp>
+
+void look_up(attune::Ids<3> ids);
+
+void use(const int (&ids)[4]) { look_up(ids); }
