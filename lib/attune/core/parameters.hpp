@@ -86,10 +86,10 @@ struct TransposedTensor {
     for (Scalar& value : values) value = 0;
   }
   friend constexpr auto view(TransposedTensor& source) {
-    return MatrixView<Scalar, rows, cols, 1, rows>(source.values);
+    return MatrixView<Scalar, rows, cols, 1, rows>(&source.values[0]);
   }
   friend constexpr auto view(const TransposedTensor& source) {
-    return MatrixView<const Scalar, rows, cols, 1, rows>(source.values);
+    return MatrixView<const Scalar, rows, cols, 1, rows>(&source.values[0]);
   }
 };
 
