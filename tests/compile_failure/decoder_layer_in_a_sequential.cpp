@@ -1,4 +1,4 @@
-// expect: one with a second input, as DecoderLayer, is called by hand
+// expect: one with a second input, as DecoderLayer, stands in a struct
 #include <attune/attune.hpp>
 
 using Decoder =

@@ -1,5 +1,4 @@
-// expect: attune::Frozen: behind what is trained, the layer, and each one in it, needs ParametersOf<Matrix,
-// Vector>
+// expect: attune::Frozen: behind what is trained, the layer, and each one in it, needs ParametersOf<Matrix, Vector>
 #include <attune/attune.hpp>
 
 struct ByHand {
@@ -11,13 +10,11 @@ struct ByHand {
   using Tape = Own::Tape;
   using Scratch = Own::Scratch;
   using InferenceScratch = Own::InferenceScratch;
-  static void forward(const Parameters& parameters, Own::InputView x, Own::OutputView y, Tape& tape,
-                      Scratch& scratch) {
-    Own::forward(parameters, x, y, tape, scratch);
-  }
-  static void backward(const Parameters& parameters, Own::InputView x, Tape& tape, Own::OutputGradientView dy,
-                       Own::InputGradientView dx, Parameters& gradients, Scratch& scratch) {
-    Own::backward(parameters, x, tape, dy, dx, gradients, scratch);
+  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, InferenceScratch&);
+  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, Tape&, Scratch&);
+  static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output>, auto&& dx, Parameters&,
+                       Scratch&) {
+    (void)dx;
   }
 };
 constexpr ByHand::Parameters kByHand{};

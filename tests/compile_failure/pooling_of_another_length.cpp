@@ -1,4 +1,4 @@
-// expect: attune::Pooling: the KeyPaddingMask is for another number of tokens
+// expect: attune::KeyPaddingMask: made for another kv_len than the layer's
 #include <attune/attune.hpp>
 
 using Mean = attune::Pooling<attune::PoolingShape{.seq_len = 4, .d_model = 8}>;

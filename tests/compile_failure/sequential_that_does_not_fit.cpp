@@ -1,6 +1,7 @@
 // expect: the output of a layer does not fit the input of the next
 // expect: OutputFitsInput<
 // expect: 8, 16, 8, 32>
+#include <attune/layers/linear.hpp>
 #include <attune/models/sequential.hpp>
 
 using Embed = attune::Linear<attune::LinearShape{8, 8, 16}>;

@@ -54,7 +54,7 @@ struct PartlyTrained {
                 "attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: "
                 "sets that have nothing in the place of its weights");
   static_assert(kFrozen || !std::is_empty_v<Trained>,
-                "attune::BiasesAndNorms: the layer has neither biases nor normalisations; take Frozen");
+                "attune::BiasesAndNorms: the layer has no bias and no normalisation to train; take Frozen");
 
   struct TrainedParameters : Trained {
     /// Those of kConstants, whatever the initialiser.

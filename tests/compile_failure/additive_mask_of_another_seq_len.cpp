@@ -1,0 +1,10 @@
+// expect: attune::AdditiveMask: made for another seq_len than the layer's
+#include <attune/attune.hpp>
+
+constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
+using Layer = attune::MultiHeadAttention<kShape>;
+
+void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::Tape& tape, Layer::Scratch& scratch) {
+  attune::Tensor<float, 3, 4> bias{};
+  Layer::forward(parameters, x, y, tape, scratch, attune::AdditiveMask(bias));
+}

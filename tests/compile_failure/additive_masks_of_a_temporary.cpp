@@ -1,0 +1,5 @@
+// expect: attune::AdditiveMask: the matrix is a temporary, gone before the mask is used
+#include <attune/attune.hpp>
+
+attune::Tensor<float, 8, 4> biases();
+const auto mask = attune::additive_mask_per_head<2>(biases());

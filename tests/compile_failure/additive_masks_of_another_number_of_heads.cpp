@@ -1,0 +1,10 @@
+// expect: attune::additive_mask_per_head: made for another number of heads than the layer's
+#include <attune/attune.hpp>
+
+constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 4};
+using Layer = attune::MultiHeadAttention<kShape>;
+
+void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
+  attune::Tensor<float, 2 * 4, 4> biases{};
+  Layer::forward(parameters, x, y, scratch, attune::additive_mask_per_head<2>(biases));
+}

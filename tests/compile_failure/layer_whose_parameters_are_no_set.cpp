@@ -1,0 +1,12 @@
+// expect: attune::Layer: its Parameters are no set: they have no static visit(visitor, path, sets...)
+#include <attune/attune.hpp>
+
+struct Own {
+  using Scalar = float;
+  using Input = attune::Tensor<float, 2, 3>;
+  using Output = Input;
+  struct Parameters {
+    float slope;
+  };
+};
+attune::Sequential<Own>::Tape tape;

@@ -1,0 +1,15 @@
+// expect: attune::Layer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, mask])
+#include <attune/attune.hpp>
+
+struct Own {
+  using Scalar = float;
+  using Input = attune::Tensor<float, 2, 3>;
+  using Output = Input;
+  using Parameters = attune::NoParameters;
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, InferenceScratch&);
+  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, Tape&, Scratch&);
+};
+attune::Sequential<Own>::Tape tape;

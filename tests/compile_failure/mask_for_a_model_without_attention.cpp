@@ -1,0 +1,9 @@
+// expect: attune: no layer of the model has use for a mask
+#include <attune/attune.hpp>
+
+using Model = attune::Sequential<attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8}>,
+                                 attune::Relu<4, 8>>;
+
+void use(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y, Model::InferenceScratch& scratch) {
+  Model::forward(parameters, x, y, scratch, attune::KeyPaddingMask<4>{});
+}

@@ -1,0 +1,9 @@
+// expect: attune::QueryPaddingMask: made for another seq_len than the layer's
+#include <attune/attune.hpp>
+
+constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
+using Layer = attune::MultiHeadAttention<kShape>;
+
+void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
+  Layer::forward(parameters, x, y, scratch, attune::CausalMask{} && attune::QueryPaddingMask<5>{});
+}

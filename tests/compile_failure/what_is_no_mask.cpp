@@ -1,0 +1,8 @@
+// expect: AttentionMask
+#include <attune/attune.hpp>
+
+using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
+
+void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
+  Layer::forward(parameters, x, y, scratch, 3);
+}
