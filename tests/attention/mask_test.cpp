@@ -55,6 +55,14 @@ TEST(CausalMask, offset_moves_the_diagonal) {
   expect_row(masked_row<4>(attune::CausalMask{.offset = -5}, 1), {kHidden, kHidden, kHidden, kHidden});
 }
 
+TEST(CausalMask, takes_any_offset) {
+  constexpr int kMost = std::numeric_limits<int>::max(), kLeast = std::numeric_limits<int>::min();
+  expect_row(masked_row<4>(attune::CausalMask{kMost}, 0), {1, 2, 3, 4});
+  expect_row(masked_row<4>(attune::CausalMask{kMost}, 3), {1, 2, 3, 4});
+  expect_row(masked_row<4>(attune::CausalMask{kMost - 1}, 3), {1, 2, 3, 4});
+  expect_row(masked_row<4>(attune::CausalMask{kLeast}, 3), {kHidden, kHidden, kHidden, kHidden});
+}
+
 TEST(KeyPaddingMask, keeps_all_keys_until_told_otherwise) {
   expect_row(masked_row<3>(attune::KeyPaddingMask<3>{}, 0), {1, 2, 3});
 }

@@ -443,3 +443,10 @@ TEST(MultiHeadAttention, the_next_sequence_has_another_mask) {
   Layer::forward(parameters, x, again, tape, scratch);
   EXPECT_FALSE(check::same_bits(y, again));
 }
+
+TEST(MultiHeadAttention, d_k_may_be_set_to_the_quotient_that_does_not_divide) {
+  constexpr attune::AttentionShape kShape{.seq_len = 2, .d_model = 5, .num_heads = 2, .d_k = 2};
+  using Layer = MultiHeadAttention<kShape>;
+  static_assert(Layer::Context::cols == 4 && Layer::QueryProjection::Output::cols == 4);
+  EXPECT_TRUE(attune::Layer<Layer>);
+}

@@ -1,6 +1,8 @@
 #include <attune/core/initialise.hpp>
 
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/models/sequential.hpp>
 
 #include "check.hpp"
 
@@ -136,6 +138,19 @@ TEST(Initialise, multihead_attention_default_with_other_widths_takes_each_alone)
   expect_uniform(p.key.weight, root(6.0 / (40 + 24)));
   expect_uniform(p.value.weight, root(6.0 / (60 + 24)));
   expect_uniform(p.output.weight, root(1.0 / 24));
+}
+
+TEST(Initialise, multihead_attention_default_is_pytorch_s_linear_default_beside_attention) {
+  using Model = attune::Sequential<attune::Linear<attune::LinearShape{2, kIn, 24}>,
+                                   attune::LearnedPositions<attune::PositionShape{2, 24}>, Attention>;
+  static Model::Parameters parameters;
+  attune::Rng rng(3);
+  attune::initialise(parameters, attune::MultiheadAttentionDefault{}, rng);
+  expect_uniform(parameters.layer<0>().weight, root(1.0 / kIn));
+  EXPECT_LE(statistics(parameters.layer<0>().bias).largest, root(1.0 / kIn));
+  EXPECT_GT(statistics(parameters.layer<0>().bias).variance, 0.0);
+  expect_uniform(parameters.layer<2>().query.weight, root(6.0 / (4 * 24)));
+  expect_zero(parameters.layer<2>().query.bias);
 }
 
 TEST(Initialise, attention_fills_every_projection) {

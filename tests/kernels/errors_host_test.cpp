@@ -32,7 +32,7 @@ long double largest_softmax_excess(float range) {
       sum += exact[j] = std::exp(static_cast<long double>(x[j]) - largest_score);
     long double distance[kCols];
     for (int j = 0; j < kCols; ++j) distance[j] = largest_score - static_cast<long double>(x[j]);
-    kernels::softmax_row<float, kCols>(x);
+    kernels::softmax_rows<float, 1, kCols>(x);
     for (int j = 0; j < kCols; ++j) {
       largest = std::max(largest, ulps(x[j], exact[j] / sum, exact[j] / sum) - distance[j]);
     }

@@ -31,7 +31,7 @@ void check_softmax() {
     exact.values[i] = kernels::exponential(static_cast<double>(x.values[i]) - largest);
     total += exact.values[i];
   }
-  kernels::softmax_row<float, kCols>(x.data());
+  kernels::softmax_rows<float, 1, kCols>(x.data());
   constexpr double kRoundings = 4 + 4 + kCols / 16 + 3;
   for (int i = 0; i < kCols; ++i) {
     const double p = exact.values[i] / total;
@@ -56,7 +56,7 @@ TEST(Rows, softmax_is_the_exponential_over_its_sum) {
 
 TEST(Rows, softmax_survives_any_finite_input) {
   Tensor<float, 1, 5> x{{3e38f, -3e38f, 3e38f, 0.0f, 1.0f}};
-  kernels::softmax_row<float, 5>(x.data());
+  kernels::softmax_rows<float, 1, 5>(x.data());
   EXPECT_EQ(x.values[0], 0.5f);
   EXPECT_EQ(x.values[2], 0.5f);
   EXPECT_EQ(row_sum(x.data(), 5), 1.0);
@@ -66,14 +66,14 @@ TEST(Rows, softmax_of_hidden_keys_is_zero) {
   Tensor<float, 1, 19> x;
   for (float& value : x.values) value = -kInfinity<float>;
   x.values[4] = x.values[17] = -2.0f;
-  kernels::softmax_row<float, 19>(x.data());
+  kernels::softmax_rows<float, 1, 19>(x.data());
   for (int i = 0; i < x.size; ++i) EXPECT_EQ(x.values[i], i == 4 || i == 17 ? 0.5f : 0.0f);
 }
 
 TEST(Rows, softmax_of_nothing_but_hidden_keys_is_zero) {
   Tensor<float, 1, 19> x;
   for (float& value : x.values) value = -kInfinity<float>;
-  kernels::softmax_row<float, 19>(x.data());
+  kernels::softmax_rows<float, 1, 19>(x.data());
   for (const float value : x.values) EXPECT_TRUE(check::same_bits(value, 0.0f));
 }
 
@@ -83,7 +83,7 @@ TEST(Rows, softmax_of_a_nan_is_nan_in_the_whole_row) {
       Tensor<float, 1, 19> x;
       for (float& value : x.values) value = others;
       x.values[at] = kNan<float>;
-      kernels::softmax_row<float, 19>(x.data());
+      kernels::softmax_rows<float, 1, 19>(x.data());
       for (const float value : x.values) EXPECT_TRUE(check::is_nan(value)) << at;
     }
   }
@@ -96,7 +96,7 @@ TEST(Rows, softmax_has_the_same_bits_everywhere) {
     Tensor<float, 1, 37> x, dp;
     check::fill(x, rng, -6, 6);
     check::fill(dp, rng);
-    kernels::softmax_row<float, 37>(x.data());
+    kernels::softmax_rows<float, 1, 37>(x.data());
     for (const float value : x.values) hash.add(value);
     kernels::softmax_row_backward<float, 37>(x.data(), dp.data(), dp.data(), 0.3f);
     for (const float value : dp.values) hash.add(value);

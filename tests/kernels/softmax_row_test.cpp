@@ -30,7 +30,7 @@ void plain_softmax_row(float* row) {
 template <int kCols>
 void expect_plain(const Tensor<float, 1, kCols>& x) {
   Tensor<float, 1, kCols> row = x, expected = x;
-  kernels::softmax_row<float, kCols>(row.data());
+  kernels::softmax_rows<float, 1, kCols>(row.data());
   plain_softmax_row<kCols>(expected.data());
   EXPECT_TRUE(check::same_bits(row, expected)) << kCols;
 }
@@ -54,7 +54,7 @@ void check_row() {
     expect_plain(x);
     x.values[at] = check::kNan<float>;
     Tensor<float, 1, kCols> row = x;
-    kernels::softmax_row<float, kCols>(row.data());
+    kernels::softmax_rows<float, 1, kCols>(row.data());
     for (const float value : row.values) EXPECT_TRUE(check::is_nan(value)) << at;
     x.values[at] = -check::kInfinity<float>;
   }

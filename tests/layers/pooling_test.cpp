@@ -118,3 +118,46 @@ TEST(Pooling, gives_equal_largest_to_the_first_of_them) {
   EXPECT_EQ(result.dx(0, 2), 12.0f);
   EXPECT_EQ(result.dx(1, 2), 0.0f);
 }
+
+namespace {
+
+// A mask of one's own that is a KeyPaddingMask, and one that only says what is padding.
+struct Derived : attune::KeyPaddingMask<4> {};
+struct Own : attune::NoMask {
+  template <int tokens>
+  static bool keeps_key(int key) {
+    return key < 2;
+  }
+};
+
+}  // namespace
+
+TEST(Pooling, asks_masks_of_ones_own) {
+  using Mean = attune::Pooling<attune::PoolingShape{.seq_len = 4, .d_model = 1}>;
+  const Mean::Input x{{1, 3, 10, 20}};
+  Mean::Output y;
+  Mean::InferenceScratch none;
+  Derived derived;
+  EXPECT_EQ(derived.set_length(3), attune::Status::kOk);
+  Mean::forward({}, x, y, none, derived);
+  EXPECT_EQ(y.values[0], 14.0f / 3);
+  Mean::forward({}, x, y, none, Own{});
+  EXPECT_EQ(y.values[0], 2.0f);
+  Mean::forward({}, x, y, none, Own{} && derived);
+  EXPECT_EQ(y.values[0], 2.0f);
+}
+
+TEST(Pooling, of_the_largest_is_not_a_number_where_one_is_none) {
+  using Max =
+      attune::Pooling<attune::PoolingShape{.seq_len = 3, .d_model = 2, .kind = attune::PoolingKind::kMax}>;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = check::kInfinity<float>;
+  Max::Output y;
+  Max::InferenceScratch none;
+  for (int token = 0; token < 3; ++token) {
+    Max::Input x{{1, kInf, 2, -kInf, 3, 5}};
+    x(token, 0) = kNan;
+    Max::forward({}, x, y, none);
+    EXPECT_TRUE(check::is_nan(y.values[0]));
+    EXPECT_EQ(y.values[1], kInf);
+  }
+}

@@ -117,10 +117,6 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows) {
   }
   for (int i = 0; i < kRows; ++i) detail::scale_row<kCols>(rows + i * kCols, inverse[i]);
 }
-template <class Scalar, int kCols>
-ATTUNE_INLINE void softmax_row(Scalar* row) {
-  softmax_rows<Scalar, 1, kCols>(row);
-}
 
 /// One row of softmax backward: ds = p ∘ (dp − ⟨p, dp⟩) · scale. `ds` may be `p` or `dp`.
 template <class Scalar, int kCols>

@@ -1,4 +1,4 @@
-// tanh, the logistic sigmoid and the error function of our own: the same bits on every target, built from e^x
+// The logistic sigmoid and the normal distribution of our own: the same bits on every target, built from e^x
 // and correctly rounded operations. Packets and scalars.
 #pragma once
 
@@ -28,21 +28,6 @@ ATTUNE_INLINE P negate(const P& x) {
   return multiply(x, broadcast<P>(ScalarOf<P>(-1)));
 }
 
-// Lambert's continued fraction tanh x = x/(1 + x²/(3 + x²/(5 + …))), cut where |x| ≤ 0.625 no longer sees it
-// (7.5e-10 and 6.2e-18, relative), as a fraction of polynomials in x².
-template <class Scalar>
-struct TanhCoefficients;
-template <>
-struct TanhCoefficients<float> {
-  static constexpr float kNumerator[] = {1, 105, 945};
-  static constexpr float kDenominator[] = {15, 420, 945};
-};
-template <>
-struct TanhCoefficients<double> {
-  static constexpr double kNumerator[] = {36, 6930, 270270, 2027025};
-  static constexpr double kDenominator[] = {1, 630, 51975, 945945, 2027025};
-};
-
 // q(u) in e^(z²)·erfc(z) = t·q(2t − 1), t = 1/(1 + 0.5 z), z ≥ 0: interpolated at Chebyshev nodes by
 // tests/kernels/error_function_coefficients.py, to 3e-8 and 5e-17 relative.
 template <class Scalar>
@@ -52,9 +37,6 @@ struct ErrorFunctionCoefficients<float> {
   static constexpr float kComplement[] = {-1.97733429e-6f, 4.20878746e-5f, -3.11484371e-5f, -2.99199669e-4f,
                                           4.25197107e-4f,  1.52899732e-3f, -3.24104592e-3f, -1.07515693e-2f,
                                           1.82212370e-2f,  1.39735726e-1f, 3.43580341e-1f,  5.10791357e-1f};
-  // 2/√π·(−1)ⁿ/(n!·(2n+1)): the series of erf x / x in x² up to |x| = ½.
-  static constexpr float kSeries[] = {-0.0008548327023f, 0.005223977625f, -0.02686617065f,
-                                      0.1128379167f,     -0.376126389f,   1.128379167f};
 };
 template <>
 struct ErrorFunctionCoefficients<double> {
@@ -66,10 +48,6 @@ struct ErrorFunctionCoefficients<double> {
       7.2235398100233223e-5,  -1.7185840159673633e-5, -3.3153675453694101e-4, 4.1864804431780766e-4,
       1.5453060296562169e-3,  -3.2395925346550141e-3, -1.0755330944743212e-2, 1.8221115753461417e-2,
       1.3973604627802736e-1,  3.4358034220690511e-1,  5.1079135262101149e-1};
-  static constexpr double kSeries[] = {
-      -1.22905553017179274e-9,  1.48071928158792172e-8,  -1.63658446912349243e-7,  1.64621143658892474e-6,
-      -0.000014925650358406251, 0.000120553329817896643, -0.000854832702345085283, 0.00522397762544218784,
-      -0.0268661706451312518,   0.112837916709551257,    -0.376126389031837525,    1.12837916709551257};
 };
 
 // e^(z²)·erfc(z) of z ≥ 0.
@@ -96,38 +74,6 @@ ATTUNE_INLINE P sigmoid(const P& x, P& complement) {
   const P small = multiply(decay, large);
   complement = select_less(x, zero, large, small);
   return select_less(x, zero, small, large);
-}
-
-/// tanh x, to 3 ulp (double: 3.5). NaN stays NaN, −0 stays −0.
-template <class P>
-ATTUNE_INLINE P tanh(const P& x) {
-  using Scalar = ScalarOf<P>;
-  using C = detail::TanhCoefficients<Scalar>;
-  const P one = broadcast<P>(Scalar(1));
-  const P limit = broadcast<P>(Scalar(0.625));
-  const P size = magnitude(x);
-  const P decay = exponential(detail::negate(add(size, size)));  // (1 − e^(−2|x|)) / (1 + e^(−2|x|))
-  const P square = multiply(x, x);
-  const P above = select_less(x, broadcast<P>(Scalar(0)), subtract(decay, one), subtract(one, decay));
-  const P numerator = select_less(size, limit, multiply(x, detail::polynomial(square, C::kNumerator)), above);
-  const P denominator =
-      select_less(size, limit, detail::polynomial(square, C::kDenominator), add(one, decay));
-  return divide(numerator, denominator);
-}
-
-/// erf x = 2/√π·∫₀ˣ e^(−t²) dt, to 3.5 ulp. NaN stays NaN, −0 stays −0.
-template <class P>
-ATTUNE_INLINE P error_function(const P& x) {
-  using Scalar = ScalarOf<P>;
-  const P one = broadcast<P>(Scalar(1));
-  const P size = magnitude(x);
-  const P square = multiply(x, x);
-  const P complement = multiply(exponential(detail::negate(square)), detail::scaled_complement(size));
-  const P above =
-      select_less(x, broadcast<P>(Scalar(0)), subtract(complement, one), subtract(one, complement));
-  const P series =
-      multiply(x, detail::polynomial(square, detail::ErrorFunctionCoefficients<Scalar>::kSeries));
-  return select_less(size, broadcast<P>(Scalar(0.5)), series, above);
 }
 
 /// Φ(x) = ½·(1 + erf(x/√2)), the normal distribution, without cancellation for x < 0, to 2e-7 (double:
