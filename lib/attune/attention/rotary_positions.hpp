@@ -6,7 +6,7 @@
 //   dx: the rotation back.
 #pragma once
 
-#include <attune/kernels/sine_table.hpp>
+#include <attune/core/sine_table.hpp>
 #include <attune/core/parameters.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <attune/kernels/residual.hpp>
-#include <attune/kernels/sine_table.hpp>
+#include <attune/core/sine_table.hpp>
 #include <attune/core/parameters.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
