@@ -10,6 +10,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -79,6 +80,10 @@ using Packet =
 
 template <class P>
 inline constexpr int kLanes = PacketTraits<P>::kLanes;
+
+/// T[size] of an int, whose conversion -Wsign-conversion has no reason to mention.
+template <class T, int size>
+using Array = T[static_cast<std::size_t>(size)];
 
 template <class P>
 inline constexpr bool kIsScalar = std::is_floating_point_v<P>;
@@ -257,8 +262,8 @@ template <class P, class Function, class... Operands>
 ATTUNE_INLINE P lane_by_lane(Function function, const Operands&... operands) {
   using Scalar = ScalarOf<P>;
   constexpr int kArity = static_cast<int>(sizeof...(Operands));
-  Scalar in[kArity][kLanes<P>];
-  Scalar out[kLanes<P>];
+  Array<Array<Scalar, kLanes<P>>, kArity> in;
+  Array<Scalar, kLanes<P>> out;
   int operand = 0;
   (store(in[operand++], operands), ...);
   for (int lane = 0; lane < kLanes<P>; ++lane) {
