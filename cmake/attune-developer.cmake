@@ -1,4 +1,5 @@
-# attune_developer: what our own examples and tests compile with, and no consumer ever sees.
+# attune_developer: what our own examples and tests compile with, by link_libraries() in their folders, and no consumer ever
+# sees.
 include(CheckCXXCompilerFlag)
 
 option(ATTUNE_WERROR "Treat warnings in examples and tests as errors" OFF)

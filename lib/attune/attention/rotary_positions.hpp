@@ -7,7 +7,7 @@
 #pragma once
 
 #include <attune/core/layer.hpp>
-#include <attune/kernels/sine_table.hpp>
+#include <attune/core/sine_table.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

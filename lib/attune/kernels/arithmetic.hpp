@@ -10,6 +10,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -26,6 +27,19 @@
 #endif
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// What a packet has in its lanes and how it meets memory. Eigen knows its own packets and every scalar;
+/// packet_mve.hpp and tile_cortex_m.hpp specialise it for theirs. No other header names Eigen::internal.
+template <class P>
+struct PacketTraits {
+  using Scalar = typename Eigen::internal::unpacket_traits<P>::type;
+  using Half = typename Eigen::internal::unpacket_traits<P>::half;
+  static constexpr int kLanes = Eigen::internal::unpacket_traits<P>::size;
+
+  ATTUNE_INLINE static P load(const Scalar* from) { return Eigen::internal::ploadu<P>(from); }
+  ATTUNE_INLINE static void store(Scalar* to, const P& value) { Eigen::internal::pstoreu(to, value); }
+  ATTUNE_INLINE static P broadcast(const Scalar& value) { return Eigen::internal::pset1<P>(value); }
+};
 
 namespace detail {
 
@@ -47,9 +61,8 @@ struct WidestPacket<float> {
 
 template <class Scalar, class P, int kMaxLanes>
 constexpr auto narrow() {
-  constexpr int kLanes = Eigen::internal::unpacket_traits<P>::size;
-  using Half = typename Eigen::internal::unpacket_traits<P>::half;
-  if constexpr (kLanes <= kMaxLanes) {
+  using Half = typename PacketTraits<P>::Half;
+  if constexpr (PacketTraits<P>::kLanes <= kMaxLanes) {
     return std::type_identity<P>{};
   } else if constexpr (std::is_same_v<Half, P>) {
     return std::type_identity<Scalar>{};
@@ -66,13 +79,17 @@ using Packet =
     typename decltype(detail::narrow<Scalar, typename detail::WidestPacket<Scalar>::type, kMaxLanes>())::type;
 
 template <class P>
-inline constexpr int kLanes = Eigen::internal::unpacket_traits<P>::size;
+inline constexpr int kLanes = PacketTraits<P>::kLanes;
+
+/// T[size] of an int, whose conversion -Wsign-conversion has no reason to mention.
+template <class T, int size>
+using Array = T[static_cast<std::size_t>(size)];
 
 template <class P>
 inline constexpr bool kIsScalar = std::is_floating_point_v<P>;
 
 template <class P>
-using ScalarOf = typename Eigen::internal::unpacket_traits<P>::type;
+using ScalarOf = typename PacketTraits<P>::Scalar;
 
 /// The number that a layer's scalar is made of: the scalar itself, but for kernels/lanes.hpp.
 template <class Scalar>
@@ -84,17 +101,17 @@ using Real = typename RealOf<Scalar>::type;
 
 template <class P, class Scalar>
 ATTUNE_INLINE P load(const Scalar* from) {
-  return Eigen::internal::ploadu<P>(from);
+  return PacketTraits<P>::load(from);
 }
 
 template <class Scalar, class P>
 ATTUNE_INLINE void store(Scalar* to, const P& value) {
-  Eigen::internal::pstoreu(to, value);
+  PacketTraits<P>::store(to, value);
 }
 
 template <class P, class Scalar>
 ATTUNE_INLINE P broadcast(Scalar value) {
-  return Eigen::internal::pset1<P>(value);
+  return PacketTraits<P>::broadcast(value);
 }
 
 /// The same value, which a compiler for a Cortex-M keeps in a register of its FPU instead of making the
@@ -120,6 +137,12 @@ ATTUNE_INLINE P subtract(const P& a, const P& b) {
 template <class P>
 ATTUNE_INLINE P multiply(const P& a, const P& b) {
   return Eigen::internal::pmul(a, b);
+}
+
+/// −a.
+template <class P>
+ATTUNE_INLINE P negate(const P& a) {
+  return Eigen::internal::pnegate(a);
 }
 
 #if ATTUNE_FUSED && defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 8))
@@ -183,7 +206,7 @@ ATTUNE_INLINE P multiply_add(const P& a, const P& b, const P& c) {
 template <class P>
 ATTUNE_INLINE P subtract_product(const P& c, const P& a, const P& b) {
 #if ATTUNE_FUSED
-  return multiply_add(Eigen::internal::pnegate(a), b, c);
+  return multiply_add(negate(a), b, c);
 #else
   return subtract(c, multiply(a, b));
 #endif
@@ -239,8 +262,8 @@ template <class P, class Function, class... Operands>
 ATTUNE_INLINE P lane_by_lane(Function function, const Operands&... operands) {
   using Scalar = ScalarOf<P>;
   constexpr int kArity = static_cast<int>(sizeof...(Operands));
-  Scalar in[kArity][kLanes<P>];
-  Scalar out[kLanes<P>];
+  Array<Array<Scalar, kLanes<P>>, kArity> in;
+  Array<Scalar, kLanes<P>> out;
   int operand = 0;
   (store(in[operand++], operands), ...);
   for (int lane = 0; lane < kLanes<P>; ++lane) {

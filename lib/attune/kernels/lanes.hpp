@@ -32,7 +32,7 @@ struct Lanes {
   ATTUNE_INLINE friend Lanes operator/(const Lanes& a, const Lanes& b) {
     return Lanes(kernels::divide(a.packet, b.packet));
   }
-  ATTUNE_INLINE friend Lanes operator-(const Lanes& a) { return Lanes(Eigen::internal::pnegate(a.packet)); }
+  ATTUNE_INLINE friend Lanes operator-(const Lanes& a) { return Lanes(kernels::negate(a.packet)); }
   ATTUNE_INLINE Lanes& operator+=(const Lanes& other) { return *this = *this + other; }
   ATTUNE_INLINE Lanes& operator*=(const Lanes& other) { return *this = *this * other; }
 };

@@ -4,38 +4,26 @@
 // scalar unit does. ATTUNE_MVE=0 leaves it out where even that difference matters.
 #pragma once
 
-#include <Eigen/Core>
-
 #include <attune/kernels/policy.hpp>
 
 #if ATTUNE_MVE
 
 #include <arm_mve.h>
 
-namespace Eigen::internal {
-
-template <>
-struct unpacket_traits<float32x4_t> {
-  using type = float;
-  using half = float32x4_t;
-  static constexpr int size = 4;
-};
-template <>
-ATTUNE_INLINE float32x4_t ploadu<float32x4_t>(const float* from) {
-  return vld1q_f32(from);
-}
-template <>
-ATTUNE_INLINE void pstoreu<float, float32x4_t>(float* to, const float32x4_t& from) {
-  vst1q_f32(to, from);
-}
-template <>
-ATTUNE_INLINE float32x4_t pset1<float32x4_t>(const float& value) {
-  return vdupq_n_f32(value);
-}
-
-}  // namespace Eigen::internal
-
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+template <class P>
+struct PacketTraits;  // arithmetic.hpp
+template <>
+struct PacketTraits<float32x4_t> {
+  using Scalar = float;
+  using Half = float32x4_t;
+  static constexpr int kLanes = 4;
+
+  ATTUNE_INLINE static float32x4_t load(const float* from) { return vld1q_f32(from); }
+  ATTUNE_INLINE static void store(float* to, const float32x4_t& value) { vst1q_f32(to, value); }
+  ATTUNE_INLINE static float32x4_t broadcast(float value) { return vdupq_n_f32(value); }
+};
 
 ATTUNE_INLINE float32x4_t add(const float32x4_t& a, const float32x4_t& b) { return vaddq_f32(a, b); }
 ATTUNE_INLINE float32x4_t subtract(const float32x4_t& a, const float32x4_t& b) { return vsubq_f32(a, b); }

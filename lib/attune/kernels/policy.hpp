@@ -6,6 +6,11 @@
 // 32-bit NEON) stays off in it.
 #pragma once
 
+#if __cplusplus <= 201703L
+#error "attune needs C++20: compile with -std=c++20 (CMake does where a target links attune::attune)"
+#include <attune_ends_here_without_cpp20>  // there is no such file: the error that compilers stop at
+#endif
+
 #if !defined(ATTUNE_FUSED)
 #define ATTUNE_FUSED 0
 #endif

@@ -102,12 +102,12 @@ template <class P, int kRows, int kPackets, int kDepth, int kARow, int kACol, in
 ATTUNE_INLINE void tile(const Scalar* a, const Scalar* b, Scalar* c, int col, const Epilogue& epilogue) {
   constexpr int kWidth = kLanes<P>;
   static_assert(kBCol == 1 || kWidth == 1);
-  P sum[kRows][kPackets];
+  Array<Array<P, kPackets>, kRows> sum;
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = broadcast<P>(Scalar(0));
   }
   for (int k = 0; k < kDepth; ++k) {
-    P row[kPackets];
+    Array<P, kPackets> row;
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) row[j] = load<P>(b + k * kBRow + j * kWidth * kBCol);
     ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
       const P value = broadcast<P>(a[i * kARow + k * kACol]);
@@ -225,7 +225,7 @@ ATTUNE_INLINE void panels(const Scalar* a, const Scalar* b, Scalar* c, const Epi
                               kBRow * static_cast<int>(sizeof(Scalar)) >= kFarApart;
       for (int j = kFrom; j < kEnd; j += kPanel) {
         if constexpr (kCopyB) {
-          alignas(P) Scalar rows[kDepth * kPanel];
+          alignas(P) Array<Scalar, kDepth * kPanel> rows;
           for (int k = 0; k < kDepth; ++k) {
             ATTUNE_UNROLL for (int n = 0; n < kPanel; n += kWidth) {
               store(rows + k * kPanel + n, load<P>(b + k * kBRow + j + n));
@@ -238,7 +238,7 @@ ATTUNE_INLINE void panels(const Scalar* a, const Scalar* b, Scalar* c, const Epi
                                                                                epilogue);
         } else {
           static_assert(kBRow == 1, "attune::kernels::product: one stride of B must be 1");
-          alignas(P) Scalar rows[kDepth * kPanel];
+          alignas(P) Array<Scalar, kDepth * kPanel> rows;
           for (int n = 0; n < kPanel; n += kWidth)
             transpose_panel<P, kDepth, kPanel, kBCol>(b + (j + n) * kBCol, rows + n);
           panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(
@@ -255,7 +255,7 @@ template <int kRows, int kCols, int kDepth, int kACol, int kBRow, int kBCol, int
           class Epilogue>
 ATTUNE_INLINE void copied_rows_product(const Scalar* a, const Scalar* b, Scalar* c,
                                        const Epilogue& epilogue) {
-  alignas(Packet<Scalar>) Scalar columns[kDepth * kRows];
+  alignas(Packet<Scalar>) Array<Scalar, kDepth * kRows> columns;
   for (int k = 0; k < kDepth; ++k) {
     for_each_packet<Scalar>(kRows, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
       store(columns + k * kRows + i, load<P>(a + k * kACol + i));

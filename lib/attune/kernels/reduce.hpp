@@ -61,7 +61,7 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
   } else {
     constexpr int kPackets = kUsedLanes / kLanes<P>;
     constexpr int kWhole = kSize / kUsedLanes * kUsedLanes;
-    P partial[kPackets];
+    Array<P, kPackets> partial;
     // −0 is what adding leaves every number alone, +0 included.
     ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) partial[p] = broadcast<P>(Scalar(-0.0));
     for (int i = 0; i < kWhole; i += kUsedLanes) {
@@ -70,7 +70,7 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
       }
     }
     if constexpr (kWhole < kSize) {
-      Scalar lanes[kUsedLanes];
+      Array<Scalar, kUsedLanes> lanes;
       ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) store(lanes + p * kLanes<P>, partial[p]);
       for_each_packet<Scalar>(
           kSize,
@@ -84,7 +84,8 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
     ATTUNE_UNROLL for (int half = kPackets / 2; half >= 1; half /= 2) {
       ATTUNE_UNROLL for (int p = 0; p < half; ++p) partial[p] = add(partial[p], partial[p + half]);
     }
-    return fold(partial[0], [](const auto& x, const auto& y) ATTUNE_INLINE_LAMBDA { return add(x, y); });
+    return fold(partial[0],
+                [](const auto& left, const auto& right) ATTUNE_INLINE_LAMBDA { return add(left, right); });
   }
 }
 
@@ -118,7 +119,8 @@ ATTUNE_INLINE Scalar largest(const Term& term) {
   P best = term.template operator()<P>(0);
   constexpr int kWhole = kSize / kLanes<P> * kLanes<P>;
   for (int i = kLanes<P>; i < kWhole; i += kLanes<P>) best = maximum(best, term.template operator()<P>(i));
-  Scalar result = fold(best, [](const auto& x, const auto& y) ATTUNE_INLINE_LAMBDA { return maximum(x, y); });
+  Scalar result = fold(
+      best, [](const auto& left, const auto& right) ATTUNE_INLINE_LAMBDA { return maximum(left, right); });
   for (int i = kWhole; i < kSize; ++i) result = maximum(result, term.template operator()<Scalar>(i));
   return result;
 }

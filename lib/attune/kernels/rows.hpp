@@ -108,7 +108,7 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows) {
     return;
   }
 #endif
-  Scalar shift[kRows], inverse[kRows];
+  Array<Scalar, kRows> shift, inverse;
   for (int i = 0; i < kRows; ++i) shift[i] = detail::softmax_shift<kCols>(rows + i * kCols);
   for (int i = 0; i < kRows; ++i) {
     detail::shifted_exponentials<kCols>(rows + i * kCols, shift[i]);

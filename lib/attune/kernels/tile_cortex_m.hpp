@@ -14,7 +14,8 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace detail {
 
 inline constexpr int kTileSide = 4;
 
@@ -30,36 +31,29 @@ struct TileRow {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
-
-namespace Eigen::internal {
+}  // namespace detail
 
 template <>
-struct unpacket_traits<attune::kernels::detail::TileRow> {
-  using type = float;
-  using half = attune::kernels::detail::TileRow;
-  static constexpr int size = attune::kernels::detail::kTileSide;
+struct PacketTraits<detail::TileRow> {
+  using Scalar = float;
+  using Half = detail::TileRow;
+  static constexpr int kLanes = detail::kTileSide;
+
+  // Volatile keeps the load of a row beside its use, where these registers are free.
+  ATTUNE_INLINE static detail::TileRow load(const float* from) {
+    register float s0 asm("s0");
+    register float s1 asm("s1");
+    register float s2 asm("s2");
+    register float s3 asm("s3");
+    asm volatile("vldmia %4,{s0-s3}"
+                 : "=t"(s0), "=t"(s1), "=t"(s2), "=t"(s3)
+                 : "r"(from), "m"(*reinterpret_cast<const float(*)[kLanes]>(from)));
+    return {s0, s1, s2, s3};
+  }
+  ATTUNE_INLINE static detail::TileRow broadcast(float value) { return {value, value, value, value}; }
 };
-template <>
-ATTUNE_INLINE attune::kernels::detail::TileRow pset1<attune::kernels::detail::TileRow>(const float& value) {
-  return {value, value, value, value};
-}
-// Volatile keeps the load of a row beside its use, where these registers are free.
-template <>
-ATTUNE_INLINE attune::kernels::detail::TileRow ploadu<attune::kernels::detail::TileRow>(const float* from) {
-  register float s0 asm("s0");
-  register float s1 asm("s1");
-  register float s2 asm("s2");
-  register float s3 asm("s3");
-  asm volatile("vldmia %4,{s0-s3}"
-               : "=t"(s0), "=t"(s1), "=t"(s2), "=t"(s3)
-               : "r"(from), "m"(*reinterpret_cast<const float(*)[attune::kernels::detail::kTileSide]>(from)));
-  return {s0, s1, s2, s3};
-}
 
-}  // namespace Eigen::internal
-
-namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+namespace detail {
 
 #if ATTUNE_FUSED
 #define ATTUNE_MAC "vfma.f32 "
@@ -222,6 +216,7 @@ template <class Epilogue, class... State>
   } while (col < grid.cols);
 }
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+}  // namespace detail
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
 
 #endif

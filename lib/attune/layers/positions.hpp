@@ -9,9 +9,9 @@
 
 #include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
+#include <attune/core/sine_table.hpp>
 #include <attune/core/weights.hpp>
 #include <attune/kernels/residual.hpp>
-#include <attune/kernels/sine_table.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
