@@ -7,7 +7,7 @@
 #include <attune/core/ids.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
-#include <attune/core/mask.hpp>
+#include <attune/core/attention_mask.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/rng.hpp>

@@ -13,7 +13,7 @@
 #include <limits>
 #include <span>
 
-#include <attune/core/mask.hpp>
+#include <attune/core/attention_mask.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 
@@ -71,14 +71,16 @@ class ValidTokens {
   }
   /// Token by token: true where the token is real and may be attended to. An array, a list in braces, or a
   /// span.
-  constexpr void set_valid(std::span<const bool, kLength> valid) {
+  constexpr void set_valid(std::span<const bool, std::size_t{kLength}> valid) {
     for (std::size_t token = 0; token < std::size_t{kLength}; ++token) padding_[token] = !valid[token];
   }
-  constexpr void set_valid(const bool (&valid)[kLength]) { set_valid(std::span<const bool, kLength>(valid)); }
+  constexpr void set_valid(const bool (&valid)[std::size_t{kLength}]) {
+    set_valid(std::span<const bool, std::size_t{kLength}>(valid));
+  }
   [[nodiscard]] constexpr bool valid(int token) const { return !padding_[token]; }
 
  private:
-  bool padding_[kLength] = {};
+  bool padding_[std::size_t{kLength}] = {};
 };
 
 }  // namespace detail

@@ -40,8 +40,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <attune/core/attention_mask.hpp>
 #include <attune/core/ids.hpp>
-#include <attune/core/mask.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
@@ -255,7 +255,7 @@ template <class Layer, class Mask>
 constexpr void check_mask() {
   static_assert(AttentionMask<Mask>,
                 "attune: what stands in the place of the mask is none; masks have hide and bias "
-                "(core/mask.hpp)");
+                "(core/attention_mask.hpp)");
   static_assert(
       !kMasks<Mask> || kTakesMask<Layer>,
       "attune: no layer of the model has use for a mask; leave it out, or add attention or pooling");

@@ -14,7 +14,7 @@
 //   Layer::ParametersOf<TransposedReference, Reference>   // PyTorch's tensors where they stand, in flash
 #pragma once
 
-#include <attune/core/mask.hpp>
+#include <attune/core/attention_mask.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/rows.hpp>

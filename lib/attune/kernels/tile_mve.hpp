@@ -33,8 +33,9 @@ inline constexpr int kWideRows = 3, kAlongRows = 5, kAcrossRows = 6, kMveLanes =
 #define ATTUNE_CLEAR_SUMS                                                   \
   ATTUNE_ROW("0", "vmov.i32 q0,#0\n ")                                      \
   ATTUNE_ROW("1", "vmov.i32 q1,#0\n ")                                      \
-  ATTUNE_ROW("2", "vmov.i32 q2,#0\n ") ATTUNE_ROW("3", "vmov.i32 q3,#0\n ") \
-      ATTUNE_ROW("4", "vmov.i32 q4,#0\n ") ATTUNE_ROW("5", "vmov.i32 q5,#0\n ")
+  ATTUNE_ROW("2", "vmov.i32 q2,#0\n ")                                      \
+  ATTUNE_ROW("3", "vmov.i32 q3,#0\n ") ATTUNE_ROW("4", "vmov.i32 q4,#0\n ") \
+      ATTUNE_ROW("5", "vmov.i32 q5,#0\n ")
 
 /// sum[i][0 … 1] = Σ a(i, k)·b(k, 0 … 7).
 template <int kRows, int kDepth, int kARow, int kBRow>
@@ -113,13 +114,13 @@ ATTUNE_INLINE void across_sums(const float* a, const float* b, float32x4_t (&sum
   register uint32x4_t q7 asm("q7");
   if constexpr (kBCol != 1) q7 = gather_addresses<kBCol>(b);
   register float32x4_t q0 asm("q0"), q1 asm("q1"), q2 asm("q2"), q3 asm("q3"), q4 asm("q4"), q5 asm("q5");
-#define ATTUNE_LOAD_A                                                \
-  ATTUNE_IF("%c[rows]==1", "ldr r4,[%[a]]\n ")                       \
-  ATTUNE_IF("%c[rows]==2", "ldmia %[a],{r4,r5}\n ")                  \
-  ATTUNE_IF("%c[rows]==3", "ldmia %[a],{r4,r5,r6}\n ")               \
-      ATTUNE_IF("%c[rows]==4", "ldmia %[a],{r4,r5,r6,r8}\n ")        \
-          ATTUNE_IF("%c[rows]==5", "ldmia %[a],{r4,r5,r6,r8,r9}\n ") \
-              ATTUNE_IF("%c[rows]==6", "ldmia %[a],{r4,r5,r6,r8,r9,r10}\n ") "add %[a],%[a],%[a_col]\n "
+#define ATTUNE_LOAD_A                                        \
+  ATTUNE_IF("%c[rows]==1", "ldr r4,[%[a]]\n ")               \
+  ATTUNE_IF("%c[rows]==2", "ldmia %[a],{r4,r5}\n ")          \
+  ATTUNE_IF("%c[rows]==3", "ldmia %[a],{r4,r5,r6}\n ")       \
+  ATTUNE_IF("%c[rows]==4", "ldmia %[a],{r4,r5,r6,r8}\n ")    \
+  ATTUNE_IF("%c[rows]==5", "ldmia %[a],{r4,r5,r6,r8,r9}\n ") \
+  ATTUNE_IF("%c[rows]==6", "ldmia %[a],{r4,r5,r6,r8,r9,r10}\n ") "add %[a],%[a],%[a_col]\n "
 #define ATTUNE_STEP                                                                                         \
   ATTUNE_VECTOR_OF_B("q6")                                                                                  \
   ATTUNE_LOAD_A ATTUNE_MAC("0", "q0", "q6", "r4") ATTUNE_MAC("1", "q1", "q6", "r5")                         \

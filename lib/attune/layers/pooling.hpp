@@ -21,7 +21,8 @@ struct PoolingShape {
 };
 
 /// Pools x[seq_len, d_model] to y[1, d_model]. Of a mask, what it says of padding counts:
-/// KeyPaddingMask<seq_len>, alone or with others by `&&`, or one's own with keeps_key (core/mask.hpp).
+/// KeyPaddingMask<seq_len>, alone or with others by `&&`, or one's own with keeps_key
+/// (core/attention_mask.hpp).
 template <PoolingShape shape, class ScalarType = float>
 struct Pooling {
   static_assert(shape.seq_len > 0 && shape.d_model > 0,
@@ -40,7 +41,7 @@ struct Pooling {
   /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
   /// the largest stands is found once more in backward.
   struct Tape {
-    bool padding[shape.seq_len];
+    bool padding[std::size_t{shape.seq_len}];
     [[nodiscard]] constexpr bool valid(int token) const { return !padding[token]; }
   };
   struct Scratch {};

@@ -98,7 +98,7 @@ inline constexpr int kMostLayers = static_cast<int>(std::size(kNumbers));
 // An array that has no byte where its elements are empty.
 template <class Element, int count>
 struct Copies {
-  Element elements[count];
+  Element elements[std::size_t{count}];
   constexpr Element& operator[](int i) { return elements[i]; }
   constexpr const Element& operator[](int i) const { return elements[i]; }
 };
@@ -129,7 +129,7 @@ constexpr auto& one_of(Union& storage) {
 // that its neighbours do not.
 template <class Scalar, int size, int boundaries>
 struct Turns {
-  Tensor<Scalar, 1, size> buffers[boundaries < 2 ? boundaries : 2];
+  Tensor<Scalar, 1, size> buffers[std::size_t{boundaries < 2 ? boundaries : 2}];
   template <class Matrix>
   View<Matrix> at(int boundary) {
     return View<Matrix>(buffers[boundary % 2].data());

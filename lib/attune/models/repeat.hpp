@@ -54,7 +54,7 @@ class Repeat {
  private:
   struct Nothing {};
   struct Outputs {
-    Output outputs[count > 1 ? count - 1 : 1];
+    Output outputs[std::size_t{count > 1 ? count - 1 : 1}];
   };
   using Turns = detail::Turns<Scalar, Output::size, count - 1>;
 

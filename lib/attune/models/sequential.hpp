@@ -78,7 +78,7 @@ class Sequential {
     [&]<std::size_t... index>(std::index_sequence<index...>) {
       (body.template operator()<static_cast<int>(index)>(), ...);
     }
-    (std::make_index_sequence<kLayers>{});
+    (std::make_index_sequence<std::size_t{kLayers}>{});
   }
   template <class Gradients, int index>
   using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
@@ -138,7 +138,7 @@ class Sequential {
     static constexpr bool kAllFit =
         (detail::kFits<Layer<static_cast<int>(index)>, Layer<static_cast<int>(index) + 1>> && ...);
   };
-  using Between = Boundaries<std::make_index_sequence<kLayers - 1>>;
+  using Between = Boundaries<std::make_index_sequence<std::size_t{kLayers - 1}>>;
   using Turns = detail::Turns<Scalar, Between::kLargest, kLayers - 1>;
 
  public:
@@ -148,7 +148,7 @@ class Sequential {
   /// What each layer tapes, and what stands between them where backward reads it.
   template <class Gradients>
   struct TapeOf {
-    using Kept = AllKept<Gradients, std::make_index_sequence<kLayers>>;
+    using Kept = AllKept<Gradients, std::make_index_sequence<std::size_t{kLayers}>>;
     [[no_unique_address]] typename Kept::Tapes layers;
     [[no_unique_address]] typename Between::template Outputs<Gradients> between;
 
@@ -164,7 +164,7 @@ class Sequential {
   using Tape = TapeOf<Parameters>;
   template <class Gradients>
   struct ScratchOf {
-    typename AllKept<Gradients, std::make_index_sequence<kLayers>>::Scratches layers;
+    typename AllKept<Gradients, std::make_index_sequence<std::size_t{kLayers}>>::Scratches layers;
     [[no_unique_address]] Turns between;  // gradients, and outputs that are not taped
   };
   using Scratch = ScratchOf<Parameters>;

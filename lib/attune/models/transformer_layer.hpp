@@ -33,7 +33,7 @@ namespace detail {
 // The masks of dropout on a layer's branches; nothing without dropout.
 template <bool kDrops, int kBranches>
 struct BranchMasks {
-  DropoutTape of[kBranches];
+  DropoutTape of[std::size_t{kBranches}];
 
   template <class Visitor>
   constexpr void for_each_dropout(const Visitor& visitor) {
@@ -139,7 +139,8 @@ struct ResidualBranches {
   // What backward needs beside x and what the parts tape: the residual sums that norms were taken of. What
   // norms gave is computed once more. Backward uses the same storage for gradients.
   struct Tape {
-    Tokens sums[kNormBefore ? kBranches - 1 : kBranches];  // s_i; with norms before, the last is y
+    Tokens
+        sums[std::size_t{kNormBefore ? kBranches - 1 : kBranches}];  // s_i; with norms before, the last is y
     [[no_unique_address]] Copies<typename NormLayer::Tape, kBranches> norms;
     [[no_unique_address]] BranchMasks<kDrops, kBranches> dropout;
   };
