@@ -5,7 +5,7 @@
                figure is more than 1 % above budgets.json
   --on BOARD   that board only; can be given several times
   --record     writes what is measured to budgets.json
-  --table      prints README's table from budgets.json
+  --table      prints the table of README.md from budgets.json
 
 Of every image, at -O2 and unfused arithmetic:
   text          bytes of flash: code, constants and the port's part of them
@@ -31,7 +31,7 @@ import stack_bound  # noqa: E402  (beside this file)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = ROOT / "tests/budgets/budgets.json"
-README = ROOT / "README.md"
+README = ROOT / "tests" / "budgets" / "README.md"
 GROWTH = 0.01
 FIGURES = ("text", "ram", "stack", "stack_bound", "instructions")
 EXAMPLE = "argmax_copy_8x4x1"
@@ -251,7 +251,7 @@ def check_readme(recorded, report):
     if table(recorded) in README.read_text(encoding="utf-8"):
         report.ok()
     else:
-        report.fail("README's table is not the one of tests/budgets/run --table")
+        report.fail("tests/budgets/README.md: its table is not the one of tests/budgets/run --table")
 
 
 def main():
