@@ -84,6 +84,13 @@ Status status_of(const Call& call) {
   }
 }
 
+/// Whether a status refuses options, not what a batch came to.
+inline bool about_options(Status status) {
+  return status == Status::kInvalidLearningRate || status == Status::kInvalidBeta ||
+         status == Status::kInvalidEpsilon || status == Status::kInvalidWeightDecay ||
+         status == Status::kInvalidMomentum || status == Status::kInvalidMaxNorm;
+}
+
 /// Options of AdamW and Sgd.
 template <class Options>
 Options options_from(Bytes& bytes) {
@@ -189,7 +196,8 @@ class Session {
   // Gradients are looked at before they are applied, where there are any (not with UpdateInBackward); what a
   // learning rate of 1e38 makes of them is not.
   void changed_by(Status status, const typename Setup::Options& options) {
-    if (status != Status::kOk) return;
+    // UpdateInBackward finds such gradients after others have been applied.
+    if (status != Status::kOk && (kAccumulates || status != Status::kNotFinite)) return;
     ordinary_ = ordinary_ && kAccumulates && options.learning_rate <= 1 && options.weight_decay <= 1;
     std::memcpy(before_.data(), &trainer_.parameters(), sizeof before_);
     for (const float parameter : before_) {
@@ -216,7 +224,7 @@ class Session {
                                                : status_of(trainer_.update(options, clipping));
     if (accumulated_ != Setup::kBatch) {
       expect(status == Status::kIncompleteBatch, "update() needs a whole batch", status);
-    } else if (status == Status::kOk || status == Status::kNotFinite) {
+    } else if (!about_options(status)) {
       accumulated_ = 0;
     }
     changed_by(status, options);
