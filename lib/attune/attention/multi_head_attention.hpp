@@ -199,8 +199,10 @@ struct MultiHeadAttention {
                       ConstView<ValueInput> value, View<Output> y, InferenceScratch& scratch,
                       const Mask& mask = {}) {
     project(parameters, query, key, value, scratch);
+    const auto terms = detail::terms_of<Mask>(view(scratch.value));
+    detail::AllWeights weights;
     for (int head = 0; head < shape.num_heads; ++head) {
-      attend(head, scratch, scratch.context, scratch.weights, mask, detail::AllWeights{});
+      attend(head, scratch, scratch.context, view(scratch.weights), mask, weights, terms);
     }
     OutputProjection::forward(parameters.output, scratch.context, y);
   }
@@ -221,9 +223,10 @@ struct MultiHeadAttention {
     project(parameters, query, key, value, tape);
     auto& context = context_of(tape, scratch);
     auto dropout = dropout_of(tape, scratch);
+    const auto terms = detail::terms_of<Mask>(view(tape.value));
     for (int head = 0; head < shape.num_heads; ++head) {
       attend(head, tape, context, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
-             mask, dropout);
+             mask, dropout, terms);
     }
     OutputProjection::forward(parameters.output, context, y);
   }
@@ -243,31 +246,33 @@ struct MultiHeadAttention {
   static void backward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                        ConstView<ValueInput> value, TapeOf<Kept>& tape, ConstView<Output> dy,
                        DQuery&& d_query, DKey&& d_key, DValue&& d_value, Gradients& gradients,
-                       ScratchOf<Kept>& scratch, const Mask& mask = {}) {
+                       ScratchOf<Kept>& scratch, const Mask& = {}) {
     constexpr bool kInputsFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
-    backward_heads(parameters, tape, dy, gradients, scratch, mask);
-    if constexpr (!kInputsFirst) backward_projections(query, key, value, tape, gradients, mask);
+    const auto terms = terms_of_backward<Mask>(tape, scratch, query, key, value);
+    backward_heads(parameters, tape, dy, gradients, scratch, terms);
+    if constexpr (!kInputsFirst) backward_projections(query, key, value, tape, gradients, terms);
     QueryProjection::backward_input(parameters.query, tape.query, d_query);
     KeyProjection::backward_input(parameters.key, tape.key, d_key);
     ValueProjection::backward_input(parameters.value, tape.value, d_value);
-    if constexpr (kInputsFirst) backward_projections(query, key, value, tape, gradients, mask);
+    if constexpr (kInputsFirst) backward_projections(query, key, value, tape, gradients, terms);
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
   /// overlap `dx`; `dx` may be `x`, but not with ParameterUpdates.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {}) {
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& = {}) {
     check_self_attention();
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
-    backward_heads(parameters, tape, dy, gradients, scratch, mask);
-    if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients, mask);
+    const auto terms = terms_of_backward<Mask>(tape, scratch, x);
+    backward_heads(parameters, tape, dy, gradients, scratch, terms);
+    if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients, terms);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
       QueryProjection::backward_input(parameters.query, tape.query, to);
       KeyProjection::backward_input(parameters.key, tape.key, to, kernels::Accumulate{});
       ValueProjection::backward_input(parameters.value, tape.value, to, kernels::Accumulate{});
     }
-    if constexpr (kInputFirst) backward_projections(x, x, x, tape, gradients, mask);
+    if constexpr (kInputFirst) backward_projections(x, x, x, tape, gradients, terms);
   }
 
  private:
@@ -323,35 +328,42 @@ struct MultiHeadAttention {
   }
 
   // A head's columns of O from those of Q, K and V.
-  static void attend(int head, const auto& kept, Context& context, auto&& weights, const auto& mask,
-                     auto&& dropout) {
-    scaled_dot_product_attention<shape.num_heads>(
-        view(kept.query).template columns<shape.d_k>(head * shape.d_k),
-        view(kept.key).template columns<shape.d_k>(head * shape.d_k),
-        view(kept.value).template columns<shape.d_v>(head * shape.d_v),
-        view(context).template columns<shape.d_v>(head * shape.d_v), weights, kScoreScale, mask, head,
-        dropout);
+  static void attend(int head, const auto& kept, Context& context, View<Weights> weights, const auto& mask,
+                     auto& dropout, const auto& terms) {
+    detail::attend<shape.num_heads>(view(kept.query).template columns<shape.d_k>(head * shape.d_k),
+                                    view(kept.key).template columns<shape.d_k>(head * shape.d_k),
+                                    view(kept.value).template columns<shape.d_v>(head * shape.d_v),
+                                    view(context).template columns<shape.d_v>(head * shape.d_v), weights,
+                                    Scalar(kScoreScale), mask, head, dropout, terms);
+  }
+
+  // The terms that count in all products of backward.
+  template <class Mask>
+  static auto terms_of_backward([[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
+                                [[maybe_unused]] const auto&... inputs) {
+    return detail::terms_of<Mask>(inputs..., view(tape.query), view(tape.key), view(tape.value),
+                                  view(tape.weights), view(context_of(tape, scratch)));
   }
 
   // From dy to dQ, dK and dV, which stand in tape.query, tape.key and tape.value on return.
   static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy, auto& gradients,
-                             auto& scratch, const auto& mask) {
+                             auto& scratch, const auto& terms) {
     Context& context = context_of(tape, scratch);
     if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
-      OutputProjection::backward_parameters(context, dy, gradients.output, mask);
+      OutputProjection::backward_parameters(context, dy, gradients.output, terms);
       OutputProjection::backward_input(parameters.output, dy, context);
     } else {
-      backward_output_by_head(parameters, context, dy, gradients, scratch.head.data(), mask);
+      backward_output_by_head(parameters, context, dy, gradients, scratch.head.data(), terms);
     }
     auto dropout = dropout_of(tape, scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = view(tape.key).template columns<shape.d_k>(head * shape.d_k);
       const auto v = view(tape.value).template columns<shape.d_v>(head * shape.d_v);
-      scaled_dot_product_attention_backward(
-          q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
-          view(context).template columns<shape.d_v>(head * shape.d_v), q, k, v, scratch.head.data(),
-          kScoreScale, mask, dropout);
+      detail::attend_backward(q, k, v,
+                              view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
+                              view(context).template columns<shape.d_v>(head * shape.d_v), q, k, v,
+                              scratch.head.data(), Scalar(kScoreScale), dropout, terms);
     }
     if constexpr (WeightDropout::kDrops) tape.dropout.skip(1);
     scale_operands(tape.query, tape.key);
@@ -363,9 +375,8 @@ struct MultiHeadAttention {
 
   // Where W_o may change as soon as its gradient is known: dO of a head, which needs the old one, comes
   // first, and takes the place of O when the gradient of the head's rows of W_o is done with it.
-  template <class Mask>
   static void backward_output_by_head(const auto& parameters, Context& kept, ConstView<Output> dy,
-                                      auto& gradients, Scalar* scratch, const Mask&) {
+                                      auto& gradients, Scalar* scratch, const auto& terms) {
     const MatrixView<Scalar, shape.seq_len, shape.d_v> d_context(scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
       const int first = head * shape.d_v;
@@ -373,7 +384,7 @@ struct MultiHeadAttention {
       const auto context = view(kept).template columns<shape.d_v>(first);
       kernels::product(dy, weight.transpose(), d_context);
       add_product(context.transpose(), dy, view(gradients.output.weight).template rows_at<shape.d_v>(first),
-                  detail::terms_of<Mask>(context));
+                  terms);
       for (int i = 0; i < shape.seq_len; ++i) {
         for (int j = 0; j < shape.d_v; ++j) context(i, j) = d_context(i, j);
       }
@@ -383,10 +394,10 @@ struct MultiHeadAttention {
 
   static void backward_projections(ConstView<Input> query, ConstView<KeyInput> key,
                                    ConstView<ValueInput> value, const auto& tape, auto& gradients,
-                                   const auto& mask) {
-    QueryProjection::backward_parameters(query, tape.query, gradients.query, mask);
-    KeyProjection::backward_parameters(key, tape.key, gradients.key, mask);
-    ValueProjection::backward_parameters(value, tape.value, gradients.value, mask);
+                                   const auto& terms) {
+    QueryProjection::backward_parameters(query, tape.query, gradients.query, terms);
+    KeyProjection::backward_parameters(key, tape.key, gradients.key, terms);
+    ValueProjection::backward_parameters(value, tape.value, gradients.value, terms);
   }
 
   template <class Kept>

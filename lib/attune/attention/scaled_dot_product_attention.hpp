@@ -7,7 +7,7 @@
 #pragma once
 
 #include <attune/attention/mask.hpp>
-#include <attune/core/tensor.hpp>
+#include <attune/core/layer.hpp>
 #include <attune/core/weights.hpp>
 #include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/rows.hpp>
@@ -67,6 +67,42 @@ struct AllWeights {
   static void backward(const Gradient&) {}
 };
 
+// The functions below, with the terms of products that count said.
+template <int kHeads, class Query, class Key, class Value, class Context, class Weights, class Scalar,
+          class Mask, class Dropout, class Terms>
+ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value, const Context& context,
+                          const Weights& p, Scalar scale, const Mask& mask, int head, Dropout& dropout,
+                          const Terms& terms) {
+  check_weights<Weights>();
+  check_fit<ScoreShape{kHeads, Weights::rows, Weights::cols}, Mask>();
+  kernels::product(query, key.transpose(), p, kernels::Scale<Scalar>{scale});
+  masked_softmax<Scalar, Weights::rows, Weights::cols>(p.data, mask, head);
+  terms.product(dropout.kept(p), value, context);
+}
+
+template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
+          class DValue, class Scalar, class Dropout, class Terms>
+ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Value& value, const Weights& p,
+                                   const DContext& d_context, const DQuery& dq, const DKey& dk,
+                                   const DValue& dv, Scalar* scratch, Scalar scale, Dropout& dropout,
+                                   const Terms& terms) {
+  check_weights<Weights>();
+  const View<Weights> dp(scratch);
+  const MatrixView<Scalar, DQuery::rows, DQuery::cols> dq_dense(scratch);
+
+  if (terms.needed()) kernels::clear_zero_rows(d_context, p);
+  kernels::product(d_context, value.transpose(), dp);
+  kernels::product(dropout.kept(p).transpose(), d_context, dv);
+  dropout.backward(dp);
+  if (terms.needed()) kernels::clear_where_zero(p.rows * p.cols, p.data, dp.data);
+  softmax_backward<Scalar, Weights::rows, Weights::cols>(p.data, dp.data, scale);
+  terms.product(p, key, dq_dense);
+  terms.product(p.transpose(), query, dk);
+  for (int i = 0; i < dq.rows; ++i) {
+    for (int j = 0; j < dq.cols; ++j) dq(i, j) = dq_dense(i, j);
+  }
+}
+
 }  // namespace detail
 
 /// context[seq_len, d_v] = softmax(scale · query·keyᵀ + mask) · value, with query[seq_len, d_k], key[kv_len,
@@ -79,13 +115,9 @@ template <int kHeads = 1, class Query, class Key, class Value, class Context, cl
 void scaled_dot_product_attention(const Query& query, const Key& key, const Value& value, Context&& context,
                                   Weights&& weights, typename std::remove_cvref_t<Weights>::Scalar scale,
                                   const Mask& mask = {}, int head = 0, Dropout&& dropout = {}) {
-  using Scalar = typename std::remove_cvref_t<Weights>::Scalar;
-  const auto p = view(weights);
-  detail::check_weights<decltype(p)>();
-  detail::check_fit<ScoreShape{kHeads, p.rows, p.cols}, Mask>();
-  kernels::product(view(query), view(key).transpose(), p, kernels::Scale<Scalar>{scale});
-  detail::masked_softmax<Scalar, p.rows, p.cols>(p.data, mask, head);
-  detail::terms_of<Mask>(view(value)).product(dropout.kept(p), view(value), view(context));
+  const auto v = view(value);
+  detail::attend<kHeads>(view(query), view(key), v, view(context), view(weights), scale, mask, head, dropout,
+                         detail::terms_of<Mask>(v));
 }
 
 /// Gradients of the above. In: query, key, value, weights as forward left them and d_context[seq_len, d_v].
@@ -102,26 +134,12 @@ void scaled_dot_product_attention_backward(const Query& query, const Key& key, c
                                            typename std::remove_cvref_t<Weights>::Scalar* scratch,
                                            typename std::remove_cvref_t<Weights>::Scalar scale,
                                            const Mask& = {}, Dropout&& dropout = {}) {
-  using Scalar = typename std::remove_cvref_t<Weights>::Scalar;
+  const auto q = view(query);
+  const auto k = view(key);
+  const auto v = view(value);
   const auto p = view(weights);
-  const auto d_out = view(d_context);
-  const auto dq = view(d_query);
-  detail::check_weights<decltype(p)>();
-  const MatrixView<Scalar, p.rows, p.cols> dp(scratch);
-  const MatrixView<Scalar, dq.rows, dq.cols> dq_dense(scratch);
-
-  const auto terms = detail::terms_of<Mask>(p, view(query), view(key), view(value));
-  if (terms.needed()) kernels::clear_zero_rows(d_out, p);
-  kernels::product(d_out, view(value).transpose(), dp);
-  kernels::product(dropout.kept(p).transpose(), d_out, view(d_value));
-  dropout.backward(dp);
-  if (terms.needed()) kernels::clear_where_zero(p.rows * p.cols, p.data, dp.data);
-  detail::softmax_backward<Scalar, p.rows, p.cols>(p.data, dp.data, scale);
-  terms.product(p, view(key), dq_dense);
-  terms.product(p.transpose(), view(query), view(d_key));
-  for (int i = 0; i < dq.rows; ++i) {
-    for (int j = 0; j < dq.cols; ++j) dq(i, j) = dq_dense(i, j);
-  }
+  detail::attend_backward(q, k, v, p, view(d_context), view(d_query), view(d_key), view(d_value), scratch,
+                          scale, dropout, detail::terms_of<Mask>(p, q, k, v));
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/registers_cortex_m.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
@@ -14,6 +15,14 @@ template <class Scalar>
     // 0·x is 0 for a finite x and NaN otherwise, and a NaN stays in the sum.
     Scalar total = 0;
     int i = 0;
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+    if constexpr (std::is_same_v<Scalar, float>) {
+      for (; i + detail::kManyRegisters <= size; i += detail::kManyRegisters) {
+        detail::ManyRegisters many = detail::load_many(values + i);
+        ATTUNE_UNROLL for (float lane : many.lane) total = add(total, multiply(lane, 0.0f));
+      }
+    }
+#endif
     using Widest = Packet<Scalar>;
     if constexpr (kLanes < Widest >> 1) {
       Widest sums = broadcast<Widest>(Scalar(0));

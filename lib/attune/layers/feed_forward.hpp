@@ -101,8 +101,9 @@ struct OneProjection {
     }
     /// Tokens whose dy is zero have no influence, whatever they hold.
     void clear(const auto& dy) { kernels::clear_zero_rows(dy, view(hidden)); }
-    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& mask) const {
-      InLinear::backward_parameters(x, hidden, gradients.linear1, mask);
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients,
+                             const auto& terms) const {
+      InLinear::backward_parameters(x, hidden, gradients.linear1, terms);
     }
     void backward_input(const auto& parameters, auto dx) const {
       InLinear::backward_input(parameters.linear1, hidden, dx);
@@ -164,9 +165,10 @@ struct GatedProjections {
       kernels::clear_zero_rows(dy, view(gate));
       kernels::clear_zero_rows(dy, view(up));
     }
-    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& mask) const {
-      InLinear::backward_parameters(x, gate, gradients.gate, mask);
-      InLinear::backward_parameters(x, up, gradients.up, mask);
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients,
+                             const auto& terms) const {
+      InLinear::backward_parameters(x, gate, gradients.gate, terms);
+      InLinear::backward_parameters(x, up, gradients.up, terms);
     }
     void backward_input(const auto& parameters, auto dx) const {
       InLinear::backward_input(parameters.gate, gate, dx);
@@ -243,7 +245,7 @@ struct FeedForwardNetwork {
   /// whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask>
   static void backward(const Set& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Scratch& scratch, const Mask& mask = {}) {
+                       Gradients& gradients, Scratch& scratch, const Mask& = {}) {
     auto& out_gradients = Projections::out(gradients);
     if constexpr (kMasks<Mask>) tape.kept.clear(dy);
     if constexpr (OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>) {
@@ -253,7 +255,7 @@ struct FeedForwardNetwork {
     OutLinear::backward_input(Projections::out(parameters), dy, scratch.activated);
     HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated);
     tape.kept.activate_backward(scratch.activated);
-    tape.kept.backward_parameters(x, gradients, mask);
+    tape.kept.backward_parameters(x, gradients, terms_of<Mask>(x));
     if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx));
   }
 

@@ -102,12 +102,12 @@ struct Linear {
     forward(parameters, x, y);
   }
 
-  /// gradients += dL/dW, dL/db. With a mask, a token whose dy is zero adds nothing, whatever it holds.
-  template <class Gradients, AttentionMask Mask = NoMask>
+  /// gradients += dL/dW, dL/db; of dW the terms that count (core/weights.hpp).
+  template <class Gradients, class Terms = kernels::AllTerms>
   static void backward_parameters(ConstView<Input> x, ConstView<Output> dy, Gradients& gradients,
-                                  const Mask& = {}) {
+                                  const Terms& terms = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      add_product(x.transpose(), dy, view(gradients.weight), detail::terms_of<Mask>(x));
+      add_product(x.transpose(), dy, view(gradients.weight), terms);
     }
     if constexpr (shape.bias) add_column_sums(dy, view(gradients.bias));
   }
@@ -122,14 +122,14 @@ struct Linear {
   }
 
   /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with ParameterUpdates,
-  /// `x`.
+  /// `x`. With a mask, a token whose dy is zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Scratch&, const Mask& mask = {}) {
+                       Gradients& gradients, Scratch&, const Mask& = {}) {
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.weight)>;
-    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, mask);
+    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, detail::terms_of<Mask>(x));
     backward_input(parameters, dy, dx);
-    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, mask);
+    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, detail::terms_of<Mask>(x));
   }
 };
 
