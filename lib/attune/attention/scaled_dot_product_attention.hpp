@@ -119,9 +119,8 @@ void scaled_dot_product_attention_backward(const Query& query, const Key& key, c
   detail::softmax_backward<Scalar, p.rows, p.cols>(p.data, dp.data, scale);
   terms.product(p, view(key), dq_dense);
   terms.product(p.transpose(), view(query), view(d_key));
-  for (int i = 0; i < dq.rows; ++i) {
-    for (int j = 0; j < dq.cols; ++j) dq(i, j) = dq_dense(i, j);
-  }
+  static_assert(dq.col_stride == 1);
+  kernels::spread_rows<dq.cols>(dq.rows, dq_dense.data, dq.data, dq.row_stride);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
