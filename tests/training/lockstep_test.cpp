@@ -1,5 +1,6 @@
 #include <attune/training/lockstep.hpp>
 
+#include <attune/layers/activation.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/pooling.hpp>

@@ -41,6 +41,9 @@ struct [[nodiscard]] LossResult {
   Scalar loss;
   Status status;
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
+  [[nodiscard]] friend constexpr bool operator==(const LossResult& result, Status status) {
+    return result.status == status;
+  }
 };
 
 /// A loss for models with such an output: see the top of this file.

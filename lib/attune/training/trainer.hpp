@@ -233,6 +233,22 @@ class Trainer {
     return report;
   }
 
+  /// What one layer of a Sequential takes of it: its parameters, gradients and moments, its own tape (not what
+  /// stands between layers) and the scratch that it alone would need.
+  template <int index>
+    requires requires { typename Model::template Layer<index>; }
+  [[nodiscard]] static constexpr MemoryReport memory_of_layer() {
+    using Layer = typename Model::template Layer<index>;
+    MemoryReport report{.tape = detail::kBytes<typename Layer::Tape>,
+                        .scratch = detail::kBytes<detail::EitherScratch<Layer>>};
+    if constexpr (!std::is_empty_v<typename Layer::Parameters>) {
+      report.parameters = sizeof(typename Layer::Parameters);
+      report.gradients = sizeof(typename Plan::template Gradients<Layer>);
+      report.moments = detail::kBytes<typename Optimizer::template Moments<typename Layer::Parameters>>;
+    }
+    return report;
+  }
+
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Scratch = detail::EitherScratch<Model>;
