@@ -22,9 +22,9 @@ TEST(Attune, trains_and_infers_with_the_umbrella_header_alone) {
   check::fill(x, rng);
   check::fill(target, rng);
   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
-  const float first = trainer.step(x, target, {.learning_rate = 3e-3f});
+  const float first = trainer.step(x, target, {.learning_rate = 3e-3f}).loss;
   float last = first;
-  for (int i = 0; i < 50; ++i) last = trainer.step(x, target, {.learning_rate = 3e-3f});
+  for (int i = 0; i < 50; ++i) last = trainer.step(x, target, {.learning_rate = 3e-3f}).loss;
   EXPECT_LT(last, first);
 
   const Layer::Parameters parameters = trainer.parameters();

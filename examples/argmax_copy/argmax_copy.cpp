@@ -76,8 +76,8 @@ struct Training {
 [[gnu::noinline]] Trainer::Result take_step(attune::Rng& rng, const attune::AdamW::Options& options) {
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     draw(rng, example);
-    const attune::Status status = trainer.accumulate(example.tokens, example.target);
-    if (status != attune::Status::kOk) return {0, status};
+    const auto added = trainer.accumulate(example.tokens, example.target);
+    if (!added.ok()) return Trainer::Result::refused(added.status);
   }
   return trainer.update(options);
 }
@@ -145,9 +145,8 @@ int main() {
   const int steps = wanted < 1 ? 1 : wanted < kSteps ? wanted : kSteps;
   port::print("argmax_copy on ", port::name(), ": seq_len ", kShape.seq_len, ", d_model ", kShape.d_model,
               ", heads ", kShape.num_heads, "; ", steps, " steps of ", kBatch, " sequences\n");
-  attune::Rng rng(1);
-  trainer.initialise(attune::XavierUniform{}, rng);
-  rng = attune::Rng(2);
+  trainer.initialise(attune::XavierUniform{}, attune::Rng(1));
+  attune::Rng rng(2);
 
   const std::size_t heap_calls_before = port::heap_calls();
   const std::uint64_t start = port::microseconds();

@@ -52,9 +52,9 @@ Training train(attune::Rng rng, int steps) {
     const Trainer::Result result = digits::take_step(trainer, example, rng, order, step);
     if (step == 0) training.instructions = port::end_counting();
     if (training.status = result.status; !result.ok()) return training;
-    if (step == 0) training.last_loss = result;
-    training.last_loss += (result - training.last_loss) * 0.02f;
-    curve.add(step, steps, result);
+    if (step == 0) training.last_loss = result.loss;
+    training.last_loss += (result.loss - training.last_loss) * 0.02f;
+    curve.add(step, steps, result.loss);
     progress.show(step + 1, training.last_loss);
   }
   return training;

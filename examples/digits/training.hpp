@@ -41,8 +41,8 @@ inline Trainer::Result take_step(Trainer& trainer, Example& example, attune::Rng
                                  int step) {
   for (int i = 0; i < kBatch; ++i) {
     draw(rng, order, example);
-    const attune::Status status = trainer.accumulate(example.image, example.label);
-    if (status != attune::Status::kOk) return {0, status};
+    const auto added = trainer.accumulate(example.image, example.label);
+    if (!added.ok()) return Trainer::Result::refused(added.status);
   }
   return trainer.update(options(step));
 }

@@ -166,15 +166,15 @@ attune::Status train(const Part& part, float scale, attune::Rng rng, int steps) 
     if (step == 0) port::begin_counting();
     for (int i = 0; i < kBatch; ++i) {
       take(part, scale, static_cast<int>(rng.next() % static_cast<unsigned>(part.count)), example);
-      const attune::Status status = trainer.accumulate(example.tokens, example.speaker, example.mask);
-      if (status != attune::Status::kOk) return status;
+      const auto added = trainer.accumulate(example.tokens, example.speaker, example.mask);
+      if (!added.ok()) return added.status;
     }
     const Trainer::Result result =
         trainer.update({.learning_rate = kLearningRate(static_cast<std::uint32_t>(step))});
     if (step == 0) step_instructions = port::end_counting();
     if (!result.ok()) return result.status;
-    smooth = step == 0 ? float{result} : smooth + (result - smooth) * 0.02f;
-    curve.add(step, steps, result);
+    smooth = step == 0 ? result.loss : smooth + (result.loss - smooth) * 0.02f;
+    curve.add(step, steps, result.loss);
     progress.show(step + 1, smooth);
   }
   return attune::Status::kOk;

@@ -1,16 +1,16 @@
 // attune: multi-head attention that trains where there is no heap.
 #pragma once
 
-#include <attune/core/batch.hpp>
+#include <attune/core/attention_mask.hpp>
 #include <attune/core/checked_view.hpp>
 #include <attune/core/gradients.hpp>
 #include <attune/core/ids.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
-#include <attune/core/attention_mask.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/rng.hpp>
+#include <attune/core/sine_table.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/core/weights.hpp>
@@ -40,11 +40,13 @@
 #include <attune/models/sequential.hpp>
 #include <attune/models/transformer_layer.hpp>
 
+#include <attune/training/batch.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
+#include <attune/training/parameter_groups.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/schedule.hpp>
 #include <attune/training/trainer.hpp>

@@ -44,7 +44,7 @@ bool agree(float ours, float theirs, float tolerance) { return std::fabs(ours - 
 void check_same_step(bench::CblasAttention& blas) {
   lockstep.load(lockstep.parameters());
   std::memcpy(blas.parameters().data(), &lockstep.parameters(), sizeof lockstep.parameters());
-  bool same = agree(lockstep.step(inputs, targets, kOptions),
+  bool same = agree(lockstep.step(inputs, targets, kOptions).loss,
                     blas.step(inputs.data(), targets.data(), kOptions.learning_rate), 1e-4f);
   auto ours = lockstep.parameters();
   auto theirs = ours;
@@ -65,8 +65,8 @@ void measure_steps() {
   attune::Rng rng(1);
   for (float& value : inputs.values) value = rng.uniform(-1.0f, 1.0f);
   for (float& value : targets.values) value = rng.uniform(-1.0f, 1.0f);
-  lockstep.initialise(attune::XavierUniform{}, rng);
-  streaming.initialise(attune::XavierUniform{}, rng);
+  lockstep.initialise(attune::XavierUniform{}, attune::Rng(rng));
+  streaming.initialise(attune::XavierUniform{}, attune::Rng(rng));
   (void)lockstep.step(inputs, targets, kOptions);
   (void)streaming.step(inputs, targets, kOptions);
   if (attune::hash(lockstep.parameters()) != attune::hash(streaming.parameters())) disagree("one by one");
@@ -100,8 +100,8 @@ void measure_lockstep() {
   attune::Rng rng(1);
   for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
   for (float& value : target.values) value = rng.uniform(-1.0f, 1.0f);
-  together.initialise(attune::XavierUniform{}, rng);
-  one_by_one.initialise(attune::XavierUniform{}, rng);
+  together.initialise(attune::XavierUniform{}, attune::Rng(rng));
+  one_by_one.initialise(attune::XavierUniform{}, attune::Rng(rng));
   bench::Race race;
   const int lanes = race.add([] { (void)together.step(x, target, kStill); });
   const int streamed = race.add([] { (void)one_by_one.step(x, target, kStill); });

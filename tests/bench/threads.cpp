@@ -29,8 +29,8 @@ void measure(const char* name, int threads) {
   } else {
     for (int& id : data->target) id = static_cast<int>(rng.next() % 10);
   }
-  data->trainer.initialise(attune::XavierUniform{}, rng);
-  parallel.initialise(attune::XavierUniform{}, rng);
+  data->trainer.initialise(attune::XavierUniform{}, attune::Rng(rng));
+  parallel.initialise(attune::XavierUniform{}, attune::Rng(rng));
   bench::Race race;
   const int one =
       race.add([&] { (void)data->trainer.step(data->x, data->target, {.learning_rate = 1e-3f}); });

@@ -22,7 +22,7 @@ Layer::Output target;
 [[gnu::noinline]] bool train() {
   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
   for (int sequence = 0; sequence < kBatch; ++sequence) {
-    if (trainer.accumulate(input, target) != attune::Status::kOk) return false;
+    if (!trainer.accumulate(input, target).ok()) return false;
   }
   static constexpr attune::AdamW::Options kOptions{.learning_rate = 3e-3f};
   return trainer.update(kOptions).ok();

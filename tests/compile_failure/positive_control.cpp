@@ -12,6 +12,6 @@ void use(const Layer::Parameters& parameters, Trainer& trainer) {
   Layer::forward(parameters, x, y, scratch, attune::CausalMask{} && mask);
   Trainer::BatchInput inputs;
   Trainer::BatchTarget targets;
-  float loss = trainer.step(inputs, targets, {.learning_rate = 1e-3f});
+  const float loss = trainer.step(inputs, targets, {.learning_rate = 1e-3f}, attune::NoClipping{}, mask).loss;
   (void)loss;
 }

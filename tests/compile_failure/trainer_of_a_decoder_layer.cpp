@@ -1,4 +1,4 @@
-// expect: attune::Trainer: the model has no forward(parameters, x, y, tape, scratch)
+// expect: attune::Layer: there is no forward(parameters, x, y, tape, scratch[, mask])
 #include <attune/attune.hpp>
 
 attune::Trainer<

@@ -10,13 +10,13 @@ struct SumOfOutputs {
   static constexpr bool kMeanOverBatch = false;
 
   template <class Output, class Target, class Gradient>
-  static auto forward(const Output& y, const Target&, Gradient& dy, typename Gradient::Scalar weight = 1) {
+  static attune::LossSum<typename Gradient::Scalar> sum(const Output& y, const Target&, const Gradient& dy) {
     typename Gradient::Scalar total = 0;
-    for (int i = 0; i < Output::size; ++i) {
-      total += y.data()[i];
-      dy.data()[i] = weight;
+    for (int i = 0; i < y.rows * y.cols; ++i) {
+      total += y.data[i];
+      dy.data[i] = 1;
     }
-    return total * weight;
+    return {total};
   }
 };
 

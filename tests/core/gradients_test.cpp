@@ -1,6 +1,7 @@
 #include <attune/core/gradients.hpp>
 
 #include <attune/layers/linear.hpp>
+#include <attune/training/optimizer.hpp>
 
 #include "check.hpp"
 
@@ -31,26 +32,57 @@ double norm_in_double(const Gradients& gradients) {
   return attune::kernels::square_root(squares);
 }
 
+template <class Clipping>
+float factor_of(const Clipping& clipping, const Gradients& gradients) {
+  return clipping.factor(clipping.template norm<float>(gradients));
+}
+
 // Each scaled entry has a rounding, its square two, the sums and the end some ten.
 constexpr double kTolerance = 16 * 0x1p-24;
 
 }  // namespace
 
-TEST(AllFinite, finds_one_bad_number_anywhere) {
-  Gradients gradients = random_gradients(1.7e38);
-  EXPECT_TRUE(attune::all_finite(gradients));
+TEST(SumOfSquares, is_not_finite_where_one_number_is_not) {
+  Gradients gradients = random_gradients(1e18);
+  EXPECT_TRUE(attune::detail::finite(attune::sum_of_squares<float>(gradients)));
+  for (const float bad : {kNan<float>, kInfinity<float>, -kInfinity<float>, 1e20f}) {
+    attune::for_each_tensor(
+        [&](const attune::TensorPath&, auto& tensor) {
+          for (float& value : tensor.values) {
+            const float kept = value;
+            value = bad;
+            EXPECT_FALSE(attune::detail::finite(attune::sum_of_squares<float>(gradients)));
+            value = kept;
+          }
+        },
+        gradients);
+  }
+}
+
+TEST(GradientNorm, is_not_finite_where_one_number_is_not) {
+  Gradients gradients = random_gradients(1);
   for (const float bad : {kNan<float>, kInfinity<float>, -kInfinity<float>}) {
     attune::for_each_tensor(
         [&](const attune::TensorPath&, auto& tensor) {
           for (float& value : tensor.values) {
             const float kept = value;
             value = bad;
-            EXPECT_FALSE(attune::all_finite(gradients));
+            EXPECT_FALSE(attune::detail::finite(attune::gradient_norm<float>(gradients)));
             value = kept;
           }
         },
         gradients);
   }
+}
+
+TEST(GradientNorm, of_nothing_but_nan_is_not_finite) {
+  Gradients gradients;
+  attune::for_each_tensor(
+      [](const attune::TensorPath&, auto& tensor) {
+        for (float& value : tensor.values) value = kNan<float>;
+      },
+      gradients);
+  EXPECT_TRUE(check::is_nan(attune::gradient_norm<float>(gradients)));
 }
 
 TEST(GradientNorm, is_the_norm_over_all_tensors) {
@@ -80,18 +112,18 @@ TEST(GradientNorm, of_one_entry_is_its_magnitude) {
 TEST(GradientClipping, scales_longer_gradients_to_the_bound) {
   const Gradients gradients = random_gradients(1);
   const double norm = norm_in_double(gradients);
-  const float factor = GradientClipping{0.5f}.factor<float>(gradients);
+  const float factor = factor_of(GradientClipping{0.5f}, gradients);
   EXPECT_NEAR(factor, 0.5 / (norm + 1e-6), 0.5 / norm * kTolerance);
 }
 
 TEST(GradientClipping, leaves_shorter_gradients_alone) {
-  EXPECT_EQ(GradientClipping{1000.0f}.factor<float>(random_gradients(1)), 1.0f);
-  EXPECT_EQ(GradientClipping{1e-3f}.factor<float>(Gradients{}), 1.0f);
+  EXPECT_EQ(factor_of(GradientClipping{1000.0f}, random_gradients(1)), 1.0f);
+  EXPECT_EQ(factor_of(GradientClipping{1e-3f}, Gradients{}), 1.0f);
 }
 
 TEST(GradientClipping, brings_huge_gradients_down) {
   const Gradients gradients = random_gradients(1e30);
-  const double factor = static_cast<double>(GradientClipping{1.0f}.factor<float>(gradients));
+  const double factor = static_cast<double>(factor_of(GradientClipping{1.0f}, gradients));
   EXPECT_NEAR(factor * norm_in_double(gradients), 1.0, 2 * kTolerance);
 }
 
@@ -102,7 +134,15 @@ TEST(GradientClipping, refuses_a_bound_that_is_not_positive) {
   EXPECT_EQ(GradientClipping{kNan<float>}.check(), Status::kInvalidMaxNorm);
 }
 
+TEST(NoClipping, tells_the_norm) {
+  for (const double size : {1e-12, 1.0, 1e12}) {
+    const Gradients gradients = random_gradients(size);
+    const double exact = norm_in_double(gradients);
+    EXPECT_NEAR(attune::NoClipping::norm<float>(gradients), exact, exact * kTolerance);
+  }
+}
+
 TEST(NoClipping, is_a_factor_of_one) {
   static_assert(attune::NoClipping::check() == Status::kOk);
-  EXPECT_EQ(attune::NoClipping::factor<float>(random_gradients(1e30)), 1.0f);
+  EXPECT_EQ(attune::NoClipping::factor(attune::NoClipping::norm<float>(random_gradients(1))), 1.0f);
 }

@@ -77,11 +77,11 @@ TEST(Frozen, trains_the_rest_as_if_nothing_else_moved) {
   Everything::Input x;
   check::fill(x, rng);
   const int target[] = {1};
-  const float before = head_only.step(x, target, {.learning_rate = 0.1f});
+  const float before = head_only.step(x, target, {.learning_rate = 0.1f}).loss;
   EXPECT_EQ(before, everything.step(x, target, {.learning_rate = 0.1f}).loss);
   // The first step moves the head alike; then everything's backbone has moved, too.
   EXPECT_TRUE(check::same_bits(head_only.parameters().layer<1>(), everything.parameters().layer<3>()));
-  const float after = head_only.step(x, target, {.learning_rate = 0.1f});
+  const float after = head_only.step(x, target, {.learning_rate = 0.1f}).loss;
   EXPECT_LT(after, before);
   EXPECT_LT(everything.step(x, target, {.learning_rate = 0.1f}).loss, after);
 }
@@ -181,9 +181,9 @@ TEST(BiasesAndNorms, learn) {
   Deep::Input x;
   check::fill(x, rng);
   const int target[] = {0};
-  const float before = tuned.step(x, target, {.learning_rate = 0.01f});
+  const float before = tuned.step(x, target, {.learning_rate = 0.01f}).loss;
   for (int i = 0; i < 30; ++i) EXPECT_TRUE(tuned.step(x, target, {.learning_rate = 0.01f}).ok());
-  const float after = tuned.step(x, target, {.learning_rate = 0.01f});
+  const float after = tuned.step(x, target, {.learning_rate = 0.01f}).loss;
   EXPECT_LT(after, 0.5f * before);
 
   // What was learned is all that inference needs beside the constants.

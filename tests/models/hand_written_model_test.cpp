@@ -113,7 +113,7 @@ TEST(HandWrittenModel, is_trained_and_reported_as_any_other) {
   static Trainer::BatchTarget targets;
   check::fill(inputs, rng);
   check::fill(targets, rng);
-  const float before = trainer.step(inputs, targets, {.learning_rate = 0.01f});
+  const float before = trainer.step(inputs, targets, {.learning_rate = 0.01f}).loss;
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(trainer.step(inputs, targets, {.learning_rate = 0.01f}).ok());
   EXPECT_LT(trainer.step(inputs, targets, {.learning_rate = 0.01f}).loss, 0.2f * before);
 }

@@ -240,7 +240,7 @@ TEST(TokenModel, trains_behind_a_frozen_embedding) {
   static_assert(HeadTrainer::memory().parameters == sizeof(Rest<float>::Parameters));
   trainer.initialise(attune::LinearDefault{}, attune::Rng{1});
   const HeadOnly::Input ids{0, 1, 2, 3, 4, 5, 0, 1};
-  const float first = trainer.step(ids, {{1}}, {.learning_rate = 0.01f});
+  const float first = trainer.step(ids, {{1}}, {.learning_rate = 0.01f}).loss;
   EXPECT_LT(trainer.step(ids, {{1}}, {.learning_rate = 0.01f}).loss, first);
   EXPECT_EQ(trainer.step({{0, 1, 2, 3, 4, 5, 0, 6}}, {{1}}, {}).status, Status::kInvalidToken);
 }
@@ -265,5 +265,5 @@ TEST(TokenModel, learns_which_of_two_tokens_comes_first) {
     right += (logits(0, 1) > logits(0, 0)) == (target == 1);
   }
   EXPECT_GE(right, 190);
-  EXPECT_EQ(attune::hash(trainer.parameters()), check::by_policy(0xA0CC8C07u, 0xC7660644u));
+  EXPECT_EQ(attune::hash(trainer.parameters()), check::by_policy(0x6F88519Au, 0x9785C015u));
 }

@@ -101,7 +101,7 @@ TEST(CrossEntropy, ignored_targets_count_for_nothing) {
   }
   // Any number can be the ignored one, a class too.
   using IgnoresSix = CrossEntropy<CrossEntropyOptions{.ignore_index = 6}>;
-  const float loss = IgnoresSix::forward(x, kTargets, dx);
+  const float loss = IgnoresSix::forward(x, kTargets, dx).loss;
   EXPECT_NEAR(loss, (surprise(x, 0, 3) + surprise(x, 1, 0) + surprise(x, 4, 1)) / 3, 1e-6);
   EXPECT_EQ(dx(2, 0), 0.0f);
 }
@@ -139,7 +139,7 @@ TEST(CrossEntropy, rows_without_reduction_make_the_reduced_one) {
   for (float& value : ones.values) value = 1;
   const float* weights = kClassWeights.data();
   using Both = CrossEntropy<CrossEntropyOptions{.reduction = Reduction::kSum, .label_smoothing = 0.1}>;
-  const float loss = Both::forward(x, targets, kClassWeights, reduced);
+  const float loss = Both::forward(x, targets, kClassWeights, reduced).loss;
   EXPECT_EQ(Both::forward_rows(x, targets, losses, weights), Status::kOk);
   EXPECT_EQ(Both::backward_rows(x, targets, ones, by_rows, weights), Status::kOk);
   float total = 0;
@@ -152,8 +152,8 @@ TEST(CrossEntropy, rows_without_reduction_make_the_reduced_one) {
 TEST(CrossEntropy, works_in_place) {
   const Logits x = random_logits(10);
   Logits dx, in_place = x;
-  const float loss = Smoothed::forward(x, kTargets, kClassWeights, dx);
-  const float again = Smoothed::forward(in_place, kTargets, kClassWeights, in_place);
+  const float loss = Smoothed::forward(x, kTargets, kClassWeights, dx).loss;
+  const float again = Smoothed::forward(in_place, kTargets, kClassWeights, in_place).loss;
   EXPECT_EQ(loss, again);
   EXPECT_TRUE(check::same_bits(dx, in_place));
 }

@@ -1,12 +1,15 @@
 #include <attune/training/lockstep.hpp>
 
+#include <attune/layers/activation.hpp>
 #include <attune/layers/feed_forward.hpp>
+#include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/huber.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
@@ -90,6 +93,9 @@ TEST(Lockstep, trains_in_double_and_with_every_option) {
                                        .scaling = attune::Scaling::kInverseFourthRootDkEach}>,
       17>();
   expect_same_training<Attention<kTiny>, 17, attune::SumSquaredError>();
+  expect_same_training<Attention<kTiny>, 17, attune::Huber<attune::HuberOptions{.delta = 0.5}>>();
+  expect_same_training<Attention<attune::AttentionShape{.seq_len = 3, .d_model = 4, .num_heads = 2}, double>,
+                       9, attune::Huber<attune::HuberOptions{.reduction = attune::Reduction::kSum}>>();
 }
 
 TEST(Lockstep, masks_are_those_of_one_by_one) {
@@ -121,4 +127,54 @@ TEST(Lockstep, one_sequence_that_is_not_finite_discards_the_batch) {
   EXPECT_EQ(attune::hash(trainer.parameters()), before);
   x(37, 1) = 0;
   EXPECT_TRUE(trainer.step(x, target, {}).ok());
+}
+
+TEST(Lockstep, padding_that_is_not_finite_is_hidden_as_one_by_one) {
+  constexpr int kBatch = 37;
+  using Model = attune::Sequential<Attention<kTiny>, attune::Pooling<attune::PoolingShape{8, 4}>,
+                                   attune::Linear<attune::LinearShape{1, 4, 2}>>;
+  static Trainer<Model, attune::MeanSquaredError, kBatch, attune::Lockstep> lockstep;
+  static Trainer<Model, attune::MeanSquaredError, kBatch, attune::Streaming> streaming;
+  static decltype(lockstep)::BatchInput x;
+  static decltype(lockstep)::BatchTarget target;
+  attune::KeyPaddingMask<8> padding;
+  EXPECT_EQ(padding.set_length(6), attune::Status::kOk);
+  lockstep.initialise(attune::XavierUniform{}, attune::Rng{42});
+  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
+  attune::Rng rng(1);
+  for (int step = 0; step < 3; ++step) {
+    check::fill(x, rng);
+    check::fill(target, rng);
+    x(3 * 8 + 7, 1) = check::kNan<float>;  // of some sequences
+    x(20 * 8 + 6, 0) = check::kInfinity<float>;
+    const auto together = lockstep.step(x, target, {}, attune::NoClipping{}, padding);
+    const auto one_by_one = streaming.step(x, target, {}, attune::NoClipping{}, padding);
+    EXPECT_TRUE(together.ok() && one_by_one.ok());
+    EXPECT_EQ(together.loss, one_by_one.loss);
+    EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
+  }
+  // What is not hidden is refused.
+  const std::uint32_t before = attune::hash(lockstep.parameters());
+  x(5 * 8 + 2, 1) = check::kNan<float>;
+  EXPECT_EQ(lockstep.step(x, target, {}, attune::NoClipping{}, padding).status, attune::Status::kNotFinite);
+  EXPECT_EQ(attune::hash(lockstep.parameters()), before);
+}
+
+TEST(Lockstep, with_a_mask_for_each_sequence_goes_one_by_one) {
+  static Trainer<Attention<kTiny>, attune::MeanSquaredError, 17, attune::Lockstep> lockstep;
+  static Trainer<Attention<kTiny>, attune::MeanSquaredError, 17, attune::Streaming> streaming;
+  static decltype(lockstep)::BatchInput x;
+  static decltype(lockstep)::BatchTarget target;
+  std::array<attune::KeyPaddingMask<8>, 17> masks;
+  for (int i = 0; i < 17; ++i) {
+    EXPECT_EQ(masks[static_cast<std::size_t>(i)].set_length(1 + i % 8), attune::Status::kOk);
+  }
+  lockstep.initialise(attune::XavierUniform{}, attune::Rng{42});
+  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
+  attune::Rng rng(1);
+  check::fill(x, rng);
+  check::fill(target, rng);
+  EXPECT_TRUE(lockstep.step(x, target, {}, attune::NoClipping{}, masks).ok());
+  EXPECT_TRUE(streaming.step(x, target, {}, attune::NoClipping{}, masks).ok());
+  EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
 }

@@ -1,5 +1,6 @@
 #include <attune/training/plan.hpp>
 
+#include <attune/layers/linear.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"

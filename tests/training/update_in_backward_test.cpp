@@ -2,6 +2,9 @@
 
 #include <attune/layers/activation.hpp>
 #include <attune/layers/dropout.hpp>
+#include <attune/layers/linear.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
@@ -34,6 +37,7 @@ void expect_same_training(const Mask& mask = {}) {
     const auto b = streaming.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
     EXPECT_TRUE(a.ok() && b.ok());
     EXPECT_EQ(a.loss, b.loss);
+    EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-5f * static_cast<float>(b.gradient_norm));
     EXPECT_TRUE(check::same_bits(in_backward.parameters(), streaming.parameters()));
   }
 }
@@ -107,4 +111,82 @@ TEST(UpdateInBackward, refused_steps_change_nothing) {
   EXPECT_TRUE(refused.step(x, target, {}).ok());
   EXPECT_TRUE(fresh.step(x, target, {}).ok());
   EXPECT_TRUE(check::same_bits(refused.parameters(), fresh.parameters()));
+}
+
+TEST(UpdateInBackward, input_that_is_not_finite_changes_nothing_even_where_the_loss_is) {
+  // The mean takes the first token only, so the loss is finite, and the gradient is not.
+  using Model = attune::Sequential<
+      attune::Linear<attune::LinearShape{3, 2, 4}>,
+      attune::Pooling<attune::PoolingShape{.seq_len = 3, .d_model = 4, .kind = attune::PoolingKind::kFirst}>,
+      attune::Linear<attune::LinearShape{1, 4, 2}>>;
+  using Trainer =
+      attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>;
+  static Trainer disturbed, calm;
+  disturbed.initialise(attune::XavierUniform{}, attune::Rng{1});
+  calm.initialise(attune::XavierUniform{}, attune::Rng{1});
+  const Model::Input good{{1, 2, 3, 4, 5, 6}};
+  const Model::Output target{{1, 1}};
+  for (const float value : {check::kNan<float>, check::kInfinity<float>}) {
+    Model::Input bad = good;
+    bad(2, 1) = value;
+    const auto refused = disturbed.step(bad, target, {});
+    EXPECT_EQ(refused.status, attune::Status::kNotFinite);
+    EXPECT_TRUE(check::is_nan(refused.loss));
+  }
+  EXPECT_TRUE(disturbed.step(good, target, {}).ok());
+  EXPECT_TRUE(calm.step(good, target, {}).ok());
+  EXPECT_TRUE(check::same_bits(disturbed.parameters(), calm.parameters()));
+}
+
+namespace {
+
+using First = attune::Linear<attune::LinearShape{1, 2, 16}>;
+using Second = attune::Linear<attune::LinearShape{1, 16, 1}>;
+using Two = attune::Sequential<First, Second>;
+
+// Everything is finite but for the gradient of the first layer, which is too large to be squared.
+template <class Optimizer>
+void expect_finite_parameters(const typename Optimizer::Options& options) {
+  static attune::Trainer<Two, attune::MeanSquaredError, Optimizer, 1, attune::UpdateInBackward> trainer;
+  Two::Parameters parameters{};
+  for (float& value : parameters.layer<0>().weight.values) value = 1e-19f;
+  for (float& value : parameters.layer<1>().weight.values) value = 1;
+  trainer.load(parameters);
+  const auto result = trainer.step(Two::Input{{1.5e19f, 0}}, Two::Output{{1e3f}}, options);
+  EXPECT_EQ(result.status, attune::Status::kNotFinite);
+  EXPECT_TRUE(check::is_nan(result.loss));
+  // The second layer came first and was updated; the first one was not.
+  EXPECT_TRUE(check::same_bits(trainer.parameters().template layer<0>(), parameters.layer<0>()));
+  EXPECT_FALSE(check::same_bits(trainer.parameters().template layer<1>(), parameters.layer<1>()));
+  EXPECT_TRUE(attune::detail::finite(attune::gradient_norm<float>(trainer.parameters())));
+  for (int step = 0; step < 3; ++step) EXPECT_TRUE(trainer.step(Two::Input{{1, 1}}, Two::Output{{1}}, options).ok());
+}
+
+}  // namespace
+
+TEST(UpdateInBackward, a_gradient_that_overflows_is_not_applied) {
+  expect_finite_parameters<attune::AdamW>({});
+  expect_finite_parameters<attune::Sgd<>>({});
+  expect_finite_parameters<attune::Sgd<attune::Momentum::kClassic>>({});
+}
+
+TEST(UpdateInBackward, behind_a_mask_what_is_hidden_does_not_matter) {
+  static InBackward padded, clean;
+  padded.initialise(attune::XavierUniform{}, attune::Rng{42});
+  clean.initialise(attune::XavierUniform{}, attune::Rng{42});
+  attune::KeyPaddingMask<6> keys;
+  attune::QueryPaddingMask<6> queries;
+  EXPECT_EQ(keys.set_length(4), attune::Status::kOk);
+  EXPECT_EQ(queries.set_length(4), attune::Status::kOk);
+  Layer::Input x;
+  Layer::Output target;
+  attune::Rng rng(1);
+  check::fill(x, rng);
+  check::fill(target, rng);
+  Layer::Input hidden = x;
+  hidden(5, 3) = check::kNan<float>;
+  const auto a = padded.step(hidden, target, {}, attune::NoClipping{}, keys && queries);
+  const auto b = clean.step(x, target, {}, attune::NoClipping{}, keys && queries);
+  EXPECT_EQ(a.status, b.status);
+  EXPECT_TRUE(check::same_bits(padded.parameters(), clean.parameters()));
 }

@@ -385,9 +385,7 @@ struct MultiHeadAttention {
       kernels::product(dy, weight.transpose(), d_context);
       add_product(context.transpose(), dy, view(gradients.output.weight).template rows_at<shape.d_v>(first),
                   terms);
-      for (int i = 0; i < shape.seq_len; ++i) {
-        for (int j = 0; j < shape.d_v; ++j) context(i, j) = d_context(i, j);
-      }
+      kernels::spread_rows<shape.d_v>(shape.seq_len, d_context.data, context.data, context.row_stride);
     }
     if constexpr (shape.bias) add_column_sums(dy, view(gradients.output.bias));
   }

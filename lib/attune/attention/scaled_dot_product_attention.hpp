@@ -87,6 +87,8 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
                                    const DValue& dv, Scalar* scratch, Scalar scale, Dropout& dropout,
                                    const Terms& terms) {
   check_weights<Weights>();
+  static_assert(DQuery::col_stride == 1,
+                "attune::scaled_dot_product_attention_backward: a row of d_query must be contiguous");
   const View<Weights> dp(scratch);
   const MatrixView<Scalar, DQuery::rows, DQuery::cols> dq_dense(scratch);
 
@@ -98,9 +100,7 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
   softmax_backward<Scalar, Weights::rows, Weights::cols>(p.data, dp.data, scale);
   terms.product(p, key, dq_dense);
   terms.product(p.transpose(), query, dk);
-  for (int i = 0; i < dq.rows; ++i) {
-    for (int j = 0; j < dq.cols; ++j) dq(i, j) = dq_dense(i, j);
-  }
+  kernels::spread_rows<DQuery::cols>(DQuery::rows, dq_dense.data, dq.data, DQuery::row_stride);
 }
 
 }  // namespace detail

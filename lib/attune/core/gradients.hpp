@@ -1,10 +1,11 @@
 // What is asked of gradients before an update: are they finite, how long are they, must they be clipped.
 #pragma once
 
+#include <concepts>
+
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
-#include <attune/kernels/finite.hpp>
-#include <attune/kernels/reduce.hpp>
+#include <attune/kernels/squares.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -26,20 +27,21 @@ template <int kSize, class Scalar>
 
 }  // namespace detail
 
-/// Whether no scalar of a set is infinite or NaN.
-template <class Set>
-[[nodiscard]] bool all_finite(const Set& set) {
-  bool finite = true;
+/// Σg² over all tensors of a set: not finite where a gradient is not, nor where squares overflow, in float
+/// above 1e19.
+template <class Scalar, class Set>
+[[nodiscard]] Scalar sum_of_squares(const Set& set) {
+  Scalar total = 0;
   for_each_tensor(
-      [&finite](const TensorPath&, const auto& tensor) {
-        finite = finite && kernels::finite(tensor.size, tensor.data());
+      [&total](const TensorPath&, const auto& tensor) {
+        total += kernels::sum_of_squares(tensor.size, tensor.data());
       },
       set);
-  return finite;
+  return total;
 }
 
-/// The Euclidean norm over all tensors of a finite set, √Σg². Scaled by the largest magnitude, so g² does not
-/// overflow.
+/// The Euclidean norm over all tensors of a set, √Σg². Scaled by the largest magnitude, so that g² neither
+/// overflows nor vanishes. Not finite where a gradient is not.
 template <class Scalar, class Set>
 [[nodiscard]] Scalar gradient_norm(const Set& set) {
   Scalar largest = 0;
@@ -49,8 +51,8 @@ template <class Scalar, class Set>
             detail::largest_magnitude<std::remove_cvref_t<decltype(tensor)>::size>(tensor.data()), largest);
       },
       set);
-  if (!(largest >= std::numeric_limits<Scalar>::min())) return largest;
-  const Scalar scale = 1 / largest;
+  const bool scaled = largest >= std::numeric_limits<Scalar>::min();
+  const Scalar scale = scaled ? 1 / largest : Scalar(1);
   Scalar total = 0;
   for_each_tensor(
       [&total, scale](const TensorPath&, const auto& tensor) {
@@ -58,14 +60,31 @@ template <class Scalar, class Set>
             detail::sum_of_scaled_squares<std::remove_cvref_t<decltype(tensor)>::size>(tensor.data(), scale);
       },
       set);
-  return largest * kernels::square_root(total);
+  const Scalar root = kernels::square_root(total);
+  return scaled ? largest * root : root;
 }
 
-/// No bound on the gradient, and no code for one.
+// ---- Clipping: the norm of a step's gradients, and what to multiply them by. ----
+
+/// What a trainer asks of a clipping. `norm` is that of gradients which need not be finite: then it is not
+/// finite either. `factor` is of such a norm.
+template <class C>
+concept Clipping = requires(const C& clipping, const NoParameters& gradients, float norm) {
+  { clipping.check() } -> std::same_as<Status>;
+  { clipping.template norm<float>(gradients) } -> std::same_as<float>;
+  { clipping.factor(norm) } -> std::same_as<float>;
+};
+
+/// No bound on the gradient. Its norm takes one pass: in float, norms below 1e-19 lose bits and those below
+/// 1e-22 are 0; gradients above 1e19 are refused.
 struct NoClipping {
   [[nodiscard]] static constexpr Status check() { return Status::kOk; }
   template <class Scalar, class Set>
-  [[nodiscard]] static constexpr Scalar factor(const Set&) {
+  [[nodiscard]] static Scalar norm(const Set& gradients) {
+    return kernels::square_root(sum_of_squares<Scalar>(gradients));
+  }
+  template <class Scalar>
+  [[nodiscard]] static constexpr Scalar factor(Scalar) {
     return 1;
   }
 };
@@ -78,13 +97,29 @@ struct GradientClipping {
   [[nodiscard]] constexpr Status check() const {
     return max_norm > 0 ? Status::kOk : Status::kInvalidMaxNorm;
   }
-
-  /// What to multiply every gradient by: 1, or less.
   template <class Scalar, class Set>
-  [[nodiscard]] Scalar factor(const Set& gradients) const {
-    const Scalar factor = static_cast<Scalar>(max_norm) / (gradient_norm<Scalar>(gradients) + Scalar(1e-6));
+  [[nodiscard]] static Scalar norm(const Set& gradients) {
+    return gradient_norm<Scalar>(gradients);
+  }
+  /// What to multiply every gradient by: 1, or less.
+  template <class Scalar>
+  [[nodiscard]] constexpr Scalar factor(Scalar norm) const {
+    const Scalar factor = static_cast<Scalar>(max_norm) / (norm + Scalar(1e-6));
     return factor < 1 ? factor : Scalar(1);
   }
 };
+
+namespace detail {
+
+/// A mask, or whatever else is no clipping, does not compile in the place of one.
+template <class C>
+constexpr bool check_clipping() {
+  static_assert(Clipping<C>,
+                "attune::Trainer: what stands in the place of the clipping is none; it comes before the mask: "
+                "step(inputs, targets, options, clipping, mask), and NoClipping{} is without");
+  return Clipping<C>;
+}
+
+}  // namespace detail
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -36,7 +36,7 @@ inline constexpr std::size_t kBytes = std::is_empty_v<T> ? 0 : sizeof(T);
 /// Inference with one model: its parameters (RAM, or flash when const), scratch, and one input and output.
 template <class Model>
 [[nodiscard]] constexpr MemoryReport inference_memory() {
-  return {.parameters = sizeof(typename Model::Parameters),
+  return {.parameters = detail::kBytes<typename Model::Parameters>,
           .scratch = detail::kBytes<typename Model::InferenceScratch>,
           .inputs = sizeof(typename Model::Input) + sizeof(typename Model::Output)};
 }

@@ -10,18 +10,19 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 enum class [[nodiscard]] Status : std::uint8_t{
     kOk = 0,
-    kInvalidLength,        // a length or size from outside that is not what the type has room for
-    kIncompleteBatch,      // update() before `batch` sequences were accumulated (zero included)
-    kFullBatch,            // accumulate() after `batch` sequences without an update()
-    kInvalidLearningRate,  // negative, infinite or NaN
+    kInvalidLength,    // a length or size from outside that is not what the type has room for
+    kIncompleteBatch,  // update() before `batch` sequences were accumulated; update_incomplete() before any
+    kFullBatch,        // accumulate() after `batch` sequences without an update()
+    kInvalidLearningRate,  // negative, NaN, or so large that a step could overflow parameters
     kInvalidBeta,          // a decay rate outside [0, 1), or NaN
     kInvalidEpsilon,       // not positive and finite
-    kInvalidWeightDecay,   // negative, infinite or NaN
+    kInvalidWeightDecay,   // negative, NaN, or more than a step can take away: learning rate · decay > 1
     kInvalidMomentum,      // momentum or dampening outside [0, 1], or Nesterov without momentum
     kInvalidMaxNorm,       // a gradient-norm bound that is not positive, or NaN
     kInvalidTarget,        // a target that is no class of the loss
+    kNoTargets,            // nothing to learn from: every target of a batch is ignored, or weighs nothing
     kInvalidToken,         // a token id outside the vocabulary
-    kNotFinite,            // loss or gradient is infinite or NaN: nothing was updated
+    kNotFinite,            // input, loss or gradient is infinite or NaN, or too large to be squared
     kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
 };
 
@@ -33,27 +34,29 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidLength:
       return "a size is wrong: a length outside [0, sequence length], or an array of another size";
     case Status::kIncompleteBatch:
-      return "update() needs a full batch of accumulated sequences";
+      return "an update needs a full batch of accumulated sequences, update_incomplete() one";
     case Status::kFullBatch:
       return "the batch is full: call update() before the next accumulate()";
     case Status::kInvalidLearningRate:
-      return "learning rate must be finite and not negative";
+      return "learning rate is negative, not a number or too large";
     case Status::kInvalidBeta:
       return "beta must be in [0, 1)";
     case Status::kInvalidEpsilon:
       return "epsilon must be finite and positive";
     case Status::kInvalidWeightDecay:
-      return "weight decay must be finite and not negative";
+      return "weight decay is negative, not a number, or above 1 / learning rate";
     case Status::kInvalidMomentum:
       return "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening";
     case Status::kInvalidMaxNorm:
       return "the bound of the gradient norm must be positive";
     case Status::kInvalidTarget:
       return "a target is neither a class, in [0, classes), nor the ignored index";
+    case Status::kNoTargets:
+      return "every target of the batch is ignored or has no weight";
     case Status::kInvalidToken:
       return "a token id is outside [0, vocabulary)";
     case Status::kNotFinite:
-      return "loss or gradient is not finite: no parameter and no moment was changed";
+      return "input, loss or gradient is not finite or too large; what is not finite was not applied";
     case Status::kWrongArithmetic:
       return "this build or processor mode does not compute the bits of the other targets";
   }

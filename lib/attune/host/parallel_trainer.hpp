@@ -35,7 +35,10 @@ struct ParallelOptions {
 /// Trains `Model` on batches of `batch` sequences on several threads. What a Trainer takes and gives, this
 /// does too, but for accumulate() and update(). Everything that is large is on the heap: a ParallelTrainer
 /// may be a local variable. Its functions are called from one thread at a time.
-template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1>
+template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
+          int batch = 1>
+  requires attune::detail::CheckedLoss<Loss, typename Model::Output> &&
+           attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters>
 class ParallelTrainer {
   static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
   using Inputs = attune::detail::InputsOf<Model, batch>;
@@ -47,7 +50,7 @@ class ParallelTrainer {
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
   using InputView = typename OneByOne::InputView;
-  using OutputView = MatrixView<Scalar, Model::Output::rows, Model::Output::cols>;
+  using OutputView = View<typename Model::Output>;
   using TargetView = typename OneByOne::TargetView;
   using BatchInput = typename OneByOne::BatchInput;
   using BatchTarget = typename OneByOne::BatchTarget;
@@ -55,6 +58,7 @@ class ParallelTrainer {
   using BatchTargetView = typename OneByOne::BatchTargetView;
   using BatchOutputView = MatrixView<Scalar, batch * Model::Output::rows, Model::Output::cols>;
   using Result = StepResult<Scalar>;
+  using Options = typename Optimizer::Options;
   using Outcome = attune::detail::Outcome<Model>;  // void, or a Status where ids can be refused
 
   explicit ParallelTrainer(const ParallelOptions& options = {})
@@ -65,56 +69,61 @@ class ParallelTrainer {
         shared_(std::make_unique<Shared>()),
         workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(pool_.threads()))),
         slots_(std::make_unique<Parameters[]>(static_cast<std::size_t>(slot_count_))) {
-    restart(Rng{0});
+    Rng rng{0};
+    restart(rng);
   }
 
-  /// Draws initial parameters, then where the masks of dropout start, and forgets all training: gradients,
+  /// Draws initial parameters from `rng`, which moves on, then where the masks of dropout start, and forgets all training: gradients,
   /// moments and counters become zero.
   template <class Initialiser>
-  void initialise(const Initialiser& initialiser, Rng rng) {
+  void initialise(const Initialiser& initialiser, Rng& rng) {
     attune::initialise(shared_->parameters, initialiser, rng);
     restart(rng);
   }
+  template <class Initialiser>
+  void initialise(const Initialiser& initialiser, Rng&& rng) {
+    initialise(initialiser, rng);
+  }
   /// Starts from given parameters, as a training that was interrupted or a model trained elsewhere. Dropout
-  /// starts from `rng`.
-  void load(const Parameters& parameters, Rng rng = Rng{0}) {
+  /// starts from `rng`, which moves on.
+  void load(const Parameters& parameters, Rng& rng) {
     shared_->parameters = parameters;
     restart(rng);
   }
+  void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
 
   /// One optimiser step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked,
-  /// sequence after sequence; one mask for all sequences, or a std::array with one for each. When status is
-  /// not kOk nothing has changed: no parameter, no moment, and the next step has the masks of dropout that
-  /// this one had.
-  template <class Clipping = NoClipping, AttentionMask Mask = NoMask>
-  Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
-              const Clipping& clipping = {}, const Mask& mask = {}) {
-    return step_over_batch(inputs, targets, options, clipping, [&mask](int) -> const Mask& { return mask; });
-  }
-  template <class Clipping, AttentionMask Mask>
-  Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
-              const Clipping& clipping, const std::array<Mask, std::size_t{batch}>& masks) {
-    return step_over_batch(inputs, targets, options, clipping, [&masks](int sequence) -> const Mask& {
-      return masks[static_cast<std::size_t>(sequence)];
-    });
+  /// sequence after sequence; one mask for all sequences, or a std::array or std::span with one for each.
+  /// When status is not kOk nothing has changed: no parameter, no moment, and the next step has the masks of
+  /// dropout that this one had.
+  template <class Clipping = NoClipping, class Masks = NoMask>
+  Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
+              const Clipping& clipping = {}, const Masks& masks = {}, const Loss& loss = {}) {
+    if constexpr (attune::detail::check_clipping<Clipping>()) {
+      attune::detail::check_masks<Model, Masks, batch>();
+      return step_over_batch(inputs, targets, options, clipping, masks, loss);
+    }
   }
 
   /// y[rows, cols] for x[rows, cols] with the parameters as they are, on the caller's thread; nothing is
   /// dropped. A Status where the model takes token ids, void elsewhere. Without dropout in the model, tape()
   /// then has what it kept. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
+  template <class Mask = NoMask>
   Outcome predict(InputView x, OutputView y, const Mask& mask = {}) {
+    attune::detail::check_mask<Model, Mask>();
     return static_cast<Outcome>(predict_on(workers_[0], x, y, mask));
   }
-  /// The same for a whole batch, stacked, on all threads. Outputs of sequences that are refused are not
-  /// written; the Status is that of the first of them.
-  template <AttentionMask Mask = NoMask>
-  Outcome predict_batch(BatchInputView inputs, BatchOutputView outputs, const Mask& mask = {}) {
+  /// The same for a whole batch, stacked, on all threads, with masks as step(). Outputs of sequences that are
+  /// refused are not written; the Status is that of the first of them.
+  template <class Masks = NoMask>
+  Outcome predict_batch(BatchInputView inputs, BatchOutputView outputs, const Masks& masks = {}) {
+    attune::detail::check_masks<Model, Masks, batch>();
     auto& statuses = shared_->statuses;
     for_each_sequence(0, batch, [&](Worker& worker, int sequence) {
       statuses[sequence] =
           predict_on(worker, Inputs::at(inputs, sequence),
-                     outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows), mask);
+                     outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows),
+                     attune::detail::mask_of(masks, sequence));
     });
     const Status* refused =
         std::find_if_not(statuses, statuses + batch - 1, [](Status status) { return status == Status::kOk; });
@@ -147,7 +156,6 @@ class ParallelTrainer {
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Scratch = attune::detail::EitherScratch<Model>;
-  static constexpr Scalar kWeight = Loss::kMeanOverBatch ? Scalar(1) / Scalar(batch) : Scalar(1);
   static constexpr std::size_t kCacheLine = 64;
   // Sums that fit the first cache while slot after slot is added to them; too little for two is not shared
   // out.
@@ -158,6 +166,7 @@ class ParallelTrainer {
     Parameters gradients;  // their sum over the batch
     [[no_unique_address]] Moments moments;
     Scalar losses[static_cast<std::size_t>(batch)];
+    Scalar normalisers[static_cast<std::size_t>(batch)];
     Status statuses[static_cast<std::size_t>(batch)];
     std::int64_t trained;  // sequences of the steps so far
   };
@@ -169,32 +178,33 @@ class ParallelTrainer {
     std::int64_t masks;             // the sequence, of all that are trained, whose masks the tape stands at
   };
 
-  template <class Clipping, class MaskOf>
-  Result step_over_batch(BatchInputView inputs, BatchTargetView targets,
-                         const typename Optimizer::Options& options, const Clipping& clipping,
-                         const MaskOf& mask_of) {
+  template <class Clipping, class Masks>
+  Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
+                         const Clipping& clipping, const Masks& masks, const Loss& loss_of) {
     Shared& shared = *shared_;
     set_zero(shared.gradients);
-    Scalar loss = 0;
+    Scalar loss = 0, normaliser = 0;
     for (int first = 0; first < batch; first += slot_count_) {
       const int end = std::min(batch, first + slot_count_);
       for_each_sequence(first, end, [&](Worker& worker, int sequence) {
         differentiate(worker, sequence, slots_[static_cast<std::size_t>(sequence - first)], inputs, targets,
-                      mask_of(sequence));
+                      attune::detail::mask_of(masks, sequence), loss_of);
       });
       for (int sequence = first; sequence < end; ++sequence) {
         const auto index = static_cast<std::size_t>(sequence);
-        if (shared.statuses[index] != Status::kOk) return {0, shared.statuses[index]};
+        if (shared.statuses[index] != Status::kOk) return Result::refused(shared.statuses[index]);
         loss += shared.losses[index];
+        normaliser += shared.normalisers[index];
       }
       add_slots(end - first);
     }
-    if (const Status status = clipping.check(); status != Status::kOk) return {loss, status};
-    if (!attune::detail::finite(loss) || !all_finite(shared.gradients)) return {loss, Status::kNotFinite};
-    const Result result{loss, Optimizer::step(shared.parameters, shared.gradients, shared.moments, options,
-                                              clipping.template factor<Scalar>(shared.gradients))};
-    if (result.ok()) shared.trained += batch;
-    return result;
+    Scalar scale, norm;
+    const Status status =
+        attune::detail::apply<Loss, Optimizer>(shared.parameters, shared.gradients, shared.moments, options,
+                                               clipping, loss, normaliser, scale, norm);
+    if (status != Status::kOk) return Result::refused(status);
+    shared.trained += batch;
+    return {loss * scale, status, norm};
   }
 
   // body(worker, sequence) for first ≤ sequence < end, each on some thread.
@@ -205,25 +215,27 @@ class ParallelTrainer {
     });
   }
 
-  // Forward, loss and backward of one sequence: its loss and its gradient, both times kWeight.
+  // Forward, loss and backward of one sequence.
   template <class Mask>
   void differentiate(Worker& worker, int sequence, Parameters& gradients, BatchInputView inputs,
-                     BatchTargetView targets, const Mask& mask) {
+                     BatchTargetView targets, const Mask& mask, const Loss& loss_of) {
+    using Output = typename Model::Output;
     Shared& shared = *shared_;
     const auto index = static_cast<std::size_t>(sequence);
     const InputView x = Inputs::at(inputs, sequence);
     const std::int64_t number = shared.trained + sequence;
     skip_masks(worker.tape, number - worker.masks);
     worker.masks = number;
-    shared.statuses[index] = attune::detail::forward_status<Model>(mask, shared.parameters, x, worker.output,
-                                                                   worker.tape, worker.scratch.training);
-    if (shared.statuses[index] != Status::kOk) return;
-    const auto loss = Loss::forward(worker.output, Targets::at(targets, sequence), worker.output, kWeight);
-    shared.losses[index] = loss;
-    if constexpr (requires { loss.status; }) {
-      shared.statuses[index] = loss.status;
-      if (!loss.ok()) return;
-    }
+    Status& status = shared.statuses[index];
+    status = attune::detail::forward_status<Model>(mask, shared.parameters, x, OutputView(worker.output),
+                                                   worker.tape, worker.scratch.training);
+    if (status != Status::kOk) return;
+    const LossSum<Scalar> loss = loss_of.sum(ConstView<Output>(worker.output), Targets::at(targets, sequence),
+                                             OutputView(worker.output));
+    status = loss.status != Status::kOk || attune::detail::finite(loss.sum) ? loss.status : Status::kNotFinite;
+    if (status != Status::kOk) return;
+    shared.losses[index] = loss.sum;
+    shared.normalisers[index] = loss.normaliser;
     set_zero(gradients);
     attune::detail::backward_through<Model>(mask, shared.parameters, x, worker.tape,
                                             ConstView<typename Model::Output>(worker.output), NoGradient{},
@@ -256,16 +268,18 @@ class ParallelTrainer {
     return worker.scratch.predict(mask, shared_->parameters, x, y, worker.tape);
   }
 
-  void restart(Rng rng) {
+  void restart(Rng& rng) {
     shared_->moments.reset();
     set_zero(shared_->gradients);
     shared_->trained = 0;
+    Rng behind = rng;
     for (int thread = 0; thread < pool_.threads(); ++thread) {
       Worker& worker = workers_[static_cast<std::size_t>(thread)];
-      Rng same = rng;
-      draw_seeds(worker.tape, same);
+      behind = rng;  // all threads have the same masks
+      draw_seeds(worker.tape, behind);
       worker.masks = 0;
     }
+    rng = behind;
   }
 
   ThreadPool pool_;

@@ -10,69 +10,80 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// kLanes<Packet<Scalar>> numbers, added, multiplied, … lane by lane. A number is the Lanes that has it in
-/// every lane.
-template <class Scalar>
-struct Lanes {
+/// `lanes` numbers, added, multiplied, … lane by lane. A number is the Lanes that has it in every lane. The
+/// number of lanes is part of its name, so that files compiled for different vector units link.
+template <class Scalar, int lanes>
+struct LanesOf {
+  static_assert(lanes == kLanes<Packet<Scalar>>);
   Packet<Scalar> packet;
 
-  Lanes() = default;
-  ATTUNE_INLINE Lanes(Scalar value) : packet(kernels::broadcast<Packet<Scalar>>(value)) {}
-  ATTUNE_INLINE explicit Lanes(Packet<Scalar> lanes) requires(!kIsScalar<Packet<Scalar>>) : packet(lanes) {}
+  LanesOf() = default;
+  ATTUNE_INLINE LanesOf(Scalar value) : packet(kernels::broadcast<Packet<Scalar>>(value)) {}
+  ATTUNE_INLINE explicit LanesOf(Packet<Scalar> values) requires(!kIsScalar<Packet<Scalar>>)
+      : packet(values) {}
 
-  ATTUNE_INLINE friend Lanes operator+(const Lanes& a, const Lanes& b) {
-    return Lanes(kernels::add(a.packet, b.packet));
+  ATTUNE_INLINE friend LanesOf operator+(const LanesOf& a, const LanesOf& b) {
+    return LanesOf(kernels::add(a.packet, b.packet));
   }
-  ATTUNE_INLINE friend Lanes operator-(const Lanes& a, const Lanes& b) {
-    return Lanes(kernels::subtract(a.packet, b.packet));
+  ATTUNE_INLINE friend LanesOf operator-(const LanesOf& a, const LanesOf& b) {
+    return LanesOf(kernels::subtract(a.packet, b.packet));
   }
-  ATTUNE_INLINE friend Lanes operator*(const Lanes& a, const Lanes& b) {
-    return Lanes(kernels::multiply(a.packet, b.packet));
+  ATTUNE_INLINE friend LanesOf operator*(const LanesOf& a, const LanesOf& b) {
+    return LanesOf(kernels::multiply(a.packet, b.packet));
   }
-  ATTUNE_INLINE friend Lanes operator/(const Lanes& a, const Lanes& b) {
-    return Lanes(kernels::divide(a.packet, b.packet));
+  ATTUNE_INLINE friend LanesOf operator/(const LanesOf& a, const LanesOf& b) {
+    return LanesOf(kernels::divide(a.packet, b.packet));
   }
-  ATTUNE_INLINE friend Lanes operator-(const Lanes& a) { return Lanes(kernels::negate(a.packet)); }
-  ATTUNE_INLINE Lanes& operator+=(const Lanes& other) { return *this = *this + other; }
-  ATTUNE_INLINE Lanes& operator*=(const Lanes& other) { return *this = *this * other; }
+  ATTUNE_INLINE friend LanesOf operator-(const LanesOf& a) { return LanesOf(kernels::negate(a.packet)); }
+  ATTUNE_INLINE LanesOf& operator+=(const LanesOf& other) { return *this = *this + other; }
+  ATTUNE_INLINE LanesOf& operator*=(const LanesOf& other) { return *this = *this * other; }
 };
 
+/// As many as the widest packet has.
 template <class Scalar>
-struct RealOf<Lanes<Scalar>> {
+using Lanes = LanesOf<Scalar, kLanes<Packet<Scalar>>>;
+
+template <class Scalar, int lanes>
+struct RealOf<LanesOf<Scalar, lanes>> {
   using type = Scalar;
 };
 
 // What Eigen's generic packet operations, written for one number, do not do lane by lane.
-template <class Scalar>
-ATTUNE_INLINE Lanes<Scalar> multiply_add(const Lanes<Scalar>& a, const Lanes<Scalar>& b,
-                                         const Lanes<Scalar>& c) {
-  return Lanes<Scalar>(multiply_add(a.packet, b.packet, c.packet));
+template <class Scalar, int lanes>
+ATTUNE_INLINE LanesOf<Scalar, lanes> multiply_add(const LanesOf<Scalar, lanes>& a,
+                                                  const LanesOf<Scalar, lanes>& b,
+                                                  const LanesOf<Scalar, lanes>& c) {
+  return LanesOf<Scalar, lanes>(multiply_add(a.packet, b.packet, c.packet));
 }
-template <class Scalar>
-ATTUNE_INLINE Lanes<Scalar> subtract_product(const Lanes<Scalar>& c, const Lanes<Scalar>& a,
-                                             const Lanes<Scalar>& b) {
-  return Lanes<Scalar>(subtract_product(c.packet, a.packet, b.packet));
+template <class Scalar, int lanes>
+ATTUNE_INLINE LanesOf<Scalar, lanes> subtract_product(const LanesOf<Scalar, lanes>& c,
+                                                      const LanesOf<Scalar, lanes>& a,
+                                                      const LanesOf<Scalar, lanes>& b) {
+  return LanesOf<Scalar, lanes>(subtract_product(c.packet, a.packet, b.packet));
 }
-template <class Scalar>
-ATTUNE_INLINE Lanes<Scalar> maximum(const Lanes<Scalar>& a, const Lanes<Scalar>& b) {
-  return Lanes<Scalar>(maximum(a.packet, b.packet));
+template <class Scalar, int lanes>
+ATTUNE_INLINE LanesOf<Scalar, lanes> maximum(const LanesOf<Scalar, lanes>& a,
+                                             const LanesOf<Scalar, lanes>& b) {
+  return LanesOf<Scalar, lanes>(maximum(a.packet, b.packet));
 }
-template <class Scalar>
-ATTUNE_INLINE Lanes<Scalar> magnitude(const Lanes<Scalar>& a) {
-  return Lanes<Scalar>(magnitude(a.packet));
+template <class Scalar, int lanes>
+ATTUNE_INLINE LanesOf<Scalar, lanes> magnitude(const LanesOf<Scalar, lanes>& a) {
+  return LanesOf<Scalar, lanes>(magnitude(a.packet));
 }
-template <class Scalar>
-ATTUNE_INLINE Lanes<Scalar> select_less(const Lanes<Scalar>& x, const Lanes<Scalar>& bound,
-                                        const Lanes<Scalar>& then, const Lanes<Scalar>& otherwise) {
-  return Lanes<Scalar>(select_less(x.packet, bound.packet, then.packet, otherwise.packet));
+template <class Scalar, int lanes>
+ATTUNE_INLINE LanesOf<Scalar, lanes> select_less(const LanesOf<Scalar, lanes>& x,
+                                                 const LanesOf<Scalar, lanes>& bound,
+                                                 const LanesOf<Scalar, lanes>& then,
+                                                 const LanesOf<Scalar, lanes>& otherwise) {
+  return LanesOf<Scalar, lanes>(select_less(x.packet, bound.packet, then.packet, otherwise.packet));
 }
-template <class Scalar>
-ATTUNE_INLINE Lanes<Scalar> square_root(const Lanes<Scalar>& a) {
-  return Lanes<Scalar>(square_root(a.packet));
+template <class Scalar, int lanes>
+ATTUNE_INLINE LanesOf<Scalar, lanes> square_root(const LanesOf<Scalar, lanes>& a) {
+  return LanesOf<Scalar, lanes>(square_root(a.packet));
 }
-template <class Scalar>
-ATTUNE_INLINE Lanes<Scalar> exponential(const Lanes<Scalar>& x) {
-  return Lanes<Scalar>(exponential(x.packet));
+template <class Scalar, int lanes>
+ATTUNE_INLINE LanesOf<Scalar, lanes> exponential(const LanesOf<Scalar, lanes>& x) {
+  return LanesOf<Scalar, lanes>(exponential(x.packet));
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -129,4 +129,12 @@ ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scala
   });
 }
 
+/// Contiguous rows of `kCols` scalars to where rows are `to_stride` apart. They may not overlap.
+template <int kCols, class Scalar>
+[[gnu::noinline]] void spread_rows(int rows, const Scalar* from, Scalar* to, int to_stride) {
+  for (int i = 0; i < rows; ++i, from += kCols, to += to_stride) {
+    std::memcpy(static_cast<void*>(to), from, sizeof(Scalar) * kCols);
+  }
+}
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

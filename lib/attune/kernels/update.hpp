@@ -53,7 +53,7 @@ template <bool kEpsilonInside, bool kCoupled, class Scalar>
       coefficients;  // stores to p, m and v cannot change a copy: it stays in registers
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<Scalar, float>) {
-    for (int pairs = size / 2; pairs > 0; --pairs) {
+    for (int pairs = size >> 1; pairs > 0; --pairs) {
       detail::FourPairs r = detail::load_pairs(p, g, m, v);
       ATTUNE_UNROLL for (int i = 0; i < 2; ++i) {
         detail::adam_packet<kEpsilonInside, kCoupled>(r.lane[i], r.lane[2 + i], r.lane[4 + i], r.lane[6 + i],
@@ -61,7 +61,7 @@ template <bool kEpsilonInside, bool kCoupled, class Scalar>
       }
       detail::store_pairs(p, m, v, r);
     }
-    size %= 2;
+    size &= 1;
   }
 #endif
   for_each_packet<Scalar>(size, [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {

@@ -2,7 +2,8 @@
 // ignored targets.
 //
 //   ln p = log-softmax(x),   loss_i = −Σ_c q_ic · ln p_ic,   q_ic = w_c · ((1 − s)·[c = t_i] + s/C)
-//   mean: Σ_i loss_i / Σ_i w_(t_i),   sum: Σ_i loss_i,   over the rows whose target is not ignored
+//   mean: Σ_i loss_i / Σ_i w_(t_i),   sum: Σ_i loss_i,   over the rows whose target is not ignored: of a
+//   whole batch, in a trainer
 //   dx_ic = r · ((Σ_k q_ik)·p_ic − q_ic),   r = 1/Σ_i w_(t_i) or 1
 //
 // s is the label smoothing of Szegedy et al., "Rethinking the Inception Architecture for Computer Vision",
@@ -18,15 +19,6 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A loss whose targets come from outside. Converts to the loss, which is NaN when `status` is not kOk.
-template <class Scalar>
-struct [[nodiscard]] LossResult {
-  Scalar loss;
-  Status status;
-  [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
-  constexpr operator Scalar() const { return loss; }
-};
-
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::kMean;  // or kSum
   double label_smoothing = 0;              // s, in [0, 1]
@@ -40,8 +32,7 @@ struct CrossEntropy {
   static_assert(options.label_smoothing >= 0 && options.label_smoothing <= 1,
                 "attune::CrossEntropy: label_smoothing must be in [0, 1]");
 
-  /// A mean over one sequence is a mean over a batch of sequences with as many targets each, equally
-  /// weighted, when each counts 1/batch.
+  /// The mean is that over all targets of a batch that are not ignored.
   static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
   /// Targets are std::span<const int, rows>; a Trainer takes those of a whole batch, stacked.
   static constexpr bool kClassTargets = true;
@@ -54,7 +45,7 @@ struct CrossEntropy {
   static auto forward(const Logits& logits, const Targets& targets, Gradient&& d_logits,
                       typename std::remove_cvref_t<Gradient>::Scalar weight = 1) {
     using Scalar = typename std::remove_cvref_t<Gradient>::Scalar;
-    return reduced(view(logits), targets, static_cast<const Scalar*>(nullptr), view(d_logits), weight);
+    return mean(view(logits), targets, static_cast<const Scalar*>(nullptr), view(d_logits), weight);
   }
   /// The same with a weight for each class, class_weights[1, classes], none negative.
   template <class Logits, class Targets, class ClassWeights, class Gradient>
@@ -64,7 +55,19 @@ struct CrossEntropy {
     const auto weights = view(class_weights);
     static_assert(weights.rows == 1 && weights.cols == decltype(view(logits))::cols,
                   "attune::CrossEntropy: class_weights must have one weight a class, [1, classes]");
-    return reduced(view(logits), targets, weights.data, view(d_logits), weight);
+    return mean(view(logits), targets, weights.data, view(d_logits), weight);
+  }
+
+  /// For trainers: Σ_i loss_i with its normaliser, Σ_i w_(t_i), and its gradient. Refuses like forward. Class
+  /// weights are null, or one a class.
+  template <class Logits, class Targets, class Gradient>
+  static LossSum<typename Gradient::Scalar> sum(const Logits& logits, const Targets& targets,
+                                                const Gradient& d_logits,
+                                                const typename Gradient::Scalar* class_weights = nullptr) {
+    using Scalar = typename Gradient::Scalar;
+    const Classes<Logits> ids(targets);
+    if (!valid<Logits::cols>(ids)) return {kNoLoss<Scalar>, 1, Status::kInvalidTarget};
+    return {sum_of_rows(logits, ids, class_weights, d_logits, Scalar(1)), normaliser(ids, class_weights)};
   }
 
   /// Without reduction: losses[rows, 1], 0 where the target is ignored. Refuses like forward.
@@ -76,7 +79,7 @@ struct CrossEntropy {
     static_assert(losses.rows == logits.rows && losses.cols == 1,
                   "attune::CrossEntropy: losses must have one entry a row, [rows, 1]");
     using Scalar = typename decltype(losses)::Scalar;
-    const std::span<const int, std::size_t{logits.rows}> ids(targets);
+    const Classes<decltype(logits)> ids(targets);
     if (!valid<logits.cols>(ids)) return Status::kInvalidTarget;
     for (int i = 0; i < logits.rows; ++i) {
       const int target = ids[static_cast<std::size_t>(i)];
@@ -95,7 +98,7 @@ struct CrossEntropy {
     const auto logits = view(logits_matrix);
     const auto gradient = view(gradient_matrix);
     check_shapes<decltype(logits), decltype(gradient)>();
-    const std::span<const int, std::size_t{logits.rows}> ids(targets);
+    const Classes<decltype(logits)> ids(targets);
     if (!valid<logits.cols>(ids)) return Status::kInvalidTarget;
     for (int i = 0; i < logits.rows; ++i) {
       (void)row_gradient<logits.cols>(logits.data + i * logits.cols, ids[static_cast<std::size_t>(i)],
@@ -109,6 +112,10 @@ struct CrossEntropy {
   // Constants of their own: clang 14 reads a double of a template argument as 0 where it is not a constant.
   static constexpr double kSmoothing = options.label_smoothing;
   static constexpr bool kSmooth = kSmoothing > 0;
+  template <class Scalar>
+  static constexpr Scalar kNoLoss = std::numeric_limits<Scalar>::quiet_NaN();
+  template <class Logits>
+  using Classes = std::span<const int, std::size_t{Logits::rows}>;
 
   template <class Logits, class Gradient>
   static constexpr void check_shapes() {
@@ -211,23 +218,25 @@ struct CrossEntropy {
     return loss_of(row, share, kernels::logarithm_of_sum(total));
   }
 
-  template <class Logits, class Targets, class Scalar, class Gradient>
-  static LossResult<Scalar> reduced(const Logits& logits, const Targets& targets, const Scalar* class_weights,
-                                    const Gradient& gradient, Scalar weight) {
+  // Σ_i w_(t_i).
+  template <std::size_t kRows, class Scalar>
+  static Scalar normaliser(std::span<const int, kRows> targets, const Scalar* class_weights) {
+    if constexpr (options.reduction == Reduction::kSum) return Scalar(1);
+    Scalar total = 0;
+    for (const int target : targets) {
+      if (target != options.ignore_index) {
+        total = kernels::add(total, class_weights == nullptr ? Scalar(1) : class_weights[target]);
+      }
+    }
+    return total;
+  }
+
+  // Σ_i loss_i; writes `factor` times its gradient.
+  template <class Logits, class Scalar, class Gradient>
+  static Scalar sum_of_rows(const Logits& logits, Classes<Logits> ids, const Scalar* class_weights,
+                            const Gradient& gradient, Scalar factor) {
     check_shapes<Logits, Gradient>();
     constexpr int kClasses = Logits::cols;
-    const std::span<const int, std::size_t{Logits::rows}> ids(targets);
-    if (!valid<kClasses>(ids)) return {std::numeric_limits<Scalar>::quiet_NaN(), Status::kInvalidTarget};
-    Scalar factor = weight;
-    if constexpr (options.reduction == Reduction::kMean) {
-      Scalar count = 0;
-      for (const int target : ids) {
-        if (target != options.ignore_index) {
-          count = kernels::add(count, class_weights == nullptr ? Scalar(1) : class_weights[target]);
-        }
-      }
-      factor = count > 0 ? kernels::divide(weight, count) : Scalar(0);
-    }
     const Scalar share = smoothing_share<kClasses>(class_weights);
     Scalar total = 0;
     for (int i = 0; i < Logits::rows; ++i) {
@@ -235,7 +244,43 @@ struct CrossEntropy {
           total, row_gradient<kClasses>(logits.data + i * kClasses, ids[static_cast<std::size_t>(i)],
                                         class_weights, share, factor, gradient.data + i * kClasses));
     }
-    return {kernels::multiply(total, factor), Status::kOk};
+    return total;
+  }
+
+  template <class Logits, class Targets, class Scalar, class Gradient>
+  static LossResult<Scalar> mean(const Logits& logits, const Targets& targets, const Scalar* class_weights,
+                                 const Gradient& gradient, Scalar weight) {
+    const Classes<Logits> ids(targets);
+    if (!valid<Logits::cols>(ids)) return {kNoLoss<Scalar>, Status::kInvalidTarget};
+    const Scalar count = normaliser(ids, class_weights);
+    const Scalar factor = count > 0 ? kernels::divide(weight, count) : Scalar(0);
+    return {kernels::multiply(sum_of_rows(logits, ids, class_weights, gradient, factor), factor),
+            Status::kOk};
+  }
+};
+
+/// CrossEntropy with a weight for each class, none negative, as an object that is passed with every step:
+///
+///   static constexpr WeightedCrossEntropy<3> kLoss{{{0.5f, 1, 4}}};   // flash
+///   Trainer<Model, WeightedCrossEntropy<3>, AdamW, 32> trainer;
+///   trainer.step(inputs, targets, options, NoClipping{}, NoMask{}, kLoss);
+template <int classes, CrossEntropyOptions options = CrossEntropyOptions{}, class Scalar = float>
+struct WeightedCrossEntropy {
+  static constexpr bool kMeanOverBatch = CrossEntropy<options>::kMeanOverBatch;
+  static constexpr bool kClassTargets = true;
+
+  Tensor<Scalar, 1, classes> class_weights;
+
+  WeightedCrossEntropy() = delete;  // no step without them
+  constexpr explicit WeightedCrossEntropy(const Tensor<Scalar, 1, classes>& weights)
+      : class_weights(weights) {}
+
+  /// Σ_i loss_i with its normaliser, Σ_i w_(t_i), and its gradient, as CrossEntropy::sum.
+  template <class Logits, class Targets, class Gradient>
+  LossSum<Scalar> sum(const Logits& logits, const Targets& targets, const Gradient& d_logits) const {
+    static_assert(Logits::cols == classes,
+                  "attune::WeightedCrossEntropy: there must be a weight for each of the model's classes");
+    return CrossEntropy<options>::sum(logits, targets, d_logits, class_weights.data());
   }
 };
 

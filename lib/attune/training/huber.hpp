@@ -22,25 +22,32 @@ struct Huber {
                 "attune::Huber: reduction must be kMean or kSum");
   static_assert(options.delta > 0, "attune::Huber: delta must be positive");
 
-  /// A mean over one sequence is a mean over a batch of equal sequences when each counts 1/batch.
+  /// A mean over a batch of sequences of one size is the mean of their means.
   static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
 
   /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy. `dy`
   /// may be `y`. Sums run in the library's order (kernels/reduce.hpp).
   template <class Output, class Target, class Gradient>
-  static typename std::remove_cvref_t<Gradient>::Scalar forward(
-      const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
-      typename std::remove_cvref_t<Gradient>::Scalar weight = 1) {
+  static auto forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
+                      kernels::Real<typename std::remove_cvref_t<Gradient>::Scalar> weight = 1) ->
+      typename std::remove_cvref_t<Gradient>::Scalar {
     using Scalar = typename std::remove_cvref_t<Gradient>::Scalar;
+    using Real = kernels::Real<Scalar>;
     const auto y = view(y_matrix);
     const auto target = view(target_matrix);
     const auto dy = view(dy_matrix);
     static_assert(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows && y.cols == dy.cols,
                   "attune::Huber: output, target and gradient must have one shape");
     constexpr int kSize = y.rows * y.cols;
-    constexpr Scalar kFactor = options.reduction == Reduction::kMean ? Scalar(1) / kSize : Scalar(1);
-    const Scalar factor = kernels::multiply(kFactor, weight);
+    constexpr Real kFactor = options.reduction == Reduction::kMean ? Real(1) / kSize : Real(1);
+    const Scalar factor(kFactor * weight);
     return kernels::multiply(huber<kSize>(y.data, target.data, dy.data, factor), factor);
+  }
+
+  /// For trainers: the mean over a sequence counts 1.
+  template <class Output, class Target, class Gradient>
+  static LossSum<typename Gradient::Scalar> sum(const Output& y, const Target& target, const Gradient& dy) {
+    return {forward(y, target, dy)};
   }
 
  private:
@@ -50,8 +57,9 @@ struct Huber {
   template <class P>
   ATTUNE_INLINE static P clipped(const P& error) {
     using Scalar = kernels::ScalarOf<P>;
-    const P delta = kernels::broadcast<P>(static_cast<Scalar>(kDelta));
-    const P minus_delta = kernels::broadcast<P>(static_cast<Scalar>(-kDelta));
+    constexpr auto kBound = static_cast<kernels::Real<Scalar>>(kDelta);
+    const P delta = kernels::broadcast<P>(Scalar(kBound));
+    const P minus_delta = kernels::broadcast<P>(Scalar(-kBound));
     const P below = kernels::select_less(error, minus_delta, minus_delta, error);
     return kernels::select_less(delta, below, delta, below);
   }
@@ -64,7 +72,7 @@ struct Huber {
     const Scalar total = kernels::sum<Scalar, kSize>([&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
       const P error = kernels::load<P>(dy + i);
       const P slope = clipped(error);
-      const P half = kernels::broadcast<P>(Scalar(0.5));
+      const P half = kernels::broadcast<P>(Scalar(kernels::Real<Scalar>(0.5)));
       return kernels::multiply(slope, kernels::subtract_product(error, slope, half));
     });
     kernels::for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {

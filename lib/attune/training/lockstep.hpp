@@ -12,23 +12,26 @@
 // than once, is first added up within its sequence here.)
 #pragma once
 
-#include <attune/core/batch.hpp>
 #include <attune/core/parameters.hpp>
+#include <attune/kernels/finite.hpp>
 #include <attune/kernels/lanes.hpp>
 #include <attune/kernels/product.hpp>
 #include <attune/layers/dropout.hpp>
+#include <attune/training/loss.hpp>
 #include <attune/training/plan.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-template <class Model>
+// kLanesOf is part of its name: files that are compiled for other vector units have another one.
+template <class Model, int kLanesOf>
 class LockstepWorkspace {
   using Scalar = typename Model::Scalar;
-  using LaneScalar = kernels::Lanes<Scalar>;
+  using LaneScalar = kernels::LanesOf<Scalar, kLanesOf>;
   using LaneModel = typename Model::template WithScalar<LaneScalar>;
   using P = kernels::Packet<Scalar>;
+  static_assert(kernels::kLanes<P> == kLanesOf);
   static_assert(!kTakesIds<Model>, "attune::Lockstep: token ids have no lanes; leave the plan at Streaming");
   static_assert(
       !kDropsIn<typename Model::Tape>,
@@ -41,7 +44,7 @@ class LockstepWorkspace {
       "them, learned positions and pooling: leave the plan at Streaming");
 
  public:
-  static constexpr int kSequences = kernels::kLanes<P>;
+  static constexpr int kSequences = kLanesOf;
 
   static constexpr MemoryReport memory() {
     return {.parameters = sizeof parameters_,
@@ -59,26 +62,40 @@ class LockstepWorkspace {
         parameters_, parameters);
   }
 
-  /// Forward, loss and backward of kSequences sequences, stacked in `inputs` and `targets`; adds to gradients
-  /// and loss in their order.
+  /// Forward, loss and backward of kSequences sequences, stacked in `inputs` and `targets`; adds to gradients,
+  /// loss and normaliser in their order. Where a mask could have hidden what is not finite, and something is
+  /// not, nothing is added: false. (Lanes have no zero that annihilates; one by one it does.)
   template <class Loss, class Mask>
-  void accumulate(const Scalar* inputs, const Scalar* targets, const Mask& mask, Scalar weight,
-                  typename Model::Parameters& gradients, Scalar& loss) {
+  [[nodiscard]] bool accumulate(const Scalar* inputs, const Scalar* targets, const Mask& mask, const Loss& loss,
+                                typename Model::Parameters& gradients, Scalar& sum, Scalar& normaliser) {
+    using Output = typename LaneModel::Output;
     interleave<Model::Input::size>(inputs, input_.values);
     forward_through<LaneModel>(mask, parameters_, ConstView<typename LaneModel::Input>(input_),
-                               View<typename LaneModel::Output>(output_), tape_, shared_.scratch);
+                               View<Output>(output_), tape_, shared_.scratch);
     interleave<Model::Output::size>(targets, shared_.target.values);
-    const LaneScalar losses = Loss::forward(output_, shared_.target, output_, weight);
+    const LossSum<LaneScalar> losses =
+        loss.sum(ConstView<Output>(output_), ConstView<Output>(shared_.target), View<Output>(output_));
     set_zero(gradients_);
     backward_through<LaneModel>(mask, parameters_, ConstView<typename LaneModel::Input>(input_), tape_,
-                                ConstView<typename LaneModel::Output>(output_), NoGradient{}, gradients_,
-                                shared_.scratch);
-    add_in_order<1>(&losses, &loss);
+                                ConstView<Output>(output_), NoGradient{}, gradients_, shared_.scratch);
+    if constexpr (kMasks<Mask>) {
+      if (!lanes_are_finite(1, &losses.sum)) return false;
+      bool finite = true;
+      for_each_tensor(
+          [&finite](const TensorPath&, const auto& lanes) {
+            finite = finite && lanes_are_finite(lanes.size, lanes.values);
+          },
+          gradients_);
+      if (!finite) return false;
+    }
+    add_in_order<1>(&losses.sum, &sum);
+    for (int sequence = 0; sequence < kSequences; ++sequence) normaliser += losses.normaliser;
     for_each_tensor(
-        [](const TensorPath&, auto& sum, const auto& lanes) {
-          add_in_order<std::remove_cvref_t<decltype(sum)>::size>(lanes.values, sum.values);
+        [](const TensorPath&, auto& to, const auto& lanes) {
+          add_in_order<std::remove_cvref_t<decltype(to)>::size>(lanes.values, to.values);
         },
         gradients, gradients_);
+    return true;
   }
 
  private:
@@ -86,6 +103,10 @@ class LockstepWorkspace {
   template <int kSize>
   static void interleave(const Scalar* from, LaneScalar* to) {
     kernels::detail::transpose_panel<P, kSize, kSequences, kSize>(from, reinterpret_cast<Scalar*>(to));
+  }
+
+  static bool lanes_are_finite(int size, const LaneScalar* lanes) {
+    return kernels::finite(size * kSequences, reinterpret_cast<const Scalar*>(lanes));
   }
 
   // to[i] = ((to[i] + lane 0 of from[i]) + lane 1) + … .
@@ -117,18 +138,24 @@ class LockstepWorkspace {
 
 }  // namespace detail
 
-/// For models of Linear, MultiHeadAttention without rotary positions, FeedForward with ReLU or SiLU, learned
-/// positions and Pooling, with a squared error (classes as targets have no lanes: they go one by one). As
-/// many sequences in lockstep as the widest packet has lanes (16 with AVX-512, 8 with AVX2); what is left of
-/// a batch goes one by one. Where the target has no packets, the same as Streaming.
-struct Lockstep {
+/// Lockstep on vector units of so many bytes.
+template <int vector_bytes>
+struct LockstepOf {
   template <class Model>
   using Gradients = typename Model::Parameters;
   template <class Model>
-  using Workspace =
-      typename std::conditional_t<(kernels::kLanes<kernels::Packet<typename Model::Scalar>> > 1),
-                                  std::type_identity<detail::LockstepWorkspace<Model>>,
-                                  std::type_identity<Streaming::Workspace<Model>>>::type;
+  using Workspace = typename std::conditional_t<
+      (kernels::kLanes<kernels::Packet<typename Model::Scalar>> > 1),
+      std::type_identity<
+          detail::LockstepWorkspace<Model, kernels::kLanes<kernels::Packet<typename Model::Scalar>>>>,
+      std::type_identity<Streaming::Workspace<Model>>>::type;
 };
+
+/// For models of Linear, MultiHeadAttention without rotary positions, FeedForward with ReLU or SiLU, learned
+/// positions and Pooling, with a squared error or Huber (classes as targets have no lanes: they go one by
+/// one). As many sequences in lockstep as the widest packet has lanes (16 with AVX-512, 8 with AVX2); what is
+/// left of a batch, and batches with a mask for each sequence, go one by one. Where the target has no packets,
+/// the same as Streaming. In files that are compiled for another vector unit it is another type.
+using Lockstep = LockstepOf<static_cast<int>(sizeof(kernels::Packet<float>))>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,10 +1,85 @@
-// Losses: a number to minimise, and its gradient.
+// What a loss is, and the squared errors.
+//
+// A loss is a number to minimise, and its gradient. It is a type, often without state, that says
+//
+//   struct MyLoss {
+//     static constexpr bool kMeanOverBatch = true;
+//     // L, what to divide it by in a mean, and whether the targets can be; dy = dL/dy. `dy` may be `y`.
+//     LossSum<Scalar> sum(ConstView<Output> y, Target target, View<Output> dy) const;
+//   };
+//
+// A trainer adds up sums, normalisers and gradients over a batch. With kMeanOverBatch it divides once, by the
+// sum of the normalisers: a mean over all that counts in the batch, however it is spread over the sequences.
+// Without, the batch's loss is the sum. `Target` is a ConstView<Output>, or with
+//
+//   static constexpr bool kClassTargets = true;
+//
+// classes, one a row: std::array<int, rows> of each sequence.
 #pragma once
 
+#include <concepts>
+#include <limits>
+
+#include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/kernels/reduce.hpp>
+#include <attune/training/batch.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// The loss of one sequence before any division.
+template <class Scalar>
+struct LossSum {
+  Scalar sum;
+  kernels::Real<Scalar> normaliser = 1;  // the targets' number or weight; not negative
+  Status status = Status::kOk;           // where it is not kOk nothing is written
+};
+
+/// The loss of one sequence; NaN where `status` is not kOk.
+template <class Scalar>
+struct [[nodiscard]] LossResult {
+  Scalar loss;
+  Status status;
+  [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
+  [[nodiscard]] friend constexpr bool operator==(const LossResult& result, Status status) {
+    return result.status == status;
+  }
+};
+
+/// A loss for models with such an output: see the top of this file.
+template <class L, class Output>
+concept Loss = requires(const L& loss, typename detail::TargetsOf<L, Output, 1>::One target,
+                        ConstView<Output> y, View<Output> dy) {
+  { L::kMeanOverBatch } -> std::convertible_to<bool>;
+  { loss.sum(y, target, dy) } -> std::same_as<LossSum<typename Output::Scalar>>;
+};
+
+namespace detail {
+
+/// Whether L is a loss; where it is none, one error says what is missing.
+template <class L, class Output>
+constexpr bool check_loss() {
+  using Target = typename TargetsOf<L, Output, 1>::One;
+  if constexpr (!requires { L::kMeanOverBatch; }) {
+    static_assert(sizeof(L) == 0,
+                  "attune::Loss: the type does not say kMeanOverBatch, whether a batch's loss is a mean; "
+                  "training/loss.hpp shows what a loss has");
+  } else if constexpr (!requires(const L& loss, ConstView<Output> y, Target target, View<Output> dy) {
+                         loss.sum(y, target, dy);
+                       }) {
+    static_assert(sizeof(L) == 0,
+                  "attune::Loss: there is no sum(y, target, dy) for a ConstView<Output> y, a View<Output> dy "
+                  "and a target of the same shape, or of classes where it says kClassTargets");
+  } else if constexpr (!Loss<L, Output>) {
+    static_assert(sizeof(L) == 0,
+                  "attune::Loss: sum(y, target, dy) answers no LossSum of the model's scalar");
+  }
+  return Loss<L, Output>;
+}
+template <class L, class Output>
+concept CheckedLoss = check_loss<L, Output>();
+
+}  // namespace detail
 
 enum class Reduction {
   kMean,     // (1/n) Σ (y − t)²,  gradient (2/n)(y − t)      PyTorch's nn.MSELoss
@@ -14,16 +89,16 @@ enum class Reduction {
 
 template <Reduction reduction>
 struct SquaredError {
-  /// A mean over one sequence is a mean over a batch of equal sequences when each counts 1/batch.
+  /// A mean over a batch of sequences of one size is the mean of their means.
   static constexpr bool kMeanOverBatch = reduction == Reduction::kMean;
 
   /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy.
   /// `dy` may be `y`. Sums run in the library's order (kernels/reduce.hpp).
   template <class Output, class Target, class Gradient>
-  static typename Gradient::Scalar forward(const Output& y_matrix, const Target& target_matrix,
-                                           Gradient&& dy_matrix,
-                                           kernels::Real<typename Gradient::Scalar> weight = 1) {
-    using Scalar = typename Gradient::Scalar;
+  static auto forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
+                      kernels::Real<typename std::remove_cvref_t<Gradient>::Scalar> weight = 1) ->
+      typename std::remove_cvref_t<Gradient>::Scalar {
+    using Scalar = typename std::remove_cvref_t<Gradient>::Scalar;
     using Real = kernels::Real<Scalar>;
     const auto y = view(y_matrix);
     const auto target = view(target_matrix);
@@ -38,10 +113,11 @@ struct SquaredError {
     return Scalar(kLossFactor * weight) *
            squared_error<kSize, Scalar>(y.data, target.data, dy.data, kGradientFactor * weight);
   }
+
+  /// For trainers: the mean over a sequence counts 1.
   template <class Output, class Target, class Gradient>
-  static typename Gradient::Scalar forward(const Output& y, const Target& target, Gradient& dy,
-                                           kernels::Real<typename Gradient::Scalar> weight = 1) {
-    return forward(y, target, view(dy), weight);
+  static LossSum<typename Gradient::Scalar> sum(const Output& y, const Target& target, const Gradient& dy) {
+    return {forward(y, target, dy)};
   }
 
  private:

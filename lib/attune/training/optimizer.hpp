@@ -1,14 +1,126 @@
-// Optimisers: Adam with decoupled (AdamW) or coupled weight decay, and SGD. One step reads gradients and
-// changes parameters and moments; the caller owns all of them.
+// What an optimiser is; Adam with decoupled (AdamW) or coupled weight decay, and SGD.
+//
+// One step reads gradients and changes parameters and moments; the caller owns all of them. An optimiser is a
+// type without state:
+//
+//   struct MyOptimizer {
+//     using Scalar = float;
+//     struct Options { Scalar learning_rate = …; };
+//     template <class Parameters>
+//     struct Moments { void reset(); };         // of every parameter, and what else counts steps; zero at the
+//                                               // start
+//     static constexpr int kMoments = …;        // how many tensors of moments a parameter has
+//     struct Coefficients { … };                // what one step multiplies every element by
+//
+//     static Status check(const Options&);      // refuses what could make parameters infinite
+//     // Counts a step, with options that check() has passed. Gradients times gradient_scale are applied.
+//     static Coefficients advance(Moments<Parameters>&, const Options&, Scalar gradient_scale);
+//     // `size` parameters of a tensor, their gradients, and kMoments times their moments.
+//     static void update(const Coefficients&, TensorKind, int size, Scalar* p, const Scalar* g, Scalar*… m);
+//     // visitor(path, tensor of each set…, tensor of each moment…), tensor by tensor.
+//     static void for_each_with_moments(visitor, Moments<Parameters>&, sets&…);
+//   };
+//
+// One whose update depends on the kind of a tensor says kByKind = true (parameter_groups.hpp). What Moments
+// have beside tensors is also there alone, as Counters, for who wraps an optimiser.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <limits>
 
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
 #include <attune/kernels/update.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// An optimiser of such parameters: see the top of this file.
+template <class O, class Parameters>
+concept Optimizer = requires(const typename O::Options& options,
+                             typename O::template Moments<Parameters>& moments,
+                             const typename O::Coefficients& coefficients, typename O::Scalar scale,
+                             Parameters& parameters) {
+  { O::kMoments } -> std::convertible_to<int>;
+  { O::check(options) } -> std::same_as<Status>;
+  { O::advance(moments, options, scale) } -> std::same_as<typename O::Coefficients>;
+  moments.reset();
+  O::for_each_with_moments([](const TensorPath&, auto&...) {}, moments, parameters);
+}
+&&requires(const typename O::Coefficients& c, typename O::Scalar* p, const typename O::Scalar* g) {
+  requires(O::kMoments != 0 || requires { O::update(c, TensorKind::kWeight, 1, p, g); });
+  requires(O::kMoments != 1 || requires { O::update(c, TensorKind::kWeight, 1, p, g, p); });
+  requires(O::kMoments != 2 || requires { O::update(c, TensorKind::kWeight, 1, p, g, p, p); });
+};
+
+namespace detail {
+
+/// Whether O is an optimiser; where it is none, one error says what is missing.
+template <class O, class Parameters>
+constexpr bool check_optimizer() {
+  if constexpr (!requires {
+                  typename O::Scalar;
+                  typename O::Options;
+                  typename O::Coefficients;
+                  typename O::template Moments<Parameters>;
+                }) {
+    static_assert(sizeof(O) == 0,
+                  "attune::Optimizer: the type does not name Scalar, Options, Coefficients and "
+                  "Moments<Parameters>; training/optimizer.hpp shows what an optimiser has");
+  } else if constexpr (!requires(const typename O::Options& options) {
+                         { O::check(options) } -> std::same_as<Status>;
+                       }) {
+    static_assert(sizeof(O) == 0, "attune::Optimizer: there is no check(options) that answers a Status");
+  } else if constexpr (!requires(typename O::template Moments<Parameters> & moments,
+                                 const typename O::Options& options, typename O::Scalar scale) {
+                         { O::advance(moments, options, scale) } -> std::same_as<typename O::Coefficients>;
+                       }) {
+    static_assert(sizeof(O) == 0,
+                  "attune::Optimizer: there is no advance(moments, options, gradient_scale) that answers "
+                  "Coefficients");
+  } else if constexpr (!Optimizer<O, Parameters>) {
+    static_assert(sizeof(O) == 0,
+                  "attune::Optimizer: there is no kMoments, moments.reset(), for_each_with_moments(visitor, "
+                  "moments, sets...), or update(coefficients, kind, size, p, g, moments...) with kMoments "
+                  "pointers at the end");
+  }
+  return Optimizer<O, Parameters>;
+}
+template <class O, class Parameters>
+concept CheckedOptimizer = check_optimizer<O, Parameters>();
+
+/// Gradients above it are not squared: 2⁶³ in float, half of what may be.
+template <class Scalar>
+inline constexpr Scalar kLargestGradient = [] {
+  Scalar bound = 1;
+  for (int i = 1; i < std::numeric_limits<Scalar>::max_exponent / 2; ++i) bound *= 2;
+  return bound;
+}();
+/// A larger learning rate, times such a gradient, could come near what parameters cannot hold: 2⁴⁰ in float.
+/// The same bounds weight decay.
+template <class Scalar>
+inline constexpr Scalar kLargestRate =
+    kLargestGradient<Scalar> * std::numeric_limits<Scalar>::epsilon();
+
+}  // namespace detail
+
+/// One step of an optimiser. `gradients` times `gradient_scale` is what is applied: finite, and no larger than
+/// can be squared (2⁶³ in float), which is the caller's to see to. Nothing changes unless the result is kOk.
+template <class Optimizer, class Parameters>
+Status optimizer_step(Parameters& parameters, const Parameters& gradients,
+                      typename Optimizer::template Moments<Parameters>& moments,
+                      const typename Optimizer::Options& options,
+                      typename Optimizer::Scalar gradient_scale = 1) {
+  if (const Status status = Optimizer::check(options); status != Status::kOk) return status;
+  const typename Optimizer::Coefficients coefficients =
+      Optimizer::advance(moments, options, gradient_scale);
+  Optimizer::for_each_with_moments(
+      [&coefficients](const TensorPath& path, auto& p, const auto& g, auto&... moment) {
+        Optimizer::update(coefficients, path.kind, p.size, p.data(), g.data(), moment.data()...);
+      },
+      moments, parameters, gradients);
+  return Status::kOk;
+}
 
 /// A decay rate β in [0, 1), made from a double literal: β and 1 − β are each rounded once from it (1 −
 /// 0.999f would be 5e-5 off), and 2⁶⁴β is kept so that βᵗ is exact to 2⁻⁶⁴ a step without double arithmetic
@@ -35,7 +147,7 @@ struct BiasCorrection {
   std::uint64_t complement;
 
   // βᵗ ← βᵗ·β: the upper half of a 64 × 64 bit product.
-  constexpr void advance(std::uint64_t beta) {
+  [[gnu::noinline]] constexpr void advance(std::uint64_t beta) {
     const std::uint64_t power = ~complement;
     const std::uint64_t a = power >> 32, b = power & 0xFFFFFFFFu, c = beta >> 32, d = beta & 0xFFFFFFFFu;
     const std::uint64_t middle = ((b * d) >> 32) + ((a * d) & 0xFFFFFFFFu) + b * c;
@@ -44,7 +156,7 @@ struct BiasCorrection {
   // Rounded to nearest. A float is made of the 32 leading bits, the last of them standing for all that
   // follow, since a conversion from 64 bits is a library call on a 32-bit processor.
   template <class Scalar>
-  [[nodiscard]] constexpr Scalar value() const {
+  [[nodiscard, gnu::noinline]] constexpr Scalar value() const {
     if constexpr (std::is_same_v<Scalar, float>) {
       if (complement == 0) return 0;
       const int zeros = std::countl_zero(complement);
@@ -63,9 +175,10 @@ template <class Scalar>
 [[nodiscard]] constexpr bool finite(Scalar x) {
   return x - x == 0;
 }
+/// Of a learning rate or a weight decay; false for NaN.
 template <class Scalar>
-[[nodiscard]] constexpr bool finite_and_not_negative(Scalar x) {
-  return finite(x) && x >= 0;
+[[nodiscard]] constexpr bool is_rate(Scalar x) {
+  return x >= 0 && x <= kLargestRate<Scalar>;
 }
 
 }  // namespace detail
@@ -113,32 +226,26 @@ struct Adam {
       beta1_correction = beta2_correction = {};
     }
   };
+  /// 1 − βᵗ alone, where the tensors are elsewhere.
+  struct Counters {
+    detail::BiasCorrection beta1_correction;
+    detail::BiasCorrection beta2_correction;
+  };
 
   [[nodiscard]] static constexpr Status check(const Options& options) {
-    if (!detail::finite_and_not_negative(options.learning_rate)) return Status::kInvalidLearningRate;
+    if (!detail::is_rate(options.learning_rate)) return Status::kInvalidLearningRate;
     if (!options.beta1.valid() || !options.beta2.valid()) return Status::kInvalidBeta;
     if (!detail::finite(options.epsilon) || !(options.epsilon > 0)) return Status::kInvalidEpsilon;
-    if (!detail::finite_and_not_negative(options.weight_decay)) return Status::kInvalidWeightDecay;
-    // The first step divides by 1 − β₁, and the parameters are multiplied by 1 − lr·λ: neither may overflow.
-    if (!detail::finite(options.learning_rate / options.beta1.complement))
-      return Status::kInvalidLearningRate;
-    if (!detail::finite(options.learning_rate * options.weight_decay)) return Status::kInvalidWeightDecay;
+    if (!detail::is_rate(options.weight_decay) || options.learning_rate * options.weight_decay > 1)
+      return Status::kInvalidWeightDecay;
     return Status::kOk;
   }
 
-  /// One step. `gradients` times `gradient_scale` is what is applied. Nothing changes unless the result is
-  /// kOk. v holds squares: in float, magnitudes above 1e19 overflow it, so clip what can grow so far.
+  /// One step: see optimizer_step.
   template <class Parameters>
   static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
                      const Options& options, Scalar gradient_scale = 1) {
-    if (const Status status = check(options); status != Status::kOk) return status;
-    const Coefficients coefficients = advance(moments, options, gradient_scale);
-    for_each_with_moments(
-        [&coefficients](const TensorPath&, auto& p, const auto& g, auto& m, auto& v) {
-          update(coefficients, p.size, p.data(), g.data(), m.data(), v.data());
-        },
-        moments, parameters, gradients);
-    return Status::kOk;
+    return optimizer_step<Adam>(parameters, gradients, moments, options, gradient_scale);
   }
 
   // ---- The parts of a step, for what updates tensor by tensor. ----
@@ -146,14 +253,13 @@ struct Adam {
   using Coefficients = kernels::AdamCoefficients<Scalar>;
   static constexpr int kMoments = 2;
 
-  /// Counts a step, with options that check() has passed.
-  template <class Parameters>
-  static Coefficients advance(Moments<Parameters>& moments, const Options& options,
-                              Scalar gradient_scale = 1) {
-    moments.beta1_correction.advance(options.beta1.fixed_point);
-    moments.beta2_correction.advance(options.beta2.fixed_point);
-    const Scalar correction1 = moments.beta1_correction.template value<Scalar>();
-    const Scalar correction2 = moments.beta2_correction.template value<Scalar>();
+  /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
+  template <class Counting>
+  [[gnu::noinline]] static Coefficients advance(Counting& counters, const Options& options, Scalar gradient_scale) {
+    counters.beta1_correction.advance(options.beta1.fixed_point);
+    counters.beta2_correction.advance(options.beta2.fixed_point);
+    const Scalar correction1 = counters.beta1_correction.template value<Scalar>();
+    const Scalar correction2 = counters.beta2_correction.template value<Scalar>();
     const Scalar root2 = kernels::square_root(correction2);
     return {.beta1 = options.beta1.value,
             .one_minus_beta1 = options.beta1.complement,
@@ -168,8 +274,8 @@ struct Adam {
             .gradient_scale = gradient_scale};
   }
   /// `size` parameters, their gradients and moments.
-  static void update(const Coefficients& coefficients, int size, Scalar* p, const Scalar* g, Scalar* m,
-                     Scalar* v) {
+  static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
+                     Scalar* m, Scalar* v) {
     kernels::adam_update<kInside, kCoupled>(size, p, g, m, v, coefficients);
   }
   /// visitor(path, tensor of each set…, tensor of m, tensor of v).
@@ -215,10 +321,15 @@ struct Sgd {
   struct Moments<Parameters, false> {
     void reset() {}
   };
+  /// Whether the first step is over alone, where the tensors are elsewhere.
+  struct Counters {
+    bool started;
+  };
 
   [[nodiscard]] static constexpr Status check(const Options& options) {
-    if (!detail::finite_and_not_negative(options.learning_rate)) return Status::kInvalidLearningRate;
-    if (!detail::finite_and_not_negative(options.weight_decay)) return Status::kInvalidWeightDecay;
+    if (!detail::is_rate(options.learning_rate)) return Status::kInvalidLearningRate;
+    if (!detail::is_rate(options.weight_decay) || options.learning_rate * options.weight_decay > 1)
+      return Status::kInvalidWeightDecay;
     if (!(options.momentum >= 0 && options.momentum <= 1)) return Status::kInvalidMomentum;
     if (!(options.dampening >= 0 && options.dampening <= 1)) return Status::kInvalidMomentum;
     if (kind == Momentum::kNone && options.momentum != 0) return Status::kInvalidMomentum;
@@ -227,19 +338,11 @@ struct Sgd {
     return Status::kOk;
   }
 
-  /// One step. `gradients` times `gradient_scale` is what is applied. Nothing changes unless the result is
-  /// kOk.
+  /// One step: see optimizer_step.
   template <class Parameters>
   static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
                      const Options& options, Scalar gradient_scale = 1) {
-    if (const Status status = check(options); status != Status::kOk) return status;
-    const Coefficients coefficients = advance(moments, options, gradient_scale);
-    for_each_with_moments(
-        [&coefficients](const TensorPath&, auto& p, const auto& g, auto&... b) {
-          update(coefficients, p.size, p.data(), g.data(), b.data()...);
-        },
-        moments, parameters, gradients);
-    return Status::kOk;
+    return optimizer_step<Sgd>(parameters, gradients, moments, options, gradient_scale);
   }
 
   // ---- The parts of a step, for what updates tensor by tensor. ----
@@ -247,23 +350,23 @@ struct Sgd {
   using Coefficients = kernels::SgdCoefficients<Scalar>;
   static constexpr int kMoments = kind == Momentum::kNone ? 0 : 1;
 
-  /// Counts a step, with options that check() has passed.
-  template <class Parameters>
-  static Coefficients advance(Moments<Parameters>& moments, const Options& options,
-                              Scalar gradient_scale = 1) {
+  /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
+  template <class Counting>
+  static Coefficients advance([[maybe_unused]] Counting& counters, const Options& options,
+                              Scalar gradient_scale) {
     Coefficients coefficients{.learning_rate = options.learning_rate,
                               .momentum = options.momentum,
                               .intake = 1 - options.dampening,
                               .l2 = options.weight_decay,
                               .gradient_scale = gradient_scale};
     if constexpr (kind != Momentum::kNone) {
-      if (!moments.started) coefficients.intake = 1;
-      moments.started = true;
+      if (!counters.started) coefficients.intake = 1;
+      counters.started = true;
     }
     return coefficients;
   }
   /// `size` parameters, their gradients and velocities.
-  static void update(const Coefficients& coefficients, int size, Scalar* p, const Scalar* g,
+  static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
                      Scalar* b = nullptr) {
     kernels::sgd_update<kind != Momentum::kNone, kind == Momentum::kNesterov>(size, p, g, b, coefficients);
   }

@@ -3,14 +3,18 @@
 //
 //   static attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW> trainer;   // .bss
 //   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
-//   float loss = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
+//   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 #pragma once
 
-#include <attune/core/batch.hpp>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
 #include <attune/core/gradients.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/layers/dropout.hpp>
+#include <attune/training/batch.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
@@ -19,16 +23,42 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What a step did. Converts to its loss; `status` says whether parameters were changed, and if not, why.
+/// What a step did. `status` says whether parameters were changed, and if not, why.
 template <class Scalar>
 struct [[nodiscard]] StepResult {
-  Scalar loss;
+  Scalar loss;           // of the batch, before the step; NaN where the step was refused
   Status status;
+  Scalar gradient_norm;  // √Σg² of the batch's gradient, before clipping; NaN where the step was refused
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
-  constexpr operator Scalar() const { return loss; }
+
+  [[nodiscard]] static constexpr StepResult refused(Status status) {
+    constexpr Scalar kNan = std::numeric_limits<Scalar>::quiet_NaN();
+    return {kNan, status, kNan};
+  }
 };
 
 namespace detail {
+
+/// One optimiser step with what was added up over a batch. What is not kOk changes nothing. What to multiply
+/// loss and gradients by in a mean, and the norm before clipping, go to `scale` and `norm`.
+template <class Loss, class Optimizer, class Parameters, class Moments, class Clipping, class Scalar>
+ATTUNE_INLINE Status apply(Parameters& parameters, const Parameters& gradients, Moments& moments,
+                           const typename Optimizer::Options& options, const Clipping& clipping,
+                           const Scalar& loss, const Scalar& normaliser, Scalar& scale, Scalar& norm) {
+  if (const Status status = clipping.check(); status != Status::kOk) return status;
+  const Scalar norm_of_sum = clipping.template norm<Scalar>(gradients);
+  scale = Loss::kMeanOverBatch ? 1 / normaliser : Scalar(1);
+  norm = norm_of_sum * scale;
+  const Scalar factor = clipping.factor(norm);
+  if (Loss::kMeanOverBatch && !(normaliser > 0)) return Status::kNoTargets;
+  if (!finite(loss) || !(norm * factor <= kLargestGradient<Scalar>)) return Status::kNotFinite;
+  return Optimizer::step(parameters, gradients, moments, options, scale * factor);
+}
+
+/// Called with outputs that nobody asks for.
+struct Unused {
+  void operator()(const auto&) const {}
+};
 
 // Scratch of training, which is dead when a prediction starts, and the other way round.
 template <class Model, bool kDrops = kDropsIn<typename Model::Tape>>
@@ -58,16 +88,14 @@ struct EitherScratch<Model, true> {
 
 }  // namespace detail
 
-/// Trains `Model` on batches of `batch` sequences. A Model names Scalar, Input, Output, Parameters, Tape,
-/// Scratch, and has forward(parameters, x, y, tape, scratch[, mask]) and backward(parameters, x, tape, dy,
-/// gradients, scratch). Its Input is a matrix, or a std::array of token ids: then forward answers with a
-/// Status, and ids that it refuses are refused by step(), accumulate() and predict(). Where a part of it
-/// drops, its Tape has for_each_dropout (dropout.hpp), by which masks are drawn and step() and predict()
-/// differ, and it has InferenceScratch and forward(parameters, x, y, inference_scratch[, mask]). `Plan` says
-/// what RAM is spent on (plan.hpp).
-template <class Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
+/// Trains `Model`, a Layer (core/layer.hpp), on batches of `batch` sequences. Its Input is a matrix, or token
+/// ids: those that it refuses are refused by step(), accumulate() and predict(). Where a part of it drops, its
+/// Tape has for_each_dropout (dropout.hpp), by which masks are drawn, and predict() drops nothing. `Loss` and
+/// `Optimizer` are described in loss.hpp and optimizer.hpp; `Plan` says what RAM is spent on (plan.hpp).
+template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
           class Plan = Streaming>
-  requires MemoryPlan<Plan, Model>
+  requires detail::CheckedLoss<Loss, typename Model::Output> &&
+           detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && MemoryPlan<Plan, Model>
 class Trainer {
   static constexpr bool kKeepsGradients =
       std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
@@ -77,13 +105,6 @@ class Trainer {
   static_assert(batch > 0, "attune::Trainer: batch must be at least 1");
   static_assert(!std::is_empty_v<typename Model::Parameters>,
                 "attune::Trainer: the model has nothing to train; leave something of it out of Frozen");
-  static_assert(
-      requires(const typename Model::Parameters& parameters, typename Inputs::One x,
-               MatrixView<typename Model::Scalar, Model::Output::rows, Model::Output::cols> y,
-               typename Model::Tape& tape,
-               typename Model::Scratch& scratch) { Model::forward(parameters, x, y, tape, scratch); },
-      "attune::Trainer: the model has no forward(parameters, x, y, tape, scratch); one with a second input, "
-      "as DecoderLayer, stands in a struct that takes both out of one");
   static_assert(batch == 1 || kKeepsGradients,
                 "attune::Trainer: UpdateInBackward keeps no gradients to add up; its batch is 1");
   static_assert(
@@ -99,75 +120,75 @@ class Trainer {
   using BatchTarget = typename Targets::Storage;
   using BatchInputView = typename Inputs::View;
   using BatchTargetView = typename Targets::View;
+  using OutputView = View<typename Model::Output>;
   using Result = StepResult<Scalar>;
+  using Options = typename Optimizer::Options;
 
-  /// Draws initial parameters, then where the masks of dropout start, and forgets all training: gradients,
-  /// moments and counters become zero.
+  /// Draws initial parameters from `rng`, which moves on, then where the masks of dropout start, and forgets
+  /// all training: gradients, moments and counters become zero.
   template <class Initialiser>
-  void initialise(const Initialiser& initialiser, Rng rng) {
+  void initialise(const Initialiser& initialiser, Rng& rng) {
     attune::initialise(parameters_, initialiser, rng);
     restart(rng);
   }
+  template <class Initialiser>
+  void initialise(const Initialiser& initialiser, Rng&& rng) {
+    initialise(initialiser, rng);
+  }
   /// Starts from given parameters, as a training that was interrupted or a model trained elsewhere. Dropout
-  /// starts from `rng`.
-  void load(const Parameters& parameters, Rng rng = Rng{0}) {
+  /// starts from `rng`, which moves on.
+  void load(const Parameters& parameters, Rng& rng) {
     parameters_ = parameters;
     restart(rng);
   }
+  void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
 
   /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] (or the ids
-  /// of either) stacked, sequence after sequence; `clipping` is NoClipping or GradientClipping, the mask one
-  /// for all sequences. Returns the mean loss over the batch (the sum where the loss sums). Discards what
-  /// accumulate() had gathered. When status is not kOk nothing has changed: no parameter, no moment, and the
-  /// next step has the masks of dropout that this one had.
-  template <class Clipping = NoClipping, AttentionMask Mask = NoMask>
-  Result step(BatchInputView inputs, BatchTargetView targets, const typename Optimizer::Options& options,
-              const Clipping& clipping = {}, const Mask& mask = {}) {
-    if constexpr (!kKeepsGradients) {
-      static_assert(std::is_same_v<Clipping, NoClipping>,
-                    "attune::Trainer: UpdateInBackward has no gradients to clip; pass NoClipping{}");
-      return step_in_backward(inputs, targets, options, mask);
-    } else {
-      return step_over_batch(inputs, targets, options, clipping, mask);
+  /// of either) stacked, sequence after sequence. `clipping` is NoClipping or GradientClipping; `masks` one
+  /// mask for all sequences, or a std::array or std::span with one for each. The loss is the mean over the
+  /// batch (the sum where the loss sums). Discards what accumulate() had gathered. When status is not kOk
+  /// nothing has changed (but see UpdateInBackward): no parameter, no moment, and the next step has the masks
+  /// of dropout that this one had.
+  template <class Clipping = NoClipping, class Masks = NoMask>
+  Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
+              const Clipping& clipping = {}, const Masks& masks = {}, const Loss& loss = {}) {
+    if constexpr (detail::check_clipping<Clipping>()) {
+      detail::check_masks<Model, Masks, batch>();
+      if constexpr (kKeepsGradients) {
+        return step_over_batch(inputs, targets, options, clipping, masks, loss);
+      } else {
+        static_assert(std::is_same_v<Clipping, NoClipping>,
+                      "attune::Trainer: UpdateInBackward has no gradients to clip; pass NoClipping{}");
+        return step_in_backward(inputs, targets, options, detail::mask_of(masks, 0), loss);
+      }
     }
   }
 
   /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's
-  /// gradients. For data that arrives one by one, and for a mask of its own for every sequence. Only one x
-  /// and target need exist. What is refused (a token or a class that is none) adds nothing.
-  template <AttentionMask Mask = NoMask>
-  Status accumulate(InputView x, TargetView target, const Mask& mask = {}) requires kKeepsGradients {
-    if (accumulated_ == batch) return Status::kFullBatch;
-    const Status taken =
-        detail::forward_status<Model>(mask, parameters_, x, output_, tape_, scratch_.training);
-    if (taken != Status::kOk) return taken;
-    const auto loss = Loss::forward(output_, target, output_, kWeight);
-    if (const Status status = status_of(loss); status != Status::kOk) return status;
-    loss_ += loss;
-    detail::backward_through<Model>(mask, parameters_, x, tape_, ConstView<typename Model::Output>(output_),
-                                    NoGradient{}, gradients_, scratch_.training);
-    ++accumulated_;
-    return Status::kOk;
+  /// gradients. For data that arrives one by one. Only one x and target need exist. Answers the sequence's
+  /// own loss. What is refused (a token or a class that is none, a loss that is not finite) adds nothing, and
+  /// the batch goes on. `on_output` is called with y, a ConstView<Output>, before its gradient takes its place.
+  template <class Mask = NoMask, class OnOutput = detail::Unused>
+  LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {}, const Loss& loss = {},
+                                const OnOutput& on_output = {}) requires kKeepsGradients {
+    detail::check_mask<Model, Mask>();
+    LossSum<Scalar> added{};
+    const Status status = add_sequence(x, target, mask, loss, on_output, added);
+    if (status != Status::kOk) return {std::numeric_limits<Scalar>::quiet_NaN(), status};
+    return {Loss::kMeanOverBatch && added.normaliser > 0 ? added.sum / added.normaliser : added.sum, status};
   }
 
   /// Ends a batch: one optimiser step with the accumulated gradients, which are zero afterwards. Refused
-  /// options and an incomplete batch leave everything as it was; a loss or gradient that is not finite
+  /// options and an incomplete batch leave everything as it was; what is not finite, or has no targets,
   /// discards the batch.
   template <class Clipping = NoClipping>
-  Result update(const typename Optimizer::Options& options,
-                const Clipping& clipping = {}) requires kKeepsGradients {
-    if (accumulated_ != batch) return {loss_, Status::kIncompleteBatch};
-    if (const Status status = clipping.check(); status != Status::kOk) return {loss_, status};
-    Result result{loss_, Status::kNotFinite};
-    if (detail::finite(loss_) && all_finite(gradients_)) {
-      result.status = Optimizer::step(parameters_, gradients_, moments_, options,
-                                      clipping.template factor<Scalar>(gradients_));
-      if (!result.ok()) return result;
-    } else {
-      rewind_masks();
-    }
-    clear();
-    return result;
+  Result update(const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
+    return accumulated_ == batch ? finish(options, clipping) : Result::refused(Status::kIncompleteBatch);
+  }
+  /// The same with the sequences that there are, at least one: a mean is then over those.
+  template <class Clipping = NoClipping>
+  Result update_incomplete(const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
+    return accumulated_ > 0 ? finish(options, clipping) : Result::refused(Status::kIncompleteBatch);
   }
 
   /// Forgets the sequences accumulated since the last update(); those that come instead have their masks of
@@ -180,13 +201,14 @@ class Trainer {
   /// y[rows, cols] for x[rows, cols] with the parameters as they are; nothing is dropped. A Status where the
   /// model takes token ids, void elsewhere. Uses tape and scratch: not between accumulate() and reading
   /// tape(). `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
-  detail::Outcome<Model> predict(InputView x, MatrixView<Scalar, Model::Output::rows, Model::Output::cols> y,
-                                 const Mask& mask = {}) {
+  template <class Mask = NoMask>
+  detail::Outcome<Model> predict(InputView x, OutputView y, const Mask& mask = {}) {
+    detail::check_mask<Model, Mask>();
     return static_cast<detail::Outcome<Model>>(scratch_.predict(mask, parameters_, x, y, tape_));
   }
 
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
+  /// Of the sum of the accumulated losses: not yet divided by the batch, nor clipped.
   [[nodiscard]] const Parameters& gradients() const requires kKeepsGradients { return gradients_; }
   /// What the last predict() kept: attention weights among it. Not of a model with dropout, which predicts
   /// without a tape.
@@ -211,6 +233,22 @@ class Trainer {
     return report;
   }
 
+  /// What one layer of a Sequential takes of it: its parameters, gradients and moments, its own tape (not what
+  /// stands between layers) and the scratch that it alone would need.
+  template <int index>
+    requires requires { typename Model::template Layer<index>; }
+  [[nodiscard]] static constexpr MemoryReport memory_of_layer() {
+    using Layer = typename Model::template Layer<index>;
+    MemoryReport report{.tape = detail::kBytes<typename Layer::Tape>,
+                        .scratch = detail::kBytes<detail::EitherScratch<Layer>>};
+    if constexpr (!std::is_empty_v<typename Layer::Parameters>) {
+      report.parameters = sizeof(typename Layer::Parameters);
+      report.gradients = sizeof(typename Plan::template Gradients<Layer>);
+      report.moments = detail::kBytes<typename Optimizer::template Moments<typename Layer::Parameters>>;
+    }
+    return report;
+  }
+
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Scratch = detail::EitherScratch<Model>;
@@ -218,71 +256,109 @@ class Trainer {
   static constexpr bool kClasses = requires { Loss::kClassTargets; };
   using Workspace = typename std::conditional_t<kClasses, Streaming, Plan>::template Workspace<Model>;
   static constexpr int kTogether = Workspace::kSequences;
-  static constexpr Scalar kWeight = Loss::kMeanOverBatch ? Scalar(1) / Scalar(batch) : Scalar(1);
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
-  // Of a loss whose targets can be wrong.
-  template <class LossResult>
-  static Status status_of(const LossResult& result) {
-    if constexpr (requires { result.status; }) {
-      return result.status;
-    } else {
-      return Status::kOk;
-    }
+  template <class Mask, class OnOutput>
+  ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Mask& mask, const Loss& loss,
+                                    const OnOutput& on_output, LossSum<Scalar>& added) {
+    if (accumulated_ == batch) return Status::kFullBatch;
+    const Status taken = detail::forward_status<Model>(mask, parameters_, x, OutputView(output_), tape_,
+                                                       scratch_.training);
+    if (taken != Status::kOk) return taken;
+    on_output(ConstView<typename Model::Output>(output_));
+    added = loss.sum(ConstView<typename Model::Output>(output_), target, OutputView(output_));
+    if (added.status != Status::kOk) return added.status;
+    if (!detail::finite(added.sum)) return Status::kNotFinite;
+    loss_ += added.sum;
+    normaliser_ += added.normaliser;
+    detail::backward_through<Model>(mask, parameters_, x, tape_, ConstView<typename Model::Output>(output_),
+                                    NoGradient{}, gradients_, scratch_.training);
+    ++accumulated_;
+    return Status::kOk;
   }
 
-  template <class Clipping, class Mask>
-  ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets,
-                                       const typename Optimizer::Options& options, const Clipping& clipping,
-                                       const Mask& mask) {
+  template <class Clipping, class Masks>
+  ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
+                                       const Clipping& clipping, const Masks& masks, const Loss& loss) {
     discard();
-    if constexpr (kTogether > 1) {
-      workspace_.load(parameters_);
-      for (; accumulated_ + kTogether <= batch; accumulated_ += kTogether) {
-        workspace_.template accumulate<Loss>(inputs.data + accumulated_ * Model::Input::size,
-                                             targets.data + accumulated_ * Model::Output::size, mask, kWeight,
-                                             gradients_, loss_);
+    constexpr bool kInLockstep = kTogether > 1 && detail::kOneForAll<Masks>;
+    if constexpr (kInLockstep) workspace_.load(parameters_);
+    for (int lockstep_from = 0; accumulated_ < batch;) {
+      if constexpr (kInLockstep) {
+        if (accumulated_ >= lockstep_from && accumulated_ + kTogether <= batch) {
+          const bool added = workspace_.accumulate(inputs.data + accumulated_ * Model::Input::size,
+                                                   targets.data + accumulated_ * Model::Output::size, masks,
+                                                   loss, gradients_, loss_, normaliser_);
+          lockstep_from = accumulated_ + kTogether;  // one by one up to there where it was not
+          if (added) accumulated_ = lockstep_from;
+          continue;
+        }
       }
-    }
-    for (int sequence = accumulated_; sequence < batch; ++sequence) {
-      const Status status = accumulate(Inputs::at(inputs, sequence), Targets::at(targets, sequence), mask);
+      LossSum<Scalar> added;
+      const Status status =
+          add_sequence(Inputs::at(inputs, accumulated_), Targets::at(targets, accumulated_),
+                       detail::mask_of(masks, accumulated_), loss, detail::Unused{}, added);
       if (status != Status::kOk) {
         discard();
-        return {0, status};
+        return Result::refused(status);
       }
     }
-    const Result result = update(options, clipping);
+    const Result result = finish(options, clipping);
     if (!result.ok()) discard();
     return result;
   }
 
-  template <class Mask>
-  ATTUNE_INLINE Result step_in_backward(InputView x, TargetView target,
-                                        const typename Optimizer::Options& options, const Mask& mask) {
-    if (const Status status = Optimizer::check(options); status != Status::kOk) return {0, status};
-    const Status taken =
-        detail::forward_status<Model>(mask, parameters_, x, output_, tape_, scratch_.training);
-    if (taken != Status::kOk) return {0, taken};
-    const auto result = Loss::forward(output_, target, output_, kWeight);
-    if (const Status status = status_of(result); status != Status::kOk) return {result, status};
-    const Scalar loss = result;
-    if (!detail::finite(loss)) return {loss, Status::kNotFinite};
-
-    ParameterUpdates<Model, Optimizer> updates(parameters_, moments_, options, gradients_);
-    detail::backward_through<Model>(mask, parameters_, x, tape_, ConstView<typename Model::Output>(output_),
-                                    NoGradient{}, updates.leaves, scratch_.training);
-    return {loss, Status::kOk};
+  template <class Clipping>
+  ATTUNE_INLINE Result finish(const Options& options, const Clipping& clipping) {
+    if constexpr (detail::check_clipping<Clipping>()) {
+      Scalar scale, norm;
+      const Status status = detail::apply<Loss, Optimizer>(parameters_, gradients_, moments_, options,
+                                                           clipping, loss_, normaliser_, scale, norm);
+      if (status == Status::kOk) {
+        const Scalar loss = loss_ * scale;
+        clear();
+        return {loss, status, norm};
+      }
+      if (status == Status::kNotFinite || status == Status::kNoTargets) discard();
+      return Result::refused(status);
+    }
   }
 
-  void restart(Rng rng) {
+  template <class Mask>
+  ATTUNE_INLINE Result step_in_backward(InputView x, TargetView target, const Options& options,
+                                        const Mask& mask, const Loss& loss) {
+    if (const Status status = Optimizer::check(options); status != Status::kOk) return Result::refused(status);
+    if constexpr (!kMasks<Mask> && !detail::kTakesIds<Model>) {
+      if (!detail::finite(kernels::sum_of_squares(Model::Input::size, x.data)))
+        return Result::refused(Status::kNotFinite);
+    }
+    const Status taken = detail::forward_status<Model>(mask, parameters_, x, OutputView(output_), tape_,
+                                                       scratch_.training);
+    if (taken != Status::kOk) return Result::refused(taken);
+    const LossSum<Scalar> sum =
+        loss.sum(ConstView<typename Model::Output>(output_), target, OutputView(output_));
+    if (sum.status != Status::kOk) return Result::refused(sum.status);
+    if (!detail::finite(sum.sum)) return Result::refused(Status::kNotFinite);
+    if (Loss::kMeanOverBatch && !(sum.normaliser > 0)) return Result::refused(Status::kNoTargets);
+
+    const Scalar scale = Loss::kMeanOverBatch ? 1 / sum.normaliser : Scalar(1);
+    ParameterUpdates<Model, Optimizer> updates(parameters_, moments_, options, gradients_, scale);
+    detail::backward_through<Model>(mask, parameters_, x, tape_, ConstView<typename Model::Output>(output_),
+                                    NoGradient{}, updates.leaves, scratch_.training);
+    if (!updates.ok()) return Result::refused(Status::kNotFinite);
+    return {sum.sum * scale, Status::kOk, updates.gradient_norm() * scale};
+  }
+
+  void restart(Rng& rng) {
     moments_.reset();
     draw_seeds(tape_, rng);
     if constexpr (kKeepsGradients) clear();
   }
 
   void clear() {
-    set_zero(gradients_);
+    std::memset(static_cast<void*>(&gradients_), 0, sizeof gradients_);
     loss_ = 0;
+    normaliser_ = 0;
     accumulated_ = 0;
   }
   // Each backward went on to the masks of the next sequence.
@@ -295,7 +371,8 @@ class Trainer {
   [[no_unique_address]] Scratch scratch_;
   [[no_unique_address]] Workspace workspace_;
   typename Model::Output output_;  // y, then dL/dy
-  Scalar loss_;
+  Scalar loss_;        // Σ over the accumulated sequences
+  Scalar normaliser_;  // the same of what to divide it by
   int accumulated_;
 };
 

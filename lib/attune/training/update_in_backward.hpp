@@ -6,17 +6,23 @@
 // of a tensor at a time, so that RAM holds those rows instead of a gradient for every parameter, and each
 // parameter is fetched once for both. The bits are those of a step with gradients.
 //
-// What needs all gradients before the first update is not to be had: clipping by their norm, and refusing a
-// step whose gradients are not finite (its loss is still looked at). It trains Linear and MultiHeadAttention,
-// alone or in models with layers that have no parameters: their backward goes through each parameter once,
-// and has read it by then. Another layer with parameters is a compile error, unless its kUpdatesInBackward =
-// true says that it is such a one.
+// Clipping by the norm of all gradients needs them all before the first update and is not to be had. It trains
+// Linear and MultiHeadAttention, alone or in models with layers that have no parameters: their backward goes
+// through each parameter once, and has read it by then. Another layer with parameters is a compile error,
+// unless its kUpdatesInBackward = true says that it is such a one.
+//
+// Parameters and moments stay finite. What is found before backward (refused options, ids or targets; input or
+// loss that is not finite) changes nothing. Gradients are only known in backward: the first few rows with one
+// that is not finite, or too large to be squared, are not applied, nor is any that follows. The step is then
+// kNotFinite, and what backward had come to before, the layers behind and the rows above, was updated and the
+// step counted. It takes an overflow in backward, or an input behind a mask, which is not looked at.
 #pragma once
 
 #include <algorithm>
 
-#include <attune/core/gradients.hpp>
 #include <attune/core/weights.hpp>
+#include <attune/kernels/squares.hpp>
+#include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -50,14 +56,40 @@ constexpr int updated_scalars() {
   return most;
 }
 
-// What the updates of one step share.
+// What the updates of one step share. Sets of parameters and of moments are alike: where a tensor is in one,
+// it is in all.
 template <class Optimizer>
 struct UpdateContext {
   using Scalar = typename Optimizer::Scalar;
+  static constexpr int kMoments = Optimizer::kMoments;
+
   typename Optimizer::Coefficients coefficients;
   Scalar* rows;  // room for updated_scalars()
-  std::ptrdiff_t
-      to_moment[Optimizer::kMoments > 0 ? Optimizer::kMoments : 1];  // from a parameter, in scalars
+  Scalar* parameters;
+  Scalar* moments[kMoments > 0 ? kMoments : 1];
+  Scalar bound;    // of the squares
+  Scalar squares;  // Σg² so far: once it is not below the bound, or NaN, it stays so
+
+  // `size` parameters from `first` on, whose gradients are in `rows`.
+  [[gnu::noinline]] void update(TensorKind kind, int first, int size) {
+    squares += kernels::sum_of_squares(size, static_cast<const Scalar*>(rows));
+    if (!(squares < bound)) return;
+    [&]<std::size_t... kMoment>(std::index_sequence<kMoment...>) {
+      Optimizer::update(coefficients, kind, size, parameters + first, rows, (moments[kMoment] + first)...);
+    }
+    (std::make_index_sequence<static_cast<std::size_t>(kMoments)>{});
+  }
+};
+
+// The kind of a tensor, for optimisers that look at it.
+template <class Optimizer>
+inline constexpr bool kByKind = requires {
+  requires Optimizer::kByKind;
+};
+struct AnyKind {
+  constexpr AnyKind() = default;
+  constexpr AnyKind(TensorKind) {}
+  constexpr operator TensorKind() const { return TensorKind::kWeight; }
 };
 
 // Stands for a tensor's gradient: what is added to it updates the tensor. It is its own view.
@@ -67,13 +99,14 @@ struct Updates {
   struct Leaf {
     static constexpr bool kUpdatesAtOnce = true;
 
-    Scalar* parameter;
-    const UpdateContext<Optimizer>* context;
+    int first;  // scalar of the set
+    UpdateContext<Optimizer>* context;
+    [[no_unique_address]] std::conditional_t<kByKind<Optimizer>, TensorKind, AnyKind> kind;
 
     friend const Leaf& view(const Leaf& leaf) { return leaf; }
     template <int kCount>
-    [[nodiscard]] Leaf<Scalar, kCount, kCols> rows_at(int first) const {
-      return {parameter + first * kCols, context};
+    [[nodiscard]] Leaf<Scalar, kCount, kCols> rows_at(int row) const {
+      return {first + row * kCols, context, kind};
     }
 
     template <class A, class B, class Terms = kernels::AllTerms>
@@ -100,16 +133,10 @@ struct Updates {
     void update_rows(const A& a, const B& b, int row, const Terms& terms) const {
       const MatrixView<Scalar, kCount, kCols> gradient(context->rows);
       terms.product(a.template rows_at<kCount>(row), b, gradient);
-      update(row * kCols, kCount * kCols);
+      update(row, kCount * kCols);
     }
-    // `size` parameters from `first` on, whose gradients are in context->rows.
-    void update(int first, int size) const {
-      [&]<std::size_t... kMoment>(std::index_sequence<kMoment...>) {
-        Optimizer::update(context->coefficients, size, parameter + first, context->rows,
-                          (parameter + first + context->to_moment[kMoment])...);
-      }
-      (std::make_index_sequence<Optimizer::kMoments>{});
-    }
+    // Rows from `row` on, whose gradients are in context->rows.
+    void update(int row, int size) const { context->update(kind, first + row * kCols, size); }
   };
 };
 
@@ -120,26 +147,40 @@ struct Updates {
 ///   ParameterUpdates<Layer, AdamW> updates(parameters, moments, options, rows);
 ///   Layer::backward(parameters, x, tape, dy, dx, updates.leaves, scratch);
 ///
-/// `options` are those that Optimizer::check() has passed. `rows` is overwritten.
+/// `options` are those that Optimizer::check() has passed, gradients times `gradient_scale` are applied, `rows`
+/// is overwritten. Where ok() is false behind backward, not all of them were: see the top of this file.
 template <class Model, class Optimizer>
 class ParameterUpdates {
  public:
+  using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
-  using Rows = Tensor<typename Model::Scalar, 1, detail::updated_scalars<Model>()>;
+  using Rows = Tensor<Scalar, 1, detail::updated_scalars<Model>()>;
 
   ParameterUpdates(Parameters& parameters, typename Optimizer::template Moments<Parameters>& moments,
-                   const typename Optimizer::Options& options, Rows& rows)
-      : context_{Optimizer::advance(moments, options), rows.data(), {}} {
+                   const typename Optimizer::Options& options, Rows& rows, Scalar gradient_scale = 1)
+      : context_{.coefficients = Optimizer::advance(moments, options, gradient_scale),
+                 .rows = rows.data(),
+                 .parameters = reinterpret_cast<Scalar*>(&parameters),
+                 .moments = {},
+                 .bound = detail::kLargestGradient<Scalar> / gradient_scale,
+                 .squares = 0} {
+    context_.bound *= context_.bound;
     Optimizer::for_each_with_moments(
-        [this](const TensorPath&, auto& leaf, auto& parameter, auto&... moment) {
-          leaf = {parameter.data(), &context_};
+        [this](const TensorPath& path, auto& leaf, auto& parameter, auto&... moment) {
+          const auto first = static_cast<int>(parameter.data() - context_.parameters);
+          leaf = {first, &context_, path.kind};
           int k = 0;
-          ((context_.to_moment[k++] = moment.data() - parameter.data()), ...);
+          ((context_.moments[k++] = moment.data() - first), ...);
         },
         moments, leaves, parameters);
   }
   ParameterUpdates(const ParameterUpdates&) = delete;
   ParameterUpdates& operator=(const ParameterUpdates&) = delete;
+
+  /// Whether every gradient was finite, and not too large.
+  [[nodiscard]] bool ok() const { return context_.squares < context_.bound; }
+  /// √Σg² of what backward has given so far.
+  [[nodiscard]] Scalar gradient_norm() const { return kernels::square_root(context_.squares); }
 
   typename Model::template ParametersOf<detail::Updates<Optimizer>::template Leaf> leaves;
 

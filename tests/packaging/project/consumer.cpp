@@ -19,8 +19,8 @@ int main() {
   for (float& value : x.values) value = rng.normal();
   for (float& value : target.values) value = rng.normal();
   trainer.initialise(attune::XavierUniform{}, rng);
-  const float first = trainer.step(x, target, {.learning_rate = 0.01f});
+  const float first = trainer.step(x, target, {.learning_rate = 0.01f}).loss;
   float last = first;
-  for (int step = 0; step < 20; ++step) last = trainer.step(x, target, {.learning_rate = 0.01f});
+  for (int step = 0; step < 20; ++step) last = trainer.step(x, target, {.learning_rate = 0.01f}).loss;
   return last < first ? 0 : 1;
 }

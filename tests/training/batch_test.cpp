@@ -1,4 +1,4 @@
-#include <attune/core/batch.hpp>
+#include <attune/training/batch.hpp>
 
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/linear.hpp>

@@ -1,0 +1,62 @@
+// What a model reads and what its outputs are compared with, for a whole batch: sequence after sequence.
+//
+// It is matrices, or ids: of tokens, where the first layer looks them up (embedding.hpp), and of classes,
+// where the loss says kClassTargets (cross_entropy.hpp). Ids come from outside and can be wrong, so a model
+// that reads them answers with a Status.
+#pragma once
+
+#include <attune/core/layer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+template <class Loss, class Output>
+struct TargetOf {
+  using type = Output;
+};
+template <class Loss, class Output>
+  requires(Loss::kClassTargets)
+struct TargetOf<Loss, Output> {
+  using type = std::array<int, std::size_t{Output::rows}>;
+};
+
+// One mask for all sequences of a batch, or one for each: an array or a span.
+template <class Masks>
+struct OneMaskOf {
+  using type = Masks;
+};
+template <class Masks>
+  requires(!AttentionMask<Masks> && requires { typename Masks::value_type; })
+struct OneMaskOf<Masks> {
+  using type = std::remove_cv_t<typename Masks::value_type>;
+};
+template <class Masks>
+using OneMask = typename OneMaskOf<Masks>::type;
+template <class Masks>
+inline constexpr bool kOneForAll = std::is_same_v<OneMask<Masks>, Masks>;
+
+/// The mask of a sequence.
+template <class Masks>
+ATTUNE_INLINE constexpr const OneMask<Masks>& mask_of(const Masks& masks, int sequence) {
+  if constexpr (kOneForAll<Masks>) {
+    return masks;
+  } else {
+    return masks[static_cast<std::size_t>(sequence)];
+  }
+}
+/// Masks that the model would swallow silently, or too few of them, do not compile.
+template <class Model, class Masks, int batch>
+constexpr void check_masks() {
+  check_mask<Model, OneMask<Masks>>();
+  if constexpr (!kOneForAll<Masks> && AttentionMask<OneMask<Masks>>) {
+    static_assert(decltype(std::span(std::declval<const Masks&>()))::extent == std::size_t{batch},
+                  "attune::Trainer: there must be one mask for the batch or one for each of its sequences, "
+                  "as a std::array or a std::span of that extent");
+  }
+}
+
+template <class Model, int count>
+using InputsOf = Stacked<typename Model::Input, count>;
+template <class Loss, class Output, int count>
+using TargetsOf = Stacked<typename TargetOf<Loss, Output>::type, count>;
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

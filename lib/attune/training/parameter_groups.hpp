@@ -1,0 +1,84 @@
+// Options of an optimiser by what a tensor is for: no weight decay of biases and norms, another learning rate
+// for them.
+//
+//   using Optimizer = attune::ParameterGroups<attune::AdamW>;
+//   trainer.step(inputs, targets, {.weights = {.learning_rate = 3e-4f, .weight_decay = 0.1f},
+//                                  .biases = {.learning_rate = 3e-4f, .weight_decay = 0}});
+#pragma once
+
+#include <attune/training/optimizer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// `Base` with options for each TensorKind (core/parameters.hpp): weights, tables among them, biases, and what
+/// multiplies normalisations. It costs counters and coefficients for three.
+template <class Base>
+struct ParameterGroups {
+  using Scalar = typename Base::Scalar;
+
+  /// What is not named has the options of what stands before it.
+  struct Options {
+    typename Base::Options weights = {};
+    typename Base::Options biases = weights;
+    typename Base::Options norms = biases;
+  };
+
+  /// The tensors of Base's moments, and counters for each group.
+  template <class Parameters>
+  struct Moments : Base::template Moments<Parameters> {
+    typename Base::Counters of_biases;
+    typename Base::Counters of_norms;
+
+    void reset() {
+      Base::template Moments<Parameters>::reset();
+      of_biases = of_norms = {};
+    }
+  };
+
+  [[nodiscard]] static constexpr Status check(const Options& options) {
+    for (const auto* group : {&options.weights, &options.biases, &options.norms}) {
+      if (const Status status = Base::check(*group); status != Status::kOk) return status;
+    }
+    return Status::kOk;
+  }
+
+  /// One step: see optimizer_step.
+  template <class Parameters>
+  static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
+                     const Options& options, Scalar gradient_scale = 1) {
+    return optimizer_step<ParameterGroups>(parameters, gradients, moments, options, gradient_scale);
+  }
+
+  // ---- The parts of a step, for what updates tensor by tensor. ----
+
+  struct Coefficients {
+    typename Base::Coefficients of_kind[3];  // in the order of TensorKind
+  };
+  static constexpr int kMoments = Base::kMoments;
+  static constexpr bool kByKind = true;
+
+  /// Counts a step, with options that check() has passed.
+  template <class Parameters>
+  static Coefficients advance(Moments<Parameters>& moments, const Options& options, Scalar gradient_scale) {
+    return {{Base::advance(moments, options.weights, gradient_scale),
+             Base::advance(moments.of_biases, options.biases, gradient_scale),
+             Base::advance(moments.of_norms, options.norms, gradient_scale)}};
+  }
+  /// `size` parameters of a tensor of such a kind, their gradients and moments.
+  template <class... MomentsOfTensor>
+  static void update(const Coefficients& coefficients, TensorKind kind, int size, Scalar* p, const Scalar* g,
+                     MomentsOfTensor*... moments) {
+    Base::update(coefficients.of_kind[static_cast<int>(kind)], kind, size, p, g, moments...);
+  }
+  /// visitor(path, tensor of each set…, tensor of each moment…).
+  template <class Visitor, class Parameters, class... Sets>
+  static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
+    Base::for_each_with_moments(visitor, moments, sets...);
+  }
+
+ private:
+  static_assert(static_cast<int>(TensorKind::kWeight) == 0 && static_cast<int>(TensorKind::kBias) == 1 &&
+                static_cast<int>(TensorKind::kNorm) == 2);
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,10 @@
+// expect: attune::WeightedCrossEntropy: there must be a weight for each of the model's classes
+#include <attune/attune.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+constexpr attune::WeightedCrossEntropy<3> kLoss{{{1, 2, 3}}};
+attune::Trainer<Layer, attune::WeightedCrossEntropy<3>> trainer;
+Layer::Input x;
+const std::array<int, 2> targets{0, 1};
+
+int main() { return trainer.step(x, targets, {}, attune::NoClipping{}, attune::NoMask{}, kLoss).ok(); }

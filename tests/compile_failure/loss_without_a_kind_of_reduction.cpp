@@ -1,0 +1,7 @@
+// expect: attune::Loss: the type does not say kMeanOverBatch
+#include <attune/attune.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+struct Loss {};
+
+attune::Trainer<Layer, Loss> trainer;

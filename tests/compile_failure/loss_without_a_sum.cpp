@@ -1,0 +1,9 @@
+// expect: attune::Loss: there is no sum(y, target, dy)
+#include <attune/attune.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+struct Loss {
+  static constexpr bool kMeanOverBatch = true;
+};
+
+attune::Trainer<Layer, Loss> trainer;

@@ -1,0 +1,9 @@
+// expect: attune::Trainer: what stands in the place of the clipping is none; it comes before the mask: step(inputs, targets, options, clipping, mask), and NoClipping{} is without
+#include <attune/attune.hpp>
+
+using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
+attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 2> trainer;
+decltype(trainer)::BatchInput x;
+decltype(trainer)::BatchTarget target;
+
+int main() { return trainer.step(x, target, {}, attune::CausalMask{}).ok(); }

@@ -1,0 +1,9 @@
+// expect: attune::Optimizer: there is no kMoments, moments.reset(), for_each_with_moments(visitor, moments, sets...), or update(coefficients, kind, size, p, g, moments...)
+#include <attune/attune.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+struct Optimizer : attune::AdamW {
+  static void update();
+};
+
+attune::Trainer<Layer, attune::MeanSquaredError, Optimizer> trainer;

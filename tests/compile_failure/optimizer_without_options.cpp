@@ -1,0 +1,9 @@
+// expect: attune::Optimizer: the type does not name Scalar, Options, Coefficients and Moments<Parameters>
+#include <attune/attune.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;
+struct Optimizer {
+  using Scalar = float;
+};
+
+attune::Trainer<Layer, attune::MeanSquaredError, Optimizer> trainer;
