@@ -88,7 +88,7 @@ class HeaderText {
     for (int digit = kDigits - 1; fraction != 0; --digit) {
       if (digit == kDigits - 1) add(".");
       const auto nibble = static_cast<std::size_t>(fraction >> (4 * digit));
-      add(std::string_view("0123456789abcdef").substr(nibble, 1));
+      add(std::string_view(&"0123456789abcdef"[nibble], 1));  // substr() could throw
       fraction &= (Bits{1} << (4 * digit)) - 1;
     }
     const int exponent = zero ? 0 : (biased == 0 ? 1 : biased) - kLargestExponent;
