@@ -18,7 +18,7 @@ std::string literal_of(Scalar value) {
   Text text;
   attune::detail::HeaderText<Text> line(text);
   line.add_literal(value);
-  line.end_line();
+  line.line();
   return text.characters;
 }
 

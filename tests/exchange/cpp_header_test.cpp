@@ -45,7 +45,7 @@ std::string_view literal_of(Scalar value) {
   text = {};
   attune::detail::HeaderText<Text> line(text);
   line.add_literal(value);
-  line.end_line();
+  line.line();
   return text.view().substr(0, text.length - 1);
 }
 

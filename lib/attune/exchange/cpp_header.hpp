@@ -16,6 +16,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 #include <attune/core/parameters.hpp>
@@ -35,14 +36,13 @@ class HeaderText {
  public:
   explicit HeaderText(Sink& sink) : sink_(sink) {}
 
-  void add(std::string_view text) {
+  [[gnu::noinline]] void add(std::string_view text) {
     for (const char character : text) {
       if (length_ == sizeof text_) flush();
       text_[length_++] = character;
     }
   }
-  void add(const char* text) { add(std::string_view(text)); }
-  void add(std::uint32_t number) {
+  [[gnu::noinline]] void add(std::uint32_t number) {
     char digits[10];
     std::size_t first = sizeof digits;
     do {
@@ -50,14 +50,14 @@ class HeaderText {
     } while ((number /= 10) != 0);
     add(std::string_view(digits + first, sizeof digits - first));
   }
-  void end_line() {
+  [[gnu::noinline]] void line(std::initializer_list<std::string_view> parts = {}) {
+    for (const std::string_view part : parts) add(part);
     add("\n");
     flush();
   }
-  [[nodiscard]] std::size_t length() const { return length_; }
 
   /// "query.weight" of {"weight", of "query"}.
-  void add(const TensorPath& path) {
+  [[gnu::noinline]] void add(const TensorPath& path) {
     if (path.parent != nullptr) {
       add(*path.parent);
       add(".");
@@ -67,7 +67,7 @@ class HeaderText {
 
   /// A literal of exactly this value. A NaN has no sign and no payload.
   template <class Scalar>
-  void add_literal(Scalar value) {
+  [[gnu::noinline]] void add_literal(Scalar value) {
     constexpr bool kFloat = sizeof(Scalar) == 4;
     using Bits = std::conditional_t<kFloat, std::uint32_t, std::uint64_t>;
     constexpr int kMantissaBits = kFloat ? 23 : 52;
@@ -97,6 +97,36 @@ class HeaderText {
     if constexpr (kFloat) add("f");
   }
 
+  [[gnu::noinline]] void begin_array(const CppHeaderOptions& options, std::size_t scalar_bytes, int count) {
+    line({"// Parameters of a model, for attune::from_flat (attune/exchange/flat.hpp):"});
+    line({"//   constexpr auto parameters = attune::from_flat<Model::Parameters>(", options.name_space,
+          "::", options.name, ");"});
+    line({"#pragma once\n\n#include <limits>\n\nnamespace ", options.name_space, " {\n"});
+    add(scalar_bytes == 4 ? "inline constexpr float " : "inline constexpr double ");
+    add(options.name);
+    add("[");
+    add(static_cast<std::uint32_t>(count));
+    line({"] = {"});
+  }
+  /// The scalars of a tensor, behind a line with its name and shape.
+  template <class Scalar>
+  [[gnu::noinline]] void add_tensor(const TensorPath& path, int rows, int cols, const Scalar* values) {
+    add("    // ");
+    add(path);
+    add(" [");
+    add(static_cast<std::uint32_t>(rows));
+    add(", ");
+    add(static_cast<std::uint32_t>(cols));
+    line({"]"});
+    for (int i = 0; i < rows * cols; ++i) {
+      add(length_ == 0 ? "    " : " ");
+      add_literal(values[i]);
+      add(",");
+      if (length_ > 76) line();
+    }
+    if (length_ > 0) line();
+  }
+
  private:
   void flush() {
     sink_(static_cast<const char*>(text_), length_);
@@ -116,42 +146,16 @@ template <class Set, class Sink>
 void write_cpp_header(const Set& set, const CppHeaderOptions& options, Sink&& sink) {
   static_assert(!std::is_empty_v<Set>, "attune::write_cpp_header: the model has no parameters to write");
   detail::HeaderText<std::remove_reference_t<Sink>> text(sink);
-  const auto line = [&text](const auto&... parts) {
-    (text.add(parts), ...);
-    text.end_line();
-  };
-  line("// Parameters of a model, for attune::from_flat (attune/exchange/flat.hpp):");
-  line("//   constexpr auto parameters = attune::from_flat<Model::Parameters>(", options.name_space,
-       "::", options.name, ");");
-  line("#pragma once");
-  line();
-  line("#include <limits>");
-  line();
-  line("namespace ", options.name_space, " {");
-  line();
   bool first = true;
   for_each_tensor(
       [&](const TensorPath& path, const auto& tensor) {
         using Scalar = typename std::remove_cvref_t<decltype(tensor)>::Scalar;
-        if (first) {
-          line(sizeof(Scalar) == 4 ? "inline constexpr float " : "inline constexpr double ", options.name,
-               "[", static_cast<std::uint32_t>(count_scalars(set)), "] = {");
-        }
+        if (first) text.begin_array(options, sizeof(Scalar), count_scalars(set));
         first = false;
-        line("    // ", path, " [", static_cast<std::uint32_t>(tensor.rows), ", ",
-             static_cast<std::uint32_t>(tensor.cols), "]");
-        for (const Scalar value : tensor.values) {
-          text.add(text.length() == 0 ? "    " : " ");
-          text.add_literal(value);
-          text.add(",");
-          if (text.length() > 76) text.end_line();
-        }
-        if (text.length() > 0) text.end_line();
+        text.add_tensor(path, tensor.rows, tensor.cols, tensor.data());
       },
       set);
-  line("};");
-  line();
-  line("}  // namespace ", options.name_space);
+  text.line({"};\n\n}  // namespace ", options.name_space});
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
