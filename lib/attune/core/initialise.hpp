@@ -11,19 +11,28 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
+template <class Scalar>
+[[gnu::noinline]] void fill_uniform(int size, Scalar* values, Scalar bound, Rng& rng) {
+  for (int i = 0; i < size; ++i) values[i] = rng.uniform(-bound, bound);
+}
 template <class TensorType>
 void fill_uniform(TensorType& tensor, typename TensorType::Scalar bound, Rng& rng) {
-  for (auto& value : tensor.values) value = rng.uniform(-bound, bound);
+  fill_uniform(TensorType::size, &tensor.values[0], bound, rng);
+}
+template <class Scalar>
+[[gnu::noinline]] void fill_normal(int size, Scalar* values, Scalar mean, Scalar deviation, Rng& rng) {
+  for (int i = 0; i < size; ++i) {
+    values[i] = kernels::multiply_add(rng.normal<Scalar>(), deviation, mean);
+  }
 }
 template <class TensorType>
 void fill_normal(TensorType& tensor, typename TensorType::Scalar mean, typename TensorType::Scalar deviation,
                  Rng& rng) {
-  using Scalar = typename TensorType::Scalar;
-  for (auto& value : tensor.values) value = kernels::multiply_add(rng.normal<Scalar>(), deviation, mean);
+  fill_normal(TensorType::size, &tensor.values[0], mean, deviation, rng);
 }
 // √(numerator / n), correctly rounded operations only, so the same everywhere.
 template <class Scalar>
-Scalar root_of_ratio(int numerator, int n) {
+[[gnu::noinline]] Scalar root_of_ratio(int numerator, int n) {
   return kernels::square_root(static_cast<Scalar>(numerator) / static_cast<Scalar>(n));
 }
 // W ~ U(±√(6/fans)), fans = fan_in + fan_out of the matrix that W is a part of.

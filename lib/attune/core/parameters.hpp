@@ -193,6 +193,23 @@ constexpr void set_zero(Set& set) {
   for_each_tensor([](const TensorPath&, auto& tensor) { tensor.set_zero(); }, set);
 }
 
+namespace detail {
+
+/// FNV-1a, one byte after the other.
+template <class Scalar>
+[[gnu::noinline]] std::uint32_t hash(int size, const Scalar* values, std::uint32_t state) {
+  using Bits = std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>;
+  for (int i = 0; i < size; ++i) {
+    const Bits bits = std::bit_cast<Bits>(values[i]);
+    for (int shift = 0; shift < static_cast<int>(sizeof(Scalar) * 8); shift += 8) {
+      state = (state ^ (static_cast<std::uint32_t>(bits >> shift) & 0xFFu)) * 16777619u;
+    }
+  }
+  return state;
+}
+
+}  // namespace detail
+
 /// FNV-1a over the bits of every scalar: equal on two targets when, and (but for 1 in 2³²) only when, all
 /// bits are.
 template <class Set>
@@ -200,14 +217,7 @@ template <class Set>
   std::uint32_t state = 2166136261u;
   for_each_tensor(
       [&state](const TensorPath&, const auto& tensor) {
-        using Scalar = typename std::remove_cvref_t<decltype(tensor)>::Scalar;
-        using Bits = std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>;
-        for (const Scalar value : tensor.values) {
-          const Bits bits = std::bit_cast<Bits>(value);
-          for (int shift = 0; shift < static_cast<int>(sizeof(Scalar) * 8); shift += 8) {
-            state = (state ^ (static_cast<std::uint32_t>(bits >> shift) & 0xFFu)) * 16777619u;
-          }
-        }
+        state = detail::hash(tensor.size, &tensor.values[0], state);
       },
       set);
   return state;

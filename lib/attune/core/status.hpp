@@ -32,9 +32,9 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kOk:
       return "ok";
     case Status::kInvalidLength:
-      return "a size is wrong: a length outside [0, sequence length], or an array of another size";
+      return "a length or a size is not what the type takes";
     case Status::kIncompleteBatch:
-      return "an update needs a full batch of accumulated sequences, update_incomplete() one";
+      return "the batch is not full: accumulate() more, or update_incomplete()";
     case Status::kFullBatch:
       return "the batch is full: call update() before the next accumulate()";
     case Status::kInvalidLearningRate:
@@ -44,7 +44,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidEpsilon:
       return "epsilon must be finite and positive";
     case Status::kInvalidWeightDecay:
-      return "weight decay is negative, not a number, or above 1 / learning rate";
+      return "weight decay is negative, not a number or too large";
     case Status::kInvalidMomentum:
       return "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening";
     case Status::kInvalidMaxNorm:
@@ -52,11 +52,11 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidTarget:
       return "a target is neither a class, in [0, classes), nor the ignored index";
     case Status::kNoTargets:
-      return "every target of the batch is ignored or has no weight";
+      return "every target of the batch is ignored";
     case Status::kInvalidToken:
       return "a token id is outside [0, vocabulary)";
     case Status::kNotFinite:
-      return "input, loss or gradient is not finite or too large; what is not finite was not applied";
+      return "input, loss or gradient is not finite or too large";
     case Status::kWrongArithmetic:
       return "this build or processor mode does not compute the bits of the other targets";
   }

@@ -148,7 +148,7 @@ void write_cpp_header(const Set& set, const CppHeaderOptions& options, Sink&& si
   detail::HeaderText<std::remove_reference_t<Sink>> text(sink);
   bool first = true;
   for_each_tensor(
-      [&](const TensorPath& path, const auto& tensor) {
+      [&] [[gnu::noinline]] (const TensorPath& path, const auto& tensor) {
         using Scalar = typename std::remove_cvref_t<decltype(tensor)>::Scalar;
         if (first) text.begin_array(options, sizeof(Scalar), count_scalars(set));
         first = false;
