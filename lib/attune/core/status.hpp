@@ -34,17 +34,17 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidLength:
       return "valid length is outside [0, sequence length]";
     case Status::kIncompleteBatch:
-      return "an update needs a full batch of accumulated sequences, update_incomplete() one";
+      return "too few sequences are accumulated for an update";
     case Status::kFullBatch:
       return "the batch is full: call update() before the next accumulate()";
     case Status::kInvalidLearningRate:
-      return "learning rate is negative, not a number or too large";
+      return "learning rate is negative, NaN or too large";
     case Status::kInvalidBeta:
       return "beta must be in [0, 1)";
     case Status::kInvalidEpsilon:
       return "epsilon must be finite and positive";
     case Status::kInvalidWeightDecay:
-      return "weight decay is negative, not a number, or above 1 / learning rate";
+      return "weight decay is negative, NaN or too large";
     case Status::kInvalidMomentum:
       return "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening";
     case Status::kInvalidMaxNorm:
@@ -52,11 +52,11 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidTarget:
       return "a target is neither a class, in [0, classes), nor the ignored index";
     case Status::kNoTargets:
-      return "every target of the batch is ignored or has no weight";
+      return "no target of the batch counts";
     case Status::kInvalidToken:
       return "a token id is outside [0, vocabulary)";
     case Status::kNotFinite:
-      return "input, loss or gradient is not finite or too large; what is not finite was not applied";
+      return "input, loss or gradient is not finite, or too large to be squared";
     case Status::kWrongArithmetic:
       return "this build or processor mode does not compute the bits of the other targets";
   }

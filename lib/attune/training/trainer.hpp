@@ -169,7 +169,7 @@ class Trainer {
   /// own loss. What is refused (a token or a class that is none, a loss that is not finite) adds nothing, and
   /// the batch goes on. `on_output` is called with y, a ConstView<Output>, before its gradient takes its place.
   template <class Mask = NoMask, class OnOutput = detail::Unused>
-  LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {}, const Loss& loss = {},
+  [[gnu::noinline]] LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {}, const Loss& loss = {},
                                 const OnOutput& on_output = {}) requires kKeepsGradients {
     detail::check_mask<Model, Mask>();
     LossSum<Scalar> added{};
