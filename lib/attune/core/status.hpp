@@ -34,9 +34,9 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidLength:
       return "valid length is outside [0, sequence length]";
     case Status::kIncompleteBatch:
-      return "too few sequences are accumulated for an update";
+      return "too few sequences for an update";
     case Status::kFullBatch:
-      return "the batch is full: call update() before the next accumulate()";
+      return "the batch is full: update() comes before accumulate()";
     case Status::kInvalidLearningRate:
       return "learning rate is negative, NaN or too large";
     case Status::kInvalidBeta:
@@ -50,13 +50,13 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidMaxNorm:
       return "the bound of the gradient norm must be positive";
     case Status::kInvalidTarget:
-      return "a target is neither a class, in [0, classes), nor the ignored index";
+      return "a target is neither a class nor the ignored index";
     case Status::kNoTargets:
       return "no target of the batch counts";
     case Status::kInvalidToken:
       return "a token id is outside [0, vocabulary)";
     case Status::kNotFinite:
-      return "input, loss or gradient is not finite, or too large to be squared";
+      return "input, loss or gradient is not finite or too large";
     case Status::kWrongArithmetic:
       return "this build or processor mode does not compute the bits of the other targets";
   }

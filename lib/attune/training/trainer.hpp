@@ -182,7 +182,7 @@ class Trainer {
   /// options and an incomplete batch leave everything as it was; what is not finite, or has no targets,
   /// discards the batch.
   template <class Clipping = NoClipping>
-  Result update(const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
+  [[gnu::noinline]] Result update(const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
     return accumulated_ == batch ? finish(options, clipping) : Result::refused(Status::kIncompleteBatch);
   }
   /// The same with the sequences that there are, at least one: a mean is then over those.
