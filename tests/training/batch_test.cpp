@@ -1,8 +1,8 @@
 #include <attune/training/batch.hpp>
 
-#include <attune/training/cross_entropy.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/linear.hpp>
+#include <attune/training/cross_entropy.hpp>
 
 #include "check.hpp"
 

@@ -10,9 +10,9 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 enum class [[nodiscard]] Status : std::uint8_t{
     kOk = 0,
-    kInvalidLength,        // a valid length below 0 or above the compile-time length
-    kIncompleteBatch,      // update() before `batch` sequences were accumulated; update_incomplete() before any
-    kFullBatch,            // accumulate() after `batch` sequences without an update()
+    kInvalidLength,    // a valid length below 0 or above the compile-time length
+    kIncompleteBatch,  // update() before `batch` sequences were accumulated; update_incomplete() before any
+    kFullBatch,        // accumulate() after `batch` sequences without an update()
     kInvalidLearningRate,  // negative, NaN, or so large that a step could overflow parameters
     kInvalidBeta,          // a decay rate outside [0, 1), or NaN
     kInvalidEpsilon,       // not positive and finite

@@ -19,7 +19,8 @@ struct LanesOf {
 
   LanesOf() = default;
   ATTUNE_INLINE LanesOf(Scalar value) : packet(kernels::broadcast<Packet<Scalar>>(value)) {}
-  ATTUNE_INLINE explicit LanesOf(Packet<Scalar> values) requires(!kIsScalar<Packet<Scalar>>) : packet(values) {}
+  ATTUNE_INLINE explicit LanesOf(Packet<Scalar> values) requires(!kIsScalar<Packet<Scalar>>)
+      : packet(values) {}
 
   ATTUNE_INLINE friend LanesOf operator+(const LanesOf& a, const LanesOf& b) {
     return LanesOf(kernels::add(a.packet, b.packet));
@@ -33,7 +34,9 @@ struct LanesOf {
   ATTUNE_INLINE friend LanesOf operator/(const LanesOf& a, const LanesOf& b) {
     return LanesOf(kernels::divide(a.packet, b.packet));
   }
-  ATTUNE_INLINE friend LanesOf operator-(const LanesOf& a) { return LanesOf(Eigen::internal::pnegate(a.packet)); }
+  ATTUNE_INLINE friend LanesOf operator-(const LanesOf& a) {
+    return LanesOf(Eigen::internal::pnegate(a.packet));
+  }
   ATTUNE_INLINE LanesOf& operator+=(const LanesOf& other) { return *this = *this + other; }
   ATTUNE_INLINE LanesOf& operator*=(const LanesOf& other) { return *this = *this * other; }
 };
@@ -49,17 +52,20 @@ struct RealOf<LanesOf<Scalar, lanes>> {
 
 // What Eigen's generic packet operations, written for one number, do not do lane by lane.
 template <class Scalar, int lanes>
-ATTUNE_INLINE LanesOf<Scalar, lanes> multiply_add(const LanesOf<Scalar, lanes>& a, const LanesOf<Scalar, lanes>& b,
-                                         const LanesOf<Scalar, lanes>& c) {
+ATTUNE_INLINE LanesOf<Scalar, lanes> multiply_add(const LanesOf<Scalar, lanes>& a,
+                                                  const LanesOf<Scalar, lanes>& b,
+                                                  const LanesOf<Scalar, lanes>& c) {
   return LanesOf<Scalar, lanes>(multiply_add(a.packet, b.packet, c.packet));
 }
 template <class Scalar, int lanes>
-ATTUNE_INLINE LanesOf<Scalar, lanes> subtract_product(const LanesOf<Scalar, lanes>& c, const LanesOf<Scalar, lanes>& a,
-                                             const LanesOf<Scalar, lanes>& b) {
+ATTUNE_INLINE LanesOf<Scalar, lanes> subtract_product(const LanesOf<Scalar, lanes>& c,
+                                                      const LanesOf<Scalar, lanes>& a,
+                                                      const LanesOf<Scalar, lanes>& b) {
   return LanesOf<Scalar, lanes>(subtract_product(c.packet, a.packet, b.packet));
 }
 template <class Scalar, int lanes>
-ATTUNE_INLINE LanesOf<Scalar, lanes> maximum(const LanesOf<Scalar, lanes>& a, const LanesOf<Scalar, lanes>& b) {
+ATTUNE_INLINE LanesOf<Scalar, lanes> maximum(const LanesOf<Scalar, lanes>& a,
+                                             const LanesOf<Scalar, lanes>& b) {
   return LanesOf<Scalar, lanes>(maximum(a.packet, b.packet));
 }
 template <class Scalar, int lanes>
@@ -67,8 +73,10 @@ ATTUNE_INLINE LanesOf<Scalar, lanes> magnitude(const LanesOf<Scalar, lanes>& a) 
   return LanesOf<Scalar, lanes>(magnitude(a.packet));
 }
 template <class Scalar, int lanes>
-ATTUNE_INLINE LanesOf<Scalar, lanes> select_less(const LanesOf<Scalar, lanes>& x, const LanesOf<Scalar, lanes>& bound,
-                                        const LanesOf<Scalar, lanes>& then, const LanesOf<Scalar, lanes>& otherwise) {
+ATTUNE_INLINE LanesOf<Scalar, lanes> select_less(const LanesOf<Scalar, lanes>& x,
+                                                 const LanesOf<Scalar, lanes>& bound,
+                                                 const LanesOf<Scalar, lanes>& then,
+                                                 const LanesOf<Scalar, lanes>& otherwise) {
   return LanesOf<Scalar, lanes>(select_less(x.packet, bound.packet, then.packet, otherwise.packet));
 }
 template <class Scalar, int lanes>
