@@ -1,4 +1,4 @@
-// expect: attune::Optimizer: there is no kMoments, moments.reset(), for_each_with_moments(visitor, moments, sets...), or update(coefficients, kind, size, p, g, moments...)
+// expect: attune::Optimizer: there is no kMoments, moments.reset(), for_each_with_moments(visitor, moments
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;

@@ -1,7 +1,8 @@
 """Families of losses."""
 import math
 
-from case_source import Case, Skip, as_rows, braces, onnx_epsilon
+from case_source import Case, Skip, as_rows, braces, concatenate, onnx_epsilon
+from optimizer_types import torch_optimizer
 
 
 # ---- Against values ----
@@ -105,7 +106,36 @@ def onnx_cross_entropy(source):
         epsilon=onnx_epsilon(source))
 
 
+def batch_of_classes(source):
+    """A Linear trained on one batch of sequences by a Trainer, with cross-entropy against a class of every token."""
+    x, target = source.get("input"), source.get("target")
+    batch, rows, d_in = x.shape
+    classes = source.get("param0.weight").shape[0]
+    scalar = source.scalar("input")
+    optimizer, options = torch_optimizer(source, scalar)
+    loss_options = "attune::CrossEntropyOptions" + braces(label_smoothing=float(source.option("label_smoothing")))
+    loss = f"attune::CrossEntropy<{loss_options}>"
+    weights = {}
+    if "class_weight" in source:
+        loss = f"attune::WeightedCrossEntropy<{classes}, {loss_options}, {scalar}>"
+        weights["class_weights"] = source.get("class_weight", classes)
+    shape = "attune::LinearShape" + braces(rows=rows, d_in=d_in, d_out=classes)
+    steps = source.option("steps")
+
+    def parameters(prefix):
+        return {"weight": source.get(prefix + "weight", classes, d_in).transpose(), "bias": source.get(prefix + "bias", classes)}
+
+    return Case(header="batch_of_classes_case.hpp",
+                call=f"batch_of_classes_case<{shape}, {loss}, {optimizer}, {batch}>",
+                data={"options": options, "max_norm": float(source.option("max_norm")), "steps": steps,
+                      "parameters": concatenate(list(parameters("param0.").values())), "inputs": x,
+                      "targets": target, **weights},
+                expected={"losses": source.get("losses"), "norms": source.get("norms"), **parameters("param_final.")},
+                scalar=scalar, terms=steps * batch * rows)
+
+
 FAMILIES = {
+    "batch_of_classes": batch_of_classes,
     "mse": mse,
     "huber": huber,
     "cross_entropy": cross_entropy,

@@ -2,16 +2,16 @@
 
 #include <limits>
 
-#include <attune/training/cross_entropy.hpp>
+#include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/embedding.hpp>
-#include <attune/models/encoder_layer.hpp>
-#include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/cross_entropy.hpp>
 
 #include "check.hpp"
 
@@ -308,4 +308,62 @@ TEST(ParallelTrainer, memory_grows_with_threads_and_slots) {
   EXPECT_EQ(three.scratch, 3 * device.scratch);
   EXPECT_EQ(three.inputs, device.inputs);
   EXPECT_EQ(Trainer({.threads = 1}).memory().gradients, (1 + kBatch) * device.gradients);
+}
+
+TEST(ParallelTrainer, weighs_classes_and_ignores_targets_over_the_batch) {
+  using Head = attune::Linear<attune::LinearShape{2, 5, 3}>;
+  using Loss = attune::WeightedCrossEntropy<3, attune::CrossEntropyOptions{.label_smoothing = 0.1}>;
+  constexpr Loss kLoss{{{0.5f, 3, 1}}};
+  using Expected = OneByOne<Head, Loss>;
+  static Expected expected;
+  expected.initialise(attune::XavierUniform{}, attune::Rng{1});
+  Data<Expected> data(2);
+  for (std::size_t i = 0; i < data.target.size(); i += 3) data.target[i] = -100;
+  const auto one =
+      expected.step(data.x, data.target, {}, attune::GradientClipping{0.1f}, attune::NoMask{}, kLoss);
+  ASSERT_TRUE(one.ok());
+  for (const int threads : kThreadCounts) {
+    Parallel<Head, Loss> parallel({.threads = threads});
+    parallel.initialise(attune::XavierUniform{}, attune::Rng{1});
+    const auto together =
+        parallel.step(data.x, data.target, {}, attune::GradientClipping{0.1f}, attune::NoMask{}, kLoss);
+    EXPECT_TRUE(together.ok());
+    EXPECT_EQ(together.loss, one.loss);
+    EXPECT_EQ(together.gradient_norm, one.gradient_norm);
+    EXPECT_TRUE(check::same_bits(parallel.parameters(), expected.parameters()));
+    auto ignored = data.target;
+    ignored.fill(-100);
+    const auto refused = parallel.step(data.x, ignored, {}, attune::NoClipping{}, attune::NoMask{}, kLoss);
+    EXPECT_EQ(refused.status, Status::kNoTargets);
+    EXPECT_TRUE(check::is_nan(refused.loss));
+    EXPECT_TRUE(check::same_bits(parallel.parameters(), expected.parameters()));
+  }
+}
+
+TEST(ParallelTrainer, moves_the_generator_on_as_a_trainer) {
+  attune::Rng of_one(5), of_many(5);
+  static OneByOne<Dropping> one;
+  one.initialise(attune::XavierUniform{}, of_one);
+  Parallel<Dropping> many({.threads = 3});
+  many.initialise(attune::XavierUniform{}, of_many);
+  EXPECT_EQ(of_one.next(), of_many.next());
+  one.load(one.parameters(), of_one);
+  many.load(one.parameters(), of_many);
+  EXPECT_EQ(of_one.next(), of_many.next());
+}
+
+TEST(ParallelTrainer, predicts_a_batch_with_a_mask_for_every_sequence) {
+  Parallel<Layer> trainer({.threads = 2});
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{1});
+  const Data<OneByOne<Layer>> data(3);
+  std::array<attune::KeyPaddingMask<6>, kBatch> masks;
+  for (int i = 0; i < kBatch; ++i)
+    ASSERT_EQ(masks[static_cast<std::size_t>(i)].set_length(1 + i % 6), Status::kOk);
+  attune::Tensor<float, kBatch * 6, 8> outputs;
+  trainer.predict_batch(data.x, outputs, masks);
+  Layer::Output one;
+  for (int i = 0; i < kBatch; ++i) {
+    trainer.predict(attune::view(data.x).rows_at<6>(i * 6), one, masks[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(std::memcmp(one.data(), &outputs(i * 6, 0), sizeof one), 0);
+  }
 }

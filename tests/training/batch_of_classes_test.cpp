@@ -1,4 +1,5 @@
-// Cross-entropy over a batch: weights of classes and ignored targets, as PyTorch has them for the whole batch.
+// Cross-entropy over a batch: weights of classes and ignored targets, as PyTorch has them for the whole
+// batch.
 #include <attune/attention/mask.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/training/cross_entropy.hpp>

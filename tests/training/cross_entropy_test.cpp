@@ -1,5 +1,5 @@
-#include <attune/training/cross_entropy.hpp>
 #include <attune/layers/log_softmax.hpp>
+#include <attune/training/cross_entropy.hpp>
 
 #include "check.hpp"
 

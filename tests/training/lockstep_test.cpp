@@ -1,9 +1,9 @@
 #include <attune/training/lockstep.hpp>
 
-#include <attune/layers/activation.hpp>
-#include <attune/layers/feed_forward.hpp>
 #include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/layers/activation.hpp>
+#include <attune/layers/feed_forward.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/models/repeat.hpp>

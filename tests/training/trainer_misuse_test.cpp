@@ -91,8 +91,9 @@ TEST(TrainerMisuse, initialise_and_load_move_the_generator_on) {
   attune::Rng rng(7), same(7);
   trainer.initialise(attune::XavierUniform{}, rng);
   EXPECT_NE(rng.next(), same.next());
-  using Drops = attune::Sequential<
-      Model, attune::Dropout<attune::DropoutShape{.rows = 2, .d_model = 2, .probability = 0.5}>>;
+  using Drops =
+      attune::Sequential<Model,
+                         attune::Dropout<attune::DropoutShape{.rows = 2, .d_model = 2, .probability = 0.5}>>;
   attune::Trainer<Drops> drops;
   attune::Rng before(7), after(7);
   drops.load(Drops::Parameters{}, after);
@@ -125,11 +126,11 @@ TEST(TrainerMisuse, accumulate_shows_the_output_and_tells_the_loss) {
   Model::Output expected, seen{}, dy;
   Model::forward(trainer.parameters(), data.input(0), expected);
   const float loss = attune::MeanSquaredError::forward(expected, data.target_of(0), dy);
-  const auto added =
-      trainer.accumulate(data.input(0), data.target_of(0), attune::NoMask{}, {},
-                         [&seen](attune::ConstView<Model::Output> y) {
-                           for (int i = 0; i < Model::Output::size; ++i) seen.values[i] = y.data[i];
-                         });
+  const auto added = trainer.accumulate(data.input(0), data.target_of(0), attune::NoMask{}, {},
+                                        [&seen](attune::ConstView<Model::Output> y) {
+                                          for (int i = 0; i < Model::Output::size; ++i)
+                                            seen.values[i] = y.data[i];
+                                        });
   EXPECT_TRUE(check::same_bits(seen, expected));
   EXPECT_EQ(added.loss, loss);
 }
@@ -278,7 +279,8 @@ TEST(TrainerMemory, is_told_layer_by_layer) {
   using First = attune::Linear<attune::LinearShape{4, 3, 4}>;
   using M = attune::Sequential<First, Attention>;
   using Trainer = attune::Trainer<M>;
-  constexpr attune::MemoryReport first = Trainer::memory_of_layer<0>(), second = Trainer::memory_of_layer<1>();
+  constexpr attune::MemoryReport first = Trainer::memory_of_layer<0>(),
+                                 second = Trainer::memory_of_layer<1>();
   static_assert(first.parameters == sizeof(First::Parameters) && first.gradients == first.parameters);
   static_assert(first.tape == 0 && first.scratch == 0);
   static_assert(first.parameters + second.parameters == Trainer::memory().parameters);

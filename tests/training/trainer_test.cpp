@@ -122,8 +122,8 @@ TEST(Trainer, gradients_of_a_batch_are_the_sum_of_its_sequences) {
     EXPECT_TRUE(batched.accumulate(data.input(sequence), data.target_of(sequence)).ok());
     EXPECT_TRUE(single.accumulate(data.input(sequence), data.target_of(sequence)).ok());
     attune::for_each_tensor(
-        [](const attune::TensorPath&, auto& sum, const auto& one) { sum.matrix() += one.matrix(); },
-        expected, single.gradients());
+        [](const attune::TensorPath&, auto& sum, const auto& one) { sum.matrix() += one.matrix(); }, expected,
+        single.gradients());
     single.discard();
   }
   attune::for_each_tensor([](const attune::TensorPath&, const auto& a,

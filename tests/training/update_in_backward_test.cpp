@@ -1,11 +1,11 @@
 #include <attune/training/update_in_backward.hpp>
 
+#include <attune/attention/mask.hpp>
+#include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/pooling.hpp>
-#include <attune/attention/mask.hpp>
-#include <attune/attention/multi_head_attention.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
@@ -159,7 +159,8 @@ void expect_finite_parameters(const typename Optimizer::Options& options) {
   EXPECT_TRUE(check::same_bits(trainer.parameters().template layer<0>(), parameters.layer<0>()));
   EXPECT_FALSE(check::same_bits(trainer.parameters().template layer<1>(), parameters.layer<1>()));
   EXPECT_TRUE(attune::detail::finite(attune::gradient_norm<float>(trainer.parameters())));
-  for (int step = 0; step < 3; ++step) EXPECT_TRUE(trainer.step(Two::Input{{1, 1}}, Two::Output{{1}}, options).ok());
+  for (int step = 0; step < 3; ++step)
+    EXPECT_TRUE(trainer.step(Two::Input{{1, 1}}, Two::Output{{1}}, options).ok());
 }
 
 }  // namespace

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from transformer_cases import LEAST_WIDTH, draw_parameters
+from transformer_cases import LEAST_WIDTH, draw_parameters, leaf
 
 
 class Classifier(nn.Module):
@@ -71,6 +71,41 @@ def train(cases, name, batch=4, length=5, features=3, heads=2, head_dim=4, d_ff=
         steps=steps, lr=lr, betas=betas, eps=1e-8, weight_decay=weight_decay), compute)
 
 
+def batch_of_classes(cases, name, rows=3, weighted=False, smoothing=0.0, ignored=0.0, batch=5, width=4, classes=6,
+                     steps=6, max_norm=0.0, lr=0.2):
+    """A Linear of every token, trained by torch.optim.SGD on one batch, whose mean is over all its targets."""
+    draw = cases.draw(name)
+    x, weight, bias = draw.normal(batch, rows, width), draw.normal(classes, width), draw.normal(classes)
+    target = torch.tensor([[draw.integer(0, classes - 1) for _ in range(rows)] for _ in range(batch)])
+    target[draw.true_with(ignored, batch, rows)] = -100
+    class_weight = draw.normal(classes).abs() + 0.1
+
+    def compute(dtype):
+        parameters = {"weight": leaf(weight, dtype), "bias": leaf(bias, dtype)}
+        weights = {"class_weight": class_weight.to(dtype)} if weighted else {}
+        optimizer = torch.optim.SGD(list(parameters.values()), lr=lr)
+        losses, norms = [], []
+        for _ in range(steps):
+            optimizer.zero_grad()
+            logits = F.linear(x.to(dtype), parameters["weight"], parameters["bias"])
+            loss = F.cross_entropy(logits.reshape(-1, classes), target.reshape(-1), label_smoothing=smoothing,
+                                   weight=weights.get("class_weight"))
+            loss.backward()
+            norms.append(torch.nn.utils.clip_grad_norm_(list(parameters.values()), max_norm or float("inf")))
+            losses.append(loss.detach())
+            optimizer.step()
+        return {"input": x.to(dtype), "target": target, **weights, "losses": torch.stack(losses),
+                "norms": torch.stack(norms), "param0.weight": weight.to(dtype), "param0.bias": bias.to(dtype),
+                "param_final.weight": parameters["weight"], "param_final.bias": parameters["bias"]}
+
+    cases.write(name, "batch_of_classes", dict(optimiser="sgd", steps=steps, lr=lr, label_smoothing=smoothing,
+                                               max_norm=max_norm), compute)
+
+
 def model_cases(cases):
+    batch_of_classes(cases, "classes_one_label_weighted", rows=1, weighted=True)
+    batch_of_classes(cases, "classes_ignored", ignored=0.4)
+    batch_of_classes(cases, "classes_weighted_smooth_ignored", weighted=True, smoothing=0.1, ignored=0.3)
+    batch_of_classes(cases, "classes_weighted_clipped", weighted=True, max_norm=0.375)
     train(cases, "train_pre_gelu")
     train(cases, "train_post_relu_2layer", heads=4, head_dim=2, layers=2, act="relu", norm_first=False, lr=3e-3)

@@ -114,9 +114,10 @@ namespace detail {
 /// A mask, or whatever else is no clipping, does not compile in the place of one.
 template <class C>
 constexpr bool check_clipping() {
-  static_assert(Clipping<C>,
-                "attune::Trainer: what stands in the place of the clipping is none; it comes before the mask: "
-                "step(inputs, targets, options, clipping, mask), and NoClipping{} is without");
+  static_assert(
+      Clipping<C>,
+      "attune::Trainer: what stands in the place of the clipping is none; it comes before the mask: "
+      "step(inputs, targets, options, clipping, mask), and NoClipping{} is without");
   return Clipping<C>;
 }
 

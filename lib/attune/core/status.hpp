@@ -36,9 +36,9 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kIncompleteBatch:
       return "the batch is not full: accumulate() more, or update_incomplete()";
     case Status::kFullBatch:
-      return "the batch is full: call update() before the next accumulate()";
+      return "the batch is full: update() comes before accumulate()";
     case Status::kInvalidLearningRate:
-      return "learning rate is negative, not a number or too large";
+      return "learning rate is negative, NaN or too large";
     case Status::kInvalidBeta:
       return "beta must be in [0, 1)";
     case Status::kInvalidEpsilon:
@@ -50,7 +50,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kInvalidMaxNorm:
       return "the bound of the gradient norm must be positive";
     case Status::kInvalidTarget:
-      return "a target is neither a class, in [0, classes), nor the ignored index";
+      return "a target is neither a class nor the ignored index";
     case Status::kNoTargets:
       return "every target of the batch is ignored";
     case Status::kInvalidToken:

@@ -38,7 +38,7 @@ struct ParallelOptions {
 template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
           int batch = 1>
   requires attune::detail::CheckedLoss<Loss, typename Model::Output> &&
-           attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters>
+      attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters>
 class ParallelTrainer {
   static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
   using Inputs = attune::detail::InputsOf<Model, batch>;
@@ -73,8 +73,8 @@ class ParallelTrainer {
     restart(rng);
   }
 
-  /// Draws initial parameters from `rng`, which moves on, then where the masks of dropout start, and forgets all training: gradients,
-  /// moments and counters become zero.
+  /// Draws initial parameters from `rng`, which moves on, then where the masks of dropout start, and forgets
+  /// all training: gradients, moments and counters become zero.
   template <class Initialiser>
   void initialise(const Initialiser& initialiser, Rng& rng) {
     attune::initialise(shared_->parameters, initialiser, rng);
@@ -232,7 +232,8 @@ class ParallelTrainer {
     if (status != Status::kOk) return;
     const LossSum<Scalar> loss = loss_of.sum(ConstView<Output>(worker.output), Targets::at(targets, sequence),
                                              OutputView(worker.output));
-    status = loss.status != Status::kOk || attune::detail::finite(loss.sum) ? loss.status : Status::kNotFinite;
+    status =
+        loss.status != Status::kOk || attune::detail::finite(loss.sum) ? loss.status : Status::kNotFinite;
     if (status != Status::kOk) return;
     shared.losses[index] = loss.sum;
     shared.normalisers[index] = loss.normaliser;

@@ -51,10 +51,10 @@ ATTUNE_INLINE float largest_of_many(const float* from) {
 
 // Σ x² from `first` up to `end`, a multiple of 16 and at least 16, in the order of squares.hpp.
 ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
-#define ATTUNE_SQUARES(x0, x1, x2, x3, x4, x5, x6, x7)                                                      \
-  "vmla.f32 s0," x0 "," x0 "\n vmla.f32 s1," x1 "," x1 "\n vmla.f32 s2," x2 "," x2 "\n vmla.f32 s3," x3 "," x3 \
-  "\n vmla.f32 s4," x4 "," x4 "\n vmla.f32 s5," x5 "," x5 "\n vmla.f32 s6," x6 "," x6 "\n vmla.f32 s7," x7    \
-  "," x7 "\n "
+#define ATTUNE_SQUARES(x0, x1, x2, x3, x4, x5, x6, x7)                                                  \
+  "vmla.f32 s0," x0 "," x0 "\n vmla.f32 s1," x1 "," x1 "\n vmla.f32 s2," x2 "," x2 "\n vmla.f32 s3," x3 \
+  "," x3 "\n vmla.f32 s4," x4 "," x4 "\n vmla.f32 s5," x5 "," x5 "\n vmla.f32 s6," x6 "," x6            \
+  "\n vmla.f32 s7," x7 "," x7 "\n "
   register float s0 asm("s0");
   asm("vmov d0,%[zero],%[zero]\n vmov d1,%[zero],%[zero]\n vmov d2,%[zero],%[zero]\n "
       "vmov d3,%[zero],%[zero]\n"

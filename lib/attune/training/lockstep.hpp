@@ -62,12 +62,13 @@ class LockstepWorkspace {
         parameters_, parameters);
   }
 
-  /// Forward, loss and backward of kSequences sequences, stacked in `inputs` and `targets`; adds to gradients,
-  /// loss and normaliser in their order. Where a mask could have hidden what is not finite, and something is
-  /// not, nothing is added: false. (Lanes have no zero that annihilates; one by one it does.)
+  /// Forward, loss and backward of kSequences sequences, stacked in `inputs` and `targets`; adds to
+  /// gradients, loss and normaliser in their order. Where a mask could have hidden what is not finite, and
+  /// something is not, nothing is added: false. (Lanes have no zero that annihilates; one by one it does.)
   template <class Loss, class Mask>
-  [[nodiscard]] bool accumulate(const Scalar* inputs, const Scalar* targets, const Mask& mask, const Loss& loss,
-                                typename Model::Parameters& gradients, Scalar& sum, Scalar& normaliser) {
+  [[nodiscard]] bool accumulate(const Scalar* inputs, const Scalar* targets, const Mask& mask,
+                                const Loss& loss, typename Model::Parameters& gradients, Scalar& sum,
+                                Scalar& normaliser) {
     using Output = typename LaneModel::Output;
     interleave<Model::Input::size>(inputs, input_.values);
     forward_through<LaneModel>(mask, parameters_, ConstView<typename LaneModel::Input>(input_),
@@ -144,18 +145,18 @@ struct LockstepOf {
   template <class Model>
   using Gradients = typename Model::Parameters;
   template <class Model>
-  using Workspace = typename std::conditional_t<
-      (kernels::kLanes<kernels::Packet<typename Model::Scalar>> > 1),
-      std::type_identity<
-          detail::LockstepWorkspace<Model, kernels::kLanes<kernels::Packet<typename Model::Scalar>>>>,
-      std::type_identity<Streaming::Workspace<Model>>>::type;
+  using Workspace =
+      typename std::conditional_t<(kernels::kLanes<kernels::Packet<typename Model::Scalar>> > 1),
+                                  std::type_identity<detail::LockstepWorkspace<
+                                      Model, kernels::kLanes<kernels::Packet<typename Model::Scalar>>>>,
+                                  std::type_identity<Streaming::Workspace<Model>>>::type;
 };
 
 /// For models of Linear, MultiHeadAttention without rotary positions, FeedForward with ReLU or SiLU, learned
 /// positions and Pooling, with a squared error or Huber (classes as targets have no lanes: they go one by
 /// one). As many sequences in lockstep as the widest packet has lanes (16 with AVX-512, 8 with AVX2); what is
-/// left of a batch, and batches with a mask for each sequence, go one by one. Where the target has no packets,
-/// the same as Streaming. In files that are compiled for another vector unit it is another type.
+/// left of a batch, and batches with a mask for each sequence, go one by one. Where the target has no
+/// packets, the same as Streaming. In files that are compiled for another vector unit it is another type.
 using Lockstep = LockstepOf<static_cast<int>(sizeof(kernels::Packet<float>))>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

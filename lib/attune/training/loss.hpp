@@ -41,8 +41,8 @@ struct [[nodiscard]] LossResult {
   Scalar loss;
   Status status;
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
-  [[nodiscard]] friend constexpr bool operator==(const LossResult& result, Status status) {
-    return result.status == status;
+  [[nodiscard]] friend constexpr bool operator==(const LossResult& result, Status other) {
+    return result.status == other;
   }
 };
 

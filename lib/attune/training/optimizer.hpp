@@ -7,7 +7,8 @@
 //     using Scalar = float;
 //     struct Options { Scalar learning_rate = …; };
 //     template <class Parameters>
-//     struct Moments { void reset(); };         // of every parameter, and what else counts steps; zero at the
+//     struct Moments { void reset(); };         // of every parameter, and what else counts steps; zero at
+//     the
 //                                               // start
 //     static constexpr int kMoments = …;        // how many tensors of moments a parameter has
 //     struct Coefficients { … };                // what one step multiplies every element by
@@ -99,21 +100,20 @@ inline constexpr Scalar kLargestGradient = [] {
 /// A larger learning rate, times such a gradient, could come near what parameters cannot hold: 2⁴⁰ in float.
 /// The same bounds weight decay.
 template <class Scalar>
-inline constexpr Scalar kLargestRate =
-    kLargestGradient<Scalar> * std::numeric_limits<Scalar>::epsilon();
+inline constexpr Scalar kLargestRate = kLargestGradient<Scalar>* std::numeric_limits<Scalar>::epsilon();
 
 }  // namespace detail
 
-/// One step of an optimiser. `gradients` times `gradient_scale` is what is applied: finite, and no larger than
-/// can be squared (2⁶³ in float), which is the caller's to see to. Nothing changes unless the result is kOk.
+/// One step of an optimiser. `gradients` times `gradient_scale` is what is applied: finite, and no larger
+/// than can be squared (2⁶³ in float), which is the caller's to see to. Nothing changes unless the result is
+/// kOk.
 template <class Optimizer, class Parameters>
 Status optimizer_step(Parameters& parameters, const Parameters& gradients,
                       typename Optimizer::template Moments<Parameters>& moments,
                       const typename Optimizer::Options& options,
                       typename Optimizer::Scalar gradient_scale = 1) {
   if (const Status status = Optimizer::check(options); status != Status::kOk) return status;
-  const typename Optimizer::Coefficients coefficients =
-      Optimizer::advance(moments, options, gradient_scale);
+  const typename Optimizer::Coefficients coefficients = Optimizer::advance(moments, options, gradient_scale);
   Optimizer::for_each_with_moments(
       [&coefficients](const TensorPath& path, auto& p, const auto& g, auto&... moment) {
         Optimizer::update(coefficients, path.kind, p.size, p.data(), g.data(), moment.data()...);
@@ -255,7 +255,8 @@ struct Adam {
 
   /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
   template <class Counting>
-  [[gnu::noinline]] static Coefficients advance(Counting& counters, const Options& options, Scalar gradient_scale) {
+  [[gnu::noinline]] static Coefficients advance(Counting& counters, const Options& options,
+                                                Scalar gradient_scale) {
     counters.beta1_correction.advance(options.beta1.fixed_point);
     counters.beta2_correction.advance(options.beta2.fixed_point);
     const Scalar correction1 = counters.beta1_correction.template value<Scalar>();

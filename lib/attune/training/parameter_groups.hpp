@@ -10,8 +10,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// `Base` with options for each TensorKind (core/parameters.hpp): weights, tables among them, biases, and what
-/// multiplies normalisations. It costs counters and coefficients for three.
+/// `Base` with options for each TensorKind (core/parameters.hpp): weights, tables among them, biases, and
+/// what multiplies normalisations. It costs counters and coefficients for three.
 template <class Base>
 struct ParameterGroups {
   using Scalar = typename Base::Scalar;

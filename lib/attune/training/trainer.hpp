@@ -26,7 +26,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// What a step did. `status` says whether parameters were changed, and if not, why.
 template <class Scalar>
 struct [[nodiscard]] StepResult {
-  Scalar loss;           // of the batch, before the step; NaN where the step was refused
+  Scalar loss;  // of the batch, before the step; NaN where the step was refused
   Status status;
   Scalar gradient_norm;  // √Σg² of the batch's gradient, before clipping; NaN where the step was refused
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
@@ -89,13 +89,13 @@ struct EitherScratch<Model, true> {
 }  // namespace detail
 
 /// Trains `Model`, a Layer (core/layer.hpp), on batches of `batch` sequences. Its Input is a matrix, or token
-/// ids: those that it refuses are refused by step(), accumulate() and predict(). Where a part of it drops, its
-/// Tape has for_each_dropout (dropout.hpp), by which masks are drawn, and predict() drops nothing. `Loss` and
-/// `Optimizer` are described in loss.hpp and optimizer.hpp; `Plan` says what RAM is spent on (plan.hpp).
+/// ids: those that it refuses are refused by step(), accumulate() and predict(). Where a part of it drops,
+/// its Tape has for_each_dropout (dropout.hpp), by which masks are drawn, and predict() drops nothing. `Loss`
+/// and `Optimizer` are described in loss.hpp and optimizer.hpp; `Plan` says what RAM is spent on (plan.hpp).
 template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
           class Plan = Streaming>
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
-           detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && MemoryPlan<Plan, Model>
+      detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && MemoryPlan<Plan, Model>
 class Trainer {
   static constexpr bool kKeepsGradients =
       std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
@@ -167,10 +167,12 @@ class Trainer {
   /// Forward, loss and backward of one sequence, x[rows, cols] and target[rows, cols]; adds to the batch's
   /// gradients. For data that arrives one by one. Only one x and target need exist. Answers the sequence's
   /// own loss. What is refused (a token or a class that is none, a loss that is not finite) adds nothing, and
-  /// the batch goes on. `on_output` is called with y, a ConstView<Output>, before its gradient takes its place.
+  /// the batch goes on. `on_output` is called with y, a ConstView<Output>, before its gradient takes its
+  /// place.
   template <class Mask = NoMask, class OnOutput = detail::Unused>
-  LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {}, const Loss& loss = {},
-                                const OnOutput& on_output = {}) requires kKeepsGradients {
+  [[gnu::noinline]] LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {},
+                                                  const Loss& loss = {},
+                                                  const OnOutput& on_output = {}) requires kKeepsGradients {
     detail::check_mask<Model, Mask>();
     LossSum<Scalar> added{};
     const Status status = add_sequence(x, target, mask, loss, on_output, added);
@@ -182,7 +184,8 @@ class Trainer {
   /// options and an incomplete batch leave everything as it was; what is not finite, or has no targets,
   /// discards the batch.
   template <class Clipping = NoClipping>
-  Result update(const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
+  [[gnu::noinline]] Result update(const Options& options,
+                                  const Clipping& clipping = {}) requires kKeepsGradients {
     return accumulated_ == batch ? finish(options, clipping) : Result::refused(Status::kIncompleteBatch);
   }
   /// The same with the sequences that there are, at least one: a mean is then over those.
@@ -233,8 +236,8 @@ class Trainer {
     return report;
   }
 
-  /// What one layer of a Sequential takes of it: its parameters, gradients and moments, its own tape (not what
-  /// stands between layers) and the scratch that it alone would need.
+  /// What one layer of a Sequential takes of it: its parameters, gradients and moments, its own tape (not
+  /// what stands between layers) and the scratch that it alone would need.
   template <int index>
     requires requires { typename Model::template Layer<index>; }
   [[nodiscard]] static constexpr MemoryReport memory_of_layer() {
@@ -262,8 +265,8 @@ class Trainer {
   ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Mask& mask, const Loss& loss,
                                     const OnOutput& on_output, LossSum<Scalar>& added) {
     if (accumulated_ == batch) return Status::kFullBatch;
-    const Status taken = detail::forward_status<Model>(mask, parameters_, x, OutputView(output_), tape_,
-                                                       scratch_.training);
+    const Status taken =
+        detail::forward_status<Model>(mask, parameters_, x, OutputView(output_), tape_, scratch_.training);
     if (taken != Status::kOk) return taken;
     on_output(ConstView<typename Model::Output>(output_));
     added = loss.sum(ConstView<typename Model::Output>(output_), target, OutputView(output_));
@@ -295,9 +298,8 @@ class Trainer {
         }
       }
       LossSum<Scalar> added;
-      const Status status =
-          add_sequence(Inputs::at(inputs, accumulated_), Targets::at(targets, accumulated_),
-                       detail::mask_of(masks, accumulated_), loss, detail::Unused{}, added);
+      const Status status = add_sequence(Inputs::at(inputs, accumulated_), Targets::at(targets, accumulated_),
+                                         detail::mask_of(masks, accumulated_), loss, detail::Unused{}, added);
       if (status != Status::kOk) {
         discard();
         return Result::refused(status);
@@ -327,13 +329,14 @@ class Trainer {
   template <class Mask>
   ATTUNE_INLINE Result step_in_backward(InputView x, TargetView target, const Options& options,
                                         const Mask& mask, const Loss& loss) {
-    if (const Status status = Optimizer::check(options); status != Status::kOk) return Result::refused(status);
+    if (const Status status = Optimizer::check(options); status != Status::kOk)
+      return Result::refused(status);
     if constexpr (!kMasks<Mask> && !detail::kTakesIds<Model>) {
       if (!detail::finite(kernels::sum_of_squares(Model::Input::size, x.data)))
         return Result::refused(Status::kNotFinite);
     }
-    const Status taken = detail::forward_status<Model>(mask, parameters_, x, OutputView(output_), tape_,
-                                                       scratch_.training);
+    const Status taken =
+        detail::forward_status<Model>(mask, parameters_, x, OutputView(output_), tape_, scratch_.training);
     if (taken != Status::kOk) return Result::refused(taken);
     const LossSum<Scalar> sum =
         loss.sum(ConstView<typename Model::Output>(output_), target, OutputView(output_));
@@ -371,8 +374,8 @@ class Trainer {
   [[no_unique_address]] Scratch scratch_;
   [[no_unique_address]] Workspace workspace_;
   typename Model::Output output_;  // y, then dL/dy
-  Scalar loss_;        // Σ over the accumulated sequences
-  Scalar normaliser_;  // the same of what to divide it by
+  Scalar loss_;                    // Σ over the accumulated sequences
+  Scalar normaliser_;              // the same of what to divide it by
   int accumulated_;
 };
 

@@ -6,16 +6,16 @@
 // of a tensor at a time, so that RAM holds those rows instead of a gradient for every parameter, and each
 // parameter is fetched once for both. The bits are those of a step with gradients.
 //
-// Clipping by the norm of all gradients needs them all before the first update and is not to be had. It trains
-// Linear and MultiHeadAttention, alone or in models with layers that have no parameters: their backward goes
-// through each parameter once, and has read it by then. Another layer with parameters is a compile error,
-// unless its kUpdatesInBackward = true says that it is such a one.
+// Clipping by the norm of all gradients needs them all before the first update and is not to be had. It
+// trains Linear and MultiHeadAttention, alone or in models with layers that have no parameters: their
+// backward goes through each parameter once, and has read it by then. Another layer with parameters is a
+// compile error, unless its kUpdatesInBackward = true says that it is such a one.
 //
-// Parameters and moments stay finite. What is found before backward (refused options, ids or targets; input or
-// loss that is not finite) changes nothing. Gradients are only known in backward: the first few rows with one
-// that is not finite, or too large to be squared, are not applied, nor is any that follows. The step is then
-// kNotFinite, and what backward had come to before, the layers behind and the rows above, was updated and the
-// step counted. It takes an overflow in backward, or an input behind a mask, which is not looked at.
+// Parameters and moments stay finite. What is found before backward (refused options, ids or targets; input
+// or loss that is not finite) changes nothing. Gradients are only known in backward: the first few rows with
+// one that is not finite, or too large to be squared, are not applied, nor is any that follows. The step is
+// then kNotFinite, and what backward had come to before, the layers behind and the rows above, was updated
+// and the step counted. It takes an overflow in backward, or an input behind a mask, which is not looked at.
 #pragma once
 
 #include <algorithm>
@@ -147,8 +147,9 @@ struct Updates {
 ///   ParameterUpdates<Layer, AdamW> updates(parameters, moments, options, rows);
 ///   Layer::backward(parameters, x, tape, dy, dx, updates.leaves, scratch);
 ///
-/// `options` are those that Optimizer::check() has passed, gradients times `gradient_scale` are applied, `rows`
-/// is overwritten. Where ok() is false behind backward, not all of them were: see the top of this file.
+/// `options` are those that Optimizer::check() has passed, gradients times `gradient_scale` are applied,
+/// `rows` is overwritten. Where ok() is false behind backward, not all of them were: see the top of this
+/// file.
 template <class Model, class Optimizer>
 class ParameterUpdates {
  public:

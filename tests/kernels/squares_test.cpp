@@ -1,0 +1,57 @@
+#include <attune/kernels/squares.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+namespace kernels = attune::kernels;
+
+constexpr int kMost = 71;
+
+// As the header says it, one by one.
+template <class Scalar>
+Scalar plain_sum(int size, const Scalar* x) {
+  Scalar lanes[8] = {};
+  const int whole = size / 16 * 16;
+  for (int i = 0; i < whole; ++i) lanes[i % 8] += x[i] * x[i];
+  for (int half = 4; half >= 1; half /= 2) {
+    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  for (int i = whole; i < size; ++i) lanes[0] += x[i] * x[i];
+  return lanes[0];
+}
+
+template <class Scalar>
+void expect_same_bits() {
+  attune::Rng rng(1);
+  attune::Tensor<Scalar, 1, kMost> x;
+  for (int size = 0; size <= kMost; ++size) {
+    check::fill(x, rng, -100, 100);
+    const Scalar sum = kernels::sum_of_squares(size, x.data());
+    EXPECT_TRUE(check::same_bits(sum, plain_sum(size, x.data()))) << size;
+  }
+}
+
+}  // namespace
+
+TEST(SumOfSquares, has_one_order_on_every_target) {
+  expect_same_bits<float>();
+  expect_same_bits<double>();
+}
+
+TEST(SumOfSquares, of_nothing_is_zero) {
+  const float nothing = 5;
+  EXPECT_EQ(kernels::sum_of_squares(0, &nothing), 0.0f);
+}
+
+TEST(SumOfSquares, is_not_finite_wherever_a_number_is_not) {
+  attune::Tensor<float, 1, kMost> x{};
+  for (const float bad : {check::kNan<float>, check::kInfinity<float>, -check::kInfinity<float>, 1e20f}) {
+    for (int i = 0; i < kMost; ++i) {
+      x.values[i] = bad;
+      const float sum = kernels::sum_of_squares(kMost, x.data());
+      EXPECT_FALSE(sum - sum == 0) << i;
+      x.values[i] = 0;
+    }
+  }
+}
