@@ -98,8 +98,7 @@ class HeaderText {
   }
 
   [[gnu::noinline]] void begin_array(const CppHeaderOptions& options, std::size_t scalar_bytes, int count) {
-    line({"// Parameters of a model, for attune::from_flat (attune/exchange/flat.hpp):"});
-    line({"//   constexpr auto parameters = attune::from_flat<Model::Parameters>(", options.name_space,
+    line({"// constexpr auto parameters = attune::from_flat<Model::Parameters>(", options.name_space,
           "::", options.name, ");"});
     line({"#pragma once\n\n#include <limits>\n\nnamespace ", options.name_space, " {\n"});
     add(scalar_bytes == 4 ? "inline constexpr float " : "inline constexpr double ");
@@ -148,7 +147,7 @@ void write_cpp_header(const Set& set, const CppHeaderOptions& options, Sink&& si
   detail::HeaderText<std::remove_reference_t<Sink>> text(sink);
   bool first = true;
   for_each_tensor(
-      [&] [[gnu::noinline]] (const TensorPath& path, const auto& tensor) {
+      [&](const TensorPath& path, const auto& tensor) __attribute__((noinline)) {
         using Scalar = typename std::remove_cvref_t<decltype(tensor)>::Scalar;
         if (first) text.begin_array(options, sizeof(Scalar), count_scalars(set));
         first = false;

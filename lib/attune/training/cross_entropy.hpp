@@ -10,8 +10,6 @@
 // 2016, section 7.
 #pragma once
 
-#include <span>
-
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/kernels/log_softmax_row.hpp>
@@ -34,28 +32,29 @@ struct CrossEntropy {
 
   /// The mean is that over all targets of a batch that are not ignored.
   static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
-  /// Targets are std::span<const int, rows>; a Trainer takes those of a whole batch, stacked.
+  /// Targets are Ids<rows> (core/ids.hpp); a Trainer takes those of a whole batch, stacked.
   static constexpr bool kClassTargets = true;
 
   /// The loss of logits[rows, classes] against one class a row, times `weight`; writes d_logits = weight ·
-  /// dL/dlogits, zero where the target is ignored. `targets` is what converts to std::span<const int, rows>.
+  /// dL/dlogits, zero where the target is ignored. `targets` is what converts to Ids<rows>.
   /// `d_logits` may be `logits`. When every target is ignored the loss is 0 (PyTorch's mean is NaN there).
   /// Status::kInvalidTarget, and nothing is written, when a target is neither a class nor ignored.
   template <class Logits, class Targets, class Gradient>
   static auto forward(const Logits& logits, const Targets& targets, Gradient&& d_logits,
                       typename std::remove_cvref_t<Gradient>::Scalar weight = 1) {
     using Scalar = typename std::remove_cvref_t<Gradient>::Scalar;
-    return mean(view(logits), targets, static_cast<const Scalar*>(nullptr), view(d_logits), weight);
+    return mean(dense_view(logits), targets, static_cast<const Scalar*>(nullptr), dense_view(d_logits),
+                weight);
   }
   /// The same with a weight for each class, class_weights[1, classes], none negative.
   template <class Logits, class Targets, class ClassWeights, class Gradient>
-    requires(requires(const ClassWeights& class_weights) { view(class_weights); })
+    requires(requires(const ClassWeights& class_weights) { dense_view(class_weights); })
   static auto forward(const Logits& logits, const Targets& targets, const ClassWeights& class_weights,
                       Gradient&& d_logits, typename std::remove_cvref_t<Gradient>::Scalar weight = 1) {
-    const auto weights = view(class_weights);
-    static_assert(weights.rows == 1 && weights.cols == decltype(view(logits))::cols,
+    const auto weights = dense_view(class_weights);
+    static_assert(weights.rows == 1 && weights.cols == decltype(dense_view(logits))::cols,
                   "attune::CrossEntropy: class_weights must have one weight a class, [1, classes]");
-    return mean(view(logits), targets, weights.data, view(d_logits), weight);
+    return mean(dense_view(logits), targets, weights.data, dense_view(d_logits), weight);
   }
 
   /// For trainers: Σ_i loss_i with its normaliser, Σ_i w_(t_i), and its gradient. Refuses like forward. Class
@@ -74,15 +73,15 @@ struct CrossEntropy {
   template <class Logits, class Targets, class Losses>
   static Status forward_rows(const Logits& logits_matrix, const Targets& targets, Losses&& losses_matrix,
                              const typename std::remove_cvref_t<Losses>::Scalar* class_weights = nullptr) {
-    const auto logits = view(logits_matrix);
-    const auto losses = view(losses_matrix);
+    const auto logits = dense_view(logits_matrix);
+    const auto losses = dense_view(losses_matrix);
     static_assert(losses.rows == logits.rows && losses.cols == 1,
                   "attune::CrossEntropy: losses must have one entry a row, [rows, 1]");
     using Scalar = typename decltype(losses)::Scalar;
     const Classes<decltype(logits)> ids(targets);
     if (!valid<logits.cols>(ids)) return Status::kInvalidTarget;
     for (int i = 0; i < logits.rows; ++i) {
-      const int target = ids[static_cast<std::size_t>(i)];
+      const int target = ids[i];
       losses.data[i] = target == options.ignore_index
                            ? Scalar(0)
                            : row_loss<logits.cols>(logits.data + i * logits.cols, target, class_weights,
@@ -95,15 +94,15 @@ struct CrossEntropy {
   static Status backward_rows(const Logits& logits_matrix, const Targets& targets, const DLosses& d_losses,
                               Gradient&& gradient_matrix,
                               const typename std::remove_cvref_t<Gradient>::Scalar* class_weights = nullptr) {
-    const auto logits = view(logits_matrix);
-    const auto gradient = view(gradient_matrix);
+    const auto logits = dense_view(logits_matrix);
+    const auto gradient = dense_view(gradient_matrix);
     check_shapes<decltype(logits), decltype(gradient)>();
     const Classes<decltype(logits)> ids(targets);
     if (!valid<logits.cols>(ids)) return Status::kInvalidTarget;
     for (int i = 0; i < logits.rows; ++i) {
-      (void)row_gradient<logits.cols>(logits.data + i * logits.cols, ids[static_cast<std::size_t>(i)],
-                                      class_weights, smoothing_share<logits.cols>(class_weights),
-                                      view(d_losses).data[i], gradient.data + i * logits.cols);
+      (void)row_gradient<logits.cols>(logits.data + i * logits.cols, ids[i], class_weights,
+                                      smoothing_share<logits.cols>(class_weights),
+                                      dense_view(d_losses).data[i], gradient.data + i * logits.cols);
     }
     return Status::kOk;
   }
@@ -115,7 +114,7 @@ struct CrossEntropy {
   template <class Scalar>
   static constexpr Scalar kNoLoss = std::numeric_limits<Scalar>::quiet_NaN();
   template <class Logits>
-  using Classes = std::span<const int, std::size_t{Logits::rows}>;
+  using Classes = Ids<Logits::rows>;
 
   template <class Logits, class Gradient>
   static constexpr void check_shapes() {
@@ -123,8 +122,8 @@ struct CrossEntropy {
                   "attune::CrossEntropy: logits and gradient must have one shape, [rows, classes]");
   }
 
-  template <int kClasses, std::size_t kRows>
-  static bool valid(std::span<const int, kRows> targets) {
+  template <int kClasses, int kRows>
+  static bool valid(Ids<kRows> targets) {
     for (const int target : targets) {
       if ((target < 0 || target >= kClasses) && target != options.ignore_index) return false;
     }
@@ -219,8 +218,8 @@ struct CrossEntropy {
   }
 
   // Σ_i w_(t_i).
-  template <std::size_t kRows, class Scalar>
-  static Scalar normaliser(std::span<const int, kRows> targets, const Scalar* class_weights) {
+  template <int kRows, class Scalar>
+  static Scalar normaliser(Ids<kRows> targets, const Scalar* class_weights) {
     if constexpr (options.reduction == Reduction::kSum) return Scalar(1);
     Scalar total = 0;
     for (const int target : targets) {
@@ -240,9 +239,8 @@ struct CrossEntropy {
     const Scalar share = smoothing_share<kClasses>(class_weights);
     Scalar total = 0;
     for (int i = 0; i < Logits::rows; ++i) {
-      total = kernels::add(
-          total, row_gradient<kClasses>(logits.data + i * kClasses, ids[static_cast<std::size_t>(i)],
-                                        class_weights, share, factor, gradient.data + i * kClasses));
+      total = kernels::add(total, row_gradient<kClasses>(logits.data + i * kClasses, ids[i], class_weights,
+                                                         share, factor, gradient.data + i * kClasses));
     }
     return total;
   }

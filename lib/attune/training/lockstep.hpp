@@ -116,7 +116,7 @@ class LockstepWorkspace {
     const auto* lanes = reinterpret_cast<const Scalar*>(from);
     kernels::for_each_packet<Scalar>(kSize, [=]<class Q>(int i) ATTUNE_INLINE_LAMBDA {
       constexpr int kWidth = kernels::kLanes<Q>;
-      alignas(Q) Scalar by_sequence[kSequences * kWidth];
+      alignas(Q) Scalar by_sequence[std::size_t{kSequences * kWidth}];
       kernels::detail::transpose_panel<Q, kSequences, kWidth, kSequences>(lanes + i * kSequences,
                                                                           by_sequence);
       Q sum = kernels::load<Q>(to + i);

@@ -100,9 +100,9 @@ struct SquaredError {
       typename std::remove_cvref_t<Gradient>::Scalar {
     using Scalar = typename std::remove_cvref_t<Gradient>::Scalar;
     using Real = kernels::Real<Scalar>;
-    const auto y = view(y_matrix);
-    const auto target = view(target_matrix);
-    const auto dy = view(dy_matrix);
+    const auto y = dense_view(y_matrix);
+    const auto target = dense_view(target_matrix);
+    const auto dy = dense_view(dy_matrix);
     static_assert(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows && y.cols == dy.cols,
                   "attune::SquaredError: output, target and gradient must have one shape");
     constexpr int kSize = y.rows * y.cols;
