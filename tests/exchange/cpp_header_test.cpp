@@ -54,7 +54,7 @@ std::string_view literal_of(Scalar value) {
 TEST(CppHeader, is_an_array_that_from_flat_reads) {
   const Model::Parameters parameters{.weight = {{1, -0.5f, 0.1f, 0}}, .bias = {{3, -2}}};
   const std::string_view expected =
-// constexpr auto parameters = attune::from_flat<Model::Parameters>(firmware::model::kTrained);
+      R"(// constexpr auto parameters = attune::from_flat<Model::Parameters>(firmware::model::kTrained);
 #pragma once
 
 #include <limits>
