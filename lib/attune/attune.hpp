@@ -21,7 +21,6 @@
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
 #include <attune/layers/linear.hpp>
-#include <attune/layers/log_softmax.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/layers/softmax.hpp>

@@ -1,4 +1,3 @@
-#include <attune/layers/log_softmax.hpp>
 
 #include <attune/layers/softmax.hpp>
 

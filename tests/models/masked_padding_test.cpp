@@ -2,7 +2,6 @@
 // what is not hidden have the same bits as with other contents.
 #include <attune/attention/mask.hpp>
 #include <attune/layers/activation.hpp>
-#include <attune/layers/log_softmax.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/layers/softmax.hpp>

@@ -4,7 +4,7 @@
 #include <attune/layers/activation.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
-#include <attune/layers/log_softmax.hpp>
+#include <attune/layers/softmax.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/models/encoder_layer.hpp>

@@ -1,4 +1,4 @@
-#include <attune/layers/log_softmax.hpp>
+#include <attune/layers/softmax.hpp>
 #include <attune/training/cross_entropy.hpp>
 
 #include "check.hpp"

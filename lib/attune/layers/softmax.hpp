@@ -1,31 +1,58 @@
-// Softmax over rows, forward and backward.
+// Softmax over rows and its logarithm, forward and backward.
 //
-//   p_j = e^(x_j) / Σ_k e^(x_k)                dx = p ∘ (dp − Σ_k p_k dp_k)
+//   softmax:      p_j = e^(x_j) / Σ_k e^(x_k)           dx = p ∘ (dp − Σ_k p_k dp_k)
+//   log-softmax:  y_j = x_j − ln Σ_k e^(x_k)            dx = dy − e^y · Σ_k dy_k
 //
-// The row's maximum is subtracted first, so any finite input is safe. −∞ gives a zero; a row of −∞ alone
-// gives zeros.
+// The row's maximum is subtracted first, so any finite input is safe.
 #pragma once
 
 #include <attune/core/layer.hpp>
+#include <attune/kernels/log_softmax_row.hpp>
 #include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/rows.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Softmax of each of the kRows rows of kCols scalars.
-template <int kRows, int kCols, class ScalarType = float>
-struct Softmax {
-  static_assert(kRows > 0 && kCols > 0, "attune::Softmax: rows and cols must be positive");
+namespace detail {
+
+// What the two layers do with a row of kCols scalars.
+struct SoftmaxRow {
+  template <int kCols, class Scalar>
+  static void forward(const Scalar* x, Scalar* y) {
+    if (x != y) {
+      for (int j = 0; j < kCols; ++j) y[j] = x[j];
+    }
+    kernels::softmax_rows<Scalar, 1, kCols>(y);
+  }
+  template <int kCols, class Scalar>
+  static void backward(const Scalar* y, const Scalar* dy, Scalar* dx) {
+    kernels::softmax_row_backward<Scalar, kCols>(y, dy, dx, Scalar(1));
+  }
+};
+struct LogSoftmaxRow {
+  template <int kCols, class Scalar>
+  static void forward(const Scalar* x, Scalar* y) {
+    kernels::log_softmax_row<kCols>(x, y);
+  }
+  template <int kCols, class Scalar>
+  static void backward(const Scalar* y, const Scalar* dy, Scalar* dx) {
+    kernels::log_softmax_row_backward<kCols>(y, dy, dx);
+  }
+};
+
+template <class Row, int kRows, int kCols, class ScalarType>
+struct RowByRow {
+  static_assert(kRows > 0 && kCols > 0, "attune::Softmax, LogSoftmax: rows and cols must be positive");
 
   using Scalar = ScalarType;
-  template <class Other>
-  using WithScalar = Softmax<kRows, kCols, Other>;
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
   static constexpr bool kTakesMask = false;
+  static constexpr bool kOutputMayBeInput = true;
+  static constexpr bool kGradientMayBeInput = true;
   /// y: backward needs nothing else.
   struct Tape {
     Output y;
@@ -33,14 +60,10 @@ struct Softmax {
   struct Scratch {};
   struct InferenceScratch {};
 
-  /// y[rows, cols] = softmax(x). `y` may be `x`.
+  /// y[rows, cols] of x[rows, cols]. `y` may be `x`.
   static void forward(ConstView<Input> x, View<Output> y) {
     for (int i = 0; i < kRows; ++i) {
-      Scalar* row = y.data + i * kCols;
-      if (x.data != y.data) {
-        for (int j = 0; j < kCols; ++j) row[j] = x(i, j);
-      }
-      kernels::softmax_rows<Scalar, 1, kCols>(row);
+      Row::template forward<kCols, Scalar>(x.data + i * kCols, y.data + i * kCols);
     }
   }
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
@@ -56,14 +79,14 @@ struct Softmax {
   template <AttentionMask Mask = NoMask>
   static void backward(ConstView<Output> y, ConstView<Output> dy, View<Input> dx, const Mask& = {}) {
     for (int i = 0; i < kRows; ++i) {
+      const Scalar* of_row = dy.data + i * kCols;
       if constexpr (kMasks<Mask>) {
-        if (kernels::is_zero_row(kCols, dy.data + i * kCols)) {
+        if (kernels::is_zero_row(kCols, of_row)) {
           for (int j = 0; j < kCols; ++j) dx(i, j) = Scalar(0);
           continue;
         }
       }
-      kernels::softmax_row_backward<Scalar, kCols>(y.data + i * kCols, dy.data + i * kCols,
-                                                   dx.data + i * kCols, Scalar(1));
+      Row::template backward<kCols, Scalar>(y.data + i * kCols, of_row, dx.data + i * kCols);
     }
   }
   template <class Dx, AttentionMask Mask = NoMask>
@@ -71,6 +94,23 @@ struct Softmax {
                        Parameters&, Scratch&, const Mask& mask = {}) {
     if constexpr (kAsked<Dx>) backward(tape.y, dy, dx, mask);
   }
+};
+
+}  // namespace detail
+
+/// Softmax of each of the kRows rows of kCols scalars. −∞ gives a zero; a row of −∞ alone gives zeros.
+template <int kRows, int kCols, class Scalar = float>
+struct Softmax : detail::RowByRow<detail::SoftmaxRow, kRows, kCols, Scalar> {
+  template <class Other>
+  using WithScalar = Softmax<kRows, kCols, Other>;
+};
+
+/// Log-softmax of each of the kRows rows of kCols scalars, without leaving the range of logits. −∞ stays −∞
+/// beside a finite logit; a row with a NaN or +∞, or of −∞ alone, becomes NaN, as PyTorch's.
+template <int kRows, int kCols, class Scalar = float>
+struct LogSoftmax : detail::RowByRow<detail::LogSoftmaxRow, kRows, kCols, Scalar> {
+  template <class Other>
+  using WithScalar = LogSoftmax<kRows, kCols, Other>;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
