@@ -1,4 +1,3 @@
-
 #include <attune/layers/softmax.hpp>
 
 #include "check.hpp"

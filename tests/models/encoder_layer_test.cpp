@@ -200,3 +200,35 @@ TEST(EncoderLayer, trains_to_the_same_bits_everywhere) {
   EXPECT_EQ(trained<kBefore>(), check::by_policy(0xE17EC41Bu, 0xE15F5393u));
   EXPECT_EQ(trained<with_dropout(kBefore)>(), check::by_policy(0x4AB88241u, 0xEE1446B8u));
 }
+
+// A sequence that is shorter than seq_len needs no padding: an instance of its length takes the same sets.
+TEST(EncoderLayer, shorter_runs_on_the_parameters_and_gradients_of_a_longer_one) {
+  constexpr EncoderLayerShape kLong{.seq_len = 6, .d_model = 4, .num_heads = 2, .d_ff = 5};
+  constexpr EncoderLayerShape kShort{.seq_len = 4, .d_model = 4, .num_heads = 2, .d_ff = 5};
+  using Long = EncoderLayer<kLong>;
+  using Short = EncoderLayer<kShort>;
+  Problem<Long> padded(5);
+  for (int i = kShort.seq_len; i < kLong.seq_len; ++i) {
+    for (int j = 0; j < kLong.d_model; ++j) padded.dy(i, j) = 0;
+  }
+  attune::KeyPaddingMask<kLong.seq_len> mask;
+  EXPECT_EQ(mask.set_length(kShort.seq_len), attune::Status::kOk);
+  static typename Long::Parameters gradients;
+  attune::set_zero(padded.gradients);
+  attune::set_zero(gradients);
+  Long::forward(padded.parameters, padded.x, padded.y, padded.tape, padded.scratch, mask);
+  Long::backward(padded.parameters, padded.x, padded.tape, padded.dy, padded.dx, padded.gradients,
+                 padded.scratch, mask);
+
+  const auto x = view(padded.x).rows_at<kShort.seq_len>(0), dy = view(padded.dy).rows_at<kShort.seq_len>(0);
+  Short::Output y, dx;
+  Short::Tape tape;
+  Short::Scratch scratch;
+  Short::forward(padded.parameters, x, y, tape, scratch);
+  Short::backward(padded.parameters, x, tape, dy, dx, gradients, scratch);
+  for (int i = 0; i < y.size; ++i) {
+    EXPECT_EQ(y.values[i], padded.y.values[i]);
+    EXPECT_EQ(dx.values[i], padded.dx.values[i]);
+  }
+  EXPECT_TRUE(check::same_bits(gradients, padded.gradients));
+}
