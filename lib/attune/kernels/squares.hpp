@@ -4,6 +4,12 @@
 
 #include <attune/kernels/reduce.hpp>
 
+#if defined(__SOFTFP__)  // where arithmetic is a call, there is nothing to keep in registers
+#define ATTUNE_UNROLL_SQUARES
+#else
+#define ATTUNE_UNROLL_SQUARES ATTUNE_UNROLL
+#endif
+
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 /// Σ x² over `size` scalars: of whole blocks of 16 in 8 interleaved lanes, whose halves are added pairwise;
@@ -21,17 +27,19 @@ template <class Scalar>
 #endif
   {
     using P = Packet<Scalar, kSquareLanes>;
-    Scalar lanes[kSquareLanes];
-    for (int l = 0; l < kSquareLanes; l += kLanes<P>) {
-      P sum = broadcast<P>(Scalar(0));
-      for (int i = l; i < whole; i += kSquareLanes) {
-        const P value = load<P>(x + i);
-        sum = add(sum, multiply(value, value));
+    constexpr int kPackets = kSquareLanes / kLanes<P>;
+    P sums[kPackets];
+    ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) sums[p] = broadcast<P>(Scalar(0));
+    for (int i = 0; i < whole; i += kSquareLanes) {
+      ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) {
+        const P value = load<P>(x + i + p * kLanes<P>);
+        sums[p] = add(sums[p], multiply(value, value));
       }
-      store(lanes + l, sum);
     }
-    for (int half = kSquareLanes / 2; half >= 1; half /= 2) {
-      for (int l = 0; l < half; ++l) lanes[l] = add(lanes[l], lanes[l + half]);
+    Scalar lanes[kSquareLanes];
+    ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) store(lanes + p * kLanes<P>, sums[p]);
+    ATTUNE_UNROLL_SQUARES for (int half = kSquareLanes / 2; half >= 1; half /= 2) {
+      ATTUNE_UNROLL_SQUARES for (int l = 0; l < half; ++l) lanes[l] = add(lanes[l], lanes[l + half]);
     }
     total = lanes[0];
   }
@@ -40,3 +48,5 @@ template <class Scalar>
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+
+#undef ATTUNE_UNROLL_SQUARES

@@ -24,6 +24,7 @@ struct Huber {
 
   /// A mean over a batch of sequences of one size is the mean of their means.
   static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
+  static constexpr bool kCountsSequences = true;
 
   /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy. `dy`
   /// may be `y`. Sums run in the library's order (kernels/reduce.hpp).

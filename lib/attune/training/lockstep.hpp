@@ -63,12 +63,12 @@ class LockstepWorkspace {
   }
 
   /// Forward, loss and backward of kSequences sequences, stacked in `inputs` and `targets`; adds to
-  /// gradients, loss and normaliser in their order. Where a mask could have hidden what is not finite, and
+  /// gradients, loss and normalisers in their order. Where a mask could have hidden what is not finite, and
   /// something is not, nothing is added: false. (Lanes have no zero that annihilates; one by one it does.)
   template <class Loss, class Mask>
   [[nodiscard]] bool accumulate(const Scalar* inputs, const Scalar* targets, const Mask& mask,
                                 const Loss& loss, typename Model::Parameters& gradients, Scalar& sum,
-                                Scalar& normaliser) {
+                                auto& normalisers) {
     using Output = typename LaneModel::Output;
     interleave<Model::Input::size>(inputs, input_.values);
     forward_through<LaneModel>(mask, parameters_, ConstView<typename LaneModel::Input>(input_),
@@ -90,7 +90,7 @@ class LockstepWorkspace {
       if (!finite) return false;
     }
     add_in_order<1>(&losses.sum, &sum);
-    for (int sequence = 0; sequence < kSequences; ++sequence) normaliser += losses.normaliser;
+    for (int sequence = 0; sequence < kSequences; ++sequence) normalisers.add(losses.normaliser);
     for_each_tensor(
         [](const TensorPath&, auto& to, const auto& lanes) {
           add_in_order<std::remove_cvref_t<decltype(to)>::size>(lanes.values, to.values);

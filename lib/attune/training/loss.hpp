@@ -14,7 +14,8 @@
 //
 //   static constexpr bool kClassTargets = true;
 //
-// classes, one a row: std::array<int, rows> of each sequence.
+// classes, one a row: std::array<int, rows> of each sequence. A loss whose every normaliser is 1 may say
+// kCountsSequences = true: then none is kept.
 #pragma once
 
 #include <concepts>
@@ -81,6 +82,26 @@ concept CheckedLoss = check_loss<L, Output>();
 
 }  // namespace detail
 
+namespace detail {
+
+/// Σ of a batch's normalisers; without memory where they are known to be 1, or nothing is divided.
+template <class Loss, class Scalar>
+struct Normalisers {
+  Scalar sum;
+  void clear() { sum = 0; }
+  void add(Scalar normaliser) { sum += normaliser; }
+  [[nodiscard]] Scalar total(int) const { return sum; }
+};
+template <class Loss, class Scalar>
+  requires(!Loss::kMeanOverBatch || requires { requires Loss::kCountsSequences; })
+struct Normalisers<Loss, Scalar> {
+  void clear() {}
+  void add(Scalar) {}
+  [[nodiscard]] Scalar total(int sequences) const { return static_cast<Scalar>(sequences); }
+};
+
+}  // namespace detail
+
 enum class Reduction {
   kMean,     // (1/n) Σ (y − t)²,  gradient (2/n)(y − t)      PyTorch's nn.MSELoss
   kSum,      // Σ (y − t)²,        gradient 2(y − t)
@@ -91,6 +112,7 @@ template <Reduction reduction>
 struct SquaredError {
   /// A mean over a batch of sequences of one size is the mean of their means.
   static constexpr bool kMeanOverBatch = reduction == Reduction::kMean;
+  static constexpr bool kCountsSequences = true;
 
   /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy.
   /// `dy` may be `y`. Sums run in the library's order (kernels/reduce.hpp).

@@ -273,7 +273,7 @@ class Trainer {
     if (added.status != Status::kOk) return added.status;
     if (!detail::finite(added.sum)) return Status::kNotFinite;
     loss_ += added.sum;
-    normaliser_ += added.normaliser;
+    normalisers_.add(added.normaliser);
     detail::backward_through<Model>(mask, parameters_, x, tape_, ConstView<typename Model::Output>(output_),
                                     NoGradient{}, gradients_, scratch_.training);
     ++accumulated_;
@@ -291,7 +291,7 @@ class Trainer {
         if (accumulated_ >= lockstep_from && accumulated_ + kTogether <= batch) {
           const bool added = workspace_.accumulate(inputs.data + accumulated_ * Model::Input::size,
                                                    targets.data + accumulated_ * Model::Output::size, masks,
-                                                   loss, gradients_, loss_, normaliser_);
+                                                   loss, gradients_, loss_, normalisers_);
           lockstep_from = accumulated_ + kTogether;  // one by one up to there where it was not
           if (added) accumulated_ = lockstep_from;
           continue;
@@ -314,8 +314,9 @@ class Trainer {
   ATTUNE_INLINE Result finish(const Options& options, const Clipping& clipping) {
     if constexpr (detail::check_clipping<Clipping>()) {
       Scalar scale, norm;
-      const Status status = detail::apply<Loss, Optimizer>(parameters_, gradients_, moments_, options,
-                                                           clipping, loss_, normaliser_, scale, norm);
+      const Status status =
+          detail::apply<Loss, Optimizer>(parameters_, gradients_, moments_, options, clipping, loss_,
+                                         normalisers_.total(accumulated_), scale, norm);
       if (status == Status::kOk) {
         const Scalar loss = loss_ * scale;
         clear();
@@ -361,7 +362,7 @@ class Trainer {
   void clear() {
     std::memset(static_cast<void*>(&gradients_), 0, sizeof gradients_);
     loss_ = 0;
-    normaliser_ = 0;
+    normalisers_.clear();
     accumulated_ = 0;
   }
   // Each backward went on to the masks of the next sequence.
@@ -373,9 +374,9 @@ class Trainer {
   [[no_unique_address]] typename Model::Tape tape_;
   [[no_unique_address]] Scratch scratch_;
   [[no_unique_address]] Workspace workspace_;
-  typename Model::Output output_;  // y, then dL/dy
-  Scalar loss_;                    // Σ over the accumulated sequences
-  Scalar normaliser_;              // the same of what to divide it by
+  typename Model::Output output_;                                        // y, then dL/dy
+  Scalar loss_;                                                          // Σ over the accumulated sequences
+  [[no_unique_address]] detail::Normalisers<Loss, Scalar> normalisers_;  // the same of what to divide it by
   int accumulated_;
 };
 

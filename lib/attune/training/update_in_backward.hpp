@@ -11,11 +11,12 @@
 // backward goes through each parameter once, and has read it by then. Another layer with parameters is a
 // compile error, unless its kUpdatesInBackward = true says that it is such a one.
 //
-// Parameters and moments stay finite. What is found before backward (refused options, ids or targets; input
-// or loss that is not finite) changes nothing. Gradients are only known in backward: the first few rows with
-// one that is not finite, or too large to be squared, are not applied, nor is any that follows. The step is
-// then kNotFinite, and what backward had come to before, the layers behind and the rows above, was updated
-// and the step counted. It takes an overflow in backward, or an input behind a mask, which is not looked at.
+// Parameters and moments stay finite. What is found before backward changes nothing: refused options, ids or
+// targets, an input that is not finite or too large to be squared, a loss that is not finite. Gradients are
+// only known in backward: the first few rows with one that is not finite, or too large to be squared, are not
+// applied, nor is any that follows. The step is then kNotFinite, and what backward had come to before, the
+// layers behind and the rows above, was updated and the step counted. It takes an overflow in backward, or an
+// input beside a mask, which is not looked at.
 #pragma once
 
 #include <algorithm>
