@@ -28,7 +28,7 @@ template <class Scalar>
   {
     using P = Packet<Scalar, kSquareLanes>;
     constexpr int kPackets = kSquareLanes / kLanes<P>;
-    P sums[kPackets];
+    P sums[std::size_t{kPackets}];
     ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) sums[p] = broadcast<P>(Scalar(0));
     for (int i = 0; i < whole; i += kSquareLanes) {
       ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) {
