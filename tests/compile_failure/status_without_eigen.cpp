@@ -1,4 +1,5 @@
 // No mistake: what only reports compiles where nothing computes, without Eigen.
+#define ATTUNE_TEST_ALONE  // nothing of the library is precompiled for it
 #include <attune/core/memory.hpp>
 #include <attune/core/status.hpp>
 

@@ -50,9 +50,9 @@ void attention_case(const AttentionData<Scalar>& data) {
       const auto query = head_of<sizes, sizes.seq_len, sizes.d_k>(data.query + i * kQuerySize, head);
       const auto key = head_of<sizes, sizes.kv_len, sizes.d_k>(data.key + i * kKeySize, head);
       const auto value = head_of<sizes, sizes.kv_len, sizes.d_v>(data.value + i * kValueSize, head);
-      attune::scaled_dot_product_attention(query, key, value,
-                                           head_of<sizes, sizes.seq_len, sizes.d_v>(context.data(), head),
-                                           weights, data.scale, mask, head);
+      attune::scaled_dot_product_attention<sizes.heads>(
+          query, key, value, head_of<sizes, sizes.seq_len, sizes.d_v>(context.data(), head), weights,
+          data.scale, mask, head);
       if constexpr (scores == Scores::kProduct || scores == Scores::kMasked) {
         attune::kernels::product(query, key.transpose(), view(weights),
                                  attune::kernels::Scale<Scalar>{data.scale});

@@ -38,8 +38,8 @@ class HeaderText {
 
   [[gnu::noinline]] void add(std::string_view text) {
     for (const char character : text) {
-      if (length_ == sizeof text_) flush();
       text_[length_++] = character;
+      if (character == '\n' || length_ == sizeof text_) flush();
     }
   }
   [[gnu::noinline]] void add(std::uint32_t number) {
@@ -53,7 +53,6 @@ class HeaderText {
   [[gnu::noinline]] void line(std::initializer_list<std::string_view> parts = {}) {
     for (const std::string_view part : parts) add(part);
     add("\n");
-    flush();
   }
 
   /// "query.weight" of {"weight", of "query"}.

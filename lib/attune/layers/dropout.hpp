@@ -59,16 +59,16 @@ constexpr void for_each_dropout(const Visitor& visitor, Tapes&... tapes) {
 template <class Tape>
 constexpr void draw_seeds(Tape& tape, Rng& rng) {
   detail::for_each_dropout(
-      [&rng](DropoutTape& mask) {
+      [&rng](DropoutTape& each) {
         const std::uint64_t high = rng.next();
-        mask.position = high << 32 | rng.next();
+        each.position = high << 32 | rng.next();
       },
       tape);
 }
 /// Moves all masks of a tape on by as many sequences, or back where negative.
 template <class Tape>
 constexpr void skip_masks(Tape& tape, std::int64_t sequences) {
-  detail::for_each_dropout([sequences](DropoutTape& mask) { mask.skip(sequences); }, tape);
+  detail::for_each_dropout([sequences](DropoutTape& each) { each.skip(sequences); }, tape);
 }
 
 namespace kernels {
