@@ -57,11 +57,14 @@ class HeaderText {
 
   /// "query.weight" of {"weight", of "query"}.
   [[gnu::noinline]] void add(const TensorPath& path) {
-    if (path.parent != nullptr) {
-      add(*path.parent);
-      add(".");
+    int depth = 0;
+    for (const TensorPath* part = &path; part != nullptr; part = part->parent) ++depth;
+    for (; depth > 0; --depth) {  // no recursion: the stack of firmware is bounded
+      const TensorPath* part = &path;
+      for (int i = 1; i < depth; ++i) part = part->parent;
+      if (part->name != nullptr) add(part->name);
+      if (depth > 1) add(".");
     }
-    if (path.name != nullptr) add(path.name);
   }
 
   /// A literal of exactly this value. A NaN has no sign and no payload.
