@@ -60,7 +60,7 @@ Training train(attune::Rng rng, int steps) {
   return training;
 }
 
-void print_model(int steps) {
+[[gnu::noinline]] void print_model(int steps) {  // whose line of text is no part of main's frame
   port::print("model // digits, d_model ", digits::kWidth, ", after ", steps, " steps.\n");
   attune::write_cpp_header(
       trainer.parameters(), {.name_space = "digits", .name = "kTrainedParameters"},
