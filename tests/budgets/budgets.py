@@ -45,6 +45,7 @@ IMAGES = {
     "trainer_16x32x4": "training 16×32×4, AdamW",
     "trainer_16x32x4_update_in_backward": "with UpdateInBackward",
     "trainer_16x32x4_sgd": "with SGD, no moments",
+    "trainer_16x32x4_masked": "with AdamW and a KeyPaddingMask",
     "inference_16x32x4": "inference 16×32×4, parameters in flash",
     "trainer_16x8x2": "training 16×8×2, AdamW",
     EXAMPLE: "`argmax_copy` 8×4×1",

@@ -1,8 +1,12 @@
-// A firmware that trains and does nothing else, with the memory plan and optimiser of its build.
+// A firmware that trains and does nothing else, with the memory plan, optimiser and mask of its build.
 #include <attune/attune.hpp>
 #include <instructions.hpp>
 
 #include "../packaging/reported.hpp"
+
+#ifndef ATTUNE_BUDGET_MASK
+#define ATTUNE_BUDGET_MASK NoMask
+#endif
 
 namespace {
 
@@ -28,7 +32,7 @@ namespace {
 
 [[gnu::noinline]] bool train() {
   static constexpr Optimizer::Options kOptions{.learning_rate = 3e-3f};
-  return trainer.step(inputs, targets, kOptions).ok();
+  return trainer.step(inputs, targets, kOptions, attune::NoClipping{}, attune::ATTUNE_BUDGET_MASK{}).ok();
 }
 
 // Numbers as in earnest: where there is no FPU, zeros take fewer instructions.
