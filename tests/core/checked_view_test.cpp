@@ -42,3 +42,21 @@ TEST(CheckedView, of_ids_are_ids) {
   EXPECT_EQ(ids.view[3], 10);
   EXPECT_EQ(checked_view<Tokens>(std::span(tokens)).status, Status::kInvalidLength);
 }
+
+TEST(CheckedView, of_an_eigen_matrix_are_its_rows_and_columns) {
+  using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Map = Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>>;
+  const float samples[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const Map matrix(samples, 2, 3, Eigen::OuterStride<>(3));
+  const auto x = checked_view<Matrix>(matrix);
+  ASSERT_TRUE(x.ok());
+  EXPECT_EQ(x.view(1, 2), 6.0f);
+  const Map apart(samples, 2, 3, Eigen::OuterStride<>(4));
+  EXPECT_EQ(checked_view<Matrix>(apart).status, Status::kInvalidLength);
+  const Map transposed(samples, 3, 2, Eigen::OuterStride<>(2));
+  EXPECT_EQ(checked_view<Matrix>(transposed).status, Status::kInvalidLength);
+  const Eigen::Map<const Eigen::VectorXf> run(samples, 6);
+  EXPECT_TRUE(checked_view<Matrix>(run).ok());
+  const Eigen::Map<const Eigen::VectorXf, 0, Eigen::InnerStride<>> steps(samples, 6, Eigen::InnerStride<>(2));
+  EXPECT_EQ(checked_view<Matrix>(steps).status, Status::kInvalidLength);
+}

@@ -7,7 +7,10 @@
 
 #include <array>
 #include <cstddef>
+#include <iterator>
+#include <ranges>
 #include <span>
+#include <type_traits>
 
 #include <attune/core/ids.hpp>
 #include <attune/core/status.hpp>
@@ -35,29 +38,61 @@ struct ViewOf<std::array<int, size>, const int> {
   using type = Ids<static_cast<int>(size)>;
 };
 
+template <class Matrix>
+inline constexpr bool kIds = requires { typename Matrix::value_type; };
+
 template <class Matrix, class Element>
 constexpr auto checked_view(Element* first, std::size_t size) {
-  using View = typename ViewOf<Matrix, Element>::type;
-  const bool fits = size == ViewOf<Matrix, Element>::kSize;
-  return CheckedView<View>{View(fits ? first : static_cast<Element*>(nullptr)),
+  using Viewed = std::conditional_t<kIds<Matrix>, const Element, Element>;
+  using View = typename ViewOf<Matrix, Viewed>::type;
+  const bool fits = size == ViewOf<Matrix, Viewed>::kSize;
+  return CheckedView<View>{View(fits ? first : static_cast<Viewed*>(nullptr)),
                            fits ? Status::kOk : Status::kInvalidLength};
+}
+
+// An Eigen matrix, map or block; this header does without Eigen.
+template <class Source>
+concept EigenLike = requires(const Source& source) {
+  Source::IsRowMajor;
+  Source::IsVectorAtCompileTime;
+  source.innerStride();
+  source.outerStride();
+};
+
+// Whether the numbers of `source` lie in memory as those of Matrix do, and are as many rows and columns. A
+// vector is a run of numbers, of any matrix.
+template <class Matrix, EigenLike Source>
+constexpr bool lies_as(const Source& source) {
+  if constexpr (Source::IsVectorAtCompileTime) {
+    return source.innerStride() == 1;
+  } else if constexpr (kIds<Matrix>) {
+    return false;
+  } else {
+    return source.rows() == Matrix::rows && source.cols() == Matrix::cols && source.innerStride() == 1 &&
+           (source.outerStride() == Matrix::cols || Matrix::rows == 1);
+  }
 }
 
 }  // namespace detail
 
 /// Numbers that lie one after the other as a `Matrix`, a Tensor or a layer's Input or Output: a mutable view
-/// of a mutable source. Status::kInvalidLength when there are more or fewer than Matrix has.
+/// of a mutable source. Status::kInvalidLength when there are more or fewer than Matrix has; of an Eigen
+/// matrix also when it has other rows and columns, or more memory between them.
 template <class Matrix, class Source>
 [[nodiscard]] constexpr auto checked_view(Source&& source) {
+  using Stored = std::remove_cvref_t<Source>;
   static_assert(std::is_lvalue_reference_v<Source> || std::ranges::borrowed_range<Source>,
                 "attune::checked_view: this is gone before its view is used; give it a name");
-  auto* first = std::data(source);
-  constexpr bool kIds = requires { typename Matrix::value_type; };
-  if constexpr (kIds) {
-    return detail::checked_view<Matrix, const int>(first, std::size(source));
-  } else {
-    return detail::checked_view<Matrix>(first, std::size(source));
+  using Element = std::remove_pointer_t<decltype(std::data(source))>;
+  static_assert(std::is_arithmetic_v<Element>,
+                "attune::checked_view: these are rows; give it their numbers, std::span(&rows[0][0], count)");
+  const auto size = static_cast<std::size_t>(std::size(source));
+  if constexpr (detail::EigenLike<Stored>) {
+    static_assert(Stored::IsRowMajor || Stored::IsVectorAtCompileTime,
+                  "attune::checked_view: an Eigen matrix must be row-major; Eigen's default is not");
+    if (!detail::lies_as<Matrix>(source)) return detail::checked_view<Matrix>(std::data(source), 0);
   }
+  return detail::checked_view<Matrix>(std::data(source), size);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

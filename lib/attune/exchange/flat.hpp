@@ -12,6 +12,8 @@
 
 #include <cstddef>
 #include <iterator>
+#include <ranges>
+#include <type_traits>
 
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
@@ -45,13 +47,30 @@ constexpr void take_flat(Element* from, Set& set) {
 template <class Set>
 inline constexpr int kScalarsOf = count_scalars(Set{});
 
+// Whether a set refers to its numbers, and so to what it is read from.
+template <class Set>
+constexpr bool refers() {
+  bool any = false;
+  Set set{};
+  for_each_tensor([&any](const TensorPath&, auto& tensor) { any |= requires { tensor.first; }; }, set);
+  return any;
+}
+
+template <class Source, class Set>
+constexpr void check_lifetime() {
+  static_assert(std::is_lvalue_reference_v<Source> || std::ranges::borrowed_range<Source> || !refers<Set>(),
+                "attune: these values are gone before the references to them are used; give them a name");
+}
+
 }  // namespace detail
 
 /// The set whose scalars are those of an array, a std::array or a span of static size; a set of References
 /// refers to them, and they must live as long.
-template <class Set, detail::Stored Source>
-[[nodiscard]] constexpr Set from_flat(const Source& values) {
-  using From = detail::Storage<Source>;
+template <class Set, class Source>
+  requires detail::Stored<std::remove_cvref_t<Source>>
+[[nodiscard]] constexpr Set from_flat(Source&& values) {
+  detail::check_lifetime<Source, Set>();
+  using From = detail::Storage<std::remove_cvref_t<Source>>;
   constexpr int kCount = From::rows == 0 ? From::cols : From::rows * From::cols;
   static_assert(kCount > 0,
                 "attune::from_flat: only run time knows how many values these are; use read_flat");
@@ -67,7 +86,8 @@ template <class Set, detail::Stored Source>
 /// Fills a set from what has data and size: an array, a span, a container. Status::kInvalidLength, and
 /// nothing is changed, when there are more or fewer values than the set has scalars.
 template <class Source, class Set>
-constexpr Status read_flat(const Source& values, Set& set) {
+constexpr Status read_flat(Source&& values, Set& set) {
+  detail::check_lifetime<Source, Set>();
   if (std::size(values) != static_cast<std::size_t>(count_scalars(set))) return Status::kInvalidLength;
   detail::take_flat(std::data(values), set);
   return Status::kOk;
