@@ -36,7 +36,7 @@ struct Pooling {
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = shape.kind == PoolingKind::kMax;
-  static constexpr bool kRunsInLockstep = true;
+  static constexpr bool kRunsInLockstep = shape.kind != PoolingKind::kMax;
   static constexpr bool kTakesMask = true;
   /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
   /// the largest stands is found once more in backward.

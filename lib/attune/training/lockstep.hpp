@@ -41,7 +41,7 @@ class LockstepWorkspace {
       kRunsInLockstep<Model>,
       "attune::Lockstep: one of the layers has constants or functions without lanes; what it trains "
       "is Linear, MultiHeadAttention without rotary positions, ReLU, SiLU and FeedForward with "
-      "them, learned positions and pooling: leave the plan at Streaming");
+      "them, learned positions and pooling but of the largest: leave the plan at Streaming");
 
  public:
   static constexpr int kSequences = kLanesOf;
