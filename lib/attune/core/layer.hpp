@@ -23,17 +23,16 @@
 //
 // What a layer may say beside, and what is assumed where it does not:
 //
-//   mask as the last argument of forward, of backward   it leaves out what a mask hides     it has no use for
-//   it kTakesMask                                  whether forward has use for a mask          it takes one
-//   as argument ParametersOf<Matrix, Vector>                its set of anything else than tensors       it is
-//   trained as a whole TapeOf<Gradients>, ScratchOf<Gradients>     what a backward to such gradients needs
-//   Tape, Scratch kReadsInput<Gradients>                      whether that backward reads x               it
-//   does kOutputMayBeInput                           y may be x in inference                     it may not
-//   kGradientMayBeInput                         dx may be x                                 it may not
-//   WithScalar<Other>                           the layer of another scalar                 there is none
-//   kUpdatesInBackward                          each parameter is read before its gradient is given away,
-//                                               and once                                    it is not
-//   kRunsInLockstep                             the scalar may be lanes                     it may not
+//   a last argument of forward and of backward: a mask. Without: it has no use for masks
+//   kTakesMask                 whether forward has. Without: where it takes one
+//   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
+//   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
+//   kReadsInput<Gradients>     whether that backward reads x. Without: it does
+//   kOutputMayBeInput          y may be x in inference. Without: it may not
+//   kGradientMayBeInput        dx may be x. Without: it may not
+//   WithScalar<Other>          the layer of another scalar. Without: there is none
+//   kUpdatesInBackward         each parameter is read before its gradient is given away. Without: it is not
+//   kRunsInLockstep            the scalar may be lanes. Without: it may not
 #pragma once
 
 #include <array>
@@ -136,11 +135,8 @@ concept RunsBackward = requires(const typename Layer::Parameters& parameters,
   Layer::backward(parameters, x, tape, dy, NoGradient{}, gradients, scratch);
 };
 
-}  // namespace detail
-
-/// What Trainers train and what Sequential, Repeat and Residual are made of: see the top of this file.
 template <class L>
-concept Layer = requires {
+concept NamesItsMemory = requires {
   typename L::Scalar;
   typename L::Input;
   typename L::Output;
@@ -148,8 +144,14 @@ concept Layer = requires {
   typename L::Tape;
   typename L::Scratch;
   typename L::InferenceScratch;
-}
-&&detail::RunsForward<L>&& detail::RunsBackward<L>&& detail::Infers<L>;
+};
+
+}  // namespace detail
+
+/// What Trainers train and what Sequential, Repeat and Residual are made of: see the top of this file.
+template <class L>
+concept Layer =
+    detail::NamesItsMemory<L> && detail::RunsForward<L> && detail::RunsBackward<L> && detail::Infers<L>;
 
 namespace detail {
 
