@@ -194,12 +194,14 @@ template <int kHeads, class Source>
                       matrix.cols, kHeads>(as_const(matrix));
 }
 
-/// Both masks: hidden where either hides, then the sum of their biases. Made by `a && b`.
+/// Both masks: hidden where either hides, then the sum of their biases. Made by `a && b`, of copies: what is
+/// set in a mask later does not reach it. An AdditiveMask stays a view.
 template <AttentionMask First, AttentionMask Second>
 struct BothMasks {
   First first;
   Second second;
   template <int kv_len>
+    requires(detail::kSaysPadding<First> || detail::kSaysPadding<Second>)
   [[nodiscard]] constexpr bool keeps_key(int key) const {
     return detail::keeps_key<kv_len>(first, key) && detail::keeps_key<kv_len>(second, key);
   }

@@ -42,6 +42,10 @@ inline constexpr bool kMasks<NoMask> = false;
 
 namespace detail {
 
+/// Whether a mask says what is padding.
+template <class Mask>
+inline constexpr bool kSaysPadding = requires(const Mask& mask) { mask.template keeps_key<1>(0); };
+
 /// Whether a key is no padding, of `tokens` keys, as far as the mask says.
 template <int tokens, class Mask>
 [[nodiscard]] constexpr bool keeps_key(const Mask& mask, int key) {

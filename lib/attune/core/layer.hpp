@@ -25,6 +25,7 @@
 //
 //   a last argument of forward and of backward: a mask. Without: it has no use for masks
 //   kTakesMask                 whether forward has. Without: where it takes one
+//   kTakesPaddingOnly          whether padding is all it asks a mask for. Without: it is not
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
 //   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
 //   kReadsInput<Gradients>     whether that backward reads x. Without: it does
@@ -252,6 +253,10 @@ ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) 
     Layer::backward(std::forward<Arguments>(arguments)...);
   }
 }
+/// Whether all that a layer asks a mask for is keeps_key.
+template <class Layer>
+inline constexpr bool kTakesPaddingOnly = requires { requires Layer::kTakesPaddingOnly; };
+
 /// A mask for a layer that would swallow it silently does not compile.
 template <class Layer, class Mask>
 constexpr void check_mask() {
@@ -261,6 +266,9 @@ constexpr void check_mask() {
   static_assert(
       !kMasks<Mask> || kTakesMask<Layer>,
       "attune: no layer of the model has use for a mask; leave it out, or add attention or pooling");
+  static_assert(!kMasks<Mask> || !kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
+                "attune: the model asks a mask for padding alone, and this one says nothing of it; leave it "
+                "out, or add attention");
 }
 
 // ---- What a layer says of itself, or what is assumed. ----

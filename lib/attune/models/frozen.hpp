@@ -50,6 +50,7 @@ struct PartlyTrained {
   static constexpr bool kFrozen =
       std::is_empty_v<Matrix<Scalar, 1, 1>> && std::is_empty_v<Vector<Scalar, 1, 1>>;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
+  static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
   static_assert(kFrozen || detail::kHasSets<Layer>,
                 "attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: "
                 "sets that have nothing in the place of its weights");

@@ -50,6 +50,7 @@ class Repeat {
   static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Layer>;
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
+  static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
 
  private:
   struct Nothing {};

@@ -21,6 +21,7 @@ struct Residual : Layer {
   template <class Other>
   using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
+  static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
   static constexpr bool kOutputMayBeInput = false;
   static constexpr bool kGradientMayBeInput = false;
 

@@ -71,6 +71,8 @@ class Sequential {
   static constexpr bool kUpdatesInBackward = (detail::kUpdatesInBackward<Layers> && ...);
   static constexpr bool kRunsInLockstep = (detail::kRunsInLockstep<Layers> && ...);
   static constexpr bool kTakesMask = (detail::kTakesMask<Layers> || ...);
+  static constexpr bool kTakesPaddingOnly =
+      kTakesMask && ((!detail::kTakesMask<Layers> || detail::kTakesPaddingOnly<Layers>) && ...);
 
  private:
   template <class Body>
