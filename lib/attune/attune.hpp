@@ -52,6 +52,8 @@
 #include <attune/training/update_in_backward.hpp>
 
 #include <attune/exchange/cpp_header.hpp>
+#include <attune/exchange/element_type.hpp>
 #include <attune/exchange/flat.hpp>
+#include <attune/exchange/safetensors.hpp>
 
 #include <attune/self_test.hpp>

@@ -23,6 +23,22 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kNoTargets,            // nothing to learn from: every target of a batch is ignored, or weighs nothing
     kInvalidToken,         // a token id outside the vocabulary
     kNotFinite,            // input, loss or gradient is infinite or NaN, or too large to be squared
+    kCutShort,             // a file ends before its header does, or before its last tensor
+    kTrailingBytes,        // a file goes on behind its last tensor
+    kHeaderTooLong,        // a file's header is longer than its format allows
+    kInvalidHeader,        // a file's header is not what its format says
+    kEscapedName,          // a name in a file has an escape or a control character
+    kDuplicateTensor,      // a file has a tensor of the model twice
+    kInvalidRank,          // a tensor of a file has more than 8 dimensions
+    kInvalidType,          // a tensor's type is unknown, or not what is read here
+    kInvalidSize,          // a tensor's bytes are not its shape times its type, or none
+    kOverflow,             // a number in a file's header is too large
+    kOverlap,              // tensors of a file share bytes
+    kHole,                 // a file has bytes between tensors
+    kMisaligned,           // a tensor stands where it cannot be read in place
+    kUnknownTensor,        // a file has a tensor that the model does not have
+    kMissingTensor,        // a file lacks a tensor of the model
+    kInvalidShape,         // a tensor of a file has another shape than the model's
     kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
 };
 
@@ -57,6 +73,38 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "a token id is outside [0, vocabulary)";
     case Status::kNotFinite:
       return "input, loss or gradient is not finite or too large";
+    case Status::kCutShort:
+      return "the file is cut short";
+    case Status::kTrailingBytes:
+      return "bytes follow the last tensor";
+    case Status::kHeaderTooLong:
+      return "the file's header is too long";
+    case Status::kInvalidHeader:
+      return "the file's header is malformed";
+    case Status::kEscapedName:
+      return "a tensor's name is escaped";
+    case Status::kDuplicateTensor:
+      return "a tensor is there twice";
+    case Status::kInvalidRank:
+      return "a tensor has too many dimensions";
+    case Status::kInvalidType:
+      return "a tensor's type is of no use";
+    case Status::kInvalidSize:
+      return "a tensor's size is not its shape's";
+    case Status::kOverflow:
+      return "a number in the file is too large";
+    case Status::kOverlap:
+      return "tensors overlap";
+    case Status::kHole:
+      return "there is a hole between tensors";
+    case Status::kMisaligned:
+      return "a tensor is misaligned";
+    case Status::kUnknownTensor:
+      return "a tensor is not the model's";
+    case Status::kMissingTensor:
+      return "a tensor is missing";
+    case Status::kInvalidShape:
+      return "a tensor has another shape";
     case Status::kWrongArithmetic:
       return "this build or processor mode does not compute the bits of the other targets";
   }

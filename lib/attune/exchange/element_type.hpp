@@ -1,0 +1,100 @@
+// The types of numbers that files of tensors have, and their values, which are little-endian.
+//
+// 16-bit floats are widened exactly: every one of them is a float.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+#include <type_traits>
+
+#include <attune/kernels/policy.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// What can be read comes first.
+enum class ElementType : std::uint8_t {
+  kF64,
+  kF32,
+  kF16,   // IEEE 754 binary16
+  kBF16,  // the upper half of a float
+  kOther  // known by its size alone: integers, booleans, 8-bit floats
+};
+
+/// Half precision, binary16, as a float.
+[[nodiscard]] constexpr float widen_f16(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000u) << 16, fraction = half & 0x3FFu;
+  const std::uint32_t exponent = half >> 10 & 0x1Fu;
+  if (exponent == 0) {  // fraction · 2⁻²⁴
+    const auto magnitude = std::bit_cast<std::uint32_t>(static_cast<float>(fraction) * 0x1p-24f);
+    return std::bit_cast<float>(sign | magnitude);
+  }
+  const std::uint32_t biased = exponent == 0x1F ? 0xFF : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | biased << 23 | fraction << 13);
+}
+/// bfloat16 as a float.
+[[nodiscard]] constexpr float widen_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+namespace detail {
+
+/// Of a type by its name in a file: what it is, and its size in bytes; 0 for a name that is none.
+struct ElementInfo {
+  std::string_view name;
+  ElementType type;
+  std::uint8_t bytes;
+};
+inline constexpr ElementInfo kElementTypes[] = {
+    {"F32", ElementType::kF32, 4},       {"F64", ElementType::kF64, 8},
+    {"F16", ElementType::kF16, 2},       {"BF16", ElementType::kBF16, 2},
+    {"I64", ElementType::kOther, 8},     {"U64", ElementType::kOther, 8},
+    {"C64", ElementType::kOther, 8},     {"I32", ElementType::kOther, 4},
+    {"U32", ElementType::kOther, 4},     {"I16", ElementType::kOther, 2},
+    {"U16", ElementType::kOther, 2},     {"I8", ElementType::kOther, 1},
+    {"U8", ElementType::kOther, 1},      {"BOOL", ElementType::kOther, 1},
+    {"F8_E4M3", ElementType::kOther, 1}, {"F8_E5M2", ElementType::kOther, 1},
+};
+constexpr ElementInfo element_info(std::string_view name) {
+  for (const ElementInfo& info : kElementTypes) {
+    if (info.name == name) return info;
+  }
+  return {"", ElementType::kOther, 0};
+}
+
+/// The type that a Scalar is written as.
+template <class Scalar>
+inline constexpr ElementType kElementTypeOf = sizeof(Scalar) == 8 ? ElementType::kF64 : ElementType::kF32;
+
+constexpr int bytes_of(ElementType type) {
+  return type == ElementType::kF64 ? 8 : type == ElementType::kF32 ? 4 : 2;
+}
+
+template <class Bits>
+constexpr Bits little_endian(const char* from) {
+  Bits bits = 0;
+  for (int i = static_cast<int>(sizeof(Bits)); i-- > 0;) {
+    bits = static_cast<Bits>(bits << 8 | static_cast<unsigned char>(from[i]));
+  }
+  return bits;
+}
+
+/// One number of a type that can be read, rounded where Scalar is narrower.
+template <class Scalar>
+constexpr Scalar element(ElementType type, const char* from) {
+  switch (type) {
+    case ElementType::kF64:
+      return static_cast<Scalar>(std::bit_cast<double>(little_endian<std::uint64_t>(from)));
+    case ElementType::kF32:
+      return static_cast<Scalar>(std::bit_cast<float>(little_endian<std::uint32_t>(from)));
+    case ElementType::kF16:
+      return static_cast<Scalar>(widen_f16(little_endian<std::uint16_t>(from)));
+    default:
+      return static_cast<Scalar>(widen_bf16(little_endian<std::uint16_t>(from)));
+  }
+}
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,267 @@
+// The format of .safetensors files (https://github.com/huggingface/safetensors), read without a copy and
+// without a table, at compile time and at run time.
+//
+//   8 bytes       length of the header, little-endian
+//   header        {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …}, spaces at its end;
+//                 "__metadata__" is an object of strings
+//   tensors       row-major, little-endian, one behind the other without a hole
+//
+// exchange/state_dict.hpp reads such a file into a model's parameters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <attune/core/status.hpp>
+#include <attune/exchange/element_type.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// A tensor as the header has it.
+struct SafetensorsEntry {
+  static constexpr int kMostDimensions = 8;
+
+  std::string_view name;  // within the header
+  ElementType type = ElementType::kOther;
+  int rank = 0;
+  std::uint64_t shape[kMostDimensions] = {};
+  std::uint64_t begin = 0;  // in bytes, from the end of the header
+  std::uint64_t end = 0;
+
+  [[nodiscard]] constexpr std::uint64_t bytes() const { return end - begin; }
+};
+
+/// The tensors of a header, one after the other, each checked by itself and in the end all together:
+///
+///   SafetensorsHeader header(text, body_size);
+///   SafetensorsEntry entry;
+///   while (header.next(entry)) …
+///   if (header.status() != Status::kOk) …
+///
+/// `text` is the header with its spaces, and must live as long; `body_size` is that of the bytes behind it.
+/// Everything that the reference refuses is refused, and tensors without elements. A name that is there twice
+/// is for who looks names up. Whether tensors cover the file without hole and overlap is told by sums over
+/// hashes of their ends: who makes up a file may deceive it, but no tensor reaches outside of the file.
+class SafetensorsHeader {
+ public:
+  constexpr SafetensorsHeader(std::string_view text, std::uint64_t body_size)
+      : text_(text), body_size_(body_size) {
+    if (peek() != '{') {
+      refuse(Status::kInvalidHeader);
+    } else {
+      ++at_;
+    }
+  }
+
+  /// The next tensor; false behind the last one, and where something is refused: then `entry` has the name of
+  /// the tensor, if it is one's.
+  constexpr bool next(SafetensorsEntry& entry) {
+    while (status_ == Status::kOk && !ended_) {
+      entry = {};
+      if (take('}')) {
+        finish();
+        break;
+      }
+      if (!first_) need(',');
+      first_ = false;
+      entry.name = plain_string();
+      need(':');
+      if (entry.name != "__metadata__") {
+        read(entry);
+        return status_ == Status::kOk;
+      }
+      read_metadata();
+    }
+    return false;
+  }
+
+  /// kOk, or what was refused first.
+  [[nodiscard]] constexpr Status status() const { return status_; }
+  /// The text of the object "__metadata__"; empty where there is none.
+  [[nodiscard]] constexpr std::string_view metadata() const { return metadata_; }
+
+ private:
+  constexpr void refuse(Status status) {
+    if (status_ == Status::kOk) status_ = status;
+  }
+  [[nodiscard]] constexpr char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  constexpr void skip_spaces() {
+    while (peek() == ' ' || peek() == '\n' || peek() == '\r' || peek() == '\t') ++at_;
+  }
+  constexpr bool take(char character) {
+    skip_spaces();
+    const bool there = peek() == character;
+    if (there) ++at_;
+    return there;
+  }
+  constexpr void need(char character) {
+    if (!take(character)) refuse(Status::kInvalidHeader);
+  }
+  [[nodiscard]] constexpr std::string_view since(std::size_t first) const {
+    return {text_.data() + first, at_ - first};
+  }
+
+  /// What stands between two quotes, where nothing is escaped.
+  constexpr std::string_view plain_string() {
+    need('"');
+    const std::size_t first = at_;
+    while (peek() != '"' && status_ == Status::kOk) {
+      if (at_ == text_.size()) {
+        refuse(Status::kInvalidHeader);
+      } else if (peek() == '\\' || static_cast<unsigned char>(peek()) < 0x20) {
+        refuse(Status::kEscapedName);
+      } else {
+        ++at_;
+      }
+    }
+    const std::string_view text = since(first);
+    need('"');
+    return text;
+  }
+  /// The same, with escapes.
+  constexpr void skip_string() {
+    need('"');
+    while (peek() != '"' && status_ == Status::kOk) {
+      if (static_cast<unsigned char>(peek()) < 0x20) refuse(Status::kInvalidHeader);  // and at the end
+      at_ += peek() == '\\' ? 2u : 1u;
+    }
+    need('"');
+  }
+
+  constexpr std::uint64_t number() {
+    skip_spaces();
+    const auto digit = [this] { return static_cast<unsigned>(peek() - '0'); };
+    const std::size_t first = at_;
+    std::uint64_t value = 0;
+    for (; digit() <= 9; ++at_) {
+      if (__builtin_mul_overflow(value, 10u, &value) || __builtin_add_overflow(value, digit(), &value)) {
+        refuse(Status::kOverflow);
+      }
+    }
+    const bool has_leading_zero = at_ - first > 1 && text_[first] == '0';
+    if (at_ == first || has_leading_zero) refuse(Status::kInvalidHeader);
+    return value;
+  }
+
+  constexpr void read_metadata() {
+    if (!metadata_.empty()) refuse(Status::kInvalidHeader);
+    skip_spaces();
+    const std::size_t first = at_;
+    need('{');
+    if (!take('}')) {
+      do {
+        skip_spaces();
+        skip_string();
+        need(':');
+        skip_spaces();
+        skip_string();
+      } while (take(','));
+      need('}');
+    }
+    if (status_ == Status::kOk) metadata_ = since(first);
+  }
+
+  constexpr void read(SafetensorsEntry& entry) {
+    constexpr unsigned kType = 1, kShape = 2, kOffsets = 4;
+    unsigned seen = 0, element_bytes = 0;
+    need('{');
+    do {
+      const std::string_view key = plain_string();
+      need(':');
+      const unsigned part = key == "dtype"          ? kType
+                            : key == "shape"        ? kShape
+                            : key == "data_offsets" ? kOffsets
+                                                    : 0;
+      if (part == 0 || (seen & part) != 0) refuse(Status::kInvalidHeader);
+      seen |= part;
+      if (part == kType) {
+        const detail::ElementInfo info = detail::element_info(plain_string());
+        if (info.bytes == 0) refuse(Status::kInvalidType);
+        entry.type = info.type;
+        element_bytes = info.bytes;
+      } else if (part == kShape) {
+        read_shape(entry);
+      } else if (part == kOffsets) {
+        need('[');
+        entry.begin = number();
+        need(',');
+        entry.end = number();
+        need(']');
+      }
+    } while (status_ == Status::kOk && take(','));
+    need('}');
+    if (seen != (kType | kShape | kOffsets)) refuse(Status::kInvalidHeader);
+    if (status_ == Status::kOk) check(entry, element_bytes);
+  }
+  constexpr void read_shape(SafetensorsEntry& entry) {
+    need('[');
+    if (take(']')) return;
+    do {
+      const std::uint64_t extent = number();
+      if (entry.rank == SafetensorsEntry::kMostDimensions) return refuse(Status::kInvalidRank);
+      entry.shape[entry.rank++] = extent;
+    } while (take(','));
+    need(']');
+  }
+
+  constexpr void check(const SafetensorsEntry& entry, std::uint64_t bytes) {
+    for (int i = 0; i < entry.rank; ++i) {
+      if (__builtin_mul_overflow(bytes, entry.shape[i], &bytes)) return refuse(Status::kOverflow);
+    }
+    if (bytes == 0 || entry.end < entry.begin || entry.bytes() != bytes) return refuse(Status::kInvalidSize);
+    if (entry.end > body_size_) return refuse(Status::kCutShort);
+    if (bytes > body_size_ - covered_) return refuse(Status::kOverlap);
+    covered_ += bytes;
+    if (entry.end > last_) last_ = entry.end;
+    balance_ += mix(entry.begin) - mix(entry.end);
+  }
+  // Tensors cover the body without hole and overlap if, and only if, each begins where the header ends or
+  // another one does, and no two at one place: their begins and the body's end are, as a set in which a
+  // number may be there twice, their ends and 0.
+  constexpr void finish() {
+    ended_ = true;
+    skip_spaces();
+    if (at_ != text_.size()) return refuse(Status::kInvalidHeader);
+    if (last_ != body_size_) return refuse(Status::kTrailingBytes);
+    if (covered_ != body_size_) return refuse(Status::kHole);
+    if (balance_ + mix(body_size_) != mix(0)) return refuse(Status::kOverlap);
+  }
+  /// The finaliser of splitmix64 (Steele et al., "Fast Splittable Pseudorandom Number Generators", 2014).
+  static constexpr std::uint64_t mix(std::uint64_t x) {
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+  }
+
+  std::string_view text_;
+  std::string_view metadata_;
+  std::size_t at_ = 0;
+  std::uint64_t body_size_;
+  std::uint64_t covered_ = 0;  // bytes of all tensors
+  std::uint64_t last_ = 0;     // the largest end
+  std::uint64_t balance_ = 0;  // over hashes of begins, less those of ends
+  Status status_ = Status::kOk;
+  bool first_ = true;
+  bool ended_ = false;
+};
+
+/// A file in its two parts.
+struct SafetensorsFile {
+  std::string_view header;  // with the spaces at its end
+  std::string_view body;
+  Status status;
+};
+
+/// kCutShort when the file ends in its header, kHeaderTooLong when that has more than 100,000,000 bytes, the
+/// limit of the reference; then there is neither.
+[[nodiscard]] constexpr SafetensorsFile split_safetensors(std::string_view file) {
+  if (file.size() < 8) return {{}, {}, Status::kCutShort};
+  const auto length = detail::little_endian<std::uint64_t>(file.data());
+  if (length > 100'000'000) return {{}, {}, Status::kHeaderTooLong};
+  if (length > file.size() - 8) return {{}, {}, Status::kCutShort};
+  const auto header = static_cast<std::size_t>(length);
+  return {{file.data() + 8, header}, {file.data() + 8 + header, file.size() - 8 - header}, Status::kOk};
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
