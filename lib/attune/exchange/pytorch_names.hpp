@@ -1,0 +1,268 @@
+// What PyTorch calls the tensors of a model, and how it stores them: state_dict names, rows of packed
+// tensors, transposition; all of it known at compile time.
+//
+//   class Digits(nn.Module):                          using Digits = attune::Sequential<
+//     self.embed = nn.Linear(8, 16)                       attune::Linear<kEmbed>,
+//     self.pos = nn.Parameter(torch.zeros(8, 16))         attune::LearnedPositions<kTokens>,
+//     self.encoder = nn.TransformerEncoder(layer, 2)      attune::Repeat<2, attune::EncoderLayer<kLayer>>,
+//     self.norm = nn.LayerNorm(16)                        attune::LayerNorm<kNorm>,
+//                                                         attune::Pooling<kPooling>,
+//     self.head = nn.Linear(16, 10)                       attune::Linear<kHead>>;
+//
+//   using Names = attune::PyTorchModule<Digits, "embed", "pos", "encoder.layers", "norm", "head">;
+//
+// One name for each layer of a Sequential that has parameters, in their order; without names, a Sequential is
+// an nn.Sequential ("0", "1"), and anything else is the module itself. The names of what is in PyTorch's
+// modules (`self_attn.in_proj_weight`, `linear1.bias`) are known. exchange/state_dict.hpp reads and writes
+// files with them.
+//
+// A layer or model of one's own specialises PyTorchNames.
+#pragma once
+
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/feed_forward.hpp>
+#include <attune/layers/linear.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
+#include <attune/models/sequential.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// How a tensor of attune is stored in a state_dict.
+enum class StateDictLayout {
+  kVector,      // [cols]: biases and norms
+  kTable,       // [rows, cols]: embeddings, positions
+  kTransposed,  // [cols, rows]: weights of linear layers
+};
+
+/// Where a tensor is: rows `first_row` to `first_row` + its own of what has `rows` of them. (Elements are the
+/// rows of a vector.) 0 rows: it is all of it.
+template <StateDictLayout kLayout>
+struct StateDictPlace {
+  static constexpr StateDictLayout layout = kLayout;
+  TensorPath path;
+  int first_row = 0;
+  int rows = 0;
+};
+
+/// Calls visitor(place, tensor) for each tensor of a layer's set, of any form: PyTorch's names below
+/// `parent`. Parts of a packed tensor come in the order of their rows. This one is of layers of vectors:
+/// members of the set are named as in the set.
+template <class Layer>
+struct PyTorchNames {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    Layer::Parameters::visit(
+        [&visitor](const TensorPath& path, auto&& leaf) {
+          using Leaf = std::remove_cvref_t<decltype(leaf)>;
+          static_assert(Leaf::rows == 1,
+                        "attune::PyTorchModule: which of this layer's matrices PyTorch stores as their "
+                        "transposes is not known; specialise PyTorchNames for it");
+          visitor(StateDictPlace<StateDictLayout::kVector>{path}, leaf);
+        },
+        parent, set);
+  }
+};
+
+template <LinearShape shape, class Scalar>
+struct PyTorchNames<Linear<shape, Scalar>> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    visitor(StateDictPlace<StateDictLayout::kTransposed>{{"weight", parent}}, set.weight);
+    if constexpr (shape.bias) visitor(StateDictPlace<StateDictLayout::kVector>{{"bias", parent}}, set.bias);
+  }
+};
+
+template <EmbeddingShape shape, class Scalar>
+struct PyTorchNames<Embedding<shape, Scalar>> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    visitor(StateDictPlace<StateDictLayout::kTable>{{"weight", parent}}, set.weight);
+  }
+};
+
+/// An nn.Parameter: the name of the layer is that of the tensor. Of an nn.Embedding it is "pos.weight".
+template <PositionShape shape, class Scalar>
+struct PyTorchNames<LearnedPositions<shape, Scalar>> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
+    visitor(StateDictPlace<StateDictLayout::kTable>{path}, set.weight);
+  }
+};
+
+/// nn.MultiheadAttention, without add_bias_kv: W_q, W_k and W_v in one tensor unless kdim or vdim is another
+/// than embed_dim.
+template <AttentionShape shape, class Scalar>
+struct PyTorchNames<MultiHeadAttention<shape, Scalar>> {
+  static_assert(shape.num_heads * shape.d_k == shape.d_model &&
+                    shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model,
+                "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
+                "equal to d_model; other attention is a module of one's own, with PyTorchNames of one's own");
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    constexpr int d_model = shape.d_model;
+    constexpr auto kWeight = StateDictLayout::kTransposed;
+    if constexpr (shape.d_key == d_model && shape.d_value == d_model) {
+      const TensorPath packed{"in_proj_weight", parent};
+      visitor(StateDictPlace<kWeight>{packed, 0, 3 * d_model}, set.query.weight);
+      visitor(StateDictPlace<kWeight>{packed, d_model, 3 * d_model}, set.key.weight);
+      visitor(StateDictPlace<kWeight>{packed, 2 * d_model, 3 * d_model}, set.value.weight);
+    } else {
+      visitor(StateDictPlace<kWeight>{{"q_proj_weight", parent}}, set.query.weight);
+      visitor(StateDictPlace<kWeight>{{"k_proj_weight", parent}}, set.key.weight);
+      visitor(StateDictPlace<kWeight>{{"v_proj_weight", parent}}, set.value.weight);
+    }
+    if constexpr (shape.bias) {
+      constexpr auto kVector = StateDictLayout::kVector;
+      const TensorPath packed{"in_proj_bias", parent};
+      visitor(StateDictPlace<kVector>{packed, 0, 3 * d_model}, set.query.bias);
+      visitor(StateDictPlace<kVector>{packed, d_model, 3 * d_model}, set.key.bias);
+      visitor(StateDictPlace<kVector>{packed, 2 * d_model, 3 * d_model}, set.value.bias);
+    }
+    const TensorPath output{"out_proj", parent};
+    PyTorchNames<typename MultiHeadAttention<shape, Scalar>::OutputProjection>::visit(visitor, &output,
+                                                                                      set.output);
+  }
+};
+
+template <FeedForwardShape shape, class Scalar>
+struct PyTorchNames<FeedForward<shape, Scalar>> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    using Network = detail::OneProjection<shape, Scalar>;
+    const TensorPath linear1{"linear1", parent}, linear2{"linear2", parent};
+    PyTorchNames<typename Network::InLinear>::visit(visitor, &linear1, set.linear1);
+    PyTorchNames<typename Network::OutLinear>::visit(visitor, &linear2, set.linear2);
+  }
+};
+/// PyTorch has no module for it: `gate`, `up` and `down`, each an nn.Linear.
+template <FeedForwardShape shape, class Scalar>
+struct PyTorchNames<GatedFeedForward<shape, Scalar>> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    using Network = detail::GatedProjections<shape, Scalar>;
+    const TensorPath gate{"gate", parent}, up{"up", parent}, down{"down", parent};
+    PyTorchNames<typename Network::InLinear>::visit(visitor, &gate, set.gate);
+    PyTorchNames<typename Network::InLinear>::visit(visitor, &up, set.up);
+    PyTorchNames<typename Network::OutLinear>::visit(visitor, &down, set.down);
+  }
+};
+
+/// nn.TransformerEncoderLayer, of any parts; those of the network stand beside the attention.
+template <class Layer>
+  requires requires {
+    typename Layer::SelfAttention;
+    typename Layer::Network;
+    typename Layer::Norm;
+  }
+struct PyTorchNames<Layer> {
+  static constexpr bool kDecoder = requires { typename Layer::CrossAttention; };
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath self{"self_attn", parent}, norm1{"norm1", parent}, norm2{"norm2", parent};
+    PyTorchNames<typename Layer::SelfAttention>::visit(visitor, &self, set.self_attention);
+    if constexpr (kDecoder) {  // nn.TransformerDecoderLayer
+      const TensorPath cross{"multihead_attn", parent}, norm3{"norm3", parent};
+      PyTorchNames<typename Layer::CrossAttention>::visit(visitor, &cross, set.cross_attention);
+      PyTorchNames<typename Layer::Norm>::visit(visitor, &norm3, set.norm3);
+    }
+    PyTorchNames<typename Layer::Network>::visit(visitor, parent, set.feed_forward);
+    PyTorchNames<typename Layer::Norm>::visit(visitor, &norm1, set.norm1);
+    PyTorchNames<typename Layer::Norm>::visit(visitor, &norm2, set.norm2);
+  }
+};
+
+template <class Layer>
+struct PyTorchNames<Residual<Layer>> : PyTorchNames<Layer> {};
+
+/// nn.ModuleList.
+template <int count, class Layer>
+struct PyTorchNames<Repeat<count, Layer>> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    for (int i = 0; i < count; ++i) {
+      const TensorPath path{detail::kNumbers[i], parent};
+      PyTorchNames<Layer>::visit(visitor, &path, set.layers[i]);
+    }
+  }
+};
+
+/// nn.Sequential.
+template <class... Layers>
+struct PyTorchNames<Sequential<Layers...>> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    [&]<std::size_t... index>(std::index_sequence<index...>) {
+      const auto one = [&]<class Layer, std::size_t number>() {
+        const TensorPath path{detail::kNumbers[number], parent};
+        PyTorchNames<Layer>::visit(visitor, &path, set.template layer<static_cast<int>(number)>());
+      };
+      (one.template operator()<Layers, index>(), ...);
+    }
+    (std::index_sequence_for<Layers...>{});
+  }
+};
+
+namespace detail {
+
+/// A name as a template argument.
+template <std::size_t size>
+struct Name {
+  char text[size];
+  constexpr Name(const char (&of)[size]) {  // NOLINT: PyTorchModule<Model, "embed">
+    for (std::size_t i = 0; i < size; ++i) text[i] = of[i];
+  }
+};
+
+template <class Model>
+struct LayersWithParameters;
+template <class... Layers>
+struct LayersWithParameters<Sequential<Layers...>> {
+  static constexpr int kCount = (0 + ... + (std::is_empty_v<typename Layers::Parameters> ? 0 : 1));
+};
+
+}  // namespace detail
+
+/// The names of a model: see the top of this file.
+template <class ModelType, detail::Name... names>
+struct PyTorchModule {
+  using Model = ModelType;
+  static constexpr bool kWholeFile = true;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    static_assert(detail::LayersWithParameters<Model>::kCount == sizeof...(names),
+                  "attune::PyTorchModule: one name for each layer of the Sequential that has parameters, in "
+                  "their order");
+    static_assert(((names.text[0] != '\0') && ...), "attune::PyTorchModule: a name is empty");
+    const char* const all[] = {names.text...};
+    int next = 0;
+    [&]<std::size_t... index>(std::index_sequence<index...>) {
+      const auto one = [&]<int number>() {
+        using Layer = typename Model::template Layer<number>;
+        if constexpr (!std::is_empty_v<typename Layer::Parameters>) {
+          const TensorPath path{all[next++], parent};
+          PyTorchNames<Layer>::visit(visitor, &path, set.template layer<number>());
+        }
+      };
+      (one.template operator()<static_cast<int>(index)>(), ...);
+    }
+    (std::make_index_sequence<std::size_t{Model::kLayers}>{});
+  }
+};
+template <class ModelType>
+struct PyTorchModule<ModelType> : PyTorchNames<ModelType> {
+  using Model = ModelType;
+  static constexpr bool kWholeFile = true;
+};
+
+/// The names of a model that is part of a module: "backbone" is in front of them. What else a file has is not
+/// asked about.
+template <detail::Name name, class Module>
+struct PyTorchPart {
+  using Model = typename Module::Model;
+  static constexpr bool kWholeFile = false;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath path{name.text, parent};
+    Module::visit(visitor, &path, set);
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

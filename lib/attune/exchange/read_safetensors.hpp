@@ -1,0 +1,198 @@
+// Parameters from PyTorch: from .safetensors files (safetensors.hpp), by the names of a module
+// (pytorch_names.hpp). write_safetensors.hpp is the way back.
+//
+//   using Names = attune::PyTorchModule<Model, "embed", "encoder.layers", "head">;
+//
+//   status = attune::read_safetensors<Names>(file, parameters);      // a copy, converted to the model's
+//   scalar status = attune::refer_to_safetensors<Names>(file, in_place);    // pointers into the file: no
+//   copy
+//
+// where `in_place` is a Model::ParametersOf<TransposedReference, Reference>. At compile time:
+//
+//   constexpr auto kParameters = attune::from_safetensors<Names, Model::Parameters>(kFile);
+//   constexpr auto kInPlace = attune::from_safetensors<Names, Set>(kHeader, body_size, file);
+//
+// A file is what has data and size, of chars or bytes; its tensors must be those of the model, no fewer and
+// no more, each with its name and shape. In Python: safetensors.torch.save_file(model.state_dict(), path).
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+#include <attune/exchange/safetensors.hpp>
+#include <attune/exchange/state_dict.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// The bytes of what has data and size.
+template <class Source>
+constexpr std::string_view bytes_of_file(const Source& file) {
+  const auto* first = std::data(file);
+  static_assert(sizeof *first == 1, "attune: a file is an array of char, unsigned char or std::byte");
+  if constexpr (std::is_same_v<decltype(first), const char*>) {
+    return {first, std::size(file)};
+  } else {
+    return {reinterpret_cast<const char*>(first), std::size(file)};
+  }
+}
+
+constexpr bool has_shape(const SafetensorsEntry& entry, const StateDictTensor& tensor) {
+  const auto rows = static_cast<std::uint64_t>(tensor.rows), cols = static_cast<std::uint64_t>(tensor.cols);
+  if (tensor.layout == StateDictLayout::kVector) return entry.rank == 1 && entry.shape[0] == rows;
+  return entry.rank == 2 && entry.shape[0] == rows && entry.shape[1] == cols;
+}
+
+template <class Scalar>
+[[gnu::noinline]] constexpr void read_elements(ElementType type, const char* from,
+                                               const StateDictShape& shape, Scalar* to) {
+  for (int row = 0; row < shape.rows; ++row) {
+    for (int col = 0; col < shape.cols; ++col) {
+      to[row * shape.row_stride + col * shape.col_stride] = element<Scalar>(type, from);
+      from += bytes_of(type);
+    }
+  }
+}
+
+/// What a constant expression comes to where the file is refused.
+inline void the_file_is_refused(Status) {}
+
+}  // namespace detail
+
+/// Where in a file a model's tensors are.
+template <class Names>
+struct SafetensorsLayout {
+  static constexpr int kTensors = detail::StateDict<Names>::kTensors;
+
+  Status status = Status::kOk;  // what is wrong with the file, or that it is not of this model
+  std::string_view tensor;      // the name of the tensor with which something is wrong
+  std::string_view metadata;    // text of the object "__metadata__"; empty without one
+  std::size_t body = 0;         // bytes in front of the tensors
+  std::size_t begin[std::size_t{kTensors}] = {};  // from there on; in the order of names
+  ElementType type[std::size_t{kTensors}] = {};
+};
+
+/// Of the text of a header, and the size of the tensors behind it.
+template <class Names>
+[[nodiscard]] constexpr SafetensorsLayout<Names> safetensors_layout(std::string_view header,
+                                                                    std::size_t body_size) {
+  constexpr auto& kTensors = detail::kStateDict<Names>;
+  SafetensorsLayout<Names> layout;
+  bool found[std::size_t{layout.kTensors}] = {};
+  layout.body = 8 + header.size();
+  const auto refuse = [&layout](Status status, std::string_view name) {
+    layout.status = status;
+    layout.tensor = name;
+    return layout;
+  };
+  SafetensorsHeader entries(header, body_size);
+  SafetensorsEntry entry;
+  while (entries.next(entry)) {
+    const int tensor = kTensors.find(entry.name);
+    if (tensor < 0) {
+      if (Names::kWholeFile) return refuse(Status::kUnknownTensor, entry.name);
+      continue;
+    }
+    if (found[tensor]) return refuse(Status::kDuplicateTensor, entry.name);
+    if (entry.type == ElementType::kOther) return refuse(Status::kInvalidType, entry.name);
+    if (!detail::has_shape(entry, kTensors.tensors[tensor])) return refuse(Status::kInvalidShape, entry.name);
+    found[tensor] = true;
+    layout.begin[tensor] = static_cast<std::size_t>(entry.begin);
+    layout.type[tensor] = entry.type;
+  }
+  if (entries.status() != Status::kOk) return refuse(entries.status(), entry.name);
+  for (int i = 0; i < layout.kTensors; ++i) {
+    if (!found[i]) return refuse(Status::kMissingTensor, kTensors.name(i));
+  }
+  layout.metadata = entries.metadata();
+  return layout;
+}
+/// Of a file.
+template <class Names, class Source>
+[[nodiscard]] constexpr SafetensorsLayout<Names> safetensors_layout(const Source& file) {
+  const SafetensorsFile parts = split_safetensors(detail::bytes_of_file(file));
+  if (parts.status != Status::kOk) {
+    SafetensorsLayout<Names> nothing;
+    nothing.status = parts.status;
+    return nothing;
+  }
+  return safetensors_layout<Names>(parts.header, parts.body.size());
+}
+
+/// Copies a file's tensors into a set of one's own, of any form, converted to its scalar. When the file is
+/// refused nothing is changed; safetensors_layout() says which tensor it was.
+template <class Names, class Source, class Set>
+constexpr Status read_safetensors(const Source& file, Set& set) {
+  const auto layout = safetensors_layout<Names>(file);
+  if (layout.status != Status::kOk) return layout.status;
+  const char* const body = detail::bytes_of_file(file).data() + layout.body;
+  detail::for_each_part<Names>(
+      [&](const auto& place, detail::StateDictPart part, auto& tensor) {
+        const auto to = view(tensor);
+        const ElementType type = layout.type[part.tensor];
+        const char* const first = body + layout.begin[part.tensor];
+        detail::read_elements(type, first + part.first * detail::bytes_of(type),
+                              detail::state_dict_shape<decltype(to)>(place.layout), to.data);
+      },
+      set);
+  return Status::kOk;
+}
+/// The same as a constant: a file that is refused does not compile, and the error names the Status.
+template <class Names, class Set>
+[[nodiscard]] constexpr Set from_safetensors(std::string_view file) {
+  Set set{};
+  const Status status = read_safetensors<Names>(file, set);
+  if (status != Status::kOk) detail::the_file_is_refused(status);
+  return set;
+}
+
+/// Points a set of references to the tensors of a file that begins at `file`; linear weights are
+/// TransposedReferences, tables and vectors References. Tensors of another type than the set's scalar are
+/// kInvalidType, those that stand askew in memory kMisaligned; then nothing is changed.
+template <class Names, class Scalar, class Set>
+constexpr Status refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file, Set& set) {
+  static_assert(std::endian::native == std::endian::little, "attune: files are little-endian");
+  if (layout.status != Status::kOk) return layout.status;
+  for (int i = 0; i < layout.kTensors; ++i) {
+    if (layout.type[i] != detail::kElementTypeOf<Scalar>) return Status::kInvalidType;
+    if ((layout.body + layout.begin[i]) % sizeof(Scalar) != 0) return Status::kMisaligned;
+  }
+  detail::for_each_part<Names>(
+      [&](const auto& place, detail::StateDictPart part, auto& tensor) {
+        constexpr auto kLayout = std::remove_cvref_t<decltype(place)>::layout;
+        static_assert(detail::state_dict_shape<decltype(view(tensor))>(kLayout).is_stored_alike(),
+                      "attune::refer_to_safetensors: PyTorch's linear weights stand transposed, tables and "
+                      "vectors do not; take ParametersOf<TransposedReference, Reference>");
+        tensor.first = file + (layout.body + layout.begin[part.tensor]) / sizeof(Scalar) + part.first;
+      },
+      set);
+  return Status::kOk;
+}
+/// The same of a file in memory, which must live as long as the set.
+template <class Names, class Source, class Set>
+Status refer_to_safetensors(const Source& file, Set& set) {
+  using Scalar = typename Names::Model::Scalar;
+  const char* const first = detail::bytes_of_file(file).data();
+  const auto layout = safetensors_layout<Names>(file);
+  if (reinterpret_cast<std::uintptr_t>(first) % alignof(Scalar) != 0 && layout.status == Status::kOk) {
+    return Status::kMisaligned;
+  }
+  return refer_to_safetensors(layout, reinterpret_cast<const Scalar*>(first), set);
+}
+
+/// The same as a constant, of the text of a file's header, the size of the tensors behind it, and the file in
+/// flash: a file that is refused does not compile, and the error names the Status.
+template <class Names, class Set, class Scalar>
+[[nodiscard]] constexpr Set from_safetensors(std::string_view header, std::size_t body_size,
+                                             const Scalar* file) {
+  Set set{};
+  const Status status = refer_to_safetensors(safetensors_layout<Names>(header, body_size), file, set);
+  if (status != Status::kOk) detail::the_file_is_refused(status);
+  return set;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,192 @@
+// A model's tensors as PyTorch's state_dict has them: names, shapes and places, as constants.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <attune/core/parameters.hpp>
+#include <attune/exchange/pytorch_names.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// In the place of a tensor whose shape is all that matters.
+template <class ScalarType, int kRows, int kCols>
+struct Extent {
+  using Scalar = ScalarType;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+};
+
+/// A tensor of a state_dict: [rows, cols], or [rows] of a vector, whose cols is 1.
+struct StateDictTensor {
+  int name;  // its place in the text
+  int name_length;
+  StateDictLayout layout;
+  int rows;
+  int cols;
+
+  [[nodiscard]] constexpr int size() const { return rows * cols; }
+};
+/// Where a tensor of the model begins.
+struct StateDictPart {
+  int tensor;
+  int first;  // scalars in front of it
+};
+
+constexpr int length_of(const TensorPath& path) {
+  const std::string_view name(path.name);
+  const int length = static_cast<int>(name.size());
+  return path.parent == nullptr ? length : length_of(*path.parent) + 1 + length;
+}
+/// "encoder.weight" of {"weight", of "encoder"}; returns its end.
+constexpr char* write_path(const TensorPath& path, char* to) {
+  if (path.parent != nullptr) {
+    to = write_path(*path.parent, to);
+    *to++ = '.';
+  }
+  for (const char* from = path.name; *from != '\0'; ++from) *to++ = *from;
+  return to;
+}
+
+/// The tensors of a state_dict, sorted by name, and where in them the model's are, in the order of
+/// Names::visit.
+template <class Names>
+class StateDict {
+  struct Counts {
+    int tensors = 0;
+    int parts = 0;
+    int characters = 0;
+  };
+  static constexpr Counts kCounts = [] {
+    Counts counts;
+    Names::visit(
+        [&counts](const auto& place, auto&&) {
+          ++counts.parts;
+          if (place.first_row > 0) return;
+          ++counts.tensors;
+          counts.characters += length_of(place.path);
+        },
+        nullptr, SetOf<typename Names::Model, Extent, Extent>{});
+    return counts;
+  }();
+
+ public:
+  static_assert(kCounts.tensors > 0, "attune::PyTorchModule: the model has no parameters");
+  static constexpr int kTensors = kCounts.tensors;
+
+  StateDictTensor tensors[std::size_t{kTensors}] = {};
+  StateDictPart parts[std::size_t{kCounts.parts}] = {};
+  char text[std::size_t{kCounts.characters}] = {};
+  bool parts_cover_tensors = true;
+
+  constexpr StateDict() {
+    int tensor = -1, part = 0, end = 0, next_row = 0;
+    Names::visit(
+        [&](const auto& place, auto&& leaf) {
+          using Leaf = std::remove_cvref_t<decltype(leaf)>;
+          const bool by_rows = place.layout == StateDictLayout::kTable;
+          const int rows = by_rows ? Leaf::rows : Leaf::cols;
+          const int cols = by_rows ? Leaf::cols : Leaf::rows;
+          if (place.first_row == 0) {
+            if (tensor >= 0) close(tensors[tensor], next_row);
+            const int length = length_of(place.path);
+            tensors[++tensor] = {end, length, place.layout, place.rows == 0 ? rows : place.rows, cols};
+            write_path(place.path, text + end);
+            end += length;
+            next_row = 0;
+          }
+          if (place.first_row != next_row || cols != tensors[tensor].cols) parts_cover_tensors = false;
+          parts[part++] = {tensor, place.first_row * cols};
+          next_row += rows;
+        },
+        nullptr, SetOf<typename Names::Model, Extent, Extent>{});
+    close(tensors[tensor], next_row);
+    sort();
+  }
+
+  [[nodiscard]] constexpr std::string_view name(int tensor) const {
+    const StateDictTensor& named = tensors[tensor];
+    return {text + named.name, static_cast<std::size_t>(named.name_length)};
+  }
+  /// The tensor of a name, or −1.
+  [[nodiscard]] constexpr int find(std::string_view name_of_tensor) const {
+    int first = 0, count = kTensors;
+    while (count > 0) {
+      const int half = count / 2;
+      if (name(first + half) < name_of_tensor) {
+        first += half + 1;
+        count -= half + 1;
+      } else {
+        count = half;
+      }
+    }
+    return first < kTensors && name(first) == name_of_tensor ? first : -1;
+  }
+  /// Whether all names differ, and can stand in JSON as they are.
+  [[nodiscard]] constexpr bool names_are_usable() const {
+    for (int i = 1; i < kTensors; ++i) {
+      if (name(i) == name(i - 1)) return false;
+    }
+    for (const char character : text) {
+      if (static_cast<unsigned char>(character) < 0x20 || character == '"' || character == '\\') return false;
+    }
+    return true;
+  }
+
+ private:
+  constexpr void close(const StateDictTensor& tensor, int rows) {
+    if (tensor.rows != rows) parts_cover_tensors = false;
+  }
+  constexpr void sort() {
+    int order[std::size_t{kTensors}] = {}, rank[std::size_t{kTensors}] = {};
+    for (int i = 0; i < kTensors; ++i) order[i] = i;
+    std::sort(order, order + kTensors, [this](int a, int b) { return name(a) < name(b); });
+    StateDictTensor sorted[std::size_t{kTensors}] = {};
+    for (int i = 0; i < kTensors; ++i) {
+      sorted[i] = tensors[order[i]];
+      rank[order[i]] = i;
+    }
+    for (int i = 0; i < kTensors; ++i) tensors[i] = sorted[i];
+    for (StateDictPart& part : parts) part.tensor = rank[part.tensor];
+  }
+};
+
+template <class Names>
+inline constexpr StateDict<Names> kStateDict = [] {
+  constexpr StateDict<Names> kTensors;
+  static_assert(kTensors.parts_cover_tensors,
+                "attune::PyTorchNames: the parts of a packed tensor do not follow each other, or leave rows");
+  static_assert(
+      kTensors.names_are_usable(),
+      "attune::PyTorchModule: two tensors have one name, or a name has a character that JSON escapes");
+  return kTensors;
+}();
+
+/// A tensor of the model as the state_dict has it.
+struct StateDictShape {
+  int rows;
+  int cols;
+  int row_stride;
+  int col_stride;
+
+  /// Whether it stands in memory as in the file.
+  [[nodiscard]] constexpr bool is_stored_alike() const {
+    return (rows == 1 || row_stride == cols) && (cols == 1 || col_stride == 1);
+  }
+};
+template <class View>
+constexpr StateDictShape state_dict_shape(StateDictLayout layout) {
+  if (layout == StateDictLayout::kTable) return {View::rows, View::cols, View::row_stride, View::col_stride};
+  return {View::cols, View::rows, View::col_stride, View::row_stride};
+}
+
+/// Calls visitor(place, part, tensor) for each tensor of a model's set.
+template <class Names, class Visitor, class Set>
+constexpr void for_each_part(const Visitor& visitor, Set& set) {
+  const StateDictPart* part = kStateDict<Names>.parts;
+  Names::visit([&](const auto& place, auto&& tensor) { visitor(place, *part++, tensor); }, nullptr, set);
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

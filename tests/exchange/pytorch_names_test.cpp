@@ -1,0 +1,160 @@
+#include <attune/exchange/pytorch_names.hpp>
+
+#include <initializer_list>
+
+#include <attune/exchange/state_dict.hpp>
+#include <attune/layers/activation.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/models/encoder_layer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using namespace attune;
+
+// [rows, cols], or [rows] where cols is 0, in the order of names.
+struct Named {
+  std::string_view name;
+  int rows;
+  int cols = 0;
+};
+template <class Names>
+void expect_tensors(std::initializer_list<Named> expected) {
+  constexpr auto& kTensors = detail::kStateDict<Names>;
+  ASSERT_EQ(kTensors.kTensors, static_cast<int>(expected.size()));
+  for (int i = 0; i < kTensors.kTensors; ++i) {
+    const Named& tensor = expected.begin()[i];
+    SCOPED_TRACE(tensor.name.data());
+    EXPECT_TRUE(kTensors.name(i) == tensor.name);
+    EXPECT_EQ(kTensors.tensors[i].rows, tensor.rows);
+    EXPECT_EQ(kTensors.tensors[i].layout == StateDictLayout::kVector ? 0 : kTensors.tensors[i].cols,
+              tensor.cols);
+    EXPECT_EQ(kTensors.find(tensor.name), i);
+  }
+}
+
+constexpr EncoderLayerShape kEncoder{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_ff = 7};
+constexpr DecoderLayerShape kDecoder{.seq_len = 4, .d_model = 6, .num_heads = 3, .d_ff = 7, .memory_len = 5};
+
+}  // namespace
+
+TEST(PyTorchNames, of_layers_are_those_of_their_modules) {
+  expect_tensors<PyTorchModule<Linear<LinearShape{5, 3, 7}>>>({{"bias", 7}, {"weight", 7, 3}});
+  expect_tensors<PyTorchModule<Linear<LinearShape{5, 3, 7, false}>>>({{"weight", 7, 3}});
+  expect_tensors<PyTorchModule<LayerNorm<NormShape{5, 6}>>>({{"bias", 6}, {"weight", 6}});
+  expect_tensors<PyTorchModule<RmsNorm<NormShape{5, 6}>>>({{"weight", 6}});
+  expect_tensors<PyTorchModule<Embedding<EmbeddingShape{.seq_len = 5, .vocabulary = 9, .d_model = 6}>>>(
+      {{"weight", 9, 6}});
+  expect_tensors<PyTorchModule<FeedForward<FeedForwardShape{.rows = 5, .d_model = 6, .d_ff = 7}>>>(
+      {{"linear1.bias", 7}, {"linear1.weight", 7, 6}, {"linear2.bias", 6}, {"linear2.weight", 6, 7}});
+}
+
+TEST(PyTorchNames, of_attention_are_packed_unless_keys_or_values_have_another_width) {
+  constexpr AttentionShape kSelf{.seq_len = 5, .d_model = 6, .num_heads = 2};
+  constexpr AttentionShape kCross{.seq_len = 5, .d_model = 6, .num_heads = 2, .d_key = 4, .bias = false};
+  using Self = PyTorchModule<MultiHeadAttention<kSelf>>;
+  expect_tensors<Self>(
+      {{"in_proj_bias", 18}, {"in_proj_weight", 18, 6}, {"out_proj.bias", 6}, {"out_proj.weight", 6, 6}});
+  expect_tensors<PyTorchModule<MultiHeadAttention<kCross>>>(
+      {{"k_proj_weight", 6, 4}, {"out_proj.weight", 6, 6}, {"q_proj_weight", 6, 6}, {"v_proj_weight", 6, 6}});
+}
+
+TEST(PyTorchNames, of_transformer_layers) {
+  expect_tensors<PyTorchModule<EncoderLayer<kEncoder>>>({{"linear1.bias", 7},
+                                                         {"linear1.weight", 7, 6},
+                                                         {"linear2.bias", 6},
+                                                         {"linear2.weight", 6, 7},
+                                                         {"norm1.bias", 6},
+                                                         {"norm1.weight", 6},
+                                                         {"norm2.bias", 6},
+                                                         {"norm2.weight", 6},
+                                                         {"self_attn.in_proj_bias", 18},
+                                                         {"self_attn.in_proj_weight", 18, 6},
+                                                         {"self_attn.out_proj.bias", 6},
+                                                         {"self_attn.out_proj.weight", 6, 6}});
+  expect_tensors<PyTorchModule<DecoderLayer<kDecoder>>>({{"linear1.bias", 7},
+                                                         {"linear1.weight", 7, 6},
+                                                         {"linear2.bias", 6},
+                                                         {"linear2.weight", 6, 7},
+                                                         {"multihead_attn.in_proj_bias", 18},
+                                                         {"multihead_attn.in_proj_weight", 18, 6},
+                                                         {"multihead_attn.out_proj.bias", 6},
+                                                         {"multihead_attn.out_proj.weight", 6, 6},
+                                                         {"norm1.bias", 6},
+                                                         {"norm1.weight", 6},
+                                                         {"norm2.bias", 6},
+                                                         {"norm2.weight", 6},
+                                                         {"norm3.bias", 6},
+                                                         {"norm3.weight", 6},
+                                                         {"self_attn.in_proj_bias", 18},
+                                                         {"self_attn.in_proj_weight", 18, 6},
+                                                         {"self_attn.out_proj.bias", 6},
+                                                         {"self_attn.out_proj.weight", 6, 6}});
+}
+
+TEST(PyTorchNames, of_a_module_of_ones_own_are_given_for_what_has_parameters) {
+  using Model =
+      Sequential<Linear<LinearShape{5, 3, 6, false}>, LearnedPositions<PositionShape{5, 6}>,
+                 Repeat<2, Residual<Linear<LinearShape{5, 6, 6, false}>>>,
+                 Pooling<PoolingShape{.seq_len = 5, .d_model = 6}>, Linear<LinearShape{1, 6, 2, false}>>;
+  using Names = PyTorchModule<Model, "embed", "pos", "net.layers", "head">;
+  expect_tensors<Names>({{"embed.weight", 6, 3},
+                         {"head.weight", 2, 6},
+                         {"net.layers.0.weight", 6, 6},
+                         {"net.layers.1.weight", 6, 6},
+                         {"pos", 5, 6}});
+  expect_tensors<PyTorchPart<"digits", Names>>({{"digits.embed.weight", 6, 3},
+                                                {"digits.head.weight", 2, 6},
+                                                {"digits.net.layers.0.weight", 6, 6},
+                                                {"digits.net.layers.1.weight", 6, 6},
+                                                {"digits.pos", 5, 6}});
+  // Without names it is an nn.Sequential, which counts what has no parameters, too.
+  expect_tensors<PyTorchModule<Model>>(
+      {{"0.weight", 6, 3}, {"1", 5, 6}, {"2.0.weight", 6, 6}, {"2.1.weight", 6, 6}, {"4.weight", 2, 6}});
+}
+
+namespace {
+
+// What a layer of one's own and a model of one's own say of themselves.
+template <int kRows, int kCols>
+struct Scale {
+  using Scalar = float;
+  struct Parameters {
+    Tensor<float, 1, kCols> slope;
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&&... sets) {
+      visitor(TensorPath{"slope", parent}, sets.slope...);
+    }
+  };
+};
+
+struct Translator {
+  using Scalar = float;
+  using Encoder = Repeat<1, EncoderLayer<kEncoder>>;
+  using Decoder = DecoderLayer<kDecoder>;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    Encoder::ParametersOf<Matrix, Vector> encoder;
+    Decoder::ParametersOf<Matrix, Vector> decoder;
+  };
+  using Parameters = ParametersOf<Tensor>;
+};
+
+}  // namespace
+
+template <>
+struct attune::PyTorchNames<Translator> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath encoder{"encoder.layers", parent}, decoder{"decoder.layers.0", parent};
+    PyTorchNames<Translator::Encoder>::visit(visitor, &encoder, set.encoder);
+    PyTorchNames<Translator::Decoder>::visit(visitor, &decoder, set.decoder);
+  }
+};
+
+TEST(PyTorchNames, of_ones_own_are_those_of_its_set_or_specialised) {
+  expect_tensors<PyTorchModule<Scale<2, 5>>>({{"slope", 5}});
+  constexpr auto& kTensors = detail::kStateDict<PyTorchModule<Translator>>;
+  EXPECT_EQ(kTensors.kTensors, 12 + 18);
+  EXPECT_TRUE(kTensors.name(kTensors.find("decoder.layers.0.norm3.bias")) == "decoder.layers.0.norm3.bias");
+  EXPECT_GE(kTensors.find("encoder.layers.0.self_attn.in_proj_weight"), 0);
+}
