@@ -14,7 +14,7 @@ using namespace attune;
 
 // A file in memory.
 struct File {
-  alignas(8) char bytes[16384];
+  alignas(8) char bytes[8192];
   std::size_t size_ = 0;
 
   void operator()(const char* text, std::size_t count) {

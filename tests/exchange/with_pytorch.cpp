@@ -1,0 +1,180 @@
+// The attune end of tests/exchange/with_pytorch: with_pytorch FOLDER MODEL reads MODEL.safetensors and the
+// raw floats of MODEL.input in a folder, both from PyTorch, and leaves
+//   MODEL.output                 what the model makes of the input, in place and, in the same bits, from a
+//   copy MODEL.in_place.safetensors   the tensors, written from where they stand MODEL.copied.safetensors and
+//   from a copy, without a change MODEL.trained.safetensors    and after a number was added to each
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <attune/attune.hpp>
+
+namespace {
+
+using namespace attune;
+
+// ---- The models. ----
+
+constexpr int kSeqLen = 8, kModelWidth = 16;
+constexpr EncoderLayerShape kEncoder{.seq_len = kSeqLen,
+                                     .d_model = kModelWidth,
+                                     .num_heads = 2,
+                                     .d_ff = 24,
+                                     .activation = Activation::kGelu,
+                                     .norm = NormPlacement::kBefore};
+
+using Digits = Sequential<Linear<LinearShape{kSeqLen, 5, kModelWidth}>,
+                          LearnedPositions<PositionShape{kSeqLen, kModelWidth}>,
+                          Repeat<2, EncoderLayer<kEncoder>>, LayerNorm<NormShape{kSeqLen, kModelWidth}>,
+                          Pooling<PoolingShape{.seq_len = kSeqLen, .d_model = kModelWidth}>,
+                          Linear<LinearShape{1, kModelWidth, 10}>>;
+using DigitsNames = PyTorchModule<Digits, "embed", "pos", "encoder.layers", "encoder.norm", "head">;
+
+// As one input: queries, keys and values, each as a row of its own.
+struct CrossAttention {
+  using Attention = MultiHeadAttention<AttentionShape{
+      .seq_len = 3, .d_model = 8, .num_heads = 2, .kv_len = 4, .d_key = 5, .d_value = 7}>;
+  using Scalar = float;
+  using Input = Tensor<float, 1, 3 * 8 + 4 * 5 + 4 * 7>;
+  using Output = Attention::Output;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = Attention::ParametersOf<Matrix, Vector>;
+  using Parameters = ParametersOf<Tensor>;
+
+  static void infer(const auto& parameters, const Input& x, Output& y) {
+    static Attention::InferenceScratch scratch;
+    const float* key = x.data() + 3 * 8;
+    Attention::forward(parameters, ConstView<Attention::Input>(x.data()), ConstView<Attention::KeyInput>(key),
+                       ConstView<Attention::ValueInput>(key + 4 * 5), y, scratch);
+  }
+};
+
+// nn.Transformer: the source, then the target.
+struct Translator {
+  static constexpr int kSource = 5, kTarget = 4, kWidth = 8;
+  using Encoder =
+      Sequential<Repeat<2, EncoderLayer<EncoderLayerShape{
+                               .seq_len = kSource, .d_model = kWidth, .num_heads = 2, .d_ff = 12}>>,
+                 LayerNorm<NormShape{kSource, kWidth}>>;
+  using Decoder = DecoderLayer<DecoderLayerShape{
+      .seq_len = kTarget, .d_model = kWidth, .num_heads = 2, .d_ff = 12, .memory_len = kSource}>;
+  using Norm = LayerNorm<NormShape{kTarget, kWidth}>;
+  using Scalar = float;
+  using Input = Tensor<float, kSource + kTarget, kWidth>;
+  using Output = Tensor<float, kTarget, kWidth>;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    Encoder::ParametersOf<Matrix, Vector> encoder;
+    Decoder::ParametersOf<Matrix, Vector> decoder[2];
+    Norm::ParametersOf<Matrix, Vector> norm;
+  };
+  using Parameters = ParametersOf<Tensor>;
+
+  static void infer(const auto& parameters, const Input& x, Output& y) {
+    static Encoder::InferenceScratch encoder_scratch;
+    static Decoder::InferenceScratch decoder_scratch;
+    static Encoder::Output memory;
+    static Decoder::Output first, second;
+    Norm::InferenceScratch none;
+    Encoder::forward(parameters.encoder, view(x).rows_at<kSource>(0), memory, encoder_scratch);
+    Decoder::forward(parameters.decoder[0], view(x).rows_at<kTarget>(kSource), memory, first,
+                     decoder_scratch);
+    Decoder::forward(parameters.decoder[1], first, memory, second, decoder_scratch);
+    Norm::forward(parameters.norm, second, y, none);
+  }
+};
+
+}  // namespace
+
+template <>
+struct attune::PyTorchNames<CrossAttention> : PyTorchNames<CrossAttention::Attention> {};
+template <>
+struct attune::PyTorchNames<Translator> {
+  using Encoder = PyTorchModule<Translator::Encoder, "encoder.layers", "encoder.norm">;
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath first{"decoder.layers.0", parent}, second{"decoder.layers.1", parent},
+        norm{"decoder.norm", parent};
+    Encoder::visit(visitor, parent, set.encoder);
+    PyTorchNames<Translator::Decoder>::visit(visitor, &first, set.decoder[0]);
+    PyTorchNames<Translator::Decoder>::visit(visitor, &second, set.decoder[1]);
+    PyTorchNames<Translator::Norm>::visit(visitor, &norm, set.norm);
+  }
+};
+
+namespace {
+
+// ---- Reading, running, writing. ----
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+template <class Names, class Set>
+void write(const Set& set, const std::string& path, std::string_view metadata) {
+  std::ofstream file(path, std::ios::binary);
+  write_safetensors<Names>(set,
+                           [&file](const char* bytes, std::size_t count) {
+                             file.write(bytes, static_cast<std::streamsize>(count));
+                           },
+                           {.metadata = metadata});
+}
+
+template <class Model>
+void infer(const auto& parameters, const typename Model::Input& x, typename Model::Output& y) {
+  if constexpr (requires { Model::infer(parameters, x, y); }) {
+    Model::infer(parameters, x, y);
+  } else {
+    static typename Model::InferenceScratch scratch;
+    Model::forward(parameters, x, y, scratch);
+  }
+}
+
+template <class Names>
+int run(const std::string& path) {
+  using Model = typename Names::Model;
+  static typename Model::Parameters copied;
+  static typename Model::template ParametersOf<TransposedReference, Reference> in_place;
+  static typename Model::Input x;
+  static typename Model::Output y, of_copy;
+  const std::string file = contents(path + ".safetensors"), input = contents(path + ".input");
+  const auto layout = safetensors_layout<Names>(file);
+  Status status = refer_to_safetensors<Names>(file, in_place);
+  if (status == Status::kOk) status = read_safetensors<Names>(file, copied);
+  if (status != Status::kOk || input.size() != sizeof x) {
+    std::printf("%s: %s %.*s\n", path.c_str(), message(status), static_cast<int>(layout.tensor.size()),
+                layout.tensor.data());
+    return 1;
+  }
+  std::memcpy(&x, input.data(), sizeof x);
+  infer<Model>(in_place, x, y);
+  infer<Model>(copied, x, of_copy);
+  if (std::memcmp(&y, &of_copy, sizeof y) != 0) {
+    std::printf("%s: other bits in place than from a copy\n", path.c_str());
+    return 1;
+  }
+  std::ofstream(path + ".output", std::ios::binary).write(reinterpret_cast<const char*>(&y), sizeof y);
+  write<Names>(in_place, path + ".in_place.safetensors", layout.metadata);
+  write<Names>(copied, path + ".copied.safetensors", layout.metadata);
+  Names::visit(
+      [](const auto&, auto& tensor) {
+        for (float& value : tensor.values) value += 0.5f;
+      },
+      nullptr, copied);
+  write<Names>(copied, path + ".trained.safetensors", layout.metadata);
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 3) return 2;
+  const std::string model = arguments[2], path = std::string(arguments[1]) + "/" + model;
+  if (model == "digits") return run<DigitsNames>(path);
+  if (model == "attention") return run<PyTorchModule<CrossAttention>>(path);
+  if (model == "translator") return run<PyTorchModule<Translator>>(path);
+  return 2;
+}
