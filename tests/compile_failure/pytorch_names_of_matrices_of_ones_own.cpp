@@ -1,0 +1,14 @@
+// expect: attune::PyTorchModule: which of this layer's matrices PyTorch stores as their transposes is not
+// known; specialise PyTorchNames for it
+#include <attune/attune.hpp>
+
+struct Mixing {
+  using Scalar = float;
+  struct Parameters {
+    attune::Tensor<float, 4, 4> weight;
+    static constexpr void visit(const auto& visitor, const attune::TensorPath* parent, auto&&... sets) {
+      visitor(attune::TensorPath{"weight", parent}, sets.weight...);
+    }
+  };
+};
+static_assert(attune::SafetensorsLayout<attune::PyTorchModule<Mixing>>::kTensors == 1);

@@ -1,0 +1,8 @@
+// expect: attune::refer_to_safetensors: PyTorch's linear weights stand transposed, tables and vectors do not;
+// take ParametersOf<TransposedReference, Reference>
+#include <attune/attune.hpp>
+
+using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;
+attune::Status refer(std::string_view file, Model::ParametersOf<attune::Reference>& parameters) {
+  return attune::refer_to_safetensors<attune::PyTorchModule<Model>>(file, parameters);
+}
