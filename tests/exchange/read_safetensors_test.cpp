@@ -143,11 +143,12 @@ TEST(ReadSafetensors, file_is_any_array_of_bytes) {
 namespace {
 
 // In place as a constant: pointers into what the linker places.
-alignas(8) constexpr float kFlash[(8 + kHeader.size()) / 4 + 9] = {};
+extern "C" const float attune_test_file[(8 + kHeader.size()) / 4 + 9];
 using SmallInPlace = Small::ParametersOf<TransposedReference, Reference>;
-constexpr auto kInPlace = from_safetensors<SmallNames, SmallInPlace>(kHeader, 36, kFlash);
-static_assert(kInPlace.bias.first == kFlash + (8 + kHeader.size()) / 4);
-static_assert(kInPlace.weight.first == kFlash + (8 + kHeader.size()) / 4 + 3);
+constexpr auto kInPlace = from_safetensors<SmallNames, SmallInPlace>(kHeader, 36, attune_test_file);
+static_assert(kInPlace.bias.first == attune_test_file + (8 + kHeader.size()) / 4);
+static_assert(kInPlace.weight.first == attune_test_file + (8 + kHeader.size()) / 4 + 3);
+extern "C" const float attune_test_file[] = {};
 
 // A copy as a constant.
 constexpr char kHalves[] =

@@ -13,8 +13,8 @@
 //
 // One name for each layer of a Sequential that has parameters, in their order; without names, a Sequential is
 // an nn.Sequential ("0", "1"), and anything else is the module itself. The names of what is in PyTorch's
-// modules (`self_attn.in_proj_weight`, `linear1.bias`) are known. exchange/state_dict.hpp reads and writes
-// files with them.
+// modules (`self_attn.in_proj_weight`, `linear1.bias`) are known. read_safetensors.hpp and
+// write_safetensors.hpp use them.
 //
 // A layer or model of one's own specialises PyTorchNames.
 #pragma once

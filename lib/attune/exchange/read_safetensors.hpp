@@ -3,14 +3,18 @@
 //
 //   using Names = attune::PyTorchModule<Model, "embed", "encoder.layers", "head">;
 //
-//   status = attune::read_safetensors<Names>(file, parameters);      // a copy, converted to the model's
-//   scalar status = attune::refer_to_safetensors<Names>(file, in_place);    // pointers into the file: no
-//   copy
+//   status = attune::read_safetensors<Names>(file, parameters);    // a copy, of the model's scalar
+//   status = attune::refer_to_safetensors<Names>(file, in_place);  // pointers into the file
 //
 // where `in_place` is a Model::ParametersOf<TransposedReference, Reference>. At compile time:
 //
 //   constexpr auto kParameters = attune::from_safetensors<Names, Model::Parameters>(kFile);
+//
+//   constexpr char kHeader[] = …;  // the file's header, from the build
+//   extern "C" const float file[(8 + sizeof header + body_size) / 4];  // in flash, by .incbin
 //   constexpr auto kInPlace = attune::from_safetensors<Names, Set>(kHeader, body_size, file);
+//
+// For the header of 24 encoder layers (288 tensors, 28 KB) clang wants -fconstexpr-steps=4000000.
 //
 // A file is what has data and size, of chars or bytes; its tensors must be those of the model, no fewer and
 // no more, each with its name and shape. In Python: safetensors.torch.save_file(model.state_dict(), path).

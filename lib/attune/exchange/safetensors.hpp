@@ -102,19 +102,16 @@ class SafetensorsHeader {
     return {text_.data() + first, at_ - first};
   }
 
+  static constexpr bool is_escape(char character) {
+    return character == '\\' || static_cast<unsigned char>(character) < 0x20;
+  }
   /// What stands between two quotes, where nothing is escaped.
   constexpr std::string_view plain_string() {
     need('"');
     const std::size_t first = at_;
-    while (peek() != '"' && status_ == Status::kOk) {
-      if (at_ == text_.size()) {
-        refuse(Status::kInvalidHeader);
-      } else if (peek() == '\\' || static_cast<unsigned char>(peek()) < 0x20) {
-        refuse(Status::kEscapedName);
-      } else {
-        ++at_;
-      }
-    }
+    if (status_ != Status::kOk) return {};
+    while (at_ < text_.size() && text_[at_] != '"' && !is_escape(text_[at_])) ++at_;
+    if (is_escape(peek()) && at_ < text_.size()) refuse(Status::kEscapedName);
     const std::string_view text = since(first);
     need('"');
     return text;
