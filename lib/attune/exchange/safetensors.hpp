@@ -40,9 +40,9 @@ struct SafetensorsEntry {
 ///   if (header.status() != Status::kOk) …
 ///
 /// `text` is the header with its spaces, and must live as long; `body_size` is that of the bytes behind it.
-/// Everything that the reference refuses is refused, and tensors without elements. A name that is there twice
-/// is for who looks names up. Whether tensors cover the file without hole and overlap is told by sums over
-/// hashes of their ends: who makes up a file may deceive it, but no tensor reaches outside of the file.
+/// Tensors without elements are refused, too; escapes and UTF-8 are not looked into. A name that is there
+/// twice is for who looks names up. Whether tensors cover the file without hole and overlap is told by sums
+/// over hashes of their ends: who makes up a file may deceive it, but no tensor reaches outside of the file.
 class SafetensorsHeader {
  public:
   constexpr SafetensorsHeader(std::string_view text, std::uint64_t body_size)

@@ -2,10 +2,9 @@
 //
 //   attune::write_safetensors<Names>(parameters, [](const char* bytes, std::size_t count) { … });
 //
-// gives, byte for byte, what safetensors.torch.save_file writes of these tensors, so that a file which was
-// read and not trained is written as it was. In Python:
-// model.load_state_dict(safetensors.torch.load_file(path)). It needs some hundred bytes of stack, and neither
-// heap nor stdio: it runs on the device that trained.
+// Tensors are sorted and the header is padded as in the reference: a file of it that was read and not trained
+// is written byte for byte. In Python: model.load_state_dict(safetensors.torch.load_file(path)). It needs
+// some hundred bytes of stack, and neither heap nor stdio: it runs on the device that trained.
 #pragma once
 
 #include <bit>
