@@ -104,7 +104,7 @@ TEST(PyTorchNames, of_a_module_of_ones_own_are_given_for_what_has_parameters) {
                          {"net.layers.0.weight", 6, 6},
                          {"net.layers.1.weight", 6, 6},
                          {"pos", 5, 6}});
-  expect_tensors<PyTorchPart<"digits", Names>>({{"digits.embed.weight", 6, 3},
+  expect_tensors<PyTorchPart<Names, "digits">>({{"digits.embed.weight", 6, 3},
                                                 {"digits.head.weight", 2, 6},
                                                 {"digits.net.layers.0.weight", 6, 6},
                                                 {"digits.net.layers.1.weight", 6, 6},

@@ -245,10 +245,10 @@ TEST(ReadSafetensors, refused_file_changes_nothing) {
 TEST(ReadSafetensors, part_of_a_module_leaves_the_rest_of_the_file_alone) {
   constexpr std::string_view kMore =
       R"({"head.bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"head.weight":{"dtype":"F32","shape":[3,2],"data_offsets":[12,36]},"steps":{"dtype":"I64","shape":[],"data_offsets":[36,44]}})";
-  using Part = PyTorchPart<"head", SmallNames>;
+  using Part = PyTorchPart<SmallNames, "head">;
   EXPECT_EQ(safetensors_layout<Part>(kMore, 44).status, Status::kOk);
   EXPECT_EQ(safetensors_layout<SmallNames>(kMore, 44).status, Status::kUnknownTensor);
-  using Other = PyTorchPart<"tail", SmallNames>;
+  using Other = PyTorchPart<SmallNames, "tail">;
   EXPECT_EQ(safetensors_layout<Other>(kMore, 44).status, Status::kMissingTensor);
   EXPECT_EQ(safetensors_layout<Part>(kMore, 45).status, Status::kTrailingBytes);
 }

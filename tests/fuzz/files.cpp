@@ -21,7 +21,7 @@ using attune::Status;
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{1, 2, 3}>,
                                  attune::MultiHeadAttention<attune::AttentionShape{1, 3, 1}>>;
 using Names = attune::PyTorchModule<Model, "in", "attention">;
-using Part = attune::PyTorchPart<"model", Names>;
+using Part = attune::PyTorchPart<Names, "model">;
 using InPlace = Model::ParametersOf<attune::TransposedReference, attune::Reference>;
 using Layout = attune::SafetensorsLayout<Names>;
 

@@ -252,16 +252,21 @@ struct PyTorchModule<ModelType> : PyTorchNames<ModelType> {
   static constexpr bool kWholeFile = true;
 };
 
-/// The names of a model that is part of a module: "backbone" is in front of them. What else a file has is not
-/// asked about.
-template <detail::Name name, class Module>
+/// The names of a model that is part of what a file has: behind a prefix, where one is given. What else the
+/// file has is not asked about.
+template <class Module, detail::Name... prefix>
+  requires(sizeof...(prefix) <= 1)
 struct PyTorchPart {
   using Model = typename Module::Model;
   static constexpr bool kWholeFile = false;
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    const TensorPath path{name.text, parent};
-    Module::visit(visitor, &path, set);
+    if constexpr (sizeof...(prefix) == 0) {
+      Module::visit(visitor, parent, set);
+    } else {
+      const TensorPath path{prefix.text..., parent};
+      Module::visit(visitor, &path, set);
+    }
   }
 };
 
