@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the .safetensors files beside it that model_file_test.cpp makes parts of programs: tests/exchange/model_files.py"""
+"""Writes the .safetensors files that tests make parts of programs: tests/exchange/model_files.py"""
 import json
 import struct
 from pathlib import Path
@@ -48,3 +48,4 @@ save("transformer.safetensors", [(*tensor, "f") for tensor in transformer], {"f"
      {"format": "pt", "note": "a;b [c ${d} $e @f@ \\ /* // ??/ é (g)"})
 save("halves.safetensors", [("bias", [3], "e"), ("weight", [3, 2], "H")], {"e": "F16", "H": "BF16"}, {"format": "pt"})
 save("doubles.safetensors", [("bias", [3], "d"), ("weight", [3, 2], "d")], {"d": "F64"}, {"format": "pt"})
+save("../packaging/project/weights.safetensors", [("bias", [3], "f"), ("weight", [3, 2], "f")], {"f": "F32"}, {"format": "pt"})
