@@ -7,9 +7,8 @@
 //   constexpr auto& kWeights = attune::kInFlash<Names, digits_weights>;
 //
 //   Digits::forward(kWeights, x, y, scratch);
-//   using Head = attune::Frozen<Digits, kWeights>;
-//   status = attune::read_safetensors<Names>(attune::bytes_of<digits_weights>(), parameters);  // a copy in
-//   RAM
+//   using Fixed = attune::Frozen<Digits, kWeights>;  // trained is what else the model has
+//   status = attune::read_safetensors<Names>(attune::bytes_of<digits_weights>(), parameters);  // into RAM
 //
 // The generated type is a model file, which may be written by hand, too:
 //
@@ -248,7 +247,8 @@ template <class Names, ModelFile File>
 inline constexpr auto kInFlash = detail::set_in_flash<Names, File>();
 
 /// The same copied by the compiler, Model::Parameters: of 16-bit tensors, too. The file is one of
-/// attune_add_model(… ARRAY), which then takes no flash itself.
+/// attune_add_model(… ARRAY), which then takes no flash itself. For small models: from about 30,000 numbers
+/// clang wants -fconstexpr-steps, from 100,000 GCC -fconstexpr-ops-limit, and half a minute for 260,000.
 template <class Names, ModelFile File>
 inline constexpr auto kCopied = detail::copied_set<Names, File>();
 
