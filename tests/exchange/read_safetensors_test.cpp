@@ -257,9 +257,9 @@ TEST(ReadSafetensors, dimensions_of_one_in_front_and_of_patches_are_taken_and_ot
   EXPECT_EQ(shape("1,1,3", "3,2,1,1"), Status::kOk);
   EXPECT_EQ(shape("1,3", "3,1,2"), Status::kOk);
   for (const std::string_view weight : {"2,3", "6", "1,3,2", "3,2,1,2"}) {
-    EXPECT_NE(shape("3", weight), Status::kOk) << std::string(weight);
+    EXPECT_NE(shape("3", weight), Status::kOk);
   }
   for (const std::string_view bias : {"3,1", "1,3,1", "", "3,3"}) {
-    EXPECT_NE(shape(bias, "3,2"), Status::kOk) << std::string(bias);
+    EXPECT_NE(shape(bias, "3,2"), Status::kOk);
   }
 }
