@@ -54,6 +54,7 @@
 #include <attune/exchange/cpp_header.hpp>
 #include <attune/exchange/element_type.hpp>
 #include <attune/exchange/flat.hpp>
+#include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/safetensors.hpp>

@@ -1,38 +1,16 @@
 #include <attune/exchange/pytorch_names.hpp>
 
-#include <initializer_list>
-
-#include <attune/exchange/state_dict.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/models/encoder_layer.hpp>
 
-#include "check.hpp"
+#include "exchange/expect_tensors.hpp"
 
 namespace {
 
 using namespace attune;
-
-// [rows, cols], or [rows] where cols is 0, in the order of names.
-struct Named {
-  std::string_view name;
-  int rows;
-  int cols = 0;
-};
-template <class Names>
-void expect_tensors(std::initializer_list<Named> expected) {
-  constexpr auto& kTensors = detail::kStateDict<Names>;
-  ASSERT_EQ(kTensors.kTensors, static_cast<int>(expected.size()));
-  for (int i = 0; i < kTensors.kTensors; ++i) {
-    const Named& tensor = expected.begin()[i];
-    SCOPED_TRACE(tensor.name.data());
-    EXPECT_TRUE(kTensors.name(i) == tensor.name);
-    EXPECT_EQ(kTensors.tensors[i].rows, tensor.rows);
-    EXPECT_EQ(kTensors.tensors[i].layout == StateDictLayout::kVector ? 0 : kTensors.tensors[i].cols,
-              tensor.cols);
-    EXPECT_EQ(kTensors.find(tensor.name), i);
-  }
-}
+using check::expect_tensors;
+using check::Named;
 
 constexpr EncoderLayerShape kEncoder{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_ff = 7};
 constexpr DecoderLayerShape kDecoder{.seq_len = 4, .d_model = 6, .num_heads = 3, .d_ff = 7, .memory_len = 5};
@@ -112,6 +90,21 @@ TEST(PyTorchNames, of_a_module_of_ones_own_are_given_for_what_has_parameters) {
   // Without names it is an nn.Sequential, which counts what has no parameters, too.
   expect_tensors<PyTorchModule<Model>>(
       {{"0.weight", 6, 3}, {"1", 5, 6}, {"2.0.weight", 6, 6}, {"2.1.weight", 6, 6}, {"4.weight", 2, 6}});
+}
+
+TEST(PyTorchNames, of_a_sequential_in_a_sequential_are_given_layer_by_layer_frozen_or_not) {
+  using Backbone = Sequential<Linear<LinearShape{5, 3, 6}>, LearnedPositions<PositionShape{5, 6}>>;
+  static constexpr Backbone::Parameters kBackbone{};
+  using Head = Linear<LinearShape{5, 6, 2}>;
+  const std::initializer_list<Named> expected = {
+      {"embed.bias", 6}, {"embed.weight", 6, 3}, {"head.bias", 2}, {"head.weight", 2, 6}, {"pos", 5, 6}};
+  expect_tensors<PyTorchModule<Sequential<Backbone, Head>, "embed", "pos", "head">>(expected);
+  expect_tensors<PyTorchModule<Sequential<Frozen<Backbone, kBackbone>, Head>, "embed", "pos", "head">>(
+      expected);
+  expect_tensors<
+      PyTorchModule<Sequential<BiasesAndNorms<Backbone, kBackbone>, Head>, "embed", "pos", "head">>(expected);
+  expect_tensors<PyTorchModule<Sequential<Frozen<Backbone, kBackbone>, Head>>>(
+      {{"0.0.bias", 6}, {"0.0.weight", 6, 3}, {"0.1", 5, 6}, {"1.bias", 2}, {"1.weight", 2, 6}});
 }
 
 namespace {

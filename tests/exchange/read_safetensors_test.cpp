@@ -216,7 +216,7 @@ TEST(ReadSafetensors, tensors_are_those_of_the_model) {
           R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"weight":{"dtype":"F32","shape":[2,3],"data_offsets":[12,36]}})",
           36, "weight"),
       Status::kInvalidShape);
-  EXPECT_EQ(status_of(R"({"bias":{"dtype":"F32","shape":[1,3],"data_offsets":[0,12]}})", 12, "bias"),
+  EXPECT_EQ(status_of(R"({"bias":{"dtype":"F32","shape":[3,1],"data_offsets":[0,12]}})", 12, "bias"),
             Status::kInvalidShape);
   EXPECT_EQ(
       status_of(
@@ -251,4 +251,25 @@ TEST(ReadSafetensors, part_of_a_module_leaves_the_rest_of_the_file_alone) {
   using Other = PyTorchPart<SmallNames, "tail">;
   EXPECT_EQ(safetensors_layout<Other>(kMore, 44).status, Status::kMissingTensor);
   EXPECT_EQ(safetensors_layout<Part>(kMore, 45).status, Status::kTrailingBytes);
+}
+
+TEST(ReadSafetensors, dimensions_of_one_in_front_and_of_patches_are_taken_and_others_are_not) {
+  const auto shape = [](std::string_view bias, std::string_view weight) {
+    file.size_ = 0;
+    file.add(R"({"bias":{"dtype":"F32","shape":[)");
+    file.add(bias);
+    file.add(R"(],"data_offsets":[0,12]},"weight":{"dtype":"F32","shape":[)");
+    file.add(weight);
+    file.add(R"(],"data_offsets":[12,36]}})");
+    return read_small({file.bytes, file.size_});
+  };
+  EXPECT_EQ(shape("3", "3,2"), Status::kOk);
+  EXPECT_EQ(shape("1,1,3", "3,2,1,1"), Status::kOk);
+  EXPECT_EQ(shape("1,3", "3,1,2"), Status::kOk);
+  for (const std::string_view weight : {"2,3", "6", "1,3,2", "3,2,1,2"}) {
+    EXPECT_NE(shape("3", weight), Status::kOk) << std::string(weight);
+  }
+  for (const std::string_view bias : {"3,1", "1,3,1", "", "3,3"}) {
+    EXPECT_NE(shape(bias, "3,2"), Status::kOk) << std::string(bias);
+  }
 }

@@ -1,5 +1,9 @@
 #include <attune/exchange/write_safetensors.hpp>
 
+#include <initializer_list>
+
+#include <attune/models/frozen.hpp>
+
 #include "check.hpp"
 
 namespace {
@@ -70,4 +74,94 @@ TEST(WriteSafetensors, any_form_gives_the_same_file) {
   write_safetensors<PyTorchModule<Model>>(kParameters, own);
   write_safetensors<PyTorchModule<Model>>(in_place_set, in_place);
   EXPECT_TRUE(own.text(0, own.size) == in_place.text(0, in_place.size));
+}
+
+namespace {
+
+// The length of a header, which is a multiple of 8, the header and floats.
+Bytes file_of(std::string_view header, std::initializer_list<float> body) {
+  Bytes file;
+  const char length[8] = {static_cast<char>(header.size()), static_cast<char>(header.size() >> 8)};
+  file(length, 8);
+  file(header.data(), header.size());
+  file(reinterpret_cast<const char*>(body.begin()), body.size() * sizeof(float));
+  return file;
+}
+std::string_view text_of(const Bytes& file) { return file.text(0, file.size); }
+
+// What is not the model's in front, between and behind; an order and shapes of its own.
+constexpr std::string_view kOwnOrder =
+    R"({ "m.weight": {"shape": [3, 2, 1], "dtype": "F32", "data_offsets": [8, 32]}, "seen": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]},)"
+    R"("m.bias":{"dtype":"F32","shape":[1,1,3],"data_offsets":[36,48]},"x":{"dtype":"U8","shape":[4],"data_offsets":[32,36]},)"
+    R"("last":{"dtype":"F32","shape":[1,1],"data_offsets":[48,52]},"__metadata__":{"by":"hand"}}    )";
+using Part = PyTorchPart<PyTorchModule<Model>, "m">;
+
+}  // namespace
+
+TEST(RewriteSafetensors, all_but_the_models_values_stays_as_it_is) {
+  const Bytes file = file_of(kOwnOrder, {-1, -2, 1, 2, 3, 4, 5, 6, -3, 7, 8, 9, -4});
+  Model::Parameters parameters{};
+  ASSERT_EQ(read_safetensors<Part>(text_of(file), parameters), Status::kOk);
+  EXPECT_EQ(std::memcmp(&parameters, &kParameters, sizeof parameters), 0);
+  Bytes unchanged, changed;
+  ASSERT_EQ(rewrite_safetensors<Part>(text_of(file), parameters, unchanged), Status::kOk);
+  EXPECT_TRUE(text_of(unchanged) == text_of(file));
+  EXPECT_LE(static_cast<int>(unchanged.largest_piece), 64);
+
+  parameters.bias(0, 1) = 10;
+  parameters.weight(1, 2) = 11;
+  ASSERT_EQ(rewrite_safetensors<Part>(text_of(file), parameters, changed), Status::kOk);
+  const Bytes expected = file_of(kOwnOrder, {-1, -2, 1, 2, 3, 4, 5, 11, -3, 7, 10, 9, -4});
+  EXPECT_TRUE(text_of(changed) == text_of(expected));
+}
+
+TEST(RewriteSafetensors, of_a_file_that_is_refused_nothing_is_written) {
+  Bytes file = file_of(kOwnOrder, {-1, -2, 1, 2, 3, 4, 5, 6, -3, 7, 8, 9}), nothing;
+  EXPECT_EQ(rewrite_safetensors<Part>(text_of(file), kParameters, nothing), Status::kCutShort);
+  EXPECT_EQ(rewrite_safetensors<Part>(std::string_view(), kParameters, nothing), Status::kCutShort);
+  // Of another type than the model's: as would be half precision, whose values could not be kept.
+  constexpr Model::WithScalar<double>::Parameters kDoubles{};
+  file = file_of(kOwnOrder, {-1, -2, 1, 2, 3, 4, 5, 6, -3, 7, 8, 9, -4});
+  using Doubles = PyTorchPart<PyTorchModule<Model::WithScalar<double>>, "m">;
+  EXPECT_EQ(rewrite_safetensors<Doubles>(text_of(file), kDoubles, nothing), Status::kInvalidType);
+  EXPECT_EQ(nothing.size, 0u);
+}
+
+namespace {
+
+using Head = Linear<LinearShape{.rows = 1, .d_in = 3, .d_out = 1, .bias = false}>;
+using Whole = Sequential<Model, Head>;
+template <class First>
+using Names = PyTorchModule<Sequential<First, Head>, "front", "head">;
+
+}  // namespace
+
+TEST(WriteSafetensors, constants_of_a_model_are_written_and_reading_leaves_them) {
+  using Frozen = attune::Frozen<Model, kParameters>;
+  using Tuned = BiasesAndNorms<Model, kParameters>;
+  Whole::Parameters whole;
+  whole.layer<0>() = kParameters;
+  whole.layer<1>().weight = {{0.5f, 1, 1.5f}};
+  Sequential<Frozen, Head>::Parameters head;
+  head.layer<1>() = whole.layer<1>();
+  Sequential<Tuned, Head>::Parameters tuned;
+  tuned.layer<0>().bias = kParameters.bias;
+  tuned.layer<1>() = whole.layer<1>();
+  Bytes of_whole, of_head, of_tuned;
+  write_safetensors<Names<Model>>(whole, of_whole);
+  write_safetensors<Names<Frozen>>(head, of_head);
+  write_safetensors<Names<Tuned>>(tuned, of_tuned);
+  EXPECT_TRUE(text_of(of_head) == text_of(of_whole));
+  EXPECT_TRUE(text_of(of_tuned) == text_of(of_whole));
+
+  whole.layer<0>().weight(0, 0) = 20;  // which is constant in the others
+  whole.layer<0>().bias(0, 0) = 21;
+  whole.layer<1>().weight(0, 0) = 22;
+  Bytes other;
+  write_safetensors<Names<Model>>(whole, other);
+  ASSERT_EQ(read_safetensors<Names<Frozen>>(text_of(other), head), Status::kOk);
+  ASSERT_EQ(read_safetensors<Names<Tuned>>(text_of(other), tuned), Status::kOk);
+  EXPECT_EQ(head.layer<1>().weight(0, 0), 22.0f);
+  EXPECT_EQ(tuned.layer<0>().bias(0, 0), 21.0f);
+  EXPECT_EQ(tuned.layer<1>().weight(0, 0), 22.0f);
 }

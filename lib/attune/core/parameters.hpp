@@ -31,8 +31,11 @@ struct TensorPath {
 };
 
 /// In the place of a tensor that is not trained, in a set of gradients, moments or trained parameters.
-template <class, int, int>
+template <class ScalarType, int kRows, int kCols>
 struct Untrained {
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+
   friend constexpr Untrained view(const Untrained& nothing) { return nothing; }
 };
 

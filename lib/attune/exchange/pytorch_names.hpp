@@ -11,12 +11,14 @@
 //
 //   using Names = attune::PyTorchModule<Digits, "embed", "pos", "encoder.layers", "norm", "head">;
 //
-// One name for each layer of a Sequential that has parameters, in their order; without names, a Sequential is
-// an nn.Sequential ("0", "1"), and anything else is the module itself. The names of what is in PyTorch's
-// modules (`self_attn.in_proj_weight`, `linear1.bias`) are known. read_safetensors.hpp and
-// write_safetensors.hpp use them.
+// One name for each layer that has parameters, of the Sequential and of those in it, in their order; without
+// names, a Sequential is an nn.Sequential ("0", "1"), and anything else is the module itself. The names of
+// what is in PyTorch's modules (`self_attn.in_proj_weight`, `linear1.bias`) are known; those of other encoder
+// layers come as a table (hugging_face_names.hpp). What is Frozen has its names like the rest: it is written
+// from its constants, and reading leaves it as it is.
 //
-// A layer or model of one's own specialises PyTorchNames.
+// A layer or model of one's own specialises PyTorchNames. read_safetensors.hpp, write_safetensors.hpp and
+// model_file.hpp use them.
 #pragma once
 
 #include <attune/attention/multi_head_attention.hpp>
@@ -26,6 +28,7 @@
 #include <attune/layers/positions.hpp>
 #include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
@@ -49,10 +52,22 @@ struct StateDictPlace {
   int rows = 0;
 };
 
+/// The modules of an encoder layer whose attention is four linear layers, as seen from the layer.
+struct EncoderLayerNames {
+  const char* query;
+  const char* key;
+  const char* value;
+  const char* output;
+  const char* linear1;  // of the network: d_model to d_ff
+  const char* linear2;
+  const char* norm1;  // of the attention, before or after it
+  const char* norm2;  // of the network
+};
+
 /// Calls visitor(place, tensor) for each tensor of a layer's set, of any form: PyTorch's names below
-/// `parent`. Parts of a packed tensor come in the order of their rows. This one is of layers of vectors:
-/// members of the set are named as in the set.
-template <class Layer>
+/// `parent`, or those of the table where one is given. Parts of a packed tensor come in the order of their
+/// rows. This one is of layers of vectors: members of the set are named as in the set.
+template <class Layer, const EncoderLayerNames* table = nullptr>
 struct PyTorchNames {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     Layer::Parameters::visit(
@@ -67,24 +82,24 @@ struct PyTorchNames {
   }
 };
 
-template <LinearShape shape, class Scalar>
-struct PyTorchNames<Linear<shape, Scalar>> {
+template <LinearShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<Linear<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     visitor(StateDictPlace<StateDictLayout::kTransposed>{{"weight", parent}}, set.weight);
     if constexpr (shape.bias) visitor(StateDictPlace<StateDictLayout::kVector>{{"bias", parent}}, set.bias);
   }
 };
 
-template <EmbeddingShape shape, class Scalar>
-struct PyTorchNames<Embedding<shape, Scalar>> {
+template <EmbeddingShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<Embedding<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     visitor(StateDictPlace<StateDictLayout::kTable>{{"weight", parent}}, set.weight);
   }
 };
 
 /// An nn.Parameter: the name of the layer is that of the tensor. Of an nn.Embedding it is "pos.weight".
-template <PositionShape shape, class Scalar>
-struct PyTorchNames<LearnedPositions<shape, Scalar>> {
+template <PositionShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
     visitor(StateDictPlace<StateDictLayout::kTable>{path}, set.weight);
@@ -93,8 +108,8 @@ struct PyTorchNames<LearnedPositions<shape, Scalar>> {
 
 /// nn.MultiheadAttention, without add_bias_kv: W_q, W_k and W_v in one tensor unless kdim or vdim is another
 /// than embed_dim.
-template <AttentionShape shape, class Scalar>
-struct PyTorchNames<MultiHeadAttention<shape, Scalar>> {
+template <AttentionShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   static_assert(shape.num_heads * shape.d_k == shape.d_model &&
                     shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model,
                 "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
@@ -126,8 +141,8 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>> {
   }
 };
 
-template <FeedForwardShape shape, class Scalar>
-struct PyTorchNames<FeedForward<shape, Scalar>> {
+template <FeedForwardShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<FeedForward<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     using Network = detail::OneProjection<shape, Scalar>;
     const TensorPath linear1{"linear1", parent}, linear2{"linear2", parent};
@@ -136,8 +151,8 @@ struct PyTorchNames<FeedForward<shape, Scalar>> {
   }
 };
 /// PyTorch has no module for it: `gate`, `up` and `down`, each an nn.Linear.
-template <FeedForwardShape shape, class Scalar>
-struct PyTorchNames<GatedFeedForward<shape, Scalar>> {
+template <FeedForwardShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<GatedFeedForward<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     using Network = detail::GatedProjections<shape, Scalar>;
     const TensorPath gate{"gate", parent}, up{"up", parent}, down{"down", parent};
@@ -147,14 +162,32 @@ struct PyTorchNames<GatedFeedForward<shape, Scalar>> {
   }
 };
 
-/// nn.TransformerEncoderLayer, of any parts; those of the network stand beside the attention.
+namespace detail {
+
 template <class Layer>
-  requires requires {
-    typename Layer::SelfAttention;
-    typename Layer::Network;
-    typename Layer::Norm;
-  }
-struct PyTorchNames<Layer> {
+concept IsTransformerLayer = requires {
+  typename Layer::SelfAttention;
+  typename Layer::Network;
+  typename Layer::Norm;
+};
+template <class Network>
+struct TwoLinears {
+  static_assert(std::is_void_v<Network>,
+                "attune::EncoderLayerNames: a table is of encoder layers with a FeedForward");
+};
+template <FeedForwardShape shape, class Scalar>
+struct TwoLinears<FeedForward<shape, Scalar>> {
+  using In = typename OneProjection<shape, Scalar>::InLinear;
+  using Out = typename OneProjection<shape, Scalar>::OutLinear;
+};
+
+}  // namespace detail
+
+/// nn.TransformerEncoderLayer, of any parts; those of the network stand beside the attention.
+template <class Layer, const EncoderLayerNames* table>
+  requires detail::IsTransformerLayer<Layer>
+struct PyTorchNames<Layer, table> {
+  using Norm = PyTorchNames<typename Layer::Norm>;
   static constexpr bool kDecoder = requires { typename Layer::CrossAttention; };
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -163,111 +196,191 @@ struct PyTorchNames<Layer> {
     if constexpr (kDecoder) {  // nn.TransformerDecoderLayer
       const TensorPath cross{"multihead_attn", parent}, norm3{"norm3", parent};
       PyTorchNames<typename Layer::CrossAttention>::visit(visitor, &cross, set.cross_attention);
-      PyTorchNames<typename Layer::Norm>::visit(visitor, &norm3, set.norm3);
+      Norm::visit(visitor, &norm3, set.norm3);
     }
     PyTorchNames<typename Layer::Network>::visit(visitor, parent, set.feed_forward);
-    PyTorchNames<typename Layer::Norm>::visit(visitor, &norm1, set.norm1);
-    PyTorchNames<typename Layer::Norm>::visit(visitor, &norm2, set.norm2);
+    Norm::visit(visitor, &norm1, set.norm1);
+    Norm::visit(visitor, &norm2, set.norm2);
   }
 };
+/// An encoder layer by a table.
+template <class Layer, const EncoderLayerNames* table>
+  requires detail::IsTransformerLayer<Layer> &&(table != nullptr) struct PyTorchNames<Layer, table> {
+    static_assert(
+        !requires { typename Layer::CrossAttention; },
+        "attune::EncoderLayerNames: a table is of encoder layers");
 
-template <class Layer>
-struct PyTorchNames<Residual<Layer>> : PyTorchNames<Layer> {};
-
-/// nn.ModuleList.
-template <int count, class Layer>
-struct PyTorchNames<Repeat<count, Layer>> {
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    for (int i = 0; i < count; ++i) {
-      const TensorPath path{detail::kNumbers[i], parent};
-      PyTorchNames<Layer>::visit(visitor, &path, set.layers[i]);
-    }
-  }
-};
-
-/// nn.Sequential.
-template <class... Layers>
-struct PyTorchNames<Sequential<Layers...>> {
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    [&]<std::size_t... index>(std::index_sequence<index...>) {
-      const auto one = [&]<class Layer, std::size_t number>() {
-        const TensorPath path{detail::kNumbers[number], parent};
-        PyTorchNames<Layer>::visit(visitor, &path, set.template layer<static_cast<int>(number)>());
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+      const auto part = [&]<class Part>(const char* name, auto&& of_part) {
+        const TensorPath path{name, parent};
+        PyTorchNames<Part>::visit(visitor, &path, of_part);
       };
-      (one.template operator()<Layers, index>(), ...);
+      using Attention = typename Layer::SelfAttention;
+      part.template operator()<typename Attention::QueryProjection>(table->query, set.self_attention.query);
+      part.template operator()<typename Attention::KeyProjection>(table->key, set.self_attention.key);
+      part.template operator()<typename Attention::ValueProjection>(table->value, set.self_attention.value);
+      part.template operator()<typename Attention::OutputProjection>(table->output,
+                                                                     set.self_attention.output);
+      part.template operator()<typename detail::TwoLinears<typename Layer::Network>::In>(
+          table->linear1, set.feed_forward.linear1);
+      part.template operator()<typename detail::TwoLinears<typename Layer::Network>::Out>(
+          table->linear2, set.feed_forward.linear2);
+      part.template operator()<typename Layer::Norm>(table->norm1, set.norm1);
+      part.template operator()<typename Layer::Norm>(table->norm2, set.norm2);
     }
-    (std::index_sequence_for<Layers...>{});
-  }
-};
+  };
 
-namespace detail {
+  template <class Layer, const EncoderLayerNames* table>
+  struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
 
-/// A name as a template argument.
-template <std::size_t size>
-struct Name {
-  char text[size];
-  constexpr Name(const char (&of)[size]) {  // NOLINT: PyTorchModule<Model, "embed">
-    for (std::size_t i = 0; i < size; ++i) text[i] = of[i];
-  }
-};
-
-template <class Model>
-struct LayersWithParameters;
-template <class... Layers>
-struct LayersWithParameters<Sequential<Layers...>> {
-  static constexpr int kCount = (0 + ... + (std::is_empty_v<typename Layers::Parameters> ? 0 : 1));
-};
-
-}  // namespace detail
-
-/// The names of a model: see the top of this file.
-template <class ModelType, detail::Name... names>
-struct PyTorchModule {
-  using Model = ModelType;
-  static constexpr bool kWholeFile = true;
-
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    static_assert(detail::LayersWithParameters<Model>::kCount == sizeof...(names),
-                  "attune::PyTorchModule: one name for each layer of the Sequential that has parameters, in "
-                  "their order");
-    static_assert(((names.text[0] != '\0') && ...), "attune::PyTorchModule: a name is empty");
-    const char* const all[] = {names.text...};
-    int next = 0;
-    [&]<std::size_t... index>(std::index_sequence<index...>) {
-      const auto one = [&]<int number>() {
-        using Layer = typename Model::template Layer<number>;
-        if constexpr (!std::is_empty_v<typename Layer::Parameters>) {
-          const TensorPath path{all[next++], parent};
-          PyTorchNames<Layer>::visit(visitor, &path, set.template layer<number>());
-        }
-      };
-      (one.template operator()<static_cast<int>(index)>(), ...);
+  /// nn.ModuleList.
+  template <int count, class Layer, const EncoderLayerNames* table>
+  struct PyTorchNames<Repeat<count, Layer>, table> {
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+      for (int i = 0; i < count; ++i) {
+        const TensorPath path{detail::kNumbers[i], parent};
+        PyTorchNames<Layer, table>::visit(visitor, &path, set.layers[i]);
+      }
     }
-    (std::make_index_sequence<std::size_t{Model::kLayers}>{});
-  }
-};
-template <class ModelType>
-struct PyTorchModule<ModelType> : PyTorchNames<ModelType> {
-  using Model = ModelType;
-  static constexpr bool kWholeFile = true;
-};
+  };
 
-/// The names of a model that is part of what a file has: behind a prefix, where one is given. What else the
-/// file has is not asked about.
-template <class Module, detail::Name... prefix>
-  requires(sizeof...(prefix) <= 1)
-struct PyTorchPart {
-  using Model = typename Module::Model;
-  static constexpr bool kWholeFile = false;
+  /// nn.Sequential.
+  template <class... Layers, const EncoderLayerNames* table>
+  struct PyTorchNames<Sequential<Layers...>, table> {
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+      [&]<std::size_t... index>(std::index_sequence<index...>) {
+        const auto one = [&]<class Layer, std::size_t number>() {
+          const TensorPath path{detail::kNumbers[number], parent};
+          PyTorchNames<Layer, table>::visit(visitor, &path, set.template layer<static_cast<int>(number)>());
+        };
+        (one.template operator()<Layers, index>(), ...);
+      }
+      (std::index_sequence_for<Layers...>{});
+    }
+  };
 
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    if constexpr (sizeof...(prefix) == 0) {
-      Module::visit(visitor, parent, set);
+  namespace detail {
+
+  /// Calls body(set of Layer) for one of PartlyTrained: for a set that may be changed with what is trained,
+  /// and Untrained in the place of constants; else with both.
+  template <class Part>
+  constexpr void with_set_of_layer(const auto& body, auto& set) {
+    if constexpr (std::is_const_v<std::remove_reference_t<decltype(set)>>) {
+      body(Part::all(set));
+    } else if constexpr (Part::kFrozen) {
+      body(typename Part::Trained{});
     } else {
-      const TensorPath path{prefix.text..., parent};
-      Module::visit(visitor, &path, set);
+      body(static_cast<typename Part::Trained&>(set));
     }
   }
-};
+
+  }  // namespace detail
+
+  /// Frozen and BiasesAndNorms: the module of their layer.
+  template <class Layer, const auto& kConstants, template <class, int, int> class Matrix,
+            template <class, int, int> class Vector, const EncoderLayerNames* table>
+  struct PyTorchNames<PartlyTrained<Layer, kConstants, Matrix, Vector>, table> {
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+      detail::with_set_of_layer<PartlyTrained<Layer, kConstants, Matrix, Vector>>(
+          [&](auto&& of_layer) { PyTorchNames<Layer, table>::visit(visitor, parent, of_layer); }, set);
+    }
+  };
+
+  namespace detail {
+
+  /// A name as a template argument.
+  template <std::size_t size>
+  struct Name {
+    char text[size];
+    constexpr Name(const char (&of)[size]) {  // NOLINT: PyTorchModule<Model, "embed">
+      for (std::size_t i = 0; i < size; ++i) text[i] = of[i];
+    }
+  };
+
+  /// The layers of a model that have a name each.
+  template <class Layer, const EncoderLayerNames* table>
+  struct NamedLayers {
+    static constexpr int kCount = std::is_empty_v<typename Layer::Parameters> ? 0 : 1;
+
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                                auto&& set) {
+      if constexpr (kCount > 0) {
+        const TensorPath path{*name++, parent};
+        PyTorchNames<Layer, table>::visit(visitor, &path, set);
+      }
+    }
+  };
+  template <class... Layers, const EncoderLayerNames* table>
+  struct NamedLayers<Sequential<Layers...>, table> {
+    static constexpr int kCount = (0 + ... + NamedLayers<Layers, table>::kCount);
+
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                                auto&& set) {
+      [&]<std::size_t... index>(std::index_sequence<index...>) {
+        (NamedLayers<Layers, table>::visit(visitor, parent, name,
+                                           set.template layer<static_cast<int>(index)>()),
+         ...);
+      }
+      (std::index_sequence_for<Layers...>{});
+    }
+  };
+  template <class Layer, const auto& kConstants, template <class, int, int> class Matrix,
+            template <class, int, int> class Vector, const EncoderLayerNames* table>
+  struct NamedLayers<PartlyTrained<Layer, kConstants, Matrix, Vector>, table> {
+    static constexpr int kCount = NamedLayers<Layer, table>::kCount;
+
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                                auto&& set) {
+      with_set_of_layer<PartlyTrained<Layer, kConstants, Matrix, Vector>>(
+          [&](auto&& of_layer) { NamedLayers<Layer, table>::visit(visitor, parent, name, of_layer); }, set);
+    }
+  };
+
+  }  // namespace detail
+
+  /// The names of a model whose encoder layers are those of a table: PyTorchModule for modules that are not
+  /// of torch.nn.
+  template <class ModelType, const EncoderLayerNames* table, detail::Name... names>
+  struct ModuleWithLayers {
+    using Model = ModelType;
+    static constexpr bool kWholeFile = true;
+    static_assert(
+        sizeof...(names) == 0 || detail::NamedLayers<Model, table>::kCount == sizeof...(names),
+        "attune::PyTorchModule: one name for each layer that has parameters, of the Sequential and of "
+        "those in it, in their order");
+    static_assert(((names.text[0] != '\0') && ...), "attune::PyTorchModule: a name is empty");
+
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+      if constexpr (sizeof...(names) == 0) {
+        PyTorchNames<Model, table>::visit(visitor, parent, set);
+      } else {
+        const char* const all[] = {names.text...};
+        const char* const* next = all;
+        detail::NamedLayers<Model, table>::visit(visitor, parent, next, set);
+      }
+    }
+  };
+
+  /// The names of a model: see the top of this file.
+  template <class Model, detail::Name... names>
+  using PyTorchModule = ModuleWithLayers<Model, nullptr, names...>;
+
+  /// The names of a model that is part of what a file has: behind a prefix, where one is given. What else the
+  /// file has is not asked about.
+  template <class Module, detail::Name... prefix>
+    requires(sizeof...(prefix) <= 1)
+  struct PyTorchPart {
+    using Model = typename Module::Model;
+    static constexpr bool kWholeFile = false;
+
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+      if constexpr (sizeof...(prefix) == 0) {
+        Module::visit(visitor, parent, set);
+      } else {
+        const TensorPath path{prefix.text..., parent};
+        Module::visit(visitor, &path, set);
+      }
+    }
+  };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -45,10 +45,23 @@ constexpr std::string_view bytes_of_file(const Source& file) {
   }
 }
 
+/// Whether a tensor of the file has these rows and columns. Dimensions of 1 in front do not count, as in
+/// positions of [1, tokens, d_model]; and those of a linear weight behind the first are its columns together,
+/// as in a convolution over patches, [out, channels, height, width].
 constexpr bool has_shape(const SafetensorsEntry& entry, const StateDictTensor& tensor) {
   const auto rows = static_cast<std::uint64_t>(tensor.rows), cols = static_cast<std::uint64_t>(tensor.cols);
-  if (tensor.layout == StateDictLayout::kVector) return entry.rank == 1 && entry.shape[0] == rows;
-  return entry.rank == 2 && entry.shape[0] == rows && entry.shape[1] == cols;
+  const int rank = tensor.layout == StateDictLayout::kVector ? 1 : 2;
+  if (entry.rank < rank) return false;
+  if (tensor.layout == StateDictLayout::kTransposed) {
+    std::uint64_t size = 1;  // does not overflow: that of all of the shape was looked at
+    for (int i = 1; i < entry.rank; ++i) size *= entry.shape[i];
+    return entry.shape[0] == rows && size == cols;
+  }
+  for (int i = 0; i < entry.rank - rank; ++i) {
+    if (entry.shape[i] != 1) return false;
+  }
+  const std::uint64_t* const last = entry.shape + entry.rank;
+  return last[-1] == (rank == 1 ? rows : cols) && (rank == 1 || last[-2] == rows);
 }
 
 template <class Scalar>
@@ -127,8 +140,9 @@ template <class Names, class Source>
   return safetensors_layout<Names>(parts.header, parts.body.size());
 }
 
-/// Copies a file's tensors into a set of one's own, of any form, converted to its scalar. When the file is
-/// refused nothing is changed; safetensors_layout() says which tensor it was.
+/// Copies a file's tensors into a set of one's own, of any form, converted to its scalar; constants of a
+/// model stay as they are. When the file is refused nothing is changed; safetensors_layout() says which
+/// tensor it was.
 template <class Names, class Source, class Set>
 constexpr Status read_safetensors(const Source& file, Set& set) {
   const auto layout = safetensors_layout<Names>(file);
@@ -136,11 +150,13 @@ constexpr Status read_safetensors(const Source& file, Set& set) {
   const char* const body = detail::bytes_of_file(file).data() + layout.body;
   detail::for_each_part<Names>(
       [&](const auto& place, detail::StateDictPart part, auto& tensor) {
-        const auto to = view(tensor);
-        const ElementType type = layout.type[part.tensor];
-        const char* const first = body + layout.begin[part.tensor];
-        detail::read_elements(type, first + part.first * detail::bytes_of(type),
-                              detail::state_dict_shape<decltype(to)>(place.layout), to.data);
+        if constexpr (detail::kTrained<decltype(tensor)>) {
+          const auto to = view(tensor);
+          const ElementType type = layout.type[part.tensor];
+          const char* const first = body + layout.begin[part.tensor];
+          detail::read_elements(type, first + part.first * detail::bytes_of(type),
+                                detail::state_dict_shape<decltype(to)>(place.layout), to.data);
+        }
       },
       set);
   return Status::kOk;
@@ -167,11 +183,13 @@ constexpr Status refer_to_safetensors(const SafetensorsLayout<Names>& layout, co
   }
   detail::for_each_part<Names>(
       [&](const auto& place, detail::StateDictPart part, auto& tensor) {
-        constexpr auto kLayout = std::remove_cvref_t<decltype(place)>::layout;
-        static_assert(detail::state_dict_shape<decltype(view(tensor))>(kLayout).is_stored_alike(),
-                      "attune::refer_to_safetensors: PyTorch's linear weights stand transposed, tables and "
-                      "vectors do not; take ParametersOf<TransposedReference, Reference>");
-        tensor.first = file + (layout.body + layout.begin[part.tensor]) / sizeof(Scalar) + part.first;
+        if constexpr (detail::kTrained<decltype(tensor)>) {
+          constexpr auto kLayout = std::remove_cvref_t<decltype(place)>::layout;
+          static_assert(detail::state_dict_shape<decltype(view(tensor))>(kLayout).is_stored_alike(),
+                        "attune::refer_to_safetensors: PyTorch's linear weights stand transposed, tables and "
+                        "vectors do not; take ParametersOf<TransposedReference, Reference>");
+          tensor.first = file + (layout.body + layout.begin[part.tensor]) / sizeof(Scalar) + part.first;
+        }
       },
       set);
   return Status::kOk;

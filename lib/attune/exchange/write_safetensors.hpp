@@ -1,10 +1,14 @@
 // Parameters to PyTorch: .safetensors files (safetensors.hpp) with the names of a module (pytorch_names.hpp).
 //
-//   attune::write_safetensors<Names>(parameters, [](const char* bytes, std::size_t count) { … });
+//   const auto sink = [](const char* bytes, std::size_t count) { … };
+//   attune::write_safetensors<Names>(parameters, sink);
+//   attune::Status status = attune::rewrite_safetensors<Names>(file, parameters, sink);  // as the file that
+//   was read
 //
-// Tensors are sorted and the header is padded as in the reference: a file of it that was read and not trained
-// is written byte for byte. In Python: model.load_state_dict(safetensors.torch.load_file(path)). It needs
-// some hundred bytes of stack, and neither heap nor stdio: it runs on the device that trained.
+// Tensors of the first are sorted and its header is padded as in the reference: a file of it that was read
+// and not trained is written byte for byte. The second does so of any file, with what else is in it. In
+// Python: model.load_state_dict(safetensors.torch.load_file(path)). They need some hundred bytes of stack,
+// and neither heap nor stdio: they run on the device that trained.
 #pragma once
 
 #include <bit>
@@ -14,6 +18,7 @@
 #include <type_traits>
 
 #include <attune/exchange/element_type.hpp>
+#include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -104,10 +109,22 @@ void add_header(const Tensors& tensors, std::string_view metadata, auto& out) {
   out.add("}");
 }
 
+/// A tensor of the state_dict, in its parts.
+template <class Names, class Set>
+void add_tensor(int index, const Set& set, auto& out) {
+  for_each_part<Names>(
+      [&](const auto& place, StateDictPart part, const auto& tensor) {
+        if (part.tensor != index) return;
+        const auto from = view(tensor);
+        out.add_elements(state_dict_shape<decltype(from)>(place.layout), from.data);
+      },
+      set);
+}
+
 }  // namespace detail
 
-/// Writes a set of any form. sink(const char* bytes, std::size_t count) gets the file in pieces of at most 64
-/// bytes.
+/// Writes a set of any form; of a model with constants, those too. sink(const char* bytes, std::size_t count)
+/// gets the file in pieces of at most 64 bytes.
 template <class Names, class Set, class Sink>
 void write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
   using Scalar = typename Names::Model::Scalar;
@@ -123,16 +140,41 @@ void write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& op
   out.add_little_endian(std::uint64_t{length + padding});
   detail::add_header<Scalar>(kTensors, options.metadata, out);
   out.add(std::string_view("       ", padding));
-  for (int i = 0; i < kTensors.kTensors; ++i) {
-    detail::for_each_part<Names>(
-        [&](const auto& place, detail::StateDictPart part, const auto& tensor) {
-          if (part.tensor != i) return;
-          const auto from = view(tensor);
-          out.add_elements(detail::state_dict_shape<decltype(from)>(place.layout), from.data);
-        },
-        set);
+  for (int i = 0; i < kTensors.kTensors; ++i) detail::add_tensor<Names>(i, set, out);
+  out.flush();
+}
+
+/// Writes a file once more with the values of a set in the place of the model's tensors: its header, the
+/// order and shapes of its tensors, and what is not the model's stay as they are. kInvalidType where the file
+/// has them in another type than the model's scalar; of a file that is refused nothing is written. The sink
+/// gets pieces of at most 64 bytes.
+template <class Names, class Source, class Set, class Sink>
+Status rewrite_safetensors(const Source& file, const Set& set, Sink&& sink) {
+  constexpr auto& kTensors = detail::kStateDict<Names>;
+  constexpr ElementType kType = detail::kElementTypeOf<typename Names::Model::Scalar>;
+  const auto layout = safetensors_layout<Names>(file);
+  if (layout.status != Status::kOk) return layout.status;
+  for (const ElementType type : layout.type) {
+    if (type != kType) return Status::kInvalidType;
+  }
+  const std::string_view bytes = detail::bytes_of_file(file);
+  detail::ByteWriter<std::remove_reference_t<Sink>> out(sink);
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    int next = -1;  // the tensor that comes next, and where
+    std::size_t begin = bytes.size();
+    for (int i = 0; i < kTensors.kTensors; ++i) {
+      const std::size_t tensor = layout.body + layout.begin[i];
+      if (tensor >= at && tensor < begin) next = i, begin = tensor;
+    }
+    out.add(bytes.substr(at, begin - at));
+    at = begin;
+    if (next < 0) break;
+    detail::add_tensor<Names>(next, set, out);
+    at += static_cast<std::size_t>(kTensors.tensors[next].size() * detail::bytes_of(kType));
   }
   out.flush();
+  return Status::kOk;
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -37,7 +37,7 @@ struct Members<First, Second, Rest...> {
   [[no_unique_address]] Members<Second, Rest...> rest;
 };
 
-/// Member number `index`: a reference, or a value of its empty type.
+/// Member number `index`: a reference, or a value of its empty type, const as the set.
 template <int index, class Set>
 constexpr decltype(auto) member(Set& members) {
   if constexpr (index > 0) {
@@ -45,7 +45,8 @@ constexpr decltype(auto) member(Set& members) {
   } else if constexpr (requires { members.first; }) {
     return (members.first);
   } else {
-    return typename Set::Empty{};
+    using Empty = typename Set::Empty;
+    return std::conditional_t<std::is_const_v<Set>, const Empty, Empty>{};
   }
 }
 

@@ -116,7 +116,9 @@ struct PartlyTrained {
   template <class S, int rows, int cols>
   using EitherVector = detail::Either<typename Form::template Vector<S, rows, cols>, Vector<S, rows, cols>>;
 
-  static decltype(auto) all([[maybe_unused]] const Parameters& trained) {
+ public:
+  /// References to all of Layer's parameters: trained ones, and the constants.
+  static constexpr decltype(auto) all([[maybe_unused]] const Parameters& trained) {
     if constexpr (kFrozen) {
       return (kConstants);
     } else {

@@ -1,0 +1,33 @@
+// The tensors of a state_dict, one by one.
+#pragma once
+
+#include <initializer_list>
+
+#include <attune/exchange/state_dict.hpp>
+
+#include "check.hpp"
+
+namespace check {
+
+// [rows, cols], or [rows] where cols is 0, in the order of names.
+struct Named {
+  std::string_view name;
+  int rows;
+  int cols = 0;
+};
+template <class Names>
+void expect_tensors(std::initializer_list<Named> expected) {
+  constexpr auto& kTensors = attune::detail::kStateDict<Names>;
+  ASSERT_EQ(kTensors.kTensors, static_cast<int>(expected.size()));
+  for (int i = 0; i < kTensors.kTensors; ++i) {
+    const Named& tensor = expected.begin()[i];
+    SCOPED_TRACE(tensor.name.data());
+    EXPECT_TRUE(kTensors.name(i) == tensor.name);
+    EXPECT_EQ(kTensors.tensors[i].rows, tensor.rows);
+    EXPECT_EQ(kTensors.tensors[i].layout == attune::StateDictLayout::kVector ? 0 : kTensors.tensors[i].cols,
+              tensor.cols);
+    EXPECT_EQ(kTensors.find(tensor.name), i);
+  }
+}
+
+}  // namespace check

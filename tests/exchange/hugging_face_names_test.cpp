@@ -1,0 +1,191 @@
+#include <attune/exchange/hugging_face_names.hpp>
+
+#include <attune/exchange/read_safetensors.hpp>
+#include <attune/layers/layer_norm.hpp>
+
+#include "exchange/expect_tensors.hpp"
+
+namespace {
+
+using namespace attune;
+using check::expect_tensors;
+
+// A header as a checkpoint's, of tensors one behind the other.
+class Header {
+ public:
+  Header() { add("{"); }
+  void tensor(std::string_view name, std::string_view shape, std::size_t elements, int bytes = 4,
+              std::string_view type = "F32") {
+    if (length_ > 1) add(",");
+    add("\""), add(name), add("\":{\"dtype\":\""), add(type), add("\",\"shape\":["), add(shape);
+    add("],\"data_offsets\":["), add(size_), add(",");
+    add(size_ += elements * static_cast<std::size_t>(bytes)), add("]}");
+  }
+  std::string_view close() {
+    add("}");
+    return {text_, length_};
+  }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  void add(std::string_view text) {
+    for (const char character : text) {
+      if (length_ < sizeof text_) text_[length_++] = character;
+    }
+  }
+  void add(std::size_t number) {
+    if (number >= 10) add(number / 10);
+    const char digit = static_cast<char>('0' + number % 10);
+    add(std::string_view(&digit, 1));
+  }
+
+  char text_[6000];
+  std::size_t length_ = 0, size_ = 0;
+};
+
+constexpr EncoderLayerShape kSmall{.seq_len = 4, .d_model = 6, .num_heads = 2, .d_ff = 8};
+
+// bert-base-uncased (https://huggingface.co/google-bert/bert-base-uncased), of whose 12 layers two.
+constexpr EncoderLayerShape kBert{.seq_len = 512,
+                                  .d_model = 768,
+                                  .num_heads = 12,
+                                  .d_ff = 3072,
+                                  .activation = Activation::kGelu,
+                                  .epsilon = 1e-12};
+using Bert = Sequential<Embedding<EmbeddingShape{.seq_len = 512, .vocabulary = 30522, .d_model = 768}>,
+                        LearnedPositions<PositionShape{512, 768}>, LayerNorm<NormShape{512, 768}>,
+                        Repeat<2, EncoderLayer<kBert>>>;
+using BertNames =
+    HuggingFaceModule<kBertLayer, Bert, "embeddings.word_embeddings", "embeddings.position_embeddings.weight",
+                      "embeddings.LayerNorm", "encoder.layer">;
+
+// google/vit-base-patch16-224: 196 patches and a class token.
+constexpr EncoderLayerShape kVit{.seq_len = 197,
+                                 .d_model = 768,
+                                 .num_heads = 12,
+                                 .d_ff = 3072,
+                                 .activation = Activation::kGelu,
+                                 .norm = NormPlacement::kBefore,
+                                 .epsilon = 1e-12};
+using VitEncoder = Sequential<LearnedPositions<PositionShape{197, 768}>, Repeat<1, EncoderLayer<kVit>>,
+                              LayerNorm<NormShape{197, 768}>>;
+using VitEncoderNames = PyTorchPart<
+    HuggingFaceModule<kVitLayer, VitEncoder, "embeddings.position_embeddings", "encoder.layer", "layernorm">,
+    "vit">;
+using VitPatches = Linear<LinearShape{.rows = 196, .d_in = 3 * 16 * 16, .d_out = 768}>;
+using VitPatchNames = PyTorchPart<PyTorchModule<VitPatches>, "vit.embeddings.patch_embeddings.projection">;
+
+void add_layer(Header& header, const EncoderLayerNames& names, std::string_view prefix) {
+  const auto module = [&](const char* name, std::string_view shape, std::size_t rows, std::size_t elements) {
+    char text[64];
+    const auto full = [&](std::string_view last) {
+      std::size_t length = prefix.copy(text, sizeof text);
+      for (const char* from = name; *from != '\0'; ++from) text[length++] = *from;
+      length += last.copy(text + length, sizeof text - length);
+      return std::string_view(text, length);
+    };
+    header.tensor(full(".weight"), shape, elements);
+    header.tensor(full(".bias"), rows == 768 ? "768" : "3072", rows);
+  };
+  for (const char* name : {names.query, names.key, names.value, names.output}) {
+    module(name, "768,768", 768, 768 * 768);
+  }
+  module(names.linear1, "3072,768", 3072, 3072 * 768);
+  module(names.linear2, "768,3072", 768, 3072 * 768);
+  module(names.norm1, "768", 768, 768);
+  module(names.norm2, "768", 768, 768);
+}
+
+}  // namespace
+
+TEST(HuggingFaceNames, of_bert_layers) {
+  expect_tensors<HuggingFaceModule<kBertLayer, Repeat<1, EncoderLayer<kSmall>>>>(
+      {{"0.attention.output.LayerNorm.bias", 6},
+       {"0.attention.output.LayerNorm.weight", 6},
+       {"0.attention.output.dense.bias", 6},
+       {"0.attention.output.dense.weight", 6, 6},
+       {"0.attention.self.key.bias", 6},
+       {"0.attention.self.key.weight", 6, 6},
+       {"0.attention.self.query.bias", 6},
+       {"0.attention.self.query.weight", 6, 6},
+       {"0.attention.self.value.bias", 6},
+       {"0.attention.self.value.weight", 6, 6},
+       {"0.intermediate.dense.bias", 8},
+       {"0.intermediate.dense.weight", 8, 6},
+       {"0.output.LayerNorm.bias", 6},
+       {"0.output.LayerNorm.weight", 6},
+       {"0.output.dense.bias", 6},
+       {"0.output.dense.weight", 6, 8}});
+}
+TEST(HuggingFaceNames, of_vit_layers) {
+  expect_tensors<HuggingFaceModule<kVitLayer, EncoderLayer<kSmall>>>(
+      {{"attention.attention.key.bias", 6},
+       {"attention.attention.key.weight", 6, 6},
+       {"attention.attention.query.bias", 6},
+       {"attention.attention.query.weight", 6, 6},
+       {"attention.attention.value.bias", 6},
+       {"attention.attention.value.weight", 6, 6},
+       {"attention.output.dense.bias", 6},
+       {"attention.output.dense.weight", 6, 6},
+       {"intermediate.dense.bias", 8},
+       {"intermediate.dense.weight", 8, 6},
+       {"layernorm_after.bias", 6},
+       {"layernorm_after.weight", 6},
+       {"layernorm_before.bias", 6},
+       {"layernorm_before.weight", 6},
+       {"output.dense.bias", 6},
+       {"output.dense.weight", 6, 8}});
+}
+TEST(HuggingFaceNames, of_distilbert_layers) {
+  expect_tensors<HuggingFaceModule<kDistilBertLayer, EncoderLayer<kSmall>>>(
+      {{"attention.k_lin.bias", 6},
+       {"attention.k_lin.weight", 6, 6},
+       {"attention.out_lin.bias", 6},
+       {"attention.out_lin.weight", 6, 6},
+       {"attention.q_lin.bias", 6},
+       {"attention.q_lin.weight", 6, 6},
+       {"attention.v_lin.bias", 6},
+       {"attention.v_lin.weight", 6, 6},
+       {"ffn.lin1.bias", 8},
+       {"ffn.lin1.weight", 8, 6},
+       {"ffn.lin2.bias", 6},
+       {"ffn.lin2.weight", 6, 8},
+       {"output_layer_norm.bias", 6},
+       {"output_layer_norm.weight", 6},
+       {"sa_layer_norm.bias", 6},
+       {"sa_layer_norm.weight", 6}});
+}
+
+TEST(HuggingFaceNames, of_a_checkpoint_of_bert) {
+  Header header;
+  header.tensor("bert.embeddings.position_ids", "1,512", 512, 8, "I64");
+  header.tensor("bert.embeddings.word_embeddings.weight", "30522,768", 30522 * 768);
+  header.tensor("bert.embeddings.position_embeddings.weight", "512,768", 512 * 768);
+  header.tensor("bert.embeddings.token_type_embeddings.weight", "2,768", 2 * 768);
+  header.tensor("bert.embeddings.LayerNorm.weight", "768", 768);
+  header.tensor("bert.embeddings.LayerNorm.bias", "768", 768);
+  add_layer(header, kBertLayer, "bert.encoder.layer.0.");
+  add_layer(header, kBertLayer, "bert.encoder.layer.1.");
+  header.tensor("bert.pooler.dense.weight", "768,768", 768 * 768);
+  header.tensor("bert.pooler.dense.bias", "768", 768);
+  header.tensor("cls.predictions.bias", "30522", 30522);
+  const std::string_view text = header.close();
+  const auto layout = safetensors_layout<PyTorchPart<BertNames, "bert">>(text, header.size());
+  EXPECT_EQ(layout.status, Status::kOk) << std::string(layout.tensor);
+  EXPECT_EQ(safetensors_layout<BertNames>(text, header.size()).status, Status::kUnknownTensor);
+}
+
+TEST(HuggingFaceNames, of_a_checkpoint_of_vit_whose_patches_are_convolved) {
+  Header header;
+  header.tensor("vit.embeddings.cls_token", "1,1,768", 768);
+  header.tensor("vit.embeddings.position_embeddings", "1,197,768", 197 * 768);
+  header.tensor("vit.embeddings.patch_embeddings.projection.weight", "768,3,16,16", 768 * 768);
+  header.tensor("vit.embeddings.patch_embeddings.projection.bias", "768", 768);
+  add_layer(header, kVitLayer, "vit.encoder.layer.0.");
+  header.tensor("vit.layernorm.weight", "768", 768);
+  header.tensor("vit.layernorm.bias", "768", 768);
+  header.tensor("classifier.weight", "1000,768", 1000 * 768);
+  const std::string_view text = header.close();
+  EXPECT_EQ(safetensors_layout<VitEncoderNames>(text, header.size()).status, Status::kOk);
+  EXPECT_EQ(safetensors_layout<VitPatchNames>(text, header.size()).status, Status::kOk);
+}
