@@ -121,7 +121,7 @@ inline Instructions count_instructions(std::uint64_t seed, int held_out) {
   Model::Output logits;
   Instructions instructions{};
   port::begin_counting();
-  const attune::Status status = take_step(*trainer, example, rng, order, 0).status;
+  const attune::Status status = take_step(*trainer, example, rng, order, options(0)).status;
   if (status == attune::Status::kOk) instructions.step = port::end_counting();
   port::begin_counting();
   trainer->predict(example.image, logits);
@@ -179,8 +179,9 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
     return 1;
   }
   if (file != nullptr) port::print("wrote ", file, '\n');
-  print_result(evaluation, steps_of_parameters);
-  port::print(" loss_last=", port::fixed(last_loss, 6), " threads=", trainer.threads());
+  print_result(evaluation);
+  port::print(" steps=", steps_of_parameters, " loss_last=", port::fixed(last_loss, 6),
+              " threads=", trainer.threads());
   const Instructions instructions = count_instructions(seed, held_out);
   terminal::print_instructions("step", instructions.step);
   print_result_end(instructions.inference, attune::hash(trainer.parameters()), kMemory.total(),
