@@ -198,17 +198,14 @@ constexpr void set_zero(Set& set) {
 
 namespace detail {
 
-/// FNV-1a, one byte after the other.
+/// FNV-1a, one byte after the other, of every stride-th scalar.
 template <class Scalar>
-[[gnu::noinline]] std::uint32_t hash(const Scalar* values, int rows, int cols, int row_stride, int col_stride,
-                                     std::uint32_t state) {
+[[gnu::noinline]] std::uint32_t hash(int count, const Scalar* values, int stride, std::uint32_t state) {
   using Bits = std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>;
-  for (int row = 0; row < rows; ++row) {
-    for (int col = 0; col < cols; ++col) {
-      const auto bits = std::bit_cast<Bits>(values[row * row_stride + col * col_stride]);
-      for (int shift = 0; shift < static_cast<int>(sizeof(Scalar) * 8); shift += 8) {
-        state = (state ^ (static_cast<std::uint32_t>(bits >> shift) & 0xFFu)) * 16777619u;
-      }
+  for (int i = 0; i < count; ++i) {
+    const auto bits = std::bit_cast<Bits>(values[i * stride]);
+    for (int shift = 0; shift < static_cast<int>(sizeof(Scalar) * 8); shift += 8) {
+      state = (state ^ (static_cast<std::uint32_t>(bits >> shift) & 0xFFu)) * 16777619u;
     }
   }
   return state;
@@ -225,7 +222,13 @@ template <class Set>
       [&state](const TensorPath&, const auto& tensor) {
         const auto all = view(tensor);
         using All = decltype(all);
-        state = detail::hash(all.data, All::rows, All::cols, All::row_stride, All::col_stride, state);
+        if constexpr (All::kDense) {
+          state = detail::hash(All::rows * All::cols, all.data, 1, state);
+        } else {
+          for (int row = 0; row < All::rows; ++row) {
+            state = detail::hash(All::cols, all.data + row * All::row_stride, All::col_stride, state);
+          }
+        }
       },
       set);
   return state;
