@@ -80,14 +80,13 @@ struct Training {
 };
 
 Training train(attune::Rng rng, int steps) {
-  const attune::CosineSchedule rates = learning_rate(steps);
+  const attune::CosineSchedule& rates = learning_rate(steps);
   digits::Shuffle order(digits::kTrainImages - digits::held_out(0));
   Training training{};
   terminal::Progress progress(steps);
   for (int step = 0; step < steps; ++step) {
     if (step == 0) port::begin_counting();
-    const Trainer::Result result =
-        digits::take_step(trainer, example, rng, order, digits::options(step, rates));
+    const Trainer::Result result = digits::take_step(trainer, example, rng, order, step, rates);
     if (step == 0) training.instructions = port::end_counting();
     if (training.status = result.status; !result.ok()) return training;
     if (step == 0) training.last_loss = result.loss;

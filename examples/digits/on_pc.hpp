@@ -121,7 +121,7 @@ inline Instructions count_instructions(std::uint64_t seed, int held_out) {
   Model::Output logits;
   Instructions instructions{};
   port::begin_counting();
-  const attune::Status status = take_step(*trainer, example, rng, order, options(0)).status;
+  const attune::Status status = take_step(*trainer, example, rng, order, 0).status;
   if (status == attune::Status::kOk) instructions.step = port::end_counting();
   port::begin_counting();
   trainer->predict(example.image, logits);

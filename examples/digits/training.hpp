@@ -41,15 +41,15 @@ inline int held_out(int unless_told) {
   return std::clamp(port::argument("--hold-out", unless_told), 0, kTrainImages - 2);
 }
 
-/// Takes a step with the next images in the order; `example` is the place of one after the other.
+/// Takes step number `step` with the next images in the order; `example` is the place of one after the other.
 inline Trainer::Result take_step(Trainer& trainer, Example& example, attune::Rng& rng, Shuffle& order,
-                                 const attune::AdamW::Options& options) {
+                                 int step, const attune::CosineSchedule& learning_rate = kLearningRate) {
   for (int i = 0; i < kBatch; ++i) {
     draw(rng, order, example);
     const auto added = trainer.accumulate(example.image, example.label);
     if (!added.ok()) return Trainer::Result::refused(added.status);
   }
-  return trainer.update(options);
+  return trainer.update(options(step, learning_rate));
 }
 
 /// RAM by class on a board.
