@@ -14,5 +14,5 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/attune-config-version.cma
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(
   FILES ${PROJECT_BINARY_DIR}/attune-config.cmake ${PROJECT_BINARY_DIR}/attune-config-version.cmake
-        cmake/attune-arithmetic.cmake
+        cmake/attune-arithmetic.cmake cmake/attune-model.cmake cmake/attune-model-header.cmake
   DESTINATION ${attune_package_folder})

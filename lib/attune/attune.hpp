@@ -55,6 +55,7 @@
 #include <attune/exchange/element_type.hpp>
 #include <attune/exchange/flat.hpp>
 #include <attune/exchange/hugging_face_names.hpp>
+#include <attune/exchange/model_file.hpp>
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/safetensors.hpp>

@@ -1,0 +1,55 @@
+# attune_add_model(target NAME name FILE file.safetensors [ARRAY])
+# Puts a .safetensors file, as it is, among the constants of `target`, a target of the same folder, and gives the target
+# the header name.hpp: the C++ type `name` of that file (attune/exchange/model_file.hpp says what to do with it).
+#
+#   add_executable(firmware main.cpp)
+#   target_link_libraries(firmware PRIVATE attune::attune)
+#   attune_add_model(firmware NAME digits_weights FILE digits.safetensors)
+#
+# A relative `file` is one of the current source folder; it may also be what a custom command of that folder makes. When it
+# changes, what depends on it is built again. ARRAY: the file is an array in the header instead of bytes for the linker, so
+# that the compiler can compute with the weights; so it is, too, where the compiler is neither GCC nor Clang, and on Windows.
+function(attune_add_model target)
+  cmake_parse_arguments(PARSE_ARGV 1 model "ARRAY" "NAME;FILE" "")
+  if(NOT model_NAME OR NOT model_FILE OR model_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "usage: attune_add_model(target NAME name FILE file.safetensors [ARRAY])")
+  endif()
+  if(NOT model_NAME MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+    message(FATAL_ERROR "attune_add_model: NAME is '${model_NAME}'; it becomes a C++ type: letters, digits and _, no digit "
+      "first.")
+  endif()
+  if(NOT TARGET ${target})
+    message(FATAL_ERROR "attune_add_model: there is no target '${target}'; add_executable or add_library comes first.")
+  endif()
+  get_target_property(folder ${target} SOURCE_DIR)
+  if(NOT folder STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+    message(FATAL_ERROR "attune_add_model: the target '${target}' is of the folder ${folder}; call it there.")
+  endif()
+  cmake_path(ABSOLUTE_PATH model_FILE BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE file)
+  get_source_file_property(generated "${file}" GENERATED)
+  if(NOT generated AND (NOT EXISTS "${file}" OR IS_DIRECTORY "${file}"))
+    message(FATAL_ERROR "attune_add_model: there is no file ${file}. If the build makes it, its add_custom_command comes "
+      "first.")
+  endif()
+
+  # A folder for each target: it is on the include path, and another target's model may have the same name.
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/attune_models/${target})
+  set(outputs ${folder}/${model_NAME}.hpp)
+  set(assembly "")
+  if(NOT model_ARRAY AND NOT WIN32 AND CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang|AppleClang)$")
+    set(assembly ${folder}/${model_NAME}.cpp)
+    list(APPEND outputs ${assembly})
+    # What is assembled cannot be delayed until the program is linked, nor share its sections with other sources.
+    set_source_files_properties(${assembly} PROPERTIES
+      COMPILE_OPTIONS -fno-lto SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+  set(script ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/attune-model-header.cmake)
+  add_custom_command(OUTPUT ${outputs}
+    COMMAND ${CMAKE_COMMAND} "-DFILE=${file}" -DNAME=${model_NAME} "-DHEADER=${folder}/${model_NAME}.hpp"
+      "-DASSEMBLY=${assembly}" -P "${script}"
+    DEPENDS "${file}" "${script}"
+    COMMENT "Writing ${model_NAME}.hpp of ${model_FILE}"
+    VERBATIM)
+  target_sources(${target} PRIVATE ${outputs})
+  target_include_directories(${target} PRIVATE ${folder})
+endfunction()
