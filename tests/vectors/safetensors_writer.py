@@ -5,7 +5,7 @@ import struct
 import numpy as np
 
 _DTYPES = {np.dtype(np.float32): "F32", np.dtype(np.float64): "F64", np.dtype(np.bool_): "BOOL",
-           np.dtype(np.int64): "I64"}
+           np.dtype(np.int64): "I64", np.dtype(np.int32): "I32"}
 
 
 def save(path, tensors, metadata):
