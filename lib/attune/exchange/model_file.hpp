@@ -55,60 +55,76 @@ template <ModelFile File>
 
 namespace detail {
 
-// What the compiler names where a file is not the model's.
+// What the compiler names where a file is refused.
 
-template <int... extents>
-struct Shape;
+template <int... shape>
+struct InFile;
+template <int... shape>
+struct InModel;
+#if defined(__clang__)  // 14 prints the characters of a Name as numbers, and not all of them
+template <char... name>
+struct TensorNamed;
+template <const std::string_view& name>
+constexpr auto tensor_named() {
+  return []<std::size_t... i>(std::index_sequence<i...>) {
+    return std::type_identity<TensorNamed<name[i]...>>{};
+  }
+  (std::make_index_sequence<name.size()>{});
+}
+#else
+template <Name name>
+struct TensorNamed;
+template <const std::string_view& name>
+constexpr auto tensor_named() {
+  constexpr auto kName = [] {
+    char text[name.size() + 1] = {};
+    for (std::size_t i = 0; i < name.size(); ++i) text[i] = name[i];
+    return Name<name.size() + 1>(text);
+  }();
+  return std::type_identity<TensorNamed<kName>>{};
+}
+#endif
 
-template <Name tensor>
+template <class Tensor>
 struct MissingTensor {
-  static_assert(sizeof tensor == 0,
-                "attune: the file lacks this tensor of the model; it is not the model's file, or other names "
+  static_assert(sizeof(Tensor*) == 0,
+                "attune: the file lacks this tensor of the model: it is not the model's file, or other names "
                 "belong in PyTorchModule");
 };
-template <Name tensor>
+template <class Tensor>
 struct UnknownTensor {
-  static_assert(sizeof tensor == 0,
-                "attune: the model has no tensor of this name, which the file has; it is not the model's "
-                "file, or other names belong in PyTorchModule, or the model is a PyTorchPart of it");
+  static_assert(sizeof(Tensor*) == 0,
+                "attune: the model has no tensor of this name, which the file has: it is not the model's "
+                "file, or other names belong in PyTorchModule, or the model is a PyTorchPart of the file");
 };
-template <Name tensor, class OfFile, class OfModel>
+template <class Tensor, class OfFile, class OfModel>
 struct TensorOfAnotherShape {
-  static_assert(sizeof tensor == 0,
-                "attune: a tensor of the file has another shape than the model's: its name, its shape in the "
-                "file, and the model's, as PyTorch has it");
+  static_assert(sizeof(Tensor*) == 0, "attune: this tensor has another shape in the file than in the model");
 };
-template <Name tensor, ElementType of_file>
+template <class Tensor>
 struct TensorOfNoUse {
-  static_assert(sizeof tensor == 0, "attune: a tensor of the model is of floating point, not of this type");
+  static_assert(sizeof(Tensor*) == 0,
+                "attune: this tensor of the file is no F64, F32, F16 or BF16, as those of models are");
 };
-template <Name tensor, ElementType of_file, ElementType of_model>
+template <class Tensor, ElementType of_file, ElementType of_model>
 struct TensorOfAnotherType {
-  static_assert(sizeof tensor == 0,
-                "attune::kInFlash: a tensor is used where it stands, so its type in the file has to be the "
-                "model's scalar; save it as that, or copy it: read_safetensors() at run time, or kCopied");
+  static_assert(sizeof(Tensor*) == 0,
+                "attune::kInFlash: this tensor has the first type in the file, the model's scalar is the "
+                "second; only a copy is converted: read_safetensors() at run time, or kCopied");
 };
-template <Name tensor>
+template <class Tensor>
 struct MisalignedTensor {
-  static_assert(sizeof tensor == 0,
-                "attune::kInFlash: a tensor is used where it stands, but this one stands askew; write the "
-                "file with safetensors, which aligns it, or copy it: read_safetensors(), or kCopied");
+  static_assert(
+      sizeof(Tensor*) == 0,
+      "attune::kInFlash: this tensor does not stand at a multiple of its scalar's size, as it does in "
+      "what safetensors writes; copy it: read_safetensors() at run time, or kCopied");
 };
-template <Status status, Name last_tensor>
+template <Status status, class LastTensor>
 struct DamagedFile {
-  static_assert(sizeof last_tensor == 0,
-                "attune: the file is no safetensors file, or damaged: what is wrong, and the tensor that was "
-                "read when it was found");
+  static_assert(sizeof(LastTensor*) == 0,
+                "attune: the file is damaged, or no safetensors file: what is wrong, and the tensor in whose "
+                "entry, or behind whose, it was found");
 };
-
-template <std::size_t length>
-constexpr auto name_of(std::string_view text) {
-  char characters[length + 1] = {};
-  for (std::size_t i = 0; i < length; ++i) characters[i] = text[i];
-  return Name<length + 1>(characters);
-}
-template <const std::string_view& text>
-inline constexpr auto kName = name_of<text.size()>(text);
 
 /// What is known of a file before the program runs.
 template <class Names, class File>
@@ -118,7 +134,7 @@ struct FileOfModel {
   static constexpr auto kLayout = safetensors_layout<Names>(kHeader, kBodySize);
   static constexpr ElementType kScalar = kElementTypeOf<typename Names::Model::Scalar>;
 
-  /// The first tensor that cannot be used where it stands, or kTensors.
+  /// The first of a model's tensors that cannot be used where it stands, or kTensors.
   static constexpr int kNotInPlace = [] {
     int i = 0;
     while (i < kLayout.kTensors && kLayout.type[i] == kScalar &&
@@ -127,75 +143,81 @@ struct FileOfModel {
     }
     return i;
   }();
-  static constexpr std::string_view kTensor = kLayout.status == Status::kOk && kNotInPlace < kLayout.kTensors
-                                                  ? kStateDict<Names>.name(kNotInPlace)
-                                                  : kLayout.tensor;
+  static constexpr bool kIsTheModels = kLayout.status == Status::kOk;
+  static constexpr bool kStandsInPlace = kIsTheModels && kNotInPlace == kLayout.kTensors;
 
-  /// kTensor as the file has it.
+  /// The tensor with which something is wrong, and as the file has it.
+  static constexpr std::string_view kName =
+      kIsTheModels && !kStandsInPlace ? kStateDict<Names>.name(kNotInPlace) : kLayout.tensor;
   static constexpr SafetensorsEntry kEntry = [] {
     SafetensorsHeader entries(kHeader, kBodySize);
     SafetensorsEntry entry;
-    while (entries.next(entry) && entry.name != kTensor) {
+    while (entries.next(entry) && entry.name != kName) {
     }
     return entry;
   }();
+  using Named = typename decltype(tensor_named<kName>())::type;
+
   static constexpr auto shape_of_file() {
     return []<std::size_t... i>(std::index_sequence<i...>) {
-      return std::type_identity<Shape<static_cast<int>(kEntry.shape[i])...>>{};
+      return std::type_identity<InFile<static_cast<int>(kEntry.shape[i])...>>{};
     }
     (std::make_index_sequence<std::size_t{kEntry.rank}>{});
   }
   static constexpr auto shape_of_model() {
-    constexpr StateDictTensor kOfModel = kStateDict<Names>.tensors[kStateDict<Names>.find(kTensor)];
-    if constexpr (kOfModel.layout == StateDictLayout::kVector) {
-      return std::type_identity<Shape<kOfModel.rows>>{};
+    constexpr StateDictTensor kTensor = kStateDict<Names>.tensors[kStateDict<Names>.find(kName)];
+    if constexpr (kTensor.layout == StateDictLayout::kVector) {
+      return std::type_identity<InModel<kTensor.rows>>{};
     } else {
-      return std::type_identity<Shape<kOfModel.rows, kOfModel.cols>>{};
+      return std::type_identity<InModel<kTensor.rows, kTensor.cols>>{};
     }
   }
 
-  /// Whether the file is the model's; where it is not, an error says why.
-  static constexpr bool is_the_models() {
+  /// The error of a file that is not the model's.
+  static constexpr auto why_it_is_not_the_models() {
     constexpr Status kStatus = kLayout.status;
     if constexpr (kStatus == Status::kMissingTensor) {
-      return sizeof(MissingTensor<kName<kTensor>>) == 0;
+      return std::type_identity<MissingTensor<Named>>{};
     } else if constexpr (kStatus == Status::kUnknownTensor) {
-      return sizeof(UnknownTensor<kName<kTensor>>) == 0;
+      return std::type_identity<UnknownTensor<Named>>{};
     } else if constexpr (kStatus == Status::kInvalidShape) {
       using OfFile = typename decltype(shape_of_file())::type;
       using OfModel = typename decltype(shape_of_model())::type;
-      return sizeof(TensorOfAnotherShape<kName<kTensor>, OfFile, OfModel>) == 0;
-    } else if constexpr (kStatus == Status::kInvalidType && kEntry.type == ElementType::kOther) {
-      return sizeof(TensorOfNoUse<kName<kTensor>, kEntry.type>) == 0;
-    } else if constexpr (kStatus != Status::kOk) {
-      return sizeof(DamagedFile<kStatus, kName<kTensor>>) == 0;
+      return std::type_identity<TensorOfAnotherShape<Named, OfFile, OfModel>>{};
+    } else if constexpr (kStatus == Status::kInvalidType) {
+      return std::type_identity<TensorOfNoUse<Named>>{};
     } else {
-      return true;
+      return std::type_identity<DamagedFile<kStatus, Named>>{};
     }
   }
-  /// And whether it can be used where it stands.
-  static constexpr bool stands_in_place() {
-    if constexpr (!is_the_models()) {
-      return false;
-    } else if constexpr (kNotInPlace == kLayout.kTensors) {
-      static_assert(
-          std::is_same_v<typename File::Scalar, typename Names::Model::Scalar>,
-          "attune::kInFlash: the file's tensors are of several types, the model's not of File::Scalar; "
-          "save them as one");
-      return std::is_same_v<typename File::Scalar, typename Names::Model::Scalar>;
-    } else if constexpr (kEntry.type != kScalar) {
-      return sizeof(TensorOfAnotherType<kName<kTensor>, kEntry.type, kScalar>) == 0;
+  /// The error of one whose tensors cannot be used where they stand.
+  static constexpr auto why_it_is_copied() {
+    if constexpr (kEntry.type != kScalar) {
+      return std::type_identity<TensorOfAnotherType<Named, kEntry.type, kScalar>>{};
     } else {
-      return sizeof(MisalignedTensor<kName<kTensor>>) == 0;
+      return std::type_identity<MisalignedTensor<Named>>{};
     }
   }
 };
+
+/// Has the compiler say why; it goes on with a set of nothing.
+template <class Why>
+constexpr void refuse(Why) {
+  using Size [[maybe_unused]] = decltype(sizeof(typename Why::type));
+}
 
 template <class Names, class File>
 constexpr auto set_in_flash() {
   SetOf<typename Names::Model, TransposedReference, Reference> set{};
   using Of = FileOfModel<Names, File>;
-  if constexpr (Of::stands_in_place()) {
+  if constexpr (!Of::kIsTheModels) {
+    refuse(Of::why_it_is_not_the_models());
+  } else if constexpr (!Of::kStandsInPlace) {
+    refuse(Of::why_it_is_copied());
+  } else {
+    static_assert(std::is_same_v<typename File::Scalar, typename Names::Model::Scalar>,
+                  "attune::kInFlash: File::Scalar is not the model's; attune_add_model makes it double where "
+                  "the file has F64 and no F32, float elsewhere");
     static_cast<void>(refer_to_safetensors(Of::kLayout, File::kData, set));
   }
   return set;
@@ -204,12 +226,16 @@ constexpr auto set_in_flash() {
 template <class Names, class File>
 constexpr auto copied_set() {
   typename Names::Model::Parameters set{};
-  static_assert(
-      requires { File::kFile; },
-      "attune::kCopied: the compiler has to see the file: attune_add_model(… ARRAY)");
-  if constexpr (FileOfModel<Names, File>::is_the_models()) {
+  using Of = FileOfModel<Names, File>;
+  if constexpr (!Of::kIsTheModels) {
+    refuse(Of::why_it_is_not_the_models());
+  } else if constexpr (requires { File::kFile; }) {
     const auto bytes = std::bit_cast<std::array<char, sizeof File::kFile>>(File::kFile);
     static_cast<void>(read_safetensors<Names>(std::string_view(bytes.data(), File::kSize), set));
+  } else {
+    static_assert(
+        sizeof(File*) == 0,
+        "attune::kCopied: the compiler has to see the file, which attune_add_model() with ARRAY shows it");
   }
   return set;
 }

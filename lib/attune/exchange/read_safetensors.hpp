@@ -6,15 +6,8 @@
 //   status = attune::read_safetensors<Names>(file, parameters);    // a copy, of the model's scalar
 //   status = attune::refer_to_safetensors<Names>(file, in_place);  // pointers into the file
 //
-// where `in_place` is a Model::ParametersOf<TransposedReference, Reference>. At compile time:
-//
-//   constexpr auto kParameters = attune::from_safetensors<Names, Model::Parameters>(kFile);
-//
-//   constexpr char kHeader[] = …;  // the file's header, from the build
-//   extern "C" const float file[(8 + sizeof header + body_size) / 4];  // in flash, by .incbin
-//   constexpr auto kInPlace = attune::from_safetensors<Names, Set>(kHeader, body_size, file);
-//
-// For the header of 24 encoder layers (288 tensors, 28 KB) clang wants -fconstexpr-steps=4000000.
+// where `in_place` is a Model::ParametersOf<TransposedReference, Reference>. Of a file that is a part of the
+// program both are constants: model_file.hpp.
 //
 // A file is what has data and size, of chars or bytes; its tensors must be those of the model, no fewer and
 // no more, each with its name and shape. In Python: safetensors.torch.save_file(model.state_dict(), path).
@@ -74,9 +67,6 @@ template <class Scalar>
     }
   }
 }
-
-/// What a constant expression comes to where the file is refused.
-inline void the_file_is_refused(Status) {}
 
 }  // namespace detail
 
@@ -161,14 +151,6 @@ constexpr Status read_safetensors(const Source& file, Set& set) {
       set);
   return Status::kOk;
 }
-/// The same as a constant: a file that is refused does not compile, and the error names the Status.
-template <class Names, class Set>
-[[nodiscard]] constexpr Set from_safetensors(std::string_view file) {
-  Set set{};
-  const Status status = read_safetensors<Names>(file, set);
-  if (status != Status::kOk) detail::the_file_is_refused(status);
-  return set;
-}
 
 /// Points a set of references to the tensors of a file that begins at `file`; linear weights are
 /// TransposedReferences, tables and vectors References. Tensors of another type than the set's scalar are
@@ -204,17 +186,6 @@ Status refer_to_safetensors(const Source& file, Set& set) {
     return Status::kMisaligned;
   }
   return refer_to_safetensors(layout, reinterpret_cast<const Scalar*>(first), set);
-}
-
-/// The same as a constant, of the text of a file's header, the size of the tensors behind it, and the file in
-/// flash: a file that is refused does not compile, and the error names the Status.
-template <class Names, class Set, class Scalar>
-[[nodiscard]] constexpr Set from_safetensors(std::string_view header, std::size_t body_size,
-                                             const Scalar* file) {
-  Set set{};
-  const Status status = refer_to_safetensors(safetensors_layout<Names>(header, body_size), file, set);
-  if (status != Status::kOk) detail::the_file_is_refused(status);
-  return set;
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,138 @@
+#include <attune/exchange/model_file.hpp>
+
+#include <attune/layers/linear.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/loss.hpp>
+#include <attune/training/optimizer.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+// Of the files that model_files.py writes, by tests/CMakeLists.txt.
+#include <doubles_weights.hpp>
+#include <halves_array.hpp>
+#include <transformer_array.hpp>
+#include <transformer_weights.hpp>
+
+namespace {
+
+using namespace attune;
+
+constexpr EncoderLayerShape kEncoder{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 6};
+using Embed = Linear<LinearShape{3, 2, 4}>;
+using Head = Linear<LinearShape{3, 4, 2}>;
+using Model = Sequential<Embed, Repeat<2, EncoderLayer<kEncoder>>, Head>;
+using Names = PyTorchModule<Model, "embed", "encoder.layers", "head">;
+constexpr auto& kWeights = kInFlash<Names, transformer_weights>;
+
+using Body = Sequential<Embed, Repeat<2, EncoderLayer<kEncoder>>>;
+using BodyNames = PyTorchPart<PyTorchModule<Body, "embed", "encoder.layers">>;
+
+using Small = Linear<LinearShape{.rows = 1, .d_in = 2, .d_out = 3}>;
+using SmallNames = PyTorchModule<Small>;
+
+// The header's text ends where the tensors begin, and "embed.bias" is the first of them.
+constexpr std::size_t kBody = 8 + sizeof transformer_weights::kHeader - 1;
+static_assert(kWeights.layer<0>().bias.first == transformer_weights::kData + kBody / sizeof(float));
+static_assert(kWeights.layer<0>().weight.first == kWeights.layer<0>().bias.first + 4);
+static_assert(kCopied<Names, transformer_array>.layer<0>().bias(0, 0) ==
+              *kInFlash<Names, transformer_array>.layer<0>().bias.first);
+
+Model::Input input_of(std::uint64_t seed) {
+  Model::Input x;
+  Rng rng(seed);
+  check::fill(x, rng);
+  return x;
+}
+template <class Set>
+Model::Output forward(const Set& set) {
+  static Model::InferenceScratch scratch;
+  Model::Output y;
+  Model::forward(set, input_of(3), y, scratch);
+  return y;
+}
+
+}  // namespace
+
+TEST(ModelFile, file_is_part_of_the_program_byte_for_byte) {
+  const std::string_view file = bytes_of<transformer_weights>();
+  const std::string_view header(transformer_weights::kHeader, sizeof transformer_weights::kHeader - 1);
+  ASSERT_EQ(file.size(), transformer_weights::kSize);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(file.data()) % 16, 0u);
+  EXPECT_TRUE(split_safetensors(file).header == header);
+  EXPECT_TRUE(safetensors_layout<Names>(file).metadata.find("é") != std::string_view::npos);
+  // By the assembler and as an array.
+  EXPECT_TRUE(bytes_of<transformer_array>() == file);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(bytes_of<transformer_array>().data()) % 16, 0u);
+}
+
+TEST(ModelFile, parameters_in_flash_and_copied_ones_compute_the_same_bits) {
+  static Model::Parameters parameters;
+  ASSERT_EQ(read_safetensors<Names>(bytes_of<transformer_weights>(), parameters), Status::kOk);
+  const Model::Output expected = forward(parameters);
+  EXPECT_NE(expected(0, 0), expected(1, 1));
+  EXPECT_TRUE(check::same_bits(forward(kWeights), expected));
+  EXPECT_TRUE(check::same_bits(forward(kInFlash<Names, transformer_array>), expected));
+  EXPECT_TRUE(check::same_bits(forward(kCopied<Names, transformer_array>), expected));
+}
+
+namespace {
+
+template <class Layer>
+using TrainerOf = Trainer<Layer, MeanSquaredError, AdamW>;
+
+// The loss after some steps on one sequence, which fell.
+template <class TrainerType>
+float train(TrainerType& trainer) {
+  Model::Output target;
+  Rng rng(5);
+  check::fill(target, rng);
+  trainer.initialise(XavierUniform{}, Rng{6});
+  const Model::Input x = input_of(3);
+  const auto step = [&] { return trainer.step(x, target, {.learning_rate = 0.01f}); };
+  const float first = step().loss;
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(step().ok());
+  const float last = step().loss;
+  EXPECT_LT(last, first);
+  return last;
+}
+
+}  // namespace
+
+TEST(ModelFile, head_is_trained_behind_a_body_in_flash) {
+  using InFlash = Sequential<Frozen<Body, kInFlash<BodyNames, transformer_weights>>, Head>;
+  using Copied = Sequential<Frozen<Body, kCopied<BodyNames, transformer_array>>, Head>;
+  static TrainerOf<InFlash> in_flash;
+  static TrainerOf<Copied> copied;
+  EXPECT_EQ(train(in_flash), train(copied));
+}
+
+TEST(ModelFile, biases_and_norms_are_trained_over_weights_in_flash) {
+  static TrainerOf<BiasesAndNorms<Model, kWeights>> in_flash;
+  static TrainerOf<BiasesAndNorms<Model, kCopied<Names, transformer_array>>> copied;
+  EXPECT_EQ(train(in_flash), train(copied));
+}
+
+TEST(ModelFile, halves_are_widened_by_the_compiler) {
+  constexpr auto& kHalves = kCopied<SmallNames, halves_array>;
+  static_assert(kHalves.bias(0, 0) == -123.0f / 128 && kHalves.bias(0, 2) == -3.0f / 128);
+  Small::Parameters read{};
+  ASSERT_EQ(read_safetensors<SmallNames>(bytes_of<halves_array>(), read), Status::kOk);
+  EXPECT_TRUE(check::same_bits(read, kHalves));
+}
+
+TEST(ModelFile, doubles_are_used_where_they_stand) {
+  using Double = Small::WithScalar<double>;
+  constexpr auto& kDoubles = kInFlash<PyTorchModule<Double>, doubles_weights>;
+  static_assert(std::is_same_v<doubles_weights::Scalar, double>);
+  // The two files have the same numbers.
+  constexpr auto& kHalves = kCopied<SmallNames, halves_array>;
+  for (int i = 0; i < 2; ++i) {
+    for (int j = 0; j < 3; ++j) {
+      EXPECT_EQ(view(kDoubles.weight)(i, j), double{kHalves.weight(i, j)});
+    }
+  }
+}
