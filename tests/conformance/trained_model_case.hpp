@@ -54,7 +54,7 @@ struct ComparedFile {
   std::size_t length = 0;
   bool same = true;
   void operator()(const char* bytes, std::size_t count) {
-    same = same && other.substr(length, count) == std::string_view(bytes, count);
+    same = same && count <= other.size() - length && std::memcmp(other.data() + length, bytes, count) == 0;
     length += count;
   }
   [[nodiscard]] bool is_all() const { return same && length == other.size(); }
