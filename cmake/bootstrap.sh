@@ -8,6 +8,7 @@
 #   tests   GoogleTest and Python 3
 #   clang   clang++
 #   format  clang-format
+#   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
 # What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
 # With everything in place it costs a few milliseconds.
 
@@ -57,6 +58,15 @@ _attune_has_clang() {
   compgen -c clang++- >/dev/null
 }
 
+_attune_has_torch() {
+  local python
+  for python in python3 /usr/bin/python3; do
+    ! "$python" -c 'import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ("torch", "numpy"))))' 2>/dev/null ||
+      return 0
+  done
+  return 1
+}
+
 # Adds to `missing` (for people) and `packages` (for apt-get) what the kinds lack.
 _attune_check() {
   missing=() packages=()
@@ -82,8 +92,9 @@ _attune_check() {
         ;;
       clang) _attune_has_clang || { missing+=("clang++"); packages+=(clang); } ;;
       format) _attune_has clang-format || { missing+=("clang-format"); packages+=(clang-format); } ;;
+      torch) _attune_has_torch || { missing+=("PyTorch"); packages+=(python3-torch python3-numpy); } ;;
       *)
-        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, tests, clang and format" >&2
+        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, tests, clang, format and torch" >&2
         exit 2
         ;;
     esac

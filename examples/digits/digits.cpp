@@ -6,13 +6,19 @@
 //   --seed N      other initial parameters and another order of the images
 //   --hold-out N  does not train on the last N of the training images; 0 without it
 //   --threads N   on a PC: on N threads, to the same bits (on_pc.hpp, which also writes a page about it)
-//   --export 1    prints the trained parameters, for inference.cpp: a C++ header, each line behind "model "
+//   --export 1    prints what it learned: a .safetensors file, for PyTorch and for inference.cpp, as text
+//
+// With a file of parameters in flash (examples/run --weights FILE --steps N) it learns further from those.
 #include <arguments.hpp>
 
 #include "evaluation.hpp"
+#include "state_dict.hpp"
 #include "training.hpp"
 #if ATTUNE_EXAMPLE_ON_PC
 #include "on_pc.hpp"
+#endif
+#if ATTUNE_EXAMPLE_WEIGHTS
+#include <digits_weights.hpp>
 #endif
 
 namespace {
@@ -23,19 +29,49 @@ using digits::kSteps;
 using digits::Model;
 using digits::Trainer;
 
-// Without an FPU an emulated board takes the first steps of the same schedule only.
-#if defined(__SOFTFP__)
-constexpr int kDefaultSteps = 20;
-#else
-constexpr int kDefaultSteps = kSteps;
-#endif
-
 // All the RAM that training takes. Images arrive one by one, so only one of them exists.
 Trainer trainer;
 digits::Example example;
 Model::Output logits;
 digits::Evaluation evaluation;
 terminal::LossCurve<60> curve;
+
+#if ATTUNE_EXAMPLE_WEIGHTS
+
+// From the parameters of a file on; that it is the model's is checked by the compiler.
+static_assert(sizeof digits::kParametersInFlash<digits_weights> > 0);
+constexpr int kDefaultSteps = 0;
+attune::CosineSchedule learning_rate(int steps) { return digits::further_learning_rate(steps); }
+attune::Status begin(std::uint64_t) {
+  return trainer.load([](Model::Parameters& parameters) {
+    return attune::read_safetensors<digits::StateDictInFile>(attune::bytes_of<digits_weights>(), parameters);
+  });
+}
+// What was not trained is written as it was read: the logits, if there are some, are still of these
+// parameters.
+[[gnu::noinline]] void print_file(int steps) {
+  if (steps > 0) return digits::print_state_dict(trainer.parameters());
+  (void)attune::rewrite_safetensors<digits::StateDictInFile>(attune::bytes_of<digits_weights>(),
+                                                             trainer.parameters(), digits::HexLines{});
+}
+
+#else
+
+// From initial parameters on. Without an FPU an emulated board takes the first steps of the same schedule
+// only.
+#if defined(__SOFTFP__)
+constexpr int kDefaultSteps = 20;
+#else
+constexpr int kDefaultSteps = kSteps;
+#endif
+constexpr const attune::CosineSchedule& learning_rate(int) { return digits::kLearningRate; }
+attune::Status begin(std::uint64_t seed) {
+  trainer.initialise(attune::XavierUniform{}, digits::rng_of_parameters(seed));
+  return attune::Status::kOk;
+}
+void print_file(int) { digits::print_state_dict(trainer.parameters()); }
+
+#endif
 
 struct Training {
   float last_loss;  // smoothed over about 50 steps
@@ -44,12 +80,13 @@ struct Training {
 };
 
 Training train(attune::Rng rng, int steps) {
+  const attune::CosineSchedule& rates = learning_rate(steps);
   digits::Shuffle order(digits::kTrainImages - digits::held_out(0));
   Training training{};
   terminal::Progress progress(steps);
   for (int step = 0; step < steps; ++step) {
     if (step == 0) port::begin_counting();
-    const Trainer::Result result = digits::take_step(trainer, example, rng, order, step);
+    const Trainer::Result result = digits::take_step(trainer, example, rng, order, step, rates);
     if (step == 0) training.instructions = port::end_counting();
     if (training.status = result.status; !result.ok()) return training;
     if (step == 0) training.last_loss = result.loss;
@@ -58,14 +95,6 @@ Training train(attune::Rng rng, int steps) {
     progress.show(step + 1, training.last_loss);
   }
   return training;
-}
-
-[[gnu::noinline]] void print_model(int steps) {  // whose line of text is no part of main's frame
-  port::print("model // digits, d_model ", digits::kWidth, ", after ", steps, " steps.\n");
-  attune::write_cpp_header(
-      trainer.parameters(), {.name_space = "digits", .name = "kTrainedParameters"},
-      [](const char* text, std::size_t length) { port::print("model ", std::string_view(text, length)); });
-  port::print("model namespace digits { inline constexpr int kTrainedSteps = ", steps, "; }\n");
 }
 
 }  // namespace
@@ -81,15 +110,19 @@ int main() {
 #if ATTUNE_EXAMPLE_ON_PC
   if (digits::on_pc::wanted()) return digits::on_pc::run(steps, images, seed);
 #endif
-  trainer.initialise(attune::XavierUniform{}, digits::rng_of_parameters(seed));
+  if (const attune::Status status = begin(seed); status != attune::Status::kOk) {
+    port::print("no parameters to begin with: ", attune::message(status), '\n');
+    return 1;
+  }
 
   const std::size_t heap_calls_before = port::heap_calls();
   const std::uint64_t start = port::microseconds();
   port::paint_stack();
   const Training training = train(digits::rng_of_images(seed), steps);
   const std::uint64_t microseconds = port::microseconds() - start;
-  digits::evaluate(images, example.image, logits, evaluation,
-                   [](const digits::Image& image, Model::Output& y) { trainer.predict(image, y); });
+  digits::evaluate(
+      images, example.image, logits, evaluation,
+      [](const digits::Image& image, Model::Output& y) { trainer.predict(image, y); }, [](int) {});
   const std::size_t stack = port::stack_high_water();
   const std::size_t heap_calls = port::heap_calls() - heap_calls_before;
   if (training.status != attune::Status::kOk) {
@@ -100,10 +133,10 @@ int main() {
   if (steps > 0) curve.print<85>();
   digits::print_memory();
   digits::print(evaluation);
-  if (port::argument("--export", 0) == 1) print_model(steps);
-  digits::print_result(evaluation, steps);
-  port::print(" loss_last=", port::fixed(training.last_loss, 6));
-  terminal::print_instructions("step", training.instructions);
+  if (port::argument("--export", 0) == 1) print_file(steps);
+  digits::print_result(evaluation);
+  port::print(" steps=", steps, " loss_last=", port::fixed(training.last_loss, 6));
+  if (steps > 0) terminal::print_instructions("step", training.instructions);
   digits::print_result_end(evaluation.instructions, attune::hash(trainer.parameters()), kMemory.total(),
                            stack, heap_calls, microseconds);
   return 0;

@@ -35,17 +35,18 @@ struct Evaluation {
   }
 };
 
-/// The first `count` images of the test part; predict(image, logits) is the model. All memory is the
-/// caller's.
-template <class Predict>
-void evaluate(int count, Image& image, Model::Output& logits, Evaluation& evaluation,
-              const Predict& predict) {
+/// The first `count` images of the test part; predict(image, logits) is the model, and seen(i) looks at the
+/// logits of image i. All memory is the caller's.
+template <class Predict, class Seen>
+void evaluate(int count, Image& image, Model::Output& logits, Evaluation& evaluation, const Predict& predict,
+              const Seen& seen) {
   for (int i = 0; i < count; ++i) {
     unpack(kPackedTest[i], image);
     if (i == 0) port::begin_counting();
     predict(image, logits);
     if (i == 0) evaluation.instructions = port::end_counting();
     evaluation.add(logits, kTestLabels[i] - '0');
+    seen(i);
   }
 }
 
@@ -56,11 +57,10 @@ inline void print(const Evaluation& evaluation) {
 }
 
 /// The part of the result line that training and inference have in common.
-inline void print_result(const Evaluation& evaluation, int steps) {
+inline void print_result(const Evaluation& evaluation) {
   port::print("result example=digits target=", port::name(), " seq_len=", kRows, " d_model=", kWidth,
               " heads=", kEncoder.num_heads, " blocks=", kBlocks, " parameters=", kParameters,
-              " steps=", steps, " images=", evaluation.images,
-              " accuracy=", port::fixed(evaluation.accuracy(), 4),
+              " images=", evaluation.images, " accuracy=", port::fixed(evaluation.accuracy(), 4),
               " logits_hash=", port::hex8(evaluation.logits_hash));
 }
 

@@ -179,8 +179,9 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
     return 1;
   }
   if (file != nullptr) port::print("wrote ", file, '\n');
-  print_result(evaluation, steps_of_parameters);
-  port::print(" loss_last=", port::fixed(last_loss, 6), " threads=", trainer.threads());
+  print_result(evaluation);
+  port::print(" steps=", steps_of_parameters, " loss_last=", port::fixed(last_loss, 6),
+              " threads=", trainer.threads());
   const Instructions instructions = count_instructions(seed, held_out);
   terminal::print_instructions("step", instructions.step);
   print_result_end(instructions.inference, attune::hash(trainer.parameters()), kMemory.total(),

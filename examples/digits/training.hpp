@@ -27,8 +27,13 @@ static_assert(kMemory.total() <= (kSmall ? 56 : 320) * 1024);  // the RAM contra
 inline attune::Rng rng_of_parameters(std::uint64_t seed) { return attune::Rng(2 * seed - 1); }
 inline attune::Rng rng_of_images(std::uint64_t seed) { return attune::Rng(2 * seed); }
 
-inline attune::AdamW::Options options(int step) {
-  return {.learning_rate = kLearningRate(static_cast<std::uint32_t>(step)), .weight_decay = kWeightDecay};
+inline attune::AdamW::Options options(int step, const attune::CosineSchedule& learning_rate = kLearningRate) {
+  return {.learning_rate = learning_rate(static_cast<std::uint32_t>(step)), .weight_decay = kWeightDecay};
+}
+/// For `steps` steps more of what is trained already.
+inline attune::CosineSchedule further_learning_rate(int steps) {
+  const auto total = static_cast<std::uint32_t>(steps);
+  return {.peak = kLearningRate.peak / 10, .total_steps = total, .warmup_steps = total / 20};
 }
 
 /// How many images of the training part, the last ones, are not trained on.
@@ -38,13 +43,13 @@ inline int held_out(int unless_told) {
 
 /// Takes step number `step` with the next images in the order; `example` is the place of one after the other.
 inline Trainer::Result take_step(Trainer& trainer, Example& example, attune::Rng& rng, Shuffle& order,
-                                 int step) {
+                                 int step, const attune::CosineSchedule& learning_rate = kLearningRate) {
   for (int i = 0; i < kBatch; ++i) {
     draw(rng, order, example);
     const auto added = trainer.accumulate(example.image, example.label);
     if (!added.ok()) return Trainer::Result::refused(added.status);
   }
-  return trainer.update(options(step));
+  return trainer.update(options(step, learning_rate));
 }
 
 /// RAM by class on a board.

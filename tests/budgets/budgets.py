@@ -98,8 +98,8 @@ def build(board):
 
 def train():
     """The parameters of digits_inference_8x32x4, which the host trains in seconds."""
-    with tempfile.NamedTemporaryFile() as header:
-        output_of(ROOT / "examples/run", "digits", "--on", "host", "--shape", "8x32x4", "--export", header.name)
+    with tempfile.NamedTemporaryFile(suffix=".safetensors") as file:
+        output_of(ROOT / "examples/run", "digits", "--on", "host", "--shape", "8x32x4", "--export", file.name)
 
 
 def sections(elf):

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from safetensors import Tensor
@@ -25,6 +26,8 @@ class Case:
     tolerance: float = None  # absolute, where the source states one
     exact_zeros: list = field(default_factory=list)  # tensors that are exactly zero wherever they are expected to be
     magnitudes: dict = field(default_factory=dict)  # tensor -> what its rounding errors are relative to, if not itself
+    in_flash: bool = False    # whether the program has the file itself, as a model file that the call gets first
+    check_files: Callable = None  # (bytes of the case's file, {name: bytes that the program wrote}) -> what is wrong
 
 
 # ---- Reading a file ----

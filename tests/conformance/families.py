@@ -15,6 +15,7 @@ import loss_families
 from mha_magnitudes import mha_magnitudes
 from optimizer_types import adam_options, adam_type, sgd_options, sgd_type, torch_optimizer
 from safetensors import Tensor
+import trained_family
 
 
 # ---- PyTorch ----
@@ -348,6 +349,7 @@ FAMILIES = {
     **layer_families.FAMILIES,
     **loss_families.FAMILIES,
     **encoder_families.FAMILIES,
+    **trained_family.FAMILIES,
 }
 
 # Known, and nothing of the library yet.

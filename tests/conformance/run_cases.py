@@ -56,6 +56,7 @@ class Usage(Exception):
 @dataclass
 class Outcome:
     name: str
+    path: Path
     case: families.Case = None
     oracle: dict = None   # tensor -> the oracle's own error in float
     skipped: str = None   # why
@@ -64,7 +65,7 @@ class Outcome:
 
 
 def read(path, directory):
-    outcome = Outcome(str(path.relative_to(directory)).removesuffix(".safetensors"))
+    outcome = Outcome(str(path.relative_to(directory)).removesuffix(".safetensors"), path)
     try:
         outcome.case = families.prepare(*safetensors.load(path))
         outcome.oracle = add_partner(outcome.case, path)
@@ -120,8 +121,19 @@ def tolerance(outcome, name):
     return MULTIPLE * max(oracle, few_ulps(case, name, case.scalar))
 
 
-def compare(outcome, results):
-    """Judges a case by the tensors that it reported."""
+def compare(outcome, results, files):
+    """Judges a case by the tensors that it reported, and by the files that it wrote."""
+    if outcome.case.check_files:
+        outcome.failed = outcome.case.check_files(outcome.path.read_bytes(), files)
+        if outcome.failed:
+            return
+    for name, data in files.items():
+        try:
+            tensors, _ = safetensors.parse(data)
+        except (KeyError, TypeError, ValueError) as error:
+            outcome.failed = f"{name}: not a safetensors file: {error}"
+            return
+        results.update((f"{name}.{tensor}", value.values) for tensor, value in tensors.items())
     for name, tensor in outcome.case.expected.items():
         values = results.get(name, [])
         if len(values) != len(tensor.values):
@@ -169,13 +181,20 @@ def member(value, name, arrays):
     return str(value)
 
 
+def model_files(outcomes):
+    """The files that a program has in flash, by the C++ types that it knows them by."""
+    return {f"model_{i}": outcome.path.resolve() for i, outcome in enumerate(outcomes) if outcome.case.in_flash}
+
+
 def source_text(outcomes):
     """A program that runs the cases one after the other."""
-    headers = sorted({"report.hpp"} | {outcome.case.header for outcome in outcomes})
+    headers = sorted({"report.hpp"} | {outcome.case.header for outcome in outcomes}
+                     | {f"{name}.hpp" for name in model_files(outcomes)})
     arrays, calls = [], []
     for i, outcome in enumerate(outcomes):
         data = member(outcome.case.data, f"case_{i}", arrays)
-        calls += [f'  port::print("case {i}\\n");', f"  conformance::{outcome.case.call}({data});",
+        arguments = f"model_{i}{{}}, {data}" if outcome.case.in_flash else data
+        calls += [f'  port::print("case {i}\\n");', f"  conformance::{outcome.case.call}({arguments});",
                   '  port::print("end\\n");']
     return "\n".join([*(f'#include "{header}"' for header in headers), "#include <limits>", "namespace {", *arrays, "}",
                       "int main() {", *calls, "}", ""])
@@ -235,6 +254,9 @@ def build(programs, target, folder, jobs):
     sources = folder / "cases"
     sources.mkdir(parents=True, exist_ok=True)
     texts = {sources / f"{program.name}.cpp": source_text(program.outcomes) for program in programs}
+    texts[sources / "models.cmake"] = "".join(
+        f"attune_add_model({program.name} NAME {name} FILE [==[{path}]==])\n"
+        for program in programs for name, path in model_files(program.outcomes).items())
     for path in set(sources.glob("*.cpp")) - set(texts):
         path.unlink()
     for path, text in texts.items():  # what has not changed is not compiled again
@@ -275,23 +297,26 @@ def run(program, target, folder):
     if code != 0 or len(finished) != len(program.outcomes):
         program.problem = f"stopped with exit code {code} after {output[-80:].decode(errors='replace').split()[-8:]}"
         return
-    for outcome, (results, error) in zip(program.outcomes, finished):
-        compare(outcome, results)
+    for outcome, (results, files, error) in zip(program.outcomes, finished):
+        compare(outcome, results, files)
         outcome.failed = error or outcome.failed
 
 
 def parse(output, scalars):
-    """The tensors, and the refusal if any, of each case that reached its end."""
+    """The tensors, the files, and the refusal if any, of each case that reached its end."""
     finished = []
-    results, error = {}, None
+    results, files, error = {}, {}, None
     for line in output.splitlines():
         word, _, rest = line.partition(" ")
         if word == "case":
-            results, error = {}, None
+            results, files, error = {}, {}, None
         elif word == "error":
             error = error or rest
         elif word == "end":
-            finished.append((results, error))
+            finished.append((results, files, error))
+        elif word == "file":
+            name, _, digits = rest.partition(" ")
+            files[name] = files.get(name, b"") + bytes.fromhex(digits)
         elif word == "tensor":
             name, _, digits = rest.partition(" ")
             bits = bytes.fromhex(digits)

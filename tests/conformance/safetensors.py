@@ -29,21 +29,30 @@ class Tensor:
         return Tensor(self.dtype, [cols, rows], [self.values[i * cols + j] for j in range(cols) for i in range(rows)])
 
 
-def load(path):
-    """The tensors and the metadata of a file. ValueError when the bytes are not a safetensors file."""
-    with open(path, "rb") as file:
-        data = file.read()
+def parts(data):
+    """The bytes of the header, what it says, and the bytes behind it. ValueError when it is not a safetensors file."""
     if len(data) < 8:
         raise ValueError("shorter than a header")
     length, = struct.unpack_from("<Q", data)
     if length > len(data) - 8:
         raise ValueError("the header is cut off")
-    header = json.loads(data[8:8 + length])
+    text = bytes(data[8:8 + length])
+    header = json.loads(text)
     if not isinstance(header, dict):
         raise ValueError("the header is not an object")
+    return text, header, memoryview(data)[8 + length:]
+
+
+def parse(data):
+    """The tensors and the metadata of a file's bytes."""
+    _, header, body = parts(data)
     metadata = header.pop("__metadata__", {})
-    body = memoryview(data)[8 + length:]
     return {name: _tensor(name, entry, body) for name, entry in header.items()}, metadata
+
+
+def load(path):
+    with open(path, "rb") as file:
+        return parse(file.read())
 
 
 def _tensor(name, entry, body):

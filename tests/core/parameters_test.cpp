@@ -77,6 +77,26 @@ TEST(Parameters, hash_is_fnv_of_the_bits) {
   EXPECT_EQ(attune::hash(wide), state);
 }
 
+TEST(Parameters, hash_is_of_the_scalars_wherever_they_stand) {
+  Layer::Parameters parameters;
+  attune::Rng rng(2);
+  check::fill_set(parameters, rng);
+  Layer::ParametersOf<attune::TransposedTensor, attune::Tensor> transposed;
+  Layer::ParametersOf<attune::TransposedReference, attune::Reference> elsewhere;
+  attune::for_each_tensor(
+      [](const attune::TensorPath&, const auto& from, auto& to, auto& reference) {
+        for (int row = 0; row < from.rows; ++row) {
+          for (int col = 0; col < from.cols; ++col) to(row, col) = from(row, col);
+        }
+        reference.first = to.values;
+      },
+      parameters, transposed, elsewhere);
+  EXPECT_EQ(attune::hash(transposed), attune::hash(parameters));
+  EXPECT_EQ(attune::hash(elsewhere), attune::hash(parameters));
+  transposed.query.weight(1, 0) += 1;
+  EXPECT_NE(attune::hash(elsewhere), attune::hash(parameters));
+}
+
 TEST(Parameters, hash_notices_every_bit) {
   Layer::Parameters parameters{};
   const std::uint32_t before = attune::hash(parameters);

@@ -1,8 +1,12 @@
 // The attune end of tests/exchange/with_pytorch: with_pytorch FOLDER MODEL reads MODEL.safetensors and the
-// raw floats of MODEL.input in a folder, both from PyTorch, and leaves
-//   MODEL.output                 what the model makes of the input, in place and, in the same bits, from a
-//   copy MODEL.in_place.safetensors   the tensors, written from where they stand MODEL.copied.safetensors and
-//   from a copy, without a change MODEL.trained.safetensors    and after a number was added to each
+// raw numbers of MODEL.input in a folder, both from PyTorch, and leaves
+//
+//   MODEL.output                 what the model makes of the input: in place and, in the same bits, from a
+//   copy MODEL.in_place.safetensors   the tensors without a change, written from where they stand
+//   MODEL.copied.safetensors     and from the copy
+//   MODEL.trained.safetensors    and after a number was added to each
+//
+// A file of a narrower type than the model's is read into the copy alone.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -31,7 +35,14 @@ using Digits = Sequential<Linear<LinearShape{kSeqLen, 5, kModelWidth}>,
                           Repeat<2, EncoderLayer<kEncoder>>, LayerNorm<NormShape{kSeqLen, kModelWidth}>,
                           Pooling<PoolingShape{.seq_len = kSeqLen, .d_model = kModelWidth}>,
                           Linear<LinearShape{1, kModelWidth, 10}>>;
-using DigitsNames = PyTorchModule<Digits, "embed", "pos", "encoder.layers", "encoder.norm", "head">;
+template <class Model>
+using DigitsNames = PyTorchModule<Model, "embed", "pos", "encoder.layers", "encoder.norm", "head">;
+
+// Of token ids.
+constexpr EncoderLayerShape kTokenEncoder{.seq_len = 7, .d_model = 12, .num_heads = 3, .d_ff = 10};
+using Tokens = Sequential<Embedding<EmbeddingShape{.seq_len = 7, .vocabulary = 11, .d_model = 12}>,
+                          Repeat<2, EncoderLayer<kTokenEncoder>>,
+                          Pooling<PoolingShape{.seq_len = 7, .d_model = 12}>, Linear<LinearShape{1, 12, 3}>>;
 
 // As one input: queries, keys and values, each as a row of its own.
 struct CrossAttention {
@@ -53,32 +64,37 @@ struct CrossAttention {
 };
 
 // nn.Transformer: the source, then the target.
+template <NormPlacement placement>
 struct Translator {
   static constexpr int kSource = 5, kTarget = 4, kWidth = 8;
-  using Encoder =
-      Sequential<Repeat<2, EncoderLayer<EncoderLayerShape{
-                               .seq_len = kSource, .d_model = kWidth, .num_heads = 2, .d_ff = 12}>>,
-                 LayerNorm<NormShape{kSource, kWidth}>>;
-  using Decoder = DecoderLayer<DecoderLayerShape{
-      .seq_len = kTarget, .d_model = kWidth, .num_heads = 2, .d_ff = 12, .memory_len = kSource}>;
+  using Encoder = Sequential<
+      Repeat<2, EncoderLayer<EncoderLayerShape{
+                    .seq_len = kSource, .d_model = kWidth, .num_heads = 2, .d_ff = 12, .norm = placement}>>,
+      LayerNorm<NormShape{kSource, kWidth}>>;
+  using Decoder = DecoderLayer<DecoderLayerShape{.seq_len = kTarget,
+                                                 .d_model = kWidth,
+                                                 .num_heads = 2,
+                                                 .d_ff = 12,
+                                                 .memory_len = kSource,
+                                                 .norm = placement}>;
   using Norm = LayerNorm<NormShape{kTarget, kWidth}>;
   using Scalar = float;
   using Input = Tensor<float, kSource + kTarget, kWidth>;
   using Output = Tensor<float, kTarget, kWidth>;
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    Encoder::ParametersOf<Matrix, Vector> encoder;
-    Decoder::ParametersOf<Matrix, Vector> decoder[2];
-    Norm::ParametersOf<Matrix, Vector> norm;
+    typename Encoder::template ParametersOf<Matrix, Vector> encoder;
+    typename Decoder::template ParametersOf<Matrix, Vector> decoder[2];
+    typename Norm::template ParametersOf<Matrix, Vector> norm;
   };
   using Parameters = ParametersOf<Tensor>;
 
   static void infer(const auto& parameters, const Input& x, Output& y) {
-    static Encoder::InferenceScratch encoder_scratch;
-    static Decoder::InferenceScratch decoder_scratch;
-    static Encoder::Output memory;
-    static Decoder::Output first, second;
-    Norm::InferenceScratch none;
+    static typename Encoder::InferenceScratch encoder_scratch;
+    static typename Decoder::InferenceScratch decoder_scratch;
+    static typename Encoder::Output memory;
+    static typename Decoder::Output first, second;
+    typename Norm::InferenceScratch none;
     Encoder::forward(parameters.encoder, view(x).rows_at<kSource>(0), memory, encoder_scratch);
     Decoder::forward(parameters.decoder[0], view(x).rows_at<kTarget>(kSource), memory, first,
                      decoder_scratch);
@@ -91,16 +107,17 @@ struct Translator {
 
 template <>
 struct attune::PyTorchNames<CrossAttention> : PyTorchNames<CrossAttention::Attention> {};
-template <>
-struct attune::PyTorchNames<Translator> {
-  using Encoder = PyTorchModule<Translator::Encoder, "encoder.layers", "encoder.norm">;
+template <attune::NormPlacement placement>
+struct attune::PyTorchNames<Translator<placement>> {
+  using Parts = Translator<placement>;
+  using Encoder = PyTorchModule<typename Parts::Encoder, "encoder.layers", "encoder.norm">;
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     const TensorPath first{"decoder.layers.0", parent}, second{"decoder.layers.1", parent},
         norm{"decoder.norm", parent};
     Encoder::visit(visitor, parent, set.encoder);
-    PyTorchNames<Translator::Decoder>::visit(visitor, &first, set.decoder[0]);
-    PyTorchNames<Translator::Decoder>::visit(visitor, &second, set.decoder[1]);
-    PyTorchNames<Translator::Norm>::visit(visitor, &norm, set.norm);
+    PyTorchNames<typename Parts::Decoder>::visit(visitor, &first, set.decoder[0]);
+    PyTorchNames<typename Parts::Decoder>::visit(visitor, &second, set.decoder[1]);
+    PyTorchNames<typename Parts::Norm>::visit(visitor, &norm, set.norm);
   }
 };
 
@@ -124,12 +141,18 @@ void write(const Set& set, const std::string& path, std::string_view metadata) {
 }
 
 template <class Model>
-void infer(const auto& parameters, const typename Model::Input& x, typename Model::Output& y) {
+Status infer(const auto& parameters, const typename Model::Input& x, typename Model::Output& y) {
   if constexpr (requires { Model::infer(parameters, x, y); }) {
     Model::infer(parameters, x, y);
+    return Status::kOk;
   } else {
     static typename Model::InferenceScratch scratch;
-    Model::forward(parameters, x, y, scratch);
+    if constexpr (std::is_same_v<typename Model::Outcome, Status>) {
+      return Model::forward(parameters, x, y, scratch);
+    } else {
+      Model::forward(parameters, x, y, scratch);
+      return Status::kOk;
+    }
   }
 }
 
@@ -142,26 +165,37 @@ int run(const std::string& path) {
   static typename Model::Output y, of_copy;
   const std::string file = contents(path + ".safetensors"), input = contents(path + ".input");
   const auto layout = safetensors_layout<Names>(file);
-  Status status = refer_to_safetensors<Names>(file, in_place);
-  if (status == Status::kOk) status = read_safetensors<Names>(file, copied);
+  Status status = read_safetensors<Names>(file, copied);
+  bool narrower = false;
+  for (const ElementType type : layout.type) {
+    narrower = narrower || type == ElementType::kF16 || type == ElementType::kBF16;
+  }
+  if (status == Status::kOk && !narrower) status = refer_to_safetensors<Names>(file, in_place);
   if (status != Status::kOk || input.size() != sizeof x) {
     std::printf("%s: %s %.*s\n", path.c_str(), message(status), static_cast<int>(layout.tensor.size()),
                 layout.tensor.data());
     return 1;
   }
   std::memcpy(&x, input.data(), sizeof x);
-  infer<Model>(in_place, x, y);
-  infer<Model>(copied, x, of_copy);
-  if (std::memcmp(&y, &of_copy, sizeof y) != 0) {
-    std::printf("%s: other bits in place than from a copy\n", path.c_str());
+  status = infer<Model>(copied, x, of_copy);
+  if (!narrower && status == Status::kOk) {
+    status = infer<Model>(in_place, x, y);
+    if (std::memcmp(&y, &of_copy, sizeof y) != 0) {
+      std::printf("%s: other bits in place than from a copy\n", path.c_str());
+      return 1;
+    }
+    write<Names>(in_place, path + ".in_place.safetensors", layout.metadata);
+  }
+  if (status != Status::kOk) {
+    std::printf("%s: %s\n", path.c_str(), message(status));
     return 1;
   }
-  std::ofstream(path + ".output", std::ios::binary).write(reinterpret_cast<const char*>(&y), sizeof y);
-  write<Names>(in_place, path + ".in_place.safetensors", layout.metadata);
+  std::ofstream(path + ".output", std::ios::binary)
+      .write(reinterpret_cast<const char*>(&of_copy), sizeof of_copy);
   write<Names>(copied, path + ".copied.safetensors", layout.metadata);
   Names::visit(
       [](const auto&, auto& tensor) {
-        for (float& value : tensor.values) value += 0.5f;
+        for (auto& value : tensor.values) value += 0.5f;
       },
       nullptr, copied);
   write<Names>(copied, path + ".trained.safetensors", layout.metadata);
@@ -173,8 +207,13 @@ int run(const std::string& path) {
 int main(int count, char** arguments) {
   if (count != 3) return 2;
   const std::string model = arguments[2], path = std::string(arguments[1]) + "/" + model;
-  if (model == "digits") return run<DigitsNames>(path);
+  if (model == "digits" || model == "digits_half" || model == "digits_bfloat16") {
+    return run<DigitsNames<Digits>>(path);
+  }
+  if (model == "digits_double") return run<DigitsNames<Digits::WithScalar<double>>>(path);
+  if (model == "tokens") return run<PyTorchModule<Tokens, "embedding", "encoder.layers", "head">>(path);
   if (model == "attention") return run<PyTorchModule<CrossAttention>>(path);
-  if (model == "translator") return run<PyTorchModule<Translator>>(path);
+  if (model == "translator") return run<PyTorchModule<Translator<NormPlacement::kAfter>>>(path);
+  if (model == "translator_pre") return run<PyTorchModule<Translator<NormPlacement::kBefore>>>(path);
   return 2;
 }

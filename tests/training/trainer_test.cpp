@@ -256,6 +256,41 @@ TEST(Trainer, initialise_and_load_forget_training) {
   EXPECT_TRUE(check::same_bits(used.parameters(), fresh.parameters()));
 }
 
+TEST(Trainer, load_takes_parameters_that_are_read_in_place) {
+  static Batched fresh, used;
+  fresh.initialise(attune::XavierUniform{}, attune::Rng{1});
+  used.initialise(attune::XavierUniform{}, attune::Rng{2});
+  const Data data(11);
+  EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
+  EXPECT_TRUE(used.accumulate(data.input(0), data.target_of(0)).ok());
+  const auto read = [](Layer::Parameters& to) {
+    to = fresh.parameters();
+    return Status::kOk;
+  };
+  EXPECT_EQ(used.load(read), Status::kOk);
+  EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
+  EXPECT_TRUE(fresh.step(data.x, data.target, {}).ok());
+  EXPECT_TRUE(check::same_bits(used.parameters(), fresh.parameters()));
+}
+
+TEST(Trainer, load_that_is_refused_leaves_training_as_it_was) {
+  static Batched disturbed, undisturbed;
+  const Data data(11);
+  for (Batched* trainer : {&disturbed, &undisturbed}) {
+    trainer->initialise(attune::XavierUniform{}, attune::Rng{1});
+    EXPECT_TRUE(trainer->step(data.x, data.target, {}).ok());
+    EXPECT_TRUE(trainer->accumulate(data.input(0), data.target_of(0)).ok());
+    if (trainer == &disturbed) {
+      EXPECT_EQ(disturbed.load([](Layer::Parameters&) { return Status::kCutShort; }), Status::kCutShort);
+    }
+    for (int i = 1; i < kBatch; ++i) {
+      EXPECT_TRUE(trainer->accumulate(data.input(i), data.target_of(i)).ok());
+    }
+    EXPECT_TRUE(trainer->update({}).ok());
+  }
+  EXPECT_TRUE(check::same_bits(disturbed.parameters(), undisturbed.parameters()));
+}
+
 TEST(Trainer, predict_is_inference_with_the_trained_parameters) {
   Single& trainer = initialised<Single>();
   const Data data(12);

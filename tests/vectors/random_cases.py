@@ -1,7 +1,7 @@
 """Cases whose options are drawn from the seed as well: only with --random-shapes."""
 from torch.nn import functional as F
 
-from model_cases import train
+from model_cases import train, trained_model
 from transformer_cases import (activation, cross_entropy, decoder, encoder, huber, layer_norm, rms_norm, rotary,
                                stable_gelu_tanh, swiglu)
 
@@ -48,5 +48,9 @@ def random_cases(cases):
         layers=draw.choice([1, 1, 2]), act=draw.choice(["relu", "gelu"]), norm_first=draw.flag(),
         lr=draw.choice([1e-3, 1e-2]), betas=draw.choice([(0.9, 0.999), (0.8, 0.95)]),
         weight_decay=draw.choice([0.0, 0.01, 0.2])))
+    several(6, trained_model, "trained", lambda draw: dict(
+        layers=draw.choice([1, 1, 2, 3, 6]), act=draw.choice(["relu", "gelu"]), norm_first=draw.flag(),
+        eps=draw.choice([1e-6, 1e-5, 1e-3]), positions=draw.flag(), final_norm=draw.flag(),
+        input_scale=draw.choice([1.0, 1.0, 0.125])))
     for kind, forward in dict(relu=F.relu, silu=F.silu, gelu_erf=F.gelu, gelu_tanh=stable_gelu_tanh).items():
         activation(cases, kind + "_random", forward, kind)

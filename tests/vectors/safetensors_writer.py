@@ -5,7 +5,8 @@ import struct
 import numpy as np
 
 _DTYPES = {np.dtype(np.float32): "F32", np.dtype(np.float64): "F64", np.dtype(np.bool_): "BOOL",
-           np.dtype(np.int64): "I64"}
+           np.dtype(np.int64): "I64", np.dtype(np.int32): "I32",
+           np.dtype(np.float16): "F16", np.dtype(np.uint16): "BF16"}  # bits: numpy has no bfloat16
 
 
 def save(path, tensors, metadata):

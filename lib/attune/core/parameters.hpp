@@ -198,12 +198,12 @@ constexpr void set_zero(Set& set) {
 
 namespace detail {
 
-/// FNV-1a, one byte after the other.
+/// FNV-1a, one byte after the other, of every stride-th scalar.
 template <class Scalar>
-[[gnu::noinline]] std::uint32_t hash(int size, const Scalar* values, std::uint32_t state) {
+[[gnu::noinline]] std::uint32_t hash(int count, const Scalar* values, int stride, std::uint32_t state) {
   using Bits = std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>;
-  for (int i = 0; i < size; ++i) {
-    const Bits bits = std::bit_cast<Bits>(values[i]);
+  for (int i = 0; i < count; ++i) {
+    const auto bits = std::bit_cast<Bits>(values[i * stride]);
     for (int shift = 0; shift < static_cast<int>(sizeof(Scalar) * 8); shift += 8) {
       state = (state ^ (static_cast<std::uint32_t>(bits >> shift) & 0xFFu)) * 16777619u;
     }
@@ -213,14 +213,22 @@ template <class Scalar>
 
 }  // namespace detail
 
-/// FNV-1a over the bits of every scalar: equal on two targets when, and (but for 1 in 2³²) only when, all
-/// bits are.
+/// FNV-1a over the bits of every scalar, row by row wherever they stand: equal on two targets when, and (but
+/// for 1 in 2³²) only when, all bits are.
 template <class Set>
 [[nodiscard]] std::uint32_t hash(const Set& set) {
   std::uint32_t state = 2166136261u;
   for_each_tensor(
       [&state](const TensorPath&, const auto& tensor) {
-        state = detail::hash(tensor.size, &tensor.values[0], state);
+        const auto all = view(tensor);
+        using All = decltype(all);
+        if constexpr (All::kDense) {
+          state = detail::hash(All::rows * All::cols, all.data, 1, state);
+        } else {
+          for (int row = 0; row < All::rows; ++row) {
+            state = detail::hash(All::cols, all.data + row * All::row_stride, All::col_stride, state);
+          }
+        }
       },
       set);
   return state;

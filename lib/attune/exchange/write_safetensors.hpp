@@ -167,7 +167,7 @@ Status rewrite_safetensors(const Source& file, const Set& set, Sink&& sink) {
       const std::size_t tensor = layout.body + layout.begin[i];
       if (tensor >= at && tensor < begin) next = i, begin = tensor;
     }
-    out.add(bytes.substr(at, begin - at));
+    out.add(std::string_view(bytes.data() + at, begin - at));  // substr() could throw
     at = begin;
     if (next < 0) break;
     detail::add_tensor<Names>(next, set, out);

@@ -142,6 +142,16 @@ class Trainer {
     restart(rng);
   }
   void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
+  /// Starts from parameters that `read(set)` fills in, without a copy of them: a file's. When it answers
+  /// another Status than kOk it has changed none, as read_safetensors and read_flat, and training goes on as
+  /// it was.
+  template <class Read>
+    requires std::is_invocable_r_v<Status, const Read&, Parameters&>
+  [[nodiscard]] Status load(const Read& read, Rng&& rng = Rng{0}) {
+    const Status status = read(parameters_);
+    if (status == Status::kOk) restart(rng);
+    return status;
+  }
 
   /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] (or the ids
   /// of either) stacked, sequence after sequence. `clipping` is NoClipping or GradientClipping; `masks` one
