@@ -43,7 +43,7 @@ def layer_parameters(source, prefix, ours, attentions, width, d_ff, bias=True):
 
 def stack_parameters(source, prefix, attentions, width):
     """Of layers one after the other, and of the normalisation after them, if there is one."""
-    layers, bias = source.option("layers", 1), has_bias(source)
+    layers, bias = number_of_layers(source), has_bias(source)
     stacked = "param.layers.0.linear1.weight" in source
     if not stacked and layers > 1 and prefix == "grad.":
         raise Skip("the gradient of weights that layers share: no such layer")
@@ -70,12 +70,17 @@ def has_bias(source):
 LAYERS_AT_MOST = 8  # as stack_parameters.hpp has it
 
 
+def number_of_layers(source):
+    layers = source.option("layers", 1)
+    if not 1 <= layers <= LAYERS_AT_MOST:
+        raise Skip(f"{layers} layers: cases have 1 to {LAYERS_AT_MOST}")
+    return layers
+
+
 def layer_shape(source, kind, seq_len, **more):
     activation = source.text("activation")
     if activation not in ACTIVATIONS:
         raise Skip(f"activation {activation}: no such function")
-    if not 1 <= source.option("layers", 1) <= LAYERS_AT_MOST:
-        raise Skip(f"{source.option('layers')} layers: cases have 1 to {LAYERS_AT_MOST}")
     no_dropout(source)
     return f"attune::{kind}Shape" + braces(
         seq_len=seq_len, d_model=source.option("embed_dim"), num_heads=source.option("num_heads"),
@@ -177,7 +182,7 @@ def train(source):
     """A classifier of nn.Linear, learned positions, nn.TransformerEncoder, nn.LayerNorm, mean and nn.Linear."""
     x = source.get("input")
     batch, seq_len, features = x.shape
-    width, d_ff, layers = (source.option(name) for name in ("embed_dim", "dim_feedforward", "layers"))
+    width, d_ff, layers = source.option("embed_dim"), source.option("dim_feedforward"), number_of_layers(source)
     bias = has_bias(source)
     classes, steps = source.option("classes"), source.option("steps")
     scalar = source.scalar("input")

@@ -3,8 +3,9 @@
 Metadata gives the architecture, `param.*` is the state_dict. The program runs the model where the file is and from a copy,
 trains the copy for one step, and writes the file again, unchanged and trained; `written.*` are the tensors of that file.
 
-The step is one of plain gradient descent, on the first sequences. What it has to come to is computed here, in double and
-from the formulas (trained_reference.py): the file has no gradients. Its losses follow from the file's own logits.
+The step is one of plain gradient descent, on the sequences with the largest losses: the others have hardly a gradient. What
+it has to come to is computed here, in double and from the formulas (trained_reference.py), as the file has no gradients. The
+losses follow from the file's own logits.
 """
 import math
 
@@ -59,7 +60,16 @@ def state_dict(source, shape):
     for name in source.tensors:
         if name.startswith("param.") and name.removeprefix("param.") not in expected:
             raise ValueError(f"{name} is no tensor of the model that the metadata describe")
-    return {name: source.get("param." + name, *sizes) for name, sizes in expected.items()}
+    result = {name: source.get("param." + name) for name in expected}
+    if "pos" in result:  # of shape [1, tokens, width], too
+        positions = result["pos"]
+        while len(positions.shape) > 2 and positions.shape[0] == 1:
+            positions = positions.at(0)
+        result["pos"] = positions
+    for name, tensor in result.items():
+        if tensor.shape != expected[name]:
+            raise ValueError(f"param.{name} is {tensor.shape}, expected {expected[name]}")
+    return result
 
 
 def real_tokens(x, row, length, scale):
@@ -89,7 +99,7 @@ def losses_of(logits, labels):
         values = logits.at(row).values
         largest = max(values)
         result.append(math.log(sum(math.exp(value - largest) for value in values)) + largest - values[label])
-    return Tensor(logits.dtype, [len(result)], result)
+    return result
 
 
 def others_unchanged(original, files, names):
@@ -125,6 +135,8 @@ def trained_model(source):
         raise ValueError(f"label {odd[0]} is none of {shape['classes']} classes")
     logits = source.get("logits", count, shape["classes"])
     scalar = source.scalar("param.embed.weight")
+    if source.scalar("input") != scalar:
+        raise ValueError(f"input is of type {x.dtype}, the weights are {scalar}s")
     epsilon = float(source.option("layer_norm_eps", 1e-5))
     tensors = state_dict(source, shape)
     model, layers = sequential(shape, layer_shape(source, "EncoderLayer", shape["seq_len"]), epsilon, tensors, scalar)
@@ -132,10 +144,12 @@ def trained_model(source):
                             source.option("norm_first", 0), epsilon)
 
     scale = scale_of_input(source, classifier, lengths[0])
+    losses = losses_of(logits, labels)
     batch = min(count, TRAINED_ON)
+    rows = sorted(range(count), key=lambda row: -losses[row])[:batch]
     gradients, magnitudes = classifier.gradients(
-        [real_tokens(x, row, lengths[row], scale) for row in range(batch)], labels[:batch])
-    expected = {"logits": logits, "losses": losses_of(logits, labels[:batch])}
+        [real_tokens(x, row, lengths[row], scale) for row in rows], [labels[row] for row in rows])
+    expected = {"logits": logits, "losses": Tensor(logits.dtype, [batch], [losses[row] for row in rows])}
     relative_to = {"losses": max(map(abs, logits.values))}
     for name, tensor in tensors.items():
         steps = [LEARNING_RATE / batch * gradient for gradient in gradients[name].values]
@@ -149,7 +163,7 @@ def trained_model(source):
         header="trained_model_case.hpp",
         call=f'trained_model_case<attune::PyTorchPart<attune::PyTorchModule<{model}, {names}>, "param">, {batch}>',
         data={"sequences": count, "input_scale": number(scalar, scale),
-              "learning_rate": number(scalar, LEARNING_RATE)},
+              "learning_rate": number(scalar, LEARNING_RATE), "trained_on": Tensor("I32", [batch], rows)},
         expected=expected, scalar=scalar,
         terms=shape["layers"] * layer_terms(source, shape["seq_len"]) + shape["d_in"] + batch * shape["seq_len"],
         magnitudes=relative_to, in_flash=True,

@@ -15,22 +15,28 @@ struct TrainedModelData {
   int sequences;
   Scalar input_scale;
   Scalar learning_rate;
+  const int* trained_on;  // numbers of sequences
 };
 
-/// Elements of one of the file's own tensors, one after the other from `first`.
-template <class Element>
-void read_tensor(std::string_view bytes, std::string_view name, int first, int count, Element* to) {
-  const attune::SafetensorsFile file = attune::split_safetensors(bytes);
+/// One of the file's own tensors, by its name.
+inline attune::SafetensorsEntry entry_of(const attune::SafetensorsFile& file, std::string_view name) {
   attune::SafetensorsHeader header(file.header, file.body.size());
   attune::SafetensorsEntry entry;
   while (header.next(entry)) {
-    const std::uint64_t begin = static_cast<std::uint64_t>(first) * sizeof(Element),
-                        size = static_cast<std::uint64_t>(count) * sizeof(Element);
-    if (entry.name != name || begin + size > entry.bytes()) continue;
-    std::memcpy(to, file.body.data() + entry.begin + begin, static_cast<std::size_t>(size));
-    return;
+    if (entry.name == name) return entry;
   }
-  port::print("error no such elements of ", name, '\n');
+  port::print("error there is no tensor ", name, '\n');
+  return {};
+}
+/// Element `index` of a tensor of integers, of any width.
+inline int integer(std::string_view bytes, std::string_view name, int index) {
+  const attune::SafetensorsFile file = attune::split_safetensors(bytes);
+  const attune::SafetensorsEntry entry = entry_of(file, name);
+  const auto size = static_cast<std::size_t>(entry.bytes() / entry.shape[0]);
+  std::uint32_t value = 0;  // run_cases.py has seen that it fits
+  std::memcpy(&value, file.body.data() + entry.begin + static_cast<std::size_t>(index) * size,
+              size < sizeof value ? size : sizeof value);
+  return static_cast<int>(value);
 }
 
 /// Takes a file's bytes, and hands them to whoever reads the report.
@@ -82,23 +88,22 @@ struct TrainedModel {
     attune::KeyPaddingMask<kTokens> mask;
   };
   static void read(int index, Scalar input_scale, Sequence& sequence) {
-    const std::string_view bytes = attune::bytes_of<File>();
-    constexpr int kSize = Model::Input::size;
-    int length = 0;
-    read_tensor(bytes, "input", index * kSize, kSize, sequence.tokens.data());
-    read_tensor(bytes, "length", index, 1, &length);
+    const attune::SafetensorsFile file = attune::split_safetensors(attune::bytes_of<File>());
+    constexpr std::size_t kBytes = sizeof sequence.tokens.values;
+    std::memcpy(sequence.tokens.data(),
+                file.body.data() + entry_of(file, "input").begin + static_cast<std::size_t>(index) * kBytes,
+                kBytes);
     for (Scalar& value : sequence.tokens.values) value *= input_scale;
-    expect_ok(sequence.mask.set_length(length));
+    expect_ok(sequence.mask.set_length(integer(attune::bytes_of<File>(), "length", index)));
   }
 
-  /// One step from the file's weights with the first sequences.
+  /// One step from the file's weights with some of its sequences.
   template <class Trainer, int batch>
   static void take_step(Trainer& trainer, const TrainedModelData<Scalar>& data, bool reports) {
     static Sequence sequence;
     for (int i = 0; i < batch; ++i) {
-      read(i, data.input_scale, sequence);
-      int label = 0;
-      read_tensor(attune::bytes_of<File>(), "label", i, 1, &label);
+      read(data.trained_on[i], data.input_scale, sequence);
+      const int label = integer(attune::bytes_of<File>(), "label", data.trained_on[i]);
       const auto added = trainer.accumulate(sequence.tokens, label, sequence.mask);
       expect_ok(added.status);
       if (reports) report(&added.loss, 1, "losses");

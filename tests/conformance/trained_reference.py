@@ -234,8 +234,8 @@ class Classifier:
     def gradients(self, sequences, labels):
         """Of the sum of cross-entropies: {name: Tensor}, and {name: what its rounding errors are relative to}.
 
-        These are of the gradient that would be if nothing cancelled between p and 1 in p - [c = label], nor between
-        sequences, and grow with the logits as the error of their exponentials does.
+        The latter are gradients, too, without what cancels between sequences: of p - [c = label], p is rounded, and the
+        logits that it comes from, whose errors grow with the largest of them and reach it by p (1 - p).
         """
         gradients = {name: [0.0] * len(tensor.values) for name, tensor in self.tensors.items()}
         magnitudes = dict.fromkeys(self.tensors, 0.0)
@@ -254,7 +254,7 @@ class Classifier:
                 for i, value in enumerate(flat):
                     add[i] += value
             largest = max(map(abs, logits))
-            tape.backward(output, [[p * (1 + largest) + h for p, h in zip(share, hit)]])
+            tape.backward(output, [[p * (1 + (1 - p) * largest) for p in share]])
             for name, leaf in leaves.items():
                 magnitudes[name] += max(abs(value) for row in leaf.gradient for value in row)
         return ({name: Tensor(tensor.dtype, tensor.shape, gradients[name]) for name, tensor in self.tensors.items()},
