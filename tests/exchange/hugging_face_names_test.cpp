@@ -171,7 +171,7 @@ TEST(HuggingFaceNames, of_a_checkpoint_of_bert) {
   header.tensor("cls.predictions.bias", "30522", 30522);
   const std::string_view text = header.close();
   const auto layout = safetensors_layout<PyTorchPart<BertNames, "bert">>(text, header.size());
-  EXPECT_EQ(layout.status, Status::kOk) << std::string(layout.tensor);
+  EXPECT_EQ(layout.status, Status::kOk);
   EXPECT_EQ(safetensors_layout<BertNames>(text, header.size()).status, Status::kUnknownTensor);
 }
 
