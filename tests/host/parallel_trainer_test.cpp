@@ -367,3 +367,28 @@ TEST(ParallelTrainer, predicts_a_batch_with_a_mask_for_every_sequence) {
     EXPECT_EQ(std::memcmp(one.data(), &outputs(i * 6, 0), sizeof one), 0);
   }
 }
+
+TEST(ParallelTrainer, goes_on_from_a_trainers_state_and_a_trainer_from_its) {
+  const Data<OneByOne<Dropping>> data(3);
+  static OneByOne<Dropping> without_stop, one;
+  without_stop.initialise(attune::XavierUniform{}, attune::Rng{1});
+  one.initialise(attune::XavierUniform{}, attune::Rng{1});
+  for (int step = 0; step < 6; ++step) ASSERT_TRUE(without_stop.step(data.x, data.target, {}).ok());
+  for (int step = 0; step < 2; ++step) ASSERT_TRUE(one.step(data.x, data.target, {}).ok());
+  Parallel<Dropping> two({.threads = 2}), three({.threads = 3});
+  three.initialise(attune::XavierUniform{}, attune::Rng{7});
+  ASSERT_TRUE(three.step(data.x, data.target, {}).ok());
+  ASSERT_EQ(two.resume(one.state()), Status::kOk);
+  ASSERT_TRUE(two.step(data.x, data.target, {}).ok());
+  ASSERT_EQ(three.resume(two.state()), Status::kOk);
+  for (int step = 0; step < 2; ++step) ASSERT_TRUE(three.step(data.x, data.target, {}).ok());
+  ASSERT_EQ(one.resume(three.state()), Status::kOk);
+  ASSERT_TRUE(one.step(data.x, data.target, {}).ok());
+  EXPECT_EQ(attune::hash(one.state()), attune::hash(without_stop.state()));
+  EXPECT_EQ(one.state().steps, 6u);
+  EXPECT_EQ(one.state().masks.sequences, without_stop.state().masks.sequences);
+
+  auto other = std::make_unique<OneByOne<Dropping>::State>();
+  EXPECT_EQ(two.resume(*other), Status::kOtherState);
+  EXPECT_EQ(two.resume(two.state()), Status::kOk);
+}

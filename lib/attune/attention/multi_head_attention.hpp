@@ -71,6 +71,9 @@ struct MultiHeadAttention {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = MultiHeadAttention<shape, Other>;
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint(shape.num_heads, shape.kv_len, shape.scaling, shape.rotary_dim, shape.rotary_pairs,
+                  shape.rotary_base, shape.dropout);
   static constexpr bool kSelfAttention =
       shape.kv_len == shape.seq_len && shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 

@@ -41,6 +41,8 @@ struct RotaryPositions {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = RotaryPositions<shape, Other>;
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint(shape.num_heads, shape.rotary_dim, shape.pairs, shape.base);
   static constexpr int kPairs = shape.rotary_dim / 2;
   using Input = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k>;
   using Output = Input;

@@ -27,6 +27,7 @@
 //   kTakesMask                 whether forward has. Without: where it takes one
 //   kTakesPaddingOnly          whether padding is all it asks a mask for. Without: it is not
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
+//   kFingerprint               what tensors and shapes do not tell of it (fingerprint.hpp). Without: nothing
 //   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
 //   kReadsInput<Gradients>     whether that backward reads x. Without: it does
 //   kOutputMayBeInput          y may be x in inference. Without: it may not
@@ -41,6 +42,7 @@
 #include <utility>
 
 #include <attune/core/attention_mask.hpp>
+#include <attune/core/fingerprint.hpp>
 #include <attune/core/ids.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
@@ -255,7 +257,9 @@ ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) 
 }
 /// Whether all that a layer asks a mask for is keeps_key.
 template <class Layer>
-inline constexpr bool kTakesPaddingOnly = requires { requires Layer::kTakesPaddingOnly; };
+inline constexpr bool kTakesPaddingOnly = requires {
+  requires Layer::kTakesPaddingOnly;
+};
 
 /// A mask for a layer that would swallow it silently does not compile.
 template <class Layer, class Mask>

@@ -39,6 +39,14 @@ struct Untrained {
   friend constexpr Untrained view(const Untrained& nothing) { return nothing; }
 };
 
+/// In the place of a tensor whose shape is all that matters.
+template <class ScalarType, int kRows, int kCols>
+struct Extents {
+  using Scalar = ScalarType;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+};
+
 /// In the place of a tensor that stands elsewhere.
 template <class ScalarType, int kRows, int kCols>
 struct Reference {

@@ -39,6 +39,11 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kUnknownTensor,        // a file has a tensor that the model does not have
     kMissingTensor,        // a file lacks a tensor of the model
     kInvalidShape,         // a tensor of a file has another shape than the model's
+    kNothingStored,        // a flash has no valid state
+    kUnreadable,           // what is stored cannot be read
+    kFileFault,            // a file cannot be written
+    kOtherState,           // a state is of another model or optimiser, or nobody's
+    kOtherArithmetic,      // a state is of another arithmetic: only its parameters can be taken
     kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
 };
 
@@ -105,6 +110,16 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "a tensor is missing";
     case Status::kInvalidShape:
       return "a tensor has another shape";
+    case Status::kNothingStored:
+      return "nothing is stored";
+    case Status::kUnreadable:
+      return "what is stored cannot be read";
+    case Status::kFileFault:
+      return "the file cannot be written";
+    case Status::kOtherState:
+      return "the state is of another model or optimizer";
+    case Status::kOtherArithmetic:
+      return "the state is of another arithmetic";
     case Status::kWrongArithmetic:
       return "this build or processor mode does not compute the bits of the other targets";
   }

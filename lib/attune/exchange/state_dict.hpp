@@ -11,14 +11,6 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// In the place of a tensor whose shape is all that matters.
-template <class ScalarType, int kRows, int kCols>
-struct Extent {
-  using Scalar = ScalarType;
-  static constexpr int rows = kRows;
-  static constexpr int cols = kCols;
-};
-
 /// A tensor of a state_dict: [rows, cols], or [rows] of a vector, whose cols is 1.
 struct StateDictTensor {
   int name;  // its place in the text
@@ -68,7 +60,7 @@ class StateDict {
           ++counts.tensors;
           counts.characters += length_of(place.path);
         },
-        nullptr, SetOf<typename Names::Model, Extent, Extent>{});
+        nullptr, SetOf<typename Names::Model, Extents, Extents>{});
     return counts;
   }();
 
@@ -101,7 +93,7 @@ class StateDict {
           parts[part++] = {tensor, place.first_row * cols};
           next_row += rows;
         },
-        nullptr, SetOf<typename Names::Model, Extent, Extent>{});
+        nullptr, SetOf<typename Names::Model, Extents, Extents>{});
     close(tensors[tensor], next_row);
     sort();
   }

@@ -49,6 +49,7 @@ class ParallelTrainer {
   using OneByOne = Trainer<Model, Loss, Optimizer, batch>;
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
+  using State = TrainingState<Model, Optimizer>;
   using InputView = typename OneByOne::InputView;
   using OutputView = View<typename Model::Output>;
   using TargetView = typename OneByOne::TargetView;
@@ -77,20 +78,32 @@ class ParallelTrainer {
   /// all training: gradients, moments and counters become zero.
   template <class Initialiser>
   void initialise(const Initialiser& initialiser, Rng& rng) {
-    attune::initialise(shared_->parameters, initialiser, rng);
+    attune::initialise(shared_->state.parameters, initialiser, rng);
     restart(rng);
   }
   template <class Initialiser>
   void initialise(const Initialiser& initialiser, Rng&& rng) {
     initialise(initialiser, rng);
   }
-  /// Starts from given parameters, as a training that was interrupted or a model trained elsewhere. Dropout
-  /// starts from `rng`, which moves on.
+  /// Starts from given parameters, as of a model trained elsewhere, and forgets all training. Dropout starts
+  /// from `rng`, which moves on.
   void load(const Parameters& parameters, Rng& rng) {
-    shared_->parameters = parameters;
+    shared_->state.parameters = parameters;
     restart(rng);
   }
   void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
+
+  /// All that the training is, as a value (training/state.hpp): the same type as a Trainer's.
+  [[nodiscard]] const State& state() const { return shared_->state; }
+  /// Goes on from a state, to the bits of the training that it is of, on a Trainer or here. Nothing has
+  /// changed where the Status is not kOk: see State::check().
+  Status resume(const State& state) {
+    if (const Status status = state.check(); status != Status::kOk) return status;
+    if (&state != &shared_->state) shared_->state = state;
+    set_zero(shared_->gradients);
+    stand_at_masks();
+    return Status::kOk;
+  }
 
   /// One optimiser step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked,
   /// sequence after sequence; one mask for all sequences, or a std::array or std::span with one for each.
@@ -130,7 +143,7 @@ class ParallelTrainer {
     return static_cast<Outcome>(*refused);
   }
 
-  [[nodiscard]] const Parameters& parameters() const { return shared_->parameters; }
+  [[nodiscard]] const Parameters& parameters() const { return shared_->state.parameters; }
   /// What the last predict() kept: attention weights among it. Not of a model with dropout, which predicts
   /// without a tape.
   [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return workers_[0].tape; }
@@ -162,13 +175,12 @@ class ParallelTrainer {
   static constexpr int kParts = static_cast<int>(std::clamp<std::size_t>(sizeof(Parameters) >> 14, 1, 64));
 
   struct Shared {
-    Parameters parameters;
+    State state;
     Parameters gradients;  // their sum over the batch
-    [[no_unique_address]] Moments moments;
     Scalar losses[static_cast<std::size_t>(batch)];
     Scalar normalisers[static_cast<std::size_t>(batch)];
     Status statuses[static_cast<std::size_t>(batch)];
-    std::int64_t trained;  // sequences of the steps so far
+    std::int64_t trained;  // sequences since the tapes stood where their worker's `masks` is 0
   };
   // What a thread computes a sequence in; no two threads share a line of the cache.
   struct alignas(kCacheLine) Worker {
@@ -199,11 +211,12 @@ class ParallelTrainer {
       add_slots(end - first);
     }
     Scalar scale, norm;
-    const Status status =
-        attune::detail::apply<Loss, Optimizer>(shared.parameters, shared.gradients, shared.moments, options,
-                                               clipping, loss, normaliser, scale, norm);
+    const Status status = attune::detail::apply<Loss, Optimizer>(shared.state.parameters, shared.gradients,
+                                                                 shared.state.moments, options, clipping,
+                                                                 loss, normaliser, scale, norm);
     if (status != Status::kOk) return Result::refused(status);
     shared.trained += batch;
+    shared.state.count_step(batch);
     return {loss * scale, status, norm};
   }
 
@@ -227,8 +240,8 @@ class ParallelTrainer {
     skip_masks(worker.tape, number - worker.masks);
     worker.masks = number;
     Status& status = shared.statuses[index];
-    status = attune::detail::forward_status<Model>(mask, shared.parameters, x, OutputView(worker.output),
-                                                   worker.tape, worker.scratch.training);
+    status = attune::detail::forward_status<Model>(
+        mask, shared.state.parameters, x, OutputView(worker.output), worker.tape, worker.scratch.training);
     if (status != Status::kOk) return;
     const LossSum<Scalar> loss = loss_of.sum(ConstView<Output>(worker.output), Targets::at(targets, sequence),
                                              OutputView(worker.output));
@@ -238,7 +251,7 @@ class ParallelTrainer {
     shared.losses[index] = loss.sum;
     shared.normalisers[index] = loss.normaliser;
     set_zero(gradients);
-    attune::detail::backward_through<Model>(mask, shared.parameters, x, worker.tape,
+    attune::detail::backward_through<Model>(mask, shared.state.parameters, x, worker.tape,
                                             ConstView<typename Model::Output>(worker.output), NoGradient{},
                                             gradients, worker.scratch.training);
     worker.masks = number + 1;
@@ -266,21 +279,23 @@ class ParallelTrainer {
 
   template <class Mask>
   Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask) {
-    return worker.scratch.predict(mask, shared_->parameters, x, y, worker.tape);
+    return worker.scratch.predict(mask, shared_->state.parameters, x, y, worker.tape);
   }
 
   void restart(Rng& rng) {
-    shared_->moments.reset();
+    shared_->state.restart(rng);
     set_zero(shared_->gradients);
+    draw_seeds(workers_[0].tape, rng);
+    stand_at_masks();
+  }
+  // All threads have the same masks.
+  void stand_at_masks() {
     shared_->trained = 0;
-    Rng behind = rng;
     for (int thread = 0; thread < pool_.threads(); ++thread) {
       Worker& worker = workers_[static_cast<std::size_t>(thread)];
-      behind = rng;  // all threads have the same masks
-      draw_seeds(worker.tape, behind);
+      shared_->state.stand_at_masks(worker.tape);
       worker.masks = 0;
     }
-    rng = behind;
   }
 
   ThreadPool pool_;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -44,10 +45,14 @@ class TrainingProgress {
   TrainingProgress(int steps, bool terminal, Write write)
       : steps_(steps), terminal_(terminal), write_(std::move(write)), start_(Clock::now()), shown_(start_) {}
 
+  /// Goes on behind steps of these losses, which took so long.
+  void resume(std::span<const float> losses, double seconds) {
+    for (const float loss : losses) smooth(loss);
+    start_ -= std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
   /// After every step; `loss` is smoothed over about 50 of them here.
   void step_done(float loss, Clock::time_point now = Clock::now()) {
-    smoothed_ = done_ == 0 ? loss : smoothed_ + (loss - smoothed_) * 0.02f;
-    ++done_;
+    smooth(loss);
     if (!write_) return;
     const double since = std::chrono::duration<double>(now - shown_).count();
     const bool tenth = tenths(done_) != tenths(done_ - 1);
@@ -80,6 +85,10 @@ class TrainingProgress {
   static constexpr double kLineSeconds = 30;
   static constexpr int kBar = 16;
 
+  void smooth(float loss) {
+    smoothed_ = done_ == 0 ? loss : smoothed_ + (loss - smoothed_) * 0.02f;
+    ++done_;
+  }
   [[nodiscard]] int tenths(int done) const { return static_cast<int>(done * 10LL / steps_); }
 
   void show(Clock::time_point now) {
@@ -118,7 +127,7 @@ class TrainingProgress {
   const int steps_;
   const bool terminal_;
   const Write write_;
-  const Clock::time_point start_;
+  Clock::time_point start_;
   Clock::time_point shown_;
   std::size_t length_ = 0;
   int done_ = 0;

@@ -6,10 +6,14 @@
 //       [&](int step) { return trainer.step(batch.inputs, batch.targets, {.learning_rate = rate(step)}); },
 //       [&] { return accuracy_on_unseen(trainer); });
 //   trainer.load(*run.best);
+//
+// With .file it keeps the run in a file, and a run that was killed goes on from there to the same bits.
 #pragma once
 
+#include <cstring>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -17,6 +21,7 @@
 #include <attune/core/status.hpp>
 #include <attune/host/interrupt.hpp>
 #include <attune/host/training_progress.hpp>
+#include <attune/host/whole_file.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
@@ -26,6 +31,12 @@ struct TrainingOptions {
   int patience = 0;        // validations in a row without a better accuracy that end training; 0: none do
   bool terminal = false;   // progress overwrites its line; otherwise it is a line now and then
   TrainingProgress::Write write = write_to_standard_output;  // of progress; nullptr: none
+  /// The run is written there (whole_file.hpp), and goes on from there if it is there at the start. What
+  /// step(index) does must then follow from the index, the trainer's state and `beside`.
+  std::string file = {};
+  int save_every = 100;  // steps from one writing to the next; one follows the last step, too
+  std::span<std::byte> beside =
+      {};  // bytes of one's own that are kept with it: where in the data, a generator
 };
 
 enum class TrainingEnd {
@@ -33,6 +44,7 @@ enum class TrainingEnd {
   kNoPatience,   // the accuracy did not become better any more
   kInterrupted,  // Ctrl-C
   kRefused,      // a step was not kOk
+  kNotSaved,     // the file could not be written, or is not one of this training
 };
 
 struct Validation {
@@ -45,7 +57,7 @@ struct Validation {
 template <class Parameters>
 struct TrainingRun {
   TrainingEnd end = TrainingEnd::kAllSteps;
-  Status status = Status::kOk;  // of the last step
+  Status status = Status::kOk;  // of the last step; of the file where that was what ended it
   int steps = 0;                // that were taken
   double seconds = 0;
   std::vector<float> losses = {};  // of every step
@@ -55,6 +67,77 @@ struct TrainingRun {
   std::unique_ptr<Parameters> best = {};  // never empty
 };
 
+namespace detail {
+
+/// A run in a file: the trainer's state, then this, what is beside, and lists.
+template <class Parameters>
+struct RunRecord {
+  std::int32_t steps, best_step, patience, losses, validations;
+  std::uint32_t beside;
+  double best_accuracy, seconds;
+  Parameters best;
+};
+
+template <class Trainer, class Parameters>
+Status save_run(const TrainingOptions& options, const Trainer& trainer, const TrainingRun<Parameters>& run,
+                int patience, double seconds) {
+  const auto record = std::make_unique<RunRecord<Parameters>>();
+  record->steps = run.steps;
+  record->best_step = run.best_step;
+  record->patience = patience;
+  record->losses = static_cast<std::int32_t>(run.losses.size());
+  record->validations = static_cast<std::int32_t>(run.validations.size());
+  record->beside = static_cast<std::uint32_t>(options.beside.size());
+  record->best_accuracy = run.best_accuracy;
+  record->seconds = seconds;
+  record->best = *run.best;
+  return save_whole_file(
+      options.file, Trainer::State::kFingerprint,
+      {std::as_bytes(std::span(&trainer.state(), 1)), std::as_bytes(std::span(record.get(), 1)),
+       options.beside, std::as_bytes(std::span(run.losses)), std::as_bytes(std::span(run.validations))});
+}
+
+/// kOk when the run goes on from the file, kNothingStored when there is none; else nothing has changed.
+template <class Trainer, class Parameters>
+Status load_run(const TrainingOptions& options, Trainer& trainer, TrainingRun<Parameters>& run,
+                int& patience) {
+  using State = typename Trainer::State;
+  std::vector<std::byte> bytes;
+  const Status status = load_whole_file(options.file, State::kFingerprint, bytes);
+  if (status != Status::kOk) return status;
+  const auto state = std::make_unique<State>();
+  const auto record = std::make_unique<RunRecord<Parameters>>();
+  if (bytes.size() < sizeof *state + sizeof *record) return Status::kUnreadable;
+  std::size_t at = 0;
+  const auto take = [&](void* to, std::size_t size) {
+    std::memcpy(to, bytes.data() + at, size);
+    at += size;
+  };
+  take(state.get(), sizeof *state);
+  take(record.get(), sizeof *record);
+  const auto losses = static_cast<std::size_t>(record->losses),
+             validations = static_cast<std::size_t>(record->validations);
+  if (record->beside != options.beside.size() ||
+      bytes.size() - at != record->beside + losses * sizeof(float) + validations * sizeof(Validation)) {
+    return Status::kOtherState;
+  }
+  if (const Status resumed = trainer.resume(*state); resumed != Status::kOk) return resumed;
+  if (!options.beside.empty()) take(options.beside.data(), record->beside);
+  run.losses.resize(losses);
+  run.validations.resize(validations);
+  if (losses > 0) take(run.losses.data(), losses * sizeof(float));
+  if (validations > 0) take(run.validations.data(), validations * sizeof(Validation));
+  run.steps = record->steps;
+  run.best_step = record->best_step;
+  run.best_accuracy = record->best_accuracy;
+  run.seconds = record->seconds;
+  *run.best = record->best;
+  patience = record->patience;
+  return Status::kOk;
+}
+
+}  // namespace detail
+
 /// No validation: the last parameters are the best.
 struct NoValidation {
   double operator()() const { return 0; }
@@ -63,10 +146,10 @@ struct NoValidation {
 /// Takes up to options.steps steps. `step(index)` takes one with `trainer` and gives its StepResult;
 /// `validate()` gives an accuracy, in [0, 1] for the display, larger for better. It validates once more at
 /// the end, also after Ctrl-C, if steps were taken since. A step that is refused ends training; what it left
-/// unchanged counts.
+/// unchanged counts. With options.file a run that was ended in any way, at any time, goes on where it was
+/// last written: call it with the same arguments.
 template <class Trainer, class Step, class Validate = NoValidation>
-auto run_training(const Trainer& trainer, const TrainingOptions& options, Step&& step,
-                  Validate&& validate = {}) {
+auto run_training(Trainer& trainer, const TrainingOptions& options, Step&& step, Validate&& validate = {}) {
   constexpr bool kValidates = !std::is_same_v<std::remove_cvref_t<Validate>, NoValidation>;
   using Parameters = std::remove_cvref_t<decltype(trainer.parameters())>;
   TrainingRun<Parameters> run;
@@ -75,6 +158,31 @@ auto run_training(const Trainer& trainer, const TrainingOptions& options, Step&&
   const Interrupt interrupt;
   TrainingProgress progress(options.steps, options.terminal, options.write);
   int patience = options.patience;
+
+  constexpr bool kHasState = requires { trainer.state(); };
+  [[maybe_unused]] const auto end_unsaved = [&run](Status status) {
+    run.status = status;
+    run.end = TrainingEnd::kNotSaved;
+  };
+  if (!options.file.empty()) {
+    if constexpr (kHasState) {
+      const Status status = detail::load_run(options, trainer, run, patience);
+      if (options.patience > 0 && patience <= 0) run.end = TrainingEnd::kNoPatience;
+      if (status != Status::kOk && status != Status::kNothingStored) end_unsaved(status);
+      progress.resume(run.losses, run.seconds);
+    } else {
+      end_unsaved(Status::kOtherState);  // this trainer has none
+    }
+  }
+  bool saved = run.steps > 0;
+  [[maybe_unused]] const auto save_now = [&] {
+    if constexpr (kHasState) {
+      if (options.file.empty() || saved) return;
+      saved = true;
+      const Status status = detail::save_run(options, trainer, run, patience, progress.seconds());
+      if (status != Status::kOk) end_unsaved(status);
+    }
+  };
 
   [[maybe_unused]] const auto validate_now = [&] {
     const double accuracy = static_cast<double>(validate());
@@ -99,6 +207,7 @@ auto run_training(const Trainer& trainer, const TrainingOptions& options, Step&&
       break;
     }
     ++run.steps;
+    saved = false;
     run.losses.push_back(static_cast<float>(result.loss));
     if constexpr (kValidates) {
       if (options.validate_every > 0 && run.steps % options.validate_every == 0) {
@@ -107,13 +216,19 @@ auto run_training(const Trainer& trainer, const TrainingOptions& options, Step&&
       }
     }
     progress.step_done(run.losses.back());
-    if (interrupt.requested()) run.end = TrainingEnd::kInterrupted;
+    if (options.save_every > 0 && run.steps % options.save_every == 0) save_now();
+    if (run.end == TrainingEnd::kAllSteps && interrupt.requested()) run.end = TrainingEnd::kInterrupted;
   }
+  if (run.end == TrainingEnd::kInterrupted) save_now();  // what goes on from here has not validated here
   if constexpr (kValidates) {
     if (run.validations.empty() || run.validations.back().step != run.steps) validate_now();
   } else {
     *run.best = trainer.parameters();
     run.best_step = run.steps;
+  }
+  if (run.end == TrainingEnd::kAllSteps || run.end == TrainingEnd::kNoPatience) {
+    saved = false;
+    save_now();
   }
   run.seconds = progress.seconds();
 
@@ -131,6 +246,9 @@ auto run_training(const Trainer& trainer, const TrainingOptions& options, Step&&
       break;
     case TrainingEnd::kInterrupted:
       progress.end(said("interrupted after ", run.steps, " steps; once more ends the program at once"));
+      break;
+    case TrainingEnd::kNotSaved:
+      progress.end(options.file + ": " + message(run.status));
       break;
     case TrainingEnd::kRefused:
       progress.end(said("stopped after ", run.steps, std::string(" steps: ") + message(run.status)));

@@ -75,6 +75,15 @@
 #error "attune: -ffast-math changes the results of training; compile without it"
 #endif
 
+#define ATTUNE_TEXT_OF(name) #name
+#define ATTUNE_TEXT(macro) ATTUNE_TEXT_OF(macro)
+namespace attune::inline ATTUNE_ARITHMETIC {
+/// The arithmetic of this translation unit.
+inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_ARITHMETIC);
+}  // namespace attune::inline ATTUNE_ARITHMETIC
+#undef ATTUNE_TEXT
+#undef ATTUNE_TEXT_OF
+
 #if defined(__clang__)
 #define ATTUNE_UNROLL _Pragma("unroll")
 #else

@@ -18,6 +18,7 @@ struct ActivationLayer {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = ActivationLayer<kind, kRows, kCols, Other>;
+  static constexpr std::uint32_t kFingerprint = fingerprint(kind);
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
   using Parameters = NoParameters;

@@ -96,6 +96,7 @@ struct Dropout {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Dropout<shape, Other>;
+  static constexpr std::uint32_t kFingerprint = fingerprint(shape.probability, shape.stream);
   /// Whether anything is ever dropped; without it there is no tape and no code.
   static constexpr bool kDrops = shape.probability > 0;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;

@@ -187,6 +187,7 @@ struct FeedForwardNetwork {
 
   using Scalar = typename Projections::Scalar;
   using OutLinear = typename Projections::OutLinear;
+  static constexpr std::uint32_t kFingerprint = fingerprint(shape.activation, shape.dropout);
   using HiddenDropout = Dropout<DropoutShape{shape.rows, shape.d_ff, shape.dropout}, Scalar>;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;

@@ -31,6 +31,7 @@ struct Pooling {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Pooling<shape, Other>;
+  static constexpr std::uint32_t kFingerprint = fingerprint(shape.kind);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, 1, shape.d_model>;
   using Parameters = NoParameters;

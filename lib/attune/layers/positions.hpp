@@ -38,6 +38,7 @@ struct AddedPositions {
       "in PositionShape");
 
   using Scalar = ScalarType;
+  static constexpr std::uint32_t kFingerprint = fingerprint(shape.base);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Input;
   template <class Gradients>

@@ -43,6 +43,7 @@ struct PartlyTrained {
   using Scalar = typename Layer::Scalar;
   using Input = typename Layer::Input;
   using Output = typename Layer::Output;
+  static constexpr std::uint32_t kFingerprint = detail::kFingerprintOf<Layer>;
   template <class Other>
   struct WithScalar;  // constants have one scalar
   using Trained = detail::SetOf<Layer, Matrix, Vector>;

@@ -28,6 +28,7 @@ class Sequential {
   using Output = typename Layer<kLayers - 1>::Output;
   template <class Other>
   using WithScalar = Sequential<typename detail::WithScalarOf<Layers, Other>::type...>;
+  static constexpr std::uint32_t kFingerprint = fingerprint(detail::kFingerprintOf<Layers>...);
 
   /// `layer<i>()` has those of layer i, in whose tensors' names it is "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -72,7 +73,7 @@ class Sequential {
   static constexpr bool kRunsInLockstep = (detail::kRunsInLockstep<Layers> && ...);
   static constexpr bool kTakesMask = (detail::kTakesMask<Layers> || ...);
   static constexpr bool kTakesPaddingOnly =
-      kTakesMask && ((!detail::kTakesMask<Layers> || detail::kTakesPaddingOnly<Layers>) && ...);
+      kTakesMask && ((!detail::kTakesMask<Layers> || detail::kTakesPaddingOnly<Layers>)&&...);
 
  private:
   template <class Body>

@@ -203,6 +203,7 @@ struct AdamVariant {
 template <AdamVariant variant = AdamVariant{}, class ScalarType = float>
 struct Adam {
   using Scalar = ScalarType;
+  static constexpr std::uint32_t kFingerprint = fingerprint("Adam", variant.weight_decay, variant.epsilon);
 
   struct Options {
     Scalar learning_rate = Scalar(1e-3);
@@ -224,6 +225,12 @@ struct Adam {
       set_zero(first);
       set_zero(second);
       beta1_correction = beta2_correction = {};
+    }
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+      const TensorPath of_first{"first", parent}, of_second{"second", parent};
+      Parameters::visit(visitor, &of_first, sets.first...);
+      Parameters::visit(visitor, &of_second, sets.second...);
     }
   };
   /// 1 − βᵗ alone, where the tensors are elsewhere.
@@ -299,6 +306,7 @@ enum class Momentum { kNone, kClassic, kNesterov };
 template <Momentum kind = Momentum::kNone, class ScalarType = float>
 struct Sgd {
   using Scalar = ScalarType;
+  static constexpr std::uint32_t kFingerprint = fingerprint("Sgd", kind);
 
   struct Options {
     Scalar learning_rate = Scalar(1e-2);
@@ -317,9 +325,14 @@ struct Sgd {
       set_zero(velocity);
       started = false;
     }
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+      const TensorPath of_velocity{"velocity", parent};
+      Parameters::visit(visitor, &of_velocity, sets.velocity...);
+    }
   };
   template <class Parameters>
-  struct Moments<Parameters, false> {
+  struct Moments<Parameters, false> : NoParameters {
     void reset() {}
   };
   /// Whether the first step is over alone, where the tensors are elsewhere.

@@ -19,6 +19,7 @@
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
+#include <attune/training/state.hpp>
 #include <attune/training/update_in_backward.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -114,6 +115,7 @@ class Trainer {
  public:
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
+  using State = TrainingState<Model, Optimizer>;
   using InputView = typename Inputs::One;
   using TargetView = typename Targets::One;
   using BatchInput = typename Inputs::Storage;
@@ -128,17 +130,17 @@ class Trainer {
   /// all training: gradients, moments and counters become zero.
   template <class Initialiser>
   void initialise(const Initialiser& initialiser, Rng& rng) {
-    attune::initialise(parameters_, initialiser, rng);
+    attune::initialise(state_.parameters, initialiser, rng);
     restart(rng);
   }
   template <class Initialiser>
   void initialise(const Initialiser& initialiser, Rng&& rng) {
     initialise(initialiser, rng);
   }
-  /// Starts from given parameters, as a training that was interrupted or a model trained elsewhere. Dropout
-  /// starts from `rng`, which moves on.
+  /// Starts from given parameters, as of a model trained elsewhere, and forgets all training. Dropout starts
+  /// from `rng`, which moves on.
   void load(const Parameters& parameters, Rng& rng) {
-    parameters_ = parameters;
+    state_.parameters = parameters;
     restart(rng);
   }
   void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
@@ -152,6 +154,28 @@ class Trainer {
     if (status == Status::kOk) restart(rng);
     return status;
   }
+
+  /// All that the training is behind its last step, as a value (state.hpp). Sequences accumulated since then
+  /// are not in it.
+  [[nodiscard]] const State& state() const { return state_; }
+  /// Goes on from a state, to the bits of the training that it is of. What was accumulated is forgotten.
+  /// Nothing has changed where the Status is not kOk: see State::check().
+  Status resume(const State& state) {
+    if (const Status status = state.check(); status != Status::kOk) return status;
+    if (&state != &state_) state_ = state;
+    state_.stand_at_masks(tape_);
+    if constexpr (kKeepsGradients) clear();
+    return Status::kOk;
+  }
+  /// The same, read into the trainer itself, without another State in RAM: `read` is called with a State& and
+  /// answers a Status, as a store's load() does. Where that is not kOk, or the state is not one to go on
+  /// from, the trainer is as `read` left it, and has to be initialised, or loaded with the parameters in
+  /// state().
+  template <class Read>
+    requires std::is_invocable_r_v<Status, const Read&, State&> Status resume(const Read& read) {
+      const Status status = read(state_);
+      return status == Status::kOk ? resume(state_) : status;
+    }
 
   /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] (or the ids
   /// of either) stacked, sequence after sequence. `clipping` is NoClipping or GradientClipping; `masks` one
@@ -217,10 +241,10 @@ class Trainer {
   template <class Mask = NoMask>
   detail::Outcome<Model> predict(InputView x, OutputView y, const Mask& mask = {}) {
     detail::check_mask<Model, Mask>();
-    return static_cast<detail::Outcome<Model>>(scratch_.predict(mask, parameters_, x, y, tape_));
+    return static_cast<detail::Outcome<Model>>(scratch_.predict(mask, state_.parameters, x, y, tape_));
   }
 
-  [[nodiscard]] const Parameters& parameters() const { return parameters_; }
+  [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
   /// Of the sum of the accumulated losses: not yet divided by the batch, nor clipped.
   [[nodiscard]] const Parameters& gradients() const requires kKeepsGradients { return gradients_; }
   /// What the last predict() kept: attention weights among it. Not of a model with dropout, which predicts
@@ -275,8 +299,8 @@ class Trainer {
   ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Mask& mask, const Loss& loss,
                                     const OnOutput& on_output, LossSum<Scalar>& added) {
     if (accumulated_ == batch) return Status::kFullBatch;
-    const Status taken =
-        detail::forward_status<Model>(mask, parameters_, x, OutputView(output_), tape_, scratch_.training);
+    const Status taken = detail::forward_status<Model>(mask, state_.parameters, x, OutputView(output_), tape_,
+                                                       scratch_.training);
     if (taken != Status::kOk) return taken;
     on_output(ConstView<typename Model::Output>(output_));
     added = loss.sum(ConstView<typename Model::Output>(output_), target, OutputView(output_));
@@ -284,8 +308,9 @@ class Trainer {
     if (!detail::finite(added.sum)) return Status::kNotFinite;
     loss_ += added.sum;
     normalisers_.add(added.normaliser);
-    detail::backward_through<Model>(mask, parameters_, x, tape_, ConstView<typename Model::Output>(output_),
-                                    NoGradient{}, gradients_, scratch_.training);
+    detail::backward_through<Model>(mask, state_.parameters, x, tape_,
+                                    ConstView<typename Model::Output>(output_), NoGradient{}, gradients_,
+                                    scratch_.training);
     ++accumulated_;
     return Status::kOk;
   }
@@ -295,7 +320,7 @@ class Trainer {
                                        const Clipping& clipping, const Masks& masks, const Loss& loss) {
     discard();
     constexpr bool kInLockstep = kTogether > 1 && detail::kOneForAll<Masks>;
-    if constexpr (kInLockstep) workspace_.load(parameters_);
+    if constexpr (kInLockstep) workspace_.load(state_.parameters);
     for (int lockstep_from = 0; accumulated_ < batch;) {
       if constexpr (kInLockstep) {
         if (accumulated_ >= lockstep_from && accumulated_ + kTogether <= batch) {
@@ -325,10 +350,11 @@ class Trainer {
     if constexpr (detail::check_clipping<Clipping>()) {
       Scalar scale, norm;
       const Status status =
-          detail::apply<Loss, Optimizer>(parameters_, gradients_, moments_, options, clipping, loss_,
-                                         normalisers_.total(accumulated_), scale, norm);
+          detail::apply<Loss, Optimizer>(state_.parameters, gradients_, state_.moments, options, clipping,
+                                         loss_, normalisers_.total(accumulated_), scale, norm);
       if (status == Status::kOk) {
         const Scalar loss = loss_ * scale;
+        state_.count_step(accumulated_);
         clear();
         return {loss, status, norm};
       }
@@ -346,8 +372,8 @@ class Trainer {
       if (!detail::finite(kernels::sum_of_squares(Model::Input::size, x.data)))
         return Result::refused(Status::kNotFinite);
     }
-    const Status taken =
-        detail::forward_status<Model>(mask, parameters_, x, OutputView(output_), tape_, scratch_.training);
+    const Status taken = detail::forward_status<Model>(mask, state_.parameters, x, OutputView(output_), tape_,
+                                                       scratch_.training);
     if (taken != Status::kOk) return Result::refused(taken);
     const LossSum<Scalar> sum =
         loss.sum(ConstView<typename Model::Output>(output_), target, OutputView(output_));
@@ -356,15 +382,17 @@ class Trainer {
     if (Loss::kMeanOverBatch && !(sum.normaliser > 0)) return Result::refused(Status::kNoTargets);
 
     const Scalar scale = Loss::kMeanOverBatch ? 1 / sum.normaliser : Scalar(1);
-    ParameterUpdates<Model, Optimizer> updates(parameters_, moments_, options, gradients_, scale);
-    detail::backward_through<Model>(mask, parameters_, x, tape_, ConstView<typename Model::Output>(output_),
-                                    NoGradient{}, updates.leaves, scratch_.training);
+    ParameterUpdates<Model, Optimizer> updates(state_.parameters, state_.moments, options, gradients_, scale);
+    detail::backward_through<Model>(mask, state_.parameters, x, tape_,
+                                    ConstView<typename Model::Output>(output_), NoGradient{}, updates.leaves,
+                                    scratch_.training);
+    state_.count_step(1);
     if (!updates.ok()) return Result::refused(Status::kNotFinite);
     return {sum.sum * scale, Status::kOk, updates.gradient_norm() * scale};
   }
 
   void restart(Rng& rng) {
-    moments_.reset();
+    state_.restart(rng);
     draw_seeds(tape_, rng);
     if constexpr (kKeepsGradients) clear();
   }
@@ -378,9 +406,8 @@ class Trainer {
   // Each backward went on to the masks of the next sequence.
   void rewind_masks() { skip_masks(tape_, -accumulated_); }
 
-  Parameters parameters_;
+  State state_;
   typename Plan::template Gradients<Model> gradients_;
-  [[no_unique_address]] Moments moments_;
   [[no_unique_address]] typename Model::Tape tape_;
   [[no_unique_address]] Scratch scratch_;
   [[no_unique_address]] Workspace workspace_;

@@ -30,13 +30,6 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// The extents of a tensor, without its storage.
-template <class, int kRows, int kCols>
-struct Extents {
-  static constexpr int rows = kRows;
-  static constexpr int cols = kCols;
-};
-
 inline constexpr int kUpdatedRows = 8;  // at a time: whole register tiles of a product
 
 /// The rows of gradients that exist at one time.

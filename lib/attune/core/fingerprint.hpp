@@ -1,0 +1,64 @@
+// Numbers that tell apart what types mean: a model with other heads, another epsilon or other dropout is
+// another model, though its tensors may be the same. Made by the compiler; equal for all compilers and
+// targets.
+//
+// A layer of one's own whose computation has options has a
+//   static constexpr std::uint32_t kFingerprint = fingerprint(options…);
+// of those that neither its tensors nor its shapes tell.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include <attune/kernels/policy.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// FNV-1a, one byte after the other.
+constexpr std::uint32_t fnv1a(std::uint64_t value, int bytes, std::uint32_t state) {
+  for (int i = 0; i < bytes; ++i) state = (state ^ (value >> 8 * i & 0xFFu)) * 16777619u;
+  return state;
+}
+constexpr std::uint32_t add_to_fingerprint(std::string_view text, std::uint32_t state) {
+  for (const char character : text) state = fnv1a(static_cast<unsigned char>(character), 1, state);
+  return fnv1a(0, 1, state);
+}
+template <class Value>
+  requires std::is_arithmetic_v<Value> || std::is_enum_v<Value>
+constexpr std::uint32_t add_to_fingerprint(Value value, std::uint32_t state) {
+  if constexpr (std::is_floating_point_v<Value>) {
+    return fnv1a(std::bit_cast<std::uint64_t>(double{value}), 8, state);
+  } else {
+    return fnv1a(static_cast<std::uint64_t>(static_cast<std::int64_t>(value)), 8, state);
+  }
+}
+
+}  // namespace detail
+
+/// Of numbers, enumerators and texts, in their order.
+template <class... Values>
+[[nodiscard]] constexpr std::uint32_t fingerprint(const Values&... values) {
+  std::uint32_t state = 2166136261u;
+  ((state = detail::add_to_fingerprint(values, state)), ...);
+  return state;
+}
+
+namespace detail {
+
+/// A type's own; 0 where it has none.
+template <class T>
+inline constexpr std::uint32_t kFingerprintOf = [] {
+  if constexpr (requires { T::kFingerprint; }) {
+    return std::uint32_t{T::kFingerprint};
+  } else {
+    return std::uint32_t{0};
+  }
+}();
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

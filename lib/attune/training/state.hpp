@@ -1,0 +1,114 @@
+// All that a training is, as a value: parameters, what the optimiser keeps, counters, and where the masks of
+// dropout stand. What resumes from it goes on to the bits of what never stopped.
+//
+//   const auto& state = trainer.state();       // between two steps; write it as it is, sizeof state bytes
+//   attune::Status status = trainer.resume(state);
+//
+// A Trainer of any memory plan and batch has the same state, and so has a ParallelTrainer: it goes from a PC
+// to a board and back. It is plain memory, little-endian on every target, and without a pointer.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include <attune/core/fingerprint.hpp>
+#include <attune/core/layer.hpp>
+#include <attune/core/rng.hpp>
+#include <attune/layers/dropout.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// Where the masks of dropout stand: the generator that their starts were drawn from, and sequences since.
+struct MaskState {
+  std::uint64_t generator;
+  std::uint64_t sequences;
+};
+struct NoMaskState {};
+
+constexpr std::uint32_t add_path(const TensorPath* path, std::uint32_t state) {
+  for (; path != nullptr; path = path->parent) state = add_to_fingerprint(path->name, state);
+  return state;
+}
+/// Of a model and its optimiser: shapes, names and options.
+template <class Model, class Optimizer>
+constexpr std::uint32_t training_fingerprint() {
+  std::uint32_t state = fingerprint(sizeof(typename Model::Scalar), sizeof(typename Model::Parameters),
+                                    sizeof(typename Model::Input), sizeof(typename Model::Output),
+                                    kFingerprintOf<Model>, kFingerprintOf<Optimizer>);
+  SetOf<Model, Extents, Extents>::visit(
+      [&state](const TensorPath& path, const auto& tensor) {
+        using Leaf = std::remove_cvref_t<decltype(tensor)>;
+        state = add_path(&path, state);
+        state = add_to_fingerprint(Leaf::rows, add_to_fingerprint(Leaf::cols, state));
+      },
+      static_cast<const TensorPath*>(nullptr), SetOf<Model, Extents, Extents>{});
+  return state;
+}
+
+}  // namespace detail
+
+/// The state of a training of `Model` with `Optimizer`. Zero-initialised it is nobody's: resume() refuses it.
+template <class Model, class Optimizer>
+struct TrainingState {
+  using Parameters = typename Model::Parameters;
+  using Moments = typename Optimizer::template Moments<Parameters>;
+  static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
+
+  /// Of model and optimiser: types with the same have states that mean the same. Of the arithmetic
+  /// (kernels/policy.hpp), in which a training goes on to the same bits.
+  static constexpr std::uint32_t kFingerprint = detail::training_fingerprint<Model, Optimizer>();
+  static constexpr std::uint32_t kArithmetic = fingerprint(kArithmeticName);
+
+  Parameters parameters;
+  [[no_unique_address]] Moments moments;
+  std::uint64_t steps;  // of the optimiser
+  [[no_unique_address]] std::conditional_t<kDrops, detail::MaskState, detail::NoMaskState> masks;
+  std::uint32_t fingerprint_of_type;
+  std::uint32_t fingerprint_of_arithmetic;
+
+  /// Whether a trainer of this program can go on from it: kOtherState, or kOtherArithmetic, where
+  /// load(parameters) is what can be had.
+  [[nodiscard]] constexpr Status check() const {
+    if (fingerprint_of_type != kFingerprint) return Status::kOtherState;
+    return fingerprint_of_arithmetic == kArithmetic ? Status::kOk : Status::kOtherArithmetic;
+  }
+
+  /// Forgets all training but the parameters; masks start from `rng`, from which tapes then draw
+  /// (dropout.hpp).
+  void restart(const Rng& rng) {
+    moments.reset();
+    steps = 0;
+    if constexpr (kDrops) masks = {std::bit_cast<std::uint64_t>(rng), 0};
+    fingerprint_of_type = kFingerprint;
+    fingerprint_of_arithmetic = kArithmetic;
+  }
+  /// After an optimiser step with as many sequences.
+  void count_step([[maybe_unused]] int sequences) {
+    ++steps;
+    if constexpr (kDrops) masks.sequences += static_cast<std::uint64_t>(sequences);
+  }
+  /// Moves a tape to the masks of the next sequence.
+  template <class Tape>
+  void stand_at_masks([[maybe_unused]] Tape& tape) const {
+    if constexpr (kDrops) {
+      Rng rng = std::bit_cast<Rng>(masks.generator);
+      draw_seeds(tape, rng);
+      skip_masks(tape, static_cast<std::int64_t>(masks.sequences));
+    }
+  }
+
+  /// Its tensors by name: "parameters.…", and the optimiser's as "moments.first.…".
+  template <class Visitor, class... Sets>
+  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+    const TensorPath of_parameters{"parameters", parent}, of_moments{"moments", parent};
+    Parameters::visit(visitor, &of_parameters, sets.parameters...);
+    if constexpr (requires { Moments::visit(visitor, &of_moments, sets.moments...); }) {
+      Moments::visit(visitor, &of_moments, sets.moments...);
+    }
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,252 @@
+// What resumes from a state goes on to the bits of what never stopped.
+#include <attune/training/state.hpp>
+
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/layers/activation.hpp>
+#include <attune/layers/linear.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/residual.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/parameter_groups.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using namespace attune;
+
+constexpr AttentionShape kAttention{.seq_len = 4, .d_model = 8, .num_heads = 2};
+constexpr EncoderLayerShape kEncoder{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8, .dropout = 0.5};
+using Plain = Sequential<Linear<LinearShape{4, 8, 8}>, MultiHeadAttention<kAttention>>;
+using Dropping = Sequential<Linear<LinearShape{4, 8, 8}>, EncoderLayer<kEncoder>>;
+
+template <class State>
+void expect_same(const State& a, const State& b) {
+  EXPECT_TRUE(check::same_bits(a.parameters, b.parameters));
+  EXPECT_TRUE(hash(a) == hash(b));  // moments, too
+  EXPECT_EQ(a.steps, b.steps);
+  EXPECT_EQ(a.fingerprint_of_type, b.fingerprint_of_type);
+  if constexpr (State::kDrops) {
+    EXPECT_EQ(a.masks.generator, b.masks.generator);
+    EXPECT_EQ(a.masks.sequences, b.masks.sequences);
+  }
+}
+
+// One step, with data of its number.
+template <class T, class Clipping>
+void take_step(T& trainer, int step, const Clipping& clipping) {
+  static typename T::BatchInput x;
+  static typename T::BatchTarget target;
+  Rng rng(static_cast<std::uint64_t>(100 + step));
+  check::fill(x, rng);
+  check::fill(target, rng);
+  EXPECT_EQ(trainer.step(x, target, {}, clipping).status, Status::kOk);
+}
+
+// 2 + 3 steps at once and with a stop between them, behind which a trainer goes on that has done other
+// things.
+template <class T, class Clipping = NoClipping>
+void expect_resumes(const Clipping& clipping = {}) {
+  static T without_stop, first, second;
+  static typename T::State state;
+  without_stop.initialise(XavierUniform{}, Rng{1});
+  first.initialise(XavierUniform{}, Rng{1});
+  second.initialise(XavierUniform{}, Rng{2});
+  take_step(second, 50, clipping);
+  for (int step = 0; step < 5; ++step) take_step(without_stop, step, clipping);
+  for (int step = 0; step < 2; ++step) take_step(first, step, clipping);
+  state = first.state();
+  EXPECT_EQ(state.steps, 2u);
+  EXPECT_EQ(second.resume(state), Status::kOk);
+  for (int step = 2; step < 5; ++step) take_step(second, step, clipping);
+  expect_same(second.state(), without_stop.state());
+  // On the way back, and from itself.
+  EXPECT_EQ(first.resume([](auto& into) {
+    into = without_stop.state();
+    return Status::kOk;
+  }),
+            Status::kOk);
+  EXPECT_EQ(without_stop.resume(without_stop.state()), Status::kOk);
+  take_step(first, 5, clipping);
+  take_step(without_stop, 5, clipping);
+  expect_same(first.state(), without_stop.state());
+}
+
+constexpr AdamVariant kAdamOfKeras{.epsilon = EpsilonPlacement::kBeforeBiasCorrection};
+using Mse = MeanSquaredError;
+
+}  // namespace
+
+TEST(State, resumes_with_every_optimiser) {
+  expect_resumes<Trainer<Plain, Mse, AdamW, 3>>();
+  expect_resumes<Trainer<Plain, Mse, Adam<kAdamOfKeras>, 3>>();
+  expect_resumes<Trainer<Plain, Mse, Sgd<>, 3>>();
+  expect_resumes<Trainer<Plain, Mse, Sgd<Momentum::kClassic>, 3>>();
+  expect_resumes<Trainer<Plain, Mse, Sgd<Momentum::kNesterov>, 3>>();
+  expect_resumes<Trainer<Plain, Mse, ParameterGroups<AdamW>, 3>>();
+  expect_resumes<Trainer<Plain, Mse, ParameterGroups<Sgd<Momentum::kClassic>>, 3>>();
+}
+TEST(State, resumes_with_every_plan_and_with_clipping) {
+  expect_resumes<Trainer<Plain, Mse, AdamW, 5, Lockstep>>();
+  expect_resumes<Trainer<Plain, Mse, AdamW, 1, UpdateInBackward>>();
+  expect_resumes<Trainer<Plain, Mse, Sgd<Momentum::kClassic>, 1, UpdateInBackward>>();
+  expect_resumes<Trainer<Plain, Mse, AdamW, 3>>(GradientClipping{0.01});
+  expect_resumes<Trainer<Plain::WithScalar<double>, Mse, Adam<{}, double>, 2>>(GradientClipping{0.01});
+}
+TEST(State, resumes_with_dropout_at_the_next_mask) {
+  expect_resumes<Trainer<Dropping, Mse, AdamW, 3>>();
+  expect_resumes<Trainer<Dropping, Mse, Sgd<Momentum::kClassic>, 3>>(GradientClipping{0.01});
+}
+
+namespace {
+
+using Small = Trainer<Dropping, Mse, AdamW, 3>;
+struct Sequence {
+  Dropping::Input x;
+  Dropping::Output target;
+  explicit Sequence(std::uint64_t seed) {
+    Rng rng(seed);
+    check::fill(x, rng);
+    check::fill(target, rng);
+  }
+};
+
+}  // namespace
+
+TEST(State, one_plan_goes_on_from_another_and_batches_may_change) {
+  static Trainer<Plain, Mse, AdamW, 1> one;
+  static Trainer<Plain, Mse, AdamW, 1, UpdateInBackward> in_backward;
+  static Trainer<Plain, Mse, AdamW, 5, Lockstep> lockstep;
+  one.initialise(XavierUniform{}, Rng{1});
+  take_step(one, 0, NoClipping{});
+  ASSERT_EQ(in_backward.resume(one.state()), Status::kOk);
+  ASSERT_EQ(lockstep.resume(one.state()), Status::kOk);
+  take_step(one, 1, NoClipping{});
+  take_step(in_backward, 1, NoClipping{});
+  expect_same(in_backward.state(), one.state());
+  take_step(lockstep, 2, NoClipping{});
+  EXPECT_EQ(lockstep.state().steps, 2u);
+}
+
+TEST(State, is_that_behind_the_last_step) {
+  static Small trainer, resumed;
+  trainer.initialise(XavierUniform{}, Rng{1});
+  take_step(trainer, 0, NoClipping{});
+  static Small::State before;
+  before = trainer.state();
+  const Sequence a(1), b(2);
+  ASSERT_TRUE(trainer.accumulate(a.x, a.target).ok());
+  expect_same(trainer.state(), before);
+  // Whoever resumes has accumulated nothing, whatever it had.
+  ASSERT_EQ(resumed.resume(before), Status::kOk);
+  ASSERT_TRUE(resumed.accumulate(b.x, b.target).ok());
+  ASSERT_EQ(resumed.resume(before), Status::kOk);
+  EXPECT_EQ(resumed.update_incomplete({}).status, Status::kIncompleteBatch);
+  ASSERT_TRUE(resumed.accumulate(a.x, a.target).ok());
+  ASSERT_TRUE(trainer.update_incomplete({}).ok());
+  ASSERT_TRUE(resumed.update_incomplete({}).ok());
+  expect_same(resumed.state(), trainer.state());
+  // A refused step is none.
+  EXPECT_EQ(trainer.update({}).status, Status::kIncompleteBatch);
+  EXPECT_EQ(trainer.state().steps, 2u);
+}
+
+TEST(State, of_nobody_or_of_others_is_refused_and_changes_nothing) {
+  static Small trainer;
+  static Small::State state, before;
+  trainer.initialise(XavierUniform{}, Rng{1});
+  take_step(trainer, 0, NoClipping{});
+  before = trainer.state();
+  EXPECT_EQ(trainer.resume(state), Status::kOtherState);  // zeros
+  static Small never_started;
+  EXPECT_EQ(trainer.resume(never_started.state()), Status::kOtherState);
+  state = before;
+  ++state.fingerprint_of_type;
+  EXPECT_EQ(trainer.resume(state), Status::kOtherState);
+  state = before;
+  ++state.fingerprint_of_arithmetic;
+  EXPECT_EQ(trainer.resume(state), Status::kOtherArithmetic);
+  EXPECT_EQ(trainer.resume([](auto&) { return Status::kCutShort; }), Status::kCutShort);
+  expect_same(trainer.state(), before);
+  // Parameters of another arithmetic may be taken.
+  EXPECT_EQ(trainer.resume([](auto& into) {
+    into = state;
+    return Status::kOk;
+  }),
+            Status::kOtherArithmetic);
+  trainer.load(trainer.state().parameters, Rng{1});
+  EXPECT_EQ(trainer.resume(trainer.state()), Status::kOk);
+  EXPECT_EQ(trainer.state().steps, 0u);
+}
+
+TEST(State, tensors_have_names) {
+  static Trainer<Linear<LinearShape{1, 2, 3, false}>>::State state;
+  int count = 0;
+  for_each_tensor(
+      [&count](const TensorPath& path, const auto& tensor) {
+        constexpr std::string_view kNames[] = {"parameters", "first", "second"};
+        EXPECT_EQ(std::string_view(path.name), "weight");
+        EXPECT_EQ(std::string_view(path.parent->name), kNames[count]);
+        EXPECT_EQ(std::string_view(count == 0 ? "moments" : path.parent->parent->name), "moments");
+        EXPECT_EQ(tensor.size, 6);
+        ++count;
+      },
+      state);
+  EXPECT_EQ(count, 3);
+}
+
+namespace {
+
+template <class Model, class Optimizer = AdamW>
+constexpr std::uint32_t kOf = TrainingState<Model, Optimizer>::kFingerprint;
+template <AttentionShape shape>
+constexpr std::uint32_t kOfAttention = kOf<MultiHeadAttention<shape>>;
+template <EncoderLayerShape shape>
+constexpr std::uint32_t kOfEncoder = kOf<EncoderLayer<shape>>;
+using Square = Linear<LinearShape{4, 8, 8}>;
+
+}  // namespace
+
+// The same tensors, another meaning.
+TEST(StateFingerprint, tells_what_tensors_do_not) {
+  constexpr AttentionShape k4Heads{.seq_len = 4, .d_model = 8, .num_heads = 4};
+  constexpr AttentionShape kRotary{.seq_len = 4, .d_model = 8, .num_heads = 2, .rotary_dim = 2};
+  EXPECT_NE(kOfAttention<kAttention>, kOfAttention<k4Heads>);
+  EXPECT_NE(kOfAttention<kAttention>, kOfAttention<kRotary>);
+  constexpr auto with = [](auto change) {
+    EncoderLayerShape shape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8};
+    change(shape);
+    return shape;
+  };
+  constexpr std::uint32_t kPlain = kOfEncoder<with([](auto&) {})>;
+  EXPECT_NE(kPlain, kOfEncoder<with([](auto& s) { s.activation = Activation::kGelu; })>);
+  EXPECT_NE(kPlain, kOfEncoder<with([](auto& s) { s.norm = NormPlacement::kBefore; })>);
+  EXPECT_NE(kPlain, kOfEncoder<with([](auto& s) { s.epsilon = 1e-6; })>);
+  EXPECT_NE(kPlain, kOfEncoder<with([](auto& s) { s.dropout = 0.1; })>);
+  EXPECT_NE(kPlain, kOfEncoder<with([](auto& s) { s.num_heads = 1; })>);
+  using Relu = ActivationLayer<Activation::kRelu, 4, 8>;
+  using Gelu = ActivationLayer<Activation::kGelu, 4, 8>;
+  EXPECT_NE((kOf<Sequential<Square, Relu>>), (kOf<Sequential<Square, Gelu>>));
+  EXPECT_NE((kOf<Sequential<Square>>), (kOf<Sequential<Residual<Square>>>));
+  EXPECT_NE((kOf<Square, AdamW>), (kOf<Square, Adam<kAdamOfKeras>>));
+  EXPECT_NE((kOf<Square, Sgd<>>), (kOf<Square, Sgd<Momentum::kNesterov>>));
+  EXPECT_NE((kOf<Square, AdamW>), (kOf<Square, ParameterGroups<AdamW>>));
+  EXPECT_NE((kOf<Square>), (kOf<Square::WithScalar<double>, Adam<{}, double>>));
+  EXPECT_NE((kOf<Linear<LinearShape{4, 2, 3}>>), (kOf<Linear<LinearShape{4, 3, 2}>>));
+}
+
+// On every compiler and target: a state of a PC is one of a board. Bytes, too, in unfused arithmetic.
+TEST(StateFingerprint, is_the_same_everywhere) {
+  EXPECT_EQ(Small::State::kFingerprint, 3349184085u);
+  EXPECT_EQ(sizeof(Small::State), 6480u);
+  static Small trainer;
+  trainer.initialise(XavierUniform{}, Rng{1});
+  for (int step = 0; step < 3; ++step) take_step(trainer, step, NoClipping{});
+  std::uint32_t state = 2166136261u;
+  for (const unsigned char byte :
+       std::bit_cast<std::array<unsigned char, sizeof(Small::State)>>(trainer.state())) {
+    state = (state ^ byte) * 16777619u;
+  }
+  if constexpr (!ATTUNE_FUSED && !ATTUNE_MVE && !ATTUNE_NEON && !ATTUNE_BLAS) EXPECT_EQ(state, 3293743157u);
+}
