@@ -3,6 +3,7 @@
 
 #include <attune/core/attention_mask.hpp>
 #include <attune/core/checked_view.hpp>
+#include <attune/core/fingerprint.hpp>
 #include <attune/core/gradients.hpp>
 #include <attune/core/ids.hpp>
 #include <attune/core/initialise.hpp>
@@ -48,6 +49,7 @@
 #include <attune/training/parameter_groups.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/schedule.hpp>
+#include <attune/training/state.hpp>
 #include <attune/training/trainer.hpp>
 #include <attune/training/update_in_backward.hpp>
 

@@ -391,4 +391,18 @@ TEST(ParallelTrainer, goes_on_from_a_trainers_state_and_a_trainer_from_its) {
   auto other = std::make_unique<OneByOne<Dropping>::State>();
   EXPECT_EQ(two.resume(*other), Status::kOtherState);
   EXPECT_EQ(two.resume(two.state()), Status::kOk);
+  const auto of_one = [](auto& state) {
+    state = one.state();
+    return Status::kOk;
+  };
+  EXPECT_EQ(two.resume(of_one), Status::kOk);
+  EXPECT_EQ(attune::hash(two.state()), attune::hash(one.state()));
+  const auto of_three = [&three](Dropping::Parameters& parameters) {
+    parameters = three.parameters();
+    return Status::kOk;
+  };
+  EXPECT_EQ(two.load(of_three), Status::kOk);
+  EXPECT_EQ(two.state().steps, 0u);
+  EXPECT_EQ(two.load([](auto&) { return Status::kCutShort; }), Status::kCutShort);
+  EXPECT_EQ(attune::hash(two.parameters()), attune::hash(three.parameters()));
 }

@@ -92,6 +92,14 @@ class ParallelTrainer {
     restart(rng);
   }
   void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
+  /// The same of parameters that `read(set)` fills in, as Trainer::load.
+  template <class Read>
+    requires std::is_invocable_r_v<Status, const Read&, Parameters&>
+  [[nodiscard]] Status load(const Read& read, Rng&& rng = Rng{0}) {
+    const Status status = read(shared_->state.parameters);
+    if (status == Status::kOk) restart(rng);
+    return status;
+  }
 
   /// All that the training is, as a value (training/state.hpp): the same type as a Trainer's.
   [[nodiscard]] const State& state() const { return shared_->state; }
@@ -103,6 +111,13 @@ class ParallelTrainer {
     set_zero(shared_->gradients);
     stand_at_masks();
     return Status::kOk;
+  }
+  /// The same of a state that `read(state)` fills in, as Trainer::resume.
+  template <class Read>
+    requires std::is_invocable_r_v<Status, const Read&, State&>
+  [[nodiscard]] Status resume(const Read& read) {
+    const Status status = read(shared_->state);
+    return status == Status::kOk ? resume(shared_->state) : status;
   }
 
   /// One optimiser step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked,

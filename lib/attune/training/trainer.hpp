@@ -150,7 +150,7 @@ class Trainer {
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, Parameters&>
   [[nodiscard]] Status load(const Read& read, Rng&& rng = Rng{0}) {
-    const Status status = read(parameters_);
+    const Status status = read(state_.parameters);
     if (status == Status::kOk) restart(rng);
     return status;
   }
@@ -172,10 +172,11 @@ class Trainer {
   /// from, the trainer is as `read` left it, and has to be initialised, or loaded with the parameters in
   /// state().
   template <class Read>
-    requires std::is_invocable_r_v<Status, const Read&, State&> Status resume(const Read& read) {
-      const Status status = read(state_);
-      return status == Status::kOk ? resume(state_) : status;
-    }
+    requires std::is_invocable_r_v<Status, const Read&, State&>
+  [[nodiscard]] Status resume(const Read& read) {
+    const Status status = read(state_);
+    return status == Status::kOk ? resume(state_) : status;
+  }
 
   /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] (or the ids
   /// of either) stacked, sequence after sequence. `clipping` is NoClipping or GradientClipping; `masks` one
