@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <limits>
 
+#include <attune/core/fingerprint.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
 #include <attune/kernels/update.hpp>
