@@ -20,7 +20,8 @@ namespace detail {
 
 /// FNV-1a, one byte after the other.
 constexpr std::uint32_t fnv1a(std::uint64_t value, int bytes, std::uint32_t state) {
-  for (int i = 0; i < bytes; ++i) state = (state ^ static_cast<std::uint32_t>(value >> 8 * i & 0xFFu)) * 16777619u;
+  for (int i = 0; i < bytes; ++i)
+    state = (state ^ static_cast<std::uint32_t>(value >> 8 * i & 0xFFu)) * 16777619u;
   return state;
 }
 constexpr std::uint32_t add_to_fingerprint(std::string_view text, std::uint32_t state) {
