@@ -39,7 +39,13 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kUnknownTensor,        // a file has a tensor that the model does not have
     kMissingTensor,        // a file lacks a tensor of the model
     kInvalidShape,         // a tensor of a file has another shape than the model's
-    kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
+    kNothingStored,        // a flash has no valid state
+    kOtherState,           // the newest state in a flash is of other types
+    kUnreadable,     // flash cannot be read: its error correction gave up, or it reads differently each time
+    kNotErased,      // a page of flash is worn: it was erased, and is not
+    kNotProgrammed,  // flash was programmed, and reads something else
+    kFlashFault,     // a driver of flash failed
+    kWrongArithmetic,  // SelfTest: a compiler option or processor mode changes results
 };
 
 /// One sentence for a log or a display; a literal in flash.
@@ -105,6 +111,18 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "a tensor is missing";
     case Status::kInvalidShape:
       return "a tensor has another shape";
+    case Status::kNothingStored:
+      return "nothing is stored";
+    case Status::kOtherState:
+      return "what is stored is of other types";
+    case Status::kUnreadable:
+      return "flash cannot be read";
+    case Status::kNotErased:
+      return "flash is worn: not erased";
+    case Status::kNotProgrammed:
+      return "flash has stuck bits";
+    case Status::kFlashFault:
+      return "flash does not answer";
     case Status::kWrongArithmetic:
       return "this build or processor mode does not compute the bits of the other targets";
   }
