@@ -141,6 +141,7 @@ class NorFlash {
       std::memset(flickering_ + at, 0, kProgramUnit);
       rows_[at / kProgramUnit] = Row::kSuspect;
     }
+    std::memcpy(synced_, bytes_, kSize);
     return Status::kFlashFault;
   }
   unsigned char seen(std::uint32_t at) {

@@ -27,6 +27,9 @@
 // records, then the head with its sequence number and CRCs, and reads all of it back. Nothing is programmed
 // twice, nor before it was seen to be erased, so flash that may be written once (ECC rows) needs nothing
 // else. Every call reads what is there: a FlashStore has no memory of the flash that could be wrong.
+//
+// Two slots are enough while what a cut left reads the same each time. A third one outlives bits that do not:
+// a head that was programmed as the power went, and is valid today.
 #pragma once
 
 #include <algorithm>
