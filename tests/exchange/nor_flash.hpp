@@ -124,7 +124,7 @@ class NorFlash {
   Tear tear = Tear::kNotDone;
 
  private:
-  // kSuspect: an erase of it was cut, so that it may read erased and is not.
+  // kSuspect: an erase of it was cut, so that it may read erased and is not, or it is worn.
   enum class Row : std::uint8_t { kSuspect, kErased, kWritten, kUnreadable };
 
   Status misuse() {
@@ -189,7 +189,8 @@ class NorFlash {
       const bool untouched =
           how == Tear::kNotDone || (how == Tear::kFirstPart && row * kProgramUnit >= at + part);
       if (cut && untouched) continue;
-      rows_[row] = unreadable ? Row::kUnreadable : cut ? Row::kSuspect : Row::kErased;
+      const bool stuck = stuck_at_ / kProgramUnit == row && seen(stuck_at_) != kErased;
+      rows_[row] = unreadable ? Row::kUnreadable : cut || stuck ? Row::kSuspect : Row::kErased;
     }
   }
 

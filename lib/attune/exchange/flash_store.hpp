@@ -252,7 +252,7 @@ class FlashStore {
     const std::uint32_t behind =
         std::min((newest.page + newest.pages - 1u) / kSlotPages + 1, kSlots);  // the last one touched, and 1
     const std::uint32_t others = kSlots - (behind - first);
-    return (behind + failures_ % std::max(others, 1u)) % kSlots;
+    return (behind + failures_ % std::max<std::uint32_t>(others, 1)) % kSlots;
   }
 
   Status write(std::uint32_t page, std::uint32_t sequence, const Records&... records) {
