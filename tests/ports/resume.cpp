@@ -1,11 +1,9 @@
 // Training that goes on where it was, whatever cut it short: a FlashStore over the board's own flash holds
 // the trainer, the random numbers and the step.
 //   resume [--steps N] [--save-every N] [--resets N] [--reference 1]
-// A line for each state: `began`, `resumed`, `saving` and `saved` with the step and the hash of all that is
-// kept. With
-// --resets the processor is reset that many times, in the middle of a step or of a save, and the end must be
-// that of training at one go, without flash, which is also what --reference does alone. Ends with `N passed,
-// N failed`.
+// A line for each state, `began`, `resumed`, `saving` or `saved`, with the step and the parameters' hash. With
+// --resets the processor is reset that many times, in a save or between two. The end must be that of training
+// at one go; --reference does that alone, without flash. Ends with `N passed, N failed`.
 #include <attune/attune.hpp>
 
 #include "arguments.hpp"
