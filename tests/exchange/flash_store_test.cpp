@@ -1,6 +1,8 @@
 // The store on a flash of some pages of 64 bytes; tests/fuzz/power_cuts.cpp cuts the power of every kind.
 #include <attune/exchange/flash_store.hpp>
 
+#include <initializer_list>
+
 #include "check.hpp"
 #include "exchange/nor_flash.hpp"
 
@@ -239,7 +241,8 @@ TEST(FlashStore, does_not_believe_a_size_in_a_damaged_head) {
   EXPECT_EQ(save(flash, 1), Status::kOk);
   attune::detail::SlotHead head;
   std::memcpy(&head, &flash.byte(0), sizeof head);
-  for (const std::uint32_t size : {0u, 1u, Flash::kSize - 23, 0x8000'0000u, ~0u}) {
+  for (const std::uint32_t size :
+       std::initializer_list<std::uint32_t>{0, 1, Flash::kSize - 23, 0x8000'0000, 0xFFFF'FFFF}) {
     head.size = size;
     head.crc = head.own_crc();
     std::memcpy(&flash.byte(0), &head, sizeof head);
