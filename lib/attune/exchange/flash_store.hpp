@@ -33,6 +33,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -51,6 +52,18 @@ inline constexpr std::uint32_t kFingerprint = sizeof(Record) << 8 | alignof(Reco
 template <class Record>
   requires requires { Record::kFingerprint; }
 inline constexpr std::uint32_t kFingerprint<Record> = Record::kFingerprint;
+
+/// What the comment at the top says of a flash.
+template <class Flash>
+concept FlashMemory = requires(Flash& flash, std::uint32_t at, void* to, const void* from,
+                               std::size_t bytes) {
+  { Flash::kPageSize + Flash::kPages + Flash::kProgramUnit } -> std::integral;
+  { Flash::kErased } -> std::convertible_to<unsigned char>;
+  { flash.read(at, to, bytes) } -> std::same_as<Status>;
+  { flash.program(at, from, bytes) } -> std::same_as<Status>;
+  { flash.erase(at) } -> std::same_as<Status>;
+  { flash.sync() } -> std::same_as<Status>;
+};
 
 namespace detail {
 
@@ -86,6 +99,9 @@ struct SlotPlace {
 /// to keep stays the same while it runs. Two stores of one flash take turns, as may any two calls.
 template <class Flash, class... Records>
 class FlashStore {
+  static_assert(FlashMemory<Flash>,
+                "attune::FlashStore: Flash needs kPageSize, kPages, kProgramUnit, kErased, and read, "
+                "program, erase and sync, which answer a Status");
   using Head = detail::SlotHead;
   using Place = detail::SlotPlace;
 
@@ -102,7 +118,7 @@ class FlashStore {
   static constexpr std::uint32_t kBodySize = (0u + ... + up_to_whole(sizeof(Records), kUnit));
   static constexpr std::uint32_t kSlotPages = up_to_whole(kHeadSize + kBodySize, kPageSize) / kPageSize;
   static constexpr std::uint32_t kSlots = Flash::kPages / kSlotPages;
-  /// RAM of an object and of its buffers on the stack, at most.
+  /// RAM of an object and of its buffers on the stack, at most: a program unit and 64 bytes.
   static constexpr std::size_t kRam =
       sizeof(Flash*) + sizeof(std::uint32_t) + sizeof(Head) + 2 * sizeof(Place) + kChunk;
 
@@ -259,10 +275,8 @@ class FlashStore {
     Head head{Head::kMagic, kTypes, kBodySize, sequence, 0, 0};
     std::uint32_t at = page * kPageSize + kHeadSize;
     Status status = erase(page);
-    [[maybe_unused]] const auto program_record = [&](const void* record, std::size_t size) {
-      if (status == Status::kOk) status = program(at, record, size, head.body_crc);
-    };
-    (program_record(&records, sizeof records), ...);
+    if (status == Status::kOk)
+      (void)(((status = program(at, &records, sizeof records, head.body_crc)) == Status::kOk) && ...);
     if (status == Status::kOk) status = flash_.sync();
     head.crc = head.own_crc();
     at = page * kPageSize;
