@@ -1,11 +1,12 @@
 // Power cuts while a FlashStore saves. Built with AddressSanitizer and UndefinedBehaviorSanitizer.
 //   attune_power_cuts [--runs N] [--seed S] [--first I]
-// Every flash (program units of 1 to 32 bytes, erased FF or 00, two, three or five slots, with and without a
-// cache that loses what was not synced), every kind of tear, every operation of a save; then the power is cut
-// again while the store saves anew, then it is left alone. A load in between gives the old state or the new
-// one, nothing else; a save that is left alone succeeds, and is what the next load gives. Besides, bits that
-// are stuck: a save says so, or the state is there. Sweep after sweep with other random bits until N cuts;
-// run I of a seed is always the same. Ends with `N passed, N failed`: one for each flash.
+// Every flash (program units of 1 to 32 bytes, erased FF or 00, two or three slots, with and without a cache
+// that loses what was not synced), every kind of tear, every operation of a save; then the power is cut again
+// while the store saves anew, then it is left alone. A load in between gives the old state or the new one,
+// nothing else; a save that is left alone succeeds, and is what the next load gives. Besides, bits that are
+// stuck: a save says so, or the state is there. Every flash counts as one that is written once: to program
+// what was not erased is a failure. Sweep after sweep with other random bits until N runs; run I of a seed is
+// always the same. Ends with `N passed, N failed`: one for each flash.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -200,7 +201,7 @@ bool sweep(Run& run) {
   return good;
 }
 
-constexpr int kFlashes = 6 * 4;
+constexpr int kFlashes = 6 * 4;  // as below
 
 /// Two slots and a page too many, and three slots.
 template <std::uint32_t unit>
