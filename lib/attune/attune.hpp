@@ -54,7 +54,9 @@
 #include <attune/training/update_in_backward.hpp>
 
 #include <attune/exchange/cpp_header.hpp>
+#include <attune/exchange/crc32.hpp>
 #include <attune/exchange/element_type.hpp>
+#include <attune/exchange/flash_store.hpp>
 #include <attune/exchange/flat.hpp>
 #include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/model_file.hpp>

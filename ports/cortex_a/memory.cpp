@@ -1,5 +1,7 @@
 // Translation table of one level: 4,096 sections of a megabyte (Arm DDI 0406, B3.5, "short-descriptor
 // format").
+#include "memory.hpp"
+
 #include "../bare_metal/memory_map.hpp"
 
 namespace {
@@ -10,15 +12,18 @@ alignas(16 * 1024) std::uint32_t translation_table[4096];
 
 // Section, normal memory, write-back and write-allocate, for any privilege.
 constexpr std::uint32_t kCached = 0x2U | 1U << 2 | 1U << 3 | 3U << 10 | 1U << 12;
+// Section, a device's registers.
+constexpr std::uint32_t kDevice = 0x2U | 1U << 2 | 3U << 10;
 constexpr std::uint32_t kReadOnly = 1U << 15;
 constexpr std::uint32_t kNeverExecuted = 1U << 4;
 
-void map(const std::uint32_t* begin, const std::uint32_t* end, std::uint32_t attributes) {
-  const auto last = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(end) - 1) >> kSectionShift;
-  for (auto section = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(begin)) >> kSectionShift;
-       section <= last; ++section) {
+void map(std::uintptr_t begin, std::uintptr_t end, std::uint32_t attributes) {
+  const auto last = static_cast<std::uint32_t>(end - 1) >> kSectionShift;
+  for (auto section = static_cast<std::uint32_t>(begin) >> kSectionShift; section <= last; ++section)
     translation_table[section] = section << kSectionShift | attributes;
-  }
+}
+void map(const std::uint32_t* begin, const std::uint32_t* end, std::uint32_t attributes) {
+  map(reinterpret_cast<std::uintptr_t>(begin), reinterpret_cast<std::uintptr_t>(end), attributes);
 }
 
 // Maps CODE, which cannot be written, and RAM, which cannot be executed, each to itself and cached;
@@ -52,3 +57,9 @@ void map(const std::uint32_t* begin, const std::uint32_t* end, std::uint32_t att
 }
 
 }  // namespace
+
+void port::map_device(std::uintptr_t begin, std::uintptr_t end) {
+  map(begin, end, kDevice | kNeverExecuted);
+  // What was not mapped is in no buffer of translations.
+  asm volatile("dsb\n isb" ::: "memory");
+}

@@ -40,10 +40,13 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kMissingTensor,        // a file lacks a tensor of the model
     kInvalidShape,         // a tensor of a file has another shape than the model's
     kNothingStored,        // a flash has no valid state
-    kUnreadable,           // what is stored cannot be read
-    kFileFault,            // a file cannot be written
-    kOtherState,           // a state is of another model or optimiser, or nobody's
+    kUnreadable,           // what is stored cannot be read, or reads differently each time
+    kOtherState,           // a state is of another model, optimiser or other types, or nobody's
     kOtherArithmetic,      // a state is of another arithmetic: only its parameters can be taken
+    kNotErased,            // a page of flash is worn: it was erased, and is not
+    kNotProgrammed,        // flash was programmed, and reads something else
+    kFlashFault,           // a driver of flash failed
+    kFileFault,            // a file cannot be written
     kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
 };
 
@@ -114,12 +117,18 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "nothing is stored";
     case Status::kUnreadable:
       return "what is stored cannot be read";
-    case Status::kFileFault:
-      return "the file cannot be written";
     case Status::kOtherState:
-      return "the state is of another model or optimizer";
+      return "the state is of other types";
     case Status::kOtherArithmetic:
       return "the state is of another arithmetic";
+    case Status::kNotErased:
+      return "flash is worn: not erased";
+    case Status::kNotProgrammed:
+      return "flash has stuck bits";
+    case Status::kFlashFault:
+      return "flash does not answer";
+    case Status::kFileFault:
+      return "the file cannot be written";
     case Status::kWrongArithmetic:
       return "this build or processor mode does not compute the bits of the other targets";
   }
