@@ -1,7 +1,8 @@
 // Training that goes on where it was, whatever cut it short: a FlashStore over the board's own flash holds
-// the trainer, the random numbers and the step.
+// the trainer's state, the random numbers and the step.
 //   resume [--steps N] [--save-every N] [--resets N] [--reference 1]
-// A line for each state, `began`, `resumed`, `saving` or `saved`, with the step and the parameters' hash. With
+// A line for each state, `began`, `resumed`, `saving` or `saved`, with the step and the parameters' hash.
+// With
 // --resets the processor is reset that many times, in a save or between two. The end must be that of training
 // at one go; --reference does that alone, without flash. Ends with `N passed, N failed`.
 #include <attune/attune.hpp>
@@ -97,8 +98,8 @@ int main() {
                reinterpret_cast<std::uintptr_t>(code_region_begin) > port::Flash::kBegin,
            "no program reaches into the store");
     ResettingFlash flash;
-    attune::FlashStore<ResettingFlash, Trainer, Progress> store(flash);
-    const Status status = store.load(trainer, progress);
+    attune::FlashStore<ResettingFlash, Trainer::State, Progress> store(flash);
+    const Status status = trainer.resume([&](Trainer::State& state) { return store.load(state, progress); });
     if (status == Status::kNothingStored) begin(progress);
     say(status == Status::kOk              ? "resumed"
         : status == Status::kNothingStored ? "began"
@@ -108,7 +109,7 @@ int main() {
 
     if (progress.resets < resets) {
       ++progress.resets;
-      expect(store.save(trainer, progress) == Status::kOk, "a save succeeds");
+      expect(store.save(trainer.state(), progress) == Status::kOk, "a save succeeds");
       // Another place each time: before the next save, or in it, or in one of those behind it.
       step(progress);
       if (progress.resets % 3 == 0) reset();
@@ -118,7 +119,7 @@ int main() {
       step(progress);
       if (progress.step % save_every != 0 && progress.step != steps) continue;
       say("saving", progress);
-      expect(store.save(trainer, progress) == Status::kOk, "a save succeeds");
+      expect(store.save(trainer.state(), progress) == Status::kOk, "a save succeeds");
       say("saved", progress);
     }
   }
