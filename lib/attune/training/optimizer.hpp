@@ -28,6 +28,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include <attune/core/fingerprint.hpp>
@@ -222,11 +223,7 @@ struct Adam {
     detail::BiasCorrection beta1_correction;
     detail::BiasCorrection beta2_correction;
 
-    void reset() {
-      set_zero(first);
-      set_zero(second);
-      beta1_correction = beta2_correction = {};
-    }
+    void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       const TensorPath of_first{"first", parent}, of_second{"second", parent};
@@ -322,10 +319,7 @@ struct Sgd {
     Parameters velocity;
     bool started;
 
-    void reset() {
-      set_zero(velocity);
-      started = false;
-    }
+    void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       const TensorPath of_velocity{"velocity", parent};
