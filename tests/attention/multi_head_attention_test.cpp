@@ -450,3 +450,43 @@ TEST(MultiHeadAttention, d_k_may_be_set_to_the_quotient_that_does_not_divide) {
   static_assert(Layer::Context::cols == 4 && Layer::QueryProjection::Output::cols == 4);
   EXPECT_TRUE(attune::Layer<Layer>);
 }
+
+namespace {
+
+// More queries than inference has weights of at a time, and a rest.
+constexpr attune::AttentionShape kManyQueries{.seq_len = 69, .d_model = 8, .num_heads = 2, .kv_len = 21};
+using ManyQueries = attune::MultiHeadAttention<kManyQueries>;
+static_assert(ManyQueries::kQueriesAtOnce == 32);
+static_assert(sizeof(ManyQueries::InferenceScratch::weights) == 32 * 21 * sizeof(float));
+
+template <class Mask>
+void expect_inference_as_training(const Mask& mask) {
+  static ManyQueries::Parameters parameters;
+  static ManyQueries::Input query;
+  static ManyQueries::KeyInput key;
+  static ManyQueries::Output inferred, trained;
+  static ManyQueries::Tape tape;
+  static ManyQueries::Scratch scratch;
+  static ManyQueries::InferenceScratch inference_scratch;
+  attune::Rng rng(6);
+  check::fill_set(parameters, rng);
+  check::fill(query, rng);
+  check::fill(key, rng);
+  ManyQueries::forward(parameters, query, key, key, inferred, inference_scratch, mask);
+  ManyQueries::forward(parameters, query, key, key, trained, tape, scratch, mask);
+  EXPECT_TRUE(check::same_bits(inferred, trained));
+}
+
+}  // namespace
+
+TEST(MultiHeadAttention, inference_by_blocks_of_queries_has_the_bits_of_training) {
+  expect_inference_as_training(attune::NoMask{});
+  expect_inference_as_training(attune::CausalMask{.offset = -40});
+  attune::KeyPaddingMask<21> padding;
+  ASSERT_EQ(padding.set_length(17), attune::Status::kOk);
+  expect_inference_as_training(attune::CausalMask{.offset = -10} && padding);
+  static attune::Tensor<float, 69, 21> added;
+  attune::Rng rng(7);
+  check::fill(added, rng, -3, 3);
+  expect_inference_as_training(attune::AdditiveMask(added));
+}

@@ -184,13 +184,14 @@ struct MultiHeadAttention {
     [[no_unique_address]] std::conditional_t<TapeOf<Gradients>::kKeepsContext, None<1>, Context> context;
   };
   using Scratch = ScratchOf<Parameters>;
-  /// Inference, where no tape keeps them: Q, K, V, O and one head's P.
+  /// Inference, where no tape keeps them: Q, K, V, O and, for some queries at a time, rows of one head's P.
+  static constexpr int kQueriesAtOnce = std::min(shape.seq_len, 32);
   struct InferenceScratch {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
     Context context;
-    Weights weights;
+    Tensor<Scalar, kQueriesAtOnce, shape.kv_len> weights;
   };
 
   // ---- Inference: no tape. `y` may not overlap the inputs. ----
@@ -203,9 +204,17 @@ struct MultiHeadAttention {
                       const Mask& mask = {}) {
     project(parameters, query, key, value, scratch);
     const auto terms = detail::terms_of<Mask>(view(scratch.value));
-    detail::AllWeights weights;
+    detail::AllWeights all;
+    const auto weights = view(scratch.weights);
+    constexpr int kRest = shape.seq_len % kQueriesAtOnce;
     for (int head = 0; head < shape.num_heads; ++head) {
-      attend(head, scratch, scratch.context, view(scratch.weights), mask, weights, terms);
+      for (int first = 0; first < shape.seq_len - kRest; first += kQueriesAtOnce) {
+        attend(head, first, scratch, scratch.context, weights, mask, all, terms);
+      }
+      if constexpr (kRest > 0) {
+        attend(head, shape.seq_len - kRest, scratch, scratch.context, weights.template rows_at<kRest>(0),
+               mask, all, terms);
+      }
     }
     OutputProjection::forward(parameters.output, scratch.context, y);
   }
@@ -228,7 +237,7 @@ struct MultiHeadAttention {
     auto dropout = dropout_of(tape, scratch);
     const auto terms = detail::terms_of<Mask>(view(tape.value));
     for (int head = 0; head < shape.num_heads; ++head) {
-      attend(head, tape, context, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
+      attend(head, 0, tape, context, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
              mask, dropout, terms);
     }
     OutputProjection::forward(parameters.output, context, y);
@@ -330,14 +339,17 @@ struct MultiHeadAttention {
     scale_operands(kept.query, kept.key);
   }
 
-  // A head's columns of O from those of Q, K and V.
-  static void attend(int head, const auto& kept, Context& context, View<Weights> weights, const auto& mask,
-                     auto& dropout, const auto& terms) {
-    detail::attend<shape.num_heads>(view(kept.query).template columns<shape.d_k>(head * shape.d_k),
-                                    view(kept.key).template columns<shape.d_k>(head * shape.d_k),
-                                    view(kept.value).template columns<shape.d_v>(head * shape.d_v),
-                                    view(context).template columns<shape.d_v>(head * shape.d_v), weights,
-                                    Scalar(kScoreScale), mask, head, dropout, terms);
+  // A head's columns of O from those of Q, K and V: as many rows from `first` on as `weights` has.
+  template <class WeightRows>
+  static void attend(int head, int first, const auto& kept, Context& context, const WeightRows& weights,
+                     const auto& mask, auto& dropout, const auto& terms) {
+    constexpr int kRows = WeightRows::rows;
+    detail::attend<shape.num_heads, shape.seq_len>(
+        view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
+        view(kept.key).template columns<shape.d_k>(head * shape.d_k),
+        view(kept.value).template columns<shape.d_v>(head * shape.d_v),
+        view(context).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
+        Scalar(kScoreScale), mask, head, first, dropout, terms);
   }
 
   // The terms that count in all products of backward.

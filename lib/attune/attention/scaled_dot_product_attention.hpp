@@ -24,22 +24,22 @@ template <class Scalar>
 
 namespace detail {
 
-// The weights P of one head, from scaled scores in place.
-template <class Scalar, int kSeqLen, int kKvLen, class Mask>
-[[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head) {
+// The weights P of one head, from scaled scores in place: rows of queries from `first_query` on.
+template <class Scalar, int kQueries, int kKvLen, class Mask>
+[[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head, int first_query) {
   const auto rows_from = [&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
-    for (int query = first; query < first + kRows; ++query) {
-      mask.template hide<kKvLen>(head, query, scores + query * kKvLen);
-      mask.template bias<kKvLen>(head, query, scores + query * kKvLen);
+    for (int row = first; row < first + kRows; ++row) {
+      mask.template hide<kKvLen>(head, first_query + row, scores + row * kKvLen);
+      mask.template bias<kKvLen>(head, first_query + row, scores + row * kKvLen);
     }
     kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen);
   };
   constexpr int kTogether = kernels::kSoftmaxRows<Scalar>;
-  constexpr int kRest = kSeqLen % kTogether;
-  for (int query = 0; query < kSeqLen - kRest; query += kTogether) {
-    rows_from.template operator()<kTogether>(query);
+  constexpr int kRest = kQueries % kTogether;
+  for (int row = 0; row < kQueries - kRest; row += kTogether) {
+    rows_from.template operator()<kTogether>(row);
   }
-  if constexpr (kRest > 0) rows_from.template operator()<kRest>(kSeqLen - kRest);
+  if constexpr (kRest > 0) rows_from.template operator()<kRest>(kQueries - kRest);
 }
 
 template <class Scalar, int kSeqLen, int kKvLen>
@@ -67,16 +67,17 @@ struct AllWeights {
   static void backward(const Gradient&) {}
 };
 
-// The functions below, with the terms of products that count said.
-template <int kHeads, class Query, class Key, class Value, class Context, class Weights, class Scalar,
-          class Mask, class Dropout, class Terms>
+// The functions below, with the terms of products that count said. `query` are rows from `first_query` on, of
+// kSeqLen.
+template <int kHeads, int kSeqLen, class Query, class Key, class Value, class Context, class Weights,
+          class Scalar, class Mask, class Dropout, class Terms>
 ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value, const Context& context,
-                          const Weights& p, Scalar scale, const Mask& mask, int head, Dropout& dropout,
-                          const Terms& terms) {
+                          const Weights& p, Scalar scale, const Mask& mask, int head, int first_query,
+                          Dropout& dropout, const Terms& terms) {
   check_weights<Weights>();
-  check_fit<ScoreShape{kHeads, Weights::rows, Weights::cols}, Mask>();
+  check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, Mask>();
   kernels::product(query, key.transpose(), p, kernels::Scale<Scalar>{scale});
-  masked_softmax<Scalar, Weights::rows, Weights::cols>(p.data, mask, head);
+  masked_softmax<Scalar, Weights::rows, Weights::cols>(p.data, mask, head, first_query);
   terms.product(dropout.kept(p), value, context);
 }
 
@@ -116,8 +117,9 @@ void scaled_dot_product_attention(const Query& query, const Key& key, const Valu
                                   Weights&& weights, typename std::remove_cvref_t<Weights>::Scalar scale,
                                   const Mask& mask = {}, int head = 0, Dropout&& dropout = {}) {
   const auto v = view(value);
-  detail::attend<kHeads>(view(query), view(key), v, view(context), view(weights), scale, mask, head, dropout,
-                         detail::terms_of<Mask>(v));
+  detail::attend<kHeads, View<std::remove_cvref_t<Weights>>::rows>(view(query), view(key), v, view(context),
+                                                                   view(weights), scale, mask, head, 0,
+                                                                   dropout, detail::terms_of<Mask>(v));
 }
 
 /// Gradients of the above. In: query, key, value, weights as forward left them and d_context[seq_len, d_v].
