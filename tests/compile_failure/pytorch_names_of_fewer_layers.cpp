@@ -1,5 +1,5 @@
-// expect: attune::PyTorchModule: one name for each layer of the Sequential that has parameters, in their
-// order
+// expect: attune::PyTorchModule: one name for each layer that has parameters, of the Sequential and of those in
+// it, in their order
 #include <attune/attune.hpp>
 
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{1, 2, 3}>,
