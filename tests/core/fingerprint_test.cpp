@@ -35,6 +35,6 @@ TEST(Fingerprint, tells_values_types_of_values_and_their_order_apart) {
 }
 
 TEST(Fingerprint, of_a_type_is_its_own_or_0) {
-  EXPECT_EQ(attune::detail::kFingerprintOf<WithOne>, 7u);
-  EXPECT_EQ(attune::detail::kFingerprintOf<Without>, 0u);
+  EXPECT_EQ(attune::kFingerprintOf<WithOne>, 7u);
+  EXPECT_EQ(attune::kFingerprintOf<Without>, 0u);
 }

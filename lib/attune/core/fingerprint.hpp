@@ -4,7 +4,7 @@
 //
 // A layer of one's own whose computation has options has a
 //   static constexpr std::uint32_t kFingerprint = fingerprint(options…);
-// of those that neither its tensors nor its shapes tell.
+// of those that neither its tensors nor its shapes tell; a model of parts one of theirs.
 #pragma once
 
 #include <bit>
@@ -48,18 +48,12 @@ template <class... Values>
   return state;
 }
 
-namespace detail {
-
-/// A type's own; 0 where it has none.
+/// A type's own; 0 where it has none. Of a model of parts: fingerprint(kFingerprintOf<Part>…). To be
+/// specialised for types that are not one's own.
 template <class T>
-inline constexpr std::uint32_t kFingerprintOf = [] {
-  if constexpr (requires { T::kFingerprint; }) {
-    return std::uint32_t{T::kFingerprint};
-  } else {
-    return std::uint32_t{0};
-  }
-}();
-
-}  // namespace detail
+inline constexpr std::uint32_t kFingerprintOf = 0;
+template <class T>
+  requires requires { T::kFingerprint; }
+inline constexpr std::uint32_t kFingerprintOf<T> = T::kFingerprint;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -295,6 +295,22 @@ struct SetOfLayer<Layer, Matrix, Vector> {
 };
 template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
 using SetOf = typename SetOfLayer<Layer, Matrix, Vector>::type;
+/// Names and shapes of a layer's tensors.
+template <class Layer>
+constexpr std::uint32_t fingerprint_of_tensors() {
+  using Set = SetOf<Layer, Extents, Extents>;
+  std::uint32_t state = fingerprint();
+  Set::visit(
+      [&state](const TensorPath& path, const auto& tensor) {
+        using Leaf = std::remove_cvref_t<decltype(tensor)>;
+        for (const TensorPath* part = &path; part != nullptr; part = part->parent) {
+          state = fingerprint(state, std::string_view(part->name));
+        }
+        state = fingerprint(state, Leaf::rows, Leaf::cols);
+      },
+      static_cast<const TensorPath*>(nullptr), Set{});
+  return state;
+}
 /// Whether a layer, and each one in it, has sets of anything else than tensors.
 template <class Layer>
 inline constexpr bool kHasSets = std::is_empty_v<SetOf<Layer, Untrained, Untrained>>;

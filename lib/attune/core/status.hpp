@@ -39,14 +39,14 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kUnknownTensor,        // a file has a tensor that the model does not have
     kMissingTensor,        // a file lacks a tensor of the model
     kInvalidShape,         // a tensor of a file has another shape than the model's
-    kNothingStored,        // a flash has no valid state
+    kNothingStored,        // there is no valid state in a flash, or no file
     kUnreadable,           // what is stored cannot be read, or reads differently each time
     kOtherState,           // a state is of another model, optimiser or other types, or nobody's
     kOtherArithmetic,      // a state is of another arithmetic: only its parameters can be taken
     kNotErased,            // a page of flash is worn: it was erased, and is not
     kNotProgrammed,        // flash was programmed, and reads something else
     kFlashFault,           // a driver of flash failed
-    kFileFault,            // a file cannot be written
+    kFileFault,            // a file cannot be written or opened
     kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
 };
 
@@ -128,7 +128,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kFlashFault:
       return "flash does not answer";
     case Status::kFileFault:
-      return "the file cannot be written";
+      return "the file cannot be written or opened";
     case Status::kWrongArithmetic:
       return "this build or processor mode does not compute the bits of the other targets";
   }

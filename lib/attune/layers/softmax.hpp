@@ -103,6 +103,7 @@ template <int kRows, int kCols, class Scalar = float>
 struct Softmax : detail::RowByRow<detail::SoftmaxRow, kRows, kCols, Scalar> {
   template <class Other>
   using WithScalar = Softmax<kRows, kCols, Other>;
+  static constexpr std::uint32_t kFingerprint = fingerprint("Softmax");
 };
 
 /// Log-softmax of each of the kRows rows of kCols scalars, without leaving the range of logits. −∞ stays −∞
@@ -111,6 +112,7 @@ template <int kRows, int kCols, class Scalar = float>
 struct LogSoftmax : detail::RowByRow<detail::LogSoftmaxRow, kRows, kCols, Scalar> {
   template <class Other>
   using WithScalar = LogSoftmax<kRows, kCols, Other>;
+  static constexpr std::uint32_t kFingerprint = fingerprint("LogSoftmax");
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

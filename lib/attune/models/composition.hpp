@@ -106,7 +106,8 @@ struct Copies {
 template <class Element, int count>
   requires std::is_empty_v<Element>
 struct Copies<Element, count> {
-  constexpr Element operator[](int) const { return {}; }
+  constexpr Element operator[](int) { return {}; }
+  constexpr const Element operator[](int) const { return {}; }  // NOLINT: const as the set
 };
 
 // Storage for things of several types, one at a time.

@@ -36,9 +36,9 @@ struct DecoderLayerOf {
   using Input = typename Attention::Input;
   using Memory = typename CrossAttention::KeyInput;
   using Output = Input;
-  static constexpr std::uint32_t kFingerprint = fingerprint(
-      options.norm, options.dropout, detail::kFingerprintOf<SelfAttention>,
-      detail::kFingerprintOf<CrossAttention>, detail::kFingerprintOf<Network>, detail::kFingerprintOf<Norm>);
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint(options.norm, options.dropout, kFingerprintOf<SelfAttention>,
+                  kFingerprintOf<CrossAttention>, kFingerprintOf<Network>, kFingerprintOf<Norm>);
   static_assert(std::is_same_v<Memory, typename CrossAttention::ValueInput>,
                 "attune::DecoderLayer: the memory is key and value; d_key and d_value must be equal");
   static_assert(detail::kFits<Attention, CrossAttention> && detail::kFits<CrossAttention, Network> &&

@@ -30,8 +30,8 @@ struct EncoderLayerOf {
   using Input = typename Attention::Input;
   using Output = Input;
   static constexpr std::uint32_t kFingerprint =
-      fingerprint(options.norm, options.dropout, detail::kFingerprintOf<SelfAttention>,
-                  detail::kFingerprintOf<Network>, detail::kFingerprintOf<Norm>);
+      fingerprint(options.norm, options.dropout, kFingerprintOf<SelfAttention>, kFingerprintOf<Network>,
+                  kFingerprintOf<Norm>);
   static_assert(detail::kFits<Attention, Network> && detail::kFits<Network, Norm> &&
                 detail::kFits<Norm, Attention>);
 

@@ -43,7 +43,9 @@ struct PartlyTrained {
   using Scalar = typename Layer::Scalar;
   using Input = typename Layer::Input;
   using Output = typename Layer::Output;
-  static constexpr std::uint32_t kFingerprint = detail::kFingerprintOf<Layer>;
+  /// Not of the constants' values.
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("constant", kFingerprintOf<Layer>, detail::fingerprint_of_tensors<Layer>());
   template <class Other>
   struct WithScalar;  // constants have one scalar
   using Trained = detail::SetOf<Layer, Matrix, Vector>;

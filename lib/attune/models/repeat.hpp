@@ -18,7 +18,7 @@ class Repeat {
   using Output = typename Layer::Output;
   template <class Other>
   using WithScalar = Repeat<count, typename detail::WithScalarOf<Layer, Other>::type>;
-  static constexpr std::uint32_t kFingerprint = fingerprint(count, detail::kFingerprintOf<Layer>);
+  static constexpr std::uint32_t kFingerprint = fingerprint(count, kFingerprintOf<Layer>);
 
   /// layers[i] is in its tensors' names "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>

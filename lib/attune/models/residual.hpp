@@ -20,7 +20,7 @@ struct Residual : Layer {
   using InferenceScratch = typename Layer::InferenceScratch;
   template <class Other>
   using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
-  static constexpr std::uint32_t kFingerprint = fingerprint("residual", detail::kFingerprintOf<Layer>);
+  static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
   static constexpr bool kOutputMayBeInput = false;

@@ -28,7 +28,7 @@ class Sequential {
   using Output = typename Layer<kLayers - 1>::Output;
   template <class Other>
   using WithScalar = Sequential<typename detail::WithScalarOf<Layers, Other>::type...>;
-  static constexpr std::uint32_t kFingerprint = fingerprint(detail::kFingerprintOf<Layers>...);
+  static constexpr std::uint32_t kFingerprint = fingerprint(kFingerprintOf<Layers>...);
 
   /// `layer<i>()` has those of layer i, in whose tensors' names it is "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>

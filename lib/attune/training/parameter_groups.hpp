@@ -15,7 +15,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 template <class Base>
 struct ParameterGroups {
   using Scalar = typename Base::Scalar;
-  static constexpr std::uint32_t kFingerprint = fingerprint("ParameterGroups", detail::kFingerprintOf<Base>);
+  static constexpr std::uint32_t kFingerprint = fingerprint("ParameterGroups", kFingerprintOf<Base>);
 
   /// What is not named has the options of what stands before it.
   struct Options {

@@ -28,24 +28,12 @@ struct MaskState {
 };
 struct NoMaskState {};
 
-constexpr std::uint32_t add_path(const TensorPath* path, std::uint32_t state) {
-  for (; path != nullptr; path = path->parent) state = add_to_fingerprint(path->name, state);
-  return state;
-}
 /// Of a model and its optimiser: shapes, names and options.
 template <class Model, class Optimizer>
 constexpr std::uint32_t training_fingerprint() {
-  std::uint32_t state = fingerprint(sizeof(typename Model::Scalar), sizeof(typename Model::Parameters),
-                                    sizeof(typename Model::Input), sizeof(typename Model::Output),
-                                    kFingerprintOf<Model>, kFingerprintOf<Optimizer>);
-  SetOf<Model, Extents, Extents>::visit(
-      [&state](const TensorPath& path, const auto& tensor) {
-        using Leaf = std::remove_cvref_t<decltype(tensor)>;
-        state = add_path(&path, state);
-        state = add_to_fingerprint(Leaf::rows, add_to_fingerprint(Leaf::cols, state));
-      },
-      static_cast<const TensorPath*>(nullptr), SetOf<Model, Extents, Extents>{});
-  return state;
+  return fingerprint(sizeof(typename Model::Scalar), sizeof(typename Model::Input),
+                     sizeof(typename Model::Output), kFingerprintOf<Model>, kFingerprintOf<Optimizer>,
+                     fingerprint_of_tensors<Model>());
 }
 
 }  // namespace detail
@@ -57,8 +45,9 @@ struct TrainingState {
   using Moments = typename Optimizer::template Moments<Parameters>;
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
 
-  /// Of model and optimiser: types with the same have states that mean the same. Of the arithmetic
-  /// (kernels/policy.hpp), in which a training goes on to the same bits.
+  /// Of model and optimiser: their types, shapes, names and options, but not the values of what is Frozen;
+  /// keep a version of those beside the state. Of the arithmetic (kernels/policy.hpp), in which a training
+  /// goes on to the same bits.
   static constexpr std::uint32_t kFingerprint = detail::training_fingerprint<Model, Optimizer>();
   static constexpr std::uint32_t kArithmetic = fingerprint(kArithmeticName);
 

@@ -158,8 +158,9 @@ class Trainer {
   /// All that the training is behind its last step, as a value (state.hpp). Sequences accumulated since then
   /// are not in it.
   [[nodiscard]] const State& state() const { return state_; }
-  /// Goes on from a state, to the bits of the training that it is of. What was accumulated is forgotten.
-  /// Nothing has changed where the Status is not kOk: see State::check().
+  /// Goes on from a state, to the bits of the training that it is of. What was accumulated is forgotten;
+  /// numbers are not looked at, so keep states behind a checksum, as a FlashStore does. Nothing has changed
+  /// where the Status is not kOk: see State::check().
   Status resume(const State& state) {
     if (const Status status = state.check(); status != Status::kOk) return status;
     if (&state != &state_) state_ = state;
@@ -174,6 +175,7 @@ class Trainer {
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, State&>
   [[nodiscard]] Status resume(const Read& read) {
+    if constexpr (kKeepsGradients) discard();
     const Status status = read(state_);
     return status == Status::kOk ? resume(state_) : status;
   }
