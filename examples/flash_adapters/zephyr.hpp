@@ -34,6 +34,7 @@ class ZephyrFlash {
     if (!fits) area_ = nullptr;
   }
   ZephyrFlash(const ZephyrFlash&) = delete;
+  ZephyrFlash& operator=(const ZephyrFlash&) = delete;
   ~ZephyrFlash() {
     if (area_ != nullptr) flash_area_close(area_);
   }

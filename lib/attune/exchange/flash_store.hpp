@@ -1,11 +1,13 @@
 // A state in flash that power cuts cannot break: after a cut at any time the old state is there, or the new
 // one.
 //
-//   struct Settings { std::uint32_t utterances; char name[12]; };
-//   attune::FlashStore<BoardFlash, Head::Parameters, Settings> store(flash);
-//   if (store.load(parameters, settings) != attune::Status::kOk) start_anew();
-//   …
-//   const attune::Status status = store.save(parameters, settings);
+//   struct Settings { static constexpr std::uint32_t kFingerprint = 1; std::uint32_t utterances; char
+//   name[12]; }; attune::FlashStore<BoardFlash, Trainer::State, Settings> store(flash); status =
+//   trainer.resume([&](Trainer::State& state) { return store.load(state, settings); }); if (status !=
+//   attune::Status::kOk) start_anew(); … status = store.save(trainer.state(), settings);
+//
+// What was stored is loaded into records of the same size and kFingerprintOf (core/fingerprint.hpp) alone. A
+// Trainer::State tells models apart; bare parameters and structs without a kFingerprint are told by size.
 //
 // Flash is a type that says what the flash is, and moves bytes; `at` counts bytes from the beginning of what
 // the store may use:
@@ -37,21 +39,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 
+#include <attune/core/fingerprint.hpp>
 #include <attune/core/status.hpp>
 #include <attune/exchange/crc32.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
-
-/// What tells records of one type from others: a state with another fingerprint is not loaded. A static
-/// member Record::kFingerprint, or else made of size and alignment, which types of one size do not differ in;
-/// to be specialised for types that are not one's own.
-template <class Record>
-inline constexpr std::uint32_t kFingerprint = sizeof(Record) << 8 | alignof(Record);
-template <class Record>
-  requires requires { Record::kFingerprint; }
-inline constexpr std::uint32_t kFingerprint<Record> = Record::kFingerprint;
 
 /// What the comment at the top says of a flash.
 template <class Flash>
@@ -66,6 +61,17 @@ concept FlashMemory = requires(Flash& flash, std::uint32_t at, void* to, const v
 };
 
 namespace detail {
+
+template <class Record>
+concept RefersElsewhere = std::is_pointer_v<Record> || std::ranges::enable_view<Record> ||
+    requires(typename Record::Form::template Matrix<float, 1, 1> reference) {
+  reference.first;
+};
+template <class Record>
+concept IsTrainer = requires {
+  typename Record::State;
+  typename Record::Options;
+};
 
 /// What stands before the records in a slot. All zeros and all ones are none.
 struct SlotHead {
@@ -96,7 +102,8 @@ struct SlotPlace {
 }  // namespace detail
 
 /// The records are trivially copyable, without pointers: states of models, one's own struct. What a save is
-/// to keep stays the same while it runs. Two stores of one flash take turns, as may any two calls.
+/// to keep stays the same while it runs. Two stores of the same records in one flash take turns, as may any
+/// two calls; other records in the same flash hide them: put all into one store.
 template <class Flash, class... Records>
 class FlashStore {
   static_assert(FlashMemory<Flash>,
@@ -124,6 +131,12 @@ class FlashStore {
 
   static_assert((std::is_trivially_copyable_v<Records> && ...),
                 "attune::FlashStore: records are saved byte by byte and must be trivially copyable");
+  static_assert(
+      (!detail::RefersElsewhere<Records> && ...),
+      "attune::FlashStore: a record is a pointer or a view, whose address would be saved; store what "
+      "it points to");
+  static_assert((!detail::IsTrainer<Records> && ...),
+                "attune::FlashStore: a Trainer is no record; store trainer.state(), of Trainer::State");
   static_assert(kUnit >= 1 && kUnit <= 32 && (kUnit & (kUnit - 1)) == 0,
                 "attune::FlashStore: Flash::kProgramUnit must be 1, 2, 4, 8, 16 or 32 bytes");
   static_assert(
@@ -177,7 +190,7 @@ class FlashStore {
         crc = crc32(&byte, 1, crc);
       }
     };
-    ((add(kFingerprint<Records>), add(std::uint32_t{sizeof(Records)})), ...);
+    ((add(kFingerprintOf<Records>), add(std::uint32_t{sizeof(Records)})), ...);
     return crc;
   }();
 
