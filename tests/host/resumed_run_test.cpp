@@ -154,6 +154,16 @@ TEST(ResumedRun, that_lost_its_patience_has_none_afterwards) {
   EXPECT_EQ(again.steps, expected.steps);
 }
 
+TEST(ResumedRun, without_patience_may_go_on_with_some) {
+  const File file;
+  Training first, second;
+  const auto patient = first(file.path, 40);  // the best is that of step 30
+  EXPECT_EQ(patient.steps, 40);
+  const auto run = second(file.path, kSteps, 2);
+  EXPECT_EQ(run.end, TrainingEnd::kNoPatience);
+  EXPECT_EQ(run.steps, 50);
+}
+
 TEST(ResumedRun, of_another_training_or_a_damaged_file_takes_no_step_and_leaves_the_file) {
   const File file;
   Training run;

@@ -32,7 +32,8 @@ struct TrainingOptions {
   bool terminal = false;   // progress overwrites its line; otherwise it is a line now and then
   TrainingProgress::Write write = write_to_standard_output;  // of progress; nullptr: none
   /// The run is written there (whole_file.hpp), and goes on from there if it is there at the start. What
-  /// step(index) does must then follow from the index, the trainer's state and `beside`.
+  /// step(index) does must then follow from the index, the trainer's state and `beside`. Another loss or
+  /// other data are not noticed.
   std::string file = {};
   int save_every = 100;  // steps from one writing to the next; one follows the last step, too
   std::span<std::byte> beside =
@@ -72,19 +73,18 @@ namespace detail {
 /// A run in a file: the trainer's state, then this, what is beside, and lists.
 template <class Parameters>
 struct RunRecord {
-  std::int32_t steps, best_step, patience, losses, validations;
-  std::uint32_t beside;
+  std::int32_t steps, best_step, losses, validations;
+  std::uint32_t beside, unused;
   double best_accuracy, seconds;
   Parameters best;
 };
 
 template <class Trainer, class Parameters>
 Status save_run(const TrainingOptions& options, const Trainer& trainer, const TrainingRun<Parameters>& run,
-                int patience, double seconds) {
+                double seconds) {
   const auto record = std::make_unique<RunRecord<Parameters>>();
   record->steps = run.steps;
   record->best_step = run.best_step;
-  record->patience = patience;
   record->losses = static_cast<std::int32_t>(run.losses.size());
   record->validations = static_cast<std::int32_t>(run.validations.size());
   record->beside = static_cast<std::uint32_t>(options.beside.size());
@@ -99,8 +99,7 @@ Status save_run(const TrainingOptions& options, const Trainer& trainer, const Tr
 
 /// kOk when the run goes on from the file, kNothingStored when there is none; else nothing has changed.
 template <class Trainer, class Parameters>
-Status load_run(const TrainingOptions& options, Trainer& trainer, TrainingRun<Parameters>& run,
-                int& patience) {
+Status load_run(const TrainingOptions& options, Trainer& trainer, TrainingRun<Parameters>& run) {
   using State = typename Trainer::State;
   std::vector<std::byte> bytes;
   const Status status = load_whole_file(options.file, State::kFingerprint, bytes);
@@ -132,7 +131,6 @@ Status load_run(const TrainingOptions& options, Trainer& trainer, TrainingRun<Pa
   run.best_accuracy = record->best_accuracy;
   run.seconds = record->seconds;
   *run.best = record->best;
-  patience = record->patience;
   return Status::kOk;
 }
 
@@ -166,7 +164,8 @@ auto run_training(Trainer& trainer, const TrainingOptions& options, Step&& step,
   };
   if (!options.file.empty()) {
     if constexpr (kHasState) {
-      const Status status = detail::load_run(options, trainer, run, patience);
+      const Status status = detail::load_run(options, trainer, run);
+      for (const Validation& validation : run.validations) patience -= validation.step > run.best_step;
       if (options.patience > 0 && patience <= 0) run.end = TrainingEnd::kNoPatience;
       if (status != Status::kOk && status != Status::kNothingStored) end_unsaved(status);
       progress.resume(run.losses, run.seconds);
@@ -179,7 +178,7 @@ auto run_training(Trainer& trainer, const TrainingOptions& options, Step&& step,
     if constexpr (kHasState) {
       if (options.file.empty() || saved) return;
       saved = true;
-      const Status status = detail::save_run(options, trainer, run, patience, progress.seconds());
+      const Status status = detail::save_run(options, trainer, run, progress.seconds());
       if (status != Status::kOk) end_unsaved(status);
     }
   };
@@ -256,4 +255,5 @@ auto run_training(Trainer& trainer, const TrainingOptions& options, Step&& step,
   }
   return run;
 }
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC::host

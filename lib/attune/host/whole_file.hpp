@@ -1,17 +1,19 @@
 // Files of which a crash at any time leaves the old one or the new one: written beside, flushed to the disk,
-// and put in place by a rename. Needs POSIX and a heap; never included by attune.hpp.
+// and put in place by a rename (of a link: in the place of the link). Needs POSIX and a heap; never included
+// by attune.hpp.
 #pragma once
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <attune/core/status.hpp>
@@ -65,7 +67,8 @@ class FileDescriptor {
 }  // namespace detail
 
 /// Writes a file of these bytes, one behind the other. `fingerprint` says what they mean. kFileFault where
-/// the disk is full, the folder not there or not writable: the old file is then as it was.
+/// the disk is full, the folder not there or not writable: the old file is then as it was, or, if only the
+/// folder could not be flushed, the new one is there.
 inline Status save_whole_file(const std::string& path, std::uint32_t fingerprint,
                               std::initializer_list<std::span<const std::byte>> parts) {
   detail::FileHead head{
