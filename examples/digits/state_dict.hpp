@@ -81,7 +81,8 @@ struct HexLines {
 
 /// The state_dict in such lines. Their text is no part of the caller's frame.
 [[gnu::noinline]] inline void print_state_dict(const Model::Parameters& parameters) {
-  attune::write_safetensors<StateDict>(parameters, HexLines{}, {.metadata = R"({"format":"pt"})"});
+  static_cast<void>(
+      attune::write_safetensors<StateDict>(parameters, HexLines{}, {.metadata = R"({"format":"pt"})"}));
 }
 
 }  // namespace digits

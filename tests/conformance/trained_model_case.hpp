@@ -108,7 +108,7 @@ struct TrainedModel {
       expect_ok(added.status);
       if (reports) report(&added.loss, 1, "losses");
     }
-    if (reports) attune::write_safetensors<Names>(trainer.gradients(), ReportedFile{"gradients"});
+    if (reports) (void)attune::write_safetensors<Names>(trainer.gradients(), ReportedFile{"gradients"});
     expect_ok(trainer.update({.learning_rate = data.learning_rate}).status);
   }
 };

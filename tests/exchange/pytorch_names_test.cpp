@@ -105,6 +105,19 @@ TEST(PyTorchNames, of_a_sequential_in_a_sequential_are_given_layer_by_layer_froz
       PyTorchModule<Sequential<BiasesAndNorms<Backbone, kBackbone>, Head>, "embed", "pos", "head">>(expected);
   expect_tensors<PyTorchModule<Sequential<Frozen<Backbone, kBackbone>, Head>>>(
       {{"0.0.bias", 6}, {"0.0.weight", 6, 3}, {"0.1", 5, 6}, {"1.bias", 2}, {"1.weight", 2, 6}});
+  // Constants within other layers have their names, too.
+  using Square = Linear<LinearShape{5, 6, 6, false}>;
+  static constexpr Square::Parameters kSquare{};
+  using Constant = Frozen<Square, kSquare>;
+  const std::initializer_list<Named> repeated = {{"a.0.weight", 6, 6},
+                                                 {"a.1.weight", 6, 6},
+                                                 {"b.weight", 6, 6},
+                                                 {"head.bias", 2},
+                                                 {"head.weight", 2, 6}};
+  expect_tensors<PyTorchModule<Sequential<Repeat<2, Constant>, Residual<Constant>, Head>, "a", "b", "head">>(
+      repeated);
+  expect_tensors<PyTorchModule<Sequential<Repeat<2, Constant>, Head>>>(
+      {{"0.0.weight", 6, 6}, {"0.1.weight", 6, 6}, {"1.bias", 2}, {"1.weight", 2, 6}});
 }
 
 namespace {

@@ -133,11 +133,11 @@ std::string contents(const std::string& path) {
 template <class Names, class Set>
 void write(const Set& set, const std::string& path, std::string_view metadata) {
   std::ofstream file(path, std::ios::binary);
-  write_safetensors<Names>(set,
-                           [&file](const char* bytes, std::size_t count) {
-                             file.write(bytes, static_cast<std::streamsize>(count));
-                           },
-                           {.metadata = metadata});
+  (void)write_safetensors<Names>(set,
+                                 [&file](const char* bytes, std::size_t count) {
+                                   file.write(bytes, static_cast<std::streamsize>(count));
+                                 },
+                                 {.metadata = metadata});
 }
 
 template <class Model>

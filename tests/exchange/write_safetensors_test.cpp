@@ -41,7 +41,7 @@ void expect_file(const Bytes& file, std::string_view header) {
 
 TEST(WriteSafetensors, file_is_as_the_reference_writes_it) {
   Bytes file;
-  write_safetensors<PyTorchModule<Model>>(kParameters, file);
+  EXPECT_EQ((write_safetensors<PyTorchModule<Model>>(kParameters, file)), Status::kOk);
   expect_file<float>(
       file,
       R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"weight":{"dtype":"F32","shape":[3,2],"data_offsets":[12,36]}})");
@@ -50,7 +50,8 @@ TEST(WriteSafetensors, file_is_as_the_reference_writes_it) {
 
 TEST(WriteSafetensors, metadata_comes_first_and_spaces_last) {
   Bytes file;
-  write_safetensors<PyTorchModule<Model>>(kParameters, file, {.metadata = R"({"format":"pt"})"});
+  EXPECT_EQ((write_safetensors<PyTorchModule<Model>>(kParameters, file, {.metadata = R"({"format":"pt"})"})),
+            Status::kOk);
   expect_file<float>(
       file,
       R"({"__metadata__":{"format":"pt"},"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"weight":{"dtype":"F32","shape":[3,2],"data_offsets":[12,36]}})"
@@ -61,7 +62,7 @@ TEST(WriteSafetensors, type_is_the_models) {
   using Double = Model::WithScalar<double>;
   constexpr Double::Parameters kDoubles{{{1, 3, 5, 2, 4, 6}}, {{7, 8, 9}}};
   Bytes file;
-  write_safetensors<PyTorchModule<Double>>(kDoubles, file);
+  EXPECT_EQ((write_safetensors<PyTorchModule<Double>>(kDoubles, file)), Status::kOk);
   expect_file<double>(
       file,
       R"({"bias":{"dtype":"F64","shape":[3],"data_offsets":[0,24]},"weight":{"dtype":"F64","shape":[3,2],"data_offsets":[24,72]}})");
@@ -71,8 +72,8 @@ TEST(WriteSafetensors, any_form_gives_the_same_file) {
   constexpr float kTransposed[6] = {1, 2, 3, 4, 5, 6}, kBias[3] = {7, 8, 9};
   const Model::ParametersOf<TransposedReference, Reference> in_place_set{{kTransposed}, {kBias}};
   Bytes own, in_place;
-  write_safetensors<PyTorchModule<Model>>(kParameters, own);
-  write_safetensors<PyTorchModule<Model>>(in_place_set, in_place);
+  EXPECT_EQ((write_safetensors<PyTorchModule<Model>>(kParameters, own)), Status::kOk);
+  EXPECT_EQ((write_safetensors<PyTorchModule<Model>>(in_place_set, in_place)), Status::kOk);
   EXPECT_TRUE(own.text(0, own.size) == in_place.text(0, in_place.size));
 }
 
@@ -148,9 +149,9 @@ TEST(WriteSafetensors, constants_of_a_model_are_written_and_reading_leaves_them)
   tuned.layer<0>().bias = kParameters.bias;
   tuned.layer<1>() = whole.layer<1>();
   Bytes of_whole, of_head, of_tuned;
-  write_safetensors<Names<Model>>(whole, of_whole);
-  write_safetensors<Names<Frozen>>(head, of_head);
-  write_safetensors<Names<Tuned>>(tuned, of_tuned);
+  EXPECT_EQ((write_safetensors<Names<Model>>(whole, of_whole)), Status::kOk);
+  EXPECT_EQ((write_safetensors<Names<Frozen>>(head, of_head)), Status::kOk);
+  EXPECT_EQ((write_safetensors<Names<Tuned>>(tuned, of_tuned)), Status::kOk);
   EXPECT_TRUE(text_of(of_head) == text_of(of_whole));
   EXPECT_TRUE(text_of(of_tuned) == text_of(of_whole));
 
@@ -158,10 +159,27 @@ TEST(WriteSafetensors, constants_of_a_model_are_written_and_reading_leaves_them)
   whole.layer<0>().bias(0, 0) = 21;
   whole.layer<1>().weight(0, 0) = 22;
   Bytes other;
-  write_safetensors<Names<Model>>(whole, other);
+  EXPECT_EQ((write_safetensors<Names<Model>>(whole, other)), Status::kOk);
   ASSERT_EQ(read_safetensors<Names<Frozen>>(text_of(other), head), Status::kOk);
   ASSERT_EQ(read_safetensors<Names<Tuned>>(text_of(other), tuned), Status::kOk);
   EXPECT_EQ(head.layer<1>().weight(0, 0), 22.0f);
   EXPECT_EQ(tuned.layer<0>().bias(0, 0), 21.0f);
   EXPECT_EQ(tuned.layer<1>().weight(0, 0), 22.0f);
+}
+
+TEST(WriteSafetensors, a_set_of_another_model_is_neither_written_nor_read) {
+  using Other = Linear<LinearShape{.rows = 1, .d_in = 3, .d_out = 2}>;
+  Other::Parameters other{};
+  Other::ParametersOf<TransposedReference, Reference> in_place{};
+  Bytes file, nothing;
+  EXPECT_EQ(write_safetensors<PyTorchModule<Model>>(other, nothing), Status::kInvalidShape);
+  EXPECT_EQ(write_safetensors<PyTorchModule<Model>>(kParameters, file), Status::kOk);
+  EXPECT_EQ(read_safetensors<PyTorchModule<Model>>(text_of(file), other), Status::kInvalidShape);
+  EXPECT_EQ(refer_to_safetensors<PyTorchModule<Model>>(text_of(file), in_place), Status::kInvalidShape);
+  EXPECT_EQ(rewrite_safetensors<PyTorchModule<Model>>(text_of(file), other, nothing), Status::kInvalidShape);
+  EXPECT_EQ(nothing.size, 0u);
+  // Another instance of the same model, for other lengths, has the same set.
+  using Longer = Linear<LinearShape{.rows = 5, .d_in = 2, .d_out = 3}>;
+  Longer::Parameters longer{};
+  EXPECT_EQ(read_safetensors<PyTorchModule<Model>>(text_of(file), longer), Status::kOk);
 }

@@ -45,7 +45,7 @@ std::string valid_file(std::string_view metadata) {
       },
       parameters);
   std::string file;
-  attune::write_safetensors<Module>(
+  (void)attune::write_safetensors<Module>(
       parameters, [&file](const char* bytes, std::size_t count) { file.append(bytes, count); }, {metadata});
   return file;
 }

@@ -170,6 +170,8 @@ concept IsTransformerLayer = requires {
   typename Layer::Network;
   typename Layer::Norm;
 };
+template <class Layer, const EncoderLayerNames* table>
+concept IsNamedByTable = IsTransformerLayer<Layer> &&(table != nullptr);
 template <class Network>
 struct TwoLinears {
   static_assert(std::is_void_v<Network>,
@@ -205,182 +207,195 @@ struct PyTorchNames<Layer, table> {
 };
 /// An encoder layer by a table.
 template <class Layer, const EncoderLayerNames* table>
-  requires detail::IsTransformerLayer<Layer> &&(table != nullptr) struct PyTorchNames<Layer, table> {
-    static_assert(
-        !requires { typename Layer::CrossAttention; },
-        "attune::EncoderLayerNames: a table is of encoder layers");
+  requires detail::IsNamedByTable<Layer, table>
+struct PyTorchNames<Layer, table> {
+  static_assert(
+      !requires { typename Layer::CrossAttention; },
+      "attune::EncoderLayerNames: a table is of encoder layers");
 
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-      const auto part = [&]<class Part>(const char* name, auto&& of_part) {
-        const TensorPath path{name, parent};
-        PyTorchNames<Part>::visit(visitor, &path, of_part);
-      };
-      using Attention = typename Layer::SelfAttention;
-      part.template operator()<typename Attention::QueryProjection>(table->query, set.self_attention.query);
-      part.template operator()<typename Attention::KeyProjection>(table->key, set.self_attention.key);
-      part.template operator()<typename Attention::ValueProjection>(table->value, set.self_attention.value);
-      part.template operator()<typename Attention::OutputProjection>(table->output,
-                                                                     set.self_attention.output);
-      part.template operator()<typename detail::TwoLinears<typename Layer::Network>::In>(
-          table->linear1, set.feed_forward.linear1);
-      part.template operator()<typename detail::TwoLinears<typename Layer::Network>::Out>(
-          table->linear2, set.feed_forward.linear2);
-      part.template operator()<typename Layer::Norm>(table->norm1, set.norm1);
-      part.template operator()<typename Layer::Norm>(table->norm2, set.norm2);
-    }
-  };
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const auto part = [&]<class Part>(const char* name, auto&& of_part) {
+      const TensorPath path{name, parent};
+      PyTorchNames<Part>::visit(visitor, &path, of_part);
+    };
+    using Attention = typename Layer::SelfAttention;
+    part.template operator()<typename Attention::QueryProjection>(table->query, set.self_attention.query);
+    part.template operator()<typename Attention::KeyProjection>(table->key, set.self_attention.key);
+    part.template operator()<typename Attention::ValueProjection>(table->value, set.self_attention.value);
+    part.template operator()<typename Attention::OutputProjection>(table->output, set.self_attention.output);
+    part.template operator()<typename detail::TwoLinears<typename Layer::Network>::In>(
+        table->linear1, set.feed_forward.linear1);
+    part.template operator()<typename detail::TwoLinears<typename Layer::Network>::Out>(
+        table->linear2, set.feed_forward.linear2);
+    part.template operator()<typename Layer::Norm>(table->norm1, set.norm1);
+    part.template operator()<typename Layer::Norm>(table->norm2, set.norm2);
+  }
+};
 
-  template <class Layer, const EncoderLayerNames* table>
-  struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
+template <class Layer, const EncoderLayerNames* table>
+struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
 
-  /// nn.ModuleList.
-  template <int count, class Layer, const EncoderLayerNames* table>
-  struct PyTorchNames<Repeat<count, Layer>, table> {
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-      for (int i = 0; i < count; ++i) {
-        const TensorPath path{detail::kNumbers[i], parent};
-        PyTorchNames<Layer, table>::visit(visitor, &path, set.layers[i]);
-      }
-    }
-  };
-
-  /// nn.Sequential.
-  template <class... Layers, const EncoderLayerNames* table>
-  struct PyTorchNames<Sequential<Layers...>, table> {
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-      [&]<std::size_t... index>(std::index_sequence<index...>) {
-        const auto one = [&]<class Layer, std::size_t number>() {
-          const TensorPath path{detail::kNumbers[number], parent};
-          PyTorchNames<Layer, table>::visit(visitor, &path, set.template layer<static_cast<int>(number)>());
-        };
-        (one.template operator()<Layers, index>(), ...);
-      }
-      (std::index_sequence_for<Layers...>{});
-    }
-  };
-
-  namespace detail {
-
-  /// Calls body(set of Layer) for one of PartlyTrained: for a set that may be changed with what is trained,
-  /// and Untrained in the place of constants; else with both.
-  template <class Part>
-  constexpr void with_set_of_layer(const auto& body, auto& set) {
-    if constexpr (std::is_const_v<std::remove_reference_t<decltype(set)>>) {
-      body(Part::all(set));
-    } else if constexpr (Part::kFrozen) {
-      body(typename Part::Trained{});
-    } else {
-      body(static_cast<typename Part::Trained&>(set));
+/// nn.ModuleList.
+template <int count, class Layer, const EncoderLayerNames* table>
+struct PyTorchNames<Repeat<count, Layer>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    for (int i = 0; i < count; ++i) {
+      const TensorPath path{detail::kNumbers[i], parent};
+      PyTorchNames<Layer, table>::visit(visitor, &path, set.layers[i]);
     }
   }
+};
 
-  }  // namespace detail
-
-  /// Frozen and BiasesAndNorms: the module of their layer.
-  template <class Layer, const auto& kConstants, template <class, int, int> class Matrix,
-            template <class, int, int> class Vector, const EncoderLayerNames* table>
-  struct PyTorchNames<PartlyTrained<Layer, kConstants, Matrix, Vector>, table> {
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-      detail::with_set_of_layer<PartlyTrained<Layer, kConstants, Matrix, Vector>>(
-          [&](auto&& of_layer) { PyTorchNames<Layer, table>::visit(visitor, parent, of_layer); }, set);
+/// nn.Sequential.
+template <class... Layers, const EncoderLayerNames* table>
+struct PyTorchNames<Sequential<Layers...>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    [&]<std::size_t... index>(std::index_sequence<index...>) {
+      const auto one = [&]<class Layer, std::size_t number>() {
+        const TensorPath path{detail::kNumbers[number], parent};
+        PyTorchNames<Layer, table>::visit(visitor, &path, set.template layer<static_cast<int>(number)>());
+      };
+      (one.template operator()<Layers, index>(), ...);
     }
-  };
+    (std::index_sequence_for<Layers...>{});
+  }
+};
 
-  namespace detail {
+namespace detail {
 
-  /// A name as a template argument.
-  template <std::size_t size>
-  struct Name {
-    char text[size];
-    constexpr Name(const char (&of)[size]) {  // NOLINT: PyTorchModule<Model, "embed">
-      for (std::size_t i = 0; i < size; ++i) text[i] = of[i];
+/// Calls body(set of Layer) for one of PartlyTrained: for a set that may be changed with what is trained,
+/// and Untrained in the place of constants; else with both.
+template <class Part>
+constexpr void with_set_of_layer(const auto& body, auto& set) {
+  if constexpr (std::is_const_v<std::remove_reference_t<decltype(set)>>) {
+    body(Part::all(set));
+  } else if constexpr (Part::kFrozen) {
+    body(typename Part::Trained{});
+  } else {
+    body(static_cast<typename Part::Trained&>(set));
+  }
+}
+
+}  // namespace detail
+
+/// Frozen and BiasesAndNorms: the module of their layer.
+template <class Layer, const auto& kConstants, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector, const EncoderLayerNames* table>
+struct PyTorchNames<PartlyTrained<Layer, kConstants, Matrix, Vector>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    detail::with_set_of_layer<PartlyTrained<Layer, kConstants, Matrix, Vector>>(
+        [&](auto&& of_layer) { PyTorchNames<Layer, table>::visit(visitor, parent, of_layer); }, set);
+  }
+};
+
+namespace detail {
+
+/// A name as a template argument.
+template <std::size_t size>
+struct Name {
+  char text[size];
+  constexpr Name(const char (&of)[size]) {  // NOLINT: PyTorchModule<Model, "embed">
+    for (std::size_t i = 0; i < size; ++i) text[i] = of[i];
+  }
+};
+
+/// Whether a layer has tensors in a state_dict, trained or constant.
+template <class Layer>
+inline constexpr bool kHasTensors = !std::is_empty_v<typename Layer::Parameters>;
+template <class Layer, const auto& kConstants, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector>
+inline constexpr bool kHasTensors<PartlyTrained<Layer, kConstants, Matrix, Vector>> = kHasTensors<Layer>;
+template <int count, class Layer>
+inline constexpr bool kHasTensors<Repeat<count, Layer>> = kHasTensors<Layer>;
+template <class Layer>
+inline constexpr bool kHasTensors<Residual<Layer>> = kHasTensors<Layer>;
+template <class... Layers>
+inline constexpr bool kHasTensors<Sequential<Layers...>> = (kHasTensors<Layers> || ...);
+
+/// The layers of a model that have a name each.
+template <class Layer, const EncoderLayerNames* table>
+struct NamedLayers {
+  static constexpr int kCount = kHasTensors<Layer> ? 1 : 0;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                              auto&& set) {
+    if constexpr (kCount > 0) {
+      const TensorPath path{*name++, parent};
+      PyTorchNames<Layer, table>::visit(visitor, &path, set);
     }
-  };
+  }
+};
+template <class... Layers, const EncoderLayerNames* table>
+struct NamedLayers<Sequential<Layers...>, table> {
+  static constexpr int kCount = (0 + ... + NamedLayers<Layers, table>::kCount);
 
-  /// The layers of a model that have a name each.
-  template <class Layer, const EncoderLayerNames* table>
-  struct NamedLayers {
-    static constexpr int kCount = std::is_empty_v<typename Layer::Parameters> ? 0 : 1;
-
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
-                                auto&& set) {
-      if constexpr (kCount > 0) {
-        const TensorPath path{*name++, parent};
-        PyTorchNames<Layer, table>::visit(visitor, &path, set);
-      }
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                              auto&& set) {
+    [&]<std::size_t... index>(std::index_sequence<index...>) {
+      (NamedLayers<Layers, table>::visit(visitor, parent, name,
+                                         set.template layer<static_cast<int>(index)>()),
+       ...);
     }
-  };
-  template <class... Layers, const EncoderLayerNames* table>
-  struct NamedLayers<Sequential<Layers...>, table> {
-    static constexpr int kCount = (0 + ... + NamedLayers<Layers, table>::kCount);
+    (std::index_sequence_for<Layers...>{});
+  }
+};
+template <class Layer, const auto& kConstants, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector, const EncoderLayerNames* table>
+struct NamedLayers<PartlyTrained<Layer, kConstants, Matrix, Vector>, table> {
+  static constexpr int kCount = NamedLayers<Layer, table>::kCount;
 
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
-                                auto&& set) {
-      [&]<std::size_t... index>(std::index_sequence<index...>) {
-        (NamedLayers<Layers, table>::visit(visitor, parent, name,
-                                           set.template layer<static_cast<int>(index)>()),
-         ...);
-      }
-      (std::index_sequence_for<Layers...>{});
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                              auto&& set) {
+    with_set_of_layer<PartlyTrained<Layer, kConstants, Matrix, Vector>>(
+        [&](auto&& of_layer) { NamedLayers<Layer, table>::visit(visitor, parent, name, of_layer); }, set);
+  }
+};
+
+}  // namespace detail
+
+/// The names of a model whose encoder layers are those of a table: PyTorchModule for modules that are not
+/// of torch.nn.
+template <class ModelType, const EncoderLayerNames* table, detail::Name... names>
+struct ModuleWithLayers {
+  using Model = ModelType;
+  static constexpr bool kWholeFile = true;
+  static_assert(
+      sizeof...(names) == 0 || detail::NamedLayers<Model, table>::kCount == sizeof...(names),
+      "attune::PyTorchModule: one name for each layer that has parameters, of the Sequential and of "
+      "those in it, in their order");
+  static_assert(((names.text[0] != '\0') && ...), "attune::PyTorchModule: a name is empty");
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    if constexpr (sizeof...(names) == 0) {
+      PyTorchNames<Model, table>::visit(visitor, parent, set);
+    } else {
+      const char* const all[] = {names.text...};
+      const char* const* next = all;
+      detail::NamedLayers<Model, table>::visit(visitor, parent, next, set);
     }
-  };
-  template <class Layer, const auto& kConstants, template <class, int, int> class Matrix,
-            template <class, int, int> class Vector, const EncoderLayerNames* table>
-  struct NamedLayers<PartlyTrained<Layer, kConstants, Matrix, Vector>, table> {
-    static constexpr int kCount = NamedLayers<Layer, table>::kCount;
+  }
+};
 
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
-                                auto&& set) {
-      with_set_of_layer<PartlyTrained<Layer, kConstants, Matrix, Vector>>(
-          [&](auto&& of_layer) { NamedLayers<Layer, table>::visit(visitor, parent, name, of_layer); }, set);
+/// The names of a model: see the top of this file.
+template <class Model, detail::Name... names>
+using PyTorchModule = ModuleWithLayers<Model, nullptr, names...>;
+
+/// The names of a model that is part of what a file has: behind a prefix, where one is given. What else the
+/// file has is not asked about.
+template <class Module, detail::Name... prefix>
+  requires(sizeof...(prefix) <= 1)
+struct PyTorchPart {
+  using Model = typename Module::Model;
+  static constexpr bool kWholeFile = false;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    if constexpr (sizeof...(prefix) == 0) {
+      Module::visit(visitor, parent, set);
+    } else {
+      const TensorPath path{prefix.text..., parent};
+      Module::visit(visitor, &path, set);
     }
-  };
-
-  }  // namespace detail
-
-  /// The names of a model whose encoder layers are those of a table: PyTorchModule for modules that are not
-  /// of torch.nn.
-  template <class ModelType, const EncoderLayerNames* table, detail::Name... names>
-  struct ModuleWithLayers {
-    using Model = ModelType;
-    static constexpr bool kWholeFile = true;
-    static_assert(
-        sizeof...(names) == 0 || detail::NamedLayers<Model, table>::kCount == sizeof...(names),
-        "attune::PyTorchModule: one name for each layer that has parameters, of the Sequential and of "
-        "those in it, in their order");
-    static_assert(((names.text[0] != '\0') && ...), "attune::PyTorchModule: a name is empty");
-
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-      if constexpr (sizeof...(names) == 0) {
-        PyTorchNames<Model, table>::visit(visitor, parent, set);
-      } else {
-        const char* const all[] = {names.text...};
-        const char* const* next = all;
-        detail::NamedLayers<Model, table>::visit(visitor, parent, next, set);
-      }
-    }
-  };
-
-  /// The names of a model: see the top of this file.
-  template <class Model, detail::Name... names>
-  using PyTorchModule = ModuleWithLayers<Model, nullptr, names...>;
-
-  /// The names of a model that is part of what a file has: behind a prefix, where one is given. What else the
-  /// file has is not asked about.
-  template <class Module, detail::Name... prefix>
-    requires(sizeof...(prefix) <= 1)
-  struct PyTorchPart {
-    using Model = typename Module::Model;
-    static constexpr bool kWholeFile = false;
-
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-      if constexpr (sizeof...(prefix) == 0) {
-        Module::visit(visitor, parent, set);
-      } else {
-        const TensorPath path{prefix.text..., parent};
-        Module::visit(visitor, &path, set);
-      }
-    }
-  };
+  }
+};
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

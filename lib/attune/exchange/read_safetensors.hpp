@@ -9,8 +9,9 @@
 // where `in_place` is a Model::ParametersOf<TransposedReference, Reference>. Of a file that is a part of the
 // program both are constants: model_file.hpp.
 //
-// A file is what has data and size, of chars or bytes; its tensors must be those of the model, no fewer and
-// no more, each with its name and shape. In Python: safetensors.torch.save_file(model.state_dict(), path).
+// A file is what has data and size, of chars or bytes: its contents, no path. Its tensors must be those of
+// the model, no fewer and no more, each with its name and shape. In Python:
+// safetensors.torch.save_file(model.state_dict(), path).
 #pragma once
 
 #include <bit>
@@ -132,9 +133,11 @@ template <class Names, class Source>
 
 /// Copies a file's tensors into a set of one's own, of any form, converted to its scalar; constants of a
 /// model stay as they are. When the file is refused nothing is changed; safetensors_layout() says which
-/// tensor it was.
+/// tensor it was. kInvalidShape also where the set is of another model than the names.
 template <class Names, class Source, class Set>
 constexpr Status read_safetensors(const Source& file, Set& set) {
+  static_assert(!std::is_const_v<Set>, "attune::read_safetensors: the set is const; read into one's own");
+  if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
   const auto layout = safetensors_layout<Names>(file);
   if (layout.status != Status::kOk) return layout.status;
   const char* const body = detail::bytes_of_file(file).data() + layout.body;
@@ -158,6 +161,7 @@ constexpr Status read_safetensors(const Source& file, Set& set) {
 template <class Names, class Scalar, class Set>
 constexpr Status refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file, Set& set) {
   static_assert(std::endian::native == std::endian::little, "attune: files are little-endian");
+  if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
   if (layout.status != Status::kOk) return layout.status;
   for (int i = 0; i < layout.kTensors; ++i) {
     if (layout.type[i] != detail::kElementTypeOf<Scalar>) return Status::kInvalidType;
@@ -176,9 +180,13 @@ constexpr Status refer_to_safetensors(const SafetensorsLayout<Names>& layout, co
       set);
   return Status::kOk;
 }
-/// The same of a file in memory, which must live as long as the set.
+/// The same of a file in memory, which must live as long as the set: no temporary.
 template <class Names, class Source, class Set>
-Status refer_to_safetensors(const Source& file, Set& set) {
+Status refer_to_safetensors(Source&& file, Set& set) {
+  static_assert(
+      std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Source>,
+      "attune::refer_to_safetensors: the file is a temporary, which is gone when the set is used; give "
+      "it a name");
   using Scalar = typename Names::Model::Scalar;
   const char* const first = detail::bytes_of_file(file).data();
   const auto layout = safetensors_layout<Names>(file);

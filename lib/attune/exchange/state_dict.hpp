@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 #include <attune/core/parameters.hpp>
@@ -21,10 +22,12 @@ struct StateDictTensor {
 
   [[nodiscard]] constexpr int size() const { return rows * cols; }
 };
-/// Where a tensor of the model begins.
+/// Where a tensor of the model begins, and its own shape.
 struct StateDictPart {
   int tensor;
   int first;  // scalars in front of it
+  int rows;
+  int cols;
 };
 
 constexpr int length_of(const TensorPath& path) {
@@ -90,7 +93,7 @@ class StateDict {
             next_row = 0;
           }
           if (place.first_row != next_row || cols != tensors[tensor].cols) parts_cover_tensors = false;
-          parts[part++] = {tensor, place.first_row * cols};
+          parts[part++] = {tensor, place.first_row * cols, Leaf::rows, Leaf::cols};
           next_row += rows;
         },
         nullptr, SetOf<typename Names::Model, Extents, Extents>{});
@@ -174,7 +177,23 @@ constexpr StateDictShape state_dict_shape(StateDictLayout layout) {
   return {View::cols, View::rows, View::col_stride, View::row_stride};
 }
 
-/// Calls visitor(place, part, tensor) for each tensor of a model's set.
+/// Whether a set has the tensors of the model that the names are of: of its own set, or of another instance
+/// of it.
+template <class Names, class Set>
+[[nodiscard]] constexpr bool is_set_of(Set& set) {
+  const StateDictPart* part = kStateDict<Names>.parts;
+  const StateDictPart* const end = std::end(kStateDict<Names>.parts);
+  bool fits = true;
+  Names::visit(
+      [&](const auto&, auto&& tensor) {
+        using Leaf = std::remove_cvref_t<decltype(tensor)>;
+        fits = fits && part != end && part->rows == Leaf::rows && part->cols == Leaf::cols;
+        if (fits) ++part;
+      },
+      nullptr, set);
+  return fits && part == end;
+}
+/// Calls visitor(place, part, tensor) for each tensor of a set that is_set_of these names.
 template <class Names, class Visitor, class Set>
 constexpr void for_each_part(const Visitor& visitor, Set& set) {
   const StateDictPart* part = kStateDict<Names>.parts;

@@ -1,9 +1,8 @@
 // Parameters to PyTorch: .safetensors files (safetensors.hpp) with the names of a module (pytorch_names.hpp).
 //
 //   const auto sink = [](const char* bytes, std::size_t count) { … };
-//   attune::write_safetensors<Names>(parameters, sink);
-//   attune::Status status = attune::rewrite_safetensors<Names>(file, parameters, sink);  // as the file that
-//   was read
+//   attune::Status status = attune::write_safetensors<Names>(parameters, sink);
+//   status = attune::rewrite_safetensors<Names>(file, parameters, sink);  // as the file
 //
 // Tensors of the first are sorted and its header is padded as in the reference: a file of it that was read
 // and not trained is written byte for byte. The second does so of any file, with what else is in it. In
@@ -73,6 +72,9 @@ class ByteWriter {
     }
   }
   void flush() {
+    static_assert(std::is_void_v<decltype(sink_(static_cast<const char*>(bytes_), length_))>,
+                  "attune::write_safetensors: a sink answers nothing, as nobody would look at it; keep in it "
+                  "whether all was sent");
     sink_(static_cast<const char*>(bytes_), length_);
     length_ = 0;
   }
@@ -116,6 +118,9 @@ void add_tensor(int index, const Set& set, auto& out) {
       [&](const auto& place, StateDictPart part, const auto& tensor) {
         if (part.tensor != index) return;
         const auto from = view(tensor);
+        static_assert(std::is_same_v<std::remove_const_t<typename decltype(from)::Scalar>,
+                                     typename Names::Model::Scalar>,
+                      "attune::write_safetensors: the set's scalar is not that of the names' model");
         out.add_elements(state_dict_shape<decltype(from)>(place.layout), from.data);
       },
       set);
@@ -124,10 +129,13 @@ void add_tensor(int index, const Set& set, auto& out) {
 }  // namespace detail
 
 /// Writes a set of any form; of a model with constants, those too. sink(const char* bytes, std::size_t count)
-/// gets the file in pieces of at most 64 bytes.
+/// gets the file in pieces of at most 64 bytes. Tensors have the shapes of PyTorch's modules: of a file with
+/// others that reading takes, as [1, tokens, d_model], take rewrite_safetensors. kInvalidShape of a set of
+/// another model than the names; then nothing is written.
 template <class Names, class Set, class Sink>
-void write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
+Status write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
   using Scalar = typename Names::Model::Scalar;
+  if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
   constexpr auto& kTensors = detail::kStateDict<Names>;
   std::size_t length = 0;
   auto count = [&length](const char*, std::size_t size) { length += size; };
@@ -142,6 +150,7 @@ void write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& op
   out.add(std::string_view("       ", padding));
   for (int i = 0; i < kTensors.kTensors; ++i) detail::add_tensor<Names>(i, set, out);
   out.flush();
+  return Status::kOk;
 }
 
 /// Writes a file once more with the values of a set in the place of the model's tensors: its header, the
@@ -152,6 +161,7 @@ template <class Names, class Source, class Set, class Sink>
 Status rewrite_safetensors(const Source& file, const Set& set, Sink&& sink) {
   constexpr auto& kTensors = detail::kStateDict<Names>;
   constexpr ElementType kType = detail::kElementTypeOf<typename Names::Model::Scalar>;
+  if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
   const auto layout = safetensors_layout<Names>(file);
   if (layout.status != Status::kOk) return layout.status;
   for (const ElementType type : layout.type) {
