@@ -12,6 +12,7 @@
 #include <attune/models/sequential.hpp>
 
 #include "check.hpp"
+#include "host/temporary_folder.hpp"
 
 namespace {
 
@@ -55,12 +56,8 @@ struct Training {
 };
 
 struct File {
-  std::string path;
-  File() {
-    char name[] = "/tmp/attune_run_XXXXXX";
-    path = std::string(mkdtemp(name)) + "/run";
-  }
-  ~File() { std::filesystem::remove_all(std::filesystem::path(path).parent_path()); }
+  check::TemporaryFolder folder;
+  std::string path = folder.file("run");
 };
 
 template <class Result>

@@ -1,28 +1,16 @@
 #include <attune/host/whole_file.hpp>
 
-#include <sys/stat.h>
-
 #include <filesystem>
 #include <fstream>
 
 #include "check.hpp"
+#include "host/temporary_folder.hpp"
 
 namespace {
 
 using attune::Status;
 using attune::host::load_whole_file;
 using attune::host::save_whole_file;
-
-// A folder of a test's own, which goes with it.
-struct Folder {
-  std::filesystem::path path;
-  Folder() {
-    char name[] = "/tmp/attune_test_XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  [[nodiscard]] std::string file(const char* name) const { return path / name; }
-};
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 std::string text_of(const std::vector<std::byte>& bytes) {
@@ -32,7 +20,7 @@ std::string text_of(const std::vector<std::byte>& bytes) {
 }  // namespace
 
 TEST(WholeFile, is_read_as_it_was_written_and_the_last_one_counts) {
-  const Folder folder;
+  const check::TemporaryFolder folder;
   const std::string file = folder.file("state");
   std::vector<std::byte> bytes(3);
   EXPECT_EQ(load_whole_file(file, 7, bytes), Status::kNothingStored);
@@ -52,7 +40,7 @@ TEST(WholeFile, is_read_as_it_was_written_and_the_last_one_counts) {
 }
 
 TEST(WholeFile, damage_is_found_wherever_it_is) {
-  const Folder folder;
+  const check::TemporaryFolder folder;
   const std::string file = folder.file("state");
   ASSERT_EQ(save_whole_file(file, 7, {bytes_of("some bytes")}), Status::kOk);
   std::ifstream in(file, std::ios::binary);
@@ -76,7 +64,7 @@ TEST(WholeFile, damage_is_found_wherever_it_is) {
 }
 
 TEST(WholeFile, what_cannot_be_written_leaves_the_old_file) {
-  const Folder folder;
+  const check::TemporaryFolder folder;
   EXPECT_EQ(save_whole_file(folder.file("no/such/folder"), 7, {}), Status::kFileFault);
   const std::string file = folder.file("state");
   ASSERT_EQ(save_whole_file(file, 7, {bytes_of("old")}), Status::kOk);
