@@ -28,16 +28,16 @@ namespace detail {
 template <class Scalar, int kQueries, int kKvLen, class Mask>
 [[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head, int first_query) {
   const auto rows_from = [&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
-    for (int row = first; row < first + kRows; ++row) {
-      mask.template hide<kKvLen>(head, first_query + row, scores + row * kKvLen);
-      mask.template bias<kKvLen>(head, first_query + row, scores + row * kKvLen);
+    for (int i = first; i < first + kRows; ++i) {
+      mask.template hide<kKvLen>(head, first_query + i, scores + i * kKvLen);
+      mask.template bias<kKvLen>(head, first_query + i, scores + i * kKvLen);
     }
     kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen);
   };
   constexpr int kTogether = kernels::kSoftmaxRows<Scalar>;
   constexpr int kRest = kQueries % kTogether;
-  for (int row = 0; row < kQueries - kRest; row += kTogether) {
-    rows_from.template operator()<kTogether>(row);
+  for (int first = 0; first < kQueries - kRest; first += kTogether) {
+    rows_from.template operator()<kTogether>(first);
   }
   if constexpr (kRest > 0) rows_from.template operator()<kRest>(kQueries - kRest);
 }
