@@ -256,7 +256,7 @@ class ParallelTrainer {
     worker.masks = number;
     Status& status = shared.statuses[index];
     status = attune::detail::forward_status<Model>(
-        mask, shared.state.parameters, x, OutputView(worker.output), worker.tape, worker.scratch.training);
+        InOneGo{}, mask, shared.state.parameters, x, OutputView(worker.output), worker.tape, worker.scratch.training);
     if (status != Status::kOk) return;
     const LossSum<Scalar> loss = loss_of.sum(ConstView<Output>(worker.output), Targets::at(targets, sequence),
                                              OutputView(worker.output));
