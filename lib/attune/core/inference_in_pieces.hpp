@@ -47,13 +47,17 @@ class InferenceInPieces {
 };
 
 /// y[rows, cols] of x[rows, cols], nothing of it computed yet.
-template <class Model, int most_work = kPieceWork, class Set = typename Model::Parameters,
-          class Mask = NoMask>
-[[nodiscard]] InferenceInPieces<Model, Set, Mask, most_work> infer_in_pieces(
-    const Set& parameters, ConstView<typename Model::Input> x, View<typename Model::Output> y,
-    typename Model::InferenceScratch& scratch, const Mask& mask = {}) {
+template <class Model, int most_work = kPieceWork, class Set, class X, class Y, class Mask = NoMask>
+[[nodiscard]] InferenceInPieces<Model, std::remove_const_t<std::remove_reference_t<Set>>, Mask, most_work>
+infer_in_pieces(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch& scratch,
+                const Mask& mask = {}) {
   detail::check_mask<Model, Mask>();
-  return {parameters, x, y, scratch, mask};
+  static_assert(std::is_lvalue_reference_v<Set>,
+                "attune: a pass in pieces reads its parameters until it is done, and these are a temporary; give "
+                "them a name");
+  detail::check_stays<X>();
+  detail::check_stays<Y>();
+  return {parameters, ConstView<typename Model::Input>(x), View<typename Model::Output>(y), scratch, mask};
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

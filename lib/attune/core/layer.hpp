@@ -241,7 +241,9 @@ ATTUNE_INLINE Outcome<Layer> forward_through(const Mask& mask, Arguments&&... ar
 /// The same in pieces: the layer's own, or all of it. Ids are refused by the piece that looks at them.
 template <class Layer, class Mask, class Pieces, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_in(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
-  if constexpr (Pieces::kInOneGo) {
+  if constexpr (!kTakesMask<Layer> && kMasks<Mask>) {
+    return forward_in<Layer>(pieces, NoMask{}, std::forward<Arguments>(arguments)...);
+  } else if constexpr (Pieces::kInOneGo) {
     return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
   } else if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., mask, pieces); }) {
     return Layer::forward(std::forward<Arguments>(arguments)..., mask, pieces);

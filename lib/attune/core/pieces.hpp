@@ -16,9 +16,10 @@
 
 #include <algorithm>
 #include <concepts>
+#include <type_traits>
 #include <utility>
 
-#include <attune/kernels/policy.hpp>
+#include <attune/kernels/storage.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -94,5 +95,25 @@ template <class P>
 concept AnyPieces = requires {
   { P::kInOneGo } -> std::convertible_to<bool>;
 };
+
+namespace detail {
+
+/// What a pass in pieces is given by name does not end before it.
+template <class Source>
+constexpr void check_stays() {
+  using Held = std::remove_cvref_t<Source>;
+  constexpr bool kHolds = [] {
+    if constexpr (Stored<Held>) {
+      return Storage<Held>::kOwns;
+    } else {
+      return std::is_arithmetic_v<Held>;
+    }
+  }();
+  static_assert(!kHolds || std::is_lvalue_reference_v<Source>,
+                "attune: a pass in pieces reads its data until it is done, and this is a temporary; give it a "
+                "name");
+}
+
+}  // namespace detail
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -220,11 +220,13 @@ class Trainer {
   }
   /// accumulate() in pieces (in_pieces.hpp). Nothing is computed yet. x and target have to stay as they are
   /// until the pass is done.
-  template <int most_work = kPieceWork, class Mask = NoMask>
-  AccumulationInPieces<Trainer, Loss, Mask, most_work> accumulate_in_pieces(
-      InputView x, TargetView target, const Mask& mask = {}, const Loss& loss = {}) requires kKeepsGradients {
+  template <int most_work = kPieceWork, class X, class Target, class Mask = NoMask>
+  [[nodiscard]] AccumulationInPieces<Trainer, Loss, Mask, most_work> accumulate_in_pieces(
+      X&& x, Target&& target, const Mask& mask = {}, const Loss& loss = {}) requires kKeepsGradients {
     detail::check_mask<Model, Mask>();
-    return {*this, x, target, mask, loss, may_accumulate()};
+    detail::check_stays<X>();
+    detail::check_stays<Target>();
+    return {*this, InputView(x), TargetView(target), mask, loss, may_accumulate()};
   }
 
   /// Ends a batch: one optimiser step with the accumulated gradients, which are zero afterwards. Refused
@@ -245,7 +247,7 @@ class Trainer {
   /// update_incomplete() in pieces (in_pieces.hpp), but for the look at all gradients, which is one. Between
   /// two pieces parameters are partly those of before the step.
   template <int most_work = kPieceWork, class Clipping = NoClipping>
-  UpdateInPieces<Trainer, Clipping, most_work> update_in_pieces(
+  [[nodiscard]] UpdateInPieces<Trainer, Clipping, most_work> update_in_pieces(
       const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
     static_assert(detail::check_clipping<Clipping>());
     return {*this, options, clipping, may_update(1)};
