@@ -74,8 +74,8 @@ TEST(Pieces, InOneGoDoesAllOfThem) {
 
 TEST(Pieces, DoEveryRowAndElementOnceWhateverTheirSize) {
   EXPECT_EQ(count_pieces<100'000>(), 5);
-  EXPECT_EQ(count_pieces<100>(), 3 + 3 + 3);    // 8 + 8 + 5 rows, 64 + 64 + 22 elements
-  EXPECT_EQ(count_pieces<30>(), 3 + 7 + 5);     // 3 rows; 30 elements are less than a whole tile
+  EXPECT_EQ(count_pieces<100>(), 3 + 3 + 3);  // 8 + 8 + 5 rows, 64 + 64 + 22 elements
+  EXPECT_EQ(count_pieces<30>(), 3 + 7 + 5);   // 3 rows; 30 elements are less than a whole tile
   EXPECT_EQ(count_pieces<1>(), 3 + 21 + 150);
 }
 

@@ -58,7 +58,8 @@ int expect_same_bits(const Mask& mask = {}, const Clipping& clipping = {}) {
       do {
         ++pieces;
         if (pieces % 7 != 1) continue;
-        auto prediction = infer_in_pieces<Model, most_work>(in_pieces.parameters(), x, predicted, scratch, mask);
+        auto prediction =
+            infer_in_pieces<Model, most_work>(in_pieces.parameters(), x, predicted, scratch, mask);
         while (prediction.advance()) {
         }
         EXPECT_EQ(prediction.status(), Status::kOk);
@@ -96,8 +97,14 @@ struct Two : Trainer<M, Loss, Optimizer, 2> {
 
 constexpr EncoderLayerShape with(int d_ff, Activation activation, NormPlacement norm, double dropout,
                                  int rotary_dim) {
-  return {.seq_len = kTokens, .d_model = 6, .num_heads = 3, .d_ff = d_ff, .activation = activation,
-          .norm = norm, .dropout = dropout, .rotary_dim = rotary_dim};
+  return {.seq_len = kTokens,
+          .d_model = 6,
+          .num_heads = 3,
+          .d_ff = d_ff,
+          .activation = activation,
+          .norm = norm,
+          .dropout = dropout,
+          .rotary_dim = rotary_dim};
 }
 using After = EncoderLayer<with(70, Activation::kRelu, NormPlacement::kAfter, 0, 0)>;
 using Before = EncoderLayer<with(9, Activation::kGelu, NormPlacement::kBefore, 0, 2)>;
@@ -106,8 +113,12 @@ using DroppingBefore = EncoderLayer<with(9, Activation::kGeluTanh, NormPlacement
 
 TEST(InPieces, AttentionHasTheSameBits) {
   using Plain = MultiHeadAttention<AttentionShape{.seq_len = kTokens, .d_model = 6, .num_heads = 3}>;
-  using Scaled = MultiHeadAttention<AttentionShape{.seq_len = 5, .d_model = 4, .num_heads = 2, .d_k = 3,
-                                                   .d_v = 1, .bias = false,
+  using Scaled = MultiHeadAttention<AttentionShape{.seq_len = 5,
+                                                   .d_model = 4,
+                                                   .num_heads = 2,
+                                                   .d_k = 3,
+                                                   .d_v = 1,
+                                                   .bias = false,
                                                    .scaling = Scaling::kInverseFourthRootDkEach}>;
   const int many = expect_same_bits<Two<Plain>, 1>();
   const int some = expect_same_bits<Two<Plain>, 300>();
@@ -131,9 +142,10 @@ TEST(InPieces, DropoutHasTheSameMasks) {
 }
 
 TEST(InPieces, ModelsHaveTheSameBits) {
-  using Model = Sequential<Embedding<EmbeddingShape{kTokens, 5, 6}>, LearnedPositions<PositionShape{kTokens, 6}>,
-                           Repeat<2, After>, Residual<Linear<LinearShape{kTokens, 6, 6}>>,
-                           Pooling<PoolingShape{kTokens, 6}>, Linear<LinearShape{1, 6, 3}>>;
+  using Model =
+      Sequential<Embedding<EmbeddingShape{kTokens, 5, 6}>, LearnedPositions<PositionShape{kTokens, 6}>,
+                 Repeat<2, After>, Residual<Linear<LinearShape{kTokens, 6, 6}>>,
+                 Pooling<PoolingShape{kTokens, 6}>, Linear<LinearShape{1, 6, 3}>>;
   expect_same_bits<Two<Model>, 100>();
   expect_same_bits<Two<Model>, kPieceWork>(CausalMask{});
 }
@@ -155,8 +167,8 @@ TEST(InPieces, PartlyTrainedModelsHaveTheSameBits) {
 
 // A decoder layer, with its memory behind its tokens.
 struct Decoder {
-  using Layer = DecoderLayer<DecoderLayerShape{.seq_len = 4, .d_model = 4, .num_heads = 2, .d_ff = 5,
-                                               .memory_len = 3}>;
+  using Layer =
+      DecoderLayer<DecoderLayerShape{.seq_len = 4, .d_model = 4, .num_heads = 2, .d_ff = 5, .memory_len = 3}>;
   using Scalar = float;
   using Input = Tensor<float, 7, 4>;
   using Output = Layer::Output;

@@ -24,9 +24,8 @@ template <class Model, int batch = 2>
 using Alone = Trainer<Model, MeanSquaredError, AdamW, batch>;
 
 // Costs what the largest needs, and whose turn it is; the trainers have the rest.
-constexpr std::size_t kLargest =
-    std::max(Alone<Dropping>::memory().tape + Alone<Dropping>::memory().scratch,
-             Alone<Plain>::memory().tape + Alone<Plain>::memory().scratch);
+constexpr std::size_t kLargest = std::max(Alone<Dropping>::memory().tape + Alone<Dropping>::memory().scratch,
+                                          Alone<Plain>::memory().tape + Alone<Plain>::memory().scratch);
 static_assert(sizeof workspace <= kLargest + 4 * sizeof(void*));
 static_assert(Sharing<Plain>::memory().tape == 0 && Sharing<Plain>::memory().scratch == 0);
 static_assert(Sharing<Plain>::memory().object() == sizeof(Sharing<Plain>));

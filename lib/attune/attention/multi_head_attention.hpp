@@ -316,9 +316,8 @@ struct MultiHeadAttention {
                                    : Projection::Input::cols + Projection::Output::cols;
 
   // Of a query in one head (core/pieces.hpp).
-  static constexpr int kWorkOfQuery =
-      shape.kv_len * (shape.d_k + shape.d_v + detail::kWorkOfSoftmax +
-                      (WeightDropout::kDrops ? detail::kWorkOfDraw : 0));
+  static constexpr int kWorkOfQuery = shape.kv_len * (shape.d_k + shape.d_v + detail::kWorkOfSoftmax +
+                                                      (WeightDropout::kDrops ? detail::kWorkOfDraw : 0));
 
   static constexpr bool kRotates = shape.rotary_dim > 0;
   template <int tokens>
@@ -369,7 +368,7 @@ struct MultiHeadAttention {
   static auto terms_of_backward([[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
                                 [[maybe_unused]] const auto&... inputs) {
     return detail::terms_of<Mask, Pieces>(inputs..., view(tape.query), view(tape.key), view(tape.value),
-                                  view(tape.weights), view(context_of(tape, scratch)));
+                                          view(tape.weights), view(context_of(tape, scratch)));
   }
 
   // From dy to dQ, dK and dV, which stand in tape.query, tape.key and tape.value on return.
@@ -386,11 +385,10 @@ struct MultiHeadAttention {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = view(tape.key).template columns<shape.d_k>(head * shape.d_k);
       const auto v = view(tape.value).template columns<shape.d_v>(head * shape.d_v);
-      detail::attend_backward(q, k, v,
-                              view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
-                              view(context).template columns<shape.d_v>(head * shape.d_v), q, k, v,
-                              scratch.head.data(), Scalar(kScoreScale), dropout_of(tape, scratch, head, 0),
-                              terms, pieces);
+      detail::attend_backward(
+          q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
+          view(context).template columns<shape.d_v>(head * shape.d_v), q, k, v, scratch.head.data(),
+          Scalar(kScoreScale), dropout_of(tape, scratch, head, 0), terms, pieces);
     }
     if constexpr (WeightDropout::kDrops) pieces([&] { tape.dropout.skip(1); });
     scale_operands(tape.query, tape.key, pieces);

@@ -92,9 +92,8 @@ ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout&& dropout, const Piece
   if constexpr (Pieces::kInOneGo || std::is_same_v<std::remove_cvref_t<Dropout>, AllWeights>) {
     return dropout.kept(p);
   } else {
-    pieces.template rows<Weights::rows, kWorkOfDraw * Weights::cols>([&]<int count>(int first) {
-      (void)dropout.from_row(first).kept(p.template rows_at<count>(first));
-    });
+    pieces.template rows<Weights::rows, kWorkOfDraw * Weights::cols>(
+        [&]<int count>(int first) { (void)dropout.from_row(first).kept(p.template rows_at<count>(first)); });
     return View<Tensor<typename Weights::Scalar, Weights::rows, Weights::cols>>(dropout.storage);
   }
 }
@@ -122,18 +121,18 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
     kernels::product(kept.transpose().template rows_at<count>(first), d_context,
                      dv.template rows_at<count>(first));
   });
-  pieces.template rows<kQueries, kWorkOfSoftmaxBackward * kKeys>([&]<int count>(int first)
-                                                                     ATTUNE_INLINE_LAMBDA {
-    const auto p_rows = p.template rows_at<count>(first);
-    const auto dp_rows = dp.template rows_at<count>(first);
-    if constexpr (Pieces::kInOneGo) {
-      dropout.backward(dp_rows);
-    } else {
-      dropout.from_row(first).backward(dp_rows);
-    }
-    if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
-    softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scale);
-  });
+  pieces.template rows<kQueries, kWorkOfSoftmaxBackward * kKeys>(
+      [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+        const auto p_rows = p.template rows_at<count>(first);
+        const auto dp_rows = dp.template rows_at<count>(first);
+        if constexpr (Pieces::kInOneGo) {
+          dropout.backward(dp_rows);
+        } else {
+          dropout.from_row(first).backward(dp_rows);
+        }
+        if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
+        softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scale);
+      });
   pieces.template rows<kQueries, kKeys * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
     terms.product(p.template rows_at<count>(first), key, dq_dense.template rows_at<count>(first));
   });

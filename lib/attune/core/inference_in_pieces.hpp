@@ -17,16 +17,16 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 template <class Model, class Set, class Mask, int most_work>
 class InferenceInPieces {
  public:
-  InferenceInPieces(const Set& parameters, ConstView<typename Model::Input> x,
-                    View<typename Model::Output> y, typename Model::InferenceScratch& scratch,
-                    const Mask& mask)
+  InferenceInPieces(const Set& parameters, ConstView<typename Model::Input> x, View<typename Model::Output> y,
+                    typename Model::InferenceScratch& scratch, const Mask& mask)
       : parameters_(&parameters), x_(x), y_(y), scratch_(&scratch), mask_(mask) {}
 
   /// Computes the next piece. Whether there is another one.
   bool advance() {
     if (done()) return false;
     int before = next_++;
-    status_ = detail::forward_status<Model>(OnePiece<most_work>(before), mask_, *parameters_, x_, y_, *scratch_);
+    status_ =
+        detail::forward_status<Model>(OnePiece<most_work>(before), mask_, *parameters_, x_, y_, *scratch_);
     if (before >= 0 || status_ != Status::kOk) next_ = kDone;
     return !done();
   }
@@ -52,9 +52,10 @@ template <class Model, int most_work = kPieceWork, class Set, class X, class Y, 
 infer_in_pieces(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch& scratch,
                 const Mask& mask = {}) {
   detail::check_mask<Model, Mask>();
-  static_assert(std::is_lvalue_reference_v<Set>,
-                "attune: a pass in pieces reads its parameters until it is done, and these are a temporary; give "
-                "them a name");
+  static_assert(
+      std::is_lvalue_reference_v<Set>,
+      "attune: a pass in pieces reads its parameters until it is done, and these are a temporary; give "
+      "them a name");
   detail::check_stays<X>();
   detail::check_stays<Y>();
   return {parameters, ConstView<typename Model::Input>(x), View<typename Model::Output>(y), scratch, mask};

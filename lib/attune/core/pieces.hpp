@@ -7,8 +7,8 @@
 //
 // A layer is written once, as a sequence of pieces. InOneGo runs them all, and is nothing to the compiler.
 // OnePiece goes through the same sequence, skips what lies before the piece that it was made for, runs that,
-// and skips the rest. So what one piece leaves to another stands in tape and scratch, never in a variable, and
-// which pieces there are depends on shapes alone. Rows and elements must not depend on each other.
+// and skips the rest. So what one piece leaves to another stands in tape and scratch, never in a variable,
+// and which pieces there are depends on shapes alone. Rows and elements must not depend on each other.
 //
 // `work` is that of a row or an element in multiply-accumulates, or what takes as long: about two and a half
 // instructions each on a Cortex-M4.
@@ -109,9 +109,10 @@ constexpr void check_stays() {
       return std::is_arithmetic_v<Held>;
     }
   }();
-  static_assert(!kHolds || std::is_lvalue_reference_v<Source>,
-                "attune: a pass in pieces reads its data until it is done, and this is a temporary; give it a "
-                "name");
+  static_assert(
+      !kHolds || std::is_lvalue_reference_v<Source>,
+      "attune: a pass in pieces reads its data until it is done, and this is a temporary; give it a "
+      "name");
 }
 
 }  // namespace detail

@@ -143,11 +143,12 @@ struct Dropout {
   static void apply(ConstView<Input> x, [[maybe_unused]] const Tape& tape, View<Output> y,
                     const Pieces& pieces = {}) {
     if constexpr (kDrops) {
-      pieces.template elements<Input::size, detail::kWorkOfDraw>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
-        Rng rng = generator(tape);
-        rng.skip(static_cast<std::uint64_t>(first));
-        drop(count, rng, x.data + first, y.data + first);
-      });
+      pieces.template elements<Input::size, detail::kWorkOfDraw>(
+          [&](int first, int count) ATTUNE_INLINE_LAMBDA {
+            Rng rng = generator(tape);
+            rng.skip(static_cast<std::uint64_t>(first));
+            drop(count, rng, x.data + first, y.data + first);
+          });
     } else {
       copy(x, y, pieces);
     }

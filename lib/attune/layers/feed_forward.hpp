@@ -102,8 +102,8 @@ struct OneProjection {
     }
     /// Tokens whose dy is zero have no influence, whatever they hold.
     void clear(const auto& dy) { kernels::clear_zero_rows(dy, view(hidden)); }
-    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients,
-                             const auto& terms, const auto& pieces) const {
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& terms,
+                             const auto& pieces) const {
       InLinear::backward_parameters(x, hidden, gradients.linear1, terms, pieces);
     }
     void backward_input(const auto& parameters, auto dx, const auto& pieces) const {
@@ -167,8 +167,8 @@ struct GatedProjections {
       kernels::clear_zero_rows(dy, view(gate));
       kernels::clear_zero_rows(dy, view(up));
     }
-    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients,
-                             const auto& terms, const auto& pieces) const {
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& terms,
+                             const auto& pieces) const {
       InLinear::backward_parameters(x, gate, gradients.gate, terms, pieces);
       InLinear::backward_parameters(x, up, gradients.up, terms, pieces);
     }

@@ -182,10 +182,10 @@ struct Norm {
   template <class Body>
   ATTUNE_INLINE static void for_each_row(const auto& pieces, const Body& body) {
     constexpr int kWorkOfFeature = 8;
-    pieces.template rows<shape.rows, kWorkOfFeature * shape.d_model>([&]<int count>(int first)
-                                                                         ATTUNE_INLINE_LAMBDA {
-      for (int i = first; i < first + count; ++i) body(i);
-    });
+    pieces.template rows<shape.rows, kWorkOfFeature * shape.d_model>(
+        [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+          for (int i = first; i < first + count; ++i) body(i);
+        });
   }
   static const Scalar* row(ConstView<Input> x, int i) { return x.data + i * shape.d_model; }
   static Scalar* row(View<Input> x, int i) { return x.data + i * shape.d_model; }

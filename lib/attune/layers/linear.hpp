@@ -87,16 +87,16 @@ struct Linear {
   /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Pieces& pieces = {}) {
-    pieces.template rows<shape.rows, shape.d_in * shape.d_out>([&]<int count>(int first)
-                                                                   ATTUNE_INLINE_LAMBDA {
-      const auto from = x.template rows_at<count>(first);
-      const auto to = y.template rows_at<count>(first);
-      if constexpr (shape.bias) {
-        multiply(from, parameters.weight, to, kernels::AddBias<Scalar>{parameters.bias.data()});
-      } else {
-        multiply(from, parameters.weight, to);
-      }
-    });
+    pieces.template rows<shape.rows, shape.d_in * shape.d_out>(
+        [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+          const auto from = x.template rows_at<count>(first);
+          const auto to = y.template rows_at<count>(first);
+          if constexpr (shape.bias) {
+            multiply(from, parameters.weight, to, kernels::AddBias<Scalar>{parameters.bias.data()});
+          } else {
+            multiply(from, parameters.weight, to);
+          }
+        });
   }
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
@@ -114,11 +114,11 @@ struct Linear {
   static void backward_parameters(ConstView<Input> x, ConstView<Output> dy, Gradients& gradients,
                                   const Terms& terms = {}, const Pieces& pieces = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      pieces.template rows<shape.d_in, shape.rows * shape.d_out>([&]<int count>(int first)
-                                                                     ATTUNE_INLINE_LAMBDA {
-        add_product(x.transpose().template rows_at<count>(first), dy,
-                    view(gradients.weight).template rows_at<count>(first), terms);
-      });
+      pieces.template rows<shape.d_in, shape.rows * shape.d_out>(
+          [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+            add_product(x.transpose().template rows_at<count>(first), dy,
+                        view(gradients.weight).template rows_at<count>(first), terms);
+          });
     }
     if constexpr (shape.bias) {
       pieces([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(dy, view(gradients.bias)); });
@@ -132,11 +132,11 @@ struct Linear {
                              const Pieces& pieces = {}) {
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
-      pieces.template rows<shape.rows, shape.d_in * shape.d_out>([&]<int count>(int first)
-                                                                     ATTUNE_INLINE_LAMBDA {
-        multiply_transposed(dy.template rows_at<count>(first), parameters.weight,
-                            to.template rows_at<count>(first), epilogue);
-      });
+      pieces.template rows<shape.rows, shape.d_in * shape.d_out>(
+          [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+            multiply_transposed(dy.template rows_at<count>(first), parameters.weight,
+                                to.template rows_at<count>(first), epilogue);
+          });
     }
   }
 

@@ -95,8 +95,8 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
 /// y += x, `size` scalars, in pieces.
 template <int size, class Scalar>
 ATTUNE_INLINE void add_to(const auto& pieces, const Scalar* x, Scalar* y) {
-  pieces.template elements<size, 2>([&](int first, int count)
-                                        ATTUNE_INLINE_LAMBDA { kernels::add_to(count, x + first, y + first); });
+  pieces.template elements<size, 2>(
+      [&](int first, int count) ATTUNE_INLINE_LAMBDA { kernels::add_to(count, x + first, y + first); });
 }
 
 inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "6",  "7",

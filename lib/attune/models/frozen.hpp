@@ -83,13 +83,15 @@ struct PartlyTrained {
   /// Inference; a Status where the layer takes token ids. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
-                                        InferenceScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+                                        InferenceScratch& scratch, const Mask& mask = {},
+                                        const Pieces& pieces = {}) {
     return detail::forward_in<Layer>(pieces, mask, all(trained), x, y, scratch);
   }
   /// Training. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
-                                        Tape& tape, Scratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+                                        Tape& tape, Scratch& scratch, const Mask& mask = {},
+                                        const Pieces& pieces = {}) {
     return detail::forward_in<Layer>(pieces, mask, all(trained), x, y, tape, scratch);
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
@@ -97,7 +99,8 @@ struct PartlyTrained {
   /// dropout.
   template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Parameters& trained, ConstView<Input> x, Tape& tape, ConstView<Output> dy,
-                       Dx&& dx, Parameters& gradients, Scratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+                       Dx&& dx, Parameters& gradients, Scratch& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
     if constexpr (kFrozen && !kAsked<Dx>) {
       pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
     } else if constexpr (kFrozen) {
@@ -107,8 +110,8 @@ struct PartlyTrained {
       Trained nothing;
       detail::backward_in<Layer>(pieces, mask, kConstants, x, tape, dy, dx, nothing, scratch);
     } else {
-      detail::backward_in<Layer>(pieces, mask, all(trained), x, tape, dy, dx, static_cast<Trained&>(gradients),
-                                      scratch);
+      detail::backward_in<Layer>(pieces, mask, all(trained), x, tape, dy, dx,
+                                 static_cast<Trained&>(gradients), scratch);
     }
   }
 

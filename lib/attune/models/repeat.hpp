@@ -117,9 +117,11 @@ class Repeat {
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
     if constexpr (count > 1) {
 #pragma GCC unroll 1
       for (int i = count - 1; i > 0; --i) {
@@ -134,11 +136,12 @@ class Repeat {
 
  private:
   static void backward_one(int i, const auto& parameters, ConstView<Input> x, auto& tape,
-                           ConstView<Output> dy, auto dx, auto& gradients, auto& scratch, const auto& mask, const auto& pieces) {
+                           ConstView<Output> dy, auto dx, auto& gradients, auto& scratch, const auto& mask,
+                           const auto& pieces) {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
     detail::backward_in<Layer>(pieces, mask, parameters.layers[i], x, layer_tape, dy, dx, gradient,
-                                    scratch.layer);
+                               scratch.layer);
   }
 
   // The output of layer i: on the tape, or where backward does not read it, in scratch, whose contents are

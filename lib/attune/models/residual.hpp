@@ -34,7 +34,8 @@ struct Residual : Layer {
     detail::add_to<Input::size>(pieces, x.data, y.data);
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class AnyTape, class AnyScratch, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class AnyTape, class AnyScratch, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
     requires(!std::is_same_v<AnyTape, InferenceScratch>)
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
                       AnyScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
@@ -46,7 +47,8 @@ struct Residual : Layer {
   template <class Set = Parameters, class AnyTape, class Dx, class Gradients, class AnyScratch,
             AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
     const auto to = detail::sink<Input>(dx);
     detail::backward_in<Layer>(pieces, mask, parameters, x, tape, dy, to, gradients, scratch);
     if constexpr (kAsked<Dx>) detail::add_to<Input::size>(pieces, dy.data, to.data);

@@ -196,13 +196,16 @@ class Sequential {
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
     static_assert(!kAsked<Dx> || kInferred == 0,
                   "attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx; where "
                   "what stands before it is trained, list its layers in the Sequential around it");
-    backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask, pieces);
+    backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask,
+                               pieces);
   }
 
  private:
@@ -284,7 +287,8 @@ class Sequential {
   template <int index, class Gradients, class Kept, class Dx>
   ATTUNE_INLINE static void backward_from(const auto& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
                                           ConstView<typename Layer<index>::Output> dy, Dx dx,
-                                          Gradients& gradients, ScratchOf<Kept>& scratch, const auto& mask, const auto& pieces) {
+                                          Gradients& gradients, ScratchOf<Kept>& scratch, const auto& mask,
+                                          const auto& pieces) {
     if constexpr (index >= kInferred) {
       auto&& own = parameters.template layer<index>();
       auto&& gradient = gradients.template layer<index>();
@@ -296,12 +300,12 @@ class Sequential {
         const InputOf<index> before = between<index - 1>(tape, scratch);
         if constexpr (!kAsked<Dx> && kFirstTrained<Gradients> >= index) {
           detail::backward_in<Layer<index>>(pieces, mask, own, before, layer_tape, dy, dx, gradient,
-                                                 layer_scratch);
+                                            layer_scratch);
           pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {
           const auto d_before = scratch.between.template at<typename Layer<index>::Input>(index - 1);
           detail::backward_in<Layer<index>>(pieces, mask, own, before, layer_tape, dy, d_before, gradient,
-                                                 layer_scratch);
+                                            layer_scratch);
           backward_from<index - 1>(parameters, x, tape,
                                    ConstView<typename Layer<index - 1>::Output>(d_before), dx, gradients,
                                    scratch, mask, pieces);

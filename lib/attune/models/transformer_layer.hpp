@@ -188,7 +188,8 @@ struct ResidualBranches {
     typename NormLayer::InferenceScratch none;
     ConstView<Tokens> input = x;
     if constexpr (kNormBefore) {
-      forward_in<NormLayer>(context.pieces, NoMask{}, Sets::template norm<index>(parameters), x, View<Tokens>(scratch.tokens), none);
+      forward_in<NormLayer>(context.pieces, NoMask{}, Sets::template norm<index>(parameters), x,
+                            View<Tokens>(scratch.tokens), none);
       input = scratch.tokens;
     }
     const View<Tokens> output = index == 0 ? y : scratch.output();
@@ -200,7 +201,8 @@ struct ResidualBranches {
       add_to<Tokens::size>(context.pieces, static_cast<const Scalar*>(output.data), y.data);
     }
     if constexpr (!kNormBefore) {
-      forward_in<NormLayer>(context.pieces, NoMask{}, Sets::template norm<index>(parameters), ConstView<Tokens>(y), y, none);
+      forward_in<NormLayer>(context.pieces, NoMask{}, Sets::template norm<index>(parameters),
+                            ConstView<Tokens>(y), y, none);
     }
     if constexpr (index < kLast) infer<index + 1>(parameters, y, y, scratch, context);
   }
@@ -288,9 +290,10 @@ struct ResidualBranches {
         return View<Tokens>(tape.sums[index - 1]);
       }
     }();
-    backward_in<NormLayer>(context.pieces, context.mask, norm, input, tape.norms[index], ConstView<Tokens>(d_normalised),
-                                d_input, norm_gradients, none);
-    if constexpr (index > 0 || kAsked<decltype(dx)>) add_to<Tokens::size>(context.pieces, d_sum.data, d_input.data);
+    backward_in<NormLayer>(context.pieces, context.mask, norm, input, tape.norms[index],
+                           ConstView<Tokens>(d_normalised), d_input, norm_gradients, none);
+    if constexpr (index > 0 || kAsked<decltype(dx)>)
+      add_to<Tokens::size>(context.pieces, d_sum.data, d_input.data);
     if constexpr (index > 0) {
       backward_before<index - 1>(parameters, x, tape, d_input, dx, gradients, scratch, context);
     }
@@ -303,9 +306,9 @@ struct ResidualBranches {
                                            auto& scratch, const auto& context) {
     typename NormLayer::Scratch none;
     const View<Tokens> sum = tape.sums[index];  // becomes its gradient
-    backward_in<NormLayer>(context.pieces, context.mask, Sets::template norm<index>(parameters), ConstView<Tokens>(sum),
-                                tape.norms[index], d_output, sum, Sets::template norm<index>(gradients),
-                                none);
+    backward_in<NormLayer>(context.pieces, context.mask, Sets::template norm<index>(parameters),
+                           ConstView<Tokens>(sum), tape.norms[index], d_output, sum,
+                           Sets::template norm<index>(gradients), none);
     if constexpr (index > 0) {
       const View<Tokens> d_input =
           backward_branch<index>(parameters, Sets::template norm<index - 1>(parameters), tape.sums[index - 1],
@@ -314,8 +317,8 @@ struct ResidualBranches {
       backward_after<index - 1>(parameters, x, tape, d_input, dx, gradients, scratch, context);
     } else {
       Branch<0>::backward(Sets::template branch<0>(parameters), x, Sets::template branch<0>(tape),
-                          behind_dropout<0>(sum, tape, scratch, context), dx, Sets::template branch<0>(gradients),
-                          one_of<0>(scratch.branches), context);
+                          behind_dropout<0>(sum, tape, scratch, context), dx,
+                          Sets::template branch<0>(gradients), one_of<0>(scratch.branches), context);
       if constexpr (kAsked<decltype(dx)>) {
         add_to<Tokens::size>(context.pieces, static_cast<const Scalar*>(sum.data), dx.data);
       }
@@ -340,10 +343,10 @@ struct ResidualBranches {
         return scratch.gradient;
       }
     }();
-    Branch<index>::backward(Sets::template branch<index>(parameters), ConstView<Tokens>(scratch.normalised),
-                            Sets::template branch<index>(tape), behind_dropout<index>(d_sum, tape, scratch, context),
-                            d_input, Sets::template branch<index>(gradients), one_of<index>(scratch.branches),
-                            context);
+    Branch<index>::backward(
+        Sets::template branch<index>(parameters), ConstView<Tokens>(scratch.normalised),
+        Sets::template branch<index>(tape), behind_dropout<index>(d_sum, tape, scratch, context), d_input,
+        Sets::template branch<index>(gradients), one_of<index>(scratch.branches), context);
     return d_input;
   }
 

@@ -8,10 +8,10 @@
 //   while (update.advance()) serve_what_is_due();
 //   if (!update.result().ok()) …                                  // as update() answers
 //
-// The bits are those of accumulate() and update(). Each piece is one more walk through the model's sequence of
-// pieces (core/pieces.hpp), which costs a few instructions for a piece that it skips. While a pass is under
-// way other calls that need its memory answer kUnderWay; discard(), initialise(), load() and resume() end it.
-// A pass that begins is a plain value: keep it in a static, or assign the next one to it.
+// The bits are those of accumulate() and update(). Each piece is one more walk through the model's sequence
+// of pieces (core/pieces.hpp), which costs a few instructions for a piece that it skips. While a pass is
+// under way other calls that need its memory answer kUnderWay; discard(), initialise(), load() and resume()
+// end it. A pass that begins is a plain value: keep it in a static, or assign the next one to it.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ class AccumulationInPieces {
   bool advance() {
     if (done()) return false;
     int before = next_++;
-    const Status status = trainer_->add_sequence(x_, target_, mask_, loss_, Ignored{}, added_,
-                                                 OnePiece<most_work>(before));
+    const Status status =
+        trainer_->add_sequence(x_, target_, mask_, loss_, Ignored{}, added_, OnePiece<most_work>(before));
     if (status != Status::kOk) {
       status_ = status;
       trainer_->work_.end_pass(trainer_);

@@ -444,9 +444,9 @@ class Trainer {
         }
       }
       LossSum<Scalar> added;
-      const Status status = add_sequence(Inputs::at(inputs, accumulated_), Targets::at(targets, accumulated_),
-                                         detail::mask_of(masks, accumulated_), loss, detail::Unused{}, added,
-                                         InOneGo{});
+      const Status status =
+          add_sequence(Inputs::at(inputs, accumulated_), Targets::at(targets, accumulated_),
+                       detail::mask_of(masks, accumulated_), loss, detail::Unused{}, added, InOneGo{});
       if (status != Status::kOk) {
         discard();
         return Result::refused(status);
