@@ -34,7 +34,7 @@ void fill(Numbers& numbers, attune::Rng& rng) {
 
 void count(const char* what, auto pass) {
   int pieces = 0;
-  for (bool more = true; more; ++pieces) {
+  for (bool more = true; more; ++pieces) {  // the last one does nothing but look
     port::begin_counting();
     more = pass.advance();
     port::end_counting();

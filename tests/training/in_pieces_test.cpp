@@ -240,8 +240,12 @@ TEST(InPieces, WhatAMaskHidesHasNoInfluence) {
 
 using Small = Two<Sequential<Linear<LinearShape{2, 3, 3}>, Dropout<DropoutShape{2, 3, 0.5}>>>;
 
-struct Interrupted : testing::Test {
-  Interrupted() {
+struct Sessions {
+  Small reference, trainer;
+  Small::Model::Input x;
+  Small::Model::Output target;
+
+  void begin() {
     Rng rng(2);
     check::fill(x, rng);
     check::fill(target, rng);
@@ -260,13 +264,12 @@ struct Interrupted : testing::Test {
   static void advance(auto& pass, int pieces) {
     for (int i = 0; i < pieces; ++i) EXPECT_TRUE(pass.advance());
   }
-
-  Small reference{}, trainer{};
-  Small::Model::Input x{};
-  Small::Model::Output target{};
 };
 
-TEST_F(Interrupted, CallsThatNeedItsMemoryAreRefused) {
+TEST(InPieces, CallsThatNeedItsMemoryAreRefused) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
   auto pass = trainer.accumulate_in_pieces(x, target);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(trainer.accumulate(x, target).status, Status::kUnderWay);
@@ -291,13 +294,16 @@ TEST_F(Interrupted, CallsThatNeedItsMemoryAreRefused) {
   EXPECT_FALSE(pass.advance());  // nor does it begin once more
   EXPECT_EQ(pass.result().status, Status::kOk);
   EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
-  finish_batch_alike();
+  s.finish_batch_alike();
 }
 
-TEST_F(Interrupted, DiscardEndsASequenceAtAnyPiece) {
+TEST(InPieces, DiscardEndsASequenceAtAnyPiece) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
   for (int pieces = 0; pieces < 6; ++pieces) {
     auto pass = trainer.accumulate_in_pieces(x, target);
-    advance(pass, pieces);
+    s.advance(pass, pieces);
     trainer.discard();
     EXPECT_FALSE(pass.advance());
     EXPECT_TRUE(pass.done());
@@ -307,42 +313,50 @@ TEST_F(Interrupted, DiscardEndsASequenceAtAnyPiece) {
     EXPECT_FALSE(pass.advance());  // not on behalf of the next one
     trainer.discard();
     EXPECT_TRUE(next.done());
-    finish_batch_alike();
+    s.finish_batch_alike();
   }
 }
 
-TEST_F(Interrupted, ResumeAndInitialiseEndAPass) {
+TEST(InPieces, ResumeAndInitialiseEndAPass) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
   const auto state = trainer.state();
   auto pass = trainer.accumulate_in_pieces(x, target);
-  advance(pass, 4);
+  s.advance(pass, 4);
   EXPECT_EQ(trainer.resume(state), Status::kOk);
   EXPECT_TRUE(pass.done());
-  finish_batch_alike();
+  s.finish_batch_alike();
   EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
   auto update = trainer.update_in_pieces({});
-  advance(update, 2);
+  s.advance(update, 2);
   trainer.initialise(XavierUniform{}, Rng{1});
   reference.initialise(XavierUniform{}, Rng{1});
   EXPECT_TRUE(update.done());
   EXPECT_EQ(update.result().status, Status::kUnderWay);
-  finish_batch_alike();
+  s.finish_batch_alike();
 }
 
-TEST_F(Interrupted, AnUpdateThatHasBegunGoesOn) {
+TEST(InPieces, AnUpdateThatHasBegunGoesOn) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
   EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
   EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
   auto update = trainer.update_in_pieces<1>({});
-  for (bool more = true; more;) {
-    more = update.advance();
-    if (more) trainer.discard();
+  while (update.advance()) {
+    if (!update.done()) trainer.discard();
   }
   EXPECT_TRUE(update.result().ok());
   EXPECT_TRUE(reference.update_incomplete({}).ok());
   EXPECT_TRUE(check::same_bits(trainer.parameters(), reference.parameters()));
-  finish_batch_alike();
+  s.finish_batch_alike();
 }
 
-TEST_F(Interrupted, RefusedSequencesAndOptionsChangeNothing) {
+TEST(InPieces, RefusedSequencesAndOptionsChangeNothing) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
   EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
   Small::Model::Input bad = x;
   bad(1, 1) = std::numeric_limits<float>::quiet_NaN();
@@ -352,6 +366,7 @@ TEST_F(Interrupted, RefusedSequencesAndOptionsChangeNothing) {
   EXPECT_EQ(pass.result().status, Status::kNotFinite);
   EXPECT_TRUE(std::isnan(pass.result().loss));
   auto update = trainer.update_in_pieces({.learning_rate = -1.0f});
+  EXPECT_TRUE(update.advance());
   EXPECT_FALSE(update.advance());
   EXPECT_EQ(update.result().status, Status::kInvalidLearningRate);
   EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
@@ -359,7 +374,7 @@ TEST_F(Interrupted, RefusedSequencesAndOptionsChangeNothing) {
   EXPECT_FALSE(full.advance());
   EXPECT_EQ(full.result().status, Status::kFullBatch);
   EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
-  finish_batch_alike();
+  s.finish_batch_alike();
   auto none = trainer.update_in_pieces({});
   EXPECT_FALSE(none.advance());
   EXPECT_EQ(none.result().status, Status::kIncompleteBatch);
@@ -367,7 +382,7 @@ TEST_F(Interrupted, RefusedSequencesAndOptionsChangeNothing) {
 
 TEST(InPieces, TokensOutsideTheVocabularyAreRefused) {
   using Model = Sequential<Embedding<EmbeddingShape{2, 4, 3}>, Linear<LinearShape{2, 3, 3}>>;
-  Trainer<Model> trainer{};
+  static Trainer<Model> trainer;
   trainer.initialise(XavierUniform{}, Rng{1});
   const Model::Input ids{1, 4};
   Model::Output target{}, y{};

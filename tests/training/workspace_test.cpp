@@ -49,7 +49,7 @@ struct Example {
   }
 };
 
-struct Workspaces : testing::Test {
+struct Workspaces {
   Workspaces() {
     Rng a{1}, b{1};
     dropping.initialise(XavierUniform{}, a);
@@ -67,7 +67,8 @@ struct Workspaces : testing::Test {
   }
 };
 
-TEST_F(Workspaces, TakeTurnsSequenceBySequence) {
+TEST(Workspace, IsSharedSequenceBySequence) {
+  const Workspaces all;
   Rng rng(2);
   for (int step = 0; step < 3; ++step) {
     for (int sequence = 0; sequence < 2; ++sequence) {
@@ -90,7 +91,7 @@ TEST_F(Workspaces, TakeTurnsSequenceBySequence) {
     }
     EXPECT_TRUE(dropping.update({}).ok() && dropping_alone.update({}).ok());
     EXPECT_TRUE(plain.update({}).ok() && plain_alone.update({}).ok());
-    expect_alike();
+    all.expect_alike();
   }
   // Back from a state, and from a batch that is given up.
   const auto state = dropping.state();
@@ -102,17 +103,18 @@ TEST_F(Workspaces, TakeTurnsSequenceBySequence) {
     EXPECT_EQ(dropping.accumulate(a.x, a.target).loss, dropping_alone.accumulate(a.x, a.target).loss);
   }
   EXPECT_TRUE(dropping.update({}).ok() && dropping_alone.update({}).ok());
-  expect_alike();
+  all.expect_alike();
 }
 
-TEST_F(Workspaces, ArePassedOnAtTheEndOfAPass) {
+TEST(Workspace, IsPassedOnAtTheEndOfAPass) {
+  const Workspaces all;
   Rng rng(3);
   const Example<Dropping> a(rng);
   const Example<Plain> b(rng);
   const Example<Straight> c(rng);
   EXPECT_FALSE(workspace.under_way());
   auto pass = dropping.accumulate_in_pieces<50>(a.x, a.target);
-  for (bool more = true; more;) {
+  while (pass.advance() && !pass.done()) {
     EXPECT_TRUE(workspace.under_way());
     EXPECT_EQ(plain.accumulate(b.x, b.target).status, Status::kUnderWay);
     EXPECT_EQ(straight.step(c.x, c.target, {}).status, Status::kUnderWay);
@@ -123,16 +125,16 @@ TEST_F(Workspaces, ArePassedOnAtTheEndOfAPass) {
     EXPECT_FALSE(other.advance());
     plain.discard();  // of its own, not of the other's pass
     EXPECT_EQ(plain.resume(plain.state()), Status::kOk);
-    more = pass.advance();
   }
   EXPECT_FALSE(workspace.under_way());
   EXPECT_EQ(pass.result().status, Status::kOk);
   EXPECT_EQ(dropping_alone.accumulate(a.x, a.target).loss, pass.result().loss);
   EXPECT_TRUE(dropping.update_incomplete({}).ok() && dropping_alone.update_incomplete({}).ok());
-  expect_alike();
+  all.expect_alike();
 }
 
-TEST_F(Workspaces, OneMayRestartWhileAnotherIsUnderWay) {
+TEST(Workspace, LetsOneRestartWhileAnotherIsUnderWay) {
+  [[maybe_unused]] const Workspaces all;
   Rng rng(4);
   const Example<Plain> b(rng);
   auto pass = plain.accumulate_in_pieces<50>(b.x, b.target);

@@ -21,14 +21,15 @@ class InferenceInPieces {
                     typename Model::InferenceScratch& scratch, const Mask& mask)
       : parameters_(&parameters), x_(x), y_(y), scratch_(&scratch), mask_(mask) {}
 
-  /// Computes the next piece. Whether there is another one.
+  /// Computes the next piece; false where there was none left.
   bool advance() {
     if (done()) return false;
     int before = next_++;
     status_ =
         detail::forward_status<Model>(OnePiece<most_work>(before), mask_, *parameters_, x_, y_, *scratch_);
-    if (before >= 0 || status_ != Status::kOk) next_ = kDone;
-    return !done();
+    const bool computed = before < 0;
+    if (!computed || status_ != Status::kOk) next_ = kDone;
+    return computed;
   }
   [[nodiscard]] bool done() const { return next_ == kDone; }
   /// kUnderWay until it is done; kInvalidToken where the model takes ids, and one is outside the vocabulary.

@@ -30,7 +30,7 @@ class AccumulationInPieces {
  public:
   using Scalar = typename Trainer::Scalar;
 
-  /// Computes the next piece. Whether there is another one.
+  /// Computes the next piece; false where there was none left.
   bool advance() {
     if (done()) return false;
     int before = next_++;
@@ -42,7 +42,7 @@ class AccumulationInPieces {
     } else if (done()) {
       status_ = Status::kOk;
     }
-    return !done();
+    return true;
   }
   /// Whether there is nothing left to do, also after a discard() or restart of the trainer.
   [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
@@ -79,13 +79,13 @@ class UpdateInPieces {
  public:
   using Result = typename Trainer::Result;
 
-  /// Computes the next piece. Whether there is another one.
+  /// Computes the next piece; false where there was none left.
   bool advance() {
     if (done()) return false;
     int before = next_++;
     trainer_->update_parts(options_, clipping_, coefficients_, outcome_, OnePiece<most_work>(before));
     if (done()) result_ = outcome_;
-    return !done();
+    return true;
   }
   [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
   /// What update() answers; kUnderWay where the pass is not at its end, or was ended by another call.
