@@ -19,6 +19,9 @@ inline constexpr int kAxes = 3;      // x and y in the plane of rotation, z alon
 inline constexpr int kConditions = 4;
 inline constexpr const char* kNames[kConditions] = {"healthy", "imbalance", "bearing", "looseness"};
 
+/// Seeds from here on are of machines that the training on a PC has not seen.
+inline constexpr std::uint64_t kInTheField = 100;
+
 /// How far machine and mounting are from the factory: 0 in the factory, 1 at the end.
 struct Drift {
   float speed = 0, tilt = 0, gain = 0, noise = 0;
@@ -87,7 +90,7 @@ class Machine {
     const auto angle = static_cast<std::uint32_t>(drift_.tilt * (0.15f * 4294967296.0f));
     const float s = sine(angle), c = sine(angle + kQuarter);
     const float y1 = c * y - s * z, z1 = s * y + c * z;
-    const float noise = 0.2f + 0.1f * drift_.noise;
+    const float noise = 0.2f + 0.05f * drift_.noise;
     sample[0] = c * x - s * y1 + noise * random_.normal();
     sample[1] = s * x + c * y1 + noise * random_.normal();
     sample[2] = (1 - 0.3f * drift_.gain) * z1 + 0.2f * drift_.gain + noise * random_.normal();

@@ -8,6 +8,7 @@
 // learned.
 //
 //   --steps N    the first N training steps only, of four windows each
+//   --seed N     another machine; without it 1
 //   --resets N   N resets at moments that nobody expects: between any two pieces, or in the middle of a save
 #include <algorithm>
 
@@ -49,6 +50,8 @@ struct Progress {
 };
 using Store = attune::FlashStore<monitor::Flash, Trainer::State, Inspected, Progress>;
 
+enum class During { kLoad, kWork, kSave };
+
 /// All RAM but the stack.
 struct Device {
   Trainer trainer;
@@ -56,12 +59,13 @@ struct Device {
   Window windows[2];                  // one is classified while the other fills
   Inspected inspected;
   Progress progress, saved;
-  monitor::Machine machine{7};
+  monitor::Machine machine{0};
   monitor::Protection protection;
   int filling = 0, samples = 0, classified = 0;  // windows, and samples of the one that fills
   std::uint32_t served = 0;                      // ticks
-  int until_reset = -1;                          // how often reset_sometime() may be called; -1 for ever
-  std::uint64_t longest_piece = 0;               // in instructions; 0 where the program cannot tell
+  During during = During::kLoad;
+  int until_reset = -1;             // how often reset_sometime() may be called; -1 for ever
+  std::uint64_t longest_piece = 0;  // in instructions; 0 where the program cannot tell
 };
 constexpr std::size_t kStack = 3 * 1024;
 static_assert(sizeof(Device) + kStack <= 64 * 1024);  // the RAM contract, checked by the compiler
@@ -98,7 +102,11 @@ void serve_ticks() {
 }
 
 void reset_sometime() {
-  if (device.until_reset == 0) port::reset();
+  if (device.until_reset == 0) {
+    nonvolatile->window_of_reset = static_cast<std::uint32_t>(device.filling);
+    nonvolatile->reset_during = static_cast<std::uint32_t>(device.during);
+    port::reset();
+  }
   if (device.until_reset > 0) --device.until_reset;
 }
 
@@ -171,54 +179,70 @@ Status run(Store& store, int steps) {
     device.progress.step = step + 1;
     monitor::print_rows(device.progress.tally, last + 1, nonvolatile->rows_printed);
     if (device.progress.step % kStepsOfSave == 0 || device.progress.step == steps) {
-      device.saved = device.progress;  // that of the next window goes on meanwhile
+      device.saved = device.progress;  // ticks are served meanwhile
+      device.during = During::kSave;
       const Status status = store.save(device.trainer.state(), device.inspected, device.saved);
+      device.during = During::kWork;
       if (status != Status::kOk) return status;
     }
   }
   return Status::kOk;
 }
 
-Status begin_or_resume(Store& store, int resets) {
-  if (port::reset_count() == 0) {
-    *nonvolatile = {};
-  } else {
-    // Another moment each time.
-    port::print("  reset ", port::reset_count(), " of ", resets, '\n');
-  }
-  if (port::reset_count() < static_cast<std::uint32_t>(resets)) {
-    constexpr float kLongest = 9000;
-    attune::Rng rng(port::reset_count());
-    device.until_reset = static_cast<int>(rng.uniform(0.0f, kLongest));
-  }
+/// The trainer, and the window from which it goes on.
+Status begin_or_resume(Store& store) {
   const Status status = device.trainer.resume(
       [&](Trainer::State& state) { return store.load(state, device.inspected, device.progress); });
-  if (status != Status::kNothingStored) return status;
-  device.trainer.load(monitor::kFactory);
-  return Status::kOk;
+  if (status == Status::kNothingStored) device.trainer.load(monitor::kFactory);
+  device.classified = device.progress.step * kWindowsOfStep;
+  return status == Status::kNothingStored ? Status::kOk : status;
+}
+
+/// After the power came, or a reset: when the next one comes, spread over the run.
+void arm_reset(int resets) {
+  const std::uint32_t done = port::reset_count();
+  if (done == 0) *nonvolatile = {};
+  constexpr float kCalls = 250'000;  // of reset_sometime() in a run: fewer, so that the last one comes
+  if (done >= static_cast<std::uint32_t>(resets)) return;
+  device.until_reset = static_cast<int>(attune::Rng(done).uniform(0.0f, kCalls / static_cast<float>(resets)));
+}
+
+void tell_reset(int resets) {
+  if (port::reset_count() == 0) return;
+  const auto during = static_cast<During>(nonvolatile->reset_during);
+  if (during == During::kLoad) port::print('\n');  // the line that it cut short
+  port::print("  reset ", port::reset_count(), " of ", resets,
+              during == During::kLoad ? " while the state was loaded" : " in window ");
+  if (during != During::kLoad) port::print(nonvolatile->window_of_reset);
+  if (during == During::kSave) port::print(", in a save");
 }
 
 }  // namespace
 
 int main() {
-  const int steps = std::clamp(port::argument("--steps", monitor::kWindows / kWindowsOfStep), 1,
-                               monitor::kWindows / kWindowsOfStep);
+  constexpr int kSteps = monitor::kWindows / kWindowsOfStep;
+  const int steps = std::clamp(port::argument("--steps", kSteps), 1, kSteps);
   const int resets = std::max(port::argument("--resets", 0), 0);
+  const auto seed = static_cast<std::uint64_t>(port::argument("--seed", 1));
   windows_of_run = steps * kWindowsOfStep;
+  device.machine = monitor::Machine(monitor::kInTheField + seed);
   nonvolatile = monitor::map_nonvolatile();
   if (nonvolatile == nullptr) {
     port::print("no temporary file for what outlives a reset\n");
     return 1;
   }
+  arm_reset(resets);
   if (port::reset_count() == 0) monitor::print_title(windows_of_run);
 
   const std::size_t heap_calls_before = port::heap_calls();
   port::paint_stack();
   monitor::Flash flash(nonvolatile->flash, between_pieces);
   Store store(flash);
-  Status status = begin_or_resume(store, resets);
+  tell_reset(resets);
+  Status status = begin_or_resume(store);
   if (status == Status::kOk) {
-    device.classified = device.progress.step * kWindowsOfStep;
+    if (port::reset_count() > 0) port::print("; goes on from window ", device.classified, '\n');
+    device.during = During::kWork;
     begin_window(device.classified);
     port::start_ticks(monitor::kHertz);
     status = run(store, steps);
@@ -234,8 +258,11 @@ int main() {
   monitor::print(tally);
   terminal::print_memory("training", Trainer::memory(attune::Feeding::kOneByOne));
   terminal::print_memory("inference, parameters included", attune::inference_memory<Model>());
-  port::print("RAM of everything: ", sizeof(Device), " bytes and ", stack, " of stack; ", sizeof(Store::kRam),
-              "\n");
+  port::print("RAM of both, of samples and of what is counted: ", sizeof(Device), " bytes; stack ", stack,
+              '\n');
+  port::print(windows_of_run * monitor::kSamples, " ticks of ", 1000 / monitor::kHertz, " ms",
+              port::ticks_interrupt() ? "" : ", simulated: time stands still while the program computes",
+              "; ", nonvolatile->late_ticks, " served late\n");
   port::print("result example=monitor target=", port::name(), " steps=", steps,
               " accuracy=", port::fixed(tally.accuracy(tally.right), 4),
               " factory_accuracy=", port::fixed(tally.accuracy(tally.right_in_factory), 4),

@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kPageSize = 1024, kPages = 24;
 struct Nonvolatile {
   unsigned char flash[kPageSize * kPages];
   // As in the backup registers of a clock: since the power came.
-  std::uint32_t late_ticks, late_windows, rows_printed;
+  std::uint32_t late_ticks, late_windows, rows_printed, window_of_reset, reset_during;
 };
 
 #if defined(__unix__) || defined(__APPLE__)

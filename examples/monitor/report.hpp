@@ -39,7 +39,7 @@ struct Protection {
   bool trips_on(const float* sample) {
     const float square = sample[0] * sample[0] + sample[1] * sample[1] + sample[2] * sample[2];
     mean_square += (square - mean_square) * 0.125f;
-    const bool trips = !tripped && mean_square > 3.0f;
+    const bool trips = !tripped && mean_square > 1.4f;
     tripped = tripped || trips;
     return trips;
   }
