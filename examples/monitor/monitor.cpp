@@ -11,6 +11,9 @@
 //   --seed N     another machine; without it 1
 //   --resets N   N resets at moments that nobody expects: between any two pieces, or in the middle of a save
 #include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
 
 #include <arguments.hpp>
 #include <instructions.hpp>
@@ -52,26 +55,26 @@ using Store = attune::FlashStore<monitor::Flash, Trainer::State, Inspected, Prog
 
 enum class During { kLoad, kWork, kSave };
 
-/// All RAM but the stack.
+/// All RAM of the device but the stack. Zero before main.
 struct Device {
   Trainer trainer;
   Model::InferenceScratch inference;  // predictions come between two pieces of training
   Window windows[2];                  // one is classified while the other fills
   Inspected inspected;
   Progress progress, saved;
-  monitor::Machine machine{0};
   monitor::Protection protection;
-  int filling = 0, samples = 0, classified = 0;  // windows, and samples of the one that fills
-  std::uint32_t served = 0;                      // ticks
-  During during = During::kLoad;
-  int until_reset = -1;             // how often reset_sometime() may be called; -1 for ever
-  std::uint64_t longest_piece = 0;  // in instructions; 0 where the program cannot tell
+  int filling, samples, classified;  // windows, and samples of the one that fills
+  std::uint32_t served;              // ticks
+  During during;
+  int until_reset;              // the next one comes when it has been counted down; 0: none comes
+  std::uint64_t longest_piece;  // in instructions; 0 where the program cannot tell
 };
 constexpr std::size_t kStack = 3 * 1024;
 static_assert(sizeof(Device) + kStack <= 64 * 1024);  // the RAM contract, checked by the compiler
 
 Device device;
 monitor::Nonvolatile* nonvolatile;
+std::optional<monitor::Machine> machine;  // the world outside of the device
 int windows_of_run;
 
 // ---- Time ----
@@ -79,14 +82,14 @@ int windows_of_run;
 void begin_window(int window) {
   device.filling = window;
   device.samples = 0;
-  device.machine.start(window, monitor::drift_at(window, monitor::kWindows));
+  machine->start(window, monitor::drift_at(window, monitor::kWindows));
   device.protection = {};
 }
 
 void take_sample() {
   if (device.filling == windows_of_run) return;
   float* const sample = &device.windows[device.filling % 2](device.samples, 0);
-  device.machine.next(sample);
+  machine->next(sample);
   device.progress.tally.trips += device.protection.trips_on(sample);
   if (++device.samples < monitor::kSamples) return;
   if (device.classified < device.filling) ++nonvolatile->late_windows;
@@ -102,12 +105,11 @@ void serve_ticks() {
 }
 
 void reset_sometime() {
-  if (device.until_reset == 0) {
+  if (device.until_reset > 0 && --device.until_reset == 0) {
     nonvolatile->window_of_reset = static_cast<std::uint32_t>(device.filling);
     nonvolatile->reset_during = static_cast<std::uint32_t>(device.during);
     port::reset();
   }
-  if (device.until_reset > 0) --device.until_reset;
 }
 
 /// What is called between any two pieces of work.
@@ -141,7 +143,7 @@ void keep_up() {
   const Window& window = device.windows[number % 2];
   const int adapted = classify(window, device.trainer.parameters());
   const int factory = classify(window, monitor::kFactory);
-  device.progress.tally.add(number, device.machine.condition(number), adapted, factory);
+  device.progress.tally.add(number, machine->condition(number), adapted, factory);
   device.classified = number + 1;
 }
 
@@ -168,7 +170,7 @@ Status run(Store& store, int steps) {
   for (int step = device.progress.step; step < steps; ++step) {
     const int first = step * kWindowsOfStep, inspected = first + 1, last = first + kWindowsOfStep - 1;
     wait_until_classified(inspected);
-    const int condition = device.machine.condition(inspected);
+    const int condition = machine->condition(inspected);
     device.inspected.window[condition] = device.windows[inspected % 2];
     device.inspected.known[condition] = true;
     if (device.inspected.all_known()) {
@@ -198,13 +200,14 @@ Status begin_or_resume(Store& store) {
   return status == Status::kNothingStored ? Status::kOk : status;
 }
 
-/// After the power came, or a reset: when the next one comes, spread over the run.
+/// After the power came, or a reset: when the next one comes. All of them come, spread over the run.
 void arm_reset(int resets) {
-  const std::uint32_t done = port::reset_count();
+  const auto done = static_cast<int>(port::reset_count());
   if (done == 0) *nonvolatile = {};
-  constexpr float kCalls = 250'000;  // of reset_sometime() in a run: fewer, so that the last one comes
-  if (done >= static_cast<std::uint32_t>(resets)) return;
-  device.until_reset = static_cast<int>(attune::Rng(done).uniform(0.0f, kCalls / static_cast<float>(resets)));
+  if (done >= resets) return;
+  constexpr int kCalls = 100;  // of reset_sometime() for a window; there are more
+  const float longest = static_cast<float>(kCalls * windows_of_run) / static_cast<float>(resets);
+  device.until_reset = 1 + static_cast<int>(attune::Rng(port::reset_count()).uniform(0.0f, longest));
 }
 
 void tell_reset(int resets) {
@@ -225,7 +228,7 @@ int main() {
   const int resets = std::max(port::argument("--resets", 0), 0);
   const auto seed = static_cast<std::uint64_t>(port::argument("--seed", 1));
   windows_of_run = steps * kWindowsOfStep;
-  device.machine = monitor::Machine(monitor::kInTheField + seed);
+  machine.emplace(monitor::kInTheField + seed);
   nonvolatile = monitor::map_nonvolatile();
   if (nonvolatile == nullptr) {
     port::print("no temporary file for what outlives a reset\n");

@@ -33,8 +33,8 @@ struct Tally {
 /// Protection of the machine, which does not wait for a classifier: a relay trips when the mean square of the
 /// last samples is too high, once a window.
 struct Protection {
-  float mean_square = 0;
-  bool tripped = false;
+  float mean_square;
+  bool tripped;
 
   bool trips_on(const float* sample) {
     const float square = sample[0] * sample[0] + sample[1] * sample[1] + sample[2] * sample[2];
