@@ -66,6 +66,7 @@ struct Device {
   int filling, samples, classified;  // windows, and samples of the one that fills
   std::uint32_t served;              // ticks
   During during;
+  bool training;                // a pass is under way
   int until_reset;              // the next one comes when it has been counted down; 0: none comes
   std::uint64_t longest_piece;  // in instructions; 0 where the program cannot tell
 };
@@ -118,12 +119,14 @@ void between_pieces() {
   serve_ticks();
 }
 
-template <class Pieces>
-bool advance(Pieces& pieces) {
-  port::begin_counting();
-  const bool advanced = pieces.advance();
-  device.longest_piece = std::max(device.longest_piece, port::end_counting());
-  return advanced;
+/// All pieces of a computation, and `between` behind each of them.
+template <class Pieces, class Between>
+void run_in_pieces(Pieces& pieces, const Between& between) {
+  for (bool more = true; more; between()) {
+    port::begin_counting();
+    more = pieces.advance();
+    device.longest_piece = std::max(device.longest_piece, port::end_counting());
+  }
 }
 
 // ---- Work ----
@@ -131,7 +134,7 @@ bool advance(Pieces& pieces) {
 int classify(const Window& window, const Model::Parameters& parameters) {
   monitor::Logits logits;
   auto prediction = attune::infer_in_pieces<Model>(parameters, window, logits, device.inference);
-  while (advance(prediction)) between_pieces();
+  run_in_pieces(prediction, between_pieces);
   return monitor::most_likely(logits);
 }
 
@@ -141,6 +144,7 @@ void keep_up() {
   if (device.classified >= device.filling) return;
   const int number = device.classified;
   const Window& window = device.windows[number % 2];
+  nonvolatile->windows_in_training += device.training;
   const int adapted = classify(window, device.trainer.parameters());
   const int factory = classify(window, monitor::kFactory);
   device.progress.tally.add(number, machine->condition(number), adapted, factory);
@@ -155,14 +159,16 @@ void wait_until_classified(int window) {
 /// classified, however fast the processor is.
 Status train(int last_with_old) {
   static constexpr int kLabels[kConditions][1] = {{0}, {1}, {2}, {3}};
+  device.training = true;
   for (int condition = 0; condition < kConditions; ++condition) {
     auto pass = device.trainer.accumulate_in_pieces(device.inspected.window[condition], kLabels[condition]);
-    while (advance(pass)) keep_up();
+    run_in_pieces(pass, keep_up);
     if (!pass.result().ok()) return pass.result().status;
   }
+  device.training = false;
   wait_until_classified(last_with_old);
   auto update = device.trainer.update_in_pieces(kOptions);
-  while (advance(update)) between_pieces();  // no prediction with half of an update
+  run_in_pieces(update, between_pieces);  // no prediction with half of an update
   return update.result().status;
 }
 
@@ -265,7 +271,9 @@ int main() {
               '\n');
   port::print(windows_of_run * monitor::kSamples, " ticks of ", 1000 / monitor::kHertz, " ms",
               port::ticks_interrupt() ? "" : ", simulated: time stands still while the program computes",
-              "; ", nonvolatile->late_ticks, " served late\n");
+              "; ", nonvolatile->late_ticks, " served late\n", nonvolatile->windows_in_training,
+              " windows classified between two pieces of training, ", nonvolatile->late_windows,
+              " too late\n");
   port::print("result example=monitor target=", port::name(), " steps=", steps,
               " accuracy=", port::fixed(tally.accuracy(tally.right), 4),
               " factory_accuracy=", port::fixed(tally.accuracy(tally.right_in_factory), 4),

@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kPageSize = 1024, kPages = 24;
 struct Nonvolatile {
   unsigned char flash[kPageSize * kPages];
   // As in the backup registers of a clock: since the power came.
-  std::uint32_t late_ticks, late_windows, rows_printed, window_of_reset, reset_during;
+  std::uint32_t late_ticks, late_windows, windows_in_training, rows_printed, window_of_reset, reset_during;
 };
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -36,9 +36,10 @@ inline Nonvolatile* map_nonvolatile() {
   if (port::reset_count() > 0 && std::getenv(kName) != nullptr) {
     file = std::atoi(std::getenv(kName));
   } else {
-    char path[] = "/tmp/attune-monitor-XXXXXX";
-    file = ::mkstemp(path);
-    if (file < 0 || ::unlink(path) != 0 || ::ftruncate(file, sizeof(Nonvolatile)) != 0) return nullptr;
+    std::FILE* const temporary = std::tmpfile();
+    if (temporary == nullptr) return nullptr;
+    file = ::dup(::fileno(temporary));
+    if (file < 0 || ::ftruncate(file, sizeof(Nonvolatile)) != 0) return nullptr;
     std::snprintf(variable, sizeof variable, "%s=%d", kName, file);
     ::putenv(variable);
   }
