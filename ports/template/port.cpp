@@ -3,7 +3,7 @@
 // is here as well, time from SysTick are the family's.
 //
 // As it stands, UART 0 of the Arm MPS2 board. What to change is marked with (1), (2) and (3).
-#include "../port.hpp"
+#include "port.hpp"
 
 namespace {
 
