@@ -22,7 +22,6 @@
 #include "../terminal.hpp"
 #include "adapted.hpp"
 #include "nonvolatile.hpp"
-#include "pieces.hpp"
 #include "report.hpp"
 
 namespace {
@@ -37,8 +36,7 @@ constexpr int kWindowsOfStep = 4;  // a step is trained with the latest inspecte
 constexpr int kStepsOfSave = 8;
 constexpr attune::AdamW::Options kOptions{.learning_rate = 2e-3f, .beta2 = 0.99, .weight_decay = 0.0f};
 
-using Trainer =
-    attune::TrainerInOnePiece<attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kConditions>>;
+using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kConditions>;
 
 /// The latest inspected window of each condition.
 struct Inspected {
