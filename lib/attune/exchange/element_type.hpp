@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <attune/kernels/policy.hpp>
+#include <attune/kernels/narrow.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -21,22 +21,6 @@ enum class ElementType : std::uint8_t {
   kBF16,  // the upper half of a float
   kOther  // known by its size alone: integers, booleans, 8-bit floats
 };
-
-/// Half precision, binary16, as a float.
-[[nodiscard]] constexpr float widen_f16(std::uint16_t half) {
-  const std::uint32_t sign = (half & 0x8000u) << 16, fraction = half & 0x3FFu;
-  const std::uint32_t exponent = half >> 10 & 0x1Fu;
-  if (exponent == 0) {  // fraction · 2⁻²⁴
-    const auto magnitude = std::bit_cast<std::uint32_t>(static_cast<float>(fraction) * 0x1p-24f);
-    return std::bit_cast<float>(sign | magnitude);
-  }
-  const std::uint32_t biased = exponent == 0x1F ? 0xFF : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | biased << 23 | fraction << 13);
-}
-/// bfloat16 as a float.
-[[nodiscard]] constexpr float widen_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
-}
 
 namespace detail {
 
