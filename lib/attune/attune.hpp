@@ -9,7 +9,9 @@
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/memory.hpp>
+#include <attune/core/narrow_weights.hpp>
 #include <attune/core/parameters.hpp>
+#include <attune/core/quantise.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/status.hpp>
