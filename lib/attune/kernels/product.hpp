@@ -20,6 +20,7 @@
 #include <attune/kernels/blas.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/tile_cortex_m.hpp>
+#include <attune/kernels/tile_cortex_m_narrow.hpp>
 #include <attune/kernels/tile_mve.hpp>
 #include <attune/kernels/transpose.hpp>
 #include <attune/kernels/widen.hpp>
@@ -254,6 +255,19 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
       tiles_product<Epilogue>(a, b, c, kGrid, epilogue);
     }
     // The rest, if any, is the portable block's.
+    if constexpr (kTiledRows < kRows) {
+      panels<0, kWidest, kRows - kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+          a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
+    }
+    panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    return;
+  }
+  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kRows, kCols, kACol, kBRow, kBCol)) {
+    constexpr int kTiledRows = kRows / kNarrowRows * kNarrowRows,
+                  kTiledCols = kCols / kNarrowCols * kNarrowCols;
+    narrow_tiles_product(a, elements_of(b), c,
+                         kNarrowGrid<B, kTiledRows, kTiledCols, kDepth, kARow, kBRow, kBCol, kCRow>,
+                         scales_of(b), epilogue);
     if constexpr (kTiledRows < kRows) {
       panels<0, kWidest, kRows - kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
           a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
