@@ -206,7 +206,7 @@ TEST(NarrowWeights, of_tables_are_scaled_by_row) {
   ASSERT_EQ(attune::quantise(parameters, narrow), attune::Status::kOk);
   EXPECT_NEAR(narrow.weight(0, 3), 100, 1e-4);
   EXPECT_NEAR(narrow.weight(1, 3), 0.01, 1e-8);
-  EXPECT_EQ(narrow.weight(2, 3), 0);
+  EXPECT_EQ(narrow.weight(2, 3), 0.0f);
 }
 
 namespace {

@@ -63,7 +63,7 @@ TEST(Narrow, integers_are_the_nearest_multiples_of_a_scale) {
     const double largest = rng.uniform(0.01, 3.0), value = rng.uniform(-largest, largest);
     const double scale = attune::int8_scale(largest);
     const double error = value - scale * attune::narrow_int8(value, scale).value;
-    ASSERT_LE(error < 0 ? -error : error, scale * 0.5000001);
+    ASSERT_TRUE((error < 0 ? -error : error) <= scale * 0.5000001);
     ASSERT_EQ(attune::narrow_int8(largest, scale).value, 127);
     ASSERT_EQ(attune::narrow_int8(-largest, scale).value, -127);
   }

@@ -24,17 +24,25 @@ Element random_element(attune::Rng& rng) {
   }
 }
 
+template <class Element>
+Element narrow_operand[check::kLargestOperand];
+inline constexpr int kMostScales = 400;
+template <class Scalar>
+Scalar scales[kMostScales];
+
 // B[depth, n] of a matrix that is stored as its transpose, as weights are: forward and, with kRows, dx.
 template <class Element, class Scalar, int m, int n, int depth, bool kForward, class Epilogue>
 void check_product(const Epilogue& epilogue) {
-  static Element elements[std::size_t{n * depth}];
-  constexpr int kScales = kForward ? n : depth;
-  static Scalar scale[std::size_t{kScales}], a[std::size_t{m * depth}], b[std::size_t{n * depth}];
-  static Scalar c[std::size_t{m * n}], expected[std::size_t{m * n}];
+  static_assert(n * depth <= check::kLargestOperand && m * n <= check::kLargestOperand &&
+                m * depth <= check::kLargestOperand && n <= kMostScales && depth <= kMostScales);
+  Scalar *const a = check::operands<Scalar>[0], *const b = check::operands<Scalar>[1],
+                *const c = check::operands<Scalar>[2], *const expected = check::operands<Scalar>[3];
+  Element* const elements = narrow_operand<Element>;
+  Scalar* const scale = scales<Scalar>;
   attune::Rng rng(m * 10007u + n * 101u + depth);
-  for (Element& element : elements) element = random_element<Element>(rng);
-  for (Scalar& x : scale) x = rng.uniform(Scalar(0.1), Scalar(1));
-  for (Scalar& x : a) x = rng.uniform(Scalar(-1), Scalar(1));
+  for (int i = 0; i < n * depth; ++i) elements[i] = random_element<Element>(rng);
+  for (int i = 0; i < kMostScales; ++i) scale[i] = rng.uniform(Scalar(0.1), Scalar(1));
+  for (int i = 0; i < m * depth; ++i) a[i] = rng.uniform(Scalar(-1), Scalar(1));
   for (int i = 0; i < m * n; ++i) c[i] = expected[i] = rng.uniform(Scalar(-1), Scalar(1));
 
   constexpr bool kScaled = Element::kScaled;
@@ -43,9 +51,8 @@ void check_product(const Epilogue& epilogue) {
                                             : ScalesOf::kRows;
   constexpr int kRowStride = kForward ? 1 : n, kColStride = kForward ? depth : 1;
   using View = kernels::NarrowView<Element, Scalar, depth, n, kRowStride, kColStride, kScalesOf>;
-  kernels::product(attune::MatrixView<const Scalar, m, depth>(&a[0]),
-                   View{&elements[0], kScaled ? &scale[0] : nullptr}, attune::MatrixView<Scalar, m, n>(&c[0]),
-                   epilogue);
+  kernels::product(attune::MatrixView<const Scalar, m, depth>(a), View{elements, kScaled ? scale : nullptr},
+                   attune::MatrixView<Scalar, m, n>(c), epilogue);
 
   for (int i = 0; i < n * depth; ++i) {
     b[i] = static_cast<Scalar>(attune::widen(elements[i]));
@@ -68,7 +75,8 @@ void check_product(const Epilogue& epilogue) {
       }
     }
   }
-  EXPECT_TRUE(std::memcmp(c, expected, sizeof c) == 0) << m << n << depth << kForward;
+  EXPECT_TRUE(std::memcmp(c, expected, sizeof(Scalar) * std::size_t{m * n}) == 0)
+      << m << n << depth << kForward;
 }
 
 template <int m, int n, int depth, class Epilogue = kernels::Assign>

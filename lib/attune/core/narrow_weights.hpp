@@ -133,6 +133,35 @@ struct NarrowTable {
   }
 };
 
+namespace detail {
+
+template <class>
+inline constexpr bool kIsNarrowForm = false;
+template <class Rows>
+inline constexpr bool kIsNarrowForm<NarrowWeights<Rows>> = true;
+template <class Rows>
+inline constexpr bool kIsNarrowForm<NarrowTable<Rows>> = true;
+
+template <class Element>
+inline constexpr bool kIsNarrowElement = requires {
+  Element::kScaled;
+};
+
+// What the numbers of a form are.
+template <class Form>
+struct ElementOfFormIs {
+  using type = typename Form::Scalar;
+};
+template <class Form>
+  requires kIsNarrowForm<Form>
+struct ElementOfFormIs<Form> {
+  using type = typename decltype(Form::stored)::Element;
+};
+template <class Form>
+using ElementOfForm = typename ElementOfFormIs<Form>::type;
+
+}  // namespace detail
+
 template <class Scalar, int rows, int cols>
 using Int8Weights = NarrowWeights<NarrowRows<Int8, Scalar, cols, rows>>;
 template <class Scalar, int rows, int cols>

@@ -73,13 +73,6 @@ constexpr void with_rows(const Visitor& visitor, const Source& source, NarrowTab
   visitor(to.stored, from.data, from.row_stride, from.col_stride);
 }
 
-template <class>
-inline constexpr bool kIsNarrowForm = false;
-template <class Rows>
-inline constexpr bool kIsNarrowForm<NarrowWeights<Rows>> = true;
-template <class Rows>
-inline constexpr bool kIsNarrowForm<NarrowTable<Rows>> = true;
-
 // Calls visitor(path, source, target) of the tensors of two sets of one layer.
 template <class Visitor, class From, class To>
 constexpr void for_each_pair(const Visitor& visitor, const From& from, To& to) {

@@ -90,8 +90,16 @@ ATTUNE_INLINE float32x4_t widen_mve(const Int8* from) {
 ATTUNE_INLINE float32x4_t widen_mve(const Bfloat16* from) {
   return vreinterpretq_f32_u32(vshlq_n_u32(vldrhq_u32(reinterpret_cast<const std::uint16_t*>(from)), 16));
 }
+// Not by vcvtb, which GNU as 2.40 encodes wrongly for some registers.
 ATTUNE_INLINE float32x4_t widen_mve(const Float16* from) {
-  return vcvtbq_f32_f16(vreinterpretq_f16_u32(vldrhq_u32(reinterpret_cast<const std::uint16_t*>(from))));
+  const uint32x4_t half = vldrhq_u32(reinterpret_cast<const std::uint16_t*>(from));
+  const uint32x4_t magnitude = vandq_u32(half, vdupq_n_u32(0x7FFF));
+  constexpr std::uint32_t kBias = (127u - 15u) << 23;
+  const uint32x4_t normal = vaddq_n_u32(vshlq_n_u32(magnitude, 13), kBias);
+  const uint32x4_t finite = vpselq_u32(vaddq_n_u32(normal, kBias), normal, vcmphiq_n_u32(magnitude, 0x7BFF));
+  const uint32x4_t subnormal = vreinterpretq_u32_f32(vmulq_n_f32(vcvtq_f32_u32(magnitude), 0x1p-24f));
+  const uint32x4_t value = vpselq_u32(finite, subnormal, vcmpcsq_n_u32(magnitude, 0x400));
+  return vreinterpretq_f32_u32(vorrq_u32(value, vshlq_n_u32(veorq_u32(half, magnitude), 16)));
 }
 #endif
 
