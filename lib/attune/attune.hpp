@@ -63,6 +63,7 @@
 #include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/model_file.hpp>
 #include <attune/exchange/pytorch_names.hpp>
+#include <attune/exchange/quantise_safetensors.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
