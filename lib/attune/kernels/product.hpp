@@ -106,13 +106,17 @@ constexpr int registers() {
 #if defined(EIGEN_VECTORIZE_AVX512) || defined(__aarch64__)
   return 32;
 #else
-  return kIsScalar<P> ? 24 : 16;  // a Cortex-M FPU has 32 single registers, x86 and NEON 16 packets
+  // A Cortex-M FPU has 32 single registers, MVE 8 packets, x86 and NEON 16.
+  return kIsScalar<P> ? 24 : ATTUNE_MVE ? 8 : 16;
 #endif
 }
 
 template <class P>
 constexpr int tile_packets(int packets) {
-  constexpr int kMost = kIsScalar<P> ? 4 : kLanes<P> == 1 ? registers<P>() / 8 : registers<P>() == 32 ? 3 : 2;
+  constexpr int kMost = kIsScalar<P>           ? 4
+                        : kLanes<P> == 1       ? registers<P>() / 8
+                        : registers<P>() == 32 ? 3
+                                               : registers<P>() / 8;
   if (packets <= kMost) return packets;
   if (packets % kMost == 0) return kMost;
   return packets % (kMost - 1) == 0 && kMost > 2 ? kMost - 1 : kMost;
@@ -136,7 +140,7 @@ template <class P, int kRows, int kPackets, int kDepth, int kARow, int kACol, in
           class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue) {
   constexpr int kWidth = kLanes<P>;
-  static_assert(kBCol == 1 || kWidth == 1);
+  static_assert(kBCol == 1 || kWidth == 1 || kGathers<P, B>);
   Array<Array<P, kPackets>, kRows> sum;
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = broadcast<P>(Scalar(0));
@@ -144,10 +148,10 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
   for (int k = 0; k < kDepth; ++k) {
     Array<P, kPackets> row;
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) row[j] =
-        load_row<P>(b, k * kBRow + j * kWidth * kBCol, k);
+        load_row<P, kBCol>(b, k * kBRow + j * kWidth * kBCol, k);
     ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
-      const P value = broadcast<P>(a[i * kARow + k * kACol]);
-      ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = multiply_add(value, row[j], sum[i][j]);
+      const Scalar value = a[i * kARow + k * kACol];
+      ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = add_multiple(value, row[j], sum[i][j]);
     }
   }
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -207,7 +211,7 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
           }
           panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(
               a, static_cast<const Scalar*>(rows), c + j, j, epilogue);
-        } else if constexpr (kBCol == 1 || kWidth == 1) {
+        } else if constexpr (kBCol == 1 || kWidth == 1 || kGathers<P, B>) {
           panel<P, kPackets, kRows, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b + j * kBCol, c + j, j,
                                                                                epilogue);
         } else {

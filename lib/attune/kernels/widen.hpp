@@ -84,15 +84,31 @@ ATTUNE_INLINE Vector<float, size> widen_vector(const Float16* from) {
 }
 
 #if ATTUNE_MVE
-ATTUNE_INLINE float32x4_t widen_mve(const Int8* from) {
-  return vcvtq_f32_s32(vldrbq_s32(reinterpret_cast<const std::int8_t*>(from)));
+// Four elements kStep apart, sign-extended or not.
+template <int kStep>
+ATTUNE_INLINE int32x4_t load_four(const Int8* from) {
+  const auto* bytes = reinterpret_cast<const std::int8_t*>(from);
+  if constexpr (kStep == 1) return vldrbq_s32(bytes);
+  return vldrbq_gather_offset_s32(bytes, vmulq_n_u32(vidupq_n_u32(0, 1), kStep));
 }
+template <int kStep, class Half>
+ATTUNE_INLINE uint32x4_t load_four(const Half* from) {
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(from);
+  if constexpr (kStep == 1) return vldrhq_u32(halves);
+  return vldrhq_gather_shifted_offset_u32(halves, vmulq_n_u32(vidupq_n_u32(0, 1), kStep));
+}
+template <int kStep>
+ATTUNE_INLINE float32x4_t widen_mve(const Int8* from) {
+  return vcvtq_f32_s32(load_four<kStep>(from));
+}
+template <int kStep>
 ATTUNE_INLINE float32x4_t widen_mve(const Bfloat16* from) {
-  return vreinterpretq_f32_u32(vshlq_n_u32(vldrhq_u32(reinterpret_cast<const std::uint16_t*>(from)), 16));
+  return vreinterpretq_f32_u32(vshlq_n_u32(load_four<kStep>(from), 16));
 }
 // Not by vcvtb, which GNU as 2.40 encodes wrongly for some registers.
+template <int kStep>
 ATTUNE_INLINE float32x4_t widen_mve(const Float16* from) {
-  const uint32x4_t half = vldrhq_u32(reinterpret_cast<const std::uint16_t*>(from));
+  const uint32x4_t half = load_four<kStep>(from);
   const uint32x4_t magnitude = vandq_u32(half, vdupq_n_u32(0x7FFF));
   constexpr std::uint32_t kBias = (127u - 15u) << 23;
   const uint32x4_t normal = vaddq_n_u32(vshlq_n_u32(magnitude, 13), kBias);
@@ -118,8 +134,18 @@ ATTUNE_INLINE Scalar widen_scalar(Element element) {
   }
 }
 
-/// A packet of B's numbers; narrow ones are widened.
-template <class P, class Stored>
+/// Whether a packet of a B may be loaded of elements that do not follow each other.
+template <class P, class B>
+inline constexpr bool kGathers = [] {
+#if ATTUNE_MVE
+  return std::is_same_v<P, float32x4_t> && !std::is_same_v<B, const float*>;
+#else
+  return false;
+#endif
+}();
+
+/// A packet of B's numbers, kStep apart where it gathers; narrow ones are widened.
+template <class P, int kStep = 1, class Stored>
 ATTUNE_INLINE P load_of_b(const Stored* from) {
   using Scalar = ScalarOf<P>;
   if constexpr (std::is_same_v<Stored, Scalar>) {
@@ -128,7 +154,7 @@ ATTUNE_INLINE P load_of_b(const Stored* from) {
     return broadcast<P>(widen_scalar<Scalar>(*from));
 #if ATTUNE_MVE
   } else if constexpr (std::is_same_v<P, float32x4_t>) {
-    return widen_mve(from);
+    return widen_mve<kStep>(from);
 #endif
   } else {
     constexpr int kWidth = kLanes<P>;
@@ -166,9 +192,9 @@ ATTUNE_INLINE P scaled_row(const ScaledRows<Element, Scalar>& b, int k, const P&
   return multiply(row, broadcast<P>(b.scale[k]));
 }
 /// B(k, …), `offset` elements on from where B stands.
-template <class P, class B>
+template <class P, int kStep = 1, class B>
 ATTUNE_INLINE P load_row(const B& b, int offset, int k) {
-  return scaled_row(b, k, load_of_b<P>(elements_of(b) + offset));
+  return scaled_row(b, k, load_of_b<P, kStep>(elements_of(b) + offset));
 }
 /// B from row k on, which stands `offset` elements on.
 template <class Stored>
