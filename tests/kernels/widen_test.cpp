@@ -134,6 +134,9 @@ TEST(Widen, products_of_every_rest_of_rows) {
   check_elements<9, 8, 8>();
   check_elements<15, 4, 3>();
   check_elements<16, 4, 4>();
+  check_elements<4, 4, 1>();
+  check_elements<4, 8, 2>();
+  check_elements<12, 9, 7>();
 }
 
 TEST(Widen, products_of_every_rest_of_columns) {
@@ -175,6 +178,8 @@ TEST(Widen, every_epilogue) {
   check_elements<11, 13, 10>(kernels::Accumulate{});
   check_elements<11, 13, 10>(kernels::Scale<float>{0.3f});
   check_elements<11, 13, 10>(kernels::AddBias<float>{bias.data()});
+  check_elements<12, 13, 9>(kernels::Accumulate{});
+  check_elements<12, 13, 9>(kernels::AddBias<float>{bias.data()});
   check_elements<16, 12, 8>(kernels::Accumulate{});
   check_elements<16, 12, 8>(kernels::AddBias<float>{bias.data()});
 }

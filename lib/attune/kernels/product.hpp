@@ -266,17 +266,30 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
     panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     return;
   }
-  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kRows, kCols, kACol, kBRow, kBCol)) {
-    constexpr int kTiledRows = kRows / kNarrowRows * kNarrowRows,
-                  kTiledCols = kCols / kNarrowCols * kNarrowCols;
-    narrow_tiles_product(a, elements_of(b), c,
-                         kNarrowGrid<B, kTiledRows, kTiledCols, kDepth, kARow, kBRow, kBCol, kCRow>,
-                         scales_of(b), epilogue);
-    if constexpr (kTiledRows < kRows) {
-      panels<0, kWidest, kRows - kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-          a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
+  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kCols, kACol, kBRow, kBCol)) {
+    // Rows by eight, then four, then the portable block's.
+    constexpr int kEights = kRows / kNarrowRows * kNarrowRows, kFours = kRows / kTileSide * kTileSide;
+    constexpr int kTwos = kCols / kNarrowCols * kNarrowCols, kFourCols = kCols / kTileSide * kTileSide;
+    if constexpr (kEights > 0) {
+      narrow_tiles_product<false>(a, elements_of(b), c,
+                                  kNarrowGrid<B, false, kEights, kTwos, kDepth, kARow, kBRow, kBCol, kCRow>,
+                                  scales_of(b), epilogue);
+      panels<kTwos, kWidest, kEights, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     }
-    panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    if constexpr (kEights < kFours) {
+      const Scalar* rest_a = a + kEights * kARow;
+      Scalar* rest_c = c + kEights * kCRow;
+      narrow_tiles_product<true>(
+          rest_a, elements_of(b), rest_c,
+          kNarrowGrid<B, true, kTileSide, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>, scales_of(b),
+          epilogue);
+      panels<kFourCols, kWidest, kTileSide, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+          rest_a, b, rest_c, epilogue);
+    }
+    if constexpr (kFours < kRows) {
+      panels<0, kWidest, kRows - kFours, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+          a + kFours * kARow, b, c + kFours * kCRow, epilogue);
+    }
     return;
   }
 #elif ATTUNE_MVE && ATTUNE_FUSED
