@@ -42,7 +42,7 @@ TEST(Quantise, scales_each_output_by_its_largest_weight) {
   EXPECT_EQ(kInt8.weight.stored.scales[1], 0.5f / 127);
   const int expected[] = {32, 64, -127, -127, 64, 0};  // 31.75, 63.5, −127; −127, 63.5, 0
   for (int i = 0; i < 6; ++i) EXPECT_EQ(kInt8.weight.stored.elements[i].value, expected[i]) << i;
-  EXPECT_EQ(kInt8.bias(0, 1), 8);
+  EXPECT_EQ(kInt8.bias(0, 1), 8.0f);
 }
 
 TEST(Quantise, at_compile_time_as_at_run_time) {
@@ -81,8 +81,8 @@ TEST(Quantise, outputs_of_zeros_stay_zeros) {
   const Layer::Input x{{1, 2, 3, 4, 5, 6}};
   Layer::Output y;
   Layer::forward(set, x, y);
-  EXPECT_EQ(y(0, 1), 8);
-  EXPECT_EQ(y(1, 1), 8);
+  EXPECT_EQ(y(0, 1), 8.0f);
+  EXPECT_EQ(y(1, 1), 8.0f);
 }
 
 TEST(Quantise, errors_are_those_of_each_tensor) {
@@ -99,7 +99,7 @@ TEST(Quantise, errors_are_those_of_each_tensor) {
           EXPECT_LE(error.largest, most);
           EXPECT_GT(error.largest, most / 4);
           EXPECT_LT(error.rms, error.largest * 2);
-          EXPECT_GT(error.rms, 0);
+          EXPECT_GT(error.rms, 0.0);
         },
         parameters, set);
     EXPECT_EQ(tensors, 2);
@@ -117,8 +117,8 @@ TEST(Quantise, what_is_exact_has_no_error) {
   ASSERT_EQ(attune::quantise(kParameters, set), attune::Status::kOk);
   attune::for_each_quantisation_error(
       [](const attune::TensorPath&, attune::QuantisationError error) {
-        EXPECT_EQ(error.largest, 0);
-        EXPECT_EQ(error.rms, 0);
+        EXPECT_EQ(error.largest, 0.0);
+        EXPECT_EQ(error.rms, 0.0);
       },
       kParameters, set);
 }

@@ -95,7 +95,7 @@ TEST(QuantiseSafetensors, reports_the_error_of_every_weight) {
                                  [&](std::string_view name, QuantisationError error) {
                                    ++weights;
                                    EXPECT_TRUE(name == "pos" || name.ends_with("weight"));
-                                   EXPECT_GT(error.rms, 0);
+                                   EXPECT_GT(error.rms, 0.0);
                                    if (error.largest > largest) largest = error.largest;
                                  }),
             Status::kOk);

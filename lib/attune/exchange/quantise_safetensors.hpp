@@ -127,7 +127,7 @@ class SafetensorsQuantiser {
   }
   static bool is_matrix(const SafetensorsEntry& entry) { return entry.rank >= 2; }
   RowsOfEntry rows_of(const SafetensorsEntry& entry) const {
-    const auto elements = static_cast<int>(entry.bytes()) / bytes_of(entry.type);
+    const auto elements = static_cast<int>(entry.bytes() / static_cast<unsigned>(bytes_of(entry.type)));
     const int rows = is_matrix(entry) ? static_cast<int>(entry.shape[first_dimension(entry)]) : 1;
     return {file_.body.data() + entry.begin, entry.type, rows, elements / rows};
   }
@@ -184,6 +184,14 @@ class SafetensorsQuantiser {
     using Bits = std::conditional_t<sizeof(Scalar) == 8, std::uint64_t, std::uint32_t>;
     out_.add_little_endian(std::bit_cast<Bits>(value));
   }
+  void add_element(Int8 element) {
+    const char byte = static_cast<char>(element.value);
+    out_.add(std::string_view(&byte, 1));
+  }
+  template <class Half>
+  void add_element(Half element) {
+    out_.add_little_endian(element.bits);
+  }
   template <class Scalar>
   void add_numbers(const SafetensorsEntry& entry, Part part) {
     const RowsOfEntry matrix = rows_of(entry);
@@ -198,8 +206,7 @@ class SafetensorsQuantiser {
           add_scalar(value);
         } else {
           const auto narrowed = narrow<Element>(value, scale);
-          out_.add_little_endian(
-              std::bit_cast<std::conditional_t<sizeof narrowed == 1, std::uint8_t, std::uint16_t>>(narrowed));
+          add_element(narrowed);
           sums.add(static_cast<double>(value),
                    static_cast<double>(scale * static_cast<Scalar>(widen(narrowed))));
         }

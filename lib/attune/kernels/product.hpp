@@ -167,7 +167,8 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
 // enough work follows to pay.
 inline constexpr int kFarApart = 1024;
 inline constexpr int kWorthCopying = 32;
-inline constexpr int kRowBlock = 24;  // a multiple of every tile's rows
+inline constexpr int kWorthWidening = 16;  // rows of A from which on a narrow B is copied, too
+inline constexpr int kRowBlock = 24;       // a multiple of every tile's rows
 
 // All rows of one panel of kPackets packets of columns.
 template <class P, int kPackets, int kRows, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
@@ -199,8 +200,11 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
       constexpr int kPackets = tile_packets<P>(kRest / kWidth);
       constexpr int kPanel = kPackets * kWidth;
       constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
-      constexpr bool kCopyB = kWidth > 1 && kBCol == 1 && kRows >= kWorthCopying && kDepth >= kWorthCopying &&
-                              kBRow * static_cast<int>(sizeof(Scalar)) >= kFarApart;
+      constexpr bool kFarRows = kRows >= kWorthCopying && kDepth >= kWorthCopying &&
+                                kBRow * static_cast<int>(sizeof(Scalar)) >= kFarApart;
+      constexpr bool kWidens =
+          !std::is_same_v<B, const Scalar*> && !kGathers<P, B> && kRows >= kWorthWidening;
+      constexpr bool kCopyB = kWidth > 1 && kBCol == 1 && (kFarRows || kWidens);
       for (int j = kFrom; j < kEnd; j += kPanel) {
         if constexpr (kCopyB) {
           alignas(P) Array<Scalar, kDepth * kPanel> rows;
