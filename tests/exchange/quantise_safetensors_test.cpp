@@ -129,11 +129,23 @@ TEST(QuantiseSafetensors, what_cannot_be_quantised_is_refused_and_nothing_is_wri
   file.size_ = 0;
   ASSERT_EQ((write_safetensors<Names>(parameters, file)), Status::kOk);
   expect_refused(ElementType::kI8, Status::kNotFinite);
-  file.start(R"({"weight":{"dtype":"I32","shape":[1,1],"data_offsets":[0,4]}})");
-  file("1234", 4);
-  expect_refused(ElementType::kI8, Status::kInvalidType);
   file.size_ -= 1;
   expect_refused(ElementType::kI8, Status::kCutShort);
+}
+
+TEST(QuantiseSafetensors, integers_stay_as_they_are) {
+  file.start(
+      R"({"label":{"dtype":"I32","shape":[1,2],"data_offsets":[0,8]},"weight":{"dtype":"F32","shape":[1,2],"data_offsets":[8,16]}})");
+  const float weight[] = {1, -2};
+  file("12345678", 8);
+  file(reinterpret_cast<const char*>(weight), sizeof weight);
+  quantised.size_ = 0;
+  ASSERT_EQ(quantise_safetensors(file, ElementType::kF16, quantised, no_report), Status::kOk);
+  const SafetensorsFile parts = split_safetensors(std::string_view(quantised.data(), quantised.size()));
+  EXPECT_EQ(parts.header.size() % 8, 0u);
+  EXPECT_TRUE(parts.header.starts_with(
+      R"({"weight":{"dtype":"F16","shape":[1,2],"data_offsets":[0,4]},"label":{"dtype":"I32","shape":[1,2],"data_offsets":[4,12]}})"));
+  EXPECT_TRUE(parts.body == std::string_view("\x00\x3C\x00\xC0\x31\x32\x33\x34\x35\x36\x37\x38", 12));
 }
 
 namespace {

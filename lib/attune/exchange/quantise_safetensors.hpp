@@ -56,9 +56,7 @@ class SafetensorsQuantiser {
   [[nodiscard]] Status check() const {
     Status status = Status::kOk;
     const Status read = for_each_entry([&](const SafetensorsEntry& entry) {
-      if (entry.type == ElementType::kOther || entry.type == ElementType::kI8) status = Status::kInvalidType;
-      if (entry.bytes() / static_cast<unsigned>(bytes_of(entry.type)) > 0x7FFFFFFFu)
-        status = Status::kOverflow;
+      if (entry.bytes() > 0x7FFFFFFFu) status = Status::kOverflow;
       if (status != Status::kOk || !is_matrix(entry)) return;
       const RowsOfEntry matrix = rows_of(entry);
       for (int i = 0; i < matrix.rows; ++i) {
@@ -83,7 +81,9 @@ class SafetensorsQuantiser {
     add_header(out_);
     out_.add(std::string_view("       ", padding));
     for_each_part([this](const SafetensorsEntry& entry, Part part) {
-      if (entry.type == ElementType::kF64) {
+      if (part == Part::kAsItIs) {
+        out_.add(std::string_view(file_.body.data() + entry.begin, static_cast<std::size_t>(entry.bytes())));
+      } else if (entry.type == ElementType::kF64) {
         add_numbers<double>(entry, part);
       } else {
         add_numbers<float>(entry, part);
@@ -93,7 +93,7 @@ class SafetensorsQuantiser {
   }
 
  private:
-  enum class Part { kWide, kScales, kNarrow };
+  enum class Part { kWide, kScales, kNarrow, kAsItIs };
 
   template <class Visitor>
   Status for_each_entry(const Visitor& visitor) const {
@@ -107,7 +107,7 @@ class SafetensorsQuantiser {
   void for_each_part(const Visitor& visitor) const {
     for (const bool is_double : {true, false}) {
       static_cast<void>(for_each_entry([&](const SafetensorsEntry& entry) {
-        if ((entry.type == ElementType::kF64) != is_double) return;
+        if (!is_float(entry) || (entry.type == ElementType::kF64) != is_double) return;
         if (!is_matrix(entry)) {
           visitor(entry, Part::kWide);
         } else if (Element::kScaled) {
@@ -118,6 +118,9 @@ class SafetensorsQuantiser {
     static_cast<void>(for_each_entry([&](const SafetensorsEntry& entry) {
       if (is_matrix(entry)) visitor(entry, Part::kNarrow);
     }));
+    static_cast<void>(for_each_entry([&](const SafetensorsEntry& entry) {
+      if (!is_float(entry)) visitor(entry, Part::kAsItIs);
+    }));
   }
 
   static int first_dimension(const SafetensorsEntry& entry) {
@@ -125,7 +128,10 @@ class SafetensorsQuantiser {
     while (first < entry.rank - 2 && entry.shape[first] == 1) ++first;
     return first;
   }
-  static bool is_matrix(const SafetensorsEntry& entry) { return entry.rank >= 2; }
+  static bool is_float(const SafetensorsEntry& entry) {
+    return entry.type != ElementType::kOther && entry.type != ElementType::kI8;
+  }
+  static bool is_matrix(const SafetensorsEntry& entry) { return is_float(entry) && entry.rank >= 2; }
   RowsOfEntry rows_of(const SafetensorsEntry& entry) const {
     const auto elements = static_cast<int>(entry.bytes() / static_cast<unsigned>(bytes_of(entry.type)));
     const int rows = is_matrix(entry) ? static_cast<int>(entry.shape[first_dimension(entry)]) : 1;
@@ -146,7 +152,7 @@ class SafetensorsQuantiser {
     bool first = entries.metadata().empty();
     for_each_part([&](const SafetensorsEntry& entry, Part part) {
       const bool is_double = entry.type == ElementType::kF64;
-      const RowsOfEntry matrix = rows_of(entry);
+      const RowsOfEntry matrix = rows_of(entry);  // of what is no float: its bytes alone count
       const auto rows = static_cast<std::size_t>(matrix.rows), cols = static_cast<std::size_t>(matrix.cols);
       std::size_t bytes = is_double ? 8 : 4;
       std::string_view type = is_double ? "F64" : "F32";
@@ -155,6 +161,7 @@ class SafetensorsQuantiser {
         bytes = sizeof(Element);
         type = kType == ElementType::kI8 ? "I8" : kType == ElementType::kBF16 ? "BF16" : "F16";
       }
+      if (part == Part::kAsItIs) type = entry.type_name;
       out.add(first ? "\"" : ",\"");
       first = false;
       out.add(entry.name);
@@ -171,7 +178,9 @@ class SafetensorsQuantiser {
       }
       out.add("],\"data_offsets\":[");
       out.add(offset);
-      offset += bytes * (part == Part::kScales ? rows : rows * cols);
+      offset += part == Part::kAsItIs   ? static_cast<std::size_t>(entry.bytes())
+                : part == Part::kScales ? bytes * rows
+                                        : bytes * rows * cols;
       out.add(",");
       out.add(offset);
       out.add("]}");
@@ -222,10 +231,9 @@ class SafetensorsQuantiser {
 
 }  // namespace detail
 
-/// Writes a file of floats with its weights as kI8, kBF16 or kF16; report(name, QuantisationError) hears of
-/// each of them. kInvalidType of a file that has something else than floats, or for another type, kNotFinite
-/// where a weight is infinite or NaN, or becomes so; then nothing is written. The sink gets pieces of at most
-/// 64 bytes.
+/// Writes a file with its weights as kI8, kBF16 or kF16; report(name, QuantisationError) hears of each of
+/// them. kInvalidType for another type, kOverflow of a tensor of 2 GiB, kNotFinite where a weight is infinite
+/// or NaN, or becomes so; then nothing is written. The sink gets pieces of at most 64 bytes.
 template <class Source, class Sink, class Report>
 Status quantise_safetensors(const Source& file, ElementType type, Sink&& sink, const Report& report) {
   const SafetensorsFile parts = split_safetensors(detail::bytes_of_file(file));
