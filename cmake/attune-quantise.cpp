@@ -1,6 +1,7 @@
-// Writes a .safetensors file with its weights in 8 or 16 bits, and says what that costs. attune_add_model() has it built by
-// the machine that builds, and run; by hand:
-//   c++ -std=c++20 -ffp-contract=off -I lib -I /usr/include/eigen3 cmake/attune-quantise.cpp -o attune-quantise
+// Writes a .safetensors file with its weights in 8 or 16 bits, and says what that costs. attune_add_model()
+// has it built by the machine that builds, and run; by hand:
+//   c++ -std=c++20 -ffp-contract=off -I lib -I /usr/include/eigen3 cmake/attune-quantise.cpp -o
+//   attune-quantise
 //   ./attune-quantise int8|bf16|fp16 FILE.safetensors QUANTISED.safetensors
 #include <attune/exchange/quantise_safetensors.hpp>
 
@@ -51,7 +52,7 @@ int main(int argc, char** argv) {
   out.write(quantised.data(), static_cast<std::streamsize>(quantised.size()));
   out.close();
   if (!out) return fail(argv[3], "cannot be written");
-  std::printf("%s as %s: %zu bytes instead of %zu\n   largest        rms  error of\n%s", argv[2], argv[1], quantised.size(),
-              file.size(), errors.c_str());
+  std::printf("%s as %s: %zu bytes instead of %zu\n   largest        rms  error of\n%s", argv[2], argv[1],
+              quantised.size(), file.size(), errors.c_str());
   return 0;
 }
