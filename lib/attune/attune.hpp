@@ -10,8 +10,10 @@
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/memory.hpp>
+#include <attune/core/narrow_weights.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/pieces.hpp>
+#include <attune/core/quantise.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/status.hpp>
@@ -65,6 +67,7 @@
 #include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/model_file.hpp>
 #include <attune/exchange/pytorch_names.hpp>
+#include <attune/exchange/quantise_safetensors.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
