@@ -104,6 +104,18 @@ struct TransposedTensor {
   }
 };
 
+/// Where the gradient of a tensor stands.
+template <class ScalarType, int kRows, int kCols>
+struct GradientReference {
+  using Scalar = ScalarType;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+
+  Scalar* first;
+
+  [[nodiscard]] constexpr Scalar* data() const { return first; }
+};
+
 /// What stands for a table (of an embedding, of positions) where `Leaf` stands for a weight: tables are not
 /// transposed, in PyTorch either.
 template <class Leaf>

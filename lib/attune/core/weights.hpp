@@ -11,6 +11,8 @@
 //   TransposedReference   elsewhere, [out, in]
 //   Untrained             nothing: of gradients
 //
+// core/low_rank.hpp has a constant of any form with a product of low rank beside it.
+//
 //   Layer::ParametersOf<TransposedReference, Reference>   // PyTorch's tensors where they stand, in flash
 #pragma once
 
@@ -74,6 +76,23 @@ template <class Gradient, class Scalar, int cols>
 ATTUNE_INLINE void add_column_sums(const Gradient&, Untrained<Scalar, 1, cols>) {}
 
 namespace detail {
+
+/// An element of a weight of any form.
+template <class Weight>
+constexpr auto element_of(const Weight& weight, int row, int col) {
+  if constexpr (requires { weight(row, col); }) {
+    return weight(row, col);
+  } else {
+    return view(weight)(row, col);
+  }
+}
+
+template <class From, class To>
+constexpr void copy_elements(const From& from, To& to) {
+  for (int i = 0; i < To::rows; ++i) {
+    for (int j = 0; j < To::cols; ++j) to(i, j) = element_of(from, i, j);
+  }
+}
 
 /// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
 template <class Leaf>
