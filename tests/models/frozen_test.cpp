@@ -113,8 +113,8 @@ using Deep = Sequential<Embed, Positions, Blocks, Mean, Head>;
 constexpr Deep::Parameters kDeep = constants<Deep::Parameters>();
 using Tuned = attune::BiasesAndNorms<Deep, kDeep>;
 
-// What an encoder layer has beside weights: b_q, b_k, b_v, b_o, b_1, b_2, and w and b of two norms.
-constexpr int kOfABlock = 4 * 4 + 5 + 4 + 2 * 8;
+// What an encoder layer has beside weights, b_k apart: b_q, b_v, b_o, b_1, b_2, and w and b of two norms.
+constexpr int kOfABlock = 3 * 4 + 5 + 4 + 2 * 8;
 
 // Whether two sets have the same bits in the tensors that both have.
 template <class Some, class All>

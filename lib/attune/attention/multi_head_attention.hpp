@@ -92,10 +92,11 @@ struct MultiHeadAttention {
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
     static constexpr Role kKeyRole = shape.rotary_dim > 0 ? Role::kRotatedKeys : Role::kKeys;
-    [[no_unique_address]] detail::SetInRole<Role::kQueries, QueryProjection, Matrix, Vector> query;
-    [[no_unique_address]] detail::SetInRole<kKeyRole, KeyProjection, Matrix, Vector> key;
-    [[no_unique_address]] detail::SetInRole<Role::kValues, ValueProjection, Matrix, Vector> value;
-    [[no_unique_address]] detail::SetInRole<Role::kAttentionOutput, OutputProjection, Matrix, Vector> output;
+    [[no_unique_address]] detail::SetOfMember<QueryProjection, Role::kQueries, Matrix, Vector> query;
+    [[no_unique_address]] detail::SetOfMember<KeyProjection, kKeyRole, Matrix, Vector> key;
+    [[no_unique_address]] detail::SetOfMember<ValueProjection, Role::kValues, Matrix, Vector> value;
+    [[no_unique_address]] detail::SetOfMember<OutputProjection, Role::kAttentionOutput, Matrix, Vector>
+        output;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {

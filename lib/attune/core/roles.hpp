@@ -1,7 +1,8 @@
 // What a weight is for, where that decides what stands for it.
 //
-// A layer with several weights asks for each of its sets in a role, detail::SetInRole<Role::kQueries, …>.
-// Forms that are the same in every role, as Tensor, know nothing of it; ByRole<Forms> are those that differ.
+// A layer of layers asks for the set of each of them as a member of its own, detail::SetOfMember<Projection,
+// Role::kQueries, …>. Forms that are the same in every role, as Tensor, know nothing of it; ByRole<Forms> are
+// those that differ.
 #pragma once
 
 #include <attune/core/layer.hpp>
@@ -15,9 +16,11 @@ enum class Role : unsigned {
   kKeys = 4,
   kValues = 8,
   kAttentionOutput = 16,
-  kFeedForwardIn = 32,  // to d_ff, the gate among them
+  kFeedForwardIn = 32,  // to d_ff
   kFeedForwardOut = 64,
-  kRotatedKeys = kKeys | 128,  // keys that are rotated by position
+  // What layers say beside; asking for one asks for all of its kind.
+  kRotatedKeys = kKeys | 128,  // by position
+  kGate = kFeedForwardIn | 256,
 
   kAttention = kQueries | kKeys | kValues | kAttentionOutput,
   kFeedForward = kFeedForwardIn | kFeedForwardOut,
@@ -48,22 +51,53 @@ struct InNoRole<Forms, Scalar, 0, 0> {
   using OfMatrix = ByRole<Forms>;
 };
 
-template <Role role, class Layer, template <class, int, int> class Matrix,
+// What is empty is another type in every member of a set.
+template <class Outer, auto member>
+struct Place {};
+template <class Leaf, auto member>
+struct Placed {
+  using type = Leaf;
+};
+template <class Scalar, int rows, int cols, class Outer, auto member>
+struct Placed<UntrainedIn<Scalar, rows, cols, Outer>, member> {
+  using type = UntrainedIn<Scalar, rows, cols, Place<Outer, member>>;
+};
+template <class Forms, auto member>
+struct FormsOfMember {
+  template <Role role>
+  struct In {
+    using Of = typename Forms::template In<role>;
+    template <class Scalar, int rows, int cols>
+    using Matrix = typename Placed<typename Of::template Matrix<Scalar, rows, cols>, member>::type;
+    template <class Scalar, int rows, int cols>
+    using Vector = typename Placed<typename Of::template Vector<Scalar, rows, cols>, member>::type;
+  };
+};
+
+template <class Layer, auto member, template <class, int, int> class Matrix,
           template <class, int, int> class Vector, class Asked>
-struct SetOfLayerInRole {
+struct SetOfMemberLayer {
   using type = SetOf<Layer, Matrix, Vector>;
 };
-template <Role role, class Layer, template <class, int, int> class Matrix,
+template <class Layer, Role role, template <class, int, int> class Matrix,
           template <class, int, int> class Vector, class Forms>
-struct SetOfLayerInRole<role, Layer, Matrix, Vector, ByRole<Forms>> {
-  using In = typename Forms::template In<role>;
+struct SetOfMemberLayer<Layer, role, Matrix, Vector, ByRole<Forms>> {
+  using In = typename FormsOfMember<Forms, role>::template In<role>;
   using type = SetOf<Layer, In::template Matrix, In::template Vector>;
 };
-/// A layer's set (core/layer.hpp) in a role.
-template <Role role, class Layer, template <class, int, int> class Matrix,
+template <class Layer, int member, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector, class Forms>
+struct SetOfMemberLayer<Layer, member, Matrix, Vector, ByRole<Forms>> {
+  using InPlace = ByRole<FormsOfMember<Forms, member>>;
+  using type = SetOf<Layer, InPlace::template Matrix, InPlace::template Vector>;
+};
+
+/// The set of a layer that is a member of another's set: in a role, or as part number `member`, which has
+/// roles of its own.
+template <class Layer, auto member, template <class, int, int> class Matrix,
           template <class, int, int> class Vector>
-using SetInRole = typename SetOfLayerInRole<role, Layer, Matrix, Vector,
-                                            Matrix<typename Layer::Scalar, 0, 0>>::type;
+using SetOfMember =
+    typename SetOfMemberLayer<Layer, member, Matrix, Vector, Matrix<typename Layer::Scalar, 0, 0>>::type;
 
 }  // namespace detail
 

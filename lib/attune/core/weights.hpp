@@ -70,10 +70,11 @@ ATTUNE_INLINE void add_column_sums(const Gradient& dy,
 }
 
 /// Nothing: a part of the parameters that is not trained.
-template <class A, class B, class Scalar, int rows, int cols, class Terms = kernels::AllTerms>
-ATTUNE_INLINE void add_product(const A&, const B&, Untrained<Scalar, rows, cols>, const Terms& = {}) {}
-template <class Gradient, class Scalar, int cols>
-ATTUNE_INLINE void add_column_sums(const Gradient&, Untrained<Scalar, 1, cols>) {}
+template <class A, class B, class Scalar, int rows, int cols, class Place, class Terms = kernels::AllTerms>
+ATTUNE_INLINE void add_product(const A&, const B&, UntrainedIn<Scalar, rows, cols, Place>,
+                               const Terms& = {}) {}
+template <class Gradient, class Scalar, int cols, class Place>
+ATTUNE_INLINE void add_column_sums(const Gradient&, UntrainedIn<Scalar, 1, cols, Place>) {}
 
 namespace detail {
 
