@@ -278,7 +278,8 @@ constexpr void with_set_of_layer(const auto& body, auto& set) {
 
 }  // namespace detail
 
-/// Frozen and BiasesAndNorms: the module of their layer.
+/// Frozen, BiasesAndNorms and Adapted: the module of their layer. What is trained of it by factors is written
+/// as the weights that they come to; the factors themselves have names of their own (own_names.hpp).
 template <class Layer, const auto& kConstants, class What, const EncoderLayerNames* table>
 struct PyTorchNames<PartlyTrained<Layer, kConstants, What>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
