@@ -26,8 +26,6 @@ struct LowRank {
 /// A and B of a weight [kRows, kCols].
 template <LowRank low_rank, class ScalarType, int kRows, int kCols>
 struct LowRankFactors {
-  static_assert(low_rank.rank > 0, "attune::LowRank: the rank must be positive");
-
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
@@ -116,8 +114,7 @@ inline constexpr bool kOnlyAdds<kernels::AddBias<Scalar>> = true;
 
 /// room[rows, r] = s·(x·a), of the terms that count.
 template <class Factors, int tokens, class X, class A, class Terms = kernels::AllTerms>
-ATTUNE_INLINE auto narrowed(const X& x, const A& a, typename Factors::Scalar* room,
-                            const Terms& terms = {}) {
+ATTUNE_INLINE auto narrowed(const X& x, const A& a, typename Factors::Scalar* room, const Terms& terms = {}) {
   static_assert(X::rows <= tokens,
                 "attune::Adapted: a layer multiplies more tokens than go in and out of it and of the layers "
                 "listed in it; list it in the Sequential that is adapted");

@@ -37,12 +37,13 @@ struct TrainVectors {
     template <class Scalar, int rows, int cols>
     using Matrix = Untrained<Scalar, rows, cols>;
     template <class Scalar, int rows, int cols>
-    using Vector = std::conditional_t<role == Role::kKeys, Untrained<Scalar, rows, cols>,
-                                      Tensor<Scalar, rows, cols>>;
+    using Vector =
+        std::conditional_t<role == Role::kKeys, Untrained<Scalar, rows, cols>, Tensor<Scalar, rows, cols>>;
   };
 };
 template <LowRank low_rank>
 struct TrainLowRank {
+  static_assert(low_rank.rank > 0, "attune::LowRank: the rank must be positive");
   static constexpr int kRank = low_rank.rank;
   static constexpr std::uint32_t kFingerprint = fingerprint(low_rank.alpha);
   using Vectors = std::conditional_t<low_rank.biases_and_norms, TrainVectors, TrainNothing>;
@@ -191,8 +192,7 @@ struct PartlyTrained {
   using All = detail::SetOf<Layer, AllForms::template Matrix, AllForms::template Vector>;
   // What backward of Layer adds to: the trained set itself, where its tensors are some of Layer's.
   using Gradients = typename std::conditional_t<
-      (kRank > 0),
-      detail::SetOfLayer<Layer, GradientForms::template Matrix, GradientForms::template Vector>,
+      (kRank > 0), detail::SetOfLayer<Layer, GradientForms::template Matrix, GradientForms::template Vector>,
       std::type_identity<Trained>>::type;
 
  public:
@@ -276,9 +276,8 @@ struct PartlyTrained {
       return (kConstants);
     } else {
       All all{};
-      All::visit([room](const TensorPath&, auto& reference, const auto& constant, const auto& own) {
-        reference = detail::stands_for<kTokens>(constant, own, room);
-      },
+      All::visit([room](const TensorPath&, auto& reference, const auto& constant,
+                        const auto& own) { reference = detail::stands_for<kTokens>(constant, own, room); },
                  static_cast<const TensorPath*>(nullptr), all, kConstants,
                  static_cast<const Trained&>(trained));
       return all;
@@ -298,11 +297,12 @@ struct PartlyTrained {
       return static_cast<Trained&>(gradients);
     } else {
       Gradients all{};
-      Gradients::visit([room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
-        leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
-      },
-                       static_cast<const TensorPath*>(nullptr), all, static_cast<const Trained&>(trained),
-                       static_cast<Trained&>(gradients));
+      Gradients::visit(
+          [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
+            leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
+          },
+          static_cast<const TensorPath*>(nullptr), all, static_cast<const Trained&>(trained),
+          static_cast<Trained&>(gradients));
       return all;
     }
   }
