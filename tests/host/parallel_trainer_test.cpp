@@ -137,6 +137,20 @@ using Tuned =
 
 }  // namespace
 
+TEST(ParallelTrainer, starts_from_parts_that_are_given_as_a_trainer) {
+  static OneByOne<Classifier, attune::CrossEntropy<>> expected;
+  Parallel<Classifier, attune::CrossEntropy<>> parallel({.threads = 2});
+  attune::Rng rng(1);
+  check::fill_set(constants, rng);
+  const auto give = [](auto& parameters) {
+    attune::copy_parameters(constants.layer<0>(), parameters.template layer<0>());
+  };
+  expected.start_from(give, attune::XavierUniform{}, attune::Rng{5});
+  parallel.start_from(give, attune::XavierUniform{}, attune::Rng{5});
+  EXPECT_TRUE(check::same_bits(parallel.parameters().layer<0>(), constants.layer<0>()));
+  EXPECT_TRUE(check::same_bits(parallel.parameters(), expected.parameters()));
+}
+
 TEST(ParallelTrainer, trains_factors_of_low_rank_to_the_bits_of_a_trainer) {
   attune::Rng rng(1);
   check::fill_set(constants, rng);

@@ -103,4 +103,12 @@ inline constexpr bool kUpdatesAtOnce = requires {
 
 }  // namespace detail
 
+/// Writes a set of any form, in flash or wherever it stands, to another set of the same layer or model.
+template <class From, class To>
+constexpr void copy_parameters(const From& from, To& to) {
+  for_each_tensor(
+      [](const TensorPath&, auto& target, const auto& source) { detail::copy_elements(source, target); }, to,
+      from);
+}
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -285,9 +285,7 @@ struct PartlyTrained {
   }
   /// Writes all of Layer's parameters, as one layer without constants has them: W + (α/r)·A·B of factors.
   static constexpr void merge(const Parameters& trained, typename Layer::Parameters& merged) {
-    const auto& whole = all(trained);
-    for_each_tensor([](const TensorPath&, auto& to, const auto& from) { detail::copy_elements(from, to); },
-                    merged, whole);
+    copy_parameters(all(trained), merged);
   }
 
  private:
@@ -321,6 +319,36 @@ struct PartlyTrained {
     }
   }
 };
+
+namespace detail {
+
+template <class Form>
+struct ReferencesTo {
+  template <class Leaf>
+  using Of = decltype(reference_to(std::declval<const Leaf&>()));
+  template <class Scalar, int rows, int cols>
+  using Matrix = Of<typename Form::template Matrix<Scalar, rows, cols>>;
+  template <class Scalar, int rows, int cols>
+  using Vector = Of<typename Form::template Vector<Scalar, rows, cols>>;
+};
+
+}  // namespace detail
+
+/// References to a set of `Layer`: the constants of a part of a model that are a part of other constants.
+///
+///   constexpr auto kFront = attune::references_to<Front>(kWhole.layer<0>());
+///   using Model = Sequential<Frozen<Front, kFront>, …>;
+template <detail::CheckedLayer Layer, class Set>
+[[nodiscard]] constexpr auto references_to(const Set& set) {
+  using Forms = detail::ReferencesTo<typename detail::FormOf<Set>::type>;
+  detail::SetOf<Layer, Forms::template Matrix, Forms::template Vector> references{};
+  decltype(references)::visit(
+      [](const TensorPath&, auto& reference, const auto& constant) { reference = reference_to(constant); },
+      static_cast<const TensorPath*>(nullptr), references, set);
+  return references;
+}
+template <class Layer, class Set>
+void references_to(const Set&& set) = delete;  // which would be gone
 
 /// `Layer` with constant parameters.
 template <class Layer, const auto& kConstants>
