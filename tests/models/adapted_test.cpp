@@ -377,6 +377,23 @@ TEST(Adapted, resumes_from_its_state) {
   static_assert(Keys::State::kFingerprint != attune::Trainer<Trained>::State::kFingerprint);
 }
 
+TEST(Adapted, trains_to_the_same_bits_on_every_target) {
+  using Body = Sequential<Embed<float>, Positions<float>, attune::Repeat<2, Encoder<float>>, Mean<float>>;
+  constexpr LowRank kFactors{.rank = 3, .roles = Role::kEverything, .alpha = 2, .biases_and_norms = true};
+  fill_constants<Body>();
+  static attune::Trainer<Sequential<AdaptedLayer<Body, kFactors>, Head<float>>, attune::CrossEntropy<>>
+      trainer;
+  attune::Rng rng(13);
+  trainer.initialise(attune::LinearDefault{}, rng);
+  for (int i = 0; i < 20; ++i) {
+    Body::Input x;
+    check::fill(x, rng);
+    const int target[] = {i % 2};
+    EXPECT_TRUE(trainer.step(x, target, {.learning_rate = 0.01f}).ok());
+  }
+  EXPECT_EQ(attune::hash(trainer.parameters()), check::by_policy(0x84743FB5u, 0xB0805339u));
+}
+
 TEST(Adapted, names_its_factors) {
   static AdaptedLayer<Small, kQueriesAndValues>::Parameters trained;
   const char* const names[][3] = {{"lora_A", "weight", "query"},
