@@ -6,11 +6,13 @@
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/gradients.hpp>
 #include <attune/core/ids.hpp>
+#include <attune/core/inference_in_pieces.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/low_rank.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/core/parameters.hpp>
+#include <attune/core/pieces.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/roles.hpp>
 #include <attune/core/sine_table.hpp>
@@ -45,6 +47,7 @@
 #include <attune/training/batch.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>
+#include <attune/training/in_pieces.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
@@ -54,6 +57,7 @@
 #include <attune/training/state.hpp>
 #include <attune/training/trainer.hpp>
 #include <attune/training/update_in_backward.hpp>
+#include <attune/training/workspace.hpp>
 
 #include <attune/exchange/cpp_header.hpp>
 #include <attune/exchange/crc32.hpp>

@@ -66,7 +66,9 @@ extern "C" {
       ".ltorg              \n");
 }
 
-// A board that uses the tick defines this; to the others an interrupt is a fault too.
+// A program that uses one of these exceptions defines its handler; to the others it is a fault too.
+[[gnu::weak, gnu::nothrow, gnu::alias("fault_handler")]] void svc_handler();
+[[gnu::weak, gnu::nothrow, gnu::alias("fault_handler")]] void pendsv_handler();
 [[gnu::weak, gnu::nothrow, gnu::alias("fault_handler")]] void systick_handler();
 
 [[noreturn, gnu::used]] void report_fault(const std::uint32_t* stacked) {

@@ -6,6 +6,8 @@
 extern "C" {
 [[noreturn]] void reset_handler();
 void fault_handler();
+void svc_handler();
+void pendsv_handler();
 void systick_handler();
 }
 
@@ -16,16 +18,21 @@ using Handler = void (*)();
 struct VectorTable {
   std::uint32_t* initial_stack;
   Handler reset;
-  Handler
-      exceptions[13];  // NMI to PendSV. The ports use no interrupts but the tick: whatever comes is a fault.
-  Handler systick;
+  Handler faults[9];  // NMI to the last reserved one
+  Handler svc;
+  Handler debug[2];
+  Handler pendsv, systick;
+  // Then, if a program has some, external interrupts: section .vectors.interrupts.
 };
 
 [[gnu::section(".vectors"), gnu::used]] alignas(128) constinit const VectorTable kVectors{
     stack_top,
     reset_handler,
     {fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler,
-     fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler},
+     fault_handler, fault_handler},
+    svc_handler,
+    {fault_handler, fault_handler},
+    pendsv_handler,
     systick_handler};
 
 [[maybe_unused]] volatile std::uint32_t& system_register(std::uintptr_t address) {

@@ -1,9 +1,9 @@
-// The functions of port.hpp on a board without a debugger: text goes out of a serial port, time comes from
-// SysTick. Without this file they are answered over semihosting. Start-up, fault reports and stack
-// measurement are the family's.
+// The functions of port.hpp on a board without a debugger: text goes out of a serial port. Without this file
+// they are answered over semihosting. Start-up, fault reports, stack measurement and, unless microseconds()
+// is here as well, time from SysTick are the family's.
 //
-// As it stands, UART 0 and the clock of the Arm MPS2 board. What to change is marked with (1), (2) and (3).
-#include "../port.hpp"
+// As it stands, UART 0 of the Arm MPS2 board. What to change is marked with (1), (2) and (3).
+#include "port.hpp"
 
 namespace {
 
@@ -11,9 +11,9 @@ using Register = volatile std::uint32_t;
 
 Register& at(std::uintptr_t address) { return *reinterpret_cast<Register*>(address); }
 
-// (1) The processor's clock. After reset most chips run from a slow internal oscillator: this is that one's
-// frequency, until your own code has switched to another.
-constexpr std::uint32_t kClockHertz = 25'000'000;
+// (1) The processor's clock, of board.conf. After reset most chips run from a slow internal oscillator: that
+// one's frequency, until your own code has switched to another.
+constexpr std::uint32_t kClockHertz = ATTUNE_CLOCK_HERTZ;
 
 // (2) The serial port: set it up for 115,200 baud on the first byte, then wait for room and send. Some chips
 // need the clock of the peripheral and the function of its pin switched on first.
@@ -32,36 +32,12 @@ void send(char byte) {
   at(kData) = static_cast<unsigned char>(byte);
 }
 
-// SysTick counts down from kReload once a millisecond and is the same on every Cortex-M.
-constexpr std::uintptr_t kTickControl = 0xE000E010, kTickReload = 0xE000E014, kTickValue = 0xE000E018;
-constexpr std::uint32_t kReload = kClockHertz / 1000 - 1;
-volatile std::uint32_t milliseconds = 0;
-
 }  // namespace
-
-// In the vector table; without one of its own a board takes this interrupt for a fault.
-extern "C" void systick_handler() { milliseconds = milliseconds + 1; }
 
 namespace port {
 
 void write(const char* text, std::size_t length) {
   for (std::size_t i = 0; i < length; ++i) send(text[i]);
-}
-
-// Starts the clock when it is first asked.
-std::uint64_t microseconds() {
-  if (at(kTickControl) == 0) {
-    constexpr std::uint32_t kProcessorClock = 1U << 2, kInterrupt = 1U << 1, kEnable = 1U;
-    at(kTickReload) = kReload;
-    at(kTickValue) = 0;
-    at(kTickControl) = kProcessorClock | kInterrupt | kEnable;
-  }
-  std::uint32_t whole, rest;
-  do {  // again if the millisecond changed in between
-    whole = milliseconds;
-    rest = at(kTickValue);
-  } while (whole != milliseconds);
-  return std::uint64_t{whole} * 1000U + (kReload - rest) / (kClockHertz / 1'000'000U);
 }
 
 // Nobody is there to type options or to watch a bar grow.

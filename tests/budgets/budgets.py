@@ -27,7 +27,8 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-import stack_bound  # noqa: E402  (beside this file)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake"))
+import stack_bound  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = ROOT / "tests/budgets/budgets.json"

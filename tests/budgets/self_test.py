@@ -32,7 +32,7 @@ NOINLINE int leaf(void) { FRAME(200); return frame[0]; }
 LIBRARY = "int library(void) { volatile char frame[400]; frame[0] = 1; return frame[0]; }"
 
 
-def bound_of(source, library="", root="main"):
+def bound_of(source, library="", root="main", calls=()):
     """What stack_bound makes of a program. The library has no .ci file."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -44,7 +44,7 @@ def bound_of(source, library="", root="main"):
         subprocess.run(["arm-none-eabi-gcc", "-nostdlib", "-mthumb", "-mcpu=cortex-m3", "-Wl,-e,main", "-o", elf,
                         folder / "program.o", folder / "library.o"], check=True)
         try:
-            return stack_bound.bound(elf, [folder], root)
+            return stack_bound.bound(elf, [folder], root, [*calls, *stack_bound.KNOWN_CALLS])
         except stack_bound.Unbounded as reason:
             return str(reason)
 
@@ -92,7 +92,15 @@ def check_stack_bound():
                      "main calls through a pointer: blx r3")
     expect_unbounded("an array of variable size", "int main(void) { volatile int n = 9; volatile char a[n]; a[0] = 1; "
                      "return a[0]; }", "main has no fixed size")
-    expect("no such function", bound_of("int main(void) { return 0; }", root="nobody") == "no function nobody")
+    through_pointer = "int (*volatile pointer)(void) = leaf; int main(void) { return pointer() + 1; }"
+    expect_path("a call through a pointer of which it is said whom it reaches", through_pointer, ["main", "leaf"], 200, 230,
+                calls=[("main", "leaf")])
+    expect("whom a pointer is said to reach is not there",
+           "which is not there" in bound_of(through_pointer, calls=[("main", "nobody")]))
+    expect_path("a function by its C++ name", 'NOINLINE int deep(void) __asm__("_ZN4room4deepEi"); '
+                "int deep(void) { return leaf() + 1; } int main(void) { return deep(); }", ["_ZN4room4deepEi", "leaf"], 200, 230,
+                root="room::deep")
+    expect("no such function", "no function nobody" in bound_of("int main(void) { return 0; }", root="nobody"))
 
 
 HERE = {"compiler": "g++ 1", "qemu": "qemu 1"}

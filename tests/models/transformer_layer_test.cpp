@@ -32,6 +32,7 @@ struct Tape : Of::Tape {
 };
 struct Context {
   attune::NoMask mask;
+  attune::InOneGo pieces{};
 };
 
 constexpr attune::BranchOptions kBefore{attune::NormPlacement::kBefore};

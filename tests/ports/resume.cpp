@@ -12,6 +12,7 @@
 #include "console.hpp"
 #include "flash.hpp"
 #include "port.hpp"
+#include "ticks.hpp"
 
 namespace {
 
@@ -48,16 +49,6 @@ void step(Progress& progress) {
   ++progress.step;
 }
 
-#if __ARM_ARCH_PROFILE == 'M'
-[[noreturn]] void reset() {
-  *reinterpret_cast<volatile std::uint32_t*>(0xE000ED0C) = 0x05FA0004;  // AIRCR: SYSRESETREQ
-  for (;;) {
-  }
-}
-#else
-[[noreturn]] void reset() { port::exit(1); }
-#endif
-
 /// The board's flash, with a reset before one of its operations.
 class ResettingFlash : public port::Flash {
  public:
@@ -79,7 +70,7 @@ class ResettingFlash : public port::Flash {
 
  private:
   void count() {
-    if (operations_left == 0) reset();
+    if (operations_left == 0) port::reset();
     if (operations_left > 0) --operations_left;
   }
 };
@@ -112,7 +103,7 @@ int main() {
       expect(store.save(trainer.state(), progress) == Status::kOk, "a save succeeds");
       // Another place each time: before the next save, or in it, or in one of those behind it.
       step(progress);
-      if (progress.resets % 3 == 0) reset();
+      if (progress.resets % 3 == 0) port::reset();
       flash.operations_left = static_cast<int>(progress.resets * progress.resets * 37 % 700);
     }
     while (progress.step < steps) {

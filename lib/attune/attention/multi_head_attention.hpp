@@ -201,55 +201,59 @@ struct MultiHeadAttention {
 
   /// Cross-attention: y[seq_len, d_out] of query[seq_len, d_model], key[kv_len, d_key], value[kv_len,
   /// d_value].
-  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}) {
-    project(parameters, query, key, value, scratch);
-    const auto terms = detail::terms_of<Mask>(view(scratch.value));
-    detail::AllWeights all;
+                      const Mask& mask = {}, const Pieces& pieces = {}) {
+    project(parameters, query, key, value, scratch, pieces);
+    const auto terms = detail::terms_of<Mask, Pieces>(view(scratch.value));
     const auto weights = view(scratch.weights);
+    const auto attend_from = [&]<int rows>(int head, int from) ATTUNE_INLINE_LAMBDA {
+      pieces.template rows<rows, kWorkOfQuery>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+        attend(head, from + first, scratch, scratch.context, weights.template rows_at<count>(0), mask,
+               detail::AllWeights{}, terms);
+      });
+    };
     constexpr int kRest = shape.seq_len % kQueriesAtOnce;
     for (int head = 0; head < shape.num_heads; ++head) {
-      for (int first = 0; first < shape.seq_len - kRest; first += kQueriesAtOnce) {
-        attend(head, first, scratch, scratch.context, weights, mask, all, terms);
+      for (int from = 0; from < shape.seq_len - kRest; from += kQueriesAtOnce) {
+        attend_from.template operator()<kQueriesAtOnce>(head, from);
       }
-      if constexpr (kRest > 0) {
-        attend(head, shape.seq_len - kRest, scratch, scratch.context, weights.template rows_at<kRest>(0),
-               mask, all, terms);
-      }
+      if constexpr (kRest > 0) attend_from.template operator()<kRest>(head, shape.seq_len - kRest);
     }
-    OutputProjection::forward(parameters.output, scratch.context, y);
+    OutputProjection::forward(parameters.output, scratch.context, y, pieces);
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
-  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}) {
+                      const Mask& mask = {}, const Pieces& pieces = {}) {
     check_self_attention();
-    forward(parameters, x, x, x, y, scratch, mask);
+    forward(parameters, x, x, x, y, scratch, mask, pieces);
   }
 
   // ---- Training: the tape keeps what backward needs. ----
 
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, TapeOf<Kept>& tape,
-                      ScratchOf<Kept>& scratch, const Mask& mask = {}) {
-    project(parameters, query, key, value, tape);
+                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+    project(parameters, query, key, value, tape, pieces);
     auto& context = context_of(tape, scratch);
-    auto dropout = dropout_of(tape, scratch);
-    const auto terms = detail::terms_of<Mask>(view(tape.value));
+    const auto terms = detail::terms_of<Mask, Pieces>(view(tape.value));
     for (int head = 0; head < shape.num_heads; ++head) {
-      attend(head, 0, tape, context, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
-             mask, dropout, terms);
+      pieces.template rows<shape.seq_len, kWorkOfQuery>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+        attend(head, first, tape, context,
+               view(tape.weights).template rows_at<count>(head * shape.seq_len + first), mask,
+               dropout_of(tape, scratch, head, first), terms);
+      });
     }
-    OutputProjection::forward(parameters.output, context, y);
+    OutputProjection::forward(parameters.output, context, y, pieces);
   }
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
-                      ScratchOf<Kept>& scratch, const Mask& mask = {}) {
+                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     check_self_attention();
-    forward(parameters, x, x, x, y, tape, scratch, mask);
+    forward(parameters, x, x, x, y, tape, scratch, mask, pieces);
   }
 
   /// Gradients of cross-attention from dy[seq_len, d_out]: d_query[seq_len, d_model], d_key[kv_len, d_key]
@@ -257,37 +261,40 @@ struct MultiHeadAttention {
   /// up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not with ParameterUpdates. The
   /// mask is forward's: what it hides has no influence, whatever it holds, nor has a query whose dy is zero.
   template <class Set = Parameters, class Kept, class DQuery, class DKey, class DValue, class Gradients,
-            AttentionMask Mask = NoMask>
+            AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                        ConstView<ValueInput> value, TapeOf<Kept>& tape, ConstView<Output> dy,
                        DQuery&& d_query, DKey&& d_key, DValue&& d_value, Gradients& gradients,
-                       ScratchOf<Kept>& scratch, const Mask& = {}) {
+                       ScratchOf<Kept>& scratch, const Mask& = {}, const Pieces& pieces = {}) {
     constexpr bool kInputsFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
-    const auto terms = terms_of_backward<Mask>(tape, scratch, query, key, value);
-    backward_heads(parameters, tape, dy, gradients, scratch, terms);
-    if constexpr (!kInputsFirst) backward_projections(query, key, value, tape, gradients, terms);
-    QueryProjection::backward_input(parameters.query, tape.query, d_query);
-    KeyProjection::backward_input(parameters.key, tape.key, d_key);
-    ValueProjection::backward_input(parameters.value, tape.value, d_value);
-    if constexpr (kInputsFirst) backward_projections(query, key, value, tape, gradients, terms);
+    constexpr kernels::Assign kAssign{};
+    const auto terms = terms_of_backward<Mask, Pieces>(tape, scratch, query, key, value);
+    backward_heads(parameters, tape, dy, gradients, scratch, terms, pieces);
+    if constexpr (!kInputsFirst) backward_projections(query, key, value, tape, gradients, terms, pieces);
+    QueryProjection::backward_input(parameters.query, tape.query, d_query, kAssign, pieces);
+    KeyProjection::backward_input(parameters.key, tape.key, d_key, kAssign, pieces);
+    ValueProjection::backward_input(parameters.value, tape.value, d_value, kAssign, pieces);
+    if constexpr (kInputsFirst) backward_projections(query, key, value, tape, gradients, terms, pieces);
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
   /// overlap `dx`; `dx` may be `x`, but not with ParameterUpdates.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& = {}) {
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& = {},
+                       const Pieces& pieces = {}) {
     check_self_attention();
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
-    const auto terms = terms_of_backward<Mask>(tape, scratch, x);
-    backward_heads(parameters, tape, dy, gradients, scratch, terms);
-    if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients, terms);
+    const auto terms = terms_of_backward<Mask, Pieces>(tape, scratch, x);
+    backward_heads(parameters, tape, dy, gradients, scratch, terms, pieces);
+    if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients, terms, pieces);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
-      QueryProjection::backward_input(parameters.query, tape.query, to);
-      KeyProjection::backward_input(parameters.key, tape.key, to, kernels::Accumulate{});
-      ValueProjection::backward_input(parameters.value, tape.value, to, kernels::Accumulate{});
+      QueryProjection::backward_input(parameters.query, tape.query, to, kernels::Assign{}, pieces);
+      KeyProjection::backward_input(parameters.key, tape.key, to, kernels::Accumulate{}, pieces);
+      ValueProjection::backward_input(parameters.value, tape.value, to, kernels::Accumulate{}, pieces);
     }
-    if constexpr (kInputFirst) backward_projections(x, x, x, tape, gradients, terms);
+    if constexpr (kInputFirst) backward_projections(x, x, x, tape, gradients, terms, pieces);
   }
 
  private:
@@ -311,6 +318,10 @@ struct MultiHeadAttention {
                                    ? shape.d_model + shape.num_heads*(2 * shape.d_k + shape.d_v)
                                    : Projection::Input::cols + Projection::Output::cols;
 
+  // Of a query in one head (core/pieces.hpp).
+  static constexpr int kWorkOfQuery = shape.kv_len * (shape.d_k + shape.d_v + detail::kWorkOfSoftmax +
+                                                      (WeightDropout::kDrops ? detail::kWorkOfDraw : 0));
+
   static constexpr bool kRotates = shape.rotary_dim > 0;
   template <int tokens>
   using Rotation = RotaryPositions<RotaryShape{.seq_len = tokens,
@@ -331,21 +342,21 @@ struct MultiHeadAttention {
 
   // Q, K and V, rotated and scaled, to where they are kept.
   static void project(const auto& parameters, ConstView<Input> query, ConstView<KeyInput> key,
-                      ConstView<ValueInput> value, auto& kept) {
-    QueryProjection::forward(parameters.query, query, kept.query);
-    KeyProjection::forward(parameters.key, key, kept.key);
-    ValueProjection::forward(parameters.value, value, kept.value);
+                      ConstView<ValueInput> value, auto& kept, const auto& pieces) {
+    QueryProjection::forward(parameters.query, query, kept.query, pieces);
+    KeyProjection::forward(parameters.key, key, kept.key, pieces);
+    ValueProjection::forward(parameters.value, value, kept.value, pieces);
     if constexpr (kRotates) {
-      QueryRotation::forward(kept.query, kept.query);
-      KeyRotation::forward(kept.key, kept.key);
+      pieces([&]() ATTUNE_INLINE_LAMBDA { QueryRotation::forward(kept.query, kept.query); });
+      pieces([&]() ATTUNE_INLINE_LAMBDA { KeyRotation::forward(kept.key, kept.key); });
     }
-    scale_operands(kept.query, kept.key);
+    scale_operands(kept.query, kept.key, pieces);
   }
 
   // A head's columns of O from those of Q, K and V: as many rows from `first` on as `weights` has.
   template <class WeightRows>
   static void attend(int head, int first, const auto& kept, Context& context, const WeightRows& weights,
-                     const auto& mask, auto& dropout, const auto& terms) {
+                     const auto& mask, const auto& dropout, const auto& terms) {
     constexpr int kRows = WeightRows::rows;
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
@@ -356,38 +367,37 @@ struct MultiHeadAttention {
   }
 
   // The terms that count in all products of backward.
-  template <class Mask>
+  template <class Mask, class Pieces>
   static auto terms_of_backward([[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
                                 [[maybe_unused]] const auto&... inputs) {
-    return detail::terms_of<Mask>(inputs..., view(tape.query), view(tape.key), view(tape.value),
-                                  view(tape.weights), view(context_of(tape, scratch)));
+    return detail::terms_of<Mask, Pieces>(inputs..., view(tape.query), view(tape.key), view(tape.value),
+                                          view(tape.weights), view(context_of(tape, scratch)));
   }
 
   // From dy to dQ, dK and dV, which stand in tape.query, tape.key and tape.value on return.
   static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy, auto& gradients,
-                             auto& scratch, const auto& terms) {
+                             auto& scratch, const auto& terms, const auto& pieces) {
     Context& context = context_of(tape, scratch);
     if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
-      OutputProjection::backward_parameters(context, dy, gradients.output, terms);
-      OutputProjection::backward_input(parameters.output, dy, context);
+      OutputProjection::backward_parameters(context, dy, gradients.output, terms, pieces);
+      OutputProjection::backward_input(parameters.output, dy, context, kernels::Assign{}, pieces);
     } else {
       backward_output_by_head(parameters, context, dy, gradients, scratch.head.data(), terms);
     }
-    auto dropout = dropout_of(tape, scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = view(tape.key).template columns<shape.d_k>(head * shape.d_k);
       const auto v = view(tape.value).template columns<shape.d_v>(head * shape.d_v);
-      detail::attend_backward(q, k, v,
-                              view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
-                              view(context).template columns<shape.d_v>(head * shape.d_v), q, k, v,
-                              scratch.head.data(), Scalar(kScoreScale), dropout, terms);
+      detail::attend_backward(
+          q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
+          view(context).template columns<shape.d_v>(head * shape.d_v), q, k, v, scratch.head.data(),
+          Scalar(kScoreScale), dropout_of(tape, scratch, head, 0), terms, pieces);
     }
-    if constexpr (WeightDropout::kDrops) tape.dropout.skip(1);
-    scale_operands(tape.query, tape.key);
+    if constexpr (WeightDropout::kDrops) pieces([&] { tape.dropout.skip(1); });
+    scale_operands(tape.query, tape.key, pieces);
     if constexpr (kRotates) {
-      QueryRotation::backward(tape.query, tape.query);
-      KeyRotation::backward(tape.key, tape.key);
+      pieces([&]() ATTUNE_INLINE_LAMBDA { QueryRotation::backward(tape.query, tape.query); });
+      pieces([&]() ATTUNE_INLINE_LAMBDA { KeyRotation::backward(tape.key, tape.key); });
     }
   }
 
@@ -410,10 +420,10 @@ struct MultiHeadAttention {
 
   static void backward_projections(ConstView<Input> query, ConstView<KeyInput> key,
                                    ConstView<ValueInput> value, const auto& tape, auto& gradients,
-                                   const auto& terms) {
-    QueryProjection::backward_parameters(query, tape.query, gradients.query, terms);
-    KeyProjection::backward_parameters(key, tape.key, gradients.key, terms);
-    ValueProjection::backward_parameters(value, tape.value, gradients.value, terms);
+                                   const auto& terms, const auto& pieces) {
+    QueryProjection::backward_parameters(query, tape.query, gradients.query, terms, pieces);
+    KeyProjection::backward_parameters(key, tape.key, gradients.key, terms, pieces);
+    ValueProjection::backward_parameters(value, tape.value, gradients.value, terms, pieces);
   }
 
   template <class Kept>
@@ -425,38 +435,49 @@ struct MultiHeadAttention {
     }
   }
 
-  // Drops weights, head after head.
+  // Drops weights: rows of one head.
   struct DroppedWeights {
     Rng rng;
-    Rng of_head;
-    Weights& storage;
+    Scalar* storage;
 
-    View<Weights> kept(const View<Weights>& weights) {
-      of_head = rng;
-      WeightDropout::drop(Weights::size, rng, weights.data, storage.data());
-      return storage;
+    template <int rows>
+    using Rows = MatrixView<Scalar, rows, shape.kv_len>;
+    template <int rows>
+    Rows<rows> kept(const Rows<rows>& weights) const {
+      Rng draws = rng;
+      WeightDropout::drop(weights.rows * weights.cols, draws, weights.data, storage);
+      return Rows<rows>(storage);
     }
-    void backward(const View<Weights>& d_weights) {
-      Rng once_more = of_head;
-      WeightDropout::drop(Weights::size, once_more, d_weights.data, d_weights.data);
+    template <int rows>
+    void backward(const Rows<rows>& d_weights) const {
+      Rng draws = rng;
+      WeightDropout::drop(d_weights.rows * d_weights.cols, draws, d_weights.data, d_weights.data);
+    }
+    [[nodiscard]] DroppedWeights from_row(int row) const {
+      DroppedWeights rows{rng, storage + row * shape.kv_len};
+      rows.rng.skip(static_cast<std::uint64_t>(row) * shape.kv_len);
+      return rows;
     }
   };
   template <class Kept>
-  static auto dropout_of([[maybe_unused]] const TapeOf<Kept>& tape,
-                         [[maybe_unused]] ScratchOf<Kept>& scratch) {
+  static auto dropout_of([[maybe_unused]] const TapeOf<Kept>& tape, [[maybe_unused]] ScratchOf<Kept>& scratch,
+                         [[maybe_unused]] int head, [[maybe_unused]] int first) {
     if constexpr (WeightDropout::kDrops) {
-      const Rng rng = WeightDropout::generator(tape.dropout);
-      return DroppedWeights{rng, rng, scratch.dropped};
+      DroppedWeights rows{WeightDropout::generator(tape.dropout), scratch.dropped.data()};
+      rows.rng.skip(static_cast<std::uint64_t>(head * shape.seq_len + first) * shape.kv_len);
+      return rows;
     } else {
       return detail::AllWeights{};
     }
   }
 
   template <class Query, class Key>
-  static void scale_operands(Query& query, Key& key) {
+  static void scale_operands(Query& query, Key& key, const auto& pieces) {
     if constexpr (kScaleOperands) {
-      kernels::scale<Query::size>(query.data(), Scalar(kOperandScale));
-      kernels::scale<Key::size>(key.data(), Scalar(kOperandScale));
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        kernels::scale<Query::size>(query.data(), Scalar(kOperandScale));
+        kernels::scale<Key::size>(key.data(), Scalar(kOperandScale));
+      });
     }
   }
 };

@@ -11,6 +11,7 @@
 #include <attune/core/weights.hpp>
 #include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/rows.hpp>
+#include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -57,6 +58,9 @@ constexpr void check_weights() {
                 "whose rows lie one behind the other");
 }
 
+// In multiply-accumulates (core/pieces.hpp), of one weight.
+inline constexpr int kWorkOfSoftmax = 20, kWorkOfSoftmaxBackward = 6;
+
 // Weights as they are, where MultiHeadAttention with dropout has others.
 struct AllWeights {
   template <class Weights>
@@ -65,6 +69,7 @@ struct AllWeights {
   }
   template <class Gradient>
   static void backward(const Gradient&) {}
+  static AllWeights from_row(int) { return {}; }
 };
 
 // The functions below, with the terms of products that count said. `query` are rows from `first_query` on, of
@@ -73,7 +78,7 @@ template <int kHeads, int kSeqLen, class Query, class Key, class Value, class Co
           class Scalar, class Mask, class Dropout, class Terms>
 ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value, const Context& context,
                           const Weights& p, Scalar scale, const Mask& mask, int head, int first_query,
-                          Dropout& dropout, const Terms& terms) {
+                          Dropout&& dropout, const Terms& terms) {
   check_weights<Weights>();
   check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, Mask>();
   kernels::product(query, key.transpose(), p, kernels::Scale<Scalar>{scale});
@@ -81,27 +86,62 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
   terms.product(dropout.kept(p), value, context);
 }
 
+// What multiplied the values in forward, in pieces drawn by blocks of rows.
+template <class Weights, class Dropout, class Pieces>
+ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout&& dropout, const Pieces& pieces) {
+  if constexpr (Pieces::kInOneGo || std::is_same_v<std::remove_cvref_t<Dropout>, AllWeights>) {
+    return dropout.kept(p);
+  } else {
+    pieces.template rows<Weights::rows, kWorkOfDraw * Weights::cols>(
+        [&]<int count>(int first) { (void)dropout.from_row(first).kept(p.template rows_at<count>(first)); });
+    return View<Tensor<typename Weights::Scalar, Weights::rows, Weights::cols>>(dropout.storage);
+  }
+}
+
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
-          class DValue, class Scalar, class Dropout, class Terms>
+          class DValue, class Scalar, class Dropout, class Terms, class Pieces = InOneGo>
 ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Value& value, const Weights& p,
                                    const DContext& d_context, const DQuery& dq, const DKey& dk,
-                                   const DValue& dv, Scalar* scratch, Scalar scale, Dropout& dropout,
-                                   const Terms& terms) {
+                                   const DValue& dv, Scalar* scratch, Scalar scale, Dropout&& dropout,
+                                   const Terms& terms, const Pieces& pieces = {}) {
   check_weights<Weights>();
   static_assert(DQuery::col_stride == 1,
                 "attune::scaled_dot_product_attention_backward: a row of d_query must be contiguous");
   const View<Weights> dp(scratch);
   const MatrixView<Scalar, DQuery::rows, DQuery::cols> dq_dense(scratch);
 
-  if (terms.needed()) kernels::clear_zero_rows(d_context, p);
-  kernels::product(d_context, value.transpose(), dp);
-  kernels::product(dropout.kept(p).transpose(), d_context, dv);
-  dropout.backward(dp);
-  if (terms.needed()) kernels::clear_where_zero(p.rows * p.cols, p.data, dp.data);
-  softmax_backward<Scalar, Weights::rows, Weights::cols>(p.data, dp.data, scale);
-  terms.product(p, key, dq_dense);
-  terms.product(p.transpose(), query, dk);
-  kernels::spread_rows<DQuery::cols>(DQuery::rows, dq_dense.data, dq.data, DQuery::row_stride);
+  constexpr int kQueries = Weights::rows, kKeys = Weights::cols, kDk = Query::cols, kDv = Value::cols;
+  pieces.template rows<kQueries, kKeys * kDv>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+    const auto d_rows = d_context.template rows_at<count>(first);
+    if (terms.needed()) kernels::clear_zero_rows(d_rows, p.template rows_at<count>(first));
+    kernels::product(d_rows, value.transpose(), dp.template rows_at<count>(first));
+  });
+  const auto kept = kept_weights(p, dropout, pieces);
+  pieces.template rows<kKeys, kQueries * kDv>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+    kernels::product(kept.transpose().template rows_at<count>(first), d_context,
+                     dv.template rows_at<count>(first));
+  });
+  pieces.template rows<kQueries, kWorkOfSoftmaxBackward * kKeys>(
+      [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+        const auto p_rows = p.template rows_at<count>(first);
+        const auto dp_rows = dp.template rows_at<count>(first);
+        if constexpr (Pieces::kInOneGo) {
+          dropout.backward(dp_rows);
+        } else {
+          dropout.from_row(first).backward(dp_rows);
+        }
+        if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
+        softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scale);
+      });
+  pieces.template rows<kQueries, kKeys * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+    terms.product(p.template rows_at<count>(first), key, dq_dense.template rows_at<count>(first));
+  });
+  pieces.template rows<kKeys, kQueries * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+    terms.product(p.transpose().template rows_at<count>(first), query, dk.template rows_at<count>(first));
+  });
+  pieces([&]() ATTUNE_INLINE_LAMBDA {
+    kernels::spread_rows<DQuery::cols>(DQuery::rows, dq_dense.data, dq.data, DQuery::row_stride);
+  });
 }
 
 }  // namespace detail

@@ -24,6 +24,7 @@
 // What a layer may say beside, and what is assumed where it does not:
 //
 //   a last argument of forward and of backward: a mask. Without: it has no use for masks
+//   one more behind it: pieces (pieces.hpp). Without: all of the call is one
 //   kTakesMask                 whether forward has. Without: where it takes one
 //   kTakesPaddingOnly          whether padding is all it asks a mask for. Without: it is not
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
@@ -45,6 +46,7 @@
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/ids.hpp>
 #include <attune/core/parameters.hpp>
+#include <attune/core/pieces.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 
@@ -236,13 +238,32 @@ ATTUNE_INLINE Outcome<Layer> forward_through(const Mask& mask, Arguments&&... ar
     return Layer::forward(std::forward<Arguments>(arguments)...);
   }
 }
-/// The same, with kOk where it answers nothing.
-template <class Layer, class Mask, class... Arguments>
-ATTUNE_INLINE Status forward_status(const Mask& mask, Arguments&&... arguments) {
-  if constexpr (kTakesIds<Layer>) {
+/// The same in pieces: the layer's own, or all of it. Ids are refused by the piece that looks at them.
+template <class Layer, class Mask, class Pieces, class... Arguments>
+ATTUNE_INLINE Outcome<Layer> forward_in(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
+  if constexpr (!kTakesMask<Layer> && kMasks<Mask>) {
+    return forward_in<Layer>(pieces, NoMask{}, std::forward<Arguments>(arguments)...);
+  } else if constexpr (Pieces::kInOneGo) {
     return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
+  } else if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., mask, pieces); }) {
+    return Layer::forward(std::forward<Arguments>(arguments)..., mask, pieces);
+  } else if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., pieces); }) {
+    return Layer::forward(std::forward<Arguments>(arguments)..., pieces);
+  } else if constexpr (kTakesIds<Layer>) {
+    Status status = Status::kOk;
+    pieces([&] { status = forward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
+    return status;
   } else {
-    forward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
+    pieces([&] { forward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
+  }
+}
+/// The same, with kOk where it answers nothing.
+template <class Layer, class Mask, class Pieces, class... Arguments>
+ATTUNE_INLINE Status forward_status(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
+  if constexpr (kTakesIds<Layer>) {
+    return forward_in<Layer>(pieces, mask, std::forward<Arguments>(arguments)...);
+  } else {
+    forward_in<Layer>(pieces, mask, std::forward<Arguments>(arguments)...);
     return Status::kOk;
   }
 }
@@ -253,6 +274,19 @@ ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) 
     Layer::backward(std::forward<Arguments>(arguments)..., mask);
   } else {
     Layer::backward(std::forward<Arguments>(arguments)...);
+  }
+}
+/// The same in pieces: the layer's own, or all of it.
+template <class Layer, class Mask, class Pieces, class... Arguments>
+ATTUNE_INLINE void backward_in(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
+  if constexpr (Pieces::kInOneGo) {
+    backward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
+  } else if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., mask, pieces); }) {
+    Layer::backward(std::forward<Arguments>(arguments)..., mask, pieces);
+  } else if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., pieces); }) {
+    Layer::backward(std::forward<Arguments>(arguments)..., pieces);
+  } else {
+    pieces([&] { backward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
   }
 }
 /// Whether all that a layer asks a mask for is keeps_key.

@@ -31,9 +31,20 @@ class Rng {
   /// 32 uniform bits.
   constexpr std::uint32_t next() {
     const std::uint64_t old = state_;
-    state_ = old * 6364136223846793005u + kIncrement;
+    state_ = old * kFactor + kIncrement;
     const auto xorshifted = static_cast<std::uint32_t>(((old >> 18) ^ old) >> 27);
     return std::rotr(xorshifted, static_cast<int>(old >> 59));
+  }
+
+  /// As many numbers further on, without those between (Brown, "Random Number Generation with Arbitrary
+  /// Strides", 1994).
+  constexpr void skip(std::uint64_t numbers) {
+    std::uint64_t factor = kFactor, increment = kIncrement;
+    for (; numbers > 0; numbers >>= 1) {
+      if (numbers & 1) state_ = state_ * factor + increment;
+      increment *= factor + 1;
+      factor *= factor;
+    }
   }
 
   /// Uniform in [0, 1), a multiple of 2⁻²⁴.
@@ -65,6 +76,7 @@ class Rng {
   }
 
  private:
+  static constexpr std::uint64_t kFactor = 6364136223846793005u;
   static constexpr std::uint64_t kIncrement = 1442695040888963407u;
   std::uint64_t state_;
 };

@@ -18,6 +18,7 @@
 
 #include <attune/core/attention_mask.hpp>
 #include <attune/core/parameters.hpp>
+#include <attune/core/pieces.hpp>
 #include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/rows.hpp>
 
@@ -26,9 +27,11 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 namespace detail {
 
 /// The terms that count in products of such operands behind such a mask.
-template <class Mask, class... Operands>
+template <class Mask, class Pieces = InOneGo, class... Operands>
 ATTUNE_INLINE auto terms_of([[maybe_unused]] const Operands&... operands) {
-  if constexpr (kMasks<Mask>) {
+  if constexpr (kMasks<Mask> && !Pieces::kInOneGo) {
+    return kernels::OwnNonzeroTerms{};
+  } else if constexpr (kMasks<Mask>) {
     return kernels::NonzeroTerms(operands...);
   } else {
     return kernels::AllTerms{};

@@ -268,8 +268,9 @@ class ParallelTrainer {
     skip_masks(worker.tape, number - worker.masks);
     worker.masks = number;
     Status& status = shared.statuses[index];
-    status = attune::detail::forward_status<Model>(
-        mask, shared.state.parameters, x, OutputView(worker.output), worker.tape, worker.scratch.training);
+    status = attune::detail::forward_status<Model>(InOneGo{}, mask, shared.state.parameters, x,
+                                                   OutputView(worker.output), worker.tape,
+                                                   worker.scratch.training);
     if (status != Status::kOk) return;
     const LossSum<Scalar> loss = loss_of.sum(ConstView<Output>(worker.output), Targets::at(targets, sequence),
                                              OutputView(worker.output));

@@ -109,4 +109,23 @@ class NonzeroTerms {
   bool needed_;
 };
 
+/// The same, asked of each product for its own operands: where other ones may have been overwritten since.
+struct OwnNonzeroTerms {
+  static constexpr bool needed() { return true; }
+  template <class A, class B, class C, class Epilogue = Assign>
+  ATTUNE_INLINE static void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
+    NonzeroTerms(contiguous(a), contiguous(b)).product(a, b, c, epilogue);
+  }
+
+ private:
+  template <class View>
+  static auto contiguous(const View& view) {
+    if constexpr (View::col_stride == 1) {
+      return view;
+    } else {
+      return view.transpose();
+    }
+  }
+};
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

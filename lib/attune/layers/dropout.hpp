@@ -37,6 +37,9 @@ struct DropoutTape {
 
 namespace detail {
 
+/// In multiply-accumulates (core/pieces.hpp), of drawing whether an element is dropped.
+inline constexpr int kWorkOfDraw = 8;
+
 /// Whether a tape has masks of dropout: then its for_each_dropout(visitor) calls visitor(DropoutTape&) for
 /// each of them, always in the same order.
 template <class Tape>
@@ -115,42 +118,47 @@ struct Dropout {
 
   /// Inference: y[rows, d_model] = x. `y` may be `x`.
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
-    copy(x, y);
+    copy(x, y, InOneGo{});
   }
   /// Training, with the mask of tape.position. Until backward every forward has this mask. `y` may be `x`.
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&) {
-    apply(x, tape, y);
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
+                      const Pieces& pieces = {}) {
+    apply(x, tape, y, pieces);
   }
 
   /// dx[rows, d_model] from dy; then the tape stands at the next sequence's mask. `dx` may be `dy`.
-  template <class Dx>
+  template <class Dx, AnyPieces Pieces = InOneGo>
   static void backward(const Parameters&, ConstView<Input>, Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&) {
+                       Parameters&, Scratch&, const Pieces& pieces = {}) {
     if constexpr (kAsked<Dx>) {
-      backward(tape, dy, dx);
+      backward(tape, dy, dx, pieces);
     } else if constexpr (kDrops) {
-      tape.skip(1);
+      pieces([&] { tape.skip(1); });
     }
   }
 
   /// What forward of training does, for layers that contain dropout.
-  static void apply(ConstView<Input> x, [[maybe_unused]] const Tape& tape, View<Output> y) {
+  template <AnyPieces Pieces = InOneGo>
+  static void apply(ConstView<Input> x, [[maybe_unused]] const Tape& tape, View<Output> y,
+                    const Pieces& pieces = {}) {
     if constexpr (kDrops) {
-      Rng rng = generator(tape);
-      drop(Input::size, rng, x.data, y.data);
+      pieces.template elements<Input::size, detail::kWorkOfDraw>(
+          [&](int first, int count) ATTUNE_INLINE_LAMBDA {
+            Rng rng = generator(tape);
+            rng.skip(static_cast<std::uint64_t>(first));
+            drop(count, rng, x.data + first, y.data + first);
+          });
     } else {
-      copy(x, y);
+      copy(x, y, pieces);
     }
   }
   /// What backward does.
-  static void backward([[maybe_unused]] Tape& tape, ConstView<Output> dy, View<Input> dx) {
-    if constexpr (kDrops) {
-      Rng rng = generator(tape);
-      drop(Input::size, rng, dy.data, dx.data);
-      tape.skip(1);
-    } else {
-      copy(dy, dx);
-    }
+  template <AnyPieces Pieces = InOneGo>
+  static void backward([[maybe_unused]] Tape& tape, ConstView<Output> dy, View<Input> dx,
+                       const Pieces& pieces = {}) {
+    apply(dy, tape, dx, pieces);
+    if constexpr (kDrops) pieces([&]() ATTUNE_INLINE_LAMBDA { tape.skip(1); });
   }
 
   /// Part by part: the generator at the start of the mask, and the next `size` elements. `y` may be `x`.
@@ -167,9 +175,11 @@ struct Dropout {
   static constexpr auto kThreshold = static_cast<std::uint32_t>(shape.probability * 4294967296.0);
   static constexpr auto kScale = static_cast<kernels::Real<Scalar>>(1 / (1 - shape.probability));
 
-  static void copy(ConstView<Input> x, View<Output> y) {
+  static void copy(ConstView<Input> x, View<Output> y, const auto& pieces) {
     if (x.data == y.data) return;
-    for (int i = 0; i < Input::size; ++i) y.data[i] = x.data[i];
+    pieces.template elements<Input::size, 1>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
+      for (int i = first; i < first + count; ++i) y.data[i] = x.data[i];
+    });
   }
 };
 

@@ -90,24 +90,25 @@ struct OneProjection {
 
     /// Where a may stand instead: of inference.
     Hidden& in_place() { return hidden; }
-    void project(const auto& parameters, ConstView<typename InLinear::Input> x) {
-      InLinear::forward(parameters.linear1, x, hidden);
+    void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& pieces) {
+      InLinear::forward(parameters.linear1, x, hidden, pieces);
     }
-    void activate(Hidden& a) const {
-      kernels::activate<shape.activation>(Hidden::size, hidden.data(), a.data());
+    void activate(Hidden& a, int first, int count) const {
+      kernels::activate<shape.activation>(count, hidden.data() + first, a.data() + first);
     }
     /// h becomes dh.
-    void activate_backward(const Hidden& da) {
-      kernels::activate_backward<shape.activation>(Hidden::size, hidden.data(), da.data(), hidden.data());
+    void activate_backward(const Hidden& da, int first, int count) {
+      kernels::activate_backward<shape.activation>(count, hidden.data() + first, da.data() + first,
+                                                   hidden.data() + first);
     }
     /// Tokens whose dy is zero have no influence, whatever they hold.
     void clear(const auto& dy) { kernels::clear_zero_rows(dy, view(hidden)); }
-    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients,
-                             const auto& terms) const {
-      InLinear::backward_parameters(x, hidden, gradients.linear1, terms);
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& terms,
+                             const auto& pieces) const {
+      InLinear::backward_parameters(x, hidden, gradients.linear1, terms, pieces);
     }
-    void backward_input(const auto& parameters, auto dx) const {
-      InLinear::backward_input(parameters.linear1, hidden, dx);
+    void backward_input(const auto& parameters, auto dx, const auto& pieces) const {
+      InLinear::backward_input(parameters.linear1, hidden, dx, kernels::Assign{}, pieces);
     }
   };
 };
@@ -151,29 +152,30 @@ struct GatedProjections {
     Hidden up;
 
     Hidden& in_place() { return gate; }
-    void project(const auto& parameters, ConstView<typename InLinear::Input> x) {
-      InLinear::forward(parameters.gate, x, gate);
-      InLinear::forward(parameters.up, x, up);
+    void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& pieces) {
+      InLinear::forward(parameters.gate, x, gate, pieces);
+      InLinear::forward(parameters.up, x, up, pieces);
     }
-    void activate(Hidden& a) const {
-      kernels::gate<shape.activation>(Hidden::size, gate.data(), up.data(), a.data());
+    void activate(Hidden& a, int first, int count) const {
+      kernels::gate<shape.activation>(count, gate.data() + first, up.data() + first, a.data() + first);
     }
     /// g becomes dg, u becomes du.
-    void activate_backward(const Hidden& da) {
-      kernels::gate_backward<shape.activation>(Hidden::size, da.data(), gate.data(), up.data());
+    void activate_backward(const Hidden& da, int first, int count) {
+      kernels::gate_backward<shape.activation>(count, da.data() + first, gate.data() + first,
+                                               up.data() + first);
     }
     void clear(const auto& dy) {
       kernels::clear_zero_rows(dy, view(gate));
       kernels::clear_zero_rows(dy, view(up));
     }
-    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients,
-                             const auto& terms) const {
-      InLinear::backward_parameters(x, gate, gradients.gate, terms);
-      InLinear::backward_parameters(x, up, gradients.up, terms);
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& terms,
+                             const auto& pieces) const {
+      InLinear::backward_parameters(x, gate, gradients.gate, terms, pieces);
+      InLinear::backward_parameters(x, up, gradients.up, terms, pieces);
     }
-    void backward_input(const auto& parameters, auto dx) const {
-      InLinear::backward_input(parameters.gate, gate, dx);
-      InLinear::backward_input(parameters.up, up, dx, kernels::Accumulate{});
+    void backward_input(const auto& parameters, auto dx, const auto& pieces) const {
+      InLinear::backward_input(parameters.gate, gate, dx, kernels::Assign{}, pieces);
+      InLinear::backward_input(parameters.up, up, dx, kernels::Accumulate{}, pieces);
     }
   };
 };
@@ -225,46 +227,56 @@ struct FeedForwardNetwork {
   };
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
-  template <class Set = Parameters>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch) {
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
+                      const Pieces& pieces = {}) {
     Hidden& activated = scratch.kept.in_place();
-    scratch.kept.project(parameters, x);
-    scratch.kept.activate(activated);
-    OutLinear::forward(Projections::out(parameters), activated, y);
+    scratch.kept.project(parameters, x, pieces);
+    activate(scratch.kept, activated, pieces);
+    OutLinear::forward(Projections::out(parameters), activated, y, pieces);
   }
   /// The same, with dropout, and the tape keeps what backward needs beside x: `y` may be `x` only where it
   /// will not be called.
-  template <class Set = Parameters>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape,
-                      Scratch& scratch) {
-    tape.kept.project(parameters, x);
-    activate(tape, scratch);
-    OutLinear::forward(Projections::out(parameters), scratch.activated, y);
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch& scratch,
+                      const Pieces& pieces = {}) {
+    tape.kept.project(parameters, x, pieces);
+    activate_and_drop(tape, scratch, pieces);
+    OutLinear::forward(Projections::out(parameters), scratch.activated, y, pieces);
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. The tape is used up. `dx`
   /// may be `x`, and it may be `dy`. With a mask, a token whose dy is zero has a dx of zero and adds nothing,
   /// whatever it holds.
-  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Scratch& scratch, const Mask& = {}) {
+                       Gradients& gradients, Scratch& scratch, const Mask& = {}, const Pieces& pieces = {}) {
     auto& out_gradients = Projections::out(gradients);
-    if constexpr (kMasks<Mask>) tape.kept.clear(dy);
+    if constexpr (kMasks<Mask>) pieces([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     if constexpr (OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>) {
-      activate(tape, scratch);
+      activate_and_drop(tape, scratch, pieces);
     }
-    OutLinear::backward_parameters(scratch.activated, dy, out_gradients);
-    OutLinear::backward_input(Projections::out(parameters), dy, scratch.activated);
-    HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated);
-    tape.kept.activate_backward(scratch.activated);
-    tape.kept.backward_parameters(x, gradients, terms_of<Mask>(x));
-    if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx));
+    OutLinear::backward_parameters(scratch.activated, dy, out_gradients, kernels::AllTerms{}, pieces);
+    OutLinear::backward_input(Projections::out(parameters), dy, scratch.activated, kernels::Assign{}, pieces);
+    HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated, pieces);
+    pieces.template elements<Hidden::size, kWorkOfActivation>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
+      tape.kept.activate_backward(scratch.activated, first, count);
+    });
+    tape.kept.backward_parameters(x, gradients, terms_of<Mask, Pieces>(x), pieces);
+    if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), pieces);
   }
 
  private:
-  static void activate(const Tape& tape, Scratch& scratch) {
-    tape.kept.activate(scratch.activated);
-    HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated);
+  static constexpr int kWorkOfActivation = shape.activation == Activation::kRelu ? 3 : 24;
+
+  static void activate(const auto& kept, Hidden& activated, const auto& pieces) {
+    pieces.template elements<Hidden::size, kWorkOfActivation>(
+        [&](int first, int count) ATTUNE_INLINE_LAMBDA { kept.activate(activated, first, count); });
+  }
+  static void activate_and_drop(const Tape& tape, Scratch& scratch, const auto& pieces) {
+    activate(tape.kept, scratch.activated, pieces);
+    HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, pieces);
   }
 };
 

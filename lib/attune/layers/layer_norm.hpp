@@ -117,59 +117,76 @@ struct Norm {
   struct InferenceScratch {};
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
-  template <class Set = Parameters>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&) {
-    for (int i = 0; i < shape.rows; ++i) {
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Pieces& pieces = {}) {
+    for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
       normalise(parameters, i, x, kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon), y);
-    }
+    });
   }
   /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it will
   /// not be called.
-  template <class Set = Parameters>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&) {
-    for (int i = 0; i < shape.rows; ++i) {
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
+                      const Pieces& pieces = {}) {
+    for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
       const auto statistics = kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon);
       tape.keep(i, statistics);
       normalise(parameters, i, x, statistics, y);
-    }
+    });
   }
   /// y once more from x and the tape of its forward, for who would rather compute than keep it.
-  template <class Set = Parameters>
-  static void recompute(const Set& parameters, ConstView<Input> x, const Tape& tape, View<Output> y) {
-    for (int i = 0; i < shape.rows; ++i) normalise(parameters, i, x, tape.statistics(i, x.data), y);
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static void recompute(const Set& parameters, ConstView<Input> x, const Tape& tape, View<Output> y,
+                        const Pieces& pieces = {}) {
+    for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
+      normalise(parameters, i, x, tape.statistics(i, x.data), y);
+    });
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. `dx` may be `dy` or `x`.
   /// With a mask, a token whose dy is zero has a dx of zero and adds nothing, whatever it holds.
-  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape& tape, ConstView<Output> dy,
-                       Dx&& dx, [[maybe_unused]] Gradients& gradients, Scratch&, const Mask& = {}) {
+                       Dx&& dx, [[maybe_unused]] Gradients& gradients, Scratch&, const Mask& = {},
+                       const Pieces& pieces = {}) {
     if constexpr (shape.weight) {
       if constexpr (detail::kTrained<decltype(gradients.weight)>) {
         Scalar* d_bias = nullptr;
         if constexpr (kBias) d_bias = gradients.bias.data();
-        kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias, kMasks<Mask>>(
-            x.data, tape, dy.data, gradients.weight.data(), d_bias);
+        pieces([&]() ATTUNE_INLINE_LAMBDA {
+          kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias, kMasks<Mask>>(
+              x.data, tape, dy.data, gradients.weight.data(), d_bias);
+        });
       }
     }
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
-      for (int i = 0; i < shape.rows; ++i) {
+      for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
         if constexpr (kMasks<Mask>) {
           if (kernels::is_zero_row(shape.d_model, row(dy, i))) {
             for (int j = 0; j < shape.d_model; ++j) to(i, j) = Scalar(0);
-            continue;
+            return;
           }
         }
         kernels::normalise_row_backward<kind, shape.d_model, shape.weight>(
             row(x, i), tape.statistics(i, x.data), weight_of(parameters), row(dy, i), row(to, i));
-      }
+      });
     }
   }
 
  private:
   static constexpr auto kEpsilon = static_cast<Scalar>(shape.epsilon);
 
+  template <class Body>
+  ATTUNE_INLINE static void for_each_row(const auto& pieces, const Body& body) {
+    constexpr int kWorkOfFeature = 8;
+    pieces.template rows<shape.rows, kWorkOfFeature * shape.d_model>(
+        [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+          for (int i = first; i < first + count; ++i) body(i);
+        });
+  }
   static const Scalar* row(ConstView<Input> x, int i) { return x.data + i * shape.d_model; }
   static Scalar* row(View<Input> x, int i) { return x.data + i * shape.d_model; }
   static void normalise(const auto& parameters, int i, ConstView<Input> x,

@@ -85,51 +85,72 @@ struct Linear {
   struct InferenceScratch {};
 
   /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
-  template <class Set = Parameters>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y) {
-    if constexpr (shape.bias) {
-      multiply(x, parameters.weight, y, kernels::AddBias<Scalar>{parameters.bias.data()});
-    } else {
-      multiply(x, parameters.weight, y);
-    }
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Pieces& pieces = {}) {
+    pieces.template rows<shape.rows, shape.d_in * shape.d_out>(
+        [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+          const auto from = x.template rows_at<count>(first);
+          const auto to = y.template rows_at<count>(first);
+          if constexpr (shape.bias) {
+            multiply(from, parameters.weight, to, kernels::AddBias<Scalar>{parameters.bias.data()});
+          } else {
+            multiply(from, parameters.weight, to);
+          }
+        });
   }
-  template <class Set = Parameters>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&) {
-    forward(parameters, x, y);
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Pieces& pieces = {}) {
+    forward(parameters, x, y, pieces);
   }
-  template <class Set = Parameters>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
-    forward(parameters, x, y);
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Pieces& pieces = {}) {
+    forward(parameters, x, y, pieces);
   }
 
   /// gradients += dL/dW, dL/db; of dW the terms that count (core/weights.hpp).
-  template <class Gradients, class Terms = kernels::AllTerms>
+  template <class Gradients, class Terms = kernels::AllTerms, AnyPieces Pieces = InOneGo>
   static void backward_parameters(ConstView<Input> x, ConstView<Output> dy, Gradients& gradients,
-                                  const Terms& terms = {}) {
+                                  const Terms& terms = {}, const Pieces& pieces = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      add_product(x.transpose(), dy, view(gradients.weight), terms);
+      pieces.template rows<shape.d_in, shape.rows * shape.d_out>(
+          [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+            add_product(x.transpose().template rows_at<count>(first), dy,
+                        view(gradients.weight).template rows_at<count>(first), terms);
+          });
     }
-    if constexpr (shape.bias) add_column_sums(dy, view(gradients.bias));
+    if constexpr (shape.bias) {
+      pieces([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(dy, view(gradients.bias)); });
+    }
   }
 
   /// dx[rows, d_in] = dy·Wᵀ, or += with kernels::Accumulate; nothing for NoGradient. `dx` may not overlap
   /// `dy`.
-  template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign>
-  static void backward_input(const Set& parameters, ConstView<Output> dy, Dx&& dx, Epilogue epilogue = {}) {
+  template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign, AnyPieces Pieces = InOneGo>
+  static void backward_input(const Set& parameters, ConstView<Output> dy, Dx&& dx, Epilogue epilogue = {},
+                             const Pieces& pieces = {}) {
     if constexpr (kAsked<Dx>) {
-      multiply_transposed(dy, parameters.weight, detail::sink<Input>(dx), epilogue);
+      const View<Input> to = detail::sink<Input>(dx);
+      pieces.template rows<shape.rows, shape.d_in * shape.d_out>(
+          [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+            multiply_transposed(dy.template rows_at<count>(first), parameters.weight,
+                                to.template rows_at<count>(first), epilogue);
+          });
     }
   }
 
   /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with ParameterUpdates,
   /// `x`. With a mask, a token whose dy is zero adds nothing, whatever it holds.
-  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Scratch&, const Mask& = {}) {
+                       Gradients& gradients, Scratch&, const Mask& = {}, const Pieces& pieces = {}) {
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.weight)>;
-    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, detail::terms_of<Mask>(x));
-    backward_input(parameters, dy, dx);
-    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, detail::terms_of<Mask>(x));
+    const auto terms = detail::terms_of<Mask, Pieces>(x);
+    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, terms, pieces);
+    backward_input(parameters, dy, dx, kernels::Assign{}, pieces);
+    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, terms, pieces);
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
+#include <attune/kernels/residual.hpp>
 #include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -89,6 +90,13 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
     if (status == Status::kOk) rest();
     return status;
   }
+}
+
+/// y += x, `size` scalars, in pieces.
+template <int size, class Scalar>
+ATTUNE_INLINE void add_to(const auto& pieces, const Scalar* x, Scalar* y) {
+  pieces.template elements<size, 2>(
+      [&](int first, int count) ATTUNE_INLINE_LAMBDA { kernels::add_to(count, x + first, y + first); });
 }
 
 inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "6",  "7",

@@ -105,11 +105,12 @@ struct DecoderLayerOf {
   using Branches =
       detail::ResidualBranches<options, Sets, Norm, detail::LayerBranch<SelfAttention>,
                                detail::MemoryBranch<CrossAttention>, detail::LayerBranch<Network>>;
-  template <class Mask, class MemoryMask, class DMemory = NoGradient>
+  template <class Mask, class MemoryMask, class Pieces, class DMemory = NoGradient>
   struct Context {
     ConstView<Memory> memory;
     const Mask& mask;
     const MemoryMask& memory_mask;
+    const Pieces& pieces;
     DMemory d_memory = {};
   };
 
@@ -137,31 +138,35 @@ struct DecoderLayerOf {
 
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]; `mask` is
   /// self-attention's, `memory_mask` the other's. `y` may not overlap them.
-  template <class Set = Parameters, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
+  template <class Set = Parameters, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
-                      InferenceScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
-    Branches::infer(parameters, x, y, scratch, Context<Mask, MemoryMask>{memory, mask, memory_mask});
+                      InferenceScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {},
+                      const Pieces& pieces = {}) {
+    Branches::infer(parameters, x, y, scratch,
+                    Context<Mask, MemoryMask, Pieces>{memory, mask, memory_mask, pieces});
   }
   /// Training: the same, with dropout; the tape keeps what backward needs.
   template <class Set = Parameters, class Kept, AttentionMask Mask = CausalMask,
-            AttentionMask MemoryMask = NoMask>
+            AttentionMask MemoryMask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
                       TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                      const MemoryMask& memory_mask = {}) {
-    Branches::forward(parameters, x, y, tape, scratch, Context<Mask, MemoryMask>{memory, mask, memory_mask});
+                      const MemoryMask& memory_mask = {}, const Pieces& pieces = {}) {
+    Branches::forward(parameters, x, y, tape, scratch,
+                      Context<Mask, MemoryMask, Pieces>{memory, mask, memory_mask, pieces});
   }
   /// dx[seq_len, d_model] and d_memory[memory_len, …] from dy[seq_len, d_model], overwritten, or NoGradient;
   /// gradients accumulate. The tape is used up. `dx` may be `dy`. The masks are forward's: what they hide has
   /// no influence, whatever it holds.
   template <class Set = Parameters, class Kept, class Dx, class DMemory, class Gradients,
-            AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
+            AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory,
                        TapeOf<Kept>& tape, ConstView<Output> dy, Dx&& dx, DMemory&& d_memory,
                        Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const MemoryMask& memory_mask = {}) {
+                       const MemoryMask& memory_mask = {}, const Pieces& pieces = {}) {
     const auto to_memory = detail::sink<Memory>(d_memory);
-    const Context<Mask, MemoryMask, std::remove_const_t<decltype(to_memory)>> context{memory, mask,
-                                                                                      memory_mask, to_memory};
+    const Context<Mask, MemoryMask, Pieces, std::remove_const_t<decltype(to_memory)>> context{
+        memory, mask, memory_mask, pieces, to_memory};
     Branches::backward(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);
   }
 };

@@ -85,9 +85,10 @@ struct EncoderLayerOf {
   };
   using Branches = detail::ResidualBranches<options, Sets, Norm, detail::LayerBranch<SelfAttention>,
                                             detail::LayerBranch<Network>>;
-  template <class Mask>
+  template <class Mask, class Pieces>
   struct Context {
     const Mask& mask;
+    const Pieces& pieces;
   };
 
  public:
@@ -115,24 +116,26 @@ struct EncoderLayerOf {
   using InferenceScratch = typename Branches::InferenceScratch;
 
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; `mask` is attention's. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}) {
-    Branches::infer(parameters, x, y, scratch, Context<Mask>{mask});
+                      const Mask& mask = {}, const Pieces& pieces = {}) {
+    Branches::infer(parameters, x, y, scratch, Context<Mask, Pieces>{mask, pieces});
   }
   /// Training: the same, with dropout; the tape keeps what backward needs. `y` may not overlap `x`.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
-                      ScratchOf<Kept>& scratch, const Mask& mask = {}) {
-    Branches::forward(parameters, x, y, tape, scratch, Context<Mask>{mask});
+                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+    Branches::forward(parameters, x, y, tape, scratch, Context<Mask, Pieces>{mask, pieces});
   }
   /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. The tape is used up.
   /// `dx` may be `dy`. With a mask, what it hides has no influence, whatever it holds.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {}) {
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
     Branches::backward(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch,
-                       Context<Mask>{mask});
+                       Context<Mask, Pieces>{mask, pieces});
   }
 };
 

@@ -235,36 +235,39 @@ struct PartlyTrained {
   using InferenceScratch = ScratchWith<typename Layer::InferenceScratch>;
 
   /// Inference; a Status where the layer takes token ids. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
+  template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
-                                        InferenceScratch& scratch, const Mask& mask = {}) {
-    return detail::forward_through<Layer>(mask, all(trained, room_in(scratch)), x, y, of_layer(scratch));
+                                        InferenceScratch& scratch, const Mask& mask = {},
+                                        const Pieces& pieces = {}) {
+    return detail::forward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, y, of_layer(scratch));
   }
   /// Training. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask>
+  template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
-                                        Tape& tape, Scratch& scratch, const Mask& mask = {}) {
-    return detail::forward_through<Layer>(mask, all(trained, room_in(scratch)), x, y, tape,
-                                          of_layer(scratch));
+                                        Tape& tape, Scratch& scratch, const Mask& mask = {},
+                                        const Pieces& pieces = {}) {
+    return detail::forward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, y, tape,
+                                     of_layer(scratch));
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`. Where nothing is trained and nobody asks for dx, the tape goes on to the next sequence's masks of
   /// dropout.
-  template <class Dx, AttentionMask Mask = NoMask>
+  template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Parameters& trained, ConstView<Input> x, Tape& tape, ConstView<Output> dy,
-                       Dx&& dx, Parameters& gradients, Scratch& scratch, const Mask& mask = {}) {
+                       Dx&& dx, Parameters& gradients, Scratch& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
     if constexpr (kFrozen && !kAsked<Dx>) {
-      skip_masks(tape, 1);
+      pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
     } else if constexpr (kFrozen) {
       static_assert(detail::kHasSets<Layer>,
                     "attune::Frozen: behind what is trained, the layer, and each one in it, needs "
                     "ParametersOf<Matrix, Vector>: a set that has nothing in the place of its gradients");
       Trained nothing;
-      detail::backward_through<Layer>(mask, kConstants, x, tape, dy, dx, nothing, scratch);
+      detail::backward_in<Layer>(pieces, mask, kConstants, x, tape, dy, dx, nothing, scratch);
     } else {
       auto&& of_tensors = gradients_of(trained, gradients, room_in(scratch));
-      detail::backward_through<Layer>(mask, all(trained, room_in(scratch)), x, tape, dy, dx, of_tensors,
-                                      of_layer(scratch));
+      detail::backward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, tape, dy, dx, of_tensors,
+                                 of_layer(scratch));
     }
   }
 

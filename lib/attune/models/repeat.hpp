@@ -87,23 +87,23 @@ class Repeat {
   };
 
   /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}) {
+                      const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Repeat, Mask>();
     for (int i = 0; i < count; ++i) {
       View<Output> to = y;
       if constexpr (count > 1) {
         if (i < count - 1) to = scratch.activations.template at<Output>(i);
       }
-      detail::forward_through<Layer>(mask, parameters.layers[i], x, to, scratch.layer);
+      detail::forward_in<Layer>(pieces, mask, parameters.layers[i], x, to, scratch.layer);
       x = to;
     }
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                      ScratchOf<Gradients>& scratch, const Mask& mask = {}) {
+                      ScratchOf<Gradients>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Repeat, Mask>();
     for (int i = 0; i < count; ++i) {
       View<Output> to = y;
@@ -111,34 +111,37 @@ class Repeat {
         if (i < count - 1) to = between(i, tape, scratch);
       }
       auto&& layer_tape = tape.layers[i];
-      detail::forward_through<Layer>(mask, parameters.layers[i], x, to, layer_tape, scratch.layer);
+      detail::forward_in<Layer>(pieces, mask, parameters.layers[i], x, to, layer_tape, scratch.layer);
       x = to;
     }
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {}) {
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
     if constexpr (count > 1) {
 #pragma GCC unroll 1
       for (int i = count - 1; i > 0; --i) {
         const auto d_before = scratch.between.template at<Input>(i - 1);
         backward_one(i, parameters, between(i - 1, tape, scratch), tape, dy, d_before, gradients, scratch,
-                     mask);
+                     mask, pieces);
         dy = d_before;
       }
     }
-    backward_one(0, parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask);
+    backward_one(0, parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask, pieces);
   }
 
  private:
   static void backward_one(int i, const auto& parameters, ConstView<Input> x, auto& tape,
-                           ConstView<Output> dy, auto dx, auto& gradients, auto& scratch, const auto& mask) {
+                           ConstView<Output> dy, auto dx, auto& gradients, auto& scratch, const auto& mask,
+                           const auto& pieces) {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
-    detail::backward_through<Layer>(mask, parameters.layers[i], x, layer_tape, dy, dx, gradient,
-                                    scratch.layer);
+    detail::backward_in<Layer>(pieces, mask, parameters.layers[i], x, layer_tape, dy, dx, gradient,
+                               scratch.layer);
   }
 
   // The output of layer i: on the tape, or where backward does not read it, in scratch, whose contents are

@@ -2,7 +2,6 @@
 // for Image Recognition", 2016).
 #pragma once
 
-#include <attune/kernels/residual.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -27,30 +26,32 @@ struct Residual : Layer {
   static constexpr bool kGradientMayBeInput = false;
 
   /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}) {
+                      const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Residual, Mask>();
-    detail::forward_through<Layer>(mask, parameters, x, y, scratch);
-    kernels::add_to(Input::size, x.data, y.data);
+    detail::forward_in<Layer>(pieces, mask, parameters, x, y, scratch);
+    detail::add_to<Input::size>(pieces, x.data, y.data);
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class AnyTape, class AnyScratch, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class AnyTape, class AnyScratch, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
     requires(!std::is_same_v<AnyTape, InferenceScratch>)
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
-                      AnyScratch& scratch, const Mask& mask = {}) {
+                      AnyScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Residual, Mask>();
-    detail::forward_through<Layer>(mask, parameters, x, y, tape, scratch);
-    kernels::add_to(Input::size, x.data, y.data);
+    detail::forward_in<Layer>(pieces, mask, parameters, x, y, tape, scratch);
+    detail::add_to<Input::size>(pieces, x.data, y.data);
   }
   /// dx from dy, overwritten; gradients accumulate. `dx` may overlap neither `dy` nor `x`.
   template <class Set = Parameters, class AnyTape, class Dx, class Gradients, class AnyScratch,
-            AttentionMask Mask = NoMask>
+            AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Mask& mask = {}) {
+                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
     const auto to = detail::sink<Input>(dx);
-    detail::backward_through<Layer>(mask, parameters, x, tape, dy, to, gradients, scratch);
-    if constexpr (kAsked<Dx>) kernels::add_to(Input::size, dy.data, to.data);
+    detail::backward_in<Layer>(pieces, mask, parameters, x, tape, dy, to, gradients, scratch);
+    if constexpr (kAsked<Dx>) detail::add_to<Input::size>(pieces, dy.data, to.data);
   }
 };
 

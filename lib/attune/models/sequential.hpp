@@ -181,28 +181,31 @@ class Sequential {
   using Outcome = detail::Outcome<Layer<0>>;
 
   /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                         const Mask& mask = {}) {
+                         const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Sequential, Mask>();
-    return infer_from<0>(parameters, x, y, scratch, mask);
+    return infer_from<0>(parameters, x, y, scratch, mask, pieces);
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                         ScratchOf<Gradients>& scratch, const Mask& mask = {}) {
+                         ScratchOf<Gradients>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Sequential, Mask>();
-    return forward_from<0>(parameters, x, y, tape, scratch, mask);
+    return forward_from<0>(parameters, x, y, tape, scratch, mask, pieces);
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {}) {
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
     static_assert(!kAsked<Dx> || kInferred == 0,
                   "attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx; where "
                   "what stands before it is trained, list its layers in the Sequential around it");
-    backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask);
+    backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask,
+                               pieces);
   }
 
  private:
@@ -214,18 +217,18 @@ class Sequential {
   template <int index>
   ATTUNE_INLINE static detail::Outcome<Layer<index>> infer_from(const auto& parameters, InputOf<index> x,
                                                                 View<Output> y, InferenceScratch& scratch,
-                                                                const auto& mask) {
+                                                                const auto& mask, const auto& pieces) {
     auto&& own = parameters.template layer<index>();
     auto& layer_scratch = detail::one_of<index>(scratch.layers);
     if constexpr (index + 1 == kLayers) {
-      return detail::forward_through<Layer<index>>(mask, own, x, y, layer_scratch);
+      return detail::forward_in<Layer<index>>(pieces, mask, own, x, y, layer_scratch);
     } else {
       const auto next = scratch.activations.template at<typename Layer<index>::Output>(index);
       return detail::in_turn(
           [&]() ATTUNE_INLINE_LAMBDA {
-            return detail::forward_through<Layer<index>>(mask, own, x, next, layer_scratch);
+            return detail::forward_in<Layer<index>>(pieces, mask, own, x, next, layer_scratch);
           },
-          [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, mask); });
+          [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, mask, pieces); });
     }
   }
 
@@ -233,7 +236,7 @@ class Sequential {
   ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_from(const auto& parameters, InputOf<index> x,
                                                                   View<Output> y, TapeOf<Gradients>& tape,
                                                                   ScratchOf<Gradients>& scratch,
-                                                                  const auto& mask) {
+                                                                  const auto& mask, const auto& pieces) {
     const OutputOf<index> to = [&] {
       if constexpr (index + 1 == kLayers) {
         return y;
@@ -245,17 +248,17 @@ class Sequential {
     auto& layer_scratch = detail::one_of<index>(scratch.layers);
     const auto through = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (index < kInferred) {
-        return detail::forward_through<Layer<index>>(mask, own, x, to, layer_scratch);
+        return detail::forward_in<Layer<index>>(pieces, mask, own, x, to, layer_scratch);
       } else {
         auto&& layer_tape = detail::member<index>(tape.layers);
-        return detail::forward_through<Layer<index>>(mask, own, x, to, layer_tape, layer_scratch);
+        return detail::forward_in<Layer<index>>(pieces, mask, own, x, to, layer_tape, layer_scratch);
       }
     };
     if constexpr (index + 1 == kLayers) {
       return through();
     } else {
       return detail::in_turn(through, [&]() ATTUNE_INLINE_LAMBDA {
-        forward_from<index + 1>(parameters, to, y, tape, scratch, mask);
+        forward_from<index + 1>(parameters, to, y, tape, scratch, mask, pieces);
       });
     }
   }
@@ -284,27 +287,28 @@ class Sequential {
   template <int index, class Gradients, class Kept, class Dx>
   ATTUNE_INLINE static void backward_from(const auto& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
                                           ConstView<typename Layer<index>::Output> dy, Dx dx,
-                                          Gradients& gradients, ScratchOf<Kept>& scratch, const auto& mask) {
+                                          Gradients& gradients, ScratchOf<Kept>& scratch, const auto& mask,
+                                          const auto& pieces) {
     if constexpr (index >= kInferred) {
       auto&& own = parameters.template layer<index>();
       auto&& gradient = gradients.template layer<index>();
       auto&& layer_tape = detail::member<index>(tape.layers);
       auto& layer_scratch = detail::one_of<index>(scratch.layers);
       if constexpr (index == 0) {
-        detail::backward_through<Layer<0>>(mask, own, x, layer_tape, dy, dx, gradient, layer_scratch);
+        detail::backward_in<Layer<0>>(pieces, mask, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
         const InputOf<index> before = between<index - 1>(tape, scratch);
         if constexpr (!kAsked<Dx> && kFirstTrained<Gradients> >= index) {
-          detail::backward_through<Layer<index>>(mask, own, before, layer_tape, dy, dx, gradient,
-                                                 layer_scratch);
-          skip_masks_before<index>(tape);
+          detail::backward_in<Layer<index>>(pieces, mask, own, before, layer_tape, dy, dx, gradient,
+                                            layer_scratch);
+          pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {
           const auto d_before = scratch.between.template at<typename Layer<index>::Input>(index - 1);
-          detail::backward_through<Layer<index>>(mask, own, before, layer_tape, dy, d_before, gradient,
-                                                 layer_scratch);
+          detail::backward_in<Layer<index>>(pieces, mask, own, before, layer_tape, dy, d_before, gradient,
+                                            layer_scratch);
           backward_from<index - 1>(parameters, x, tape,
                                    ConstView<typename Layer<index - 1>::Output>(d_before), dx, gradients,
-                                   scratch, mask);
+                                   scratch, mask, pieces);
         }
       }
     }

@@ -56,11 +56,11 @@ struct LayerBranch : Part {
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     auto&... tape_and_scratch) {
-    forward_through<Part>(context.mask, parameters, x, y, tape_and_scratch...);
+    forward_in<Part>(context.pieces, context.mask, parameters, x, y, tape_and_scratch...);
   }
   ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
                                      auto& gradients, auto& scratch, const auto& context) {
-    backward_through<Part>(context.mask, parameters, x, tape, dy, dx, gradients, scratch);
+    backward_in<Part>(context.pieces, context.mask, parameters, x, tape, dy, dx, gradients, scratch);
   }
 };
 
@@ -79,12 +79,13 @@ struct MemoryBranch : Attention {
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     typename Attention::InferenceScratch& scratch) {
-    Attention::forward(parameters, x, context.memory, context.memory, y, scratch, context.memory_mask);
+    Attention::forward(parameters, x, context.memory, context.memory, y, scratch, context.memory_mask,
+                       context.pieces);
   }
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context, auto& tape,
                                     auto& scratch) {
     Attention::forward(parameters, x, context.memory, context.memory, y, tape, scratch.attention,
-                       context.memory_mask);
+                       context.memory_mask, context.pieces);
   }
   ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
                                      auto& gradients, auto& scratch, const auto& context) {
@@ -93,7 +94,7 @@ struct MemoryBranch : Attention {
                                 kMasks<std::remove_cvref_t<decltype(context.mask)>>;
     const auto run = [&](auto d_key, auto d_value, const auto& mask) ATTUNE_INLINE_LAMBDA {
       Attention::backward(parameters, x, context.memory, context.memory, tape, dy, dx, d_key, d_value,
-                          gradients, scratch.attention, mask);
+                          gradients, scratch.attention, mask, context.pieces);
     };
     const auto with_mask = [&](auto d_key, auto d_value) ATTUNE_INLINE_LAMBDA {
       if constexpr (kElsewhere) {
@@ -104,7 +105,7 @@ struct MemoryBranch : Attention {
     };
     if constexpr (kAsked<decltype(context.d_memory)>) {
       with_mask(context.d_memory, View<Memory>(scratch.d_value));
-      kernels::add_to(Memory::size, scratch.d_value.data(), context.d_memory.data);
+      add_to<Memory::size>(context.pieces, scratch.d_value.data(), context.d_memory.data);
     } else {
       with_mask(NoGradient{}, NoGradient{});
     }
@@ -187,18 +188,22 @@ struct ResidualBranches {
     typename NormLayer::InferenceScratch none;
     ConstView<Tokens> input = x;
     if constexpr (kNormBefore) {
-      NormLayer::forward(Sets::template norm<index>(parameters), x, scratch.tokens, none);
+      forward_in<NormLayer>(context.pieces, NoMask{}, Sets::template norm<index>(parameters), x,
+                            View<Tokens>(scratch.tokens), none);
       input = scratch.tokens;
     }
     const View<Tokens> output = index == 0 ? y : scratch.output();
     Branch<index>::forward(Sets::template branch<index>(parameters), input, output, context,
                            one_of<index>(scratch.branches));
     if constexpr (index == 0) {
-      kernels::add_to(Tokens::size, x.data, y.data);
+      add_to<Tokens::size>(context.pieces, x.data, y.data);
     } else {
-      kernels::add_to(Tokens::size, static_cast<const Scalar*>(output.data), y.data);
+      add_to<Tokens::size>(context.pieces, static_cast<const Scalar*>(output.data), y.data);
     }
-    if constexpr (!kNormBefore) NormLayer::forward(Sets::template norm<index>(parameters), y, y, none);
+    if constexpr (!kNormBefore) {
+      forward_in<NormLayer>(context.pieces, NoMask{}, Sets::template norm<index>(parameters),
+                            ConstView<Tokens>(y), y, none);
+    }
     if constexpr (index < kLast) infer<index + 1>(parameters, y, y, scratch, context);
   }
 
@@ -208,7 +213,6 @@ struct ResidualBranches {
   template <int index = 0>
   ATTUNE_INLINE static void forward(const auto& parameters, ConstView<Tokens> x, View<Tokens> y, auto& tape,
                                     auto& scratch, const auto& context) {
-    typename NormLayer::Scratch none;
     const auto& norm = Sets::template norm<index>(parameters);
     const View<Tokens> sum = [&]() -> View<Tokens> {
       if constexpr (kNormBefore && index == kLast) {
@@ -219,20 +223,20 @@ struct ResidualBranches {
     }();
     ConstView<Tokens> input = x;
     if constexpr (kNormBefore) {
-      NormLayer::forward(norm, x, scratch.normalised, tape.norms[index], none);
+      forward_norm(context, norm, x, scratch.normalised, tape.norms[index]);
       input = scratch.normalised;
     }
     Branch<index>::forward(Sets::template branch<index>(parameters), input, sum, context,
                            Sets::template branch<index>(tape), one_of<index>(scratch.branches));
-    if constexpr (kDrops) BranchDropout<index>::apply(sum, tape.dropout.of[index], sum);
-    kernels::add_to(Tokens::size, x.data, sum.data);
+    if constexpr (kDrops) BranchDropout<index>::apply(sum, tape.dropout.of[index], sum, context.pieces);
+    add_to<Tokens::size>(context.pieces, x.data, sum.data);
     if constexpr (kNormBefore) {
       if constexpr (index < kLast) forward<index + 1>(parameters, sum, y, tape, scratch, context);
     } else if constexpr (index < kLast) {
-      NormLayer::forward(norm, sum, scratch.normalised, tape.norms[index], none);
+      forward_norm(context, norm, sum, scratch.normalised, tape.norms[index]);
       forward<index + 1>(parameters, scratch.normalised, y, tape, scratch, context);
     } else {
-      NormLayer::forward(norm, sum, y, tape.norms[index], none);
+      forward_norm(context, norm, sum, y, tape.norms[index]);
     }
   }
 
@@ -247,6 +251,21 @@ struct ResidualBranches {
   }
 
  private:
+  ATTUNE_INLINE static void forward_norm(const auto& context, const auto& norm, ConstView<Tokens> x,
+                                         View<Tokens> y, auto&& tape) {
+    typename NormLayer::Scratch none;
+    forward_in<NormLayer>(context.pieces, NoMask{}, norm, x, y, tape, none);
+  }
+  // y once more.
+  ATTUNE_INLINE static void recompute_norm(const auto& context, const auto& norm, ConstView<Tokens> x,
+                                           const auto& tape, View<Tokens> y) {
+    if constexpr (requires { NormLayer::recompute(norm, x, tape, y, context.pieces); }) {
+      NormLayer::recompute(norm, x, tape, y, context.pieces);
+    } else {
+      context.pieces([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, x, tape, y); });
+    }
+  }
+
   // d_sum is dL/ds_index. The sum's other term, x_index, adds it to what comes through norm and branch.
   template <int index>
   ATTUNE_INLINE static void backward_before(const auto& parameters, ConstView<Tokens> x, auto& tape,
@@ -271,9 +290,10 @@ struct ResidualBranches {
         return View<Tokens>(tape.sums[index - 1]);
       }
     }();
-    backward_through<NormLayer>(context.mask, norm, input, tape.norms[index], ConstView<Tokens>(d_normalised),
-                                d_input, norm_gradients, none);
-    if constexpr (index > 0 || kAsked<decltype(dx)>) kernels::add_to(Tokens::size, d_sum.data, d_input.data);
+    backward_in<NormLayer>(context.pieces, context.mask, norm, input, tape.norms[index],
+                           ConstView<Tokens>(d_normalised), d_input, norm_gradients, none);
+    if constexpr (index > 0 || kAsked<decltype(dx)>)
+      add_to<Tokens::size>(context.pieces, d_sum.data, d_input.data);
     if constexpr (index > 0) {
       backward_before<index - 1>(parameters, x, tape, d_input, dx, gradients, scratch, context);
     }
@@ -286,21 +306,21 @@ struct ResidualBranches {
                                            auto& scratch, const auto& context) {
     typename NormLayer::Scratch none;
     const View<Tokens> sum = tape.sums[index];  // becomes its gradient
-    backward_through<NormLayer>(context.mask, Sets::template norm<index>(parameters), ConstView<Tokens>(sum),
-                                tape.norms[index], d_output, sum, Sets::template norm<index>(gradients),
-                                none);
+    backward_in<NormLayer>(context.pieces, context.mask, Sets::template norm<index>(parameters),
+                           ConstView<Tokens>(sum), tape.norms[index], d_output, sum,
+                           Sets::template norm<index>(gradients), none);
     if constexpr (index > 0) {
       const View<Tokens> d_input =
           backward_branch<index>(parameters, Sets::template norm<index - 1>(parameters), tape.sums[index - 1],
                                  tape, sum, gradients, scratch, context);
-      kernels::add_to(Tokens::size, static_cast<const Scalar*>(sum.data), d_input.data);
+      add_to<Tokens::size>(context.pieces, static_cast<const Scalar*>(sum.data), d_input.data);
       backward_after<index - 1>(parameters, x, tape, d_input, dx, gradients, scratch, context);
     } else {
       Branch<0>::backward(Sets::template branch<0>(parameters), x, Sets::template branch<0>(tape),
-                          behind_dropout<0>(sum, tape, scratch), dx, Sets::template branch<0>(gradients),
-                          one_of<0>(scratch.branches), context);
+                          behind_dropout<0>(sum, tape, scratch, context), dx,
+                          Sets::template branch<0>(gradients), one_of<0>(scratch.branches), context);
       if constexpr (kAsked<decltype(dx)>) {
-        kernels::add_to(Tokens::size, static_cast<const Scalar*>(sum.data), dx.data);
+        add_to<Tokens::size>(context.pieces, static_cast<const Scalar*>(sum.data), dx.data);
       }
     }
   }
@@ -314,7 +334,7 @@ struct ResidualBranches {
                                                     const auto& context) {
     constexpr int kNorm = kNormBefore ? index : index - 1;
     if constexpr (kBranchReads<std::remove_cvref_t<decltype(gradients)>, index>) {
-      NormLayer::recompute(norm, before, tape.norms[kNorm], scratch.normalised);
+      recompute_norm(context, norm, before, tape.norms[kNorm], scratch.normalised);
     }
     const View<Tokens> d_input = [&]() -> View<Tokens> {
       if constexpr (kGradientsInPlace) {
@@ -323,19 +343,20 @@ struct ResidualBranches {
         return scratch.gradient;
       }
     }();
-    Branch<index>::backward(Sets::template branch<index>(parameters), ConstView<Tokens>(scratch.normalised),
-                            Sets::template branch<index>(tape), behind_dropout<index>(d_sum, tape, scratch),
-                            d_input, Sets::template branch<index>(gradients), one_of<index>(scratch.branches),
-                            context);
+    Branch<index>::backward(
+        Sets::template branch<index>(parameters), ConstView<Tokens>(scratch.normalised),
+        Sets::template branch<index>(tape), behind_dropout<index>(d_sum, tape, scratch, context), d_input,
+        Sets::template branch<index>(gradients), one_of<index>(scratch.branches), context);
     return d_input;
   }
 
   // The gradient of what a branch gave from that of the sum.
   template <int index>
   ATTUNE_INLINE static ConstView<Tokens> behind_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto& tape,
-                                                        [[maybe_unused]] auto& scratch) {
+                                                        [[maybe_unused]] auto& scratch,
+                                                        [[maybe_unused]] const auto& context) {
     if constexpr (kDrops) {
-      BranchDropout<index>::backward(tape.dropout.of[index], d_sum, scratch.branch);
+      BranchDropout<index>::backward(tape.dropout.of[index], d_sum, scratch.branch, context.pieces);
       return scratch.branch;
     } else {
       return d_sum;

@@ -15,12 +15,14 @@
 #include <attune/core/layer.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/batch.hpp>
+#include <attune/training/in_pieces.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/update_in_backward.hpp>
+#include <attune/training/workspace.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -40,51 +42,48 @@ struct [[nodiscard]] StepResult {
 
 namespace detail {
 
+/// What an optimiser step asks of what was added up over a batch, before anything changes.
+template <class Scalar>
+struct BatchGradient {
+  Status status;
+  Scalar scale;   // of loss and gradients in a mean
+  Scalar norm;    // before clipping
+  Scalar factor;  // of clipping
+
+  template <class Loss, class Gradients, class Clipping>
+  ATTUNE_INLINE static BatchGradient of(const Gradients& gradients, const Clipping& clipping,
+                                        const Scalar& loss, const Scalar& normaliser) {
+    BatchGradient batch{};
+    if (batch.status = clipping.check(); batch.status != Status::kOk) return batch;
+    const Scalar norm_of_sum = clipping.template norm<Scalar>(gradients);
+    batch.scale = Loss::kMeanOverBatch ? 1 / normaliser : Scalar(1);
+    batch.norm = norm_of_sum * batch.scale;
+    batch.factor = clipping.factor(batch.norm);
+    if (Loss::kMeanOverBatch && !(normaliser > 0)) {
+      batch.status = Status::kNoTargets;
+    } else if (!finite(loss) || !(batch.norm * batch.factor <= kLargestGradient<Scalar>)) {
+      batch.status = Status::kNotFinite;
+    }
+    return batch;
+  }
+};
+
 /// One optimiser step with what was added up over a batch. What is not kOk changes nothing. What to multiply
 /// loss and gradients by in a mean, and the norm before clipping, go to `scale` and `norm`.
 template <class Loss, class Optimizer, class Parameters, class Moments, class Clipping, class Scalar>
 ATTUNE_INLINE Status apply(Parameters& parameters, const Parameters& gradients, Moments& moments,
                            const typename Optimizer::Options& options, const Clipping& clipping,
                            const Scalar& loss, const Scalar& normaliser, Scalar& scale, Scalar& norm) {
-  if (const Status status = clipping.check(); status != Status::kOk) return status;
-  const Scalar norm_of_sum = clipping.template norm<Scalar>(gradients);
-  scale = Loss::kMeanOverBatch ? 1 / normaliser : Scalar(1);
-  norm = norm_of_sum * scale;
-  const Scalar factor = clipping.factor(norm);
-  if (Loss::kMeanOverBatch && !(normaliser > 0)) return Status::kNoTargets;
-  if (!finite(loss) || !(norm * factor <= kLargestGradient<Scalar>)) return Status::kNotFinite;
-  return Optimizer::step(parameters, gradients, moments, options, scale * factor);
+  const auto batch = BatchGradient<Scalar>::template of<Loss>(gradients, clipping, loss, normaliser);
+  scale = batch.scale;
+  norm = batch.norm;
+  if (batch.status != Status::kOk) return batch.status;
+  return Optimizer::step(parameters, gradients, moments, options, scale * batch.factor);
 }
 
 /// Called with outputs that nobody asks for.
 struct Unused {
   void operator()(const auto&) const {}
-};
-
-// Scratch of training, which is dead when a prediction starts, and the other way round.
-template <class Model, bool kDrops = kDropsIn<typename Model::Tape>>
-struct EitherScratch {
-  [[no_unique_address]] typename Model::Scratch training;
-
-  template <class Mask, class Parameters, class X, class Y>
-  ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                               typename Model::Tape& tape) {
-    return forward_status<Model>(mask, parameters, x, y, tape, training);
-  }
-};
-// With dropout a prediction goes another way than training: without a tape.
-template <class Model>
-struct EitherScratch<Model, true> {
-  union {
-    typename Model::Scratch training;
-    typename Model::InferenceScratch inference;
-  };
-
-  template <class Mask, class Parameters, class X, class Y>
-  ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                               typename Model::Tape&) {
-    return forward_status<Model>(mask, parameters, x, y, inference);
-  }
 };
 
 }  // namespace detail
@@ -125,6 +124,7 @@ class Trainer {
   using OutputView = View<typename Model::Output>;
   using Result = StepResult<Scalar>;
   using Options = typename Optimizer::Options;
+  using Coefficients = typename Optimizer::Coefficients;
 
   /// Draws initial parameters from `rng`, which moves on, then where the masks of dropout start, and forgets
   /// all training: gradients, moments and counters become zero.
@@ -179,7 +179,8 @@ class Trainer {
   Status resume(const State& state) {
     if (const Status status = state.check(); status != Status::kOk) return status;
     if (&state != &state_) state_ = state;
-    state_.stand_at_masks(tape_);
+    work_.end_pass(this);
+    if constexpr (!Work::kShared) state_.stand_at_masks(work_.tape());
     if constexpr (kKeepsGradients) clear();
     return Status::kOk;
   }
@@ -190,6 +191,7 @@ class Trainer {
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, State&>
   [[nodiscard]] Status resume(const Read& read) {
+    work_.end_pass(this);
     if constexpr (kKeepsGradients) discard();
     const Status status = read(state_);
     return status == Status::kOk ? resume(state_) : status;
@@ -227,9 +229,19 @@ class Trainer {
                                                   const OnOutput& on_output = {}) requires kKeepsGradients {
     detail::check_mask<Model, Mask>();
     LossSum<Scalar> added{};
-    const Status status = add_sequence(x, target, mask, loss, on_output, added);
-    if (status != Status::kOk) return {std::numeric_limits<Scalar>::quiet_NaN(), status};
-    return {Loss::kMeanOverBatch && added.normaliser > 0 ? added.sum / added.normaliser : added.sum, status};
+    const Status may = may_accumulate();
+    return own_loss(
+        may == Status::kOk ? add_sequence(x, target, mask, loss, on_output, added, InOneGo{}) : may, added);
+  }
+  /// accumulate() in pieces (in_pieces.hpp). Nothing is computed yet. x and target have to stay as they are
+  /// until the pass is done.
+  template <int most_work = kPieceWork, class X, class Target, class Mask = NoMask>
+  [[nodiscard]] AccumulationInPieces<Trainer, Loss, Mask, most_work> accumulate_in_pieces(
+      X&& x, Target&& target, const Mask& mask = {}, const Loss& loss = {}) requires kKeepsGradients {
+    detail::check_mask<Model, Mask>();
+    detail::check_stays<X>();
+    detail::check_stays<Target>();
+    return {*this, InputView(x), TargetView(target), mask, loss, may_accumulate()};
   }
 
   /// Ends a batch: one optimiser step with the accumulated gradients, which are zero afterwards. Refused
@@ -238,28 +250,52 @@ class Trainer {
   template <class Clipping = NoClipping>
   [[gnu::noinline]] Result update(const Options& options,
                                   const Clipping& clipping = {}) requires kKeepsGradients {
-    return accumulated_ == batch ? finish(options, clipping) : Result::refused(Status::kIncompleteBatch);
+    const Status may = may_update(batch);
+    return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
   }
   /// The same with the sequences that there are, at least one: a mean is then over those.
   template <class Clipping = NoClipping>
   Result update_incomplete(const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
-    return accumulated_ > 0 ? finish(options, clipping) : Result::refused(Status::kIncompleteBatch);
+    const Status may = may_update(1);
+    return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
+  }
+  /// update_incomplete() in pieces (in_pieces.hpp), but for the look at all gradients, which is one. Between
+  /// two pieces parameters are partly those of before the step.
+  template <int most_work = kPieceWork, class Clipping = NoClipping>
+  [[nodiscard]] UpdateInPieces<Trainer, Clipping, most_work> update_in_pieces(
+      const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
+    static_assert(detail::check_clipping<Clipping>());
+    return {*this, options, clipping, may_update(1)};
   }
 
-  /// Forgets the sequences accumulated since the last update(); those that come instead have their masks of
-  /// dropout.
+  /// Forgets the sequences accumulated since the last update(), and one under way in pieces; those that come
+  /// instead have their masks of dropout. An update under way goes on.
   void discard() requires kKeepsGradients {
-    rewind_masks();
+    if (updating()) return;
+    if constexpr (kDrops && !Work::kShared) {
+      if (work_.under_way()) {
+        state_.stand_at_masks(work_.tape());
+      } else {
+        skip_masks(work_.tape(), -accumulated_);  // each backward went on to those of the next sequence
+      }
+    }
+    work_.end_pass(this);
     clear();
   }
 
   /// y[rows, cols] for x[rows, cols] with the parameters as they are; nothing is dropped. A Status where the
   /// model takes token ids, void elsewhere. Uses tape and scratch: not between accumulate() and reading
-  /// tape(). `y` may not overlap `x`.
+  /// tape(). While a pass is under way in pieces those are taken: y is then NaN, the Status kUnderWay;
+  /// InferenceInPieces with a scratch of its own is for that. `y` may not overlap `x`.
   template <class Mask = NoMask>
   detail::Outcome<Model> predict(InputView x, OutputView y, const Mask& mask = {}) {
     detail::check_mask<Model, Mask>();
-    return static_cast<detail::Outcome<Model>>(scratch_.predict(mask, state_.parameters, x, y, tape_));
+    if (work_.under_way()) {
+      for (int i = 0; i < Model::Output::size; ++i) y.data[i] = std::numeric_limits<Scalar>::quiet_NaN();
+      return static_cast<detail::Outcome<Model>>(Status::kUnderWay);
+    }
+    return static_cast<detail::Outcome<Model>>(
+        work_.scratch().predict(mask, state_.parameters, x, y, work_.tape()));
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
@@ -267,7 +303,7 @@ class Trainer {
   [[nodiscard]] const Parameters& gradients() const requires kKeepsGradients { return gradients_; }
   /// What the last predict() kept: attention weights among it. Not of a model with dropout, which predicts
   /// without a tape.
-  [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return tape_; }
+  [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return work_.tape(); }
 
   /// RAM of training. object() is sizeof(Trainer); `inputs` is what the caller holds beside it: the inputs
   /// and targets of a whole batch for step(), of one sequence for accumulate().
@@ -275,8 +311,8 @@ class Trainer {
     MemoryReport report{.parameters = sizeof(Parameters),
                         .gradients = sizeof gradients_,
                         .moments = detail::kBytes<Moments>,
-                        .tape = detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output),
-                        .scratch = detail::kBytes<Scratch>,
+                        .tape = Work::kTapeBytes,
+                        .scratch = Work::kScratchBytes,
                         .inputs = (sizeof(typename Model::Input) + sizeof(BatchTarget) / batch) *
                                   (feeding == Feeding::kWholeBatch ? std::size_t{batch} : 1)};
     constexpr MemoryReport kWorkspace = Workspace::memory();
@@ -306,36 +342,108 @@ class Trainer {
 
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
-  using Scratch = detail::EitherScratch<Model>;
+  using Work = detail::WorkOf<Plan, Model>;
   // Targets that are classes have no lanes.
   static constexpr bool kClasses = requires { Loss::kClassTargets; };
   using Workspace = typename std::conditional_t<kClasses, Streaming, Plan>::template Workspace<Model>;
   static constexpr int kTogether = Workspace::kSequences;
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
-  template <class Mask, class OnOutput>
+  template <class, class, class, int>
+  friend class AccumulationInPieces;
+  template <class, class, int>
+  friend class UpdateInPieces;
+
+  [[nodiscard]] Status may_accumulate() const {
+    if (work_.under_way()) return Status::kUnderWay;
+    return accumulated_ == batch ? Status::kFullBatch : Status::kOk;
+  }
+  [[nodiscard]] Status may_update(int sequences) const {
+    if (work_.under_way()) return Status::kUnderWay;
+    return accumulated_ < sequences ? Status::kIncompleteBatch : Status::kOk;
+  }
+  // Whether a pass under way is an update: it has taken the batch.
+  [[nodiscard]] bool updating() const { return accumulated_ < 0; }
+
+  static LossResult<Scalar> own_loss(Status status, const LossSum<Scalar>& of) {
+    if (status != Status::kOk) return {std::numeric_limits<Scalar>::quiet_NaN(), status};
+    return {Loss::kMeanOverBatch && of.normaliser > 0 ? of.sum / of.normaliser : of.sum, status};
+  }
+
+  template <class Mask, class OnOutput, class Pieces>
   ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Mask& mask, const Loss& loss,
-                                    const OnOutput& on_output, LossSum<Scalar>& added) {
-    if (accumulated_ == batch) return Status::kFullBatch;
-    const Status taken = detail::forward_status<Model>(mask, state_.parameters, x, OutputView(output_), tape_,
-                                                       scratch_.training);
+                                    const OnOutput& on_output, LossSum<Scalar>& added, const Pieces& pieces) {
+    using Output = typename Model::Output;
+    auto& tape = work_.tape();
+    auto& scratch = work_.scratch().training;
+    const OutputView output(work_.output());
+    if constexpr (Work::kShared && kDrops) {
+      pieces([&] { stand_at_masks(); });
+    }
+    const Status taken =
+        detail::forward_status<Model>(pieces, mask, state_.parameters, x, output, tape, scratch);
     if (taken != Status::kOk) return taken;
-    on_output(ConstView<typename Model::Output>(output_));
-    added = loss.sum(ConstView<typename Model::Output>(output_), target, OutputView(output_));
-    if (added.status != Status::kOk) return added.status;
-    if (!detail::finite(added.sum)) return Status::kNotFinite;
-    loss_ += added.sum;
-    normalisers_.add(added.normaliser);
-    detail::backward_through<Model>(mask, state_.parameters, x, tape_,
-                                    ConstView<typename Model::Output>(output_), NoGradient{}, gradients_,
-                                    scratch_.training);
-    ++accumulated_;
+    Status status = Status::kOk;
+    pieces([&]() ATTUNE_INLINE_LAMBDA {
+      on_output(ConstView<Output>(output));
+      added = loss.sum(ConstView<Output>(output), target, output);
+      status = added.status;
+      if (status == Status::kOk && !detail::finite(added.sum)) status = Status::kNotFinite;
+      if (status != Status::kOk) return;
+      loss_ += added.sum;
+      normalisers_.add(added.normaliser);
+    });
+    if (status != Status::kOk) return status;
+    detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape, ConstView<Output>(output),
+                               NoGradient{}, gradients_, scratch);
+    pieces([&]() ATTUNE_INLINE_LAMBDA {
+      ++accumulated_;
+      if constexpr (!Pieces::kInOneGo) work_.end_pass(this);
+    });
     return Status::kOk;
+  }
+
+  // The pieces of an update; the first one takes the batch, and says in `coefficients` and `result` what the
+  // others do.
+  template <class Clipping, class Pieces>
+  ATTUNE_INLINE void update_parts(const Options& options, const Clipping& clipping,
+                                  typename Optimizer::Coefficients& coefficients, Result& result,
+                                  const Pieces& pieces) {
+    pieces([&] {
+      auto gradient = detail::BatchGradient<Scalar>::template of<Loss>(gradients_, clipping, loss_,
+                                                                       normalisers_.total(accumulated_));
+      if (gradient.status == Status::kOk) gradient.status = Optimizer::check(options);
+      if (gradient.status != Status::kOk) {
+        result = Result::refused(gradient.status);
+        work_.end_pass(this);
+        if (gradient.status == Status::kNotFinite || gradient.status == Status::kNoTargets) discard();
+        return;
+      }
+      coefficients = Optimizer::advance(state_.moments, options, gradient.scale * gradient.factor);
+      result = {loss_ * gradient.scale, Status::kOk, gradient.norm};
+      accumulated_ = -accumulated_;
+    });
+    constexpr int kWorkOfUpdate = 16;
+    Optimizer::for_each_with_moments(
+        [&](const TensorPath& path, auto& p, const auto& g, auto&... moment) {
+          pieces.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
+              [&](int first, int count) {
+                Optimizer::update(coefficients, path.kind, count, p.data() + first, g.data() + first,
+                                  (moment.data() + first)...);
+              });
+        },
+        state_.moments, state_.parameters, gradients_);
+    pieces([&] {
+      state_.count_step(-accumulated_);
+      clear();
+      work_.end_pass(this);
+    });
   }
 
   template <class Clipping, class Masks>
   ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
                                        const Clipping& clipping, const Masks& masks, const Loss& loss) {
+    if (work_.under_way()) return Result::refused(Status::kUnderWay);
     discard();
     constexpr bool kInLockstep = kTogether > 1 && detail::kOneForAll<Masks>;
     if constexpr (kInLockstep) workspace_.load(state_.parameters);
@@ -351,8 +459,9 @@ class Trainer {
         }
       }
       LossSum<Scalar> added;
-      const Status status = add_sequence(Inputs::at(inputs, accumulated_), Targets::at(targets, accumulated_),
-                                         detail::mask_of(masks, accumulated_), loss, detail::Unused{}, added);
+      const Status status =
+          add_sequence(Inputs::at(inputs, accumulated_), Targets::at(targets, accumulated_),
+                       detail::mask_of(masks, accumulated_), loss, detail::Unused{}, added, InOneGo{});
       if (status != Status::kOk) {
         discard();
         return Result::refused(status);
@@ -386,24 +495,28 @@ class Trainer {
                                         const Mask& mask, const Loss& loss) {
     if (const Status status = Optimizer::check(options); status != Status::kOk)
       return Result::refused(status);
+    if (work_.under_way()) return Result::refused(Status::kUnderWay);  // of another in the same workspace
+    auto& tape = work_.tape();
+    auto& scratch = work_.scratch().training;
+    const OutputView output(work_.output());
+    if constexpr (Work::kShared && kDrops) stand_at_masks();
     if constexpr (!kMasks<Mask> && !detail::kTakesIds<Model>) {
       if (!detail::finite(kernels::sum_of_squares(Model::Input::size, x.data)))
         return Result::refused(Status::kNotFinite);
     }
-    const Status taken = detail::forward_status<Model>(mask, state_.parameters, x, OutputView(output_), tape_,
-                                                       scratch_.training);
+    const Status taken =
+        detail::forward_status<Model>(InOneGo{}, mask, state_.parameters, x, output, tape, scratch);
     if (taken != Status::kOk) return Result::refused(taken);
-    const LossSum<Scalar> sum =
-        loss.sum(ConstView<typename Model::Output>(output_), target, OutputView(output_));
+    const LossSum<Scalar> sum = loss.sum(ConstView<typename Model::Output>(output), target, output);
     if (sum.status != Status::kOk) return Result::refused(sum.status);
     if (!detail::finite(sum.sum)) return Result::refused(Status::kNotFinite);
     if (Loss::kMeanOverBatch && !(sum.normaliser > 0)) return Result::refused(Status::kNoTargets);
 
     const Scalar scale = Loss::kMeanOverBatch ? 1 / sum.normaliser : Scalar(1);
     ParameterUpdates<Model, Optimizer> updates(state_.parameters, state_.moments, options, gradients_, scale);
-    detail::backward_through<Model>(mask, state_.parameters, x, tape_,
-                                    ConstView<typename Model::Output>(output_), NoGradient{}, updates.leaves,
-                                    scratch_.training);
+    detail::backward_through<Model>(mask, state_.parameters, x, tape,
+                                    ConstView<typename Model::Output>(output), NoGradient{}, updates.leaves,
+                                    scratch);
     state_.count_step(1);
     if (!updates.ok()) return Result::refused(Status::kNotFinite);
     return {sum.sum * scale, Status::kOk, updates.gradient_norm() * scale};
@@ -411,8 +524,17 @@ class Trainer {
 
   void restart(Rng& rng) {
     state_.restart(rng);
-    draw_seeds(tape_, rng);
+    work_.end_pass(this);
+    if constexpr (kDrops) draw_masks(rng);
     if constexpr (kKeepsGradients) clear();
+  }
+
+  void draw_masks(Rng& rng) {
+    if constexpr (Work::kShared) {  // the tape may be another's: state has where they start
+      detail::for_each_dropout([&rng](const DropoutTape&) { (void)(rng.next(), rng.next()); }, work_.tape());
+    } else {
+      draw_seeds(work_.tape(), rng);
+    }
   }
 
   void clear() {
@@ -421,15 +543,16 @@ class Trainer {
     normalisers_.clear();
     accumulated_ = 0;
   }
-  // Each backward went on to the masks of the next sequence.
-  void rewind_masks() { skip_masks(tape_, -accumulated_); }
+  // Where the tape was another's in the meantime: at those of the next sequence.
+  void stand_at_masks() {
+    state_.stand_at_masks(work_.tape());
+    skip_masks(work_.tape(), accumulated_);
+  }
 
   State state_;
   typename Plan::template Gradients<Model> gradients_;
-  [[no_unique_address]] typename Model::Tape tape_;
-  [[no_unique_address]] Scratch scratch_;
+  [[no_unique_address]] Work work_;
   [[no_unique_address]] Workspace workspace_;
-  typename Model::Output output_;                                        // y, then dL/dy
   Scalar loss_;                                                          // Σ over the accumulated sequences
   [[no_unique_address]] detail::Normalisers<Loss, Scalar> normalisers_;  // the same of what to divide it by
   int accumulated_;

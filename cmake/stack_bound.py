@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """The most stack that a firmware can use, from the call graph: no run reaches more.
 
-usage: stack_bound.py [--root FUNCTION] [--limit BYTES] FIRMWARE.elf FOLDER...
+usage: stack_bound.py [--root FUNCTION] [--limit BYTES] [--calls CALLER=CALLEE]... [--tools PREFIX] FIRMWARE.elf FOLDER...
 
 FOLDERs are searched for the .ci files that GCC writes with -fcallgraph-info=su: the stack of each function. Calls are read
 from them and from the disassembly, so that one which only assembly makes is not missed. Functions without a .ci file, of
 newlib and libgcc, count with everything that they ever take off the stack pointer. Prints the deepest path from FUNCTION
-(default reset_handler). Fails on recursion, on a stack of variable size, on a call through a pointer that KNOWN_CALLS does
-not name, and above BYTES. Interrupt handlers come on top, with the registers that the processor saves for them.
+(default reset_handler). Fails on recursion, on a stack of variable size, on a call through a pointer of which neither
+KNOWN_CALLS nor --calls say whom it reaches, and above BYTES. Functions are named as in C++, without their parameters, or as
+in the ELF file; CALLER and CALLEE are regular expressions. Interrupt handlers come on top, with the registers that the
+processor saves for them. PREFIX (default arm-none-eabi-) is that of objdump, nm, readelf and c++filt.
 """
 import pathlib
 import re
@@ -22,9 +24,15 @@ KNOWN_CALLS = (
     # The assembly tiles, through the TileGrid.
     (r"_ZN6attune\w+6detail13tiles_productI\w+", r"_ZN6attune\w+6detail\d+tile_\w+Ev"),
 )
-# Start-up code that puts the stack pointer to the top, before anything is on the stack.
-SETS_STACK_POINTER = ("reset_handler",)
+# Who puts the stack pointer up, and takes nothing: start-up code, before anything is on the stack, and longjmp, which calls
+# nobody either.
+LONGJMP = "longjmp"
+SETS_STACK_POINTER = ("reset_handler", LONGJMP)
 STUB = "(linker)"
+
+
+# What comes before the names of the tools.
+prefix = "arm-none-eabi-"
 
 
 class Unbounded(Exception):
@@ -49,7 +57,7 @@ class Function:
 
 
 def tool(name, *arguments):
-    return subprocess.run([f"arm-none-eabi-{name}", *map(str, arguments)], check=True, capture_output=True,
+    return subprocess.run([prefix + name, *map(str, arguments)], check=True, capture_output=True,
                           text=True).stdout
 
 
@@ -150,14 +158,24 @@ def initialisers(elf):
     return {int.from_bytes(data[i:i + 4], "little") & ~1 for i in range(0, len(data), 4)}
 
 
-def resolve(function, entries, elf):
+def names_of(entries):
+    """{address: (ELF name, C++ name without parameters)}"""
+    plain = subprocess.run([prefix + "c++filt", "-p"], input="\n".join(f.name for f in entries.values()), check=True,
+                           capture_output=True, text=True).stdout.splitlines()
+    return {address: (function.name, name) for (address, function), name in zip(entries.items(), plain)}
+
+
+def resolve(address, entries, spelled, known_calls, elf):
     """Whom a call through a pointer reaches."""
-    for caller, callee in KNOWN_CALLS:
-        if re.fullmatch(caller, function.name):
+    for caller, callee in known_calls:
+        if any(re.fullmatch(caller, name) for name in spelled[address]):
             if callee is None:
                 return initialisers(elf)
-            return {address for address, other in entries.items() if re.fullmatch(callee, other.name)}
-    raise Unbounded(f"{function.name} calls through a pointer: {function.indirect[0]}")
+            reached = {other for other, both in spelled.items() if any(re.fullmatch(callee, name) for name in both)}
+            if not reached:
+                raise Unbounded(f"{entries[address].name} calls {callee} through a pointer, which is not there")
+            return reached
+    raise Unbounded(f"{entries[address].name} calls through a pointer: {entries[address].indirect[0]}")
 
 
 def link(elf, folders):
@@ -178,6 +196,8 @@ def link(elf, folders):
         function.calls |= {by_name[name] for name in calls.get(function.name, ()) if name in by_name}
         if function.name in SETS_STACK_POINTER:
             function.variable = None
+        if function.name == LONGJMP:
+            function.indirect = []
     return entries
 
 
@@ -205,17 +225,21 @@ def components(root, edges):
     return found
 
 
-def bound(elf, folders, root=ROOT):
+def bound(elf, folders, root=ROOT, known_calls=KNOWN_CALLS):
     """(bytes, [(function, bytes)] of the deepest path). Raises Unbounded."""
     entries = link(elf, folders)
-    start = next((address for address, function in entries.items() if function.name == root), None)
-    if start is None:
-        raise Unbounded(f"no function {root}")
+    spelled = names_of(entries)
+    starts = [address for address, both in spelled.items() if root in both]
+    if not starts:
+        raise Unbounded(f"no function {root}; one that is inlined has none: [[gnu::noinline]]")
+    if len(starts) > 1:
+        raise Unbounded(f"several functions {root}: {', '.join(entries[address].name for address in starts)}")
+    start = starts[0]
 
     def edges(address):
         function = entries[address]
         if function.indirect:
-            function.calls |= resolve(function, entries, elf)
+            function.calls |= resolve(address, entries, spelled, known_calls, elf)
         return function.calls | function.jumps - {address}
 
     deepest = {}  # address: (bytes, path)
@@ -238,22 +262,30 @@ def bound(elf, folders, root=ROOT):
 
 
 def main():
-    options = {"--root": ROOT, "--limit": None}
+    global prefix
+    options = {"--root": ROOT, "--limit": None, "--tools": prefix}
+    known_calls = list(KNOWN_CALLS)
     arguments = sys.argv[1:]
-    while arguments and arguments[0] in options and len(arguments) > 1:
-        options[arguments[0]], arguments = arguments[1], arguments[2:]
-    if len(arguments) < 2 or arguments[0].startswith("-"):
+    while len(arguments) > 1 and (arguments[0] in options or arguments[0] == "--calls"):
+        name, value, *arguments = arguments
+        if name == "--calls":
+            known_calls.insert(0, tuple(value.split("=", 1)))
+        else:
+            options[name] = value
+    if len(arguments) < 2 or arguments[0].startswith("-") or any(len(call) != 2 for call in known_calls):
         sys.exit(__doc__.split("\n\n")[1])
+    prefix = options["--tools"]
     elf, *folders = arguments
     try:
-        total, path = bound(elf, folders, options["--root"])
+        total, path = bound(elf, folders, options["--root"], known_calls)
     except Unbounded as reason:
         sys.exit(f"{elf}: no bound on the stack: {reason}")
-    for name, size in path:
-        print(f"{size:6}  {tool('c++filt', name).strip()}")
-    print(f"{total:6}  bytes at most")
+    if options["--limit"] is None or total > int(options["--limit"]):
+        for name, size in path:
+            print(f"{size:6}  {tool('c++filt', name).strip()}")
+        print(f"{total:6}  bytes at most")
     if options["--limit"] is not None and total > int(options["--limit"]):
-        sys.exit(f"{elf}: {total} bytes of stack, {options['--limit']} allowed")
+        sys.exit(f"{elf}: {options['--root']} takes {total} bytes of stack, {options['--limit']} allowed")
 
 
 if __name__ == "__main__":

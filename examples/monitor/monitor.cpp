@@ -1,0 +1,284 @@
+// A vibration monitor, on the machine it watches. A sample of three axes comes every millisecond. 32 of them
+// are a window, which is classified before the next one is complete. Every fourth window is inspected: what
+// was wrong with the machine is known afterwards, and the classifier, which was trained on a PC before the
+// machine left the factory, learns from it in the time that is left. Power may fail at any time.
+//
+// Nothing takes longer than a tick: a prediction, a training step and a save all come in pieces, and every
+// tick is served between two of them. What is learned depends on the samples alone, not on when it is
+// learned.
+//
+//   --steps N    the first N training steps only, of four windows each
+//   --seed N     another machine; without it 1
+//   --resets N   N resets at moments that nobody expects: between any two pieces, or in the middle of a save
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include <arguments.hpp>
+#include <instructions.hpp>
+#include <ticks.hpp>
+
+#include "../terminal.hpp"
+#include "adapted.hpp"
+#include "nonvolatile.hpp"
+#include "report.hpp"
+
+namespace {
+
+using attune::Status;
+using monitor::kConditions;
+using monitor::Model;
+using monitor::Tally;
+using monitor::Window;
+
+constexpr int kWindowsOfStep = 4;  // a step is trained with the latest inspected window of each condition
+constexpr int kStepsOfSave = 8;
+constexpr attune::AdamW::Options kOptions{.learning_rate = 2e-3f, .beta2 = 0.99, .weight_decay = 0.0f};
+
+using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kConditions>;
+
+/// The latest inspected window of each condition.
+struct Inspected {
+  Window window[kConditions];
+  bool known[kConditions];
+  [[nodiscard]] bool all_known() const { return std::all_of(known, known + kConditions, std::identity{}); }
+};
+struct Progress {
+  static constexpr std::uint32_t kFingerprint = 1;
+  std::int32_t step;  // behind which training goes on
+  Tally tally;
+};
+using Store = attune::FlashStore<monitor::Flash, Trainer::State, Inspected, Progress>;
+
+enum class During { kLoad, kWork, kSave };
+
+/// All RAM of the device but the stack. Zero before main.
+struct Device {
+  Trainer trainer;
+  Model::InferenceScratch inference;  // predictions come between two pieces of training
+  Window windows[2];                  // one is classified while the other fills
+  Inspected inspected;
+  Progress progress, saved;
+  monitor::Protection protection;
+  int filling, samples, classified;  // windows, and samples of the one that fills
+  std::uint32_t served;              // ticks
+  During during;
+  bool training;                // a pass is under way
+  int until_reset;              // the next one comes when it has been counted down; 0: none comes
+  std::uint64_t longest_piece;  // in instructions; 0 where the program cannot tell
+};
+constexpr std::size_t kStack = 3 * 1024;
+static_assert(sizeof(Device) + kStack <= 64 * 1024);  // the RAM contract, checked by the compiler
+
+Device device;
+monitor::Nonvolatile* nonvolatile;
+std::optional<monitor::Machine> machine;  // the world outside of the device
+int windows_of_run;
+
+// ---- Time ----
+
+void begin_window(int window) {
+  device.filling = window;
+  device.samples = 0;
+  machine->start(window, monitor::drift_at(window, monitor::kWindows));
+  device.protection = {};
+}
+
+void take_sample() {
+  if (device.filling == windows_of_run) return;
+  float* const sample = &device.windows[device.filling % 2](device.samples, 0);
+  machine->next(sample);
+  device.progress.tally.trips += device.protection.trips_on(sample);
+  if (++device.samples < monitor::kSamples) return;
+  if (device.classified < device.filling) ++nonvolatile->late_windows;
+  begin_window(device.filling + 1);
+}
+
+/// Serves the ticks since the last call. More than one: all but the last were served late.
+void serve_ticks() {
+  const std::uint32_t due = port::ticks() - device.served;
+  if (due > 1) nonvolatile->late_ticks += due - 1;
+  for (std::uint32_t tick = 0; tick < due; ++tick) take_sample();
+  device.served += due;
+}
+
+void reset_sometime() {
+  if (device.until_reset > 0 && --device.until_reset == 0) {
+    nonvolatile->window_of_reset = static_cast<std::uint32_t>(device.filling);
+    nonvolatile->reset_during = static_cast<std::uint32_t>(device.during);
+    port::reset();
+  }
+}
+
+/// What is called between any two pieces of work.
+void between_pieces() {
+  reset_sometime();
+  serve_ticks();
+}
+
+/// All pieces of a computation, and `between` behind each of them.
+template <class Pieces, class Between>
+void run_in_pieces(Pieces& pieces, const Between& between) {
+  for (bool more = true; more; between()) {
+    port::begin_counting();
+    more = pieces.advance();
+    device.longest_piece = std::max(device.longest_piece, port::end_counting());
+  }
+}
+
+// ---- Work ----
+
+int classify(const Window& window, const Model::Parameters& parameters) {
+  monitor::Logits logits;
+  auto prediction = attune::infer_in_pieces<Model>(parameters, window, logits, device.inference);
+  run_in_pieces(prediction, between_pieces);
+  return monitor::most_likely(logits);
+}
+
+/// Between two pieces of training: the same, and the prediction for a window that is complete.
+void keep_up() {
+  between_pieces();
+  if (device.classified >= device.filling) return;
+  const int number = device.classified;
+  const Window& window = device.windows[number % 2];
+  nonvolatile->windows_in_training += device.training;
+  const int adapted = classify(window, device.trainer.parameters());
+  const int factory = classify(window, monitor::kFactory);
+  device.progress.tally.add(number, machine->condition(number), adapted, factory);
+  device.classified = number + 1;
+}
+
+void wait_until_classified(int window) {
+  for (keep_up(); device.classified <= window; keep_up()) port::wait_for_tick();
+}
+
+/// One step with the latest window of each condition. The parameters change when `last_with_old` has been
+/// classified, however fast the processor is.
+Status train(int last_with_old) {
+  static constexpr int kLabels[kConditions][1] = {{0}, {1}, {2}, {3}};
+  device.training = true;
+  for (int condition = 0; condition < kConditions; ++condition) {
+    auto pass = device.trainer.accumulate_in_pieces(device.inspected.window[condition], kLabels[condition]);
+    run_in_pieces(pass, keep_up);
+    if (!pass.result().ok()) return pass.result().status;
+  }
+  device.training = false;
+  wait_until_classified(last_with_old);
+  auto update = device.trainer.update_in_pieces(kOptions);
+  run_in_pieces(update, between_pieces);  // no prediction with half of an update
+  return update.result().status;
+}
+
+Status run(Store& store, int steps) {
+  for (int step = device.progress.step; step < steps; ++step) {
+    const int first = step * kWindowsOfStep, inspected = first + 1, last = first + kWindowsOfStep - 1;
+    wait_until_classified(inspected);
+    const int condition = machine->condition(inspected);
+    device.inspected.window[condition] = device.windows[inspected % 2];
+    device.inspected.known[condition] = true;
+    if (device.inspected.all_known()) {
+      if (const Status status = train(last); status != Status::kOk) return status;
+    } else {
+      wait_until_classified(last);
+    }
+    device.progress.step = step + 1;
+    monitor::print_rows(device.progress.tally, last + 1, nonvolatile->rows_printed);
+    if (device.progress.step % kStepsOfSave == 0 || device.progress.step == steps) {
+      device.saved = device.progress;  // ticks are served meanwhile
+      device.during = During::kSave;
+      const Status status = store.save(device.trainer.state(), device.inspected, device.saved);
+      device.during = During::kWork;
+      if (status != Status::kOk) return status;
+    }
+  }
+  return Status::kOk;
+}
+
+/// The trainer, and the window from which it goes on.
+Status begin_or_resume(Store& store) {
+  const Status status = device.trainer.resume(
+      [&](Trainer::State& state) { return store.load(state, device.inspected, device.progress); });
+  if (status == Status::kNothingStored) device.trainer.load(monitor::kFactory);
+  device.classified = device.progress.step * kWindowsOfStep;
+  return status == Status::kNothingStored ? Status::kOk : status;
+}
+
+/// After the power came, or a reset: when the next one comes. All of them come, spread over the run.
+void arm_reset(int resets) {
+  const auto done = static_cast<int>(port::reset_count());
+  if (done == 0) *nonvolatile = {};
+  if (done >= resets) return;
+  constexpr int kCalls = 100;  // of reset_sometime() for a window; there are more
+  const float longest = static_cast<float>(kCalls * windows_of_run) / static_cast<float>(resets);
+  device.until_reset = 1 + static_cast<int>(attune::Rng(port::reset_count()).uniform(0.0f, longest));
+}
+
+void tell_reset(int resets) {
+  if (port::reset_count() == 0) return;
+  const auto during = static_cast<During>(nonvolatile->reset_during);
+  if (during == During::kLoad) port::print('\n');  // the line that it cut short
+  port::print("  reset ", port::reset_count(), " of ", resets,
+              during == During::kLoad ? " while the state was loaded" : " in window ");
+  if (during != During::kLoad) port::print(nonvolatile->window_of_reset);
+  if (during == During::kSave) port::print(", in a save");
+}
+
+}  // namespace
+
+int main() {
+  constexpr int kSteps = monitor::kWindows / kWindowsOfStep;
+  const int steps = std::clamp(port::argument("--steps", kSteps), 1, kSteps);
+  const int resets = std::max(port::argument("--resets", 0), 0);
+  const auto seed = static_cast<std::uint64_t>(port::argument("--seed", 1));
+  windows_of_run = steps * kWindowsOfStep;
+  machine.emplace(monitor::kInTheField + seed);
+  nonvolatile = monitor::map_nonvolatile();
+  if (nonvolatile == nullptr) {
+    port::print("no temporary file for what outlives a reset\n");
+    return 1;
+  }
+  arm_reset(resets);
+  if (port::reset_count() == 0) monitor::print_title(windows_of_run);
+
+  const std::size_t heap_calls_before = port::heap_calls();
+  port::paint_stack();
+  monitor::Flash flash(nonvolatile->flash, between_pieces);
+  Store store(flash);
+  tell_reset(resets);
+  Status status = begin_or_resume(store);
+  if (status == Status::kOk) {
+    if (port::reset_count() > 0) port::print("; goes on from window ", device.classified, '\n');
+    device.during = During::kWork;
+    begin_window(device.classified);
+    port::start_ticks(monitor::kHertz);
+    status = run(store, steps);
+  }
+  const std::size_t stack = port::stack_high_water();
+  const std::size_t heap_calls = port::heap_calls() - heap_calls_before;
+  if (status != Status::kOk) {
+    port::print("stopped: ", attune::message(status), '\n');
+    return 1;
+  }
+
+  const Tally& tally = device.progress.tally;
+  monitor::print(tally);
+  terminal::print_memory("training", Trainer::memory(attune::Feeding::kOneByOne));
+  terminal::print_memory("inference, parameters included", attune::inference_memory<Model>());
+  port::print("RAM of both, of samples and of what is counted: ", sizeof(Device), " bytes; stack ", stack,
+              '\n');
+  port::print(windows_of_run * monitor::kSamples, " ticks of ", 1000 / monitor::kHertz, " ms",
+              port::ticks_interrupt() ? "" : ", simulated: time stands still while the program computes",
+              "; ", nonvolatile->late_ticks, " served late\n", nonvolatile->windows_in_training,
+              " windows classified between two pieces of training, ", nonvolatile->late_windows,
+              " too late\n");
+  port::print("result example=monitor target=", port::name(), " steps=", steps,
+              " accuracy=", port::fixed(tally.accuracy(tally.right), 4),
+              " factory_accuracy=", port::fixed(tally.accuracy(tally.right_in_factory), 4),
+              " late_ticks=", nonvolatile->late_ticks, " late_windows=", nonvolatile->late_windows);
+  terminal::print_instructions("longest_piece", device.longest_piece);
+  port::print(" resets=", port::reset_count(), " ram_bytes=", sizeof(Device), " stack_bytes=", stack,
+              " heap_calls=", heap_calls,
+              " parameters_hash=", port::hex8(attune::hash(device.trainer.parameters())), '\n');
+  return 0;
+}

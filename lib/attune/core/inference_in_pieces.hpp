@@ -1,0 +1,65 @@
+// Inference in pieces (pieces.hpp): a prediction that leaves a main loop its deadlines, or comes between two
+// pieces of training.
+//
+//   static Model::InferenceScratch scratch;
+//   auto prediction = attune::infer_in_pieces<Model>(trainer.parameters(), x, y, scratch);
+//   while (prediction.advance()) serve_what_is_due();
+//   if (prediction.status() == attune::Status::kOk) …
+#pragma once
+
+#include <attune/core/layer.hpp>
+#include <attune/core/pieces.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// A forward pass on its way: the bits of Model::forward(parameters, x, y, scratch, mask). What it was given
+/// has to stay as it is until it is done.
+template <class Model, class Set, class Mask, int most_work>
+class InferenceInPieces {
+ public:
+  InferenceInPieces(const Set& parameters, ConstView<typename Model::Input> x, View<typename Model::Output> y,
+                    typename Model::InferenceScratch& scratch, const Mask& mask)
+      : parameters_(&parameters), x_(x), y_(y), scratch_(&scratch), mask_(mask) {}
+
+  /// Computes the next piece; false where there was none left.
+  bool advance() {
+    if (done()) return false;
+    int before = next_++;
+    status_ =
+        detail::forward_status<Model>(OnePiece<most_work>(before), mask_, *parameters_, x_, y_, *scratch_);
+    const bool computed = before < 0;
+    if (!computed || status_ != Status::kOk) next_ = kDone;
+    return computed;
+  }
+  [[nodiscard]] bool done() const { return next_ == kDone; }
+  /// kUnderWay until it is done; kInvalidToken where the model takes ids, and one is outside the vocabulary.
+  [[nodiscard]] Status status() const { return done() ? status_ : Status::kUnderWay; }
+
+ private:
+  static constexpr int kDone = -1;
+
+  const Set* parameters_;
+  ConstView<typename Model::Input> x_;
+  View<typename Model::Output> y_;
+  typename Model::InferenceScratch* scratch_;
+  [[no_unique_address]] Mask mask_;
+  Status status_ = Status::kOk;
+  int next_ = 0;
+};
+
+/// y[rows, cols] of x[rows, cols], nothing of it computed yet.
+template <class Model, int most_work = kPieceWork, class Set, class X, class Y, class Mask = NoMask>
+[[nodiscard]] InferenceInPieces<Model, std::remove_const_t<std::remove_reference_t<Set>>, Mask, most_work>
+infer_in_pieces(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch& scratch,
+                const Mask& mask = {}) {
+  detail::check_mask<Model, Mask>();
+  static_assert(
+      std::is_lvalue_reference_v<Set>,
+      "attune: a pass in pieces reads its parameters until it is done, and these are a temporary; give "
+      "them a name");
+  detail::check_stays<X>();
+  detail::check_stays<Y>();
+  return {parameters, ConstView<typename Model::Input>(x), View<typename Model::Output>(y), scratch, mask};
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,169 @@
+// What a training uses and leaves dead between two calls: tape, scratch and output. It can be shared.
+//
+//   static attune::Workspace<Classifier, Detector> workspace;      // as large as the larger one
+//   static attune::Trainer<Classifier, attune::CrossEntropy<>, attune::AdamW, 1,
+//                          attune::InWorkspace<workspace>> classifier;
+//   static attune::Trainer<Detector, …, attune::InWorkspace<workspace>> detector;
+//   Keyword::forward(kKeyword, x, y, workspace.scratch<Keyword>());  // an inference between two calls
+//
+// Those who share it take turns: a call of a trainer, or a pass in pieces from its beginning to its end, in
+// which the others answer kUnderWay. A Workspace and a Trainer are objects of their own, so that each can
+// stand in another bank of RAM: [[gnu::section(".ccmram")]] static attune::Workspace<…> workspace;
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+#include <attune/core/layer.hpp>
+#include <attune/core/memory.hpp>
+#include <attune/layers/dropout.hpp>
+#include <attune/training/plan.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+// Scratch of training, which is dead when a prediction starts, and the other way round.
+template <class Model, bool kDrops = kDropsIn<typename Model::Tape>>
+struct EitherScratch {
+  [[no_unique_address]] typename Model::Scratch training;
+
+  template <class Mask, class Parameters, class X, class Y>
+  ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
+                               typename Model::Tape& tape) {
+    return forward_status<Model>(InOneGo{}, mask, parameters, x, y, tape, training);
+  }
+};
+// With dropout a prediction goes another way than training: without a tape.
+template <class Model>
+struct EitherScratch<Model, true> {
+  union {
+    typename Model::Scratch training;
+    typename Model::InferenceScratch inference;
+  };
+
+  template <class Mask, class Parameters, class X, class Y>
+  ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
+                               typename Model::Tape&) {
+    return forward_status<Model>(InOneGo{}, mask, parameters, x, y, inference);
+  }
+};
+
+/// Whether a pass in pieces is under way, and which.
+class Turn {
+ public:
+  [[nodiscard]] bool under_way() const { return pass_ % 2 != 0; }
+  [[nodiscard]] bool under_way(std::uint32_t pass) const { return pass_ == pass && under_way(); }
+  std::uint32_t begin_pass(const void*) { return ++pass_; }
+  void end_pass(const void*) { pass_ += pass_ % 2; }
+
+ private:
+  std::uint32_t pass_;  // odd while under way, and another for each
+};
+/// Whose, where several trainers take turns.
+class SharedTurn : public Turn {
+ public:
+  std::uint32_t begin_pass(const void* trainer) {
+    trainer_ = trainer;
+    return Turn::begin_pass(trainer);
+  }
+  /// Of that trainer alone.
+  void end_pass(const void* trainer) {
+    if (trainer_ == trainer) Turn::end_pass(trainer);
+  }
+
+ private:
+  const void* trainer_;
+};
+
+// What a model is trained in.
+template <class Model>
+struct WorkMemory {
+  [[no_unique_address]] typename Model::Tape tape;
+  [[no_unique_address]] EitherScratch<Model> scratch;
+  typename Model::Output output;  // y, then dL/dy
+};
+
+// A trainer's own, or a reference to a Workspace.
+template <class Plan, class Model>
+class WorkOf : public Turn {
+ public:
+  static constexpr bool kShared = false;
+  static constexpr std::size_t kTapeBytes = kBytes<typename Model::Tape> + sizeof(typename Model::Output);
+  static constexpr std::size_t kScratchBytes = kBytes<EitherScratch<Model>>;
+
+  auto& tape() { return memory_.tape; }
+  [[nodiscard]] const auto& tape() const { return memory_.tape; }
+  auto& scratch() { return memory_.scratch; }
+  auto& output() { return memory_.output; }
+
+ private:
+  WorkMemory<Model> memory_;
+};
+template <class Plan, class Model>
+  requires requires { Plan::workspace(); }
+class WorkOf<Plan, Model> {
+ public:
+  static constexpr bool kShared = true;
+  static constexpr std::size_t kTapeBytes = 0, kScratchBytes = 0;
+
+  static auto& tape() { return memory().tape; }
+  static auto& scratch() { return memory().scratch; }
+  static auto& output() { return memory().output; }
+  static bool under_way() { return turn().under_way(); }
+  static bool under_way(std::uint32_t pass) { return turn().under_way(pass); }
+  static std::uint32_t begin_pass(const void* trainer) { return turn().begin_pass(trainer); }
+  static void end_pass(const void* trainer) { turn().end_pass(trainer); }
+
+ private:
+  static auto& memory() { return Plan::workspace().template memory<Model>(); }
+  static auto& turn() { return Plan::workspace().turn_; }
+};
+
+}  // namespace detail
+
+/// Memory for training and inference with each of `Models`, one at a time: as much as the largest of them
+/// needs.
+template <detail::CheckedLayer... Models>
+class Workspace {
+ public:
+  /// What inference with a model needs beside its parameters, x and y: dead between two calls. Not while a
+  /// pass is under way.
+  template <class Model>
+  typename Model::InferenceScratch& scratch() {
+    return as<Model, typename Model::InferenceScratch>();
+  }
+  /// Whether a trainer is in the middle of a pass.
+  [[nodiscard]] bool under_way() const { return turn_.under_way(); }
+
+ private:
+  template <class Plan, class Model>
+  friend class detail::WorkOf;
+
+  template <class Model>
+  auto& memory() {
+    return as<Model, detail::WorkMemory<Model>>();
+  }
+  template <class Model, class T>
+  T& as() {
+    static_assert((std::is_same_v<Model, Models> || ...),
+                  "attune::Workspace: the model is none of those that it is for; name it in Workspace<…>");
+    return *std::launder(reinterpret_cast<T*>(bytes_));
+  }
+
+  alignas(std::max({alignof(detail::WorkMemory<Models>)...,
+                    alignof(typename Models::InferenceScratch)...})) unsigned char bytes_
+      [std::max({sizeof(detail::WorkMemory<Models>)..., sizeof(typename Models::InferenceScratch)...})];
+  detail::SharedTurn turn_;
+};
+
+/// A plan with its tape, scratch and output in a Workspace, which lives as long as the program. What a
+/// prediction leaves in tape() is there until the next one's turn.
+template <auto& shared, class Plan = Streaming>
+struct InWorkspace : Plan {
+  static auto& workspace() { return shared; }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

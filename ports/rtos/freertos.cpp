@@ -1,0 +1,52 @@
+// Training in a task of FreeRTOS, below a control loop. FreeRTOSConfig.h: configSUPPORT_STATIC_ALLOCATION 1,
+// configUSE_PREEMPTION 1, configUSE_TASK_NOTIFICATIONS 1, configCHECK_FOR_STACK_OVERFLOW 2.
+#include <FreeRTOS.h>
+#include <task.h>
+
+#include <control_task_stack.hpp>  // by attune_stack_bound
+#include <train_task_stack.hpp>
+
+#include "application.hpp"
+
+namespace {
+
+// What the processor and the kernel keep on a task's stack while another runs: 27 words of an exception with
+// the FPU's registers, r4-r11, s16-s31, EXC_RETURN, PSPLIM, CONTROL, and up to two more with TrustZone.
+constexpr std::size_t kContextBytes = 224;
+constexpr std::size_t words(std::size_t bytes) {
+  return (bytes + kContextBytes + sizeof(StackType_t) - 1) / sizeof(StackType_t);
+}
+
+constexpr std::size_t kControlWords = words(control_task_stack_bytes),
+                      kTrainWords = words(train_task_stack_bytes);
+StackType_t control_stack[kControlWords], train_stack[kTrainWords];
+StaticTask_t control_block, train_block;
+TaskHandle_t training;
+
+}  // namespace
+
+// At a fixed rate, whatever training is doing.
+extern "C" void control_task(void*) {
+  TickType_t due = xTaskGetTickCount();
+  for (;;) {
+    xTaskDelayUntil(&due, pdMS_TO_TICKS(1));
+    if (application::control()) xTaskNotifyGive(training);
+  }
+}
+
+// In what time control leaves; never waits in the middle of a step.
+extern "C" void train_task(void*) {
+  for (;;) {
+    ulTaskNotifyTake(pdTRUE, portMAX_DELAY);
+    application::train();
+  }
+}
+
+// Before vTaskStartScheduler.
+void start_tasks() {
+  application::begin();
+  training = xTaskCreateStatic(train_task, "train", kTrainWords, nullptr, tskIDLE_PRIORITY + 1, train_stack,
+                               &train_block);
+  xTaskCreateStatic(control_task, "control", kControlWords, nullptr, configMAX_PRIORITIES - 1, control_stack,
+                    &control_block);
+}

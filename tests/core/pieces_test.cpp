@@ -1,0 +1,90 @@
+#include <attune/core/pieces.hpp>
+
+#include <array>
+
+#include "check.hpp"
+
+namespace {
+
+// What a sequence of pieces writes: how often each row and each element was done.
+struct Done {
+  std::array<int, 3> single{};
+  std::array<int, 21> rows{};
+  std::array<int, 150> elements{};
+  int largest = 0;
+};
+
+template <class Pieces>
+void sequence(Done& done, const Pieces& pieces) {
+  pieces([&] { ++done.single[0]; });
+  pieces.template rows<21, 10>([&]<int count>(int first) {
+    for (int i = first; i < first + count; ++i) ++done.rows[static_cast<std::size_t>(i)];
+    done.largest = std::max(done.largest, 10 * count);
+  });
+  pieces([&] { ++done.single[1]; });
+  pieces.template elements<150, 1>([&](int first, int count) {
+    for (int i = first; i < first + count; ++i) ++done.elements[static_cast<std::size_t>(i)];
+    done.largest = std::max(done.largest, count);
+  });
+  pieces([&] { ++done.single[2]; });
+}
+
+template <class Numbers>
+int sum(const Numbers& numbers) {
+  int total = 0;
+  for (const int number : numbers) total += number;
+  return total;
+}
+
+bool complete(const Done& done, int times) {
+  for (const int n : done.single) {
+    if (n != times) return false;
+  }
+  for (const int n : done.rows) {
+    if (n != times) return false;
+  }
+  for (const int n : done.elements) {
+    if (n != times) return false;
+  }
+  return true;
+}
+
+// How many pieces of at most so much work it takes; each does something, and everything is done once.
+template <int most_work>
+int count_pieces() {
+  Done done;
+  int pieces = 0;
+  for (;; ++pieces) {
+    int before = pieces;
+    const int already = sum(done.single) + sum(done.rows) + sum(done.elements);
+    sequence(done, attune::OnePiece<most_work>(before));
+    if (before >= 0) break;
+    EXPECT_GT(sum(done.single) + sum(done.rows) + sum(done.elements), already);
+  }
+  EXPECT_TRUE(complete(done, 1));
+  EXPECT_LE(done.largest, std::max(most_work, 10));
+  return pieces;
+}
+
+TEST(Pieces, InOneGoDoesAllOfThem) {
+  Done done;
+  sequence(done, attune::InOneGo{});
+  EXPECT_TRUE(complete(done, 1));
+}
+
+TEST(Pieces, DoEveryRowAndElementOnceWhateverTheirSize) {
+  EXPECT_EQ(count_pieces<100'000>(), 5);
+  EXPECT_EQ(count_pieces<100>(), 3 + 3 + 3);  // 8 + 8 + 5 rows, 64 + 64 + 22 elements
+  EXPECT_EQ(count_pieces<30>(), 3 + 7 + 5);   // 3 rows; 30 elements are less than a whole tile
+  EXPECT_EQ(count_pieces<1>(), 3 + 21 + 150);
+}
+
+TEST(Pieces, BehindTheLastThereIsNone) {
+  Done done;
+  int before = 1000;
+  sequence(done, attune::OnePiece<1>(before));
+  EXPECT_EQ(before, 1000 - 174);
+  EXPECT_TRUE(complete(done, 0));
+}
+
+}  // namespace

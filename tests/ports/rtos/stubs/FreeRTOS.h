@@ -1,0 +1,21 @@
+// The part of FreeRTOS that ports/rtos/freertos.cpp names, as its documentation and the port ARM_CM4F have
+// it.
+#pragma once
+
+#include <cstdint>
+
+using BaseType_t = long;
+using UBaseType_t = unsigned long;
+using StackType_t = std::uint32_t;
+using TickType_t = std::uint32_t;
+
+#define pdTRUE (static_cast<BaseType_t>(1))
+#define portMAX_DELAY (static_cast<TickType_t>(0xFFFFFFFFUL))
+#define configMAX_PRIORITIES (8)
+#define configTICK_RATE_HZ (static_cast<TickType_t>(1000))
+#define pdMS_TO_TICKS(xTimeInMs) \
+  (static_cast<TickType_t>((static_cast<std::uint64_t>(xTimeInMs) * configTICK_RATE_HZ) / 1000U))
+
+struct StaticTask_t {
+  void* pxDummy[20];
+};

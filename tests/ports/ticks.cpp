@@ -1,0 +1,81 @@
+// A tick of 1 kHz comes while the program computes, and a reset starts the program again and keeps what it
+// should. On the host and on Cortex-A, where ticks are simulated, what holds there.
+//   ticks         prints the instructions between two ticks to whom ATTUNE_COUNTS counts
+// Ends with `N passed, N failed`.
+#include "ticks.hpp"
+
+#include "console.hpp"
+#include "instructions.hpp"
+#include "port.hpp"
+
+namespace {
+
+int passed = 0, failed = 0;
+
+void expect(bool holds, const char* expectation) {
+  ++(holds ? passed : failed);
+  if (!holds) port::print("FAILED ", expectation, '\n');
+}
+
+volatile std::uint32_t calls = 0, seen = 0;
+void on_tick() {
+  calls = calls + 1;
+  seen = port::ticks();
+}
+
+std::uint32_t volatile sum = 0;
+void compute(std::uint32_t rounds) {
+  for (std::uint32_t i = 0; i < rounds; ++i) sum = sum + i;
+}
+
+void check_ticks() {
+  port::start_ticks(1000, on_tick);
+  expect(port::ticks() == 0, "ticks begin at 0");
+  for (std::uint32_t tick = 1; tick <= 5; ++tick) {
+    port::wait_for_tick();
+    expect(port::ticks() == tick && calls == tick && seen == tick, "a tick is waited for, and handled once");
+  }
+
+  const std::uint32_t before = port::ticks();
+  std::uint32_t rounds = 0;
+  if (port::ticks_interrupt()) {
+    while (port::ticks() - before < 5 && rounds < 1'000'000'000U) compute(100), rounds += 100;
+    expect(calls == port::ticks() && port::ticks() - before == 5, "ticks come while the program computes");
+  } else {
+    compute(1'000'000);
+    expect(port::ticks() == before, "simulated ticks do not come while the program computes");
+  }
+
+  port::wait_for_tick();
+  port::begin_counting();
+  const std::uint32_t counted = port::ticks();
+  if (port::ticks_interrupt()) {
+    while (port::ticks() == counted) {
+    }
+  }
+  (void)port::end_counting();
+
+  port::start_ticks(100);
+  const std::uint32_t unhandled = calls;
+  port::wait_for_tick();
+  expect(port::ticks() == 1 && calls == unhandled, "a second start begins anew, here without a handler");
+}
+
+}  // namespace
+
+int main() {
+  constexpr std::uint32_t kResets = 3;
+  static int initialised = 1;
+  static int cleared = 0;
+  expect(initialised == 1 && cleared == 0, "a program starts with its variables as they were loaded");
+  initialised = cleared = 2;
+
+  const std::uint32_t resets = port::reset_count();
+  check_ticks();
+  if (failed != 0) port::print(passed, " passed, ", failed, " failed\n");
+  if (failed != 0) return 1;
+  if (resets < kResets) port::reset();
+  expect(resets == kResets, "resets are counted");
+  port::print(passed, " passed, ", failed, " failed\n");
+  return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,405 @@
+// A step in pieces has the bits of one at a time, for every layer, option and size of a piece.
+#include <attune/training/in_pieces.hpp>
+
+#include <attune/attention/mask.hpp>
+#include <attune/core/inference_in_pieces.hpp>
+#include <attune/layers/activation.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using namespace attune;
+
+constexpr int kTokens = 7;
+
+template <class Input>
+void fill_input(Input& x, Rng& rng) {
+  if constexpr (requires { x.values; }) {
+    check::fill(x, rng);
+  } else {
+    for (int& id : x) id = static_cast<int>(rng.next() % 5);
+  }
+}
+
+// Two batches of two sequences, once in one go and once in pieces, between which there are predictions. How
+// many pieces the first sequence took.
+template <class T, int most_work, class Mask = NoMask, class Clipping = NoClipping>
+int expect_same_bits(const Mask& mask = {}, const Clipping& clipping = {}) {
+  using Model = typename T::Model;
+  static T at_once, in_pieces;
+  static typename Model::Input x;
+  static typename T::BatchTarget targets;
+  static typename Model::Output y, predicted;
+  static typename Model::InferenceScratch scratch;
+  for (T* trainer : {&at_once, &in_pieces}) trainer->initialise(XavierUniform{}, Rng{3});
+  Rng rng(5);
+  int pieces_of_first = 0;
+  for (int step = 0; step < 2; ++step) {
+    for (int sequence = 0; sequence < 2; ++sequence) {
+      fill_input(x, rng);
+      fill_input(targets, rng);
+      const typename T::TargetView target = T::target_at(targets, sequence);
+      const auto expected = at_once.accumulate(x, target, mask);
+      auto pass = in_pieces.template accumulate_in_pieces<most_work>(x, target, mask);
+      EXPECT_EQ(pass.result().status, Status::kUnderWay);
+      int pieces = 0;
+      do {
+        ++pieces;
+        if (pieces % 7 != 1) continue;
+        auto prediction =
+            infer_in_pieces<Model, most_work>(in_pieces.parameters(), x, predicted, scratch, mask);
+        while (prediction.advance()) {
+        }
+        EXPECT_EQ(prediction.status(), Status::kOk);
+      } while (pass.advance());
+      (void)at_once.predict(x, y, mask);
+      EXPECT_TRUE(check::same_bits(predicted, y));
+      EXPECT_TRUE(pass.done());
+      EXPECT_EQ(pass.result().status, Status::kOk);
+      EXPECT_EQ(pass.result().loss, expected.loss);
+      EXPECT_TRUE(check::same_bits(in_pieces.gradients(), at_once.gradients()));
+      if (pieces_of_first == 0) pieces_of_first = pieces;
+    }
+    const auto expected = at_once.update({}, clipping);
+    auto update = in_pieces.template update_in_pieces<most_work>({}, clipping);
+    EXPECT_EQ(update.result().status, Status::kUnderWay);
+    while (update.advance()) {
+    }
+    EXPECT_EQ(update.result().status, expected.status);
+    EXPECT_EQ(expected.status, Status::kOk);
+    EXPECT_EQ(update.result().loss, expected.loss);
+    EXPECT_EQ(update.result().gradient_norm, expected.gradient_norm);
+    EXPECT_TRUE(hash(in_pieces.state()) == hash(at_once.state()));
+    EXPECT_TRUE(check::same_bits(in_pieces.gradients(), at_once.gradients()));  // zero
+  }
+  return pieces_of_first;
+}
+
+template <class M, class Optimizer = AdamW, class Loss = MeanSquaredError>
+struct Two : Trainer<M, Loss, Optimizer, 2> {
+  using Model = M;
+  static auto target_at(const typename Two::BatchTarget& targets, int sequence) {
+    return detail::TargetsOf<Loss, typename Model::Output, 2>::at(targets, sequence);
+  }
+};
+
+constexpr EncoderLayerShape with(int d_ff, Activation activation, NormPlacement norm, double dropout,
+                                 int rotary_dim) {
+  return {.seq_len = kTokens,
+          .d_model = 6,
+          .num_heads = 3,
+          .d_ff = d_ff,
+          .activation = activation,
+          .norm = norm,
+          .dropout = dropout,
+          .rotary_dim = rotary_dim};
+}
+using After = EncoderLayer<with(70, Activation::kRelu, NormPlacement::kAfter, 0, 0)>;
+using Before = EncoderLayer<with(9, Activation::kGelu, NormPlacement::kBefore, 0, 2)>;
+using Dropping = EncoderLayer<with(9, Activation::kSilu, NormPlacement::kAfter, 0.25, 0)>;
+using DroppingBefore = EncoderLayer<with(9, Activation::kGeluTanh, NormPlacement::kBefore, 0.25, 0)>;
+
+TEST(InPieces, AttentionHasTheSameBits) {
+  using Plain = MultiHeadAttention<AttentionShape{.seq_len = kTokens, .d_model = 6, .num_heads = 3}>;
+  using Scaled = MultiHeadAttention<AttentionShape{.seq_len = 5,
+                                                   .d_model = 4,
+                                                   .num_heads = 2,
+                                                   .d_k = 3,
+                                                   .d_v = 1,
+                                                   .bias = false,
+                                                   .scaling = Scaling::kInverseFourthRootDkEach}>;
+  const int many = expect_same_bits<Two<Plain>, 1>();
+  const int some = expect_same_bits<Two<Plain>, 300>();
+  const int few = expect_same_bits<Two<Plain>, kPieceWork>();
+  EXPECT_GT(many, some);
+  EXPECT_GT(some, few);
+  EXPECT_GT(few, 10);
+  expect_same_bits<Two<Scaled, Sgd<Momentum::kClassic>>, 40>();
+}
+
+TEST(InPieces, EncoderLayersHaveTheSameBits) {
+  expect_same_bits<Two<After>, 1>();
+  expect_same_bits<Two<After, Sgd<>>, 500>(NoMask{}, GradientClipping{0.1f});
+  expect_same_bits<Two<Before>, 100>(CausalMask{});
+}
+
+TEST(InPieces, DropoutHasTheSameMasks) {
+  expect_same_bits<Two<Dropping>, 1>();
+  expect_same_bits<Two<Dropping>, 200>(CausalMask{});
+  expect_same_bits<Two<DroppingBefore>, 64>();
+}
+
+TEST(InPieces, ModelsHaveTheSameBits) {
+  using Model =
+      Sequential<Embedding<EmbeddingShape{kTokens, 5, 6}>, LearnedPositions<PositionShape{kTokens, 6}>,
+                 Repeat<2, After>, Residual<Linear<LinearShape{kTokens, 6, 6}>>,
+                 Pooling<PoolingShape{kTokens, 6}>, Linear<LinearShape{1, 6, 3}>>;
+  expect_same_bits<Two<Model>, 100>();
+  expect_same_bits<Two<Model>, kPieceWork>(CausalMask{});
+}
+
+const After::Parameters kConstant = [] {
+  After::Parameters parameters;
+  Rng rng(9);
+  initialise(parameters, XavierUniform{}, rng);
+  return parameters;
+}();
+
+TEST(InPieces, PartlyTrainedModelsHaveTheSameBits) {
+  using Front = Sequential<Frozen<After, kConstant>, Linear<LinearShape{kTokens, 6, 6}>>;
+  using Behind = Sequential<Linear<LinearShape{kTokens, 6, 6}>, Frozen<After, kConstant>>;
+  expect_same_bits<Two<Front>, 100>();
+  expect_same_bits<Two<Behind>, 100>();
+  expect_same_bits<Two<BiasesAndNorms<After, kConstant>>, 100>(CausalMask{});
+  constexpr LowRank kFactors{.rank = 2, .roles = Role::kEverything, .biases_and_norms = true};
+  expect_same_bits<Two<Adapted<After, kConstant, kFactors>>, 1>();
+  expect_same_bits<Two<Adapted<After, kConstant, LowRank{.rank = 3}>>, 100>(CausalMask{});
+}
+
+// A decoder layer, with its memory behind its tokens.
+struct Decoder {
+  using Layer =
+      DecoderLayer<DecoderLayerShape{.seq_len = 4, .d_model = 4, .num_heads = 2, .d_ff = 5, .memory_len = 3}>;
+  using Scalar = float;
+  using Input = Tensor<float, 7, 4>;
+  using Output = Layer::Output;
+  using Parameters = Layer::Parameters;
+  using Tape = Layer::Tape;
+  using Scratch = Layer::Scratch;
+  using InferenceScratch = Layer::InferenceScratch;
+
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y,
+                      InferenceScratch& scratch, const Pieces& pieces = {}) {
+    Layer::forward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), y, scratch, CausalMask{}, NoMask{}, pieces);
+  }
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y, Tape& tape,
+                      Scratch& scratch, const Pieces& pieces = {}) {
+    Layer::forward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), y, tape, scratch, CausalMask{}, NoMask{},
+                   pieces);
+  }
+  template <class Dx, AnyPieces Pieces = InOneGo>
+  static void backward(const Parameters& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy,
+                       Dx&& dx, Parameters& gradients, Scratch& scratch, const Pieces& pieces = {}) {
+    const auto both = [&](auto d_tokens, auto d_memory) {
+      Layer::backward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), tape, dy, d_tokens, d_memory, gradients,
+                      scratch, CausalMask{}, NoMask{}, pieces);
+    };
+    if constexpr (kAsked<Dx>) {
+      const View<Input> to(dx);
+      both(to.template rows_at<4>(0), to.template rows_at<3>(4));
+    } else {
+      both(NoGradient{}, NoGradient{});
+    }
+  }
+};
+
+TEST(InPieces, DecoderLayersHaveTheSameBits) {
+  expect_same_bits<Two<Decoder>, 30>();
+  expect_same_bits<Two<Sequential<Linear<LinearShape{7, 4, 4}>, Decoder>>, 30>();
+}
+
+TEST(InPieces, WhatAMaskHidesHasNoInfluence) {
+  using Model = Sequential<Linear<LinearShape{kTokens, 6, 6}>, After, Pooling<PoolingShape{kTokens, 6}>>;
+  static Trainer<Model> at_once, in_pieces;
+  static Model::Input x;
+  static Model::Output target;
+  KeyPaddingMask<kTokens> mask;
+  EXPECT_EQ(mask.set_length(4), attune::Status::kOk);
+  Rng rng(1);
+  check::fill(target, rng);
+  for (auto* trainer : {&at_once, &in_pieces}) trainer->initialise(XavierUniform{}, Rng{3});
+  for (const float hidden : {0.0f, check::kInfinity<float>, std::numeric_limits<float>::quiet_NaN()}) {
+    check::fill(x, rng);
+    for (int i = 4; i < kTokens; ++i) {
+      for (int j = 0; j < 6; ++j) x(i, j) = hidden;
+    }
+    EXPECT_EQ(at_once.accumulate(x, target, mask).status, Status::kOk);
+    auto pass = in_pieces.accumulate_in_pieces<100>(x, target, mask);
+    while (pass.advance()) {
+    }
+    EXPECT_EQ(pass.result().status, Status::kOk);
+    EXPECT_TRUE(check::same_bits(in_pieces.gradients(), at_once.gradients()));
+    EXPECT_TRUE(at_once.update({}).ok());
+    EXPECT_TRUE(in_pieces.update({}).ok());
+  }
+  EXPECT_TRUE(check::same_bits(in_pieces.parameters(), at_once.parameters()));
+}
+
+// ---- Sequences of calls that are not finished, or not in order. ----
+
+using Small = Two<Sequential<Linear<LinearShape{2, 3, 3}>, Dropout<DropoutShape{2, 3, 0.5}>>>;
+
+struct Sessions {
+  Small reference, trainer;
+  Small::Model::Input x;
+  Small::Model::Output target;
+
+  void begin() {
+    Rng rng(2);
+    check::fill(x, rng);
+    check::fill(target, rng);
+    reference.initialise(XavierUniform{}, Rng{1});
+    trainer.initialise(XavierUniform{}, Rng{1});
+  }
+  void finish_batch_alike() {
+    for (Small* each : {&reference, &trainer}) {
+      while (each->accumulate(x, target).status == Status::kOk) {
+      }
+      EXPECT_TRUE(each->update({}).ok());
+    }
+    EXPECT_TRUE(hash(trainer.state()) == hash(reference.state()));
+    EXPECT_TRUE(check::same_bits(trainer.parameters(), reference.parameters()));
+  }
+  static void advance(auto& pass, int pieces) {
+    for (int i = 0; i < pieces; ++i) EXPECT_TRUE(pass.advance());
+  }
+};
+
+TEST(InPieces, CallsThatNeedItsMemoryAreRefused) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  auto pass = trainer.accumulate_in_pieces(x, target);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(trainer.accumulate(x, target).status, Status::kUnderWay);
+    EXPECT_EQ(trainer.update({}).status, Status::kUnderWay);
+    EXPECT_EQ(trainer.update_incomplete({}).status, Status::kUnderWay);
+    Small::BatchInput inputs{};
+    Small::BatchTarget targets{};
+    EXPECT_EQ(trainer.step(inputs, targets, {}).status, Status::kUnderWay);
+    auto other = trainer.accumulate_in_pieces(x, target);
+    EXPECT_FALSE(other.advance());
+    EXPECT_EQ(other.result().status, Status::kUnderWay);
+    auto update = trainer.update_in_pieces({});
+    EXPECT_FALSE(update.advance());
+    EXPECT_EQ(update.result().status, Status::kUnderWay);
+    Small::Model::Output y{};
+    trainer.predict(x, y);
+    EXPECT_TRUE(std::isnan(y(0, 0)) && std::isnan(y(1, 2)));
+    EXPECT_TRUE(pass.advance());
+  }
+  while (pass.advance()) {
+  }
+  EXPECT_FALSE(pass.advance());  // nor does it begin once more
+  EXPECT_EQ(pass.result().status, Status::kOk);
+  EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
+  s.finish_batch_alike();
+}
+
+TEST(InPieces, DiscardEndsASequenceAtAnyPiece) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  for (int pieces = 0; pieces < 6; ++pieces) {
+    auto pass = trainer.accumulate_in_pieces(x, target);
+    s.advance(pass, pieces);
+    trainer.discard();
+    EXPECT_FALSE(pass.advance());
+    EXPECT_TRUE(pass.done());
+    EXPECT_EQ(pass.result().status, Status::kUnderWay);
+    EXPECT_EQ(trainer.update_incomplete({}).status, Status::kIncompleteBatch);
+    auto next = trainer.accumulate_in_pieces(x, target);
+    EXPECT_FALSE(pass.advance());  // not on behalf of the next one
+    trainer.discard();
+    EXPECT_TRUE(next.done());
+    s.finish_batch_alike();
+  }
+}
+
+TEST(InPieces, ResumeAndInitialiseEndAPass) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  const auto state = trainer.state();
+  auto pass = trainer.accumulate_in_pieces(x, target);
+  s.advance(pass, 4);
+  EXPECT_EQ(trainer.resume(state), Status::kOk);
+  EXPECT_TRUE(pass.done());
+  s.finish_batch_alike();
+  EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
+  auto update = trainer.update_in_pieces({});
+  s.advance(update, 2);
+  trainer.initialise(XavierUniform{}, Rng{1});
+  reference.initialise(XavierUniform{}, Rng{1});
+  EXPECT_TRUE(update.done());
+  EXPECT_EQ(update.result().status, Status::kUnderWay);
+  s.finish_batch_alike();
+}
+
+TEST(InPieces, AnUpdateThatHasBegunGoesOn) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
+  EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
+  auto update = trainer.update_in_pieces<1>({});
+  while (update.advance()) {
+    if (!update.done()) trainer.discard();
+  }
+  EXPECT_TRUE(update.result().ok());
+  EXPECT_TRUE(reference.update_incomplete({}).ok());
+  EXPECT_TRUE(check::same_bits(trainer.parameters(), reference.parameters()));
+  s.finish_batch_alike();
+}
+
+TEST(InPieces, RefusedSequencesAndOptionsChangeNothing) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
+  Small::Model::Input bad = x;
+  bad(1, 1) = std::numeric_limits<float>::quiet_NaN();
+  auto pass = trainer.accumulate_in_pieces(bad, target);
+  while (pass.advance()) {
+  }
+  EXPECT_EQ(pass.result().status, Status::kNotFinite);
+  EXPECT_TRUE(std::isnan(pass.result().loss));
+  auto update = trainer.update_in_pieces({.learning_rate = -1.0f});
+  EXPECT_TRUE(update.advance());
+  EXPECT_FALSE(update.advance());
+  EXPECT_EQ(update.result().status, Status::kInvalidLearningRate);
+  EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
+  auto full = trainer.accumulate_in_pieces(x, target);
+  EXPECT_FALSE(full.advance());
+  EXPECT_EQ(full.result().status, Status::kFullBatch);
+  EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
+  s.finish_batch_alike();
+  auto none = trainer.update_in_pieces({});
+  EXPECT_FALSE(none.advance());
+  EXPECT_EQ(none.result().status, Status::kIncompleteBatch);
+}
+
+TEST(InPieces, TokensOutsideTheVocabularyAreRefused) {
+  using Model = Sequential<Embedding<EmbeddingShape{2, 4, 3}>, Linear<LinearShape{2, 3, 3}>>;
+  static Trainer<Model> trainer;
+  trainer.initialise(XavierUniform{}, Rng{1});
+  const Model::Input ids{1, 4};
+  Model::Output target{}, y{};
+  auto pass = trainer.accumulate_in_pieces(ids, target);
+  while (pass.advance()) {
+  }
+  EXPECT_EQ(pass.result().status, Status::kInvalidToken);
+  Model::InferenceScratch scratch;
+  auto prediction = infer_in_pieces<Model>(trainer.parameters(), ids, y, scratch);
+  EXPECT_EQ(prediction.status(), Status::kUnderWay);
+  while (prediction.advance()) {
+  }
+  EXPECT_EQ(prediction.status(), Status::kInvalidToken);
+  EXPECT_EQ(trainer.accumulate(Model::Input{1, 3}, target).status, Status::kOk);
+}
+
+}  // namespace

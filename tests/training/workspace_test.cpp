@@ -1,0 +1,153 @@
+// Trainers that take turns in one workspace train to the bits of trainers with their own.
+#include <attune/training/workspace.hpp>
+
+#include <attune/attention/mask.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using namespace attune;
+
+constexpr EncoderLayerShape kEncoder{.seq_len = 4, .d_model = 4, .num_heads = 2, .d_ff = 5, .dropout = 0.25};
+using Dropping = EncoderLayer<kEncoder>;
+using Plain = MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 1}>;
+using Straight = Sequential<Linear<LinearShape{2, 3, 3}>>;
+
+Workspace<Dropping, Plain, Straight> workspace;
+template <class Model, int batch = 2, class Plan = Streaming>
+using Sharing = Trainer<Model, MeanSquaredError, AdamW, batch, InWorkspace<workspace, Plan>>;
+template <class Model, int batch = 2>
+using Alone = Trainer<Model, MeanSquaredError, AdamW, batch>;
+
+// Costs what the largest needs, and whose turn it is; the trainers have the rest.
+constexpr std::size_t kLargest = std::max(Alone<Dropping>::memory().tape + Alone<Dropping>::memory().scratch,
+                                          Alone<Plain>::memory().tape + Alone<Plain>::memory().scratch);
+static_assert(sizeof workspace <= kLargest + 4 * sizeof(void*));
+static_assert(Sharing<Plain>::memory().tape == 0 && Sharing<Plain>::memory().scratch == 0);
+static_assert(Sharing<Plain>::memory().object() == sizeof(Sharing<Plain>));
+static_assert(sizeof(Sharing<Plain>) + Alone<Plain>::memory().tape + Alone<Plain>::memory().scratch <=
+              sizeof(Alone<Plain>) + 8);
+
+Sharing<Dropping> dropping;
+Sharing<Plain> plain;
+Sharing<Straight, 1, UpdateInBackward> straight;
+Alone<Dropping> dropping_alone;
+Alone<Plain> plain_alone;
+Trainer<Straight, MeanSquaredError, AdamW, 1, UpdateInBackward> straight_alone;
+
+template <class Model>
+struct Example {
+  typename Model::Input x;
+  typename Model::Output target;
+  explicit Example(Rng& rng) : x{}, target{} {
+    check::fill(x, rng);
+    check::fill(target, rng);
+  }
+};
+
+struct Workspaces {
+  Workspaces() {
+    Rng a{1}, b{1};
+    dropping.initialise(XavierUniform{}, a);
+    dropping_alone.initialise(XavierUniform{}, b);
+    EXPECT_EQ(a.next(), b.next());
+    plain.initialise(XavierUniform{}, a);
+    plain_alone.initialise(XavierUniform{}, b);
+    straight.initialise(XavierUniform{}, a);
+    straight_alone.initialise(XavierUniform{}, b);
+  }
+  static void expect_alike() {
+    EXPECT_TRUE(hash(dropping.state()) == hash(dropping_alone.state()));
+    EXPECT_TRUE(hash(plain.state()) == hash(plain_alone.state()));
+    EXPECT_TRUE(hash(straight.state()) == hash(straight_alone.state()));
+  }
+};
+
+TEST(Workspace, IsSharedSequenceBySequence) {
+  const Workspaces all;
+  Rng rng(2);
+  for (int step = 0; step < 3; ++step) {
+    for (int sequence = 0; sequence < 2; ++sequence) {
+      const Example<Dropping> a(rng);
+      const Example<Plain> b(rng);
+      const Example<Straight> c(rng);
+      EXPECT_EQ(dropping.accumulate(a.x, a.target).loss, dropping_alone.accumulate(a.x, a.target).loss);
+      EXPECT_EQ(plain.accumulate(b.x, b.target, CausalMask{}).loss,
+                plain_alone.accumulate(b.x, b.target, CausalMask{}).loss);
+      EXPECT_EQ(straight.step(c.x, c.target, {}).loss, straight_alone.step(c.x, c.target, {}).loss);
+      Plain::Output y, expected;
+      plain.predict(b.x, y);
+      plain_alone.predict(b.x, expected);
+      EXPECT_TRUE(check::same_bits(y, expected));
+      EXPECT_TRUE(check::same_bits(plain.tape().weights, plain_alone.tape().weights));
+      Dropping::Output z, inferred;
+      dropping.predict(a.x, z);
+      Dropping::forward(dropping.parameters(), a.x, inferred, workspace.scratch<Dropping>());
+      EXPECT_TRUE(check::same_bits(z, inferred));
+    }
+    EXPECT_TRUE(dropping.update({}).ok() && dropping_alone.update({}).ok());
+    EXPECT_TRUE(plain.update({}).ok() && plain_alone.update({}).ok());
+    all.expect_alike();
+  }
+  // Back from a state, and from a batch that is given up.
+  const auto state = dropping.state();
+  const Example<Dropping> a(rng);
+  EXPECT_EQ(dropping.accumulate(a.x, a.target).status, Status::kOk);
+  dropping.discard();
+  EXPECT_EQ(dropping.resume(state), Status::kOk);
+  for (int sequence = 0; sequence < 2; ++sequence) {
+    EXPECT_EQ(dropping.accumulate(a.x, a.target).loss, dropping_alone.accumulate(a.x, a.target).loss);
+  }
+  EXPECT_TRUE(dropping.update({}).ok() && dropping_alone.update({}).ok());
+  all.expect_alike();
+}
+
+TEST(Workspace, IsPassedOnAtTheEndOfAPass) {
+  const Workspaces all;
+  Rng rng(3);
+  const Example<Dropping> a(rng);
+  const Example<Plain> b(rng);
+  const Example<Straight> c(rng);
+  EXPECT_FALSE(workspace.under_way());
+  auto pass = dropping.accumulate_in_pieces<50>(a.x, a.target);
+  while (pass.advance() && !pass.done()) {
+    EXPECT_TRUE(workspace.under_way());
+    EXPECT_EQ(plain.accumulate(b.x, b.target).status, Status::kUnderWay);
+    EXPECT_EQ(straight.step(c.x, c.target, {}).status, Status::kUnderWay);
+    Plain::Output y;
+    plain.predict(b.x, y);
+    EXPECT_TRUE(std::isnan(y(0, 0)));
+    auto other = plain.accumulate_in_pieces(b.x, b.target);
+    EXPECT_FALSE(other.advance());
+    plain.discard();  // of its own, not of the other's pass
+    EXPECT_EQ(plain.resume(plain.state()), Status::kOk);
+  }
+  EXPECT_FALSE(workspace.under_way());
+  EXPECT_EQ(pass.result().status, Status::kOk);
+  EXPECT_EQ(dropping_alone.accumulate(a.x, a.target).loss, pass.result().loss);
+  EXPECT_TRUE(dropping.update_incomplete({}).ok() && dropping_alone.update_incomplete({}).ok());
+  all.expect_alike();
+}
+
+TEST(Workspace, LetsOneRestartWhileAnotherIsUnderWay) {
+  [[maybe_unused]] const Workspaces all;
+  Rng rng(4);
+  const Example<Plain> b(rng);
+  auto pass = plain.accumulate_in_pieces<50>(b.x, b.target);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(pass.advance());
+  Rng seeds{9}, same{9};
+  dropping.initialise(XavierUniform{}, seeds);
+  dropping_alone.initialise(XavierUniform{}, same);
+  while (pass.advance()) {
+  }
+  EXPECT_EQ(pass.result().loss, plain_alone.accumulate(b.x, b.target).loss);
+  EXPECT_TRUE(check::same_bits(plain.gradients(), plain_alone.gradients()));
+  const Example<Dropping> a(rng);
+  EXPECT_EQ(dropping.accumulate(a.x, a.target).loss, dropping_alone.accumulate(a.x, a.target).loss);
+}
+
+}  // namespace
