@@ -3,7 +3,6 @@
 #include <attune/models/frozen.hpp>
 
 #include <attune/attention/mask.hpp>
-#include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/models/decoder_layer.hpp>

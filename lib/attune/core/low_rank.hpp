@@ -64,7 +64,7 @@ struct LowRankWeight {
   const Factors* factors;
   Scalar* room;
 
-  /// W + s·A·B, rounded once for each term.
+  /// Of W + s·(A·B), the weight that this stands for.
   [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
     Scalar sum = 0;
     for (int k = 0; k < Factors::kRank; ++k) {
