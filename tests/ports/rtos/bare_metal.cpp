@@ -12,7 +12,8 @@ void train_forever();
 void end_period() {
   if (sensor::periods != 2000) return;
   expect(application::trainer.state().steps > 100, "the program trains");
-  expect(sensor::last_error < 0.1f * sensor::first_error, "control is better with what was trained meanwhile");
+  expect(sensor::last_error < 0.1f * sensor::first_error,
+         "control is better with what was trained meanwhile");
   // Two interrupts, each with the registers that the processor saves and, for this, one caller of on_tick.
   constexpr std::size_t kFrames = 2 * 27 * 4 + 16;
   expect(port::stack_high_water() <=

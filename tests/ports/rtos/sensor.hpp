@@ -53,7 +53,8 @@ void application::actuate(const Layer::Output& output) {
 
 inline void expect_trained(std::uint64_t windows) {
   expect(application::trainer.state().steps == windows, "each window that was handed over is trained with");
-  expect(sensor::last_error < 0.1f * sensor::first_error, "control is better with what was trained meanwhile");
+  expect(sensor::last_error < 0.1f * sensor::first_error,
+         "control is better with what was trained meanwhile");
   expect(attune::hash(application::parameters[application::in_use.load()]) ==
              attune::hash(application::trainer.parameters()),
          "control has what was trained last");
