@@ -245,6 +245,27 @@ TEST(TokenModel, trains_behind_a_frozen_embedding) {
   EXPECT_EQ(trainer.step({{0, 1, 2, 3, 4, 5, 0, 6}}, {{1}}, {}).status, Status::kInvalidToken);
 }
 
+namespace {
+
+Model<float>::Parameters whole;
+
+}  // namespace
+
+TEST(TokenModel, trains_factors_of_low_rank_behind_a_constant_embedding) {
+  using Tuned = attune::Adapted<Model<float>, whole, attune::LowRank{.rank = 2}>;
+  attune::Rng rng(1);
+  attune::initialise(whole, attune::LinearDefault{}, rng);
+  static attune::Trainer<Tuned, attune::CrossEntropy<>> trainer;
+  trainer.initialise(attune::LinearDefault{}, rng);
+  const Tuned::Input ids{0, 1, 2, 3, 4, 5, 0, 1};
+  const float first = trainer.step(ids, {{1}}, {.learning_rate = 0.1f}).loss;
+  for (int i = 0; i < 10; ++i) (void)trainer.step(ids, {{1}}, {.learning_rate = 0.1f});
+  EXPECT_LT(trainer.step(ids, {{1}}, {.learning_rate = 0.1f}).loss, first);
+  EXPECT_EQ(trainer.step({{0, 1, 2, 3, 4, 5, 0, 6}}, {{1}}, {}).status, Status::kInvalidToken);
+  Tuned::Output y;
+  EXPECT_EQ(trainer.predict({{0, 1, 2, 3, 4, 5, 0, 6}}, y), Status::kInvalidToken);
+}
+
 TEST(TokenModel, learns_which_of_two_tokens_comes_first) {
   Trainer& trainer = first_trainer;
   trainer.initialise(attune::LinearDefault{}, attune::Rng{6});

@@ -163,6 +163,9 @@ TEST(InPieces, PartlyTrainedModelsHaveTheSameBits) {
   expect_same_bits<Two<Front>, 100>();
   expect_same_bits<Two<Behind>, 100>();
   expect_same_bits<Two<BiasesAndNorms<After, kConstant>>, 100>(CausalMask{});
+  constexpr LowRank kFactors{.rank = 2, .roles = Role::kEverything, .biases_and_norms = true};
+  expect_same_bits<Two<Adapted<After, kConstant, kFactors>>, 1>();
+  expect_same_bits<Two<Adapted<After, kConstant, LowRank{.rank = 3}>>, 100>(CausalMask{});
 }
 
 // A decoder layer, with its memory behind its tokens.
