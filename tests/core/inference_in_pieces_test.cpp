@@ -33,7 +33,7 @@ void expect_same_bits() {
   EXPECT_TRUE(check::same_bits(y, expected));
 }
 
-TEST(InferenceInPieces, HasTheBitsOfForward) {
+TEST(InferenceInPieces, has_the_bits_of_forward) {
   expect_same_bits<1>();
   expect_same_bits<3000>();
   expect_same_bits<attune::kPieceWork>();

@@ -258,6 +258,6 @@ TEST(NarrowWeights, are_constants_behind_what_is_trained) {
 TEST(NarrowWeights, are_constants_beside_trained_biases_and_norms) {
   make_constants();
   using Tuned = attune::BiasesAndNorms<Encoder, integers>;
-  static_assert(sizeof(Tuned::Parameters) == sizeof(double) * 61);
+  static_assert(sizeof(Tuned::Parameters) == sizeof(double) * 55);
   expect_model_gradients<attune::Sequential<In, Tuned>>();
 }

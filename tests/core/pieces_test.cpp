@@ -66,20 +66,20 @@ int count_pieces() {
   return pieces;
 }
 
-TEST(Pieces, InOneGoDoesAllOfThem) {
+TEST(Pieces, in_one_go_does_all_of_them) {
   Done done;
   sequence(done, attune::InOneGo{});
   EXPECT_TRUE(complete(done, 1));
 }
 
-TEST(Pieces, DoEveryRowAndElementOnceWhateverTheirSize) {
+TEST(Pieces, do_every_row_and_element_once_whatever_their_size) {
   EXPECT_EQ(count_pieces<100'000>(), 5);
   EXPECT_EQ(count_pieces<100>(), 3 + 3 + 3);  // 8 + 8 + 5 rows, 64 + 64 + 22 elements
   EXPECT_EQ(count_pieces<30>(), 3 + 7 + 5);   // 3 rows; 30 elements are less than a whole tile
   EXPECT_EQ(count_pieces<1>(), 3 + 21 + 150);
 }
 
-TEST(Pieces, BehindTheLastThereIsNone) {
+TEST(Pieces, behind_the_last_there_is_none) {
   Done done;
   int before = 1000;
   sequence(done, attune::OnePiece<1>(before));

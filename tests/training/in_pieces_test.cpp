@@ -111,7 +111,7 @@ using Before = EncoderLayer<with(9, Activation::kGelu, NormPlacement::kBefore, 0
 using Dropping = EncoderLayer<with(9, Activation::kSilu, NormPlacement::kAfter, 0.25, 0)>;
 using DroppingBefore = EncoderLayer<with(9, Activation::kGeluTanh, NormPlacement::kBefore, 0.25, 0)>;
 
-TEST(InPieces, AttentionHasTheSameBits) {
+TEST(InPieces, attention_has_the_same_bits) {
   using Plain = MultiHeadAttention<AttentionShape{.seq_len = kTokens, .d_model = 6, .num_heads = 3}>;
   using Scaled = MultiHeadAttention<AttentionShape{.seq_len = 5,
                                                    .d_model = 4,
@@ -129,19 +129,19 @@ TEST(InPieces, AttentionHasTheSameBits) {
   expect_same_bits<Two<Scaled, Sgd<Momentum::kClassic>>, 40>();
 }
 
-TEST(InPieces, EncoderLayersHaveTheSameBits) {
+TEST(InPieces, encoder_layers_have_the_same_bits) {
   expect_same_bits<Two<After>, 1>();
   expect_same_bits<Two<After, Sgd<>>, 500>(NoMask{}, GradientClipping{0.1f});
   expect_same_bits<Two<Before>, 100>(CausalMask{});
 }
 
-TEST(InPieces, DropoutHasTheSameMasks) {
+TEST(InPieces, dropout_has_the_same_masks) {
   expect_same_bits<Two<Dropping>, 1>();
   expect_same_bits<Two<Dropping>, 200>(CausalMask{});
   expect_same_bits<Two<DroppingBefore>, 64>();
 }
 
-TEST(InPieces, ModelsHaveTheSameBits) {
+TEST(InPieces, models_have_the_same_bits) {
   using Model =
       Sequential<Embedding<EmbeddingShape{kTokens, 5, 6}>, LearnedPositions<PositionShape{kTokens, 6}>,
                  Repeat<2, After>, Residual<Linear<LinearShape{kTokens, 6, 6}>>,
@@ -157,7 +157,7 @@ const After::Parameters kConstant = [] {
   return parameters;
 }();
 
-TEST(InPieces, PartlyTrainedModelsHaveTheSameBits) {
+TEST(InPieces, partly_trained_models_have_the_same_bits) {
   using Front = Sequential<Frozen<After, kConstant>, Linear<LinearShape{kTokens, 6, 6}>>;
   using Behind = Sequential<Linear<LinearShape{kTokens, 6, 6}>, Frozen<After, kConstant>>;
   expect_same_bits<Two<Front>, 100>();
@@ -207,12 +207,12 @@ struct Decoder {
   }
 };
 
-TEST(InPieces, DecoderLayersHaveTheSameBits) {
+TEST(InPieces, decoder_layers_have_the_same_bits) {
   expect_same_bits<Two<Decoder>, 30>();
   expect_same_bits<Two<Sequential<Linear<LinearShape{7, 4, 4}>, Decoder>>, 30>();
 }
 
-TEST(InPieces, WhatAMaskHidesHasNoInfluence) {
+TEST(InPieces, what_amask_hides_has_no_influence) {
   using Model = Sequential<Linear<LinearShape{kTokens, 6, 6}>, After, Pooling<PoolingShape{kTokens, 6}>>;
   static Trainer<Model> at_once, in_pieces;
   static Model::Input x;
@@ -269,7 +269,7 @@ struct Sessions {
   }
 };
 
-TEST(InPieces, CallsThatNeedItsMemoryAreRefused) {
+TEST(InPieces, calls_that_need_its_memory_are_refused) {
   static Sessions s;
   s.begin();
   auto& [reference, trainer, x, target] = s;
@@ -301,7 +301,7 @@ TEST(InPieces, CallsThatNeedItsMemoryAreRefused) {
   s.finish_batch_alike();
 }
 
-TEST(InPieces, DiscardEndsASequenceAtAnyPiece) {
+TEST(InPieces, discard_ends_asequence_at_any_piece) {
   static Sessions s;
   s.begin();
   auto& [reference, trainer, x, target] = s;
@@ -321,7 +321,7 @@ TEST(InPieces, DiscardEndsASequenceAtAnyPiece) {
   }
 }
 
-TEST(InPieces, ResumeAndInitialiseEndAPass) {
+TEST(InPieces, resume_and_initialise_end_apass) {
   static Sessions s;
   s.begin();
   auto& [reference, trainer, x, target] = s;
@@ -341,7 +341,7 @@ TEST(InPieces, ResumeAndInitialiseEndAPass) {
   s.finish_batch_alike();
 }
 
-TEST(InPieces, AnUpdateThatHasBegunGoesOn) {
+TEST(InPieces, an_update_that_has_begun_goes_on) {
   static Sessions s;
   s.begin();
   auto& [reference, trainer, x, target] = s;
@@ -357,7 +357,7 @@ TEST(InPieces, AnUpdateThatHasBegunGoesOn) {
   s.finish_batch_alike();
 }
 
-TEST(InPieces, RefusedSequencesAndOptionsChangeNothing) {
+TEST(InPieces, refused_sequences_and_options_change_nothing) {
   static Sessions s;
   s.begin();
   auto& [reference, trainer, x, target] = s;
@@ -384,7 +384,7 @@ TEST(InPieces, RefusedSequencesAndOptionsChangeNothing) {
   EXPECT_EQ(none.result().status, Status::kIncompleteBatch);
 }
 
-TEST(InPieces, TokensOutsideTheVocabularyAreRefused) {
+TEST(InPieces, tokens_outside_the_vocabulary_are_refused) {
   using Model = Sequential<Embedding<EmbeddingShape{2, 4, 3}>, Linear<LinearShape{2, 3, 3}>>;
   static Trainer<Model> trainer;
   trainer.initialise(XavierUniform{}, Rng{1});

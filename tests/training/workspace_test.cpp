@@ -67,7 +67,7 @@ struct Workspaces {
   }
 };
 
-TEST(Workspace, IsSharedSequenceBySequence) {
+TEST(Workspace, is_shared_sequence_by_sequence) {
   const Workspaces all;
   Rng rng(2);
   for (int step = 0; step < 3; ++step) {
@@ -106,7 +106,7 @@ TEST(Workspace, IsSharedSequenceBySequence) {
   all.expect_alike();
 }
 
-TEST(Workspace, IsPassedOnAtTheEndOfAPass) {
+TEST(Workspace, is_passed_on_at_the_end_of_apass) {
   const Workspaces all;
   Rng rng(3);
   const Example<Dropping> a(rng);
@@ -133,7 +133,7 @@ TEST(Workspace, IsPassedOnAtTheEndOfAPass) {
   all.expect_alike();
 }
 
-TEST(Workspace, LetsOneRestartWhileAnotherIsUnderWay) {
+TEST(Workspace, lets_one_restart_while_another_is_under_way) {
   [[maybe_unused]] const Workspaces all;
   Rng rng(4);
   const Example<Plain> b(rng);
