@@ -212,7 +212,7 @@ TEST(InPieces, decoder_layers_have_the_same_bits) {
   expect_same_bits<Two<Sequential<Linear<LinearShape{7, 4, 4}>, Decoder>>, 30>();
 }
 
-TEST(InPieces, what_amask_hides_has_no_influence) {
+TEST(InPieces, what_a_mask_hides_has_no_influence) {
   using Model = Sequential<Linear<LinearShape{kTokens, 6, 6}>, After, Pooling<PoolingShape{kTokens, 6}>>;
   static Trainer<Model> at_once, in_pieces;
   static Model::Input x;
@@ -301,7 +301,7 @@ TEST(InPieces, calls_that_need_its_memory_are_refused) {
   s.finish_batch_alike();
 }
 
-TEST(InPieces, discard_ends_asequence_at_any_piece) {
+TEST(InPieces, discard_ends_a_sequence_at_any_piece) {
   static Sessions s;
   s.begin();
   auto& [reference, trainer, x, target] = s;
@@ -321,7 +321,7 @@ TEST(InPieces, discard_ends_asequence_at_any_piece) {
   }
 }
 
-TEST(InPieces, resume_and_initialise_end_apass) {
+TEST(InPieces, resume_and_initialise_end_a_pass) {
   static Sessions s;
   s.begin();
   auto& [reference, trainer, x, target] = s;

@@ -106,7 +106,7 @@ TEST(Workspace, is_shared_sequence_by_sequence) {
   all.expect_alike();
 }
 
-TEST(Workspace, is_passed_on_at_the_end_of_apass) {
+TEST(Workspace, is_passed_on_at_the_end_of_a_pass) {
   const Workspaces all;
   Rng rng(3);
   const Example<Dropping> a(rng);
