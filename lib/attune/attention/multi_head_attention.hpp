@@ -171,17 +171,18 @@ struct MultiHeadAttention {
     /// P of one head, [seq_len, kv_len]; valid between forward and backward.
     template <bool kKept = shape.keep_weights>
     [[nodiscard]] ConstView<Weights> head_weights(int head) const {
-      check_kept<kKept>();
-      return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
+      static_assert(kKept,
+                    "attune::MultiHeadAttention: there are no weights to read, they are not kept; set "
+                    ".keep_weights = true in AttentionShape");
+      if constexpr (kKept) return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
     }
     /// The mean of P over the heads, written to `mean`.
     template <bool kKept = shape.keep_weights>
     void average_weights(View<Weights> mean) const {
-      check_kept<kKept>();
       for (int i = 0; i < shape.seq_len; ++i) {
         for (int j = 0; j < shape.kv_len; ++j) {
           Scalar total = 0;
-          for (int head = 0; head < shape.num_heads; ++head) total += head_weights(head)(i, j);
+          for (int head = 0; head < shape.num_heads; ++head) total += head_weights<kKept>(head)(i, j);
           mean(i, j) = total / Scalar(shape.num_heads);
         }
       }
@@ -400,12 +401,6 @@ struct MultiHeadAttention {
     });
   }
 
-  template <bool kKept>
-  static constexpr void check_kept() {
-    static_assert(kKept,
-                  "attune::MultiHeadAttention: there are no weights to read, they are not kept; set "
-                  ".keep_weights = true in AttentionShape");
-  }
   // What the tape has of the rows of a head's weights.
   static Scalar* of_rows(auto& tape, int head) { return tape.of_rows.data() + 2 * head * shape.seq_len; }
 
