@@ -248,6 +248,26 @@ TEST(RecomputedAttention, trains_an_encoder_layer_to_the_same_bits) {
   expect_same_training<Trained<Encoder<true, 20>, 2>, Trained<Encoder<false, 20>, 2>>();
 }
 
+TEST(RecomputedAttention, goes_on_from_a_state_that_was_saved_with_weights_kept) {
+  static_assert(attune::kFingerprintOf<Attention<true>> == attune::kFingerprintOf<Attention<false>>);
+  static Trained<Encoder<true, 20>, 2> kept;
+  static Trained<Encoder<false, 20>, 2> again;
+  kept.initialise(attune::XavierUniform{}, attune::Rng{3});
+  static decltype(kept)::BatchInput x;
+  static decltype(kept)::BatchTarget targets;
+  attune::Rng rng(5);
+  check::fill(x, rng);
+  check::fill(targets, rng);
+  EXPECT_TRUE(kept.step(x, targets, {.learning_rate = 0.01f}).ok());
+  static std::remove_cvref_t<decltype(again.state())> state;  // as from a file
+  static_assert(sizeof state == sizeof kept.state());
+  std::memcpy(static_cast<void*>(&state), &kept.state(), sizeof state);
+  EXPECT_EQ(again.resume(state), attune::Status::kOk);
+  EXPECT_TRUE(kept.step(x, targets, {.learning_rate = 0.01f}).ok());
+  EXPECT_TRUE(again.step(x, targets, {.learning_rate = 0.01f}).ok());
+  EXPECT_EQ(std::memcmp(&kept.parameters(), &again.parameters(), sizeof kept.parameters()), 0);
+}
+
 TEST(RecomputedAttention, trains_to_the_same_bits_in_every_plan) {
   using Plain = Trained<Attention<true>, 1>;
   expect_same_training<Plain, Trained<Attention<false>, 1, attune::UpdateInBackward>>();
@@ -287,25 +307,26 @@ TEST(RecomputedAttention, of_a_decoder_layer_keeps_no_weights_of_either_attentio
   static_assert(sizeof(attune::DecoderLayer<kShape>::Tape) -
                     sizeof(attune::DecoderLayer<kWithout(kShape)>::Tape) ==
                 sizeof(float) * 2 * 4 * ((4 - 2) + (6 - 2)));
-  const auto d_memory_of = [](auto layer, auto& memory, auto& dx) {
+  const auto gradients_of = [](auto layer, auto& d_memory, auto& dx) {
     using Layer = decltype(layer);
     static typename Layer::Parameters parameters, gradients;
     static typename Layer::Tape tape;
     static typename Layer::Scratch scratch;
     static typename Layer::Input x;
+    static typename Layer::Memory memory;
     static typename Layer::Output y;
     attune::Rng rng(4);
     check::fill_set(parameters, rng);
     check::fill(x, rng);
     check::fill(memory, rng);
     Layer::forward(parameters, x, memory, y, tape, scratch);
-    Layer::backward(parameters, x, memory, tape, y, dx, memory, gradients, scratch);
+    Layer::backward(parameters, x, memory, tape, y, dx, d_memory, gradients, scratch);
   };
-  Tensor<float, 6, 8> kept_memory, memory;
+  Tensor<float, 6, 8> kept_d_memory, d_memory;
   Tensor<float, 4, 8> kept_dx, dx;
-  d_memory_of(attune::DecoderLayer<kShape>{}, kept_memory, kept_dx);
-  d_memory_of(attune::DecoderLayer<kWithout(kShape)>{}, memory, dx);
-  EXPECT_TRUE(check::same_bits(kept_memory, memory));
+  gradients_of(attune::DecoderLayer<kShape>{}, kept_d_memory, kept_dx);
+  gradients_of(attune::DecoderLayer<kWithout(kShape)>{}, d_memory, dx);
+  EXPECT_TRUE(check::same_bits(kept_d_memory, d_memory));
   EXPECT_TRUE(check::same_bits(kept_dx, dx));
 }
 
