@@ -282,7 +282,7 @@ struct MultiHeadAttention {
   /// and d_value[kv_len, d_value] are overwritten, or NoGradient, `gradients` accumulate. The tape is used
   /// up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not with ParameterUpdates. The
   /// mask is forward's: what it hides has no influence, whatever it holds, nor has a query whose dy is zero.
-  /// Where weights are not kept, they come out other ones without it.
+  /// Where weights are not kept they are computed from it: then it is never left out.
   template <class Set = Parameters, class Kept, class DQuery, class DKey, class DValue, class Gradients,
             AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
