@@ -79,6 +79,12 @@ TEST(AttentionMaps, of_a_decoder_layer_are_two) {
   expect_head(maps[1], "cross-attention", 0, tape.cross_attention);
 }
 
+TEST(AttentionMaps, of_weights_that_are_not_kept_are_none) {
+  using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+      .seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 8, .keep_weights = false}>;
+  EXPECT_TRUE(attention_maps(Encoder::Tape{}).empty());
+}
+
 TEST(AttentionMaps, of_a_model_without_attention_are_none) {
   using Model = attune::Sequential<attune::Linear<attune::LinearShape{3, 2, 4}>>;
   EXPECT_TRUE(attention_maps(Model::Tape{}).empty());
