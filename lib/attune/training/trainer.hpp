@@ -288,7 +288,7 @@ class Trainer {
   [[nodiscard]] const Parameters& gradients() const requires kKeepsGradients { return gradients_; }
   /// What the last predict() kept: attention weights among it. Not of a model with dropout, which predicts
   /// without a tape.
-  [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return work_.tape(); }
+  [[nodiscard]] const auto& tape() const requires(!kDrops) { return work_.tape(); }
 
   /// RAM of training. object() is sizeof(Trainer); `inputs` is what the caller holds beside it: the inputs
   /// and targets of a whole batch for step(), of one sequence for accumulate().
@@ -315,8 +315,9 @@ class Trainer {
     requires requires { typename Model::template Layer<index>; }
   [[nodiscard]] static constexpr MemoryReport memory_of_layer() {
     using Layer = typename Model::template Layer<index>;
-    MemoryReport report{.tape = detail::kBytes<typename Layer::Tape>,
-                        .scratch = detail::kBytes<detail::EitherScratch<Layer>>};
+    using Kept = typename detail::KeptIn<Plan, Layer>::type;
+    MemoryReport report{.tape = detail::kBytes<detail::TapeOf<Layer, Kept>>,
+                        .scratch = detail::kBytes<detail::EitherScratch<Layer, Kept>>};
     if constexpr (!std::is_empty_v<typename Layer::Parameters>) {
       report.parameters = sizeof(typename Layer::Parameters);
       report.gradients = sizeof(typename Plan::template Gradients<Layer>);
