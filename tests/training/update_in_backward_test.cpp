@@ -1,5 +1,8 @@
 #include <attune/training/update_in_backward.hpp>
 
+#include <cstddef>
+#include <new>
+
 #include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/activation.hpp>
@@ -21,6 +24,16 @@
 
 namespace {
 
+constexpr std::size_t kMost = 72 * 1024;
+alignas(std::max_align_t) unsigned char memory[2][kMost];
+
+// A trainer, in the place of the one before it: there are many of them.
+template <int place, class Trainer>
+Trainer& fresh() {
+  static_assert(sizeof(Trainer) <= kMost);
+  return *new (memory[place]) Trainer{};
+}
+
 // Four steps without gradients and with them: the same losses and the same parameters, bit for bit.
 template <class Model, class Optimizer = attune::AdamW, class Mask = attune::NoMask>
 void expect_same_training(const Mask& mask = {}) {
@@ -29,8 +42,8 @@ void expect_same_training(const Mask& mask = {}) {
   using Streaming = attune::Trainer<Model, Loss, Optimizer>;
   static_assert(InBackward::memory().object() == sizeof(InBackward));
   static_assert(std::is_trivially_copyable_v<InBackward>);
-  static InBackward in_backward;
-  static Streaming streaming;
+  auto& in_backward = fresh<0, InBackward>();
+  auto& streaming = fresh<1, Streaming>();
   in_backward.initialise(attune::XavierUniform{}, attune::Rng{42});
   streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
   attune::Rng rng(1);

@@ -23,7 +23,9 @@
 //   };
 //
 // One whose update depends on the kind of a tensor says kByKind = true (parameter_groups.hpp). What Moments
-// have beside tensors is also there alone, as Counters, for who wraps an optimiser.
+// have beside tensors is also there alone, as Counters, for who wraps an optimiser. Where data() of a tensor
+// of moments is something else than a Scalar*, MomentPointer is its type. Where Moments have seed(bits),
+// restarts call it.
 #pragma once
 
 #include <concepts>
@@ -35,8 +37,24 @@
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
 #include <attune/kernels/update.hpp>
+#include <attune/training/bfloat16_set.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// What points to the moments of an optimiser.
+template <class O>
+struct MomentPointerOf {
+  using type = typename O::Scalar*;
+};
+template <class O>
+  requires requires { typename O::MomentPointer; }
+struct MomentPointerOf<O> {
+  using type = typename O::MomentPointer;
+};
+
+}  // namespace detail
 
 /// An optimiser of such parameters: see the top of this file.
 template <class O, class Parameters>
@@ -50,10 +68,11 @@ concept Optimizer = requires(const typename O::Options& options,
   moments.reset();
   O::for_each_with_moments([](const TensorPath&, auto&...) {}, moments, parameters);
 }
-&&requires(const typename O::Coefficients& c, typename O::Scalar* p, const typename O::Scalar* g) {
+&&requires(const typename O::Coefficients& c, typename O::Scalar* p, const typename O::Scalar* g,
+           typename detail::MomentPointerOf<O>::type m) {
   requires(O::kMoments != 0 || requires { O::update(c, TensorKind::kWeight, 1, p, g); });
-  requires(O::kMoments != 1 || requires { O::update(c, TensorKind::kWeight, 1, p, g, p); });
-  requires(O::kMoments != 2 || requires { O::update(c, TensorKind::kWeight, 1, p, g, p, p); });
+  requires(O::kMoments != 1 || requires { O::update(c, TensorKind::kWeight, 1, p, g, m); });
+  requires(O::kMoments != 2 || requires { O::update(c, TensorKind::kWeight, 1, p, g, m, m); });
 };
 
 namespace detail {
@@ -199,13 +218,19 @@ enum class EpsilonPlacement {
 struct AdamVariant {
   WeightDecay weight_decay = WeightDecay::kDecoupled;
   EpsilonPlacement epsilon = EpsilonPlacement::kOutsideRoot;
+  MomentPrecision moments = MomentPrecision::kScalar;
 };
 
 /// Adam (Kingma and Ba, 2015, algorithm 1), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):  p ← p − lr·m̂/(√v̂ + ε).
 template <AdamVariant variant = AdamVariant{}, class ScalarType = float>
 struct Adam {
   using Scalar = ScalarType;
-  static constexpr std::uint32_t kFingerprint = fingerprint("Adam", variant.weight_decay, variant.epsilon);
+  static constexpr bool kRounds = variant.moments == MomentPrecision::kBfloat16;
+  static_assert(!kRounds || std::is_same_v<Scalar, float>,
+                "attune::Adam: moments in 16 bits are those of float parameters");
+  static constexpr std::uint32_t kFingerprint =
+      kRounds ? fingerprint("Adam", variant.weight_decay, variant.epsilon, variant.moments)
+              : fingerprint("Adam", variant.weight_decay, variant.epsilon);
 
   struct Options {
     Scalar learning_rate = Scalar(1e-3);
@@ -215,13 +240,20 @@ struct Adam {
     Scalar weight_decay = Scalar(0.01);
   };
 
-  /// m and v of every parameter, and 1 − βᵗ. All zero at the start.
-  template <class Parameters>
+  /// 1 − βᵗ, and where rounding stands. All zero at the start.
+  struct Counters {
+    detail::BiasCorrection beta1_correction;
+    detail::BiasCorrection beta2_correction;
+    [[no_unique_address]] std::conditional_t<kRounds, detail::RoundingKeys, detail::NoRoundingKeys> rounding;
+  };
+  /// m and v of every parameter beside. All zero at the start. In 16 bits they have no tensors by name.
+  template <class Parameters, bool kInScalars = !kRounds>
   struct Moments {
     Parameters first;
     Parameters second;
     detail::BiasCorrection beta1_correction;
     detail::BiasCorrection beta2_correction;
+    [[no_unique_address]] detail::NoRoundingKeys rounding;
 
     void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
     template <class Visitor, class... Sets>
@@ -231,10 +263,14 @@ struct Adam {
       Parameters::visit(visitor, &of_second, sets.second...);
     }
   };
-  /// 1 − βᵗ alone, where the tensors are elsewhere.
-  struct Counters {
-    detail::BiasCorrection beta1_correction;
-    detail::BiasCorrection beta2_correction;
+  template <class Parameters>
+  struct Moments<Parameters, false> : Counters {
+    detail::Bfloat16Set<Parameters> first;
+    detail::Bfloat16Set<Parameters> second;
+
+    void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
+    /// Where the random bits of rounding start: a training from another seed rounds otherwise.
+    void seed(std::uint64_t bits) { this->rounding.state = bits; }
   };
 
   [[nodiscard]] static constexpr Status check(const Options& options) {
@@ -255,7 +291,11 @@ struct Adam {
 
   // ---- The parts of a step, for what updates tensor by tensor. ----
 
-  using Coefficients = kernels::AdamCoefficients<Scalar>;
+  struct RoundingCoefficients : kernels::AdamCoefficients<Scalar> {
+    kernels::PositionBits bits;
+  };
+  using Coefficients = std::conditional_t<kRounds, RoundingCoefficients, kernels::AdamCoefficients<Scalar>>;
+  using MomentPointer = std::conditional_t<kRounds, kernels::Bfloat16Moments, Scalar*>;
   static constexpr int kMoments = 2;
 
   /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
@@ -267,27 +307,41 @@ struct Adam {
     const Scalar correction1 = counters.beta1_correction.template value<Scalar>();
     const Scalar correction2 = counters.beta2_correction.template value<Scalar>();
     const Scalar root2 = kernels::square_root(correction2);
-    return {.beta1 = options.beta1.value,
-            .one_minus_beta1 = options.beta1.complement,
-            .beta2 = options.beta2.value,
-            .one_minus_beta2 = options.beta2.complement,
-            .step_size = options.learning_rate / correction1,
-            .second_scale = kInside ? 1 / correction2 : 1 / root2,
-            .epsilon = variant.epsilon == EpsilonPlacement::kBeforeBiasCorrection ? options.epsilon / root2
-                                                                                  : options.epsilon,
-            .decay = 1 - options.learning_rate * options.weight_decay,
-            .l2 = options.weight_decay,
-            .gradient_scale = gradient_scale};
+    const kernels::AdamCoefficients<Scalar> coefficients{
+        .beta1 = options.beta1.value,
+        .one_minus_beta1 = options.beta1.complement,
+        .beta2 = options.beta2.value,
+        .one_minus_beta2 = options.beta2.complement,
+        .step_size = options.learning_rate / correction1,
+        .second_scale = kInside ? 1 / correction2 : 1 / root2,
+        .epsilon = variant.epsilon == EpsilonPlacement::kBeforeBiasCorrection ? options.epsilon / root2
+                                                                              : options.epsilon,
+        .decay = 1 - options.learning_rate * options.weight_decay,
+        .l2 = options.weight_decay,
+        .gradient_scale = gradient_scale};
+    if constexpr (kRounds) {
+      return {coefficients, counters.rounding.next()};
+    } else {
+      return coefficients;
+    }
   }
   /// `size` parameters, their gradients and moments.
   static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
-                     Scalar* m, Scalar* v) {
-    kernels::adam_update<kInside, kCoupled>(size, p, g, m, v, coefficients);
+                     MomentPointer m, MomentPointer v) {
+    if constexpr (kRounds) {
+      kernels::adam_update<kInside, kCoupled>(size, p, g, m, v, coefficients, coefficients.bits);
+    } else {
+      kernels::adam_update<kInside, kCoupled>(size, p, g, m, v, coefficients);
+    }
   }
   /// visitor(path, tensor of each set…, tensor of m, tensor of v).
   template <class Visitor, class Parameters, class... Sets>
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
-    for_each_tensor(visitor, sets..., moments.first, moments.second);
+    if constexpr (kRounds) {
+      detail::for_each_with_bfloat16(visitor, std::tie(sets...), moments.first, moments.second);
+    } else {
+      for_each_tensor(visitor, sets..., moments.first, moments.second);
+    }
   }
 
  private:
@@ -301,10 +355,15 @@ using AdamW = Adam<>;
 /// first step), p ← p − lr·b, or with Nesterov p ← p − lr·(g + μb).
 enum class Momentum { kNone, kClassic, kNesterov };
 
-template <Momentum kind = Momentum::kNone, class ScalarType = float>
+template <Momentum kind = Momentum::kNone, class ScalarType = float,
+          MomentPrecision precision = MomentPrecision::kScalar>
 struct Sgd {
   using Scalar = ScalarType;
-  static constexpr std::uint32_t kFingerprint = fingerprint("Sgd", kind);
+  static constexpr bool kRounds = precision == MomentPrecision::kBfloat16;
+  static_assert(!kRounds || (std::is_same_v<Scalar, float> && kind != Momentum::kNone),
+                "attune::Sgd: what is kept in 16 bits is the momentum of float parameters");
+  static constexpr std::uint32_t kFingerprint =
+      kRounds ? fingerprint("Sgd", kind, precision) : fingerprint("Sgd", kind);
 
   struct Options {
     Scalar learning_rate = Scalar(1e-2);
@@ -313,8 +372,13 @@ struct Sgd {
     Scalar weight_decay = 0;
   };
 
-  /// b of every parameter; nothing without momentum.
-  template <class Parameters, bool kHasMomentum = kind != Momentum::kNone>
+  /// Whether the first step is over, and where rounding stands.
+  struct Counters {
+    bool started;
+    [[no_unique_address]] std::conditional_t<kRounds, detail::RoundingKeys, detail::NoRoundingKeys> rounding;
+  };
+  /// b of every parameter beside; nothing without momentum. In 16 bits it has no tensors by name.
+  template <class Parameters, bool kHasMomentum = kind != Momentum::kNone, bool kInScalars = !kRounds>
   struct Moments {
     Parameters velocity;
     bool started;
@@ -327,12 +391,15 @@ struct Sgd {
     }
   };
   template <class Parameters>
-  struct Moments<Parameters, false> : NoParameters {
-    void reset() {}
+  struct Moments<Parameters, true, false> : Counters {
+    detail::Bfloat16Set<Parameters> velocity;
+
+    void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
+    void seed(std::uint64_t bits) { this->rounding.state = bits; }
   };
-  /// Whether the first step is over alone, where the tensors are elsewhere.
-  struct Counters {
-    bool started;
+  template <class Parameters>
+  struct Moments<Parameters, false, true> : NoParameters {
+    void reset() {}
   };
 
   [[nodiscard]] static constexpr Status check(const Options& options) {
@@ -356,34 +423,48 @@ struct Sgd {
 
   // ---- The parts of a step, for what updates tensor by tensor. ----
 
-  using Coefficients = kernels::SgdCoefficients<Scalar>;
+  struct RoundingCoefficients : kernels::SgdCoefficients<Scalar> {
+    kernels::PositionBits bits;
+  };
+  using Coefficients = std::conditional_t<kRounds, RoundingCoefficients, kernels::SgdCoefficients<Scalar>>;
+  using MomentPointer = std::conditional_t<kRounds, kernels::Bfloat16Moments, Scalar*>;
   static constexpr int kMoments = kind == Momentum::kNone ? 0 : 1;
 
   /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
   template <class Counting>
   static Coefficients advance([[maybe_unused]] Counting& counters, const Options& options,
                               Scalar gradient_scale) {
-    Coefficients coefficients{.learning_rate = options.learning_rate,
-                              .momentum = options.momentum,
-                              .intake = 1 - options.dampening,
-                              .l2 = options.weight_decay,
-                              .gradient_scale = gradient_scale};
+    kernels::SgdCoefficients<Scalar> coefficients{.learning_rate = options.learning_rate,
+                                                  .momentum = options.momentum,
+                                                  .intake = 1 - options.dampening,
+                                                  .l2 = options.weight_decay,
+                                                  .gradient_scale = gradient_scale};
     if constexpr (kind != Momentum::kNone) {
       if (!counters.started) coefficients.intake = 1;
       counters.started = true;
     }
-    return coefficients;
+    if constexpr (kRounds) {
+      return {coefficients, counters.rounding.next()};
+    } else {
+      return coefficients;
+    }
   }
   /// `size` parameters, their gradients and velocities.
   static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
-                     Scalar* b = nullptr) {
-    kernels::sgd_update<kind != Momentum::kNone, kind == Momentum::kNesterov>(size, p, g, b, coefficients);
+                     MomentPointer b = {}) {
+    if constexpr (kRounds) {
+      kernels::sgd_update<kind == Momentum::kNesterov>(size, p, g, b, coefficients, coefficients.bits);
+    } else {
+      kernels::sgd_update<kind != Momentum::kNone, kind == Momentum::kNesterov>(size, p, g, b, coefficients);
+    }
   }
   /// visitor(path, tensor of each set…, and of b if there is one).
   template <class Visitor, class Parameters, class... Sets>
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
     if constexpr (kind == Momentum::kNone) {
       for_each_tensor(visitor, sets...);
+    } else if constexpr (kRounds) {
+      detail::for_each_with_bfloat16(visitor, std::tie(sets...), moments.velocity);
     } else {
       for_each_tensor(visitor, sets..., moments.velocity);
     }

@@ -61,7 +61,7 @@ struct UpdateContext {
   typename Optimizer::Coefficients coefficients;
   Scalar* rows;  // room for updated_scalars()
   Scalar* parameters;
-  Scalar* moments[std::size_t{kMoments > 0 ? kMoments : 1}];
+  typename MomentPointerOf<Optimizer>::type moments[std::size_t{kMoments > 0 ? kMoments : 1}];
   Scalar bound;    // of the squares
   Scalar squares;  // Σg² so far: once it is not below the bound, or NaN, it stays so
 
