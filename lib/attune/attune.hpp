@@ -4,6 +4,7 @@
 #include <attune/core/attention_mask.hpp>
 #include <attune/core/checked_view.hpp>
 #include <attune/core/fingerprint.hpp>
+#include <attune/core/gradient_rows.hpp>
 #include <attune/core/gradients.hpp>
 #include <attune/core/ids.hpp>
 #include <attune/core/inference_in_pieces.hpp>
@@ -43,6 +44,7 @@
 #include <attune/models/transformer_layer.hpp>
 
 #include <attune/training/batch.hpp>
+#include <attune/training/bfloat16_set.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>
 #include <attune/training/in_pieces.hpp>
