@@ -111,6 +111,7 @@ struct Norm {
   template <class Gradients>
   static constexpr bool kReadsInput = true;
   static constexpr bool kUpdatesInBackward = true;
+  static constexpr bool kRunsInLockstep = true;
   static constexpr bool kTakesMask = false;
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
@@ -123,7 +124,8 @@ struct Norm {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
                       const Pieces& pieces = {}) {
     for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
-      normalise(parameters, i, x, kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon), y);
+      normalise(parameters, i, x, kernels::row_statistics<kind, shape.d_model>(row(x, i), Scalar(kEpsilon)),
+                y);
     });
   }
   /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it will
@@ -132,7 +134,7 @@ struct Norm {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
                       const Pieces& pieces = {}) {
     for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
-      const auto statistics = kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon);
+      const auto statistics = kernels::row_statistics<kind, shape.d_model>(row(x, i), Scalar(kEpsilon));
       tape.keep(i, statistics);
       normalise(parameters, i, x, statistics, y);
     });
@@ -177,7 +179,7 @@ struct Norm {
   }
 
  private:
-  static constexpr auto kEpsilon = static_cast<Scalar>(shape.epsilon);
+  static constexpr auto kEpsilon = static_cast<kernels::Real<Scalar>>(shape.epsilon);
 
   template <class Mask>
   ATTUNE_INLINE static void backward_input(const auto& parameters, ConstView<Input> x, const Tape& tape,

@@ -47,6 +47,9 @@ struct DecoderLayerOf {
   static constexpr bool kUpdatesInBackward =
       detail::kUpdatesInBackward<Attention> && detail::kUpdatesInBackward<MemoryAttention> &&
       detail::kUpdatesInBackward<NetworkLayer> && detail::kUpdatesInBackward<NormLayer>;
+  static constexpr bool kRunsInLockstep =
+      detail::kRunsInLockstep<Attention> && detail::kRunsInLockstep<MemoryAttention> &&
+      detail::kRunsInLockstep<NetworkLayer> && detail::kRunsInLockstep<NormLayer>;
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {

@@ -38,6 +38,9 @@ struct EncoderLayerOf {
   static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Attention> &&
                                              detail::kUpdatesInBackward<NetworkLayer> &&
                                              detail::kUpdatesInBackward<NormLayer>;
+  static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Attention> &&
+                                          detail::kRunsInLockstep<NetworkLayer> &&
+                                          detail::kRunsInLockstep<NormLayer>;
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {

@@ -329,9 +329,7 @@ class Trainer {
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Work = detail::WorkOf<Plan, Model>;
-  // Targets that are classes have no lanes.
-  static constexpr bool kClasses = requires { Loss::kClassTargets; };
-  using Workspace = typename std::conditional_t<kClasses, Streaming, Plan>::template Workspace<Model>;
+  using Workspace = typename Plan::template Workspace<Model>;
   static constexpr int kTogether = Workspace::kSequences;
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
@@ -436,9 +434,10 @@ class Trainer {
     for (int lockstep_from = 0; accumulated_ < batch;) {
       if constexpr (kInLockstep) {
         if (accumulated_ >= lockstep_from && accumulated_ + kTogether <= batch) {
-          const bool added = workspace_.accumulate(inputs.data + accumulated_ * Model::Input::size,
-                                                   targets.data + accumulated_ * Model::Output::size, masks,
-                                                   loss, gradients_, loss_, normalisers_);
+          const bool added = workspace_.accumulate(
+              inputs.data + accumulated_ * Model::Input::size,
+              [&](int s) { return Targets::at(targets, accumulated_ + s); }, masks, loss, gradients_, loss_,
+              normalisers_);
           lockstep_from = accumulated_ + kTogether;  // one by one up to there where it was not
           if (added) accumulated_ = lockstep_from;
           continue;
