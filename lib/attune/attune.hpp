@@ -43,6 +43,7 @@
 #include <attune/models/sequential.hpp>
 #include <attune/models/transformer_layer.hpp>
 
+#include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/bfloat16_set.hpp>
 #include <attune/training/cross_entropy.hpp>
@@ -54,6 +55,7 @@
 #include <attune/training/parameter_groups.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/schedule.hpp>
+#include <attune/training/sgd.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/trainer.hpp>
 #include <attune/training/update_in_backward.hpp>

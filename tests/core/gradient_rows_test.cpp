@@ -1,6 +1,6 @@
 #include <attune/core/gradient_rows.hpp>
 
-#include <attune/training/optimizer.hpp>
+#include <attune/training/adam.hpp>
 #include <attune/training/update_in_backward.hpp>
 
 #include "check.hpp"

@@ -14,12 +14,14 @@
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/layers/dropout.hpp>
+#include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/in_pieces.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
+#include <attune/training/sgd.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/update_in_backward.hpp>
 #include <attune/training/workspace.hpp>
@@ -78,7 +80,7 @@ ATTUNE_INLINE Status apply(Parameters& parameters, const Parameters& gradients, 
   scale = batch.scale;
   norm = batch.norm;
   if (batch.status != Status::kOk) return batch.status;
-  return Optimizer::step(parameters, gradients, moments, options, scale * batch.factor);
+  return optimizer_step<Optimizer>(parameters, gradients, moments, options, scale * batch.factor);
 }
 
 /// Called with outputs that nobody asks for.
