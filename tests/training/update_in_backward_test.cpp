@@ -113,8 +113,8 @@ TEST(UpdateInBackward, trains_normalisations) {
 
 TEST(UpdateInBackward, trains_feed_forward_networks) {
   using attune::Activation;
-  constexpr attune::FeedForwardShape kShape{.rows = 6, .d_model = 10, .d_ff = 21};  // 8 + 8 + 5 rows of W₂
-  using Network = attune::FeedForward<kShape>;
+  constexpr attune::FeedForwardShape kNetwork{.rows = 6, .d_model = 10, .d_ff = 21};  // 8 + 8 + 5 rows of W₂
+  using Network = attune::FeedForward<kNetwork>;
   expect_same_training<Network>();
   expect_same_training<attune::FeedForward<attune::FeedForwardShape{.rows = 6,
                                                                     .d_model = 10,
@@ -123,7 +123,7 @@ TEST(UpdateInBackward, trains_feed_forward_networks) {
                                                                     .bias = false,
                                                                     .dropout = 0.3}>>();
   using First = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 5, .d_out = 10}>;
-  expect_same_training<attune::Sequential<First, attune::Residual<attune::SwiGlu<kShape>>,
+  expect_same_training<attune::Sequential<First, attune::Residual<attune::SwiGlu<kNetwork>>,
                                           attune::Repeat<2, attune::Residual<Network>>>>();
 }
 
@@ -152,9 +152,13 @@ TEST(UpdateInBackward, ids_that_are_none_change_nothing) {
 
 namespace {
 
-template <attune::NormPlacement norm, double dropout = 0.0>
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
-    .seq_len = 6, .d_model = 12, .num_heads = 3, .d_ff = 20, .norm = norm, .dropout = dropout}>;
+template <attune::NormPlacement norm, int dropout_percent = 0>
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 6,
+                                                               .d_model = 12,
+                                                               .num_heads = 3,
+                                                               .d_ff = 20,
+                                                               .norm = norm,
+                                                               .dropout = dropout_percent / 100.0}>;
 
 // A decoder layer over one input, which is both its tokens and its memory.
 template <attune::NormPlacement norm>
@@ -208,8 +212,8 @@ TEST(UpdateInBackward, trains_encoder_layers) {
   expect_same_training<
       attune::Sequential<First, Positions, attune::Repeat<2, Encoder<NormPlacement::kBefore>>,
                          attune::LayerNorm<attune::NormShape{6, 12}>, Pool, Head>>();
-  expect_same_training<attune::Sequential<First, attune::Repeat<2, Encoder<NormPlacement::kAfter, 0.2>>,
-                                          Encoder<NormPlacement::kBefore, 0.1>, Pool, Head>>();
+  expect_same_training<attune::Sequential<First, attune::Repeat<2, Encoder<NormPlacement::kAfter, 20>>,
+                                          Encoder<NormPlacement::kBefore, 10>, Pool, Head>>();
 }
 
 TEST(UpdateInBackward, trains_decoder_layers) {
