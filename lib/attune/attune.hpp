@@ -4,6 +4,7 @@
 #include <attune/core/attention_mask.hpp>
 #include <attune/core/checked_view.hpp>
 #include <attune/core/fingerprint.hpp>
+#include <attune/core/gradient_rows.hpp>
 #include <attune/core/gradients.hpp>
 #include <attune/core/ids.hpp>
 #include <attune/core/inference_in_pieces.hpp>
@@ -48,7 +49,9 @@
 #include <attune/models/sequential.hpp>
 #include <attune/models/transformer_layer.hpp>
 
+#include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
+#include <attune/training/bfloat16_set.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>
 #include <attune/training/in_pieces.hpp>
@@ -58,6 +61,7 @@
 #include <attune/training/parameter_groups.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/schedule.hpp>
+#include <attune/training/sgd.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/trainer.hpp>
 #include <attune/training/update_in_backward.hpp>

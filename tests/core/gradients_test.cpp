@@ -1,7 +1,7 @@
 #include <attune/core/gradients.hpp>
 
 #include <attune/layers/linear.hpp>
-#include <attune/training/optimizer.hpp>
+#include <attune/training/adam.hpp>
 
 #include "check.hpp"
 

@@ -7,7 +7,7 @@
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/loss.hpp>
-#include <attune/training/optimizer.hpp>
+#include <attune/training/adam.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"

@@ -1,6 +1,6 @@
 // The decoder layer against its parts, and the gradient property of gradient_suite.hpp for its two inputs.
 #include <attune/models/decoder_layer.hpp>
-#include <attune/training/optimizer.hpp>
+#include <attune/training/adam.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"

@@ -4,11 +4,14 @@
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/feed_forward.hpp>
+#include <attune/layers/layer_norm.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -71,6 +74,67 @@ TEST(Lockstep, trains_models_of_layers_as_one_by_one) {
                                    attune::SwiGlu<kNetwork>, attune::Pooling<attune::PoolingShape{4, 4}>,
                                    attune::Linear<attune::LinearShape{1, 4, 2}>>;
   expect_same_training<Model, 20>();
+}
+
+TEST(Lockstep, trains_norms_and_encoder_layers_as_one_by_one) {
+  using First = attune::Linear<attune::LinearShape{4, 3, 6}>;
+  expect_same_training<attune::Sequential<First, attune::LayerNorm<attune::NormShape{4, 6}>,
+                                          attune::RmsNorm<attune::NormShape{4, 6}>>,
+                       20>();
+  expect_same_training<attune::Sequential<First, attune::LayerNorm<attune::NormShape{
+                                                     .rows = 4, .d_model = 6, .weight = false}>>,
+                       17>();
+  constexpr attune::EncoderLayerShape kAfter{.seq_len = 4, .d_model = 6, .num_heads = 2, .d_ff = 10};
+  constexpr attune::EncoderLayerShape kBefore{
+      .seq_len = 4, .d_model = 6, .num_heads = 2, .d_ff = 10, .norm = attune::NormPlacement::kBefore};
+  expect_same_training<attune::Sequential<First, attune::EncoderLayer<kAfter>, attune::EncoderLayer<kBefore>,
+                                          attune::Pooling<attune::PoolingShape{4, 6}>>,
+                       21>();
+  expect_same_training<attune::EncoderLayer<kBefore>, 17>(attune::CausalMask{});
+  attune::KeyPaddingMask<4> keys;
+  EXPECT_EQ(keys.set_length(3), attune::Status::kOk);
+  expect_same_training<attune::EncoderLayer<kAfter>, 17>(keys);
+  using Double = attune::EncoderLayer<kBefore, double>;
+  expect_same_training<Double, 9>();
+}
+
+namespace {
+
+using Classifier = attune::Sequential<attune::Linear<attune::LinearShape{4, 3, 6}>,
+                                      attune::LayerNorm<attune::NormShape{4, 6}>,
+                                      attune::Linear<attune::LinearShape{4, 6, 5}>>;
+
+// Classes of 17 sequences, of which some are ignored.
+template <class Loss>
+void expect_same_classes() {
+  constexpr int kBatch = 17;
+  static Trainer<Classifier, Loss, kBatch, attune::Lockstep> lockstep;
+  static Trainer<Classifier, Loss, kBatch, attune::Streaming> streaming;
+  static typename decltype(lockstep)::BatchInput x;
+  static typename decltype(lockstep)::BatchTarget classes;
+  lockstep.initialise(attune::XavierUniform{}, attune::Rng{42});
+  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
+  attune::Rng rng(1);
+  for (int step = 0; step < 3; ++step) {
+    check::fill(x, rng);
+    for (int& id : classes) id = rng.next() % 7 == 0 ? -100 : static_cast<int>(rng.next() % 5);
+    const auto together = lockstep.step(x, classes, {.learning_rate = 0.01f});
+    const auto one_by_one = streaming.step(x, classes, {.learning_rate = 0.01f});
+    EXPECT_TRUE(together.ok() && one_by_one.ok());
+    EXPECT_EQ(together.loss, one_by_one.loss);
+    EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
+  }
+  classes[30] = 5;
+  const auto before = lockstep.parameters();
+  EXPECT_EQ(lockstep.step(x, classes, {}).status, attune::Status::kInvalidTarget);
+  EXPECT_TRUE(check::same_bits(lockstep.parameters(), before));
+}
+
+}  // namespace
+
+TEST(Lockstep, trains_on_classes_as_one_by_one) {
+  expect_same_classes<attune::CrossEntropy<>>();
+  expect_same_classes<attune::CrossEntropy<attune::CrossEntropyOptions{.label_smoothing = 0.1}>>();
 }
 
 TEST(Lockstep, batch_may_have_any_size) {

@@ -1,280 +1,80 @@
 #include <attune/training/optimizer.hpp>
 
-#include <attune/layers/linear.hpp>
+#include <attune/training/trainer.hpp>
 
-#include "check.hpp"
-
-namespace {
-
-using attune::AdamVariant;
-using attune::EpsilonPlacement;
-using attune::Momentum;
-using attune::Status;
-using attune::WeightDecay;
-using check::kInfinity;
-using check::kNan;
-
-template <class Scalar>
-using Set = attune::LinearParameters<Scalar, 3, 5, true>;
-
-template <class Optimizer>
-struct State {
-  using Parameters = Set<typename Optimizer::Scalar>;
-  Parameters parameters, gradients;
-  typename Optimizer::template Moments<Parameters> moments{};
-  State() {
-    attune::Rng rng(1);
-    check::fill_set(parameters, rng);
-    check::fill_set(gradients, rng);
-  }
-  [[nodiscard]] Status step(const typename Optimizer::Options& options) {
-    return Optimizer::step(parameters, gradients, moments, options);
-  }
-};
-
-// Member by member: there may be padding between them.
-template <class Moments>
-bool same_moments(const Moments& a, const Moments& b) {
-  if constexpr (requires { a.velocity; }) {
-    return check::same_bits(a.velocity, b.velocity) && a.started == b.started;
-  } else if constexpr (requires { a.first; }) {
-    return check::same_bits(a.first, b.first) && check::same_bits(a.second, b.second) &&
-           a.beta1_correction.complement == b.beta1_correction.complement &&
-           a.beta2_correction.complement == b.beta2_correction.complement;
-  } else {
-    return std::is_empty_v<Moments>;
-  }
-}
-
-// Refused, and every bit of parameters and moments as it was.
-template <class Optimizer>
-void expect_refused(const typename Optimizer::Options& options, Status status) {
-  static State<Optimizer> state;
-  EXPECT_EQ(state.step({}), Status::kOk);
-  const auto parameters = state.parameters;
-  const auto moments = state.moments;
-  EXPECT_EQ(Optimizer::check(options), status);
-  EXPECT_EQ(state.step(options), status);
-  EXPECT_TRUE(check::same_bits(state.parameters, parameters));
-  EXPECT_TRUE(same_moments(state.moments, moments));
-}
-
-double power(double base, int exponent) {
-  double result = 1;
-  for (; exponent > 0; exponent /= 2, base *= base) {
-    if (exponent % 2 != 0) result *= base;
-  }
-  return result;
-}
-
-double root(double x) { return attune::kernels::square_root(x); }
-
-// Adam in plain double, for one parameter.
-template <AdamVariant variant>
-struct PlainAdam {
-  double m = 0, v = 0;
-  int t = 0;
-  double step(double p, double g, double lr, double epsilon, double decay) {
-    ++t;
-    if (variant.weight_decay == WeightDecay::kCoupled) g += decay * p;
-    m = 0.9 * m + 0.1 * g;
-    v = 0.999 * v + 0.001 * g * g;
-    const double m_hat = m / (1 - power(0.9, t)), v_hat = v / (1 - power(0.999, t));
-    if (variant.weight_decay == WeightDecay::kDecoupled) p -= lr * decay * p;
-    if (variant.epsilon == EpsilonPlacement::kInsideRoot) return p - lr * m_hat / root(v_hat + epsilon);
-    if (variant.epsilon == EpsilonPlacement::kOutsideRoot) return p - lr * m_hat / (root(v_hat) + epsilon);
-    return p - lr * m * root(1 - power(0.999, t)) / (1 - power(0.9, t)) / (root(v) + epsilon);
-  }
-};
-
-template <AdamVariant variant>
-void expect_formula() {
-  using Optimizer = attune::Adam<variant, double>;
-  State<Optimizer> state;
-  PlainAdam<variant> plain[15];
-  Set<double> expected = state.parameters;
-  for (int t = 0; t < 20; ++t) {
-    for (int i = 0; i < 15; ++i) {
-      expected.weight.values[i] =
-          plain[i].step(expected.weight.values[i], state.gradients.weight.values[i], 0.01, 1e-2, 0.1);
-    }
-    EXPECT_EQ(state.step({.learning_rate = 0.01, .epsilon = 1e-2, .weight_decay = 0.1}), Status::kOk);
-    // 1 − 0.999ᵗ in plain double loses 2⁻⁵³/(1 − 0.999ᵗ) = 1e-13 relative, for a step of 0.01.
-    EXPECT_LE(check::max_difference(state.parameters.weight, expected.weight), 2e-14);
-    check::fill(
-        state.gradients.weight, *[] {
-          static attune::Rng rng(9);
-          return &rng;
-        }());
-  }
-}
-
-}  // namespace
-
-TEST(AdamW, first_step_moves_by_the_learning_rate_against_the_gradient) {
-  State<attune::AdamW> state;
-  const auto before = state.parameters;
-  EXPECT_EQ(state.step({.learning_rate = 0.125f, .weight_decay = 0.0f}), Status::kOk);
-  for (int i = 0; i < 15; ++i) {
-    const float direction = state.gradients.weight.values[i] > 0 ? 1.0f : -1.0f;
-    // m̂/√v̂ is ±1 to the roundings of two moments, two corrections and the division.
-    EXPECT_NEAR(state.parameters.weight.values[i], before.weight.values[i] - 0.125f * direction,
-                0.125f * 8 * 0x1p-24f + 0x1p-24f);
-  }
-}
-
-TEST(AdamW, first_step_by_hand) {
-  // p = 1, g = 0.5, lr = 0.1, λ = 0.1: 1·(1 − 0.01) − 0.1·0.5/(0.5 + 0.5) = 0.94 with ε = 0.5.
-  using Optimizer = attune::Adam<AdamVariant{}, double>;
-  using One = attune::LinearParameters<double, 1, 1, false>;
-  One p{{{1.0}}}, g{{{0.5}}};
-  Optimizer::Moments<One> moments{};
-  EXPECT_EQ(Optimizer::step(p, g, moments, {.learning_rate = 0.1, .epsilon = 0.5, .weight_decay = 0.1}),
-            Status::kOk);
-  EXPECT_NEAR(p.weight(0, 0), 0.94, 1e-15);
-  // 1 − β carries the rounding of β: 2⁻⁵³ of 0.1 and of 0.001, times g and g².
-  EXPECT_NEAR(moments.first.weight(0, 0), 0.05, 0.5 * 0x1p-53);
-  EXPECT_NEAR(moments.second.weight(0, 0), 0.00025, 0.25 * 0x1p-53);
-}
-
-TEST(Adam, epsilon_and_weight_decay_stand_where_they_are_told) {
-  expect_formula<AdamVariant{}>();
-  expect_formula<AdamVariant{.epsilon = EpsilonPlacement::kInsideRoot}>();
-  expect_formula<AdamVariant{.epsilon = EpsilonPlacement::kBeforeBiasCorrection}>();
-  expect_formula<AdamVariant{.weight_decay = WeightDecay::kCoupled}>();
-  expect_formula<AdamVariant{.weight_decay = WeightDecay::kCoupled,
-                             .epsilon = EpsilonPlacement::kInsideRoot}>();
-}
-
-TEST(Adam, gradient_scale_scales_the_gradients) {
-  using Optimizer = attune::AdamW;
-  State<Optimizer> scaled, by_hand;
-  for (float& g : by_hand.gradients.weight.values) g *= 0.25f;
-  for (float& g : by_hand.gradients.bias.values) g *= 0.25f;
-  EXPECT_EQ(Optimizer::step(scaled.parameters, scaled.gradients, scaled.moments, {}, 0.25f), Status::kOk);
-  EXPECT_EQ(by_hand.step({}), Status::kOk);
-  EXPECT_TRUE(check::same_bits(scaled.parameters, by_hand.parameters));
-}
-
-TEST(Adam, bias_correction_is_exact_after_a_million_steps) {
-  for (const double beta : {0.9, 0.99, 0.999, 0.9999, 0.999999}) {
-    const attune::DecayRate<float> rate = beta;
-    attune::detail::BiasCorrection correction{};
-    int at = 1;
-    for (int t = 1; t <= 1'000'000; ++t) {
-      correction.advance(rate.fixed_point);
-      if (t == at || t == 1'000'000) {
-        const double exact = 1 - power(beta, t);
-        EXPECT_NEAR(correction.value<float>(), exact, exact * 1e-6);
-        EXPECT_NEAR(correction.value<double>(), exact, 1e-12);
-        at *= 10;
-      }
-    }
-  }
-}
-
-TEST(Adam, decay_rate_is_rounded_once_each) {
-  constexpr attune::DecayRate<float> kRate = 0.999;
-  static_assert(kRate.value == 0.999f && kRate.complement == static_cast<float>(1.0 - 0.999) &&
-                kRate.valid());
-  EXPECT_NE(kRate.complement, 1.0f - 0.999f);
-}
-
-TEST(Adam, refuses_what_would_ruin_the_parameters) {
-  using Optimizer = attune::AdamW;
-  for (const float bad : {-1e-3f, kNan<float>, kInfinity<float>, -kInfinity<float>}) {
-    expect_refused<Optimizer>({.learning_rate = bad}, Status::kInvalidLearningRate);
-    expect_refused<Optimizer>({.weight_decay = bad}, Status::kInvalidWeightDecay);
-    expect_refused<Optimizer>({.epsilon = bad}, Status::kInvalidEpsilon);
-  }
-  for (const double bad : {1.0, 1.5, -0.1, kNan<double>, kInfinity<double>, -kInfinity<double>}) {
-    expect_refused<Optimizer>({.beta1 = bad}, Status::kInvalidBeta);
-    expect_refused<Optimizer>({.beta2 = bad}, Status::kInvalidBeta);
-  }
-  expect_refused<Optimizer>({.epsilon = 0.0f}, Status::kInvalidEpsilon);
-}
-
-TEST(Adam, accepts_the_edges) {
-  State<attune::AdamW> state;
-  const auto before = state.parameters;
-  EXPECT_EQ(state.step({.learning_rate = 0.0f}), Status::kOk);
-  EXPECT_TRUE(check::same_bits(state.parameters, before));
-  EXPECT_EQ(state.step({.beta1 = 0.0, .beta2 = 0.0, .weight_decay = 0.0f}), Status::kOk);
-}
-
-TEST(Adam, reset_forgets) {
-  State<attune::AdamW> state;
-  EXPECT_EQ(state.step({}), Status::kOk);
-  state.moments.reset();
-  const decltype(state.moments) fresh{};
-  EXPECT_TRUE(check::same_bits(state.moments.first, fresh.first));
-  EXPECT_TRUE(check::same_bits(state.moments.second, fresh.second));
-  EXPECT_EQ(state.moments.beta1_correction.complement, 0u);
-}
-
-TEST(Sgd, steps_against_the_gradient) {
-  using Optimizer = attune::Sgd<>;
-  State<Optimizer> state;
-  const auto before = state.parameters;
-  EXPECT_EQ(state.step({.learning_rate = 0.5f}), Status::kOk);
-  for (int i = 0; i < 15; ++i) {
-    EXPECT_EQ(state.parameters.weight.values[i],
-              before.weight.values[i] - 0.5f * state.gradients.weight.values[i]);
-  }
-  static_assert(std::is_empty_v<Optimizer::Moments<Set<float>>>);
-}
-
-TEST(Sgd, weight_decay_is_coupled) {
-  State<attune::Sgd<Momentum::kNone, double>> state;
-  const auto before = state.parameters;
-  EXPECT_EQ(state.step({.learning_rate = 0.5, .weight_decay = 0.1}), Status::kOk);
-  for (int i = 0; i < 15; ++i) {
-    const double g = state.gradients.weight.values[i] + 0.1 * before.weight.values[i];
-    EXPECT_NEAR(state.parameters.weight.values[i], before.weight.values[i] - 0.5 * g, 1e-15);
-  }
-}
+#include "training/optimizer_check.hpp"
 
 namespace {
 
-// torch.optim.SGD with momentum 0.9, three steps with one gradient: b is g, then 0.9·b + (1 − dampening)·g.
-template <Momentum kind>
-void expect_momentum(double dampening) {
-  State<attune::Sgd<kind, double>> state;
-  for (int i = 0; i < 15; ++i) {
-    const double g = state.gradients.weight.values[i];
-    double p = State<attune::Sgd<kind, double>>{}.parameters.weight.values[i], b = 0;
-    for (int t = 0; t < 3; ++t) {
-      b = t == 0 ? g : 0.9 * b + (1 - dampening) * g;
-      p -= 0.1 * (kind == Momentum::kNesterov ? g + 0.9 * b : b);
-    }
-    state.gradients.bias.values[0] = 0;
-    auto copy = state;
-    for (int t = 0; t < 3; ++t)
-      EXPECT_EQ(copy.step({.learning_rate = 0.1, .momentum = 0.9, .dampening = dampening}), Status::kOk);
-    EXPECT_NEAR(copy.parameters.weight.values[i], p, 2e-15);
+// p ← p − lr·sign(g), and how many steps there were.
+struct SignDescent {
+  using Scalar = float;
+  struct Options {
+    float learning_rate = 0.125f;
+  };
+  template <class Parameters>
+  struct Moments {
+    int steps;
+    void reset() { steps = 0; }
+  };
+  static constexpr int kMoments = 0;
+  struct Coefficients {
+    float step;
+  };
+  static attune::Status check(const Options& options) {
+    return options.learning_rate > 0 ? attune::Status::kOk : attune::Status::kInvalidLearningRate;
   }
-}
+  static Coefficients advance(auto& moments, const Options& options, float) {
+    ++moments.steps;
+    return {options.learning_rate};
+  }
+  static void update(const Coefficients& c, attune::TensorKind, int size, float* p, const float* g) {
+    for (int i = 0; i < size; ++i) p[i] -= g[i] > 0 ? c.step : -c.step;
+  }
+  static void for_each_with_moments(const auto& visitor, auto&, auto&... sets) {
+    attune::for_each_tensor(visitor, sets...);
+  }
+};
+
+using Layer = attune::Linear<attune::LinearShape{2, 3, 5}>;
+static_assert(attune::Optimizer<SignDescent, Layer::Parameters>);
 
 }  // namespace
 
-TEST(Sgd, momentum_accumulates) {
-  expect_momentum<Momentum::kClassic>(0.0);
-  expect_momentum<Momentum::kClassic>(0.5);
+TEST(Optimizer, of_ones_own_steps_tensor_by_tensor) {
+  Layer::Parameters parameters{}, gradients{};
+  SignDescent::Moments<Layer::Parameters> moments{};
+  gradients.weight(1, 2) = 3;
+  gradients.bias(0, 4) = -1;
+  EXPECT_EQ((attune::optimizer_step<SignDescent>(parameters, gradients, moments, {})), attune::Status::kOk);
+  EXPECT_EQ(moments.steps, 1);
+  EXPECT_EQ(parameters.weight(1, 2), -0.125f);
+  EXPECT_EQ(parameters.bias(0, 4), 0.125f);
 }
-TEST(Sgd, nesterov_looks_ahead) { expect_momentum<Momentum::kNesterov>(0.0); }
 
-TEST(Sgd, refuses_what_it_cannot_do) {
-  using Plain = attune::Sgd<>;
-  using Classic = attune::Sgd<Momentum::kClassic>;
-  using Nesterov = attune::Sgd<Momentum::kNesterov>;
-  for (const float bad : {-1e-3f, kNan<float>, kInfinity<float>}) {
-    expect_refused<Plain>({.learning_rate = bad}, Status::kInvalidLearningRate);
-    expect_refused<Classic>({.weight_decay = bad}, Status::kInvalidWeightDecay);
-    expect_refused<Classic>({.momentum = bad}, Status::kInvalidMomentum);
-    expect_refused<Classic>({.dampening = bad}, Status::kInvalidMomentum);
+TEST(Optimizer, refused_options_change_nothing) {
+  Layer::Parameters parameters{}, gradients{};
+  SignDescent::Moments<Layer::Parameters> moments{};
+  EXPECT_EQ((attune::optimizer_step<SignDescent>(parameters, gradients, moments, {.learning_rate = 0})),
+            attune::Status::kInvalidLearningRate);
+  EXPECT_EQ(moments.steps, 0);
+  EXPECT_EQ(parameters.weight(0, 0), 0);
+}
+
+TEST(Optimizer, of_ones_own_trains_in_every_plan) {
+  static attune::Trainer<Layer, attune::MeanSquaredError, SignDescent> streaming;
+  static attune::Trainer<Layer, attune::MeanSquaredError, SignDescent, 1, attune::UpdateInBackward>
+      in_backward;
+  streaming.initialise(attune::XavierUniform{}, attune::Rng{1});
+  in_backward.initialise(attune::XavierUniform{}, attune::Rng{1});
+  attune::Rng rng(2);
+  Layer::Input x;
+  Layer::Output target;
+  check::fill(x, rng);
+  check::fill(target, rng);
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_TRUE(streaming.step(x, target, {}).ok());
+    EXPECT_TRUE(in_backward.step(x, target, {}).ok());
   }
-  expect_refused<Classic>({.momentum = 1.5f}, Status::kInvalidMomentum);
-  expect_refused<Plain>({.momentum = 0.9f}, Status::kInvalidMomentum);
-  expect_refused<Nesterov>({.momentum = 0.0f}, Status::kInvalidMomentum);
-  expect_refused<Nesterov>({.dampening = 0.5f}, Status::kInvalidMomentum);
+  EXPECT_TRUE(check::same_bits(streaming.parameters(), in_backward.parameters()));
 }

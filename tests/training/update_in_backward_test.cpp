@@ -1,11 +1,20 @@
 #include <attune/training/update_in_backward.hpp>
 
+#include <cstddef>
+#include <new>
+
 #include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/dropout.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/feed_forward.hpp>
+#include <attune/layers/layer_norm.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/pooling.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
@@ -15,6 +24,16 @@
 
 namespace {
 
+constexpr std::size_t kMost = 72 * 1024;
+alignas(std::max_align_t) unsigned char memory[2][kMost];
+
+// A trainer, in the place of the one before it: there are many of them.
+template <int place, class Trainer>
+Trainer& fresh() {
+  static_assert(sizeof(Trainer) <= kMost);
+  return *new (memory[place]) Trainer{};
+}
+
 // Four steps without gradients and with them: the same losses and the same parameters, bit for bit.
 template <class Model, class Optimizer = attune::AdamW, class Mask = attune::NoMask>
 void expect_same_training(const Mask& mask = {}) {
@@ -23,15 +42,19 @@ void expect_same_training(const Mask& mask = {}) {
   using Streaming = attune::Trainer<Model, Loss, Optimizer>;
   static_assert(InBackward::memory().object() == sizeof(InBackward));
   static_assert(std::is_trivially_copyable_v<InBackward>);
-  static InBackward in_backward;
-  static Streaming streaming;
+  auto& in_backward = fresh<0, InBackward>();
+  auto& streaming = fresh<1, Streaming>();
   in_backward.initialise(attune::XavierUniform{}, attune::Rng{42});
   streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
   attune::Rng rng(1);
   for (int step = 0; step < 4; ++step) {
     typename Model::Input x;
     typename Model::Output target;
-    check::fill(x, rng);
+    if constexpr (attune::detail::kTakesIds<Model>) {
+      for (int& id : x) id = static_cast<int>(rng.next() % 11);
+    } else {
+      check::fill(x, rng);
+    }
     check::fill(target, rng);
     const auto a = in_backward.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
     const auto b = streaming.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
@@ -75,6 +98,168 @@ TEST(UpdateInBackward, trains_models_of_such_layers) {
   expect_same_training<attune::Sequential<Same, attune::Gelu<6, 12>, Drop, attune::Residual<Layer>,
                                           attune::Repeat<3, Same>, attune::Sequential<Same, Head>>>(
       attune::CausalMask{});
+}
+
+TEST(UpdateInBackward, trains_normalisations) {
+  constexpr attune::NormShape kNorm{.rows = 6, .d_model = 13};
+  using First = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 5, .d_out = 13}>;
+  expect_same_training<attune::LayerNorm<kNorm>>();
+  expect_same_training<attune::RmsNorm<kNorm>>();
+  expect_same_training<attune::Sequential<First, attune::LayerNorm<kNorm>, attune::RmsNorm<kNorm>>>();
+  expect_same_training<attune::Sequential<
+      First,
+      attune::LayerNorm<attune::NormShape{.rows = 6, .d_model = 13, .weight = true, .bias = false}>>>();
+}
+
+TEST(UpdateInBackward, trains_feed_forward_networks) {
+  using attune::Activation;
+  constexpr attune::FeedForwardShape kNetwork{.rows = 6, .d_model = 10, .d_ff = 21};  // 8 + 8 + 5 rows of W₂
+  using Network = attune::FeedForward<kNetwork>;
+  expect_same_training<Network>();
+  expect_same_training<attune::FeedForward<attune::FeedForwardShape{.rows = 6,
+                                                                    .d_model = 10,
+                                                                    .d_ff = 7,
+                                                                    .activation = Activation::kGelu,
+                                                                    .bias = false,
+                                                                    .dropout = 0.3}>>();
+  using First = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 5, .d_out = 10}>;
+  expect_same_training<attune::Sequential<First, attune::Residual<attune::SwiGlu<kNetwork>>,
+                                          attune::Repeat<2, attune::Residual<Network>>>>();
+}
+
+TEST(UpdateInBackward, trains_tables_of_tokens_and_positions) {
+  // Rows of no token have moments that decay, and weights that do; the row of the padding has no gradient.
+  using Tokens =
+      attune::Embedding<attune::EmbeddingShape{.seq_len = 9, .vocabulary = 11, .d_model = 6, .padding = 3}>;
+  using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 9, .d_model = 6}>;
+  expect_same_training<Tokens>();
+  expect_same_training<attune::Sequential<Tokens, Positions, attune::Linear<attune::LinearShape{9, 6, 2}>>>();
+  expect_same_training<attune::Sequential<Tokens, Positions>, attune::Sgd<attune::Momentum::kClassic>>();
+}
+
+TEST(UpdateInBackward, ids_that_are_none_change_nothing) {
+  using Tokens = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 6}>;
+  static attune::Trainer<Tokens, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>
+      trainer;
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  const Tokens::Parameters before = trainer.parameters();
+  const Tokens::Output target{};
+  EXPECT_EQ(trainer.step(Tokens::Input{0, 1, 5, 2}, target, {}).status, attune::Status::kInvalidToken);
+  EXPECT_TRUE(check::same_bits(trainer.parameters(), before));
+  EXPECT_TRUE(trainer.step(Tokens::Input{0, 1, 4, 2}, target, {}).ok());
+  EXPECT_FALSE(check::same_bits(trainer.parameters(), before));
+}
+
+namespace {
+
+template <attune::NormPlacement norm, int dropout_percent = 0>
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 6,
+                                                               .d_model = 12,
+                                                               .num_heads = 3,
+                                                               .d_ff = 20,
+                                                               .norm = norm,
+                                                               .dropout = dropout_percent / 100.0}>;
+
+// A decoder layer over one input, which is both its tokens and its memory.
+template <attune::NormPlacement norm>
+struct OfItself : attune::DecoderLayer<attune::DecoderLayerShape{
+                      .seq_len = 6, .d_model = 12, .num_heads = 3, .d_ff = 20, .norm = norm}> {
+  using Base = attune::DecoderLayer<attune::DecoderLayerShape{
+      .seq_len = 6, .d_model = 12, .num_heads = 3, .d_ff = 20, .norm = norm}>;
+  template <class Gradients>
+  struct TapeOf : Base::template TapeOf<Gradients> {};
+  template <class Gradients>
+  struct ScratchOf : Base::template ScratchOf<Gradients> {
+    typename Base::Memory d_memory;
+  };
+  using Tape = TapeOf<typename Base::Parameters>;
+  using Scratch = ScratchOf<typename Base::Parameters>;
+  using Input = typename Base::Input;
+
+  static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Input> y,
+                      typename Base::InferenceScratch& scratch) {
+    Base::forward(parameters, x, x, y, scratch);
+  }
+  template <class Kept>
+  static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Input> y,
+                      TapeOf<Kept>& tape, ScratchOf<Kept>& scratch) {
+    Base::template forward<typename Base::Parameters, Kept>(parameters, x, x, y, tape, scratch);
+  }
+  template <class Kept>
+  static void backward(const auto& parameters, attune::ConstView<Input> x, TapeOf<Kept>& tape,
+                       attune::ConstView<Input> dy, auto&& dx, auto& gradients, ScratchOf<Kept>& scratch) {
+    if constexpr (attune::kAsked<decltype(dx)>) {
+      Base::template backward<typename Base::Parameters, Kept>(
+          parameters, x, x, tape, dy, dx, attune::View<Input>(scratch.d_memory), gradients, scratch);
+      for (int i = 0; i < Input::size; ++i) dx.data[i] += scratch.d_memory.values[i];
+    } else {
+      Base::template backward<typename Base::Parameters, Kept>(
+          parameters, x, x, tape, dy, attune::NoGradient{}, attune::NoGradient{}, gradients, scratch);
+    }
+  }
+};
+
+}  // namespace
+
+TEST(UpdateInBackward, trains_encoder_layers) {
+  using attune::NormPlacement;
+  expect_same_training<Encoder<NormPlacement::kAfter>>();
+  expect_same_training<Encoder<NormPlacement::kBefore>>(attune::CausalMask{});
+  using Head = attune::Linear<attune::LinearShape{1, 12, 3}>;
+  using Pool = attune::Pooling<attune::PoolingShape{.seq_len = 6, .d_model = 12}>;
+  using First = attune::Linear<attune::LinearShape{6, 4, 12}>;
+  using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 6, .d_model = 12}>;
+  expect_same_training<
+      attune::Sequential<First, Positions, attune::Repeat<2, Encoder<NormPlacement::kBefore>>,
+                         attune::LayerNorm<attune::NormShape{6, 12}>, Pool, Head>>();
+  expect_same_training<attune::Sequential<First, attune::Repeat<2, Encoder<NormPlacement::kAfter, 20>>,
+                                          Encoder<NormPlacement::kBefore, 10>, Pool, Head>>();
+}
+
+TEST(UpdateInBackward, trains_decoder_layers) {
+  using attune::NormPlacement;
+  using First = attune::Linear<attune::LinearShape{6, 4, 12}>;
+  expect_same_training<attune::Sequential<First, OfItself<NormPlacement::kBefore>>>();
+  expect_same_training<attune::Sequential<First, OfItself<NormPlacement::kAfter>>>();
+}
+
+TEST(UpdateInBackward, an_encoder_layer_takes_one_matrix_of_tokens_beside_its_rows_of_gradients) {
+  using Model = Encoder<attune::NormPlacement::kBefore>;
+  using InBackwardOf =
+      attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>;
+  constexpr attune::MemoryReport with = attune::Trainer<Model>::memory(), without = InBackwardOf::memory();
+  static_assert(without.scratch - with.scratch == sizeof(float) * 6 * 12);
+  static_assert(without.gradients == sizeof(float) * 8 * 20);  // of W₁
+  static_assert(without.tape == with.tape);
+  static_assert(with.gradients == sizeof(Model::Parameters));
+}
+
+TEST(UpdateInBackward, by_hand_is_as_with_a_trainer) {
+  using Model = Encoder<attune::NormPlacement::kBefore>;
+  using Updates = attune::ParameterUpdates<Model, attune::AdamW>;
+  static attune::Trainer<Model, attune::SumSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  static Model::Parameters parameters = trainer.parameters();
+  static attune::AdamW::Moments<Model::Parameters> moments;
+  static Updates::Rows rows;
+  static Updates::Tape tape;
+  static Updates::Scratch scratch;
+  attune::Rng rng(1);
+  for (int step = 0; step < 3; ++step) {
+    Model::Input x;
+    Model::Output y, target;
+    check::fill(x, rng);
+    check::fill(target, rng);
+    ASSERT_TRUE(trainer.step(x, target, {}).ok());
+    Model::forward(parameters, x, y, tape, scratch);
+    (void)attune::SumSquaredError{}.sum(attune::ConstView<Model::Output>(y),
+                                        attune::ConstView<Model::Output>(target),
+                                        attune::View<Model::Output>(y));
+    Updates updates(parameters, moments, {}, rows);
+    Model::backward(parameters, x, tape, y, attune::NoGradient{}, updates.leaves, scratch);
+    EXPECT_TRUE(updates.ok());
+    EXPECT_TRUE(check::same_bits(parameters, trainer.parameters()));
+  }
 }
 
 TEST(UpdateInBackward, works_with_every_optimizer) {

@@ -35,20 +35,20 @@ ATTUNE_INLINE P normalised(const P& x, const RowStatistics<Scalar>& row) {
 /// The statistics of a row. The variance is the biased one, from the differences to the mean.
 template <Normalisation kind, int kCols, class Scalar>
 [[gnu::noinline]] RowStatistics<Scalar> row_statistics(const Scalar* x, Scalar epsilon) {
-  constexpr auto kCount = static_cast<Scalar>(kCols);
+  const auto count = Scalar(Real<Scalar>(kCols));
   RowStatistics<Scalar> row{Scalar(0), Scalar(0), Scalar(1)};
   if constexpr (kind == Normalisation::kMeanAndVariance) {
     row.first = x[0];
     const Scalar differences = sum<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       return subtract(load<P>(x + j), broadcast<P>(row.first));
     });
-    row.offset = divide(differences, kCount);
+    row.offset = divide(differences, count);
   }
   const Scalar squares = sum<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     const P value = normalised<kind>(load<P>(x + j), row);  // inverse is still 1
     return multiply(value, value);
   });
-  row.inverse = divide(Scalar(1), square_root(add(divide(squares, kCount), epsilon)));
+  row.inverse = divide(Scalar(1), square_root(add(divide(squares, count), epsilon)));
   return row;
 }
 
@@ -93,19 +93,19 @@ template <Normalisation kind, int kRows, int kCols, bool kBias, bool kZeroStays 
 template <Normalisation kind, int kCols, bool kWeight, class Scalar>
 [[gnu::noinline]] void normalise_row_backward(const Scalar* x, RowStatistics<Scalar> row,
                                               const Scalar* weight, const Scalar* dy, Scalar* dx) {
-  constexpr auto kCount = static_cast<Scalar>(kCols);
+  const auto count = Scalar(Real<Scalar>(kCols));
   const auto gradient = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     if constexpr (kWeight) return multiply(load<P>(dy + j), load<P>(weight + j));
     return load<P>(dy + j);
   };
   Scalar mean_gradient = 0;
   if constexpr (kind == Normalisation::kMeanAndVariance) {
-    mean_gradient = divide(sum<Scalar, kCols>(gradient), kCount);
+    mean_gradient = divide(sum<Scalar, kCols>(gradient), count);
   }
   const Scalar dot = sum<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     return multiply(gradient.template operator()<P>(j), normalised<kind>(load<P>(x + j), row));
   });
-  const Scalar projection = divide(dot, kCount);
+  const Scalar projection = divide(dot, count);
   for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     P centred = gradient.template operator()<P>(j);
     if constexpr (kind == Normalisation::kMeanAndVariance) {

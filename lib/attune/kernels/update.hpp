@@ -82,22 +82,33 @@ struct SgdCoefficients {
   Scalar gradient_scale;
 };
 
+namespace detail {
+
+// One packet of sgd_update.
+template <bool kMomentum, bool kNesterov, class P>
+ATTUNE_INLINE void sgd_packet(P& parameter, const P& gradient, [[maybe_unused]] P& velocity,
+                              const SgdCoefficients<ScalarOf<P>>& c) {
+  P step = multiply_add(parameter, broadcast<P>(c.l2), multiply(gradient, broadcast<P>(c.gradient_scale)));
+  if constexpr (kMomentum) {
+    velocity = multiply_add(step, broadcast<P>(c.intake), multiply(velocity, broadcast<P>(c.momentum)));
+    step = kNesterov ? multiply_add(velocity, broadcast<P>(c.momentum), step) : velocity;
+  }
+  parameter = subtract_product(parameter, step, broadcast<P>(c.learning_rate));
+}
+
+}  // namespace detail
+
 /// b ← momentum·b + intake·g,  p ← p − lr·b   (Nesterov: p − lr·(g + momentum·b)), with g including weight
 /// decay.
 template <bool kMomentum, bool kNesterov, class Scalar>
 [[gnu::noinline]] void sgd_update(int size, Scalar* p, const Scalar* g, Scalar* b,
                                   const SgdCoefficients<Scalar>& c) {
   for_each_packet<Scalar>(size, [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    const P parameter = load<P>(p + i);
-    P step =
-        multiply_add(parameter, broadcast<P>(c.l2), multiply(load<P>(g + i), broadcast<P>(c.gradient_scale)));
-    if constexpr (kMomentum) {
-      const P velocity =
-          multiply_add(step, broadcast<P>(c.intake), multiply(load<P>(b + i), broadcast<P>(c.momentum)));
-      store(b + i, velocity);
-      step = kNesterov ? multiply_add(velocity, broadcast<P>(c.momentum), step) : velocity;
-    }
-    store(p + i, subtract_product(parameter, step, broadcast<P>(c.learning_rate)));
+    P parameter = load<P>(p + i), velocity{};
+    if constexpr (kMomentum) velocity = load<P>(b + i);
+    detail::sgd_packet<kMomentum, kNesterov>(parameter, load<P>(g + i), velocity, c);
+    if constexpr (kMomentum) store(b + i, velocity);
+    store(p + i, parameter);
   });
 }
 

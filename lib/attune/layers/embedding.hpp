@@ -10,6 +10,7 @@
 #include <array>
 #include <span>
 
+#include <attune/core/gradient_rows.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/weights.hpp>
@@ -60,6 +61,7 @@ struct Embedding {
     }
   };
   using Parameters = ParametersOf<Tensor>;
+  static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kTakesMask = false;
   struct Tape {};  // backward needs nothing but the ids
   struct Scratch {
@@ -94,15 +96,18 @@ struct Embedding {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
       if (!valid(ids)) return;
       Scalar* total = scratch.total.data();
-      for (int i = 0; i < shape.seq_len; ++i) {
-        const int id = id_of(ids, i);
-        if (id == shape.padding || std::find(ids.begin(), ids.begin() + i, id) != ids.begin() + i) continue;
-        scratch.total.set_zero();
-        for (int j = i; j < shape.seq_len; ++j) {
-          if (id_of(ids, j) == id) kernels::add_to(shape.d_model, dy.data + j * shape.d_model, total);
+      add_rows(view(gradients.weight), [&](int first, const auto& rows) {
+        for (int i = 0; i < shape.seq_len; ++i) {
+          const int id = id_of(ids, i);
+          if (id < first || id >= first + rows.rows || id == shape.padding) continue;
+          if (std::find(ids.begin(), ids.begin() + i, id) != ids.begin() + i) continue;
+          scratch.total.set_zero();
+          for (int j = i; j < shape.seq_len; ++j) {
+            if (id_of(ids, j) == id) kernels::add_to(shape.d_model, dy.data + j * shape.d_model, total);
+          }
+          kernels::add_to(shape.d_model, total, rows.data + (id - first) * shape.d_model);
         }
-        kernels::add_to(shape.d_model, total, gradients.weight.data() + id * shape.d_model);
-      }
+      });
     }
   }
 

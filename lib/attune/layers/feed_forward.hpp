@@ -11,6 +11,7 @@
 // In training dropout may follow a, as in PyTorch's transformer layers.
 #pragma once
 
+#include <attune/core/gradient_rows.hpp>
 #include <attune/core/roles.hpp>
 #include <attune/kernels/activation.hpp>
 #include <attune/layers/dropout.hpp>
@@ -198,11 +199,12 @@ struct FeedForwardNetwork {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = typename Projections::template ParametersOf<Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
+  static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep =
       shape.activation == Activation::kRelu || shape.activation == Activation::kSilu;
   static constexpr bool kTakesMask = false;
   static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;
+  static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;
@@ -246,25 +248,33 @@ struct FeedForwardNetwork {
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. The tape is used up. `dx`
-  /// may be `x`, and it may be `dy`. With a mask, a token whose dy is zero has a dx of zero and adds nothing,
-  /// whatever it holds.
+  /// may be `dy`, and, but not with ParameterUpdates, it may be `x`. With a mask, a token whose dy is zero
+  /// has a dx of zero and adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
             AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Scratch& scratch, const Mask& = {}, const Pieces& pieces = {}) {
     auto& out_gradients = Projections::out(gradients);
+    constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(out_gradients.weight)>;
     if constexpr (kMasks<Mask>) pieces([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     if constexpr (OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>) {
       activate_and_drop(tape, scratch, pieces);
     }
-    OutLinear::backward_parameters(scratch.activated, dy, out_gradients, kernels::AllTerms{}, pieces);
-    OutLinear::backward_input(Projections::out(parameters), dy, scratch.activated, kernels::Assign{}, pieces);
+    if constexpr (kInputFirst) {
+      update_out(Projections::out(parameters), dy, out_gradients, scratch);
+    } else {
+      OutLinear::backward_parameters(scratch.activated, dy, out_gradients, kernels::AllTerms{}, pieces);
+      OutLinear::backward_input(Projections::out(parameters), dy, scratch.activated, kernels::Assign{},
+                                pieces);
+    }
     HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated, pieces);
     pieces.template elements<Hidden::size, kWorkOfActivation>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
       tape.kept.activate_backward(scratch.activated, first, count);
     });
-    tape.kept.backward_parameters(x, gradients, terms_of<Mask, Pieces>(x), pieces);
+    const auto terms = terms_of<Mask, Pieces>(x);
+    if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, terms, pieces);
     if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), pieces);
+    if constexpr (kInputFirst) tape.kept.backward_parameters(x, gradients, terms, pieces);
   }
 
  private:
@@ -273,6 +283,16 @@ struct FeedForwardNetwork {
   static void activate(const auto& kept, Hidden& activated, const auto& pieces) {
     pieces.template elements<Hidden::size, kWorkOfActivation>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA { kept.activate(activated, first, count); });
+  }
+  // Where W₂ changes as soon as its gradient is known: a few features of da, which need the old one, come
+  // between gradient and update of its rows, and take the place of those of a, which are done with by then.
+  static void update_out(const auto& parameters, ConstView<Output> dy, auto& gradients, Scratch& scratch) {
+    add_rows(view(gradients.weight), [&]<class Rows>(int first, const Rows& rows) {
+      const auto features = view(scratch.activated).template columns<Rows::rows>(first);
+      add_product(features.transpose(), dy, rows);
+      kernels::product(dy, view(parameters.weight).template rows_at<Rows::rows>(first).transpose(), features);
+    });
+    if constexpr (shape.bias) add_column_sums(dy, view(gradients.bias));
   }
   static void activate_and_drop(const Tape& tape, Scratch& scratch, const auto& pieces) {
     activate(tape.kept, scratch.activated, pieces);

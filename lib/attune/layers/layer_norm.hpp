@@ -8,6 +8,7 @@
 //   dx = (dx̂ − mean dx̂ − x̂ · mean(dx̂ ∘ x̂)) / √(var x + ε)             RmsNorm: without mean dx̂
 #pragma once
 
+#include <attune/core/gradient_rows.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/weights.hpp>
@@ -109,6 +110,8 @@ struct Norm {
   using Parameters = ParametersOf<Tensor>;
   template <class Gradients>
   static constexpr bool kReadsInput = true;
+  static constexpr bool kUpdatesInBackward = true;
+  static constexpr bool kRunsInLockstep = true;
   static constexpr bool kTakesMask = false;
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
@@ -121,7 +124,8 @@ struct Norm {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
                       const Pieces& pieces = {}) {
     for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
-      normalise(parameters, i, x, kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon), y);
+      normalise(parameters, i, x, kernels::row_statistics<kind, shape.d_model>(row(x, i), Scalar(kEpsilon)),
+                y);
     });
   }
   /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it will
@@ -130,7 +134,7 @@ struct Norm {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
                       const Pieces& pieces = {}) {
     for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
-      const auto statistics = kernels::row_statistics<kind, shape.d_model>(row(x, i), kEpsilon);
+      const auto statistics = kernels::row_statistics<kind, shape.d_model>(row(x, i), Scalar(kEpsilon));
       tape.keep(i, statistics);
       normalise(parameters, i, x, statistics, y);
     });
@@ -151,17 +155,36 @@ struct Norm {
   static void backward(const Set& parameters, ConstView<Input> x, const Tape& tape, ConstView<Output> dy,
                        Dx&& dx, [[maybe_unused]] Gradients& gradients, Scratch&, const Mask& = {},
                        const Pieces& pieces = {}) {
-    if constexpr (shape.weight) {
-      if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-        Scalar* d_bias = nullptr;
-        if constexpr (kBias) d_bias = gradients.bias.data();
-        pieces([&]() ATTUNE_INLINE_LAMBDA {
-          kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias, kMasks<Mask>>(
-              x.data, tape, dy.data, gradients.weight.data(), d_bias);
-        });
-      }
+    if constexpr (!shape.weight) {
+      backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
+    } else if constexpr (!detail::kTrained<decltype(gradients.weight)>) {
+      backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
+    } else if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
+      // dx, which may be x and reads the weights, comes between their gradient and their update.
+      if constexpr (kBias) add_column_sums(dy, view(gradients.bias));
+      add_rows(view(gradients.weight), [&](int, const auto& to) {
+        kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, false, kMasks<Mask>>(
+            x.data, tape, dy.data, to.data, static_cast<Scalar*>(nullptr));
+        backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
+      });
+    } else {
+      Scalar* d_bias = nullptr;
+      if constexpr (kBias) d_bias = gradients.bias.data();
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias, kMasks<Mask>>(
+            x.data, tape, dy.data, gradients.weight.data(), d_bias);
+      });
+      backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
     }
-    if constexpr (kAsked<Dx>) {
+  }
+
+ private:
+  static constexpr auto kEpsilon = static_cast<kernels::Real<Scalar>>(shape.epsilon);
+
+  template <class Mask>
+  ATTUNE_INLINE static void backward_input(const auto& parameters, ConstView<Input> x, const Tape& tape,
+                                           ConstView<Output> dy, auto&& dx, const auto& pieces) {
+    if constexpr (kAsked<decltype(dx)>) {
       const View<Input> to = detail::sink<Input>(dx);
       for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
         if constexpr (kMasks<Mask>) {
@@ -175,9 +198,6 @@ struct Norm {
       });
     }
   }
-
- private:
-  static constexpr auto kEpsilon = static_cast<Scalar>(shape.epsilon);
 
   template <class Body>
   ATTUNE_INLINE static void for_each_row(const auto& pieces, const Body& body) {

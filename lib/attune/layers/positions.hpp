@@ -7,6 +7,7 @@
 //   ω_i = base^(−2i/d_model)
 #pragma once
 
+#include <attune/core/gradient_rows.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/sine_table.hpp>
@@ -69,6 +70,7 @@ struct AddedPositions {
 /// Vectors that are trained, one a position. Nothing is taped.
 template <PositionShape shape, class ScalarType = float>
 struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
+  static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = true;
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
@@ -103,7 +105,9 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        [[maybe_unused]] Gradients& gradients, Scratch&) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      kernels::add_to(Output::size, dy.data, gradients.weight.data());
+      add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
+        kernels::add_to(rows.rows * rows.cols, dy.data + first * shape.d_model, rows.data);
+      });
     }
     Base::pass_on(dy, dx);
   }

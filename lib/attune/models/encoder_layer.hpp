@@ -36,6 +36,13 @@ struct EncoderLayerOf {
   static_assert(detail::kFits<Attention, Network> && detail::kFits<Network, Norm> &&
                 detail::kFits<Norm, Attention>);
 
+  static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Attention> &&
+                                             detail::kUpdatesInBackward<NetworkLayer> &&
+                                             detail::kUpdatesInBackward<NormLayer>;
+  static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Attention> &&
+                                          detail::kRunsInLockstep<NetworkLayer> &&
+                                          detail::kRunsInLockstep<NormLayer>;
+
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/core/gradient_rows.hpp>
 #include <attune/kernels/residual.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/feed_forward.hpp>
@@ -147,7 +148,9 @@ struct ResidualBranches {
   };
 
   // Whether a buffer of its own holds the gradient of what a norm gave.
-  static constexpr bool kGradientsInPlace = (kGradientMayBeInput<Branches> && ...);
+  template <class Gradients>
+  static constexpr bool kGradientsInPlace =
+      !kUpdatesInSet<Gradients> && (kGradientMayBeInput<Branches> && ...);
   template <class Gradients, class Indices = std::make_integer_sequence<int, kBranches>>
   struct ScratchOf;
   template <class Gradients, int... index>
@@ -156,7 +159,7 @@ struct ResidualBranches {
     OneOf<typename Branch<index>::template ScratchOf<BranchGradients<Gradients, index>>...> branches;
     // The gradient of a branch behind its dropout; without dropout it is that of the sum.
     [[no_unique_address]] std::conditional_t<kDrops, Tokens, None> branch;
-    [[no_unique_address]] std::conditional_t<kGradientsInPlace, NoGradient, Tokens> gradient;
+    [[no_unique_address]] std::conditional_t<kGradientsInPlace<Gradients>, NoGradient, Tokens> gradient;
   };
 
   // Inference writes the first branch to y, and others, where none of them may write over what it reads, to a
@@ -337,9 +340,12 @@ struct ResidualBranches {
       recompute_norm(context, norm, before, tape.norms[kNorm], scratch.normalised);
     }
     const View<Tokens> d_input = [&]() -> View<Tokens> {
-      if constexpr (kGradientsInPlace) {
+      if constexpr (kGradientsInPlace<std::remove_cvref_t<decltype(gradients)>>) {
         return scratch.normalised;
       } else {
+        static_assert(kAsked<decltype(scratch.gradient)>,
+                      "attune::EncoderLayer, DecoderLayer: backward to ParameterUpdates needs a scratch for "
+                      "them; take ParameterUpdates<…>::Tape and ::Scratch");
         return scratch.gradient;
       }
     }();

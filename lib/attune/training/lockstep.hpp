@@ -39,9 +39,9 @@ class LockstepWorkspace {
       "leave the plan at Streaming");
   static_assert(
       kRunsInLockstep<Model>,
-      "attune::Lockstep: one of the layers has constants or functions without lanes; what it trains "
-      "is Linear, MultiHeadAttention without rotary positions, ReLU, SiLU and FeedForward with "
-      "them, learned positions and pooling but of the largest: leave the plan at Streaming");
+      "attune::Lockstep: one of the layers has constants or functions without lanes: GELU, rotary and "
+      "sinusoidal positions, softmax layers, pooling of the largest, or a layer of one's own that does not "
+      "say kRunsInLockstep; leave the plan at Streaming");
 
  public:
   static constexpr int kSequences = kLanesOf;
@@ -62,26 +62,27 @@ class LockstepWorkspace {
         parameters_, parameters);
   }
 
-  /// Forward, loss and backward of kSequences sequences, stacked in `inputs` and `targets`; adds to
-  /// gradients, loss and normalisers in their order. Where a mask could have hidden what is not finite, and
-  /// something is not, nothing is added: false. (Lanes have no zero that annihilates; one by one it does.)
+  /// Forward, loss and backward of kSequences sequences, stacked in `inputs`, with target_of(0), …; adds to
+  /// gradients, loss and normalisers in their order. Where a target is refused, or where a mask could have
+  /// hidden what is not finite and something is not, nothing is added: false, and one by one it has its
+  /// answer. (Lanes have no zero that annihilates.)
   template <class Loss, class Mask>
-  [[nodiscard]] bool accumulate(const Scalar* inputs, const Scalar* targets, const Mask& mask,
+  [[nodiscard]] bool accumulate(const Scalar* inputs, const auto& target_of, const Mask& mask,
                                 const Loss& loss, typename Model::Parameters& gradients, Scalar& sum,
                                 auto& normalisers) {
     using Output = typename LaneModel::Output;
     interleave<Model::Input::size>(inputs, input_.values);
     forward_through<LaneModel>(mask, parameters_, ConstView<typename LaneModel::Input>(input_),
                                View<Output>(output_), tape_, shared_.scratch);
-    interleave<Model::Output::size>(targets, shared_.target.values);
-    const LossSum<LaneScalar> losses =
-        loss.sum(ConstView<Output>(output_), ConstView<Output>(shared_.target), View<Output>(output_));
+    LossSum<Scalar> losses[std::size_t{kSequences}];
+    if (!add_losses(target_of, loss, losses)) return false;
     set_zero(gradients_);
     backward_through<LaneModel>(mask, parameters_, ConstView<typename LaneModel::Input>(input_), tape_,
                                 ConstView<Output>(output_), NoGradient{}, gradients_, shared_.scratch);
     if constexpr (kMasks<Mask>) {
-      if (!lanes_are_finite(1, &losses.sum)) return false;
       bool finite = true;
+      for (const LossSum<Scalar>& of_sequence : losses)
+        finite = finite && kernels::finite(1, &of_sequence.sum);
       for_each_tensor(
           [&finite](const TensorPath&, const auto& lanes) {
             finite = finite && lanes_are_finite(lanes.size, lanes.values);
@@ -89,8 +90,10 @@ class LockstepWorkspace {
           gradients_);
       if (!finite) return false;
     }
-    add_in_order<1>(&losses.sum, &sum);
-    for (int sequence = 0; sequence < kSequences; ++sequence) normalisers.add(losses.normaliser);
+    for (const LossSum<Scalar>& of_sequence : losses) {
+      sum += of_sequence.sum;
+      normalisers.add(of_sequence.normaliser);
+    }
     for_each_tensor(
         [](const TensorPath&, auto& to, const auto& lanes) {
           add_in_order<std::remove_cvref_t<decltype(to)>::size>(lanes.values, to.values);
@@ -100,6 +103,36 @@ class LockstepWorkspace {
   }
 
  private:
+  // The sequences' losses, whose gradients take the place of the outputs. False where a target is refused.
+  template <class Loss>
+  bool add_losses(const auto& target_of, const Loss& loss, LossSum<Scalar>* losses) {
+    using Output = typename LaneModel::Output;
+    constexpr int kSize = Model::Output::size;
+    constexpr bool kClasses = requires { Loss::kClassTargets; };
+    constexpr bool kInLanes = !kClasses && requires(ConstView<Output> y, View<Output> dy) {
+      loss.sum(y, y, dy);
+    };
+    if constexpr (kInLanes) {
+      interleave<kSize>(target_of(0).data, shared_.target.values);
+      const LossSum<LaneScalar> lanes =
+          loss.sum(ConstView<Output>(output_), ConstView<Output>(shared_.target), View<Output>(output_));
+      const auto* sums = reinterpret_cast<const Scalar*>(&lanes.sum);
+      for (int s = 0; s < kSequences; ++s) losses[s] = {sums[s], lanes.normaliser, lanes.status};
+    } else {  // classes, and losses of one scalar: one sequence after the other
+      using OneOutput = typename Model::Output;
+      auto* outputs = reinterpret_cast<Scalar*>(shared_.target.values);
+      const auto* lanes = reinterpret_cast<const Scalar*>(output_.values);
+      for (int s = 0; s < kSequences; ++s) {
+        const View<OneOutput> output(outputs + s * kSize);
+        for (int i = 0; i < kSize; ++i) output.data[i] = lanes[i * kSequences + s];
+        losses[s] = loss.sum(ConstView<OneOutput>(output), target_of(s), output);
+        if (losses[s].status != Status::kOk) return false;
+      }
+      interleave<kSize>(outputs, output_.values);
+    }
+    return true;
+  }
+
   // to[i], lane s = from[s · kSize + i].
   template <int kSize>
   static void interleave(const Scalar* from, LaneScalar* to) {
@@ -131,7 +164,7 @@ class LockstepWorkspace {
   [[no_unique_address]] typename LaneModel::Tape tape_;
   union Shared {
     typename LaneModel::Scratch scratch;
-    typename LaneModel::Output target;  // for the loss, between forward and backward
+    typename LaneModel::Output target;  // for the loss, between forward and backward; or y by sequences
   } shared_;
   typename LaneModel::Input input_;
   typename LaneModel::Output output_;  // y, then dL/dy
@@ -152,9 +185,9 @@ struct LockstepOf {
                                   std::type_identity<Streaming::Workspace<Model>>>::type;
 };
 
-/// For models of Linear, MultiHeadAttention without rotary positions, FeedForward with ReLU or SiLU, learned
-/// positions and Pooling, with a squared error or Huber (classes as targets have no lanes: they go one by
-/// one). As many sequences in lockstep as the widest packet has lanes (16 with AVX-512, 8 with AVX2); what is
+/// For models without token ids, dropout, GELU, rotary or sinusoidal positions, softmax layers and pooling of
+/// the largest, with any loss. As many sequences in lockstep as the widest packet has lanes (16 with AVX-512,
+/// 8 with AVX2); what is
 /// left of a batch, and batches with a mask for each sequence, go one by one. Where the target has no
 /// packets, the same as Streaming. In files that are compiled for another vector unit it is another type.
 using Lockstep = LockstepOf<static_cast<int>(sizeof(kernels::Packet<float>))>;

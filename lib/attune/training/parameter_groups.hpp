@@ -57,6 +57,7 @@ struct ParameterGroups {
   };
   static constexpr int kMoments = Base::kMoments;
   static constexpr bool kByKind = true;
+  using MomentPointer = typename detail::MomentPointerOf<Base>::type;
 
   /// Counts a step, with options that check() has passed.
   template <class Parameters>
@@ -66,9 +67,8 @@ struct ParameterGroups {
              Base::advance(moments.of_norms, options.norms, gradient_scale)}};
   }
   /// `size` parameters of a tensor of such a kind, their gradients and moments.
-  template <class... MomentsOfTensor>
   static void update(const Coefficients& coefficients, TensorKind kind, int size, Scalar* p, const Scalar* g,
-                     MomentsOfTensor*... moments) {
+                     auto... moments) {
     Base::update(coefficients.of_kind[static_cast<int>(kind)], kind, size, p, g, moments...);
   }
   /// visitor(path, tensor of each set…, tensor of each moment…).

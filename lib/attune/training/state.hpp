@@ -65,10 +65,13 @@ struct TrainingState {
     return fingerprint_of_arithmetic == kArithmetic ? Status::kOk : Status::kOtherArithmetic;
   }
 
-  /// Forgets all training but the parameters; masks start from `rng`, from which tapes then draw
-  /// (dropout.hpp).
+  /// Forgets all training but the parameters. What is random starts from `rng`: rounding of moments in 16
+  /// bits, and masks, for which tapes then draw from it (dropout.hpp).
   void restart(const Rng& rng) {
     moments.reset();
+    if constexpr (requires { moments.seed(std::uint64_t{}); }) {
+      moments.seed(std::bit_cast<std::uint64_t>(rng));
+    }
     steps = 0;
     if constexpr (kDrops) masks = {std::bit_cast<std::uint64_t>(rng), 0};
     fingerprint_of_type = kFingerprint;
@@ -89,7 +92,8 @@ struct TrainingState {
     }
   }
 
-  /// Its tensors by name: "parameters.…", and the optimiser's as "moments.first.…".
+  /// Its tensors by name: "parameters.…", and the optimiser's as "moments.first.…", unless they are in 16
+  /// bits.
   template <class Visitor, class... Sets>
   static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
     const TensorPath of_parameters{"parameters", parent}, of_moments{"moments", parent};

@@ -14,12 +14,14 @@
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/layers/dropout.hpp>
+#include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/in_pieces.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
+#include <attune/training/sgd.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/update_in_backward.hpp>
 #include <attune/training/workspace.hpp>
@@ -78,7 +80,7 @@ ATTUNE_INLINE Status apply(Parameters& parameters, const Parameters& gradients, 
   scale = batch.scale;
   norm = batch.norm;
   if (batch.status != Status::kOk) return batch.status;
-  return Optimizer::step(parameters, gradients, moments, options, scale * batch.factor);
+  return optimizer_step<Optimizer>(parameters, gradients, moments, options, scale * batch.factor);
 }
 
 /// Called with outputs that nobody asks for.
@@ -303,7 +305,7 @@ class Trainer {
   [[nodiscard]] const Parameters& gradients() const requires kKeepsGradients { return gradients_; }
   /// What the last predict() kept: attention weights among it. Not of a model with dropout, which predicts
   /// without a tape.
-  [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return work_.tape(); }
+  [[nodiscard]] const auto& tape() const requires(!kDrops) { return work_.tape(); }
 
   /// RAM of training. object() is sizeof(Trainer); `inputs` is what the caller holds beside it: the inputs
   /// and targets of a whole batch for step(), of one sequence for accumulate().
@@ -330,8 +332,9 @@ class Trainer {
     requires requires { typename Model::template Layer<index>; }
   [[nodiscard]] static constexpr MemoryReport memory_of_layer() {
     using Layer = typename Model::template Layer<index>;
-    MemoryReport report{.tape = detail::kBytes<typename Layer::Tape>,
-                        .scratch = detail::kBytes<detail::EitherScratch<Layer>>};
+    using Kept = typename detail::KeptIn<Plan, Layer>::type;
+    MemoryReport report{.tape = detail::kBytes<detail::TapeOf<Layer, Kept>>,
+                        .scratch = detail::kBytes<detail::EitherScratch<Layer, Kept>>};
     if constexpr (!std::is_empty_v<typename Layer::Parameters>) {
       report.parameters = sizeof(typename Layer::Parameters);
       report.gradients = sizeof(typename Plan::template Gradients<Layer>);
@@ -343,9 +346,7 @@ class Trainer {
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Work = detail::WorkOf<Plan, Model>;
-  // Targets that are classes have no lanes.
-  static constexpr bool kClasses = requires { Loss::kClassTargets; };
-  using Workspace = typename std::conditional_t<kClasses, Streaming, Plan>::template Workspace<Model>;
+  using Workspace = typename Plan::template Workspace<Model>;
   static constexpr int kTogether = Workspace::kSequences;
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
@@ -450,9 +451,10 @@ class Trainer {
     for (int lockstep_from = 0; accumulated_ < batch;) {
       if constexpr (kInLockstep) {
         if (accumulated_ >= lockstep_from && accumulated_ + kTogether <= batch) {
-          const bool added = workspace_.accumulate(inputs.data + accumulated_ * Model::Input::size,
-                                                   targets.data + accumulated_ * Model::Output::size, masks,
-                                                   loss, gradients_, loss_, normalisers_);
+          const bool added = workspace_.accumulate(
+              inputs.data + accumulated_ * Model::Input::size,
+              [&](int s) { return Targets::at(targets, accumulated_ + s); }, masks, loss, gradients_, loss_,
+              normalisers_);
           lockstep_from = accumulated_ + kTogether;  // one by one up to there where it was not
           if (added) accumulated_ = lockstep_from;
           continue;

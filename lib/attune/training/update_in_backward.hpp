@@ -7,9 +7,9 @@
 // parameter is fetched once for both. The bits are those of a step with gradients.
 //
 // Clipping by the norm of all gradients needs them all before the first update and is not to be had. It
-// trains Linear and MultiHeadAttention, alone or in models with layers that have no parameters: their
-// backward goes through each parameter once, and has read it by then. Another layer with parameters is a
-// compile error, unless its kUpdatesInBackward = true says that it is such a one.
+// trains all layers of the library: their backward goes through each parameter once, and has read it by then.
+// A layer of one's own with parameters is a compile error, unless its kUpdatesInBackward = true says that it
+// is such a one. Encoder and decoder layers need one more matrix of tokens in their scratch.
 //
 // Parameters and moments stay finite. What is found before backward changes nothing: refused options, ids or
 // targets, an input that is not finite or too large to be squared, a loss that is not finite. Gradients are
@@ -21,7 +21,7 @@
 
 #include <algorithm>
 
-#include <attune/core/weights.hpp>
+#include <attune/core/gradient_rows.hpp>
 #include <attune/kernels/squares.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
@@ -36,8 +36,9 @@ inline constexpr int kUpdatedRows = 8;  // at a time: whole register tiles of a 
 template <class Model>
 constexpr int updated_scalars() {
   static_assert(kUpdatesInBackward<Model>,
-                "attune::UpdateInBackward: backward of one of the layers reads parameters behind their "
-                "gradients; what it trains is Linear and MultiHeadAttention: leave the plan at Streaming");
+                "attune::UpdateInBackward: backward of one of the layers may read parameters behind their "
+                "gradients; say that it does not with static constexpr bool kUpdatesInBackward = true "
+                "(core/layer.hpp), or leave the plan at Streaming");
   int most = 0;
   if constexpr (kUpdatesInBackward<Model>) {
     typename Model::template ParametersOf<Extents> extents{};
@@ -60,7 +61,7 @@ struct UpdateContext {
   typename Optimizer::Coefficients coefficients;
   Scalar* rows;  // room for updated_scalars()
   Scalar* parameters;
-  Scalar* moments[std::size_t{kMoments > 0 ? kMoments : 1}];
+  typename MomentPointerOf<Optimizer>::type moments[std::size_t{kMoments > 0 ? kMoments : 1}];
   Scalar bound;    // of the squares
   Scalar squares;  // Σg² so far: once it is not below the bound, or NaN, it stays so
 
@@ -105,51 +106,78 @@ struct Updates {
 
     template <class A, class B, class Terms = kernels::AllTerms>
     friend void add_product(const A& a, const B& b, const Leaf& leaf, const Terms& terms = {}) {
-      constexpr int kRest = kRows % kUpdatedRows;
-      if constexpr (kRows >= kUpdatedRows) {
-        for (int row = 0; row < kRows - kRest; row += kUpdatedRows) {
-          leaf.template update_rows<kUpdatedRows>(a, b, row, terms);
-        }
-      }
-      if constexpr (kRest > 0) leaf.template update_rows<kRest>(a, b, kRows - kRest, terms);
+      leaf.update_rows([&]<class Rows>(int row, const Rows& gradient) ATTUNE_INLINE_LAMBDA {
+        terms.product(a.template rows_at<Rows::rows>(row), b, gradient);
+      });
     }
     template <class Gradient>
     friend void add_column_sums(const Gradient& dy, const Leaf& leaf) {
       static_assert(kRows == 1);
-      const MatrixView<Scalar, 1, kCols> sums(leaf.context->rows);
-      for (int j = 0; j < kCols; ++j) sums.data[j] = 0;
-      add_column_sums(dy, sums);
-      leaf.update(0, kCols);
+      add_rows(leaf, [&](int, const auto& sums) ATTUNE_INLINE_LAMBDA { add_column_sums(dy, sums); });
+    }
+    template <class Add>
+    friend void add_rows(const Leaf& leaf, const Add& add) {
+      leaf.update_rows([&](int row, const auto& gradient) ATTUNE_INLINE_LAMBDA {
+        for (int i = 0; i < gradient.rows * gradient.cols; ++i) gradient.data[i] = 0;
+        add(row, gradient);
+      });
     }
 
    private:
-    template <int kCount, class A, class B, class Terms>
-    void update_rows(const A& a, const B& b, int row, const Terms& terms) const {
-      const MatrixView<Scalar, kCount, kCols> gradient(context->rows);
-      terms.product(a.template rows_at<kCount>(row), b, gradient);
-      update(row, kCount * kCols);
+    // gradient(row, rows) writes those of some rows from `row` on, which are then updated.
+    template <class Gradient>
+    void update_rows(const Gradient& gradient) const {
+      const auto rows = [&]<int kCount>(int row) ATTUNE_INLINE_LAMBDA {
+        gradient(row, MatrixView<Scalar, kCount, kCols>(context->rows));
+        context->update(kind, first + row * kCols, kCount * kCols);
+      };
+      constexpr int kRest = kRows % kUpdatedRows;
+      if constexpr (kRows >= kUpdatedRows) {
+        for (int row = 0; row < kRows - kRest; row += kUpdatedRows) {
+          rows.template operator()<kUpdatedRows>(row);
+        }
+      }
+      if constexpr (kRest > 0) rows.template operator()<kRest>(kRows - kRest);
     }
-    // Rows from `row` on, whose gradients are in context->rows.
-    void update(int row, int size) const { context->update(kind, first + row * kCols, size); }
   };
 };
 
+// Of what stands for such gradients only that it does, whatever the optimiser: tape and scratch are for it.
+template <class Scalar, int rows, int cols>
+struct UpdatedAtOnce : Extents<Scalar, rows, cols> {
+  static constexpr bool kUpdatesAtOnce = true;
+};
+
 }  // namespace detail
+
+/// The plan of a Trainer with a batch of one: no gradients in RAM.
+struct UpdateInBackward {
+  template <class Model>
+  using Gradients =
+      Tensor<typename Model::Scalar, 1, detail::updated_scalars<Model>()>;  // a few rows of them
+  /// What tape and scratch are for.
+  template <class Model>
+  using Kept = detail::SetOf<Model, detail::UpdatedAtOnce, detail::UpdatedAtOnce>;
+  template <class Model>
+  using Workspace = Streaming::Workspace<Model>;
+};
 
 /// What takes the place of the gradients in a backward by hand, for one step:
 ///
 ///   ParameterUpdates<Layer, AdamW> updates(parameters, moments, options, rows);
 ///   Layer::backward(parameters, x, tape, dy, dx, updates.leaves, scratch);
 ///
-/// `options` are those that Optimizer::check() has passed, gradients times `gradient_scale` are applied,
-/// `rows` is overwritten. Where ok() is false behind backward, not all of them were: see the top of this
-/// file.
+/// `tape` and `scratch` are a Tape and a Scratch of this class. `options` are those that Optimizer::check()
+/// has passed, gradients times `gradient_scale` are applied, `rows` is overwritten. Where ok() is false
+/// behind backward, not all of them were: see the top of this file.
 template <class Model, class Optimizer>
 class ParameterUpdates {
  public:
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
   using Rows = Tensor<Scalar, 1, detail::updated_scalars<Model>()>;
+  using Tape = detail::TapeOf<Model, UpdateInBackward::Kept<Model>>;
+  using Scratch = detail::ScratchOf<Model, UpdateInBackward::Kept<Model>>;
 
   ParameterUpdates(Parameters& parameters, typename Optimizer::template Moments<Parameters>& moments,
                    const typename Optimizer::Options& options, Rows& rows, Scalar gradient_scale = 1)
@@ -181,15 +209,6 @@ class ParameterUpdates {
 
  private:
   detail::UpdateContext<Optimizer> context_;
-};
-
-/// The plan of a Trainer with a batch of one: no gradients in RAM.
-struct UpdateInBackward {
-  template <class Model>
-  using Gradients =
-      Tensor<typename Model::Scalar, 1, detail::updated_scalars<Model>()>;  // a few rows of them
-  template <class Model>
-  using Workspace = Streaming::Workspace<Model>;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

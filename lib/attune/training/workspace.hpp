@@ -25,28 +25,40 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
+// What stands for gradients in a plan: tape and scratch are for those.
+template <class Plan, class Model>
+struct KeptIn {
+  using type = typename Model::Parameters;
+};
+template <class Plan, class Model>
+  requires requires { typename Plan::template Kept<Model>; }
+struct KeptIn<Plan, Model> {
+  using type = typename Plan::template Kept<Model>;
+};
+
 // Scratch of training, which is dead when a prediction starts, and the other way round.
-template <class Model, bool kDrops = kDropsIn<typename Model::Tape>>
+template <class Model, class Gradients = typename Model::Parameters,
+          bool kDrops = kDropsIn<typename Model::Tape>>
 struct EitherScratch {
-  [[no_unique_address]] typename Model::Scratch training;
+  [[no_unique_address]] ScratchOf<Model, Gradients> training;
 
   template <class Mask, class Parameters, class X, class Y>
   ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                               typename Model::Tape& tape) {
+                               TapeOf<Model, Gradients>& tape) {
     return forward_status<Model>(InOneGo{}, mask, parameters, x, y, tape, training);
   }
 };
 // With dropout a prediction goes another way than training: without a tape.
-template <class Model>
-struct EitherScratch<Model, true> {
+template <class Model, class Gradients>
+struct EitherScratch<Model, Gradients, true> {
   union {
-    typename Model::Scratch training;
+    ScratchOf<Model, Gradients> training;
     typename Model::InferenceScratch inference;
   };
 
   template <class Mask, class Parameters, class X, class Y>
   ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                               typename Model::Tape&) {
+                               TapeOf<Model, Gradients>&) {
     return forward_status<Model>(InOneGo{}, mask, parameters, x, y, inference);
   }
 };
@@ -79,20 +91,24 @@ class SharedTurn : public Turn {
 };
 
 // What a model is trained in.
-template <class Model>
+template <class Model, class Gradients>
 struct WorkMemory {
-  [[no_unique_address]] typename Model::Tape tape;
-  [[no_unique_address]] EitherScratch<Model> scratch;
+  using Tape = TapeOf<Model, Gradients>;
+  using Scratch = EitherScratch<Model, Gradients>;
+  [[no_unique_address]] Tape tape;
+  [[no_unique_address]] Scratch scratch;
   typename Model::Output output;  // y, then dL/dy
 };
 
 // A trainer's own, or a reference to a Workspace.
 template <class Plan, class Model>
 class WorkOf : public Turn {
+  using Memory = WorkMemory<Model, typename KeptIn<Plan, Model>::type>;
+
  public:
   static constexpr bool kShared = false;
-  static constexpr std::size_t kTapeBytes = kBytes<typename Model::Tape> + sizeof(typename Model::Output);
-  static constexpr std::size_t kScratchBytes = kBytes<EitherScratch<Model>>;
+  static constexpr std::size_t kTapeBytes = kBytes<typename Memory::Tape> + sizeof(typename Model::Output);
+  static constexpr std::size_t kScratchBytes = kBytes<typename Memory::Scratch>;
 
   auto& tape() { return memory_.tape; }
   [[nodiscard]] const auto& tape() const { return memory_.tape; }
@@ -100,7 +116,7 @@ class WorkOf : public Turn {
   auto& output() { return memory_.output; }
 
  private:
-  WorkMemory<Model> memory_;
+  Memory memory_;
 };
 template <class Plan, class Model>
   requires requires { Plan::workspace(); }
@@ -118,7 +134,9 @@ class WorkOf<Plan, Model> {
   static void end_pass(const void* trainer) { turn().end_pass(trainer); }
 
  private:
-  static auto& memory() { return Plan::workspace().template memory<Model>(); }
+  static auto& memory() {
+    return Plan::workspace().template memory<Model, typename KeptIn<Plan, Model>::type>();
+  }
   static auto& turn() { return Plan::workspace().turn_; }
 };
 
@@ -143,19 +161,25 @@ class Workspace {
   friend class detail::WorkOf;
 
   template <class Model>
+  using MemoryOf = detail::WorkMemory<Model, typename Model::Parameters>;
+
+  template <class Model, class Gradients>
   auto& memory() {
-    return as<Model, detail::WorkMemory<Model>>();
+    return as<Model, detail::WorkMemory<Model, Gradients>>();
   }
   template <class Model, class T>
   T& as() {
     static_assert((std::is_same_v<Model, Models> || ...),
                   "attune::Workspace: the model is none of those that it is for; name it in Workspace<…>");
+    static_assert(sizeof(T) <= sizeof bytes_,
+                  "attune::Workspace: updates in backward need one more matrix of tokens than the largest of "
+                  "the models; take UpdateInBackward, without the workspace, as the plan");
     return *std::launder(reinterpret_cast<T*>(bytes_));
   }
 
-  alignas(std::max({alignof(detail::WorkMemory<Models>)...,
+  alignas(std::max({alignof(MemoryOf<Models>)...,
                     alignof(typename Models::InferenceScratch)...})) unsigned char bytes_
-      [std::max({sizeof(detail::WorkMemory<Models>)..., sizeof(typename Models::InferenceScratch)...})];
+      [std::max({sizeof(MemoryOf<Models>)..., sizeof(typename Models::InferenceScratch)...})];
   detail::SharedTurn turn_;
 };
 

@@ -1,0 +1,212 @@
+// Adam with decoupled (AdamW) or coupled weight decay, and its variants.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include <attune/kernels/update.hpp>
+#include <attune/training/bfloat16_set.hpp>
+#include <attune/training/optimizer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// A decay rate β in [0, 1), made from a double literal: β and 1 − β are each rounded once from it (1 −
+/// 0.999f would be 5e-5 off), and 2⁶⁴β is kept so that βᵗ is exact to 2⁻⁶⁴ a step without double arithmetic
+/// on the device.
+template <class Scalar>
+struct DecayRate {
+  Scalar value;
+  Scalar complement;
+  std::uint64_t fixed_point;
+
+  constexpr DecayRate(double beta)  // NOLINT: {.beta1 = 0.9} is the spelling
+      : value(static_cast<Scalar>(beta)),
+        complement(static_cast<Scalar>(1.0 - beta)),
+        fixed_point(beta >= 0.0 && beta < 1.0 ? static_cast<std::uint64_t>(beta * 18446744073709551616.0)
+                                              : 0) {}
+
+  [[nodiscard]] constexpr bool valid() const { return value >= 0 && complement > 0; }
+};
+
+namespace detail {
+
+/// 1 − βᵗ over the steps so far, as a fraction of 2⁶⁴; zero-initialised, so that it starts in .bss.
+struct BiasCorrection {
+  std::uint64_t complement;
+
+  // βᵗ ← βᵗ·β: the upper half of a 64 × 64 bit product.
+  [[gnu::noinline]] constexpr void advance(std::uint64_t beta) {
+    const std::uint64_t power = ~complement;
+    const std::uint64_t a = power >> 32, b = power & 0xFFFFFFFFu, c = beta >> 32, d = beta & 0xFFFFFFFFu;
+    const std::uint64_t middle = ((b * d) >> 32) + ((a * d) & 0xFFFFFFFFu) + b * c;
+    complement = ~(a * c + ((a * d) >> 32) + (middle >> 32));
+  }
+  // Rounded to nearest. A float is made of the 32 leading bits, the last of them standing for all that
+  // follow, since a conversion from 64 bits is a library call on a 32-bit processor.
+  template <class Scalar>
+  [[nodiscard, gnu::noinline]] constexpr Scalar value() const {
+    if constexpr (std::is_same_v<Scalar, float>) {
+      if (complement == 0) return 0;
+      const int zeros = std::countl_zero(complement);
+      const std::uint64_t shifted = complement << zeros;
+      const auto leading =
+          static_cast<std::uint32_t>(shifted >> 32) | static_cast<std::uint32_t>((shifted << 32) != 0);
+      const auto scale = std::bit_cast<float>(static_cast<std::uint32_t>(127 - 32 - zeros) << 23);
+      return static_cast<float>(leading) * scale;
+    } else {
+      return static_cast<Scalar>(complement) * Scalar(1.0f / 18446744073709551616.0f);
+    }
+  }
+};
+
+}  // namespace detail
+
+enum class WeightDecay {
+  kDecoupled,  // p ← (1 − lr·λ)p − …     Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019
+  kCoupled,  // g ← g + λp              L2 in the loss
+};
+
+enum class EpsilonPlacement {
+  kOutsideRoot,           // √v̂ + ε, after bias correction: PyTorch
+  kInsideRoot,            // √(v̂ + ε)
+  kBeforeBiasCorrection,  // √v + ε, the efficient form of the paper's section 2: TensorFlow, ONNX
+};
+
+struct AdamVariant {
+  WeightDecay weight_decay = WeightDecay::kDecoupled;
+  EpsilonPlacement epsilon = EpsilonPlacement::kOutsideRoot;
+  MomentPrecision moments = MomentPrecision::kScalar;
+};
+
+/// Adam (Kingma and Ba, 2015, algorithm 1), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):  p ← p − lr·m̂/(√v̂ + ε).
+template <AdamVariant variant = AdamVariant{}, class ScalarType = float>
+struct Adam {
+  using Scalar = ScalarType;
+  static constexpr bool kRounds = variant.moments == MomentPrecision::kBfloat16;
+  static_assert(!kRounds || std::is_same_v<Scalar, float>,
+                "attune::Adam: moments in 16 bits are those of float parameters");
+  static constexpr std::uint32_t kFingerprint =
+      kRounds ? fingerprint("Adam", variant.weight_decay, variant.epsilon, variant.moments)
+              : fingerprint("Adam", variant.weight_decay, variant.epsilon);
+
+  struct Options {
+    Scalar learning_rate = Scalar(1e-3);
+    DecayRate<Scalar> beta1 = 0.9;
+    DecayRate<Scalar> beta2 = 0.999;
+    Scalar epsilon = Scalar(1e-8);
+    Scalar weight_decay = Scalar(0.01);
+  };
+
+  /// 1 − βᵗ, and where rounding stands. All zero at the start.
+  struct Counters {
+    detail::BiasCorrection beta1_correction;
+    detail::BiasCorrection beta2_correction;
+    [[no_unique_address]] std::conditional_t<kRounds, detail::RoundingKeys, detail::NoRoundingKeys> rounding;
+  };
+  /// m and v of every parameter beside. All zero at the start. In 16 bits they have no tensors by name.
+  template <class Parameters, bool kInScalars = !kRounds>
+  struct Moments {
+    Parameters first;
+    Parameters second;
+    detail::BiasCorrection beta1_correction;
+    detail::BiasCorrection beta2_correction;
+    [[no_unique_address]] detail::NoRoundingKeys rounding;
+
+    void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+      const TensorPath of_first{"first", parent}, of_second{"second", parent};
+      Parameters::visit(visitor, &of_first, sets.first...);
+      Parameters::visit(visitor, &of_second, sets.second...);
+    }
+  };
+  template <class Parameters>
+  struct Moments<Parameters, false> : Counters {
+    detail::Bfloat16Set<Parameters> first;
+    detail::Bfloat16Set<Parameters> second;
+
+    void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
+    /// Where the random bits of rounding start: a training from another seed rounds otherwise.
+    void seed(std::uint64_t bits) { this->rounding.state = bits; }
+  };
+
+  [[nodiscard]] static constexpr Status check(const Options& options) {
+    if (!detail::is_rate(options.learning_rate)) return Status::kInvalidLearningRate;
+    if (!options.beta1.valid() || !options.beta2.valid()) return Status::kInvalidBeta;
+    if (!detail::finite(options.epsilon) || !(options.epsilon > 0)) return Status::kInvalidEpsilon;
+    if (!detail::is_rate(options.weight_decay) || options.learning_rate * options.weight_decay > 1)
+      return Status::kInvalidWeightDecay;
+    return Status::kOk;
+  }
+
+  /// One step: see optimizer_step.
+  template <class Parameters>
+  static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
+                     const Options& options, Scalar gradient_scale = 1) {
+    return optimizer_step<Adam>(parameters, gradients, moments, options, gradient_scale);
+  }
+
+  // ---- The parts of a step, for what updates tensor by tensor. ----
+
+  struct RoundingCoefficients : kernels::AdamCoefficients<Scalar> {
+    kernels::PositionBits bits;
+  };
+  using Coefficients = std::conditional_t<kRounds, RoundingCoefficients, kernels::AdamCoefficients<Scalar>>;
+  using MomentPointer = std::conditional_t<kRounds, kernels::Bfloat16Moments, Scalar*>;
+  static constexpr int kMoments = 2;
+
+  /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
+  template <class Counting>
+  [[gnu::noinline]] static Coefficients advance(Counting& counters, const Options& options,
+                                                Scalar gradient_scale) {
+    counters.beta1_correction.advance(options.beta1.fixed_point);
+    counters.beta2_correction.advance(options.beta2.fixed_point);
+    const Scalar correction1 = counters.beta1_correction.template value<Scalar>();
+    const Scalar correction2 = counters.beta2_correction.template value<Scalar>();
+    const Scalar root2 = kernels::square_root(correction2);
+    const kernels::AdamCoefficients<Scalar> coefficients{
+        .beta1 = options.beta1.value,
+        .one_minus_beta1 = options.beta1.complement,
+        .beta2 = options.beta2.value,
+        .one_minus_beta2 = options.beta2.complement,
+        .step_size = options.learning_rate / correction1,
+        .second_scale = kInside ? 1 / correction2 : 1 / root2,
+        .epsilon = variant.epsilon == EpsilonPlacement::kBeforeBiasCorrection ? options.epsilon / root2
+                                                                              : options.epsilon,
+        .decay = 1 - options.learning_rate * options.weight_decay,
+        .l2 = options.weight_decay,
+        .gradient_scale = gradient_scale};
+    if constexpr (kRounds) {
+      return {coefficients, counters.rounding.next()};
+    } else {
+      return coefficients;
+    }
+  }
+  /// `size` parameters, their gradients and moments.
+  static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
+                     MomentPointer m, MomentPointer v) {
+    if constexpr (kRounds) {
+      kernels::adam_update<kInside, kCoupled>(size, p, g, m, v, coefficients, coefficients.bits);
+    } else {
+      kernels::adam_update<kInside, kCoupled>(size, p, g, m, v, coefficients);
+    }
+  }
+  /// visitor(path, tensor of each set…, tensor of m, tensor of v).
+  template <class Visitor, class Parameters, class... Sets>
+  static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
+    if constexpr (kRounds) {
+      detail::for_each_with_bfloat16(visitor, std::tie(sets...), moments.first, moments.second);
+    } else {
+      for_each_tensor(visitor, sets..., moments.first, moments.second);
+    }
+  }
+
+ private:
+  static constexpr bool kInside = variant.epsilon == EpsilonPlacement::kInsideRoot;
+  static constexpr bool kCoupled = variant.weight_decay == WeightDecay::kCoupled;
+};
+
+using AdamW = Adam<>;
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,132 @@
+// Stochastic gradient descent, with and without momentum.
+#pragma once
+
+#include <cstring>
+
+#include <attune/kernels/update.hpp>
+#include <attune/training/bfloat16_set.hpp>
+#include <attune/training/optimizer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Stochastic gradient descent, as torch.optim.SGD:  g ← g + λp,  b ← μb + (1 − dampening)g  (b ← g on the
+/// first step), p ← p − lr·b, or with Nesterov p ← p − lr·(g + μb).
+enum class Momentum { kNone, kClassic, kNesterov };
+
+template <Momentum kind = Momentum::kNone, class ScalarType = float,
+          MomentPrecision precision = MomentPrecision::kScalar>
+struct Sgd {
+  using Scalar = ScalarType;
+  static constexpr bool kRounds = precision == MomentPrecision::kBfloat16;
+  static_assert(!kRounds || (std::is_same_v<Scalar, float> && kind != Momentum::kNone),
+                "attune::Sgd: what is kept in 16 bits is the momentum of float parameters");
+  static constexpr std::uint32_t kFingerprint =
+      kRounds ? fingerprint("Sgd", kind, precision) : fingerprint("Sgd", kind);
+
+  struct Options {
+    Scalar learning_rate = Scalar(1e-2);
+    Scalar momentum = kind == Momentum::kNone ? Scalar(0) : Scalar(0.9);
+    Scalar dampening = 0;
+    Scalar weight_decay = 0;
+  };
+
+  /// Whether the first step is over, and where rounding stands.
+  struct Counters {
+    bool started;
+    [[no_unique_address]] std::conditional_t<kRounds, detail::RoundingKeys, detail::NoRoundingKeys> rounding;
+  };
+  /// b of every parameter beside; nothing without momentum. In 16 bits it has no tensors by name.
+  template <class Parameters, bool kHasMomentum = kind != Momentum::kNone, bool kInScalars = !kRounds>
+  struct Moments {
+    Parameters velocity;
+    bool started;
+
+    void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+      const TensorPath of_velocity{"velocity", parent};
+      Parameters::visit(visitor, &of_velocity, sets.velocity...);
+    }
+  };
+  template <class Parameters>
+  struct Moments<Parameters, true, false> : Counters {
+    detail::Bfloat16Set<Parameters> velocity;
+
+    void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
+    void seed(std::uint64_t bits) { this->rounding.state = bits; }
+  };
+  template <class Parameters>
+  struct Moments<Parameters, false, true> : NoParameters {
+    void reset() {}
+  };
+
+  [[nodiscard]] static constexpr Status check(const Options& options) {
+    if (!detail::is_rate(options.learning_rate)) return Status::kInvalidLearningRate;
+    if (!detail::is_rate(options.weight_decay) || options.learning_rate * options.weight_decay > 1)
+      return Status::kInvalidWeightDecay;
+    if (!(options.momentum >= 0 && options.momentum <= 1)) return Status::kInvalidMomentum;
+    if (!(options.dampening >= 0 && options.dampening <= 1)) return Status::kInvalidMomentum;
+    if (kind == Momentum::kNone && options.momentum != 0) return Status::kInvalidMomentum;
+    if (kind == Momentum::kNesterov && (options.momentum == 0 || options.dampening != 0))
+      return Status::kInvalidMomentum;
+    return Status::kOk;
+  }
+
+  /// One step: see optimizer_step.
+  template <class Parameters>
+  static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
+                     const Options& options, Scalar gradient_scale = 1) {
+    return optimizer_step<Sgd>(parameters, gradients, moments, options, gradient_scale);
+  }
+
+  // ---- The parts of a step, for what updates tensor by tensor. ----
+
+  struct RoundingCoefficients : kernels::SgdCoefficients<Scalar> {
+    kernels::PositionBits bits;
+  };
+  using Coefficients = std::conditional_t<kRounds, RoundingCoefficients, kernels::SgdCoefficients<Scalar>>;
+  using MomentPointer = std::conditional_t<kRounds, kernels::Bfloat16Moments, Scalar*>;
+  static constexpr int kMoments = kind == Momentum::kNone ? 0 : 1;
+
+  /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
+  template <class Counting>
+  static Coefficients advance([[maybe_unused]] Counting& counters, const Options& options,
+                              Scalar gradient_scale) {
+    kernels::SgdCoefficients<Scalar> coefficients{.learning_rate = options.learning_rate,
+                                                  .momentum = options.momentum,
+                                                  .intake = 1 - options.dampening,
+                                                  .l2 = options.weight_decay,
+                                                  .gradient_scale = gradient_scale};
+    if constexpr (kind != Momentum::kNone) {
+      if (!counters.started) coefficients.intake = 1;
+      counters.started = true;
+    }
+    if constexpr (kRounds) {
+      return {coefficients, counters.rounding.next()};
+    } else {
+      return coefficients;
+    }
+  }
+  /// `size` parameters, their gradients and velocities.
+  static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
+                     MomentPointer b = {}) {
+    if constexpr (kRounds) {
+      kernels::sgd_update<kind == Momentum::kNesterov>(size, p, g, b, coefficients, coefficients.bits);
+    } else {
+      kernels::sgd_update<kind != Momentum::kNone, kind == Momentum::kNesterov>(size, p, g, b, coefficients);
+    }
+  }
+  /// visitor(path, tensor of each set…, and of b if there is one).
+  template <class Visitor, class Parameters, class... Sets>
+  static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
+    if constexpr (kind == Momentum::kNone) {
+      for_each_tensor(visitor, sets...);
+    } else if constexpr (kRounds) {
+      detail::for_each_with_bfloat16(visitor, std::tie(sets...), moments.velocity);
+    } else {
+      for_each_tensor(visitor, sets..., moments.velocity);
+    }
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
