@@ -109,6 +109,11 @@ TEST(ParallelTrainer, has_the_bits_of_a_trainer_on_any_number_of_threads) {
                        attune::Adam<attune::AdamVariant{}, double>>();
 }
 
+TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
+  expect_same_training<Layer, attune::MeanSquaredError,
+                       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>>();
+}
+
 TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {
   expect_same_training<Classifier, attune::CrossEntropy<>>();
   expect_same_training<Classifier, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
