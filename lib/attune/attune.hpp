@@ -9,10 +9,12 @@
 #include <attune/core/inference_in_pieces.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
+#include <attune/core/low_rank.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/pieces.hpp>
 #include <attune/core/rng.hpp>
+#include <attune/core/roles.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
@@ -64,6 +66,7 @@
 #include <attune/exchange/flat.hpp>
 #include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/model_file.hpp>
+#include <attune/exchange/own_names.hpp>
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/safetensors.hpp>

@@ -84,6 +84,43 @@ def mha(source):
         magnitudes=mha_magnitudes(query, key, value, parameters, expected["attn"], data["grad_out"]))
 
 
+def lora(source):
+    """Self-attention with factors of low rank beside its constant weights."""
+    x = source.get("input")
+    length, width = x.shape
+    heads, rank, alpha = source.option("num_heads"), source.option("rank"), source.option("alpha")
+    adapted, biases = source.option("adapted"), source.option("biases")
+    layers = ("query", "key", "value", "output")
+    roles = {"query": "kQueries", "key": "kKeys", "value": "kValues", "output": "kAttentionOutput"}
+
+    def constants():
+        for layer in layers:
+            yield source.get(layer + ".weight", width, width).transpose()
+            yield source.get(layer + ".bias", width)
+
+    def trained(prefix):
+        for layer in layers:
+            if layer in adapted:
+                yield layer + ".weight.lora_A", source.get(f"{prefix}{layer}.lora_A", rank, width).transpose()
+                yield layer + ".weight.lora_B", source.get(f"{prefix}{layer}.lora_B", width, rank).transpose()
+            if biases and layer != "key":
+                yield layer + ".bias", source.get(f"{prefix}{layer}.bias", width)
+
+    out = source.get("out", length, width)
+    expected = {"out": out, "out_inference": out, "grad.input": source.get("grad.input", length, width)}
+    expected.update(("grad." + name, tensor) for name, tensor in trained("grad."))
+    shape = "attune::AttentionShape" + braces(seq_len=length, d_model=width, num_heads=heads)
+    low_rank = "attune::LowRank" + braces(rank=rank, roles=" | ".join("attune::Role::" + roles[a] for a in adapted),
+                                          alpha=float(alpha), biases_and_norms=boolean(biases))
+    scalar = source.scalar("input")
+    mask = "attune::CausalMask" if source.option("causal") else "attune::NoMask"
+    return Case(header="lora_case.hpp", call=f"lora_case<{shape}, {low_rank}, {mask}, {scalar}>",
+                data={"constants": concatenate(list(constants())),
+                      "trained": concatenate([tensor for _, tensor in trained("")]), "input": x,
+                      "grad_out": source.get("grad_out", length, width)},
+                expected=expected, scalar=scalar, terms=3 * width + 2 * length + 4 * rank)
+
+
 def linear(source):
     """nn.Linear."""
     d_out, d_in = source.get("weight").shape
@@ -335,6 +372,7 @@ def onnx_momentum(source):
 FAMILIES = {
     "mha": mha,
     "linear": linear,
+    "lora": lora,
     "softmax": softmax,
     "adamw": trajectory,
     "adam": trajectory,

@@ -10,9 +10,11 @@
 using Digits = digits::Model;
 using Names = attune::PyTorchPart<attune::PyTorchModule<Digits, "embed", "pos", "encoder.layers", "head">>;
 using Tuned = attune::BiasesAndNorms<Digits, attune::kInFlash<Names, digits_weights>>;
+using Adapted = attune::Adapted<Digits, attune::kInFlash<Names, digits_weights>, attune::LowRank{.rank = 4}>;
 
 static attune::Trainer<Digits, attune::CrossEntropy<>> trainer;
 static attune::Trainer<Tuned, attune::CrossEntropy<>> tuned;
+static attune::Trainer<Adapted, attune::CrossEntropy<>> adapted;
 static Digits::InferenceScratch scratch;
 
 int main() {
@@ -28,6 +30,10 @@ int main() {
 
   tuned.initialise(attune::XavierUniform{}, attune::Rng{1});
   if (!tuned.step(x, 3, {.learning_rate = 0.01f}).ok()) return 3;
+  adapted.initialise(attune::XavierUniform{}, attune::Rng{1});
+  adapted.predict(x, copied);
+  if (std::memcmp(&in_flash, &copied, sizeof copied) != 0) return 5;
+  if (!adapted.step(x, 3, {.learning_rate = 0.01f}).ok()) return 6;
 
   std::FILE* file = std::fopen("from_readme.safetensors", "wb");
   status = attune::write_safetensors<Names>(

@@ -8,6 +8,7 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
@@ -125,6 +126,35 @@ TEST(ParallelTrainer, drops_what_a_trainer_drops) {
 
 TEST(ParallelTrainer, trains_on_token_ids_to_the_bits_of_a_trainer) {
   expect_same_training<OfTokens, attune::CrossEntropy<>>(attune::GradientClipping{0.05f});
+}
+
+namespace {
+
+Classifier::Parameters constants;
+using Tuned =
+    attune::Adapted<Classifier, constants,
+                    attune::LowRank{.rank = 3, .roles = attune::Role::kEverything, .biases_and_norms = true}>;
+
+}  // namespace
+
+TEST(ParallelTrainer, starts_from_parts_that_are_given_as_a_trainer) {
+  static OneByOne<Classifier, attune::CrossEntropy<>> expected;
+  Parallel<Classifier, attune::CrossEntropy<>> parallel({.threads = 2});
+  attune::Rng rng(1);
+  check::fill_set(constants, rng);
+  const auto give = [](auto& parameters) {
+    attune::copy_parameters(constants.layer<0>(), parameters.template layer<0>());
+  };
+  expected.start_from(give, attune::XavierUniform{}, attune::Rng{5});
+  parallel.start_from(give, attune::XavierUniform{}, attune::Rng{5});
+  EXPECT_TRUE(check::same_bits(parallel.parameters().layer<0>(), constants.layer<0>()));
+  EXPECT_TRUE(check::same_bits(parallel.parameters(), expected.parameters()));
+}
+
+TEST(ParallelTrainer, trains_factors_of_low_rank_to_the_bits_of_a_trainer) {
+  attune::Rng rng(1);
+  check::fill_set(constants, rng);
+  expect_same_training<Tuned, attune::CrossEntropy<>>();
 }
 
 TEST(ParallelTrainer, clips_and_masks_as_a_trainer) {

@@ -86,6 +86,37 @@ TEST(Frozen, trains_the_rest_as_if_nothing_else_moved) {
   EXPECT_LT(everything.step(x, target, {.learning_rate = 0.1f}).loss, after);
 }
 
+namespace {
+
+// A part of constants, where it stands.
+constexpr Everything::Parameters kEverything = constants<Everything::Parameters>();
+constexpr auto kFront = attune::references_to<Embed>(kEverything.layer<0>());
+using AfterFront = Sequential<attune::Frozen<Embed, kFront>, Encoder, Mean, Head>;
+
+}  // namespace
+
+TEST(Frozen, parts_of_constants_are_constants_of_parts) {
+  static Trainer<AfterFront> trainer;
+  static Trainer<Everything> everything;
+  static_assert(sizeof kFront == 2 * sizeof(void*));
+  // The encoder is given, from flash; the head is new.
+  const auto give = [](auto& parameters) {
+    attune::copy_parameters(kEverything.layer<1>(), parameters.template layer<1>());
+  };
+  trainer.start_from(give, attune::XavierUniform{}, attune::Rng{3});
+  EXPECT_TRUE(check::same_bits(trainer.parameters().layer<1>(), kEverything.layer<1>()));
+  static Everything::Parameters parameters = kEverything;
+  EXPECT_FALSE(check::same_bits(trainer.parameters().layer<3>(), parameters.layer<3>()));
+  parameters.layer<3>() = trainer.parameters().layer<3>();
+  everything.load(parameters);
+  Everything::Input x;
+  attune::Rng rng(4);
+  check::fill(x, rng);
+  const int target[] = {0};
+  EXPECT_EQ(trainer.accumulate(x, target).loss, everything.accumulate(x, target).loss);
+  EXPECT_TRUE(check::same_bits(trainer.gradients().layer<1>(), everything.gradients().layer<1>()));
+}
+
 TEST(Frozen, gradients_of_the_last_block_are_those_of_everything) {
   static Trainer<LastBlock> last_block;
   static Trainer<Everything> everything;
@@ -113,8 +144,8 @@ using Deep = Sequential<Embed, Positions, Blocks, Mean, Head>;
 constexpr Deep::Parameters kDeep = constants<Deep::Parameters>();
 using Tuned = attune::BiasesAndNorms<Deep, kDeep>;
 
-// What an encoder layer has beside weights: b_q, b_k, b_v, b_o, b_1, b_2, and w and b of two norms.
-constexpr int kOfABlock = 4 * 4 + 5 + 4 + 2 * 8;
+// What an encoder layer has beside weights, b_k apart: b_q, b_v, b_o, b_1, b_2, and w and b of two norms.
+constexpr int kOfABlock = 3 * 4 + 5 + 4 + 2 * 8;
 
 // Whether two sets have the same bits in the tensors that both have.
 template <class Some, class All>
@@ -172,6 +203,23 @@ TEST(BiasesAndNorms, of_any_layer_start_from_the_constants) {
   expect_same_where_trained(inside.parameters().layer<0>(), kAttention);
   expect_same_where_trained(alone.parameters(), kAttention);
   expect_same_where_trained(linear.parameters(), kEmbed);
+}
+
+TEST(BiasesAndNorms, are_written_into_the_whole) {
+  static Trainer<Tuned> tuned;
+  static Deep::Parameters merged, expected;
+  tuned.initialise(attune::XavierUniform{}, attune::Rng{3});
+  Tuned::merge(tuned.parameters(), merged);
+  expected = kDeep;
+  EXPECT_TRUE(check::same_bits(merged, expected));
+  Deep::Input x;
+  attune::Rng rng(4);
+  check::fill(x, rng);
+  const int target[] = {0};
+  EXPECT_TRUE(tuned.step(x, target, {.learning_rate = 0.01f}).ok());
+  Tuned::merge(tuned.parameters(), merged);
+  expect_same_where_trained(tuned.parameters(), merged);
+  EXPECT_FALSE(check::same_bits(merged, expected));
 }
 
 TEST(BiasesAndNorms, learn) {

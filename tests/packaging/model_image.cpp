@@ -19,7 +19,7 @@ constexpr int kVectorsOfABlock = 4 * 16 + 32 + 16 + 4 * 16;  // biases of attent
 constexpr int kOfABlock = 4 * 16 * 16 + 2 * 16 * 32 + kVectorsOfABlock;
 
 // What is trained: the model, and how many scalars that are.
-enum class Trained { kEverything, kBiasesAndNorms, kLastBlock, kHead };
+enum class Trained { kEverything, kBiasesAndNorms, kLowRank, kLastBlock, kHead };
 template <Trained>
 struct ModelOf {
   using Model = Sequential<Embed, Blocks<ATTUNE_LAYERS>, Mean, Head>;
@@ -31,7 +31,14 @@ struct ModelOf<Trained::kBiasesAndNorms> {
   using All = ModelOf<Trained::kEverything>::Model;
   static constexpr All::Parameters kFlash{};
   using Model = BiasesAndNorms<All, kFlash>;
-  static constexpr int kScalars = 16 + ATTUNE_LAYERS * kVectorsOfABlock + 10;
+  static constexpr int kScalars = 16 + ATTUNE_LAYERS * (kVectorsOfABlock - 16) + 10;  // but biases of keys
+};
+template <>
+struct ModelOf<Trained::kLowRank> {
+  using Body = Sequential<Embed, Blocks<ATTUNE_LAYERS>, Mean>;
+  static constexpr Body::Parameters kFlash{};
+  using Model = Sequential<Adapted<Body, kFlash, LowRank{.rank = 4}>, Head>;
+  static constexpr int kScalars = ATTUNE_LAYERS * 2 * 4 * (16 + 16) + 17 * 10;  // queries and values; the head
 };
 template <>
 struct ModelOf<Trained::kLastBlock> {

@@ -101,6 +101,52 @@ def rotary(cases, name, length=6, heads=2, d_k=8, rotary_dim=None, interleaved=F
                dict(num_heads=heads, rotary_dim=rotary_dim, interleaved=int(interleaved), base=base), draw, forward)
 
 
+def lora(cases, name, length=5, heads=2, head_dim=4, rank=2, alpha=4.0, adapted=("query", "value"), causal=False,
+         biases=False):
+    """Self-attention with constant weights and x @ A.T @ B.T * (alpha / rank) beside some of them.
+
+    Gradients of what is trained: A, B, and with `biases` all biases but the key's, whose gradient is rounding noise.
+    """
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        length, heads, head_dim = draw.integer(1, 12), draw.integer(1, 4), draw.integer(1, 9)
+        rank = draw.integer(1, 6)
+        alpha = float(draw.integer(1, 2 * rank))  # of more, scores are large and gradients what their rounding leaves
+    width = heads * head_dim
+    constants, trained = {}, {"input": draw.normal(length, width)}
+    for layer in ("query", "key", "value", "output"):
+        constants[layer + ".weight"] = draw.normal(width, width, scale=width ** -0.5)
+        if layer in adapted:
+            trained[layer + ".lora_A"] = draw.normal(rank, width, scale=width ** -0.5)
+            trained[layer + ".lora_B"] = draw.normal(width, rank, scale=0.3)
+        of_biases = trained if biases and layer != "key" else constants
+        of_biases[layer + ".bias"] = draw.normal(width, scale=0.3)
+    grad_out = draw.normal(length, width)
+
+    def compute(dtype):
+        leaves = {key: leaf(tensor, dtype) for key, tensor in trained.items()}
+        t = {**{key: tensor.to(dtype) for key, tensor in constants.items()}, **leaves}
+
+        def project(layer, x):
+            y = F.linear(x, t[layer + ".weight"], t[layer + ".bias"])
+            if layer not in adapted:
+                return y
+            return y + F.linear(F.linear(x, t[layer + ".lora_A"]), t[layer + ".lora_B"]) * (alpha / rank)
+
+        query, key, value = (project(layer, t["input"]).view(length, heads, head_dim).transpose(0, 1)
+                             for layer in ("query", "key", "value"))
+        scores = query @ key.transpose(1, 2) / math.sqrt(head_dim)
+        if causal:
+            scores = scores.masked_fill(torch.ones(length, length, dtype=torch.bool).triu(1), -math.inf)
+        out = project("output", (scores.softmax(-1) @ value).transpose(0, 1).reshape(length, width))
+        gradients = torch.autograd.grad((out * grad_out.to(dtype)).sum(), list(leaves.values()))
+        return {**t, "grad_out": grad_out.to(dtype), "out": out,
+                **{"grad." + key: d for key, d in zip(leaves, gradients)}}
+
+    cases.write(name, "lora", dict(num_heads=heads, rank=rank, alpha=alpha, adapted=list(adapted), causal=int(causal),
+                                   biases=int(biases)), compute)
+
+
 def by_formula(cases, name, family, tensors, metadata, draw, forward):
     """out = forward(**tensors), and the gradient of every tensor."""
     grad_out = draw.normal(*tensors["input"].shape)
@@ -338,6 +384,9 @@ def transformer_cases(cases):
     swiglu(cases, "swiglu_nobias", rows=1, width=3, d_ff=5, bias=False)
     rotary(cases, "rotary_halves")
     rotary(cases, "rotary_interleaved_partial", heads=3, d_k=5, rotary_dim=4, interleaved=True, base=100.0)
+    lora(cases, "lora_query_value")
+    lora(cases, "lora_all_causal_biases", length=7, heads=3, head_dim=3, rank=3, alpha=2.0,
+         adapted=("query", "key", "value", "output"), causal=True, biases=True)
     activation(cases, "relu", F.relu)
     activation(cases, "silu", F.silu)
     activation(cases, "gelu_erf", F.gelu)

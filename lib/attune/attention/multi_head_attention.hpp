@@ -16,6 +16,7 @@
 
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
+#include <attune/core/roles.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/linear.hpp>
 
@@ -90,10 +91,12 @@ struct MultiHeadAttention {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] typename QueryProjection::template ParametersOf<Matrix, Vector> query;
-    [[no_unique_address]] typename KeyProjection::template ParametersOf<Matrix, Vector> key;
-    [[no_unique_address]] typename ValueProjection::template ParametersOf<Matrix, Vector> value;
-    [[no_unique_address]] typename OutputProjection::template ParametersOf<Matrix, Vector> output;
+    static constexpr Role kKeyRole = shape.rotary_dim > 0 ? Role::kRotatedKeys : Role::kKeys;
+    [[no_unique_address]] detail::SetOfMember<QueryProjection, Role::kQueries, Matrix, Vector> query;
+    [[no_unique_address]] detail::SetOfMember<KeyProjection, kKeyRole, Matrix, Vector> key;
+    [[no_unique_address]] detail::SetOfMember<ValueProjection, Role::kValues, Matrix, Vector> value;
+    [[no_unique_address]] detail::SetOfMember<OutputProjection, Role::kAttentionOutput, Matrix, Vector>
+        output;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {

@@ -30,14 +30,17 @@ struct TensorPath {
   TensorKind kind = TensorKind::kWeight;
 };
 
-/// In the place of a tensor that is not trained, in a set of gradients, moments or trained parameters.
-template <class ScalarType, int kRows, int kCols>
-struct Untrained {
+/// In the place of a tensor that is not trained, in a set of gradients, moments or trained parameters. Empty
+/// members of one type cannot share an address: those of another `Place` are another type.
+template <class ScalarType, int kRows, int kCols, class Place>
+struct UntrainedIn {
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
 
-  friend constexpr Untrained view(const Untrained& nothing) { return nothing; }
+  friend constexpr UntrainedIn view(const UntrainedIn& nothing) { return nothing; }
 };
+template <class Scalar, int rows, int cols>
+using Untrained = UntrainedIn<Scalar, rows, cols, void>;
 
 /// In the place of a tensor whose shape is all that matters.
 template <class ScalarType, int kRows, int kCols>
@@ -104,6 +107,18 @@ struct TransposedTensor {
   }
 };
 
+/// Where the gradient of a tensor stands.
+template <class ScalarType, int kRows, int kCols>
+struct GradientReference {
+  using Scalar = ScalarType;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+
+  Scalar* first;
+
+  [[nodiscard]] constexpr Scalar* data() const { return first; }
+};
+
 /// What stands for a table (of an embedding, of positions) where `Leaf` stands for a weight: tables are not
 /// transposed, in PyTorch either.
 template <class Leaf>
@@ -147,8 +162,8 @@ namespace detail {
 
 template <class>
 inline constexpr bool kIsUntrained = false;
-template <class Scalar, int rows, int cols>
-inline constexpr bool kIsUntrained<Untrained<Scalar, rows, cols>> = true;
+template <class Scalar, int rows, int cols, class Place>
+inline constexpr bool kIsUntrained<UntrainedIn<Scalar, rows, cols, Place>> = true;
 
 /// Whether what stands for a tensor's gradient takes one.
 template <class Leaf>

@@ -11,6 +11,8 @@
 //   TransposedReference   elsewhere, [out, in]
 //   Untrained             nothing: of gradients
 //
+// core/low_rank.hpp has a constant of any form with a product of low rank beside it.
+//
 //   Layer::ParametersOf<TransposedReference, Reference>   // PyTorch's tensors where they stand, in flash
 #pragma once
 
@@ -71,12 +73,30 @@ ATTUNE_INLINE void add_column_sums(const Gradient& dy,
 }
 
 /// Nothing: a part of the parameters that is not trained.
-template <class A, class B, class Scalar, int rows, int cols, class Terms = kernels::AllTerms>
-ATTUNE_INLINE void add_product(const A&, const B&, Untrained<Scalar, rows, cols>, const Terms& = {}) {}
-template <class Gradient, class Scalar, int cols>
-ATTUNE_INLINE void add_column_sums(const Gradient&, Untrained<Scalar, 1, cols>) {}
+template <class A, class B, class Scalar, int rows, int cols, class Place, class Terms = kernels::AllTerms>
+ATTUNE_INLINE void add_product(const A&, const B&, UntrainedIn<Scalar, rows, cols, Place>,
+                               const Terms& = {}) {}
+template <class Gradient, class Scalar, int cols, class Place>
+ATTUNE_INLINE void add_column_sums(const Gradient&, UntrainedIn<Scalar, 1, cols, Place>) {}
 
 namespace detail {
+
+/// An element of a weight of any form.
+template <class Weight>
+constexpr auto element_of(const Weight& weight, int row, int col) {
+  if constexpr (requires { weight(row, col); }) {
+    return weight(row, col);
+  } else {
+    return view(weight)(row, col);
+  }
+}
+
+template <class From, class To>
+constexpr void copy_elements(const From& from, To& to) {
+  for (int i = 0; i < To::rows; ++i) {
+    for (int j = 0; j < To::cols; ++j) to(i, j) = element_of(from, i, j);
+  }
+}
 
 /// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
 template <class Leaf>
@@ -85,5 +105,13 @@ inline constexpr bool kUpdatesAtOnce = requires {
 };
 
 }  // namespace detail
+
+/// Writes a set of any form, in flash or wherever it stands, to another set of the same layer or model.
+template <class From, class To>
+constexpr void copy_parameters(const From& from, To& to) {
+  for_each_tensor(
+      [](const TensorPath&, auto& target, const auto& source) { detail::copy_elements(source, target); }, to,
+      from);
+}
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

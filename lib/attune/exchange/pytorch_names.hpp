@@ -278,12 +278,12 @@ constexpr void with_set_of_layer(const auto& body, auto& set) {
 
 }  // namespace detail
 
-/// Frozen and BiasesAndNorms: the module of their layer.
-template <class Layer, const auto& kConstants, template <class, int, int> class Matrix,
-          template <class, int, int> class Vector, const EncoderLayerNames* table>
-struct PyTorchNames<PartlyTrained<Layer, kConstants, Matrix, Vector>, table> {
+/// Frozen, BiasesAndNorms and Adapted: the module of their layer. What is trained of it by factors is written
+/// as the weights that they come to; the factors themselves have names of their own (own_names.hpp).
+template <class Layer, const auto& kConstants, class What, const EncoderLayerNames* table>
+struct PyTorchNames<PartlyTrained<Layer, kConstants, What>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    detail::with_set_of_layer<PartlyTrained<Layer, kConstants, Matrix, Vector>>(
+    detail::with_set_of_layer<PartlyTrained<Layer, kConstants, What>>(
         [&](auto&& of_layer) { PyTorchNames<Layer, table>::visit(visitor, parent, of_layer); }, set);
   }
 };
@@ -302,9 +302,8 @@ struct Name {
 /// Whether a layer has tensors in a state_dict, trained or constant.
 template <class Layer>
 inline constexpr bool kHasTensors = !std::is_empty_v<typename Layer::Parameters>;
-template <class Layer, const auto& kConstants, template <class, int, int> class Matrix,
-          template <class, int, int> class Vector>
-inline constexpr bool kHasTensors<PartlyTrained<Layer, kConstants, Matrix, Vector>> = kHasTensors<Layer>;
+template <class Layer, const auto& kConstants, class What>
+inline constexpr bool kHasTensors<PartlyTrained<Layer, kConstants, What>> = kHasTensors<Layer>;
 template <int count, class Layer>
 inline constexpr bool kHasTensors<Repeat<count, Layer>> = kHasTensors<Layer>;
 template <class Layer>
@@ -339,14 +338,13 @@ struct NamedLayers<Sequential<Layers...>, table> {
     (std::index_sequence_for<Layers...>{});
   }
 };
-template <class Layer, const auto& kConstants, template <class, int, int> class Matrix,
-          template <class, int, int> class Vector, const EncoderLayerNames* table>
-struct NamedLayers<PartlyTrained<Layer, kConstants, Matrix, Vector>, table> {
+template <class Layer, const auto& kConstants, class What, const EncoderLayerNames* table>
+struct NamedLayers<PartlyTrained<Layer, kConstants, What>, table> {
   static constexpr int kCount = NamedLayers<Layer, table>::kCount;
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
                               auto&& set) {
-    with_set_of_layer<PartlyTrained<Layer, kConstants, Matrix, Vector>>(
+    with_set_of_layer<PartlyTrained<Layer, kConstants, What>>(
         [&](auto&& of_layer) { NamedLayers<Layer, table>::visit(visitor, parent, name, of_layer); }, set);
   }
 };

@@ -143,7 +143,7 @@ constexpr Status read_safetensors(const Source& file, Set& set) {
   const char* const body = detail::bytes_of_file(file).data() + layout.body;
   detail::for_each_part<Names>(
       [&](const auto& place, detail::StateDictPart part, auto& tensor) {
-        if constexpr (detail::kTrained<decltype(tensor)>) {
+        if constexpr (requires { view(tensor).data; }) {
           const auto to = view(tensor);
           const ElementType type = layout.type[part.tensor];
           const char* const first = body + layout.begin[part.tensor];

@@ -63,12 +63,23 @@ class ByteWriter {
     add(std::string_view(bytes, sizeof bytes));
   }
   template <class Scalar>
-  [[gnu::noinline]] void add_elements(const StateDictShape& shape, const Scalar* from) {
+  void add_element(const Scalar& value) {
     using Bits = std::conditional_t<sizeof(Scalar) == 8, std::uint64_t, std::uint32_t>;
+    add_little_endian(std::bit_cast<Bits>(value));
+  }
+  template <class Scalar>
+  [[gnu::noinline]] void add_elements(const StateDictShape& shape, const Scalar* from) {
     for (int row = 0; row < shape.rows; ++row) {
       for (int col = 0; col < shape.cols; ++col) {
-        add_little_endian(std::bit_cast<Bits>(from[row * shape.row_stride + col * shape.col_stride]));
+        add_element(from[row * shape.row_stride + col * shape.col_stride]);
       }
+    }
+  }
+  /// Of what is not in memory: a weight with factors of low rank beside it.
+  template <class Weight>
+  [[gnu::noinline]] void add_transposed(const Weight& weight) {
+    for (int col = 0; col < Weight::cols; ++col) {
+      for (int row = 0; row < Weight::rows; ++row) add_element(weight(row, col));
     }
   }
   void flush() {
@@ -117,21 +128,27 @@ void add_tensor(int index, const Set& set, auto& out) {
   for_each_part<Names>(
       [&](const auto& place, StateDictPart part, const auto& tensor) {
         if (part.tensor != index) return;
-        const auto from = view(tensor);
-        static_assert(std::is_same_v<std::remove_const_t<typename decltype(from)::Scalar>,
-                                     typename Names::Model::Scalar>,
-                      "attune::write_safetensors: the set's scalar is not that of the names' model");
-        out.add_elements(state_dict_shape<decltype(from)>(place.layout), from.data);
+        if constexpr (requires { view(tensor).data; }) {
+          const auto from = view(tensor);
+          static_assert(std::is_same_v<std::remove_const_t<typename decltype(from)::Scalar>,
+                                       typename Names::Model::Scalar>,
+                        "attune::write_safetensors: the set's scalar is not that of the names' model");
+          out.add_elements(state_dict_shape<decltype(from)>(place.layout), from.data);
+        } else {
+          static_assert(std::remove_cvref_t<decltype(place)>::layout == StateDictLayout::kTransposed);
+          out.add_transposed(tensor);
+        }
       },
       set);
 }
 
 }  // namespace detail
 
-/// Writes a set of any form; of a model with constants, those too. sink(const char* bytes, std::size_t count)
-/// gets the file in pieces of at most 64 bytes. Tensors have the shapes of PyTorch's modules: of a file with
-/// others that reading takes, as [1, tokens, d_model], take rewrite_safetensors. kInvalidShape of a set of
-/// another model than the names; then nothing is written.
+/// Writes a set of any form; of a model with constants, those too, each weight with factors of low rank as
+/// the one that it stands for, W + s·A·B. sink(const char* bytes, std::size_t count) gets the file in pieces
+/// of at most 64 bytes. Tensors have the shapes of PyTorch's modules: of a file with others that reading
+/// takes, as [1, tokens, d_model], take rewrite_safetensors. kInvalidShape of a set of another model than the
+/// names; then nothing is written.
 template <class Names, class Set, class Sink>
 Status write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
   using Scalar = typename Names::Model::Scalar;

@@ -85,6 +85,19 @@ class ParallelTrainer {
   void initialise(const Initialiser& initialiser, Rng&& rng) {
     initialise(initialiser, rng);
   }
+  /// The same with a part that is given, as Trainer::start_from.
+  template <class Initialiser, class Give>
+    requires std::is_invocable_r_v<void, const Give&, Parameters&>
+  void start_from(const Give& give, const Initialiser& initialiser, Rng& rng) {
+    attune::initialise(shared_->state.parameters, initialiser, rng);
+    give(shared_->state.parameters);
+    restart(rng);
+  }
+  template <class Initialiser, class Give>
+    requires std::is_invocable_r_v<void, const Give&, Parameters&>
+  void start_from(const Give& give, const Initialiser& initialiser, Rng&& rng) {
+    start_from(give, initialiser, rng);
+  }
   /// Starts from given parameters, as of a model trained elsewhere, and forgets all training. Dropout starts
   /// from `rng`, which moves on.
   void load(const Parameters& parameters, Rng& rng) {

@@ -11,6 +11,7 @@
 // In training dropout may follow a, as in PyTorch's transformer layers.
 #pragma once
 
+#include <attune/core/roles.hpp>
 #include <attune/kernels/activation.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/linear.hpp>
@@ -65,8 +66,8 @@ struct OneProjection {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] typename InLinear::template ParametersOf<Matrix, Vector> linear1;
-    [[no_unique_address]] typename OutLinear::template ParametersOf<Matrix, Vector> linear2;
+    [[no_unique_address]] SetOfMember<InLinear, Role::kFeedForwardIn, Matrix, Vector> linear1;
+    [[no_unique_address]] SetOfMember<OutLinear, Role::kFeedForwardOut, Matrix, Vector> linear2;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
@@ -123,9 +124,9 @@ struct GatedProjections {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] typename InLinear::template ParametersOf<Matrix, Vector> gate;
-    [[no_unique_address]] typename InLinear::template ParametersOf<Matrix, Vector> up;
-    [[no_unique_address]] typename OutLinear::template ParametersOf<Matrix, Vector> down;
+    [[no_unique_address]] SetOfMember<InLinear, Role::kGate, Matrix, Vector> gate;
+    [[no_unique_address]] SetOfMember<InLinear, Role::kFeedForwardIn, Matrix, Vector> up;
+    [[no_unique_address]] SetOfMember<OutLinear, Role::kFeedForwardOut, Matrix, Vector> down;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {

@@ -47,12 +47,12 @@ struct DecoderLayerOf {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] detail::SetOf<SelfAttention, Matrix, Vector> self_attention;
-    [[no_unique_address]] detail::SetOf<CrossAttention, Matrix, Vector> cross_attention;
-    [[no_unique_address]] detail::SetOf<Network, Matrix, Vector> feed_forward;
-    [[no_unique_address]] detail::SetOf<Norm, Matrix, Vector> norm1;
-    [[no_unique_address]] detail::SetOf<Norm, Matrix, Vector> norm2;
-    [[no_unique_address]] detail::SetOf<Norm, Matrix, Vector> norm3;
+    [[no_unique_address]] detail::SetOfMember<SelfAttention, 0, Matrix, Vector> self_attention;
+    [[no_unique_address]] detail::SetOfMember<CrossAttention, 1, Matrix, Vector> cross_attention;
+    [[no_unique_address]] detail::SetOfMember<Network, 2, Matrix, Vector> feed_forward;
+    [[no_unique_address]] detail::SetOfMember<Norm, 3, Matrix, Vector> norm1;
+    [[no_unique_address]] detail::SetOfMember<Norm, 4, Matrix, Vector> norm2;
+    [[no_unique_address]] detail::SetOfMember<Norm, 5, Matrix, Vector> norm3;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {

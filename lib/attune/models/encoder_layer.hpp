@@ -9,6 +9,7 @@
 //   choice
 #pragma once
 
+#include <attune/core/roles.hpp>
 #include <attune/models/transformer_layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -38,10 +39,10 @@ struct EncoderLayerOf {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] detail::SetOf<SelfAttention, Matrix, Vector> self_attention;
-    [[no_unique_address]] detail::SetOf<Network, Matrix, Vector> feed_forward;
-    [[no_unique_address]] detail::SetOf<Norm, Matrix, Vector> norm1;
-    [[no_unique_address]] detail::SetOf<Norm, Matrix, Vector> norm2;
+    [[no_unique_address]] detail::SetOfMember<SelfAttention, 0, Matrix, Vector> self_attention;
+    [[no_unique_address]] detail::SetOfMember<Network, 1, Matrix, Vector> feed_forward;
+    [[no_unique_address]] detail::SetOfMember<Norm, 2, Matrix, Vector> norm1;
+    [[no_unique_address]] detail::SetOfMember<Norm, 3, Matrix, Vector> norm2;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {

@@ -3,6 +3,7 @@
 //   constexpr Backbone::Parameters kBackbone = …;                                            // flash
 //   using Model = Sequential<Frozen<Backbone, kBackbone>, Linear<LinearShape{1, 16, 10}>>;   // the head
 //   using Tuned = BiasesAndNorms<Whole, kWhole>;                                             // a part of all
+//   using LoRA = Adapted<Whole, kWhole, LowRank{.rank = 4}>;              // LoRA (core/low_rank.hpp)
 //
 // A Trainer of such a model has parameters, gradients, moments and a tape for what is trained alone, and the
 // rest of backward is not in its firmware. The constants stay where they are, in any form (core/weights.hpp):
@@ -10,89 +11,243 @@
 // the model is first used: the type holds its address, not its values.
 #pragma once
 
-#include <attune/core/weights.hpp>
+#include <attune/core/low_rank.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// A reference to what stands for a tensor: in RAM where it is trained, else the constant.
-template <class Constant, class Own>
-constexpr auto either([[maybe_unused]] const Constant& constant, [[maybe_unused]] const Own& own) {
-  if constexpr (kTrained<Own>) {
-    return reference_to(own);
+// What is trained: what stands in Parameters for a layer's tensors, by role (core/roles.hpp). The gradient of
+// a bias of keys is zero in mathematics, as softmax is the same for scores that are all shifted alike, unless
+// keys are rotated: optimisers would make steps of its rounding errors.
+
+struct TrainNothing {
+  template <Role>
+  struct In {
+    template <class Scalar, int rows, int cols>
+    using Matrix = Untrained<Scalar, rows, cols>;
+    template <class Scalar, int rows, int cols>
+    using Vector = Untrained<Scalar, rows, cols>;
+  };
+};
+struct TrainVectors {
+  template <Role role>
+  struct In {
+    template <class Scalar, int rows, int cols>
+    using Matrix = Untrained<Scalar, rows, cols>;
+    template <class Scalar, int rows, int cols>
+    using Vector =
+        std::conditional_t<role == Role::kKeys, Untrained<Scalar, rows, cols>, Tensor<Scalar, rows, cols>>;
+  };
+};
+template <LowRank low_rank>
+struct TrainLowRank {
+  static_assert(low_rank.rank > 0, "attune::LowRank: the rank must be positive");
+  static constexpr int kRank = low_rank.rank;
+  static constexpr std::uint32_t kFingerprint = fingerprint(low_rank.alpha);
+  using Vectors = std::conditional_t<low_rank.biases_and_norms, TrainVectors, TrainNothing>;
+  template <Role role>
+  struct In {
+    template <class Scalar, int rows, int cols>
+    using Matrix =
+        std::conditional_t<includes(low_rank.roles, role), LowRankFactors<low_rank, Scalar, rows, cols>,
+                           Untrained<Scalar, rows, cols>>;
+    template <class Scalar, int rows, int cols>
+    using Vector = typename Vectors::template In<role>::template Vector<Scalar, rows, cols>;
+  };
+};
+template <class What>
+inline constexpr int kRankOf = 0;
+template <class What>
+  requires requires { What::kRank; }
+inline constexpr int kRankOf<What> = What::kRank;
+
+/// The rows of the largest matrix that goes into a layer, out of it, or between those listed in it.
+template <class Layer>
+constexpr int most_tokens() {
+  int most = Layer::Output::rows;
+  if constexpr (kTakesIds<Layer>) {
+    most = std::max(most, static_cast<int>(std::tuple_size_v<typename Layer::Input>));
   } else {
+    most = std::max(most, Layer::Input::rows);
+  }
+  if constexpr (requires { Layer::KeyInput::rows; }) most = std::max(most, Layer::KeyInput::rows);
+  if constexpr (requires { Layer::Memory::rows; }) most = std::max(most, Layer::Memory::rows);
+  if constexpr (requires { typename Layer::template Layer<0>; }) {
+    [&]<std::size_t... index>(std::index_sequence<index...>) {
+      ((most = std::max(most, most_tokens<typename Layer::template Layer<static_cast<int>(index)>>())), ...);
+    }
+    (std::make_index_sequence<std::size_t{Layer::kLayers}>{});
+  }
+  return most;
+}
+
+// What stands for a tensor in the layer's parameters: the constant, what is trained in RAM, or both.
+template <int tokens, class Constant, class Own, class Scalar>
+constexpr auto stands_for([[maybe_unused]] const Constant& constant, [[maybe_unused]] const Own& own,
+                          [[maybe_unused]] Scalar* room) {
+  if constexpr (!kTrained<Own>) {
     return reference_to(constant);
+  } else if constexpr (kIsLowRank<Own>) {
+    using Base = decltype(reference_to(constant));
+    return LowRankWeight<Base, Own, tokens>{reference_to(constant), &own, room};
+  } else {
+    return reference_to(own);
   }
 }
-template <class Constant, class Own>
-using Either = decltype(either(std::declval<const Constant&>(), std::declval<const Own&>()));
+// And for its gradient.
+template <int tokens, class Own, class Scalar>
+constexpr auto stands_for_gradient(const Own& own, [[maybe_unused]] Own& gradient,
+                                   [[maybe_unused]] Scalar* room) {
+  if constexpr (!kTrained<Own>) {
+    return own;
+  } else if constexpr (kIsLowRank<Own>) {
+    return LowRankGradient<Own, tokens>{&own, &gradient, room};
+  } else {
+    return GradientReference<Scalar, Own::rows, Own::cols>{gradient.data()};
+  }
+}
+template <class Form, class What, int tokens>
+struct StandsFor {
+  template <Role role>
+  struct In {
+    using Own = typename What::template In<role>;
+    template <class Scalar, int rows, int cols>
+    using Matrix = decltype(stands_for<tokens>(
+        std::declval<const typename Form::template Matrix<Scalar, rows, cols>&>(),
+        std::declval<const typename Own::template Matrix<Scalar, rows, cols>&>(), std::declval<Scalar*>()));
+    template <class Scalar, int rows, int cols>
+    using Vector = decltype(stands_for<tokens>(
+        std::declval<const typename Form::template Vector<Scalar, rows, cols>&>(),
+        std::declval<const typename Own::template Vector<Scalar, rows, cols>&>(), std::declval<Scalar*>()));
+  };
+};
+template <class What, int tokens>
+struct StandsForGradient {
+  template <Role role>
+  struct In {
+    using Own = typename What::template In<role>;
+    template <class Leaf, class Scalar>
+    using Of = decltype(stands_for_gradient<tokens>(std::declval<const Leaf&>(), std::declval<Leaf&>(),
+                                                    std::declval<Scalar*>()));
+    template <class Scalar, int rows, int cols>
+    using Matrix = Of<typename Own::template Matrix<Scalar, rows, cols>, Scalar>;
+    template <class Scalar, int rows, int cols>
+    using Vector = Of<typename Own::template Vector<Scalar, rows, cols>, Scalar>;
+  };
+};
 
 }  // namespace detail
 
-/// `Layer` with constant parameters, but for those that are trained: what stands for them in Matrix and
-/// Vector, Tensor or Untrained. A call keeps a pointer for every tensor of Layer on the stack where something
-/// is trained.
+/// `Layer` with constant parameters, but for what is trained. A call keeps a pointer for every tensor of
+/// Layer on the stack where something is trained, and with factors of low rank two or three, and in backward
+/// as many for gradients.
 ///
 /// With nothing trained, at the front of a Sequential it is only inferred: nothing is taped and nothing
 /// dropped. Behind a layer that is trained it hands dx on to that, and drops what its shape says.
-template <detail::CheckedLayer Layer, const auto& kConstants, template <class, int, int> class Matrix,
-          template <class, int, int> class Vector>
+template <detail::CheckedLayer Layer, const auto& kConstants, class What>
 struct PartlyTrained {
   using Scalar = typename Layer::Scalar;
   using Input = typename Layer::Input;
   using Output = typename Layer::Output;
   /// Not of the constants' values.
-  static constexpr std::uint32_t kFingerprint =
-      fingerprint("constant", kFingerprintOf<Layer>, detail::fingerprint_of_tensors<Layer>());
+  static constexpr std::uint32_t kFingerprint = fingerprint(
+      "constant", kFingerprintOf<Layer>, detail::fingerprint_of_tensors<Layer>(), kFingerprintOf<What>);
   template <class Other>
   struct WithScalar;  // constants have one scalar
-  using Trained = detail::SetOf<Layer, Matrix, Vector>;
+  using Trained = detail::SetOf<Layer, ByRole<What>::template Matrix, ByRole<What>::template Vector>;
   /// Whether nothing is trained.
-  static constexpr bool kFrozen =
-      std::is_empty_v<Matrix<Scalar, 1, 1>> && std::is_empty_v<Vector<Scalar, 1, 1>>;
+  static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
-  static_assert(kFrozen || detail::kHasSets<Layer>,
+
+ private:
+  static constexpr int kRank = detail::kRankOf<What>;
+  static constexpr bool kVectorsAlone = !kFrozen && kRank == 0;
+  static_assert(!kVectorsAlone || detail::kHasSets<Layer>,
                 "attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: "
                 "sets that have nothing in the place of its weights");
-  static_assert(kFrozen || !std::is_empty_v<Trained>,
+  static_assert(!kVectorsAlone || !std::is_empty_v<Trained>,
                 "attune::BiasesAndNorms: the layer has no bias and no normalisation to train; take Frozen");
+  static_assert(kRank == 0 || detail::kHasSets<Layer>,
+                "attune::Adapted: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: sets "
+                "that have factors in the place of its weights");
+  static_assert(kRank == 0 || !std::is_empty_v<Trained>,
+                "attune::Adapted: no weight of the layer has one of these roles; name others in LowRank");
 
+  static constexpr int kTokens = detail::most_tokens<Layer>();
+  template <class OfLayer>
+  struct WithRoom {
+    [[no_unique_address]] OfLayer layer;
+    Tensor<Scalar, kTokens, kRank> room;  // for x·A of one weight
+  };
+  template <class OfLayer>
+  using ScratchWith = typename std::conditional_t<(kRank > 0), std::type_identity<WithRoom<OfLayer>>,
+                                                  std::type_identity<OfLayer>>::type;
+
+  using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
+  using AllForms = ByRole<detail::StandsFor<Form, What, kTokens>>;
+  using GradientForms = ByRole<detail::StandsForGradient<What, kTokens>>;
+  using All = detail::SetOf<Layer, AllForms::template Matrix, AllForms::template Vector>;
+  // What backward of Layer adds to: the trained set itself, where its tensors are some of Layer's.
+  using Gradients = typename std::conditional_t<
+      (kRank > 0), detail::SetOfLayer<Layer, GradientForms::template Matrix, GradientForms::template Vector>,
+      std::type_identity<Trained>>::type;
+
+ public:
   struct TrainedParameters : Trained {
-    /// Those of kConstants, whatever the initialiser.
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+      Trained::visit(
+          [&visitor]<class First, class... Rest>(const TensorPath& path, First&& first, Rest&&... rest) {
+            using Leaf = std::remove_cvref_t<First>;
+            if constexpr (detail::kIsLowRank<Leaf> &&
+                          (std::is_same_v<Leaf, std::remove_cvref_t<Rest>> && ...)) {
+              Leaf::visit(visitor, &path, first, rest...);
+            } else {
+              visitor(path, first, rest...);
+            }
+          },
+          parent, sets...);
+    }
+    /// Tensors of Layer start as those of kConstants, whatever the initialiser. A ~ N(0, 1/in), so that x·A
+    /// is about as large as x, and B = 0: at first the layer is that of the constants.
     template <class Initialiser>
-    void initialise(const Initialiser&, Rng&) {
+    void initialise(const Initialiser&, Rng& rng) {
       for_each_tensor(
-          [](const TensorPath&, auto& trained, const auto& initial) {
-            for (int i = 0; i < trained.rows; ++i) {
-              for (int j = 0; j < trained.cols; ++j) trained(i, j) = view(initial)(i, j);
+          [&rng](const TensorPath&, auto& trained, const auto& initial) {
+            if constexpr (detail::kIsLowRank<std::remove_cvref_t<decltype(trained)>>) {
+              detail::fill_normal(trained.a, Scalar(0), detail::root_of_ratio<Scalar>(1, trained.rows), rng);
+              trained.b.set_zero();
+            } else {
+              detail::copy_elements(initial, trained);
             }
           },
           static_cast<Trained&>(*this), kConstants);
     }
   };
   using Parameters = std::conditional_t<kFrozen, NoParameters, TrainedParameters>;
-  template <class Gradients>
-  static constexpr bool kReadsInput = detail::kReadsInput<Layer, Trained>;
-  using Tape = detail::TapeOf<Layer, Trained>;
-  using Scratch = detail::ScratchOf<Layer, Trained>;
-  using InferenceScratch = typename Layer::InferenceScratch;
+  template <class>
+  static constexpr bool kReadsInput = detail::kReadsInput<Layer, Gradients>;
+  using Tape = detail::TapeOf<Layer, Gradients>;
+  using Scratch = ScratchWith<detail::ScratchOf<Layer, Gradients>>;
+  using InferenceScratch = ScratchWith<typename Layer::InferenceScratch>;
 
   /// Inference; a Status where the layer takes token ids. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         InferenceScratch& scratch, const Mask& mask = {},
                                         const Pieces& pieces = {}) {
-    return detail::forward_in<Layer>(pieces, mask, all(trained), x, y, scratch);
+    return detail::forward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, y, of_layer(scratch));
   }
   /// Training. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         Tape& tape, Scratch& scratch, const Mask& mask = {},
                                         const Pieces& pieces = {}) {
-    return detail::forward_in<Layer>(pieces, mask, all(trained), x, y, tape, scratch);
+    return detail::forward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, y, tape,
+                                     of_layer(scratch));
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`. Where nothing is trained and nobody asks for dx, the tape goes on to the next sequence's masks of
@@ -110,43 +265,108 @@ struct PartlyTrained {
       Trained nothing;
       detail::backward_in<Layer>(pieces, mask, kConstants, x, tape, dy, dx, nothing, scratch);
     } else {
-      detail::backward_in<Layer>(pieces, mask, all(trained), x, tape, dy, dx,
-                                 static_cast<Trained&>(gradients), scratch);
+      auto&& of_tensors = gradients_of(trained, gradients, room_in(scratch));
+      detail::backward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, tape, dy, dx, of_tensors,
+                                 of_layer(scratch));
     }
   }
 
- private:
-  using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
-  template <class S, int rows, int cols>
-  using EitherMatrix = detail::Either<typename Form::template Matrix<S, rows, cols>, Matrix<S, rows, cols>>;
-  template <class S, int rows, int cols>
-  using EitherVector = detail::Either<typename Form::template Vector<S, rows, cols>, Vector<S, rows, cols>>;
-
- public:
-  /// References to all of Layer's parameters: trained ones, and the constants.
-  static constexpr decltype(auto) all([[maybe_unused]] const Parameters& trained) {
+  /// References to all of Layer's parameters: trained ones, and the constants. With factors of low rank their
+  /// products need room for x·A; elements of the weights need none.
+  static constexpr decltype(auto) all([[maybe_unused]] const Parameters& trained,
+                                      [[maybe_unused]] Scalar* room = nullptr) {
     if constexpr (kFrozen) {
       return (kConstants);
     } else {
-      using All = detail::SetOf<Layer, EitherMatrix, EitherVector>;
-      All all;
-      All::visit([](const TensorPath&, auto& reference, const auto& constant,
-                    const auto& own) { reference = detail::either(constant, own); },
+      All all{};
+      All::visit([room](const TensorPath&, auto& reference, const auto& constant,
+                        const auto& own) { reference = detail::stands_for<kTokens>(constant, own, room); },
                  static_cast<const TensorPath*>(nullptr), all, kConstants,
                  static_cast<const Trained&>(trained));
       return all;
     }
   }
+  /// Writes all of Layer's parameters, as one layer without constants has them: W + (α/r)·A·B of factors.
+  static constexpr void merge(const Parameters& trained, typename Layer::Parameters& merged) {
+    copy_parameters(all(trained), merged);
+  }
+
+ private:
+  static constexpr decltype(auto) gradients_of([[maybe_unused]] const Parameters& trained,
+                                               Parameters& gradients, [[maybe_unused]] Scalar* room) {
+    if constexpr (kRank == 0) {
+      return static_cast<Trained&>(gradients);
+    } else {
+      Gradients all{};
+      Gradients::visit(
+          [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
+            leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
+          },
+          static_cast<const TensorPath*>(nullptr), all, static_cast<const Trained&>(trained),
+          static_cast<Trained&>(gradients));
+      return all;
+    }
+  }
+  static constexpr auto& of_layer(auto& scratch) {
+    if constexpr (kRank > 0) {
+      return scratch.layer;
+    } else {
+      return scratch;
+    }
+  }
+  static constexpr Scalar* room_in([[maybe_unused]] auto& scratch) {
+    if constexpr (kRank > 0) {
+      return scratch.room.data();
+    } else {
+      return nullptr;
+    }
+  }
 };
+
+namespace detail {
+
+template <class Form>
+struct ReferencesTo {
+  template <class Leaf>
+  using Of = decltype(reference_to(std::declval<const Leaf&>()));
+  template <class Scalar, int rows, int cols>
+  using Matrix = Of<typename Form::template Matrix<Scalar, rows, cols>>;
+  template <class Scalar, int rows, int cols>
+  using Vector = Of<typename Form::template Vector<Scalar, rows, cols>>;
+};
+
+}  // namespace detail
+
+/// References to a set of `Layer`: the constants of a part of a model that are a part of other constants.
+///
+///   constexpr auto kFront = attune::references_to<Front>(kWhole.layer<0>());
+///   using Model = Sequential<Frozen<Front, kFront>, …>;
+template <detail::CheckedLayer Layer, class Set>
+[[nodiscard]] constexpr auto references_to(const Set& set) {
+  using Forms = detail::ReferencesTo<typename detail::FormOf<Set>::type>;
+  detail::SetOf<Layer, Forms::template Matrix, Forms::template Vector> references{};
+  decltype(references)::visit(
+      [](const TensorPath&, auto& reference, const auto& constant) { reference = reference_to(constant); },
+      static_cast<const TensorPath*>(nullptr), references, set);
+  return references;
+}
+template <class Layer, class Set>
+void references_to(const Set&& set) = delete;  // which would be gone
 
 /// `Layer` with constant parameters.
 template <class Layer, const auto& kConstants>
-using Frozen = PartlyTrained<Layer, kConstants, Untrained, Untrained>;
+using Frozen = PartlyTrained<Layer, kConstants, detail::TrainNothing>;
 
 /// `Layer`, of which biases and normalisations are trained, starting from those in `kConstants`; weights stay
-/// constant (Ben Zaken et al., "BitFit: Simple Parameter-efficient Fine-tuning for Transformer-based Masked
-/// Language-models", 2022, with the weights of normalisations beside their biases).
+/// constant, and so do biases of keys that are not rotated (Ben Zaken et al., "BitFit: Simple
+/// Parameter-efficient Fine-tuning for Transformer-based Masked Language-models", 2022, with the weights of
+/// normalisations beside their biases).
 template <class Layer, const auto& kConstants>
-using BiasesAndNorms = PartlyTrained<Layer, kConstants, Untrained, Tensor>;
+using BiasesAndNorms = PartlyTrained<Layer, kConstants, detail::TrainVectors>;
+
+/// `Layer` with constant parameters in any form and, beside its weights in the roles of `low_rank`, trained
+/// products of low rank (core/low_rank.hpp). At first it is the layer of the constants.
+template <class Layer, const auto& kConstants, LowRank low_rank>
+using Adapted = PartlyTrained<Layer, kConstants, detail::TrainLowRank<low_rank>>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

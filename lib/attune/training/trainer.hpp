@@ -137,6 +137,21 @@ class Trainer {
   void initialise(const Initialiser& initialiser, Rng&& rng) {
     initialise(initialiser, rng);
   }
+  /// Starts from parameters of which a part is given, and the rest new: drawn as by initialise(). `give(set)`
+  /// then writes what is given, from wherever it stands, as copy_parameters(kBody, set.layer<0>()): there is
+  /// no second copy.
+  template <class Initialiser, class Give>
+    requires std::is_invocable_r_v<void, const Give&, Parameters&>
+  void start_from(const Give& give, const Initialiser& initialiser, Rng& rng) {
+    attune::initialise(state_.parameters, initialiser, rng);
+    give(state_.parameters);
+    restart(rng);
+  }
+  template <class Initialiser, class Give>
+    requires std::is_invocable_r_v<void, const Give&, Parameters&>
+  void start_from(const Give& give, const Initialiser& initialiser, Rng&& rng) {
+    start_from(give, initialiser, rng);
+  }
   /// Starts from given parameters, as of a model trained elsewhere, and forgets all training. Dropout starts
   /// from `rng`, which moves on.
   void load(const Parameters& parameters, Rng& rng) {

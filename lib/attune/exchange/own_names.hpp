@@ -1,0 +1,32 @@
+// The tensors of a model by the names that the library has for them, as they are: what is trained of it, and
+// no constant. A file for what was learned on the device, beside the file that it was learned from.
+//
+//   using Model = attune::Sequential<attune::Adapted<Body, kBody, attune::LowRank{.rank = 4}>, Head>;
+//   using Names = attune::OwnNames<Model>;       // "0.2.layers.…" as in for_each_tensor: "….weight.lora_A"
+//   attune::Status status = attune::write_safetensors<Names>(trainer.parameters(), sink);
+//   status = attune::read_safetensors<Names>(bytes, parameters);
+#pragma once
+
+#include <attune/exchange/pytorch_names.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Names for read_safetensors, write_safetensors and rewrite_safetensors: each tensor of Parameters is
+/// [rows, cols].
+template <class ModelType>
+struct OwnNames {
+  using Model = ModelType;
+  static constexpr bool kWholeFile = true;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    Model::Parameters::visit(
+        [&visitor](const TensorPath& path, auto&& leaf) {
+          if constexpr (detail::kTrained<decltype(leaf)>) {
+            visitor(StateDictPlace<StateDictLayout::kTable>{path}, leaf);
+          }
+        },
+        parent, set);
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
