@@ -22,17 +22,6 @@ constexpr attune::AdamW::Options options(Method method) {
   return {.learning_rate = learning_rate(method), .weight_decay = 0};
 }
 
-template <class From, class To>
-void copy_set(const From& from, To& to) {
-  attune::for_each_tensor(
-      [](const attune::TensorPath&, auto& target, const auto& source) {
-        for (int i = 0; i < target.rows; ++i) {
-          for (int j = 0; j < target.cols; ++j) target(i, j) = view(source)(i, j);
-        }
-      },
-      to, from);
-}
-
 /// Trains a part of the model, a recording of each digit a step.
 template <Method method, const auto& kBase, const auto& kFront>
 class Learner {
@@ -46,11 +35,11 @@ class Learner {
   void start() {
     static_cast<void>(trainer_.load([](typename Model::Parameters& parameters) {
       if constexpr (std::is_same_v<Model, Base>) {
-        copy_set(kBase, parameters);
+        attune::copy_parameters(kBase, parameters);
       } else {
         attune::Rng rng(1);
         attune::initialise(parameters, attune::XavierUniform{}, rng);
-        copy_set(kBase.template layer<1>(), parameters.template layer<1>());
+        attune::copy_parameters(kBase.template layer<1>(), parameters.template layer<1>());
       }
       return Status::kOk;
     }));
@@ -143,7 +132,7 @@ class Learner<Method::kCached, kBase, kFront> {
 
   void start() {
     static_cast<void>(trainer_.load([](Head::Parameters& parameters) {
-      copy_set(kBase.template layer<1>(), parameters);
+      attune::copy_parameters(kBase.template layer<1>(), parameters);
       return Status::kOk;
     }));
   }
@@ -183,7 +172,7 @@ class Learner<Method::kMeans, kBase, kFront> {
   static constexpr int kTrainedParameters = sizeof(Head::Parameters) / sizeof(float);
   static constexpr int kSteps = 0;
 
-  void start() { copy_set(kBase.template layer<1>(), head_); }
+  void start() { attune::copy_parameters(kBase.template layer<1>(), head_); }
   void begin(const Recordings& recordings) {
     const auto takes = recordings.of(Use::kTakes);
     head_ = {};
