@@ -11,8 +11,10 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/low_rank.hpp>
 #include <attune/core/memory.hpp>
+#include <attune/core/narrow_weights.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/pieces.hpp>
+#include <attune/core/quantise.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/roles.hpp>
 #include <attune/core/sine_table.hpp>
@@ -68,6 +70,7 @@
 #include <attune/exchange/model_file.hpp>
 #include <attune/exchange/own_names.hpp>
 #include <attune/exchange/pytorch_names.hpp>
+#include <attune/exchange/quantise_safetensors.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>

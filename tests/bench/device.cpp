@@ -11,9 +11,8 @@ using port::begin_counting;
 using port::end_counting;
 
 constexpr int kLargest = 64;
-alignas(16) float a[kLargest * kLargest];
-alignas(16) float b[kLargest * kLargest];
-alignas(16) float c[kLargest * kLargest];
+alignas(16) float storage[3][kLargest * kLargest];
+constexpr float *a = storage[0], *b = storage[1], *c = storage[2];
 
 void fill(float* values, int size, attune::Rng& rng) {
   for (int i = 0; i < size; ++i) values[i] = rng.uniform(-1.0f, 1.0f);
@@ -52,6 +51,28 @@ void measure_products() {
   (measure_product("nn", n, [] { product(Operand<n>(a), Operand<n>(b), Result<n>(c)); }), ...);
   (measure_product("nt", n, [] { product(Operand<n>(a), Operand<n>(b).transpose(), Result<n>(c)); }), ...);
   (measure_product("tn", n, [] { product(Operand<n>(a).transpose(), Operand<n>(b), Result<n>(c)); }), ...);
+}
+
+// The same with B in 8 bits, stored as weights are: forward, and back to dx.
+template <int... n>
+void measure_narrow_products() {
+  using attune::kernels::product, attune::kernels::NarrowView, attune::kernels::ScalesOf;
+  static attune::Int8 narrow[kLargest * kLargest];
+  for (int i = 0; i < kLargest * kLargest; ++i) narrow[i] = attune::narrow_int8(b[i], 1.0f / 127);
+  (measure_product("int8_forward", n,
+                   [] {
+                     product(Operand<n>(a),
+                             NarrowView<attune::Int8, float, n, n, 1, n, ScalesOf::kColumns>{narrow, b},
+                             Result<n>(c));
+                   }),
+   ...);
+  (measure_product("int8_dx", n,
+                   [] {
+                     product(Operand<n>(a),
+                             NarrowView<attune::Int8, float, n, n, n, 1, ScalesOf::kRows>{narrow, b},
+                             Result<n>(c));
+                   }),
+   ...);
 }
 
 constexpr attune::AttentionShape kShape{.seq_len = 16, .d_model = 32, .num_heads = 4};
@@ -109,6 +130,7 @@ int main() {
   measure_nothing();
   fill_operands();
   measure_products<8, 16, 32, 64>();
+  measure_narrow_products<8, 16, 32, 64>();
   measure_softmax();
   measure_step();
   return 0;

@@ -1,5 +1,6 @@
 #include <attune/exchange/model_file.hpp>
 
+#include <attune/core/quantise.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
@@ -15,6 +16,9 @@
 #include <doubles_weights.hpp>
 #include <halves_array.hpp>
 #include <transformer_array.hpp>
+#include <transformer_bf16.hpp>
+#include <transformer_fp16.hpp>
+#include <transformer_int8.hpp>
 #include <transformer_weights.hpp>
 
 namespace {
@@ -135,4 +139,37 @@ TEST(ModelFile, doubles_are_used_where_they_stand) {
       EXPECT_EQ(view(kDoubles.weight)(i, j), double{kHalves.weight(i, j)});
     }
   }
+}
+
+namespace {
+
+// A file that the build quantised, and what quantise() makes of the same parameters.
+template <class File, template <class, int, int> class Weights>
+void expect_quantised() {
+  static Model::Parameters parameters;
+  static Model::ParametersOf<Weights, Tensor> own;
+  ASSERT_EQ(read_safetensors<Names>(bytes_of<transformer_weights>(), parameters), Status::kOk);
+  ASSERT_EQ(quantise(parameters, own), Status::kOk);
+  EXPECT_TRUE(check::same_bits(forward(kInFlash<Names, File>), forward(own)));
+  EXPECT_LT(File::kSize - sizeof File::kHeader,
+            transformer_weights::kSize - sizeof transformer_weights::kHeader);
+}
+
+using Quantised = std::remove_cvref_t<decltype(kInFlash<Names, transformer_int8>)>;
+static_assert(std::is_same_v<Quantised, Model::ParametersOf<Int8Reference, Reference>>);
+static_assert(kInFlash<Names, transformer_int8>.layer<2>().weight.stored.base == transformer_int8::kData);
+
+}  // namespace
+
+TEST(ModelFile, weights_quantised_by_the_build_are_used_where_they_stand) {
+  expect_quantised<transformer_int8, Int8Weights>();
+  expect_quantised<transformer_bf16, Bfloat16Weights>();
+  expect_quantised<transformer_fp16, Float16Weights>();
+}
+
+TEST(ModelFile, a_head_learns_over_weights_quantised_by_the_build) {
+  static TrainerOf<Sequential<Frozen<Body, kInFlash<BodyNames, transformer_int8>>, Head>> head;
+  EXPECT_GT(train(head), 0.0f);
+  static TrainerOf<BiasesAndNorms<Model, kInFlash<Names, transformer_int8>>> tuned;
+  EXPECT_GT(train(tuned), 0.0f);
 }

@@ -2,8 +2,8 @@
 //
 //   y = x·W,      dx = dy·Wᵀ,      dW += xᵀ·dy
 //
-// A layer computes them by the three functions below, which are customisation points: a form that is not a
-// matrix in memory overloads them. The forms that are have a view:
+// A layer computes them by the functions below, which are customisation points: a form that is not a matrix
+// of its scalars in memory overloads them (narrow_weights.hpp). The forms that are have a view:
 //
 //   Tensor                own, [in, out]
 //   TransposedTensor      own, [out, in], as PyTorch's nn.Linear.weight
@@ -20,6 +20,7 @@
 #include <attune/core/parameters.hpp>
 #include <attune/core/pieces.hpp>
 #include <attune/kernels/nonzero.hpp>
+#include <attune/kernels/residual.hpp>
 #include <attune/kernels/rows.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -50,6 +51,18 @@ template <class Dy, class Weight, class Dx, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply_transposed(const Dy& dy, const Weight& weight, const Dx& dx,
                                        Epilogue epilogue = {}) {
   kernels::product(dy, view(weight).transpose(), dx, epilogue);
+}
+
+/// y[1, cols] = a row of a table.
+template <class Table, class Scalar>
+ATTUNE_INLINE void look_up(const Table& table, int row, Scalar* y) {
+  const Scalar* values = table.data() + row * Table::cols;
+  for (int j = 0; j < Table::cols; ++j) y[j] = values[j];
+}
+/// y[rows, cols] += a table.
+template <class Table, class Scalar>
+ATTUNE_INLINE void add_table(const Table& table, Scalar* y) {
+  kernels::add_to(Table::rows * Table::cols, table.data(), y);
 }
 
 /// gradient[rows, cols] += a·b. Here and below `gradient` is the view of what stands for a tensor's gradient;

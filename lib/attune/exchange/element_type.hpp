@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <attune/kernels/policy.hpp>
+#include <attune/kernels/narrow.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -19,24 +19,9 @@ enum class ElementType : std::uint8_t {
   kF32,
   kF16,   // IEEE 754 binary16
   kBF16,  // the upper half of a float
-  kOther  // known by its size alone: integers, booleans, 8-bit floats
+  kI8,    // with scales in a tensor of their own
+  kOther  // known by its size alone: other integers, booleans, 8-bit floats
 };
-
-/// Half precision, binary16, as a float.
-[[nodiscard]] constexpr float widen_f16(std::uint16_t half) {
-  const std::uint32_t sign = (half & 0x8000u) << 16, fraction = half & 0x3FFu;
-  const std::uint32_t exponent = half >> 10 & 0x1Fu;
-  if (exponent == 0) {  // fraction · 2⁻²⁴
-    const auto magnitude = std::bit_cast<std::uint32_t>(static_cast<float>(fraction) * 0x1p-24f);
-    return std::bit_cast<float>(sign | magnitude);
-  }
-  const std::uint32_t biased = exponent == 0x1F ? 0xFF : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | biased << 23 | fraction << 13);
-}
-/// bfloat16 as a float.
-[[nodiscard]] constexpr float widen_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
-}
 
 namespace detail {
 
@@ -52,7 +37,7 @@ inline constexpr ElementInfo kElementTypes[] = {
     {"I64", ElementType::kOther, 8},     {"U64", ElementType::kOther, 8},
     {"C64", ElementType::kOther, 8},     {"I32", ElementType::kOther, 4},
     {"U32", ElementType::kOther, 4},     {"I16", ElementType::kOther, 2},
-    {"U16", ElementType::kOther, 2},     {"I8", ElementType::kOther, 1},
+    {"U16", ElementType::kOther, 2},     {"I8", ElementType::kI8, 1},
     {"U8", ElementType::kOther, 1},      {"BOOL", ElementType::kOther, 1},
     {"F8_E4M3", ElementType::kOther, 1}, {"F8_E5M2", ElementType::kOther, 1},
 };
@@ -68,7 +53,7 @@ template <class Scalar>
 inline constexpr ElementType kElementTypeOf = sizeof(Scalar) == 8 ? ElementType::kF64 : ElementType::kF32;
 
 constexpr int bytes_of(ElementType type) {
-  return type == ElementType::kF64 ? 8 : type == ElementType::kF32 ? 4 : 2;
+  return type == ElementType::kF64 ? 8 : type == ElementType::kF32 ? 4 : type == ElementType::kI8 ? 1 : 2;
 }
 
 template <class Bits>
@@ -80,7 +65,13 @@ constexpr Bits little_endian(const char* from) {
   return bits;
 }
 
-/// One number of a type that can be read, rounded where Scalar is narrower.
+/// The type that narrow weights (core/narrow_weights.hpp) have in a file.
+template <class Element>
+inline constexpr ElementType kElementTypeOfNarrow = std::is_same_v<Element, Int8>       ? ElementType::kI8
+                                                    : std::is_same_v<Element, Bfloat16> ? ElementType::kBF16
+                                                                                        : ElementType::kF16;
+
+/// One number of a type that can be read, rounded where Scalar is narrower; an integer is not scaled.
 template <class Scalar>
 constexpr Scalar element(ElementType type, const char* from) {
   switch (type) {
@@ -90,6 +81,8 @@ constexpr Scalar element(ElementType type, const char* from) {
       return static_cast<Scalar>(std::bit_cast<float>(little_endian<std::uint32_t>(from)));
     case ElementType::kF16:
       return static_cast<Scalar>(widen_f16(little_endian<std::uint16_t>(from)));
+    case ElementType::kI8:
+      return static_cast<Scalar>(static_cast<signed char>(*from));
     default:
       return static_cast<Scalar>(widen_bf16(little_endian<std::uint16_t>(from)));
   }

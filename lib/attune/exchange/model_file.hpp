@@ -20,6 +20,10 @@
 //     static constexpr const Scalar* kData = digits_weights_file;
 //   };
 //
+// The weights and tables of a file may be I8 with scales, BF16 or F16, all of one type and beside F32 of
+// biases and norms: kInFlash refers to them as they are (core/narrow_weights.hpp). attune_add_model(…
+// QUANTISE int8) makes such a file.
+//
 // That the file is the model's is checked by the compiler, of its header: the error names the tensor. The
 // numbers themselves may change after that. For a header of 24 encoder layers (288 tensors, 28 KB) clang
 // wants -fconstexpr-steps=4000000.
@@ -33,6 +37,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <attune/core/narrow_weights.hpp>
 #include <attune/core/weights.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 
@@ -103,7 +108,8 @@ struct TensorOfAnotherShape {
 template <class Tensor>
 struct TensorOfNoUse {
   static_assert(sizeof(Tensor*) == 0,
-                "attune: this tensor of the file is no F64, F32, F16 or BF16, as those of models are");
+                "attune: this tensor of the file is no F64, F32, F16 or BF16, as those of models are, nor a "
+                "weight of I8 with the scales of its rows in NAME.scale");
 };
 template <class Tensor, ElementType of_file, ElementType of_model>
 struct TensorOfAnotherType {
@@ -133,13 +139,30 @@ struct FileOfModel {
   static constexpr auto kLayout = safetensors_layout<Names>(kHeader, kBodySize);
   static constexpr ElementType kScalar = kElementTypeOf<typename Names::Model::Scalar>;
 
+  static constexpr Status status_of(int tensor) {
+    if (kStateDict<Names>.tensors[tensor].layout != StateDictLayout::kVector) {
+      if (kMatrix == ElementType::kI8) return check_in_place<Names, Int8>(kLayout, tensor, kScalar);
+      if (kMatrix == ElementType::kBF16) return check_in_place<Names, Bfloat16>(kLayout, tensor, kScalar);
+      if (kMatrix == ElementType::kF16) return check_in_place<Names, Float16>(kLayout, tensor, kScalar);
+    }
+    return check_in_place<Names, typename Names::Model::Scalar>(kLayout, tensor, kScalar);
+  }
+  /// What all weights and tables are, if they are narrow; else the model's scalar.
+  static constexpr ElementType kMatrix = [] {
+    ElementType type = kScalar;
+    for (int i = 0, matrices = 0; i < kLayout.kTensors; ++i) {
+      if (kStateDict<Names>.tensors[i].layout == StateDictLayout::kVector) continue;
+      if (matrices++ == 0) type = kLayout.type[i];
+      if (kLayout.type[i] != type) return kScalar;
+    }
+    return type == ElementType::kI8 || type == ElementType::kBF16 || type == ElementType::kF16 ? type
+                                                                                               : kScalar;
+  }();
+
   /// The first of a model's tensors that cannot be used where it stands, or kTensors.
   static constexpr int kNotInPlace = [] {
     int i = 0;
-    while (i < kLayout.kTensors && kLayout.type[i] == kScalar &&
-           (kLayout.body + kLayout.begin[i]) % bytes_of(kScalar) == 0) {
-      ++i;
-    }
+    while (i < kLayout.kTensors && status_of(i) == Status::kOk) ++i;
     return i;
   }();
   static constexpr bool kIsTheModels = kLayout.status == Status::kOk;
@@ -205,10 +228,28 @@ constexpr void refuse(Why) {
   using Size [[maybe_unused]] = decltype(sizeof(typename Why::type));
 }
 
+/// References to weights of such a type.
+template <class Model, ElementType matrix>
+struct SetInFlash {
+  using type = SetOf<Model, TransposedReference, Reference>;
+};
+template <class Model>
+struct SetInFlash<Model, ElementType::kI8> {
+  using type = SetOf<Model, Int8Reference, Reference>;
+};
+template <class Model>
+struct SetInFlash<Model, ElementType::kBF16> {
+  using type = SetOf<Model, Bfloat16Reference, Reference>;
+};
+template <class Model>
+struct SetInFlash<Model, ElementType::kF16> {
+  using type = SetOf<Model, Float16Reference, Reference>;
+};
+
 template <class Names, class File>
 constexpr auto set_in_flash() {
-  SetOf<typename Names::Model, TransposedReference, Reference> set{};
   using Of = FileOfModel<Names, File>;
+  typename SetInFlash<typename Names::Model, Of::kMatrix>::type set{};
   if constexpr (!Of::kIsTheModels) {
     refuse(Of::why_it_is_not_the_models());
   } else if constexpr (!Of::kStandsInPlace) {

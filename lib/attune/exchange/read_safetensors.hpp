@@ -9,6 +9,10 @@
 // where `in_place` is a Model::ParametersOf<TransposedReference, Reference>. Of a file that is a part of the
 // program both are constants: model_file.hpp.
 //
+// Weights may be I8, if the scales of their rows are there as NAME.scale, which quantise_safetensors.hpp
+// writes. Copies have them applied. Such a file, and one of 16-bit weights, is also referred to as it is by a
+// Model::ParametersOf<Int8Reference, Reference> (core/narrow_weights.hpp).
+//
 // A file is what has data and size, of chars or bytes: its contents, no path. Its tensors must be those of
 // the model, no fewer and no more, each with its name and shape. In Python:
 // safetensors.torch.save_file(model.state_dict(), path).
@@ -20,10 +24,14 @@
 #include <iterator>
 #include <string_view>
 
+#include <attune/core/narrow_weights.hpp>
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
+
+template <class Names>
+struct SafetensorsLayout;
 
 namespace detail {
 
@@ -58,6 +66,18 @@ constexpr bool has_shape(const SafetensorsEntry& entry, const StateDictTensor& t
   return last[-1] == (rank == 1 ? rows : cols) && (rank == 1 || last[-2] == rows);
 }
 
+/// Whether a tensor of the file can be the scales of a tensor's rows.
+constexpr bool can_be_scales(const SafetensorsEntry& entry, const StateDictTensor& tensor) {
+  return entry.rank == 1 && entry.shape[0] == static_cast<std::uint64_t>(tensor.rows) &&
+         tensor.layout != StateDictLayout::kVector;
+}
+/// "weight" of "weight.scale"; nothing of other names.
+constexpr std::string_view scaled_by(std::string_view name) {
+  constexpr std::string_view kSuffix = ".scale";
+  return name.ends_with(kSuffix) ? std::string_view(name.data(), name.size() - kSuffix.size())
+                                 : std::string_view{};
+}
+
 template <class Scalar>
 [[gnu::noinline]] constexpr void read_elements(ElementType type, const char* from,
                                                const StateDictShape& shape, Scalar* to) {
@@ -67,6 +87,32 @@ template <class Scalar>
       from += bytes_of(type);
     }
   }
+}
+
+template <class Scalar>
+[[gnu::noinline]] constexpr void scale_rows(ElementType type, const char* scales, const StateDictShape& shape,
+                                            Scalar* to) {
+  for (int row = 0; row < shape.rows; ++row) {
+    const auto scale = element<Scalar>(type, scales + row * bytes_of(type));
+    for (int col = 0; col < shape.cols; ++col) to[row * shape.row_stride + col * shape.col_stride] *= scale;
+  }
+}
+
+/// Whether a tensor stands in a file as a set has it: of this type, and at multiples of what it is read by.
+template <class Names, class Element>
+constexpr Status check_in_place(const SafetensorsLayout<Names>& layout, int tensor, ElementType scalar) {
+  ElementType type = scalar;
+  if constexpr (kIsNarrowElement<Element>) type = kElementTypeOfNarrow<Element>;
+  if (layout.type[tensor] != type) return Status::kInvalidType;
+  const auto stands_at = [&](std::size_t begin, ElementType of) {
+    return (layout.body + begin) % static_cast<std::size_t>(bytes_of(of)) == 0;
+  };
+  if (!stands_at(layout.begin[tensor], type)) return Status::kMisaligned;
+  if (type == ElementType::kI8) {
+    if (layout.scale_type[tensor] != scalar) return Status::kInvalidType;
+    if (!stands_at(layout.scale[tensor], scalar)) return Status::kMisaligned;
+  }
+  return Status::kOk;
 }
 
 }  // namespace detail
@@ -82,6 +128,8 @@ struct SafetensorsLayout {
   std::size_t body = 0;         // bytes in front of the tensors
   std::size_t begin[std::size_t{kTensors}] = {};  // from there on; in the order of names
   ElementType type[std::size_t{kTensors}] = {};
+  std::size_t scale[std::size_t{kTensors}] = {};  // of an I8, where its scales begin
+  ElementType scale_type[std::size_t{kTensors}] = {};
 };
 
 /// Of the text of a header, and the size of the tensors behind it.
@@ -90,7 +138,7 @@ template <class Names>
                                                                     std::size_t body_size) {
   constexpr auto& kTensors = detail::kStateDict<Names>;
   SafetensorsLayout<Names> layout;
-  bool found[std::size_t{layout.kTensors}] = {};
+  bool found[std::size_t{layout.kTensors}] = {}, scaled[std::size_t{layout.kTensors}] = {};
   layout.body = 8 + header.size();
   const auto refuse = [&layout](Status status, std::string_view name) {
     layout.status = status;
@@ -100,7 +148,20 @@ template <class Names>
   SafetensorsHeader entries(header, body_size);
   SafetensorsEntry entry;
   while (entries.next(entry)) {
-    const int tensor = kTensors.find(entry.name);
+    const int tensor = kTensors.find(entry.name), has_scale = kTensors.find(detail::scaled_by(entry.name));
+    if (tensor < 0 && has_scale >= 0) {
+      if (scaled[has_scale]) return refuse(Status::kDuplicateTensor, entry.name);
+      if (entry.type != ElementType::kF32 && entry.type != ElementType::kF64) {
+        return refuse(Status::kInvalidType, entry.name);
+      }
+      if (!detail::can_be_scales(entry, kTensors.tensors[has_scale])) {
+        return refuse(Status::kInvalidShape, entry.name);
+      }
+      scaled[has_scale] = true;
+      layout.scale[has_scale] = static_cast<std::size_t>(entry.begin);
+      layout.scale_type[has_scale] = entry.type;
+      continue;
+    }
     if (tensor < 0) {
       if (Names::kWholeFile) return refuse(Status::kUnknownTensor, entry.name);
       continue;
@@ -115,6 +176,9 @@ template <class Names>
   if (entries.status() != Status::kOk) return refuse(entries.status(), entry.name);
   for (int i = 0; i < layout.kTensors; ++i) {
     if (!found[i]) return refuse(Status::kMissingTensor, kTensors.name(i));
+    if (scaled[i] != (layout.type[i] == ElementType::kI8)) {
+      return refuse(Status::kInvalidType, kTensors.name(i));
+    }
   }
   layout.metadata = entries.metadata();
   return layout;
@@ -147,8 +211,15 @@ constexpr Status read_safetensors(const Source& file, Set& set) {
           const auto to = view(tensor);
           const ElementType type = layout.type[part.tensor];
           const char* const first = body + layout.begin[part.tensor];
-          detail::read_elements(type, first + part.first * detail::bytes_of(type),
-                                detail::state_dict_shape<decltype(to)>(place.layout), to.data);
+          const auto shape = detail::state_dict_shape<decltype(to)>(place.layout);
+          detail::read_elements(type, first + part.first * detail::bytes_of(type), shape, to.data);
+          if (type == ElementType::kI8) {
+            const ElementType of_scale = layout.scale_type[part.tensor];
+            detail::scale_rows(
+                of_scale,
+                body + layout.scale[part.tensor] + part.first / shape.cols * detail::bytes_of(of_scale),
+                shape, to.data);
+          }
         }
       },
       set);
@@ -156,25 +227,48 @@ constexpr Status read_safetensors(const Source& file, Set& set) {
 }
 
 /// Points a set of references to the tensors of a file that begins at `file`; linear weights are
-/// TransposedReferences, tables and vectors References. Tensors of another type than the set's scalar are
-/// kInvalidType, those that stand askew in memory kMisaligned; then nothing is changed.
+/// TransposedReferences or the narrow ones of the file's type, tables and vectors References. Tensors of
+/// another type than the set has them are kInvalidType, those that stand askew in memory kMisaligned; then
+/// nothing is changed.
 template <class Names, class Scalar, class Set>
 constexpr Status refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file, Set& set) {
   static_assert(std::endian::native == std::endian::little, "attune: files are little-endian");
+  constexpr ElementType kScalar = detail::kElementTypeOf<Scalar>;
   if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
   if (layout.status != Status::kOk) return layout.status;
-  for (int i = 0; i < layout.kTensors; ++i) {
-    if (layout.type[i] != detail::kElementTypeOf<Scalar>) return Status::kInvalidType;
-    if ((layout.body + layout.begin[i]) % sizeof(Scalar) != 0) return Status::kMisaligned;
-  }
+  Status status = Status::kOk;
+  detail::for_each_part<Names>(
+      [&](const auto&, detail::StateDictPart part, const auto& tensor) {
+        if constexpr (detail::kTrained<decltype(tensor)>) {
+          using Element = detail::ElementOfForm<std::remove_cvref_t<decltype(tensor)>>;
+          if (status == Status::kOk) {
+            status = detail::check_in_place<Names, Element>(layout, part.tensor, kScalar);
+          }
+        }
+      },
+      set);
+  if (status != Status::kOk) return status;
   detail::for_each_part<Names>(
       [&](const auto& place, detail::StateDictPart part, auto& tensor) {
         if constexpr (detail::kTrained<decltype(tensor)>) {
-          constexpr auto kLayout = std::remove_cvref_t<decltype(place)>::layout;
-          static_assert(detail::state_dict_shape<decltype(view(tensor))>(kLayout).is_stored_alike(),
-                        "attune::refer_to_safetensors: PyTorch's linear weights stand transposed, tables and "
-                        "vectors do not; take ParametersOf<TransposedReference, Reference>");
-          tensor.first = file + (layout.body + layout.begin[part.tensor]) / sizeof(Scalar) + part.first;
+          using Form = std::remove_cvref_t<decltype(tensor)>;
+          const std::size_t first = layout.body + layout.begin[part.tensor];
+          if constexpr (detail::kIsNarrowForm<Form>) {
+            using Rows = decltype(tensor.stored);
+            const int row = part.first / Rows::length;
+            tensor.stored = {
+                file, first + static_cast<std::size_t>(part.first) * sizeof(typename Rows::Element), nullptr};
+            if constexpr (Rows::Element::kScaled) {
+              tensor.stored.scales = file + (layout.body + layout.scale[part.tensor]) / sizeof(Scalar) + row;
+            }
+          } else {
+            constexpr auto kLayout = std::remove_cvref_t<decltype(place)>::layout;
+            static_assert(
+                detail::state_dict_shape<decltype(view(tensor))>(kLayout).is_stored_alike(),
+                "attune::refer_to_safetensors: PyTorch's linear weights stand transposed, tables and "
+                "vectors do not; take ParametersOf<TransposedReference, Reference>");
+            tensor.first = file + first / sizeof(Scalar) + part.first;
+          }
         }
       },
       set);

@@ -24,6 +24,7 @@ struct SafetensorsEntry {
 
   std::string_view name;  // within the header
   ElementType type = ElementType::kOther;
+  std::string_view type_name;  // as the header has it
   int rank = 0;
   std::uint64_t shape[kMostDimensions] = {};
   std::uint64_t begin = 0;  // in bytes, from the end of the header
@@ -176,6 +177,7 @@ class SafetensorsHeader {
         const detail::ElementInfo info = detail::element_info(plain_string());
         if (info.bytes == 0) refuse(Status::kInvalidType);
         entry.type = info.type;
+        entry.type_name = info.name;
         element_bytes = info.bytes;
       } else if (part == kShape) {
         read_shape(entry);

@@ -202,6 +202,15 @@ ATTUNE_INLINE P multiply_add(const P& a, const P& b, const P& c) {
 #endif
 }
 
+/// The same with one number for all lanes of a.
+template <class P>
+ATTUNE_INLINE P add_multiple(ScalarOf<P> a, const P& b, const P& c) {
+#if ATTUNE_MVE && ATTUNE_FUSED
+  if constexpr (std::is_same_v<P, float32x4_t>) return vfmaq_n_f32(c, b, a);
+#endif
+  return multiply_add(broadcast<P>(a), b, c);
+}
+
 /// c − a · b, rounded like multiply_add.
 template <class P>
 ATTUNE_INLINE P subtract_product(const P& c, const P& a, const P& b) {

@@ -10,6 +10,8 @@
 // Every element is the sum over k in rising order. Longer sums are made in blocks of kDepthBlock: each is
 // summed from zero, then added to C, block after block. That order does not depend on the packet width, so a
 // product has the same bits on every target.
+//
+// B may be of narrow elements, widened where it is read: widen.hpp.
 #pragma once
 
 #include <utility>
@@ -18,7 +20,10 @@
 #include <attune/kernels/blas.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/tile_cortex_m.hpp>
+#include <attune/kernels/tile_cortex_m_narrow.hpp>
 #include <attune/kernels/tile_mve.hpp>
+#include <attune/kernels/transpose.hpp>
+#include <attune/kernels/widen.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
@@ -62,7 +67,37 @@ struct AddBias {
   }
 };
 
+/// C = epilogue(A·B·diag(scale))
+template <class Scalar, class Epilogue>
+struct ScaleColumns {
+  const Scalar* scale;
+  Epilogue epilogue;
+  template <class P>
+  ATTUNE_INLINE P operator()(const P& sum, const Scalar* c, int col) const {
+    return epilogue(multiply(sum, load<P>(scale + col)), c, col);
+  }
+};
+
 namespace detail {
+
+// What blocks of a sum may go through: one epilogue for the first, and one that adds the others.
+template <class Epilogue>
+inline constexpr bool kAddsUp = false;
+template <>
+inline constexpr bool kAddsUp<Assign> = true;
+template <>
+inline constexpr bool kAddsUp<Accumulate> = true;
+template <class Scalar, class Epilogue>
+inline constexpr bool kAddsUp<ScaleColumns<Scalar, Epilogue>> = kAddsUp<Epilogue>;
+
+template <class Epilogue>
+ATTUNE_INLINE Accumulate adding(const Epilogue&) {
+  return {};
+}
+template <class Scalar, class Epilogue>
+ATTUNE_INLINE ScaleColumns<Scalar, Accumulate> adding(const ScaleColumns<Scalar, Epilogue>& first) {
+  return {first.scale, {}};
+}
 
 // The register block: kRows rows of kPackets packets. It must fit the register file with a packet of B and
 // one of A.
@@ -71,13 +106,17 @@ constexpr int registers() {
 #if defined(EIGEN_VECTORIZE_AVX512) || defined(__aarch64__)
   return 32;
 #else
-  return kIsScalar<P> ? 24 : 16;  // a Cortex-M FPU has 32 single registers, x86 and NEON 16 packets
+  // A Cortex-M FPU has 32 single registers, MVE 8 packets, x86 and NEON 16.
+  return kIsScalar<P> ? 24 : ATTUNE_MVE ? 8 : 16;
 #endif
 }
 
 template <class P>
 constexpr int tile_packets(int packets) {
-  constexpr int kMost = kIsScalar<P> ? 4 : kLanes<P> == 1 ? registers<P>() / 8 : registers<P>() == 32 ? 3 : 2;
+  constexpr int kMost = kIsScalar<P>           ? 4
+                        : kLanes<P> == 1       ? registers<P>() / 8
+                        : registers<P>() == 32 ? 3
+                                               : registers<P>() / 8;
   if (packets <= kMost) return packets;
   if (packets % kMost == 0) return kMost;
   return packets % (kMost - 1) == 0 && kMost > 2 ? kMost - 1 : kMost;
@@ -98,20 +137,21 @@ constexpr int tile_rows(int rows, int packets) {
 // c[kRows × kPackets·lanes] = epilogue(Σ_k a(i, k) · b(k, j)), `a` by strides, rows of `b` contiguous kBRow
 // apart.
 template <class P, int kRows, int kPackets, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class Epilogue>
-ATTUNE_INLINE void tile(const Scalar* a, const Scalar* b, Scalar* c, int col, const Epilogue& epilogue) {
+          class Scalar, class B, class Epilogue>
+ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue) {
   constexpr int kWidth = kLanes<P>;
-  static_assert(kBCol == 1 || kWidth == 1);
+  static_assert(kBCol == 1 || kWidth == 1 || kGathers<P, B>);
   Array<Array<P, kPackets>, kRows> sum;
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = broadcast<P>(Scalar(0));
   }
   for (int k = 0; k < kDepth; ++k) {
     Array<P, kPackets> row;
-    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) row[j] = load<P>(b + k * kBRow + j * kWidth * kBCol);
+    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) row[j] =
+        load_row<P, kBCol>(b, k * kBRow + j * kWidth * kBCol, k);
     ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
-      const P value = broadcast<P>(a[i * kARow + k * kACol]);
-      ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = multiply_add(value, row[j], sum[i][j]);
+      const Scalar value = a[i * kARow + k * kACol];
+      ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = add_multiple(value, row[j], sum[i][j]);
     }
   }
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -122,79 +162,18 @@ ATTUNE_INLINE void tile(const Scalar* a, const Scalar* b, Scalar* c, int col, co
   }
 }
 
-// Four scalars of each of lanes/4 rows: quad q is from[q · kStride …]. Inserting from memory costs no
-// shuffle.
-template <class P, int kStride>
-ATTUNE_INLINE P load_quads(const float* from) {
-#if defined(EIGEN_VECTORIZE_AVX512)
-  if constexpr (kLanes<P> == 16) {
-    P quads = _mm512_castps128_ps512(_mm_loadu_ps(from));
-    quads = _mm512_insertf32x4(quads, _mm_loadu_ps(from + kStride), 1);
-    quads = _mm512_insertf32x4(quads, _mm_loadu_ps(from + 2 * kStride), 2);
-    return _mm512_insertf32x4(quads, _mm_loadu_ps(from + 3 * kStride), 3);
-  }
-#endif
-#if defined(EIGEN_VECTORIZE_AVX)
-  if constexpr (kLanes<P> == 8) {
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from)), _mm_loadu_ps(from + kStride), 1);
-  }
-#endif
-  if constexpr (kLanes<P> == 4) return load<P>(from);
-}
-
-// Of each pair of quads (a0 a1 a2 a3), (b0 b1 b2 b3): a[kFirst], b[kFirst], a[kSecond], b[kSecond], or
-// pairwise.
-template <int kFirst, int kSecond, bool kPairs, class P>
-ATTUNE_INLINE P mix_quads(const P& a, const P& b) {
-  constexpr int kWidth = kLanes<P>;
-  return [&]<int... kLane>(std::integer_sequence<int, kLane...>) ATTUNE_INLINE_LAMBDA {
-    constexpr auto kSource = [](int lane) {
-      const int quad = lane / 4 * 4;
-      const int place = lane % 4;
-      if (kPairs) return quad + (place < 2 ? 0 : kWidth) + (place % 2 == 0 ? kFirst : kSecond);
-      return quad + (place % 2 == 0 ? 0 : kWidth) + (place < 2 ? kFirst : kSecond);
-    };
-    return P(__builtin_shufflevector(a, b, kSource(kLane)...));
-  }
-  (std::make_integer_sequence<int, kWidth>{});
-}
-
-// to[k][n] = from[n][k] for the lanes n of a packet and k < kDepth; rows of `from` kFromRow apart, of `to`
-// kToRow apart. Four k at a time: 4×4 blocks are transposed within the quads of four packets.
-template <class P, int kDepth, int kToRow, int kFromRow, class Scalar>
-ATTUNE_INLINE void transpose_panel(const Scalar* from, Scalar* to) {
-  constexpr int kWidth = kLanes<P>;
-  constexpr int kByFours = std::is_same_v<Scalar, float> && kWidth >= 4 ? kDepth / 4 * 4 : 0;
-  if constexpr (kByFours > 0) {
-    for (int k = 0; k < kByFours; k += 4) {
-      const P row0 = load_quads<P, 4 * kFromRow>(from + k);
-      const P row1 = load_quads<P, 4 * kFromRow>(from + k + kFromRow);
-      const P row2 = load_quads<P, 4 * kFromRow>(from + k + 2 * kFromRow);
-      const P row3 = load_quads<P, 4 * kFromRow>(from + k + 3 * kFromRow);
-      const P low01 = mix_quads<0, 1, false>(row0, row1), high01 = mix_quads<2, 3, false>(row0, row1);
-      const P low23 = mix_quads<0, 1, false>(row2, row3), high23 = mix_quads<2, 3, false>(row2, row3);
-      store(to + k * kToRow, mix_quads<0, 1, true>(low01, low23));
-      store(to + (k + 1) * kToRow, mix_quads<2, 3, true>(low01, low23));
-      store(to + (k + 2) * kToRow, mix_quads<0, 1, true>(high01, high23));
-      store(to + (k + 3) * kToRow, mix_quads<2, 3, true>(high01, high23));
-    }
-  }
-  for (int k = kByFours; k < kDepth; ++k) {
-    for (int n = 0; n < kWidth; ++n) to[k * kToRow + n] = from[n * kFromRow + k];
-  }
-}
-
 // A step of this many bytes from one k to the next wastes the cache: neighbouring k meet in the same few
 // sets. Operands that step so far are copied first, kRowBlock rows of A and a panel of B at a time, where
 // enough work follows to pay.
 inline constexpr int kFarApart = 1024;
 inline constexpr int kWorthCopying = 32;
-inline constexpr int kRowBlock = 24;  // a multiple of every tile's rows
+inline constexpr int kWorthWidening = 16;  // rows of A from which on a narrow B is copied, too
+inline constexpr int kRowBlock = 24;       // a multiple of every tile's rows
 
 // All rows of one panel of kPackets packets of columns.
 template <class P, int kPackets, int kRows, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class Epilogue>
-ATTUNE_INLINE void panel(const Scalar* a, const Scalar* b, Scalar* c, int col, const Epilogue& epilogue) {
+          class Scalar, class B, class Epilogue>
+ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue) {
   constexpr int kTile = tile_rows<P>(kRows, kPackets);
   constexpr int kWhole = kRows / kTile * kTile;
   for (int i = 0; i < kWhole; i += kTile) {
@@ -209,8 +188,8 @@ ATTUNE_INLINE void panel(const Scalar* a, const Scalar* b, Scalar* c, int col, c
 
 // Columns [kFrom, kCols) in panels of at most kMaxLanes lanes, the rest in narrower packets.
 template <int kFrom, int kMaxLanes, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow,
-          int kBCol, int kCRow, class Scalar, class Epilogue>
-ATTUNE_INLINE void panels(const Scalar* a, const Scalar* b, Scalar* c, const Epilogue& epilogue) {
+          int kBCol, int kCRow, class Scalar, class B, class Epilogue>
+ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kRest = kCols - kFrom;
   if constexpr (kRest > 0) {
     using P = Packet<Scalar, kMaxLanes>;
@@ -221,19 +200,22 @@ ATTUNE_INLINE void panels(const Scalar* a, const Scalar* b, Scalar* c, const Epi
       constexpr int kPackets = tile_packets<P>(kRest / kWidth);
       constexpr int kPanel = kPackets * kWidth;
       constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
-      constexpr bool kCopyB = kWidth > 1 && kBCol == 1 && kRows >= kWorthCopying && kDepth >= kWorthCopying &&
-                              kBRow * static_cast<int>(sizeof(Scalar)) >= kFarApart;
+      constexpr bool kFarRows = kRows >= kWorthCopying && kDepth >= kWorthCopying &&
+                                kBRow * static_cast<int>(sizeof(Scalar)) >= kFarApart;
+      constexpr bool kWidens =
+          !std::is_same_v<B, const Scalar*> && !kGathers<P, B> && kRows >= kWorthWidening;
+      constexpr bool kCopyB = kWidth > 1 && kBCol == 1 && (kFarRows || kWidens);
       for (int j = kFrom; j < kEnd; j += kPanel) {
         if constexpr (kCopyB) {
           alignas(P) Array<Scalar, kDepth * kPanel> rows;
           for (int k = 0; k < kDepth; ++k) {
             ATTUNE_UNROLL for (int n = 0; n < kPanel; n += kWidth) {
-              store(rows + k * kPanel + n, load<P>(b + k * kBRow + j + n));
+              store(rows + k * kPanel + n, load_row<P>(b, k * kBRow + j + n, k));
             }
           }
           panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(
               a, static_cast<const Scalar*>(rows), c + j, j, epilogue);
-        } else if constexpr (kBCol == 1 || kWidth == 1) {
+        } else if constexpr (kBCol == 1 || kWidth == 1 || kGathers<P, B>) {
           panel<P, kPackets, kRows, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b + j * kBCol, c + j, j,
                                                                                epilogue);
         } else {
@@ -251,10 +233,9 @@ ATTUNE_INLINE void panels(const Scalar* a, const Scalar* b, Scalar* c, const Epi
 }
 
 // A few rows of a transposed A, whose columns are kACol apart, copied side by side.
-template <int kRows, int kCols, int kDepth, int kACol, int kBRow, int kBCol, int kCRow, class Scalar,
+template <int kRows, int kCols, int kDepth, int kACol, int kBRow, int kBCol, int kCRow, class Scalar, class B,
           class Epilogue>
-ATTUNE_INLINE void copied_rows_product(const Scalar* a, const Scalar* b, Scalar* c,
-                                       const Epilogue& epilogue) {
+ATTUNE_INLINE void copied_rows_product(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   alignas(Packet<Scalar>) Array<Scalar, kDepth * kRows> columns;
   for (int k = 0; k < kDepth; ++k) {
     for_each_packet<Scalar>(kRows, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
@@ -267,11 +248,11 @@ ATTUNE_INLINE void copied_rows_product(const Scalar* a, const Scalar* b, Scalar*
 
 // One block of k.
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class Epilogue>
-ATTUNE_INLINE void block_product(const Scalar* a, const Scalar* b, Scalar* c, const Epilogue& epilogue) {
+          class Scalar, class B, class Epilogue>
+ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> &&
+  if constexpr (std::is_same_v<B, const float*> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
     constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
     constexpr const TileGrid& kGrid =
@@ -289,8 +270,34 @@ ATTUNE_INLINE void block_product(const Scalar* a, const Scalar* b, Scalar* c, co
     panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     return;
   }
+  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kCols, kACol, kBRow, kBCol)) {
+    // Rows by eight, then four, then the portable block's.
+    constexpr int kEights = kRows / kNarrowRows * kNarrowRows, kFours = kRows / kTileSide * kTileSide;
+    constexpr int kTwos = kCols / kNarrowCols * kNarrowCols, kFourCols = kCols / kTileSide * kTileSide;
+    if constexpr (kEights > 0) {
+      narrow_tiles_product<false>(a, elements_of(b), c,
+                                  kNarrowGrid<B, false, kEights, kTwos, kDepth, kARow, kBRow, kBCol, kCRow>,
+                                  scales_of(b), epilogue);
+      panels<kTwos, kWidest, kEights, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    }
+    if constexpr (kEights < kFours) {
+      const Scalar* rest_a = a + kEights * kARow;
+      Scalar* rest_c = c + kEights * kCRow;
+      narrow_tiles_product<true>(
+          rest_a, elements_of(b), rest_c,
+          kNarrowGrid<B, true, kTileSide, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>, scales_of(b),
+          epilogue);
+      panels<kFourCols, kWidest, kTileSide, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+          rest_a, b, rest_c, epilogue);
+    }
+    if constexpr (kFours < kRows) {
+      panels<0, kWidest, kRows - kFours, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+          a + kFours * kARow, b, c + kFours * kCRow, epilogue);
+    }
+    return;
+  }
 #elif ATTUNE_MVE && ATTUNE_FUSED
-  if constexpr (std::is_same_v<Scalar, float> && fits_mve(kCols, kARow, kACol, kBRow, kBCol)) {
+  if constexpr (std::is_same_v<B, const float*> && fits_mve(kCols, kARow, kACol, kBRow, kBCol)) {
     mve_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     panels<kCols / kMveLanes * kMveLanes, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
         a, b, c, epilogue);
@@ -317,29 +324,60 @@ ATTUNE_INLINE void block_product(const Scalar* a, const Scalar* b, Scalar* c, co
 }
 
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class Epilogue>
-[[gnu::noinline]] void product(const Scalar* a, const Scalar* b, Scalar* c, Epilogue epilogue) {
+          class Scalar, class B, class Epilogue>
+[[gnu::noinline]] void product(const Scalar* a, B b, Scalar* c, Epilogue epilogue) {
   if constexpr (kDepth <= kDepthBlock) {
     block_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
   } else {
-    static_assert(std::is_same_v<Epilogue, Assign> || std::is_same_v<Epilogue, Accumulate>);
+    static_assert(kAddsUp<Epilogue>);
     block_product<kRows, kCols, kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     int k = kDepthBlock;
     for (; k + kDepthBlock <= kDepth; k += kDepthBlock) {
       block_product<kRows, kCols, kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(
-          a + k * kACol, b + k * kBRow, c, Accumulate{});
+          a + k * kACol, rows_from(b, k * kBRow, k), c, adding(epilogue));
     }
     if constexpr (kDepth % kDepthBlock != 0) {
       block_product<kRows, kCols, kDepth % kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(
-          a + k * kACol, b + k * kBRow, c, Accumulate{});
+          a + k * kACol, rows_from(b, k * kBRow, k), c, adding(epilogue));
     }
   }
 }
 
+template <class>
+inline constexpr bool kIsNarrow = false;
+template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int kColStride,
+          ScalesOf kScalesOf>
+inline constexpr bool
+    kIsNarrow<NarrowView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
+
+/// Whether a product is nothing but tiles in assembly, which are a call of their own.
+template <class A, class B, class C>
+inline constexpr bool kIsWholeTiles = [] {
+#if ATTUNE_CORTEX_M_FPU
+  return std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && C::rows % kTileSide == 0 &&
+         C::cols % kTileSide == 0 && !kIsNarrow<B> &&
+         fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride);
+#else
+  return false;
+#endif
+}();
+
+// An epilogue behind the scales of B's columns, if they have any.
+template <class View, class Epilogue>
+ATTUNE_INLINE auto with_scales_of(const View&, const Epilogue& epilogue) {
+  return epilogue;
+}
+template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int kColStride, class Epilogue>
+ATTUNE_INLINE auto with_scales_of(
+    const NarrowView<Element, Scalar, kRows, kCols, kRowStride, kColStride, ScalesOf::kColumns>& b,
+    const Epilogue& epilogue) {
+  return ScaleColumns<Scalar, Epilogue>{b.scale, epilogue};
+}
+
 }  // namespace detail
 
-/// C = epilogue(A·B) of three MatrixViews. A and B by any strides (`x.transpose()`, `x.columns<n>(j)`), rows
-/// of C contiguous; C may not overlap A or B.
+/// C = epilogue(A·B) of three MatrixViews; B may be a NarrowView. A and B by any strides (`x.transpose()`,
+/// `x.columns<n>(j)`), rows of C contiguous; C may not overlap A or B.
 template <class A, class B, class C, class Epilogue = Assign>
 ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
   using Scalar = typename C::Scalar;
@@ -347,10 +385,9 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
                 "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
   static_assert(C::col_stride == 1,
                 "attune::kernels::product: C must be row-major; swap and transpose the operands");
-  constexpr bool kSimple = std::is_same_v<Epilogue, Assign> || std::is_same_v<Epilogue, Accumulate>;
-  constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols);
+  constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsNarrow<B>;
   // A sum of several blocks is finished first, then given to its epilogue in a pass of its own.
-  constexpr bool kEpilogueLast = !kSimple && (A::cols > kDepthBlock || kBlas);
+  constexpr bool kEpilogueLast = !detail::kAddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
   std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};
   if constexpr (!kEpilogueLast) during = epilogue;
   if constexpr (kBlas) {
@@ -359,20 +396,14 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
                          B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data,
                                                                std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
 #endif
+  } else if constexpr (detail::kIsWholeTiles<A, B, C>) {
+    detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
+                          B::col_stride, C::row_stride, Scalar>(a.data, detail::operand_of(b), c.data,
+                                                                detail::with_scales_of(b, during));
   } else {
-#if ATTUNE_CORTEX_M_FPU
-    // Whole tiles are a call of their own.
-    if constexpr (std::is_same_v<Scalar, float> && A::cols <= kDepthBlock &&
-                  C::rows % detail::kTileSide == 0 && C::cols % detail::kTileSide == 0 &&
-                  detail::fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
-                                    B::col_stride)) {
-      detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
-                            B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data, during);
-      return;
-    }
-#endif
     detail::product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride,
-                    C::row_stride, Scalar>(a.data, b.data, c.data, during);
+                    C::row_stride, Scalar>(a.data, detail::operand_of(b), c.data,
+                                           detail::with_scales_of(b, during));
   }
   if constexpr (kEpilogueLast) {
     for (int i = 0; i < C::rows; ++i) {

@@ -73,8 +73,7 @@ struct Embedding {
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y) {
     if (!valid(ids)) return Status::kInvalidToken;
     for (int i = 0; i < shape.seq_len; ++i) {
-      const Scalar* row = parameters.weight.data() + id_of(ids, i) * shape.d_model;
-      for (int j = 0; j < shape.d_model; ++j) y(i, j) = row[j];
+      look_up(parameters.weight, id_of(ids, i), y.data + i * shape.d_model);
     }
     return Status::kOk;
   }

@@ -51,9 +51,9 @@ struct AddedPositions {
   struct InferenceScratch {};
 
  protected:
-  static void add(const Scalar* positions, ConstView<Input> x, View<Output> y) {
+  static void add(const auto& positions, ConstView<Input> x, View<Output> y) {
     copy<Scalar, shape.seq_len, shape.d_model>(x.data, y.data);
-    kernels::add_to(Input::size, positions, y.data);
+    add_table(positions, y.data);
   }
   // dx[seq_len, d_model] = dy.
   template <class Dx>
@@ -92,11 +92,11 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   /// y[seq_len, d_model] = x + W. `y` may be `x`.
   template <class Set = Parameters>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&) {
-    Base::add(parameters.weight.data(), x, y);
+    Base::add(parameters.weight, x, y);
   }
   template <class Set = Parameters>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
-    Base::add(parameters.weight.data(), x, y);
+    Base::add(parameters.weight, x, y);
   }
   /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
   template <class Set = Parameters, class Dx, class Gradients>
@@ -138,10 +138,10 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
 
   /// y[seq_len, d_model] = x + E. `y` may be `x`.
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
-    Base::add(kVectors.data(), x, y);
+    Base::add(kVectors, x, y);
   }
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
-    Base::add(kVectors.data(), x, y);
+    Base::add(kVectors, x, y);
   }
   /// dx[seq_len, d_model] = dy. `dx` may be `dy`.
   template <class Dx>

@@ -1,0 +1,250 @@
+// Weights of 8 and 16 bits, for inference and as constants of what is trained: forms as those of weights.hpp.
+//
+//   Int8Weights         own, integers with a scale for each output
+//   Bfloat16Weights     own, the upper halves of floats
+//   Float16Weights      own, IEEE 754 binary16
+//   Int8Reference, Bfloat16Reference, Float16Reference       elsewhere
+//
+//   Model::ParametersOf<Int8Weights, Tensor>   // biases and norms stay floats
+//
+// They stand as PyTorch's weights, [out, in], an output's q_j behind the other, and are widened in products,
+// never in memory:
+//
+//   y_j  = s_j·Σ_i x_i·q_ij         once for each kernels::kDepthBlock inputs, which are then added
+//   dx_i = Σ_j dy_j·(s_j·q_ij)      with the bits of a matrix of the s_j·q_ij
+//
+// Widening is exact, s_j· is a rounding, and without scales there is none. A table, of an embedding or of
+// positions, has a scale for each of its rows: its tokens are s_i·q_i. core/quantise.hpp makes such sets.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <attune/core/weights.hpp>
+#include <attune/kernels/narrow.hpp>
+#include <attune/kernels/widen.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// kCount rows of kLength narrow elements, each row with its scale if the elements have one.
+template <class ElementType, class ScalarType, int kCount, int kLength>
+struct NarrowRows {
+  using Element = ElementType;
+  using Scalar = ScalarType;
+  using Transposed = NarrowRows<Element, Scalar, kLength, kCount>;
+  static constexpr int count = kCount;
+  static constexpr int length = kLength;
+  struct NoScales {};
+  using Scales = Scalar[static_cast<std::size_t>(kCount)];
+
+  [[no_unique_address]] std::conditional_t<Element::kScaled, Scales, NoScales> scales;
+  Element elements[static_cast<std::size_t>(kCount * kLength)];
+
+  [[nodiscard]] constexpr const Element* data() const { return elements; }
+  [[nodiscard]] constexpr const Scalar* scale() const {
+    if constexpr (Element::kScaled) {
+      return scales;
+    } else {
+      return nullptr;
+    }
+  }
+};
+
+/// The same elsewhere: rows one behind the other, `offset` bytes behind `base`, and where their scales stand.
+template <class ElementType, class ScalarType, int kCount, int kLength>
+struct NarrowRowsReference {
+  using Element = ElementType;
+  using Scalar = ScalarType;
+  using Transposed = NarrowRowsReference<Element, Scalar, kLength, kCount>;
+  static constexpr int count = kCount;
+  static constexpr int length = kLength;
+
+  const void* base;  // that of a file, so that constants may refer into one
+  std::size_t offset;
+  const Scalar* scales;
+
+  [[nodiscard]] const Element* data() const {
+    return reinterpret_cast<const Element*>(static_cast<const char*>(base) + offset);
+  }
+  [[nodiscard]] constexpr const Scalar* scale() const { return scales; }
+};
+
+namespace detail {
+
+// What stands for an element.
+template <class Rows>
+constexpr auto narrow_value(const Rows& stored, int row, int col) {
+  using Scalar = typename Rows::Scalar;
+  const auto value = static_cast<Scalar>(widen(stored.data()[row * Rows::length + col]));
+  if constexpr (Rows::Element::kScaled) {
+    return stored.scale()[row] * value;
+  } else {
+    return value;
+  }
+}
+
+template <class Weight>
+constexpr void refuse_narrow() {
+  static_assert(sizeof(Weight*) == 0,
+                "attune: weights of 8 and 16 bits are constants: they take no gradient, no update and no "
+                "initial values; train ParametersOf<Tensor>, then quantise() it. Biases and norms stay "
+                "floats: ParametersOf<Int8Weights, Tensor>");
+}
+
+}  // namespace detail
+
+/// A weight W[rows, cols] in narrow rows, one for each of its columns.
+template <class Rows>
+struct NarrowWeights {
+  using Scalar = typename Rows::Scalar;
+  static constexpr int rows = Rows::length;
+  static constexpr int cols = Rows::count;
+  static constexpr int size = rows * cols;
+
+  Rows stored;
+
+  /// What stands for W_row,col.
+  [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
+    return detail::narrow_value(stored, col, row);
+  }
+  template <class Weight = NarrowWeights>
+  constexpr void set_zero() {
+    detail::refuse_narrow<Weight>();
+  }
+  template <class Weight = NarrowWeights>
+  constexpr const Scalar* data() const {
+    detail::refuse_narrow<Weight>();
+    return nullptr;
+  }
+};
+
+/// A table [rows, cols] in narrow rows.
+template <class Rows>
+struct NarrowTable {
+  using Scalar = typename Rows::Scalar;
+  static constexpr int rows = Rows::count;
+  static constexpr int cols = Rows::length;
+  static constexpr int size = rows * cols;
+
+  Rows stored;
+
+  [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
+    return detail::narrow_value(stored, row, col);
+  }
+};
+
+namespace detail {
+
+template <class>
+inline constexpr bool kIsNarrowForm = false;
+template <class Rows>
+inline constexpr bool kIsNarrowForm<NarrowWeights<Rows>> = true;
+template <class Rows>
+inline constexpr bool kIsNarrowForm<NarrowTable<Rows>> = true;
+
+template <class Element>
+inline constexpr bool kIsNarrowElement = requires {
+  Element::kScaled;
+};
+
+// What the numbers of a form are.
+template <class Form>
+struct ElementOfFormIs {
+  using type = typename Form::Scalar;
+};
+template <class Form>
+  requires kIsNarrowForm<Form>
+struct ElementOfFormIs<Form> {
+  using type = typename decltype(Form::stored)::Element;
+};
+template <class Form>
+using ElementOfForm = typename ElementOfFormIs<Form>::type;
+
+}  // namespace detail
+
+template <class Scalar, int rows, int cols>
+using Int8Weights = NarrowWeights<NarrowRows<Int8, Scalar, cols, rows>>;
+template <class Scalar, int rows, int cols>
+using Bfloat16Weights = NarrowWeights<NarrowRows<Bfloat16, Scalar, cols, rows>>;
+template <class Scalar, int rows, int cols>
+using Float16Weights = NarrowWeights<NarrowRows<Float16, Scalar, cols, rows>>;
+template <class Scalar, int rows, int cols>
+using Int8Reference = NarrowWeights<NarrowRowsReference<Int8, Scalar, cols, rows>>;
+template <class Scalar, int rows, int cols>
+using Bfloat16Reference = NarrowWeights<NarrowRowsReference<Bfloat16, Scalar, cols, rows>>;
+template <class Scalar, int rows, int cols>
+using Float16Reference = NarrowWeights<NarrowRowsReference<Float16, Scalar, cols, rows>>;
+
+template <class Rows>
+struct TableForm<NarrowWeights<Rows>> {
+  using type = NarrowTable<typename Rows::Transposed>;
+};
+
+template <class Element, class Scalar, int count, int length>
+[[nodiscard]] constexpr NarrowRowsReference<Element, Scalar, count, length> reference_to(
+    const NarrowRows<Element, Scalar, count, length>& rows) {
+  return {rows.elements, 0, rows.scale()};
+}
+template <class Element, class Scalar, int count, int length>
+[[nodiscard]] constexpr auto reference_to(
+    const NarrowWeights<NarrowRows<Element, Scalar, count, length>>& weight) {
+  return NarrowWeights<NarrowRowsReference<Element, Scalar, count, length>>{reference_to(weight.stored)};
+}
+template <class Element, class Scalar, int count, int length>
+[[nodiscard]] constexpr auto reference_to(
+    const NarrowTable<NarrowRows<Element, Scalar, count, length>>& table) {
+  return NarrowTable<NarrowRowsReference<Element, Scalar, count, length>>{reference_to(table.stored)};
+}
+
+/// There is none of scalars: whoever asks wants to train.
+template <class Rows>
+constexpr auto view(const NarrowWeights<Rows>& weight) {
+  detail::refuse_narrow<NarrowWeights<Rows>>();
+  return weight;
+}
+template <class Rows>
+constexpr auto view(const NarrowTable<Rows>& table) {
+  detail::refuse_narrow<NarrowTable<Rows>>();
+  return table;
+}
+
+namespace detail {
+
+/// W[in, out] for a product.
+template <class Rows>
+ATTUNE_INLINE auto narrow_view(const NarrowWeights<Rows>& weight) {
+  using Element = typename Rows::Element;
+  constexpr auto kScales = Element::kScaled ? kernels::ScalesOf::kColumns : kernels::ScalesOf::kNothing;
+  return kernels::NarrowView<Element, typename Rows::Scalar, Rows::length, Rows::count, 1, Rows::length,
+                             kScales>{weight.stored.data(), weight.stored.scale()};
+}
+
+}  // namespace detail
+
+/// y[rows, out] = epilogue(x[rows, in]·W).
+template <class X, class Rows, class Y, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply(const X& x, const NarrowWeights<Rows>& weight, const Y& y,
+                            Epilogue epilogue = {}) {
+  kernels::product(x, detail::narrow_view(weight), y, epilogue);
+}
+/// dx[rows, in] = epilogue(dy[rows, out]·Wᵀ).
+template <class Dy, class Rows, class Dx, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply_transposed(const Dy& dy, const NarrowWeights<Rows>& weight, const Dx& dx,
+                                       Epilogue epilogue = {}) {
+  kernels::product(dy, detail::narrow_view(weight).transpose(), dx, epilogue);
+}
+
+/// y = a row of a table.
+template <class Rows>
+void look_up(const NarrowTable<Rows>& table, int row, typename Rows::Scalar* y) {
+  for (int j = 0; j < Rows::length; ++j) y[j] = table(row, j);
+}
+/// y += a table.
+template <class Rows>
+void add_table(const NarrowTable<Rows>& table, typename Rows::Scalar* y) {
+  for (int i = 0; i < Rows::count; ++i) {
+    for (int j = 0; j < Rows::length; ++j) y[i * Rows::length + j] += table(i, j);
+  }
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,94 @@
+// Numbers of 8 and 16 bits that stand for weights: each one is a float exactly.
+//
+// Integers of 8 bits come with a scale, Bfloat16 and Float16 are floats of fewer bits. Rounding is to the
+// nearest, ties to even.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#include <attune/kernels/policy.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct Int8 {
+  static constexpr bool kScaled = true;
+  static constexpr int kLargest = 127;  // symmetric: −128 is not written, but read
+  std::int8_t value;
+};
+/// The upper half of a float.
+struct Bfloat16 {
+  static constexpr bool kScaled = false;
+  std::uint16_t bits;
+};
+/// IEEE 754 binary16.
+struct Float16 {
+  static constexpr bool kScaled = false;
+  std::uint16_t bits;
+};
+
+/// Half precision, binary16, as a float.
+[[nodiscard]] constexpr float widen_f16(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000u) << 16, fraction = half & 0x3FFu;
+  const std::uint32_t exponent = half >> 10 & 0x1Fu;
+  if (exponent == 0) {  // fraction · 2⁻²⁴
+    const auto magnitude = std::bit_cast<std::uint32_t>(static_cast<float>(fraction) * 0x1p-24f);
+    return std::bit_cast<float>(sign | magnitude);
+  }
+  const std::uint32_t biased = exponent == 0x1F ? 0xFF : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | biased << 23 | fraction << 13);
+}
+/// bfloat16 as a float.
+[[nodiscard]] constexpr float widen_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+[[nodiscard]] constexpr float widen(Int8 element) { return static_cast<float>(element.value); }
+[[nodiscard]] constexpr float widen(Bfloat16 element) { return widen_bf16(element.bits); }
+[[nodiscard]] constexpr float widen(Float16 element) { return widen_f16(element.bits); }
+
+/// The nearest bfloat16 of a number; beyond the largest one infinity. A NaN stays one.
+[[nodiscard]] constexpr Bfloat16 narrow_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (value != value) return {static_cast<std::uint16_t>(bits >> 16 | 0x40u)};
+  return {static_cast<std::uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16)};
+}
+/// The nearest binary16 of a number; from 65520 on infinity. A NaN stays one.
+[[nodiscard]] constexpr Float16 narrow_f16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
+  constexpr std::uint32_t kLeastNormal = (127u - 14u) << 23, kInfinity = 0x7F800000u;
+  std::uint32_t half = 0;
+  if (magnitude > kInfinity) {
+    half = 0x7E00u;
+  } else if (magnitude >= std::bit_cast<std::uint32_t>(65520.0f)) {
+    half = 0x7C00u;
+  } else if (magnitude >= kLeastNormal) {
+    half = (magnitude + 0xFFFu + (magnitude >> 13 & 1u) - ((127u - 15u) << 23)) >> 13;
+  } else {  // multiples of 2⁻²⁴: those of ½ have it for the last bit of their mantissa
+    half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
+           std::bit_cast<std::uint32_t>(0.5f);
+  }
+  return {static_cast<std::uint16_t>(sign | half)};
+}
+
+/// The scale of numbers of which none is larger than `largest`: largest / 127, so that they fill Int8.
+template <class Scalar>
+[[nodiscard]] constexpr Scalar int8_scale(Scalar largest) {
+  return largest / Scalar(Int8::kLargest);
+}
+/// The nearest multiple of a scale. A scale of 0 is that of zeros.
+template <class Scalar>
+[[nodiscard]] constexpr Int8 narrow_int8(Scalar value, Scalar scale) {
+  if (scale == 0) return {0};
+  // Numbers beside kRound are integers.
+  constexpr Scalar kRound = Scalar(1.5) / std::numeric_limits<Scalar>::epsilon();
+  constexpr Scalar kLargest = Int8::kLargest;
+  const Scalar quotient = value / scale;  // above 127 where the scale itself was rounded as a subnormal
+  if (quotient >= kLargest) return {Int8::kLargest};
+  if (quotient <= -kLargest) return {-Int8::kLargest};
+  return {static_cast<std::int8_t>((quotient + kRound) - kRound)};
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,353 @@
+// A product's register blocks on the single-precision FPU of a Cortex-M where B is narrow (widen.hpp), in
+// assembly: 8 rows × 2 columns, and for a rest of 4 rows 4 × 4.
+//
+// To widen a number takes two and a half instructions, so it has to serve many rows: of the 32 registers 16
+// are sums, s16 … s31, four k of two columns of B stand in s4 … s11, and those of two rows of A in s0 … s3
+// and s12 … s15. Four k take 64 multiply-accumulates and 30 other instructions, with scales of rows 41. Sums
+// are those of the portable block, bit for bit.
+//
+// The small block is that of tile_cortex_m.hpp, whose two k take 32 and 26, with scales 37.
+//
+// As in tile_cortex_m.hpp the inner loop exists once for each element and layout, and the loops around it
+// once for each epilogue.
+#pragma once
+
+#include <attune/kernels/tile_cortex_m.hpp>
+#include <attune/kernels/widen.hpp>
+
+#if ATTUNE_CORTEX_M_FPU
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace detail {
+
+inline constexpr int kNarrowRows = 8, kNarrowCols = 2;
+
+// Two scalars of a row of C, a packet to epilogues.
+struct TilePair {
+  float lane[kNarrowCols];
+
+  ATTUNE_INLINE friend TilePair add(const TilePair& a, const TilePair& b) {
+    return {a.lane[0] + b.lane[0], a.lane[1] + b.lane[1]};
+  }
+  ATTUNE_INLINE friend TilePair multiply(const TilePair& a, const TilePair& b) {
+    return {a.lane[0] * b.lane[0], a.lane[1] * b.lane[1]};
+  }
+};
+
+}  // namespace detail
+
+template <>
+struct PacketTraits<detail::TilePair> {
+  using Scalar = float;
+  using Half = detail::TilePair;
+  static constexpr int kLanes = detail::kNarrowCols;
+
+  // Volatile keeps the load of a row beside its use, where these registers are free.
+  ATTUNE_INLINE static detail::TilePair load(const float* from) {
+    register float s0 asm("s0");
+    register float s1 asm("s1");
+    asm volatile("vldmia %2,{s0-s1}"
+                 : "=t"(s0), "=t"(s1)
+                 : "r"(from), "m"(*reinterpret_cast<const float(*)[kLanes]>(from)));
+    return {s0, s1};
+  }
+  ATTUNE_INLINE static detail::TilePair broadcast(float value) { return {value, value}; }
+};
+
+namespace detail {
+
+#if ATTUNE_FUSED
+#define ATTUNE_MAC "vfma.f32 "
+#else
+#define ATTUNE_MAC "vmla.f32 "
+#endif
+// One k of two rows.
+#define ATTUNE_MACS(c0, c1, c2, c3, a0, a1, b0, b1)                                             \
+  ATTUNE_MAC c0 "," a0 "," b0 "\n" ATTUNE_MAC c1 "," a0 "," b1 "\n" ATTUNE_MAC c2 "," a1 "," b0 \
+                "\n" ATTUNE_MAC c3 "," a1 "," b1 "\n"
+// Four k of two rows, B along k or across.
+#define ATTUNE_ROWS_ALONG(from0, from1, c0, c1, c2, c3)                \
+  "vldmia " from0 "!,{s0-s3}\n vldmia " from1                          \
+  "!,{s12-s15}\n" ATTUNE_MACS(c0, c1, c2, c3, "s0", "s12", "s4", "s8") \
+      ATTUNE_MACS(c0, c1, c2, c3, "s1", "s13", "s5", "s9")             \
+          ATTUNE_MACS(c0, c1, c2, c3, "s2", "s14", "s6", "s10")        \
+              ATTUNE_MACS(c0, c1, c2, c3, "s3", "s15", "s7", "s11")
+#define ATTUNE_ROWS_ACROSS(from0, from1, c0, c1, c2, c3)               \
+  "vldmia " from0 "!,{s0-s3}\n vldmia " from1                          \
+  "!,{s12-s15}\n" ATTUNE_MACS(c0, c1, c2, c3, "s0", "s12", "s4", "s6") \
+      ATTUNE_MACS(c0, c1, c2, c3, "s1", "s13", "s5", "s7")             \
+          ATTUNE_MACS(c0, c1, c2, c3, "s2", "s14", "s10", "s8")        \
+              ATTUNE_MACS(c0, c1, c2, c3, "s3", "s15", "s11", "s9")
+#define ATTUNE_ROWS_SINGLE(from0, from1, c0, c1, c2, c3) \
+  "vldmia " from0 "!,{s0}\n vldmia " from1 "!,{s12}\n" ATTUNE_MACS(c0, c1, c2, c3, "s0", "s12", "s4", "s5")
+#define ATTUNE_ALL_ROWS(rows)                                                               \
+  rows("r0", "r4", "s16", "s17", "s18", "s19") rows("r5", "r6", "s20", "s21", "s22", "s23") \
+      rows("r8", "r9", "s24", "s25", "s26", "s27") rows("r10", "r2", "s28", "s29", "s30", "s31")
+
+// Two numbers of B into a pair of registers.
+#define ATTUNE_INT8_PAIR(d, s0, s1, load0, load1)                                          \
+  "ldrsb r7," load0 "\n ldrsb r11," load1 "\n vmov " d ",r7,r11\n vcvt.f32.s32 " s0 "," s0 \
+  "\n vcvt.f32.s32 " s1 "," s1 "\n"
+#define ATTUNE_BFLOAT16_PAIR(d, s0, s1, load0, load1) \
+  "ldrh r7," load0 "\n ldrh r11," load1 "\n lsl r7,r7,#16\n lsl r11,r11,#16\n vmov " d ",r7,r11\n"
+#define ATTUNE_FLOAT16_PAIR(d, s0, s1, load0, load1)                                      \
+  "ldrh r7," load0 "\n ldrh r11," load1 "\n vmov " d ",r7,r11\n vcvtb.f32.f16 " s0 "," s0 \
+  "\n vcvtb.f32.f16 " s1 "," s1 "\n"
+// Four k of both columns: two of one in a pair, and across in a turn that saves steps from row to row.
+#define ATTUNE_B_ALONG(pair, bytes)                              \
+  pair("d2", "s4", "s5", "[r1],#" bytes, "[r1],#" bytes)         \
+      pair("d3", "s6", "s7", "[r1],#" bytes, "[r1],#" bytes)     \
+          pair("d4", "s8", "s9", "[r3],#" bytes, "[r3],#" bytes) \
+              pair("d5", "s10", "s11", "[r3],#" bytes, "[r3],#" bytes)
+#define ATTUNE_B_ROW(pair, bytes, d, s0, s1) pair(d, s0, s1, "[r1]", "[r1,#" bytes "]") "add r1,r1,r3\n"
+#define ATTUNE_B_ACROSS(pair, bytes)                                                                        \
+  pair("d2", "s4", "s5", "[r1]", "[r1,r3]")                                                                 \
+      pair("d3", "s6", "s7", "[r1,#" bytes "]!", "[r1,r3]") "add r1,r1,r3,lsl #1\n" pair("d4", "s8", "s9",  \
+                                                                                         "[r1]", "[r1,r3]") \
+          pair("d5", "s10", "s11", "[r1,#-" bytes "]!", "[r1,r3]") "add r1,r1,r3,lsl #1\n"
+#define ATTUNE_SCALE_FOUR                                                                                \
+  "vldmia lr!,{s0-s3}\n vmul.f32 s4,s4,s0\n vmul.f32 s6,s6,s0\n vmul.f32 s5,s5,s1\n vmul.f32 s7,s7,s1\n" \
+  "vmul.f32 s10,s10,s2\n vmul.f32 s8,s8,s2\n vmul.f32 s11,s11,s3\n vmul.f32 s9,s9,s3\n"
+#define ATTUNE_SCALE_SINGLE "vldmia lr!,{s0}\n vmul.f32 s4,s4,s0\n vmul.f32 s5,s5,s0\n"
+
+// The sums of one block, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many k, r4
+// the scales of B's rows. Changes all of them, lr, r5, r8, r9 and s0 … s15; 20 bytes of stack. The convention
+// is not C++'s: narrow_tiles_product calls it.
+#define ATTUNE_NARROW_TILE(name, lines_of_b, four, rows, single)                                                \
+  [[gnu::naked]] inline void name() {                                                                           \
+    asm("push {r6,r7,r10,r11,lr}\n mov lr,r4\n mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n " \
+        "vmov d11,r4,r4\n vmov d12,r4,r4\n vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n "              \
+        "add r4,r0,r2\n add r5,r4,r2\n add r6,r5,r2\n add r8,r6,r2\n add r9,r8,r2\n add r10,r9,r2\n "        \
+        "add r2,r10,r2\n" lines_of_b "subs r12,r12,#4\n blo 2f\n"                                            \
+        "1:\n" four ATTUNE_ALL_ROWS(rows) "subs r12,r12,#4\n bhs 1b\n"                                       \
+        "2: adds r12,r12,#4\n beq 4f\n"                                                                      \
+        "3:\n" single ATTUNE_ALL_ROWS(ATTUNE_ROWS_SINGLE) "subs r12,r12,#1\n bne 3b\n"                       \
+        "4: pop {r6,r7,r10,r11,pc}\n"); \
+  }
+#define ATTUNE_NARROW_TILE_ALONG(name, pair, bytes)                                          \
+  ATTUNE_NARROW_TILE(name, "add r3,r1,r3\n", ATTUNE_B_ALONG(pair, bytes), ATTUNE_ROWS_ALONG, \
+                     pair("d2", "s4", "s5", "[r1],#" bytes, "[r3],#" bytes))
+#define ATTUNE_NARROW_TILE_ACROSS(name, pair, bytes, scale_four, scale_single)              \
+  ATTUNE_NARROW_TILE(name, "", ATTUNE_B_ACROSS(pair, bytes) scale_four, ATTUNE_ROWS_ACROSS, \
+                     ATTUNE_B_ROW(pair, bytes, "d2", "s4", "s5") scale_single)
+
+ATTUNE_NARROW_TILE_ALONG(int8_along, ATTUNE_INT8_PAIR, "1")
+ATTUNE_NARROW_TILE_ALONG(bfloat16_along, ATTUNE_BFLOAT16_PAIR, "2")
+ATTUNE_NARROW_TILE_ALONG(float16_along, ATTUNE_FLOAT16_PAIR, "2")
+ATTUNE_NARROW_TILE_ACROSS(scaled_int8_across, ATTUNE_INT8_PAIR, "1", ATTUNE_SCALE_FOUR, ATTUNE_SCALE_SINGLE)
+ATTUNE_NARROW_TILE_ACROSS(bfloat16_across, ATTUNE_BFLOAT16_PAIR, "2", "", "")
+ATTUNE_NARROW_TILE_ACROSS(float16_across, ATTUNE_FLOAT16_PAIR, "2", "", "")
+
+// The same of 4 × 4.
+#define ATTUNE_MAC_FOUR(a, b0, b1, b2, b3, c0, c1, c2, c3)                                   \
+  ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n" ATTUNE_MAC c2 "," a "," b2 \
+                "\n" ATTUNE_MAC c3 "," a "," b3 "\n"
+#define ATTUNE_MAC_SMALL(a0, a1, a2, a3, b0, b1, b2, b3)          \
+  ATTUNE_MAC_FOUR(a0, b0, b1, b2, b3, "s16", "s17", "s18", "s19") \
+  ATTUNE_MAC_FOUR(a1, b0, b1, b2, b3, "s20", "s21", "s22", "s23") \
+  ATTUNE_MAC_FOUR(a2, b0, b1, b2, b3, "s24", "s25", "s26", "s27") \
+  ATTUNE_MAC_FOUR(a3, b0, b1, b2, b3, "s28", "s29", "s30", "s31")
+#define ATTUNE_SMALL_TILE(name, lines_of_b, two, macs0, macs1, single)                                   \
+  [[gnu::naked]] inline void name() {                                                                    \
+    asm("push {r7,r11,lr}\n mov lr,r4\n mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n "   \
+        "vmov d11,r4,r4\n vmov d12,r4,r4\n vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n "          \
+        "add r4,r0,r2\n add r5,r4,r2\n add r2,r5,r2\n" lines_of_b                                        \
+        "subs r12,r12,#2\n blo 2f\n"                                                                     \
+        "1:\n" two "vldmia r0!,{d0}\n vldmia r4!,{d1}\n vldmia r5!,{d2}\n vldmia r2!,{d3}\n" macs0 macs1 \
+        "subs r12,r12,#2\n bhs 1b\n"                                                                     \
+        "2: adds r12,r12,#2\n beq 3f\n" single                                                           \
+        "vldr s0,[r0]\n vldr s2,[r4]\n vldr s4,[r5]\n vldr s6,[r2]\n" ATTUNE_MAC_SMALL(                  \
+            "s0", "s2", "s4", "s6", "s8", "s9", "s10", "s11") "3: pop {r7,r11,pc}\n");                   \
+  }
+#define ATTUNE_SMALL_TILE_ALONG(name, pair, bytes)                                        \
+  ATTUNE_SMALL_TILE(name, "add r8,r1,r3\n add r9,r8,r3\n add r3,r9,r3\n",                 \
+                    pair("d4", "s8", "s9", "[r1],#" bytes, "[r1],#" bytes)                \
+                        pair("d5", "s10", "s11", "[r8],#" bytes, "[r8],#" bytes)          \
+                            pair("d6", "s12", "s13", "[r9],#" bytes, "[r9],#" bytes)      \
+                                pair("d7", "s14", "s15", "[r3],#" bytes, "[r3],#" bytes), \
+                    ATTUNE_MAC_SMALL("s0", "s2", "s4", "s6", "s8", "s10", "s12", "s14"),  \
+                    ATTUNE_MAC_SMALL("s1", "s3", "s5", "s7", "s9", "s11", "s13", "s15"),  \
+                    pair("d4", "s8", "s9", "[r1]", "[r8]") pair("d5", "s10", "s11", "[r9]", "[r3]"))
+#define ATTUNE_SMALL_ROW(pair, i1, i2, i3, d0, s0, s1, d1, s2, s3) \
+  pair(d0, s0, s1, "[r1]", "[r1,#" i1 "]") pair(d1, s2, s3, "[r1,#" i2 "]", "[r1,#" i3 "]") "add r1,r1,r3\n"
+#define ATTUNE_SMALL_TILE_ACROSS(name, pair, i1, i2, i3, scale_two, scale_single)                  \
+  ATTUNE_SMALL_TILE(name, "",                                                                      \
+                    ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d4", "s8", "s9", "d5", "s10", "s11")       \
+                        ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d6", "s12", "s13", "d7", "s14", "s15") \
+                            scale_two,                                                             \
+                    ATTUNE_MAC_SMALL("s0", "s2", "s4", "s6", "s8", "s9", "s10", "s11"),            \
+                    ATTUNE_MAC_SMALL("s1", "s3", "s5", "s7", "s12", "s13", "s14", "s15"),          \
+                    ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d4", "s8", "s9", "d5", "s10", "s11") scale_single)
+#define ATTUNE_SCALE_SMALL(s) \
+  "vmul.f32 s8,s8," s "\n vmul.f32 s9,s9," s "\n vmul.f32 s10,s10," s "\n vmul.f32 s11,s11," s "\n"
+#define ATTUNE_SCALE_SMALL_TWO \
+  "vldmia lr!,{s0-s1}\n" ATTUNE_SCALE_SMALL("s0") "vmul.f32 s12,s12,s1\n vmul.f32 s13,s13,s1\n "         \
+  "vmul.f32 s14,s14,s1\n vmul.f32 s15,s15,s1\n"
+#define ATTUNE_SCALE_SMALL_SINGLE "vldr s0,[lr]\n" ATTUNE_SCALE_SMALL("s0")
+
+ATTUNE_SMALL_TILE_ALONG(int8_along_small, ATTUNE_INT8_PAIR, "1")
+ATTUNE_SMALL_TILE_ALONG(bfloat16_along_small, ATTUNE_BFLOAT16_PAIR, "2")
+ATTUNE_SMALL_TILE_ALONG(float16_along_small, ATTUNE_FLOAT16_PAIR, "2")
+ATTUNE_SMALL_TILE_ACROSS(scaled_int8_across_small, ATTUNE_INT8_PAIR, "1", "2", "3", ATTUNE_SCALE_SMALL_TWO,
+                         ATTUNE_SCALE_SMALL_SINGLE)
+ATTUNE_SMALL_TILE_ACROSS(bfloat16_across_small, ATTUNE_BFLOAT16_PAIR, "2", "4", "6", "", "")
+ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_PAIR, "2", "4", "6", "", "")
+
+#undef ATTUNE_MAC_FOUR
+#undef ATTUNE_MAC_SMALL
+#undef ATTUNE_SMALL_TILE
+#undef ATTUNE_SMALL_TILE_ALONG
+#undef ATTUNE_SMALL_ROW
+#undef ATTUNE_SMALL_TILE_ACROSS
+#undef ATTUNE_SCALE_SMALL
+#undef ATTUNE_SCALE_SMALL_TWO
+#undef ATTUNE_SCALE_SMALL_SINGLE
+#undef ATTUNE_MAC
+#undef ATTUNE_MACS
+#undef ATTUNE_ROWS_ALONG
+#undef ATTUNE_ROWS_ACROSS
+#undef ATTUNE_ROWS_SINGLE
+#undef ATTUNE_ALL_ROWS
+#undef ATTUNE_INT8_PAIR
+#undef ATTUNE_BFLOAT16_PAIR
+#undef ATTUNE_FLOAT16_PAIR
+#undef ATTUNE_B_ALONG
+#undef ATTUNE_B_ROW
+#undef ATTUNE_B_ACROSS
+#undef ATTUNE_SCALE_FOUR
+#undef ATTUNE_SCALE_SINGLE
+#undef ATTUNE_NARROW_TILE
+#undef ATTUNE_NARROW_TILE_ALONG
+#undef ATTUNE_NARROW_TILE_ACROSS
+
+// Which of the functions above reads B along k, and which across; nullptr for none.
+struct NarrowTiles {
+  void (*along)();
+  void (*across)();
+};
+template <class B, bool kSmall>
+inline constexpr NarrowTiles kNarrowTiles{nullptr, nullptr};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<const Int8*, false>{int8_along, nullptr};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<const Int8*, true>{int8_along_small, nullptr};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<ScaledRows<Int8, float>, false>{nullptr, scaled_int8_across};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<ScaledRows<Int8, float>, true>{nullptr, scaled_int8_across_small};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<const Bfloat16*, false>{bfloat16_along, bfloat16_across};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<const Bfloat16*, true>{bfloat16_along_small, bfloat16_across_small};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<const Float16*, false>{float16_along, float16_across};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<const Float16*, true>{float16_along_small, float16_across_small};
+
+template <class B>
+constexpr bool fits_narrow_tile(int cols, int a_col, int b_row, int b_col) {
+  return cols >= kTileSide && a_col == 1 &&
+         ((b_row == 1 && kNarrowTiles<B, true>.along != nullptr) ||
+          (b_col == 1 && kNarrowTiles<B, true>.across != nullptr));
+}
+
+// Of kRows and kCols in whole blocks; B's strides count elements.
+template <class B, bool kSmall, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
+consteval TileGrid narrow_grid() {
+  constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
+  constexpr bool kAlong = kBRow == 1 && kNarrowTiles<B, kSmall>.along != nullptr;
+  constexpr int kBlockRows = kSmall ? kTileSide : kNarrowRows, kBlockCols = kSmall ? kTileSide : kNarrowCols;
+  return {.a_stride = 4 * kARow,
+          .b_stride = kBytes * (kAlong ? kBCol : kBRow),
+          .pairs = kDepth,
+          .tile = kAlong ? kNarrowTiles<B, kSmall>.along : kNarrowTiles<B, kSmall>.across,
+          .c_stride = 4 * kCRow,
+          .a_step = 4 * kBlockRows * kARow,
+          .b_step = kBytes * kBlockCols * kBCol,
+          .rows = kRows / kBlockRows,
+          .cols = kCols};
+}
+template <class B, bool kSmall, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
+inline constexpr TileGrid kNarrowGrid =
+    narrow_grid<B, kSmall, kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>();
+
+template <class Element>
+ATTUNE_INLINE const float* scales_of(const Element*) {
+  return nullptr;
+}
+ATTUNE_INLINE const float* scales_of(const ScaledRows<Int8, float>& b) { return b.scale; }
+
+/// C = epilogue(A·B) over a grid of blocks; `scale` has the scales of B's rows, if they have any.
+template <bool kSmall, class Epilogue>
+[[gnu::noinline]] void narrow_tiles_product(const float* a, const void* b, float* c, const TileGrid& grid,
+                                            const float* scale, Epilogue epilogue) {
+  const char* b_tile = static_cast<const char*>(b);
+  int col = 0;
+  do {
+    const float* a_tile = a;
+    float* c_row = c;
+    int row = grid.rows;
+    do {
+      register const float* r0 asm("r0") = a_tile;
+      register const char* r1 asm("r1") = b_tile;
+      register const float* r4 asm("r4") = scale;
+      register float s16 asm("s16"), s17 asm("s17"), s18 asm("s18"), s19 asm("s19");
+      register float s20 asm("s20"), s21 asm("s21"), s22 asm("s22"), s23 asm("s23");
+      register float s24 asm("s24"), s25 asm("s25"), s26 asm("s26"), s27 asm("s27");
+      register float s28 asm("s28"), s29 asm("s29"), s30 asm("s30"), s31 asm("s31");
+      asm volatile("ldmia %[grid],{r2,r3,r12,lr}\n blx lr"
+                   : "+r"(r0), "+r"(r1), "+r"(r4), "=t"(s16), "=t"(s17), "=t"(s18), "=t"(s19), "=t"(s20),
+                     "=t"(s21), "=t"(s22), "=t"(s23), "=t"(s24), "=t"(s25), "=t"(s26), "=t"(s27), "=t"(s28),
+                     "=t"(s29), "=t"(s30), "=t"(s31)
+                   : [grid] "r"(&grid)
+                   : "r2", "r3", "r5", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", "s4",
+                     "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
+#define ATTUNE_FINISH_PAIR(c0, c1)                                              \
+  {                                                                             \
+    const TilePair sum{c0, c1};                                                 \
+    const TilePair done = epilogue(sum, static_cast<const float*>(c_row), col); \
+    c0 = done.lane[0], c1 = done.lane[1];                                       \
+    asm volatile("vstmia %0,{" #c0 "-" #c1 "}\n add %0,%0,%1"                   \
+                 : "+r"(c_row)                                                  \
+                 : "r"(grid.c_stride), "t"(c0), "t"(c1)                         \
+                 : "memory");                                                   \
+  }
+#define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                       \
+  {                                                                             \
+    const TileRow sum{c0, c1, c2, c3};                                          \
+    const TileRow done = epilogue(sum, static_cast<const float*>(c_row), col);  \
+    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3]; \
+    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                   \
+                 : "+r"(c_row)                                                  \
+                 : "r"(grid.c_stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)       \
+                 : "memory");                                                   \
+  }
+      if constexpr (kSmall) {
+        ATTUNE_FINISH_ROW(s16, s17, s18, s19)
+        ATTUNE_FINISH_ROW(s20, s21, s22, s23)
+        ATTUNE_FINISH_ROW(s24, s25, s26, s27)
+        ATTUNE_FINISH_ROW(s28, s29, s30, s31)
+      } else {
+        ATTUNE_FINISH_PAIR(s16, s17)
+        ATTUNE_FINISH_PAIR(s18, s19)
+        ATTUNE_FINISH_PAIR(s20, s21)
+        ATTUNE_FINISH_PAIR(s22, s23)
+        ATTUNE_FINISH_PAIR(s24, s25)
+        ATTUNE_FINISH_PAIR(s26, s27)
+        ATTUNE_FINISH_PAIR(s28, s29)
+        ATTUNE_FINISH_PAIR(s30, s31)
+      }
+#undef ATTUNE_FINISH_PAIR
+#undef ATTUNE_FINISH_ROW
+      a_tile = bytes_after(a_tile, grid.a_step);
+    } while (--row > 0);
+    b_tile += grid.b_step;
+    c += kSmall ? kTileSide : kNarrowCols;
+    col += kSmall ? kTileSide : kNarrowCols;
+  } while (col < grid.cols);
+}
+
+}  // namespace detail
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+
+#endif

@@ -1,0 +1,7 @@
+// expect: Biases and norms stay floats: ParametersOf<Int8Weights, Tensor>
+#include <attune/attune.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;
+void infer(const Layer::ParametersOf<attune::Int8Weights>& parameters, const Layer::Input& x, Layer::Output& y) {
+  Layer::forward(parameters, x, y);
+}

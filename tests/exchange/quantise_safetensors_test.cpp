@@ -1,0 +1,191 @@
+// Files with weights of 8 and 16 bits: what is referred to in place has the bits of what quantise() makes.
+#include <attune/exchange/quantise_safetensors.hpp>
+
+#include <attune/layers/embedding.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/sequential.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using namespace attune;
+
+struct File {
+  alignas(8) char bytes[8192];
+  std::size_t size_ = 0;
+
+  void operator()(const char* text, std::size_t count) {
+    for (std::size_t i = 0; i < count && size_ < sizeof bytes; ++i) bytes[size_++] = text[i];
+  }
+  void start(std::string_view header) {
+    size_ = 0;
+    const char length[8] = {static_cast<char>(header.size() & 0xFF), static_cast<char>(header.size() >> 8)};
+    (*this)(length, 8);
+    (*this)(header.data(), header.size());
+  }
+  [[nodiscard]] const char* data() const { return bytes; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+};
+File file, quantised;
+
+constexpr EncoderLayerShape kEncoder{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_ff = 7};
+using Model = Sequential<Embedding<EmbeddingShape{.seq_len = 5, .vocabulary = 4, .d_model = 6}>,
+                         LearnedPositions<PositionShape{5, 6}>, Repeat<1, EncoderLayer<kEncoder>>,
+                         Linear<LinearShape{5, 6, 2}>>;
+using Names = PyTorchModule<Model, "embed", "pos", "encoder.layers", "head">;
+
+Model::Parameters parameters;
+
+void write_model() {
+  Rng rng(1);
+  check::fill_set(parameters, rng);
+  file.size_ = quantised.size_ = 0;
+  ASSERT_EQ((write_safetensors<Names>(parameters, file, {.metadata = R"({"format":"pt"})"})), Status::kOk);
+  ASSERT_TRUE(file.size() < sizeof file.bytes);
+}
+
+template <class Set>
+Model::Output forward(const Set& set) {
+  static Model::InferenceScratch scratch;
+  Model::Output y;
+  EXPECT_EQ(Model::forward(set, Model::Input{3, 0, 2, 3, 1}, y, scratch), Status::kOk);
+  return y;
+}
+
+const auto no_report = [](std::string_view, QuantisationError) {};
+
+template <template <class, int, int> class Weights, template <class, int, int> class Reference>
+void expect_in_place(ElementType type) {
+  static Model::ParametersOf<Weights, Tensor> own;
+  static Model::Parameters copied;
+  Model::ParametersOf<Reference, attune::Reference> in_place{};
+  write_model();
+  ASSERT_EQ(quantise(parameters, own), Status::kOk);
+  ASSERT_EQ(quantise_safetensors(file, type, quantised, no_report), Status::kOk);
+  ASSERT_TRUE(quantised.size() < file.size());
+  EXPECT_TRUE(safetensors_layout<Names>(quantised).metadata == R"({"format":"pt"})");
+
+  ASSERT_EQ(refer_to_safetensors<Names>(quantised, in_place), Status::kOk);
+  EXPECT_TRUE(check::same_bits(forward(in_place), forward(own)));
+  ASSERT_EQ(read_safetensors<Names>(quantised, copied), Status::kOk);
+  attune::detail::for_each_pair(
+      [](const TensorPath&, const auto& expected, const auto& tensor) {
+        for (int i = 0; i < tensor.rows; ++i) {
+          for (int j = 0; j < tensor.cols; ++j) EXPECT_EQ(tensor(i, j), expected(i, j));
+        }
+      },
+      own, static_cast<const Model::Parameters&>(copied));
+}
+
+}  // namespace
+
+TEST(QuantiseSafetensors, files_in_place_have_the_bits_of_quantised_parameters) {
+  expect_in_place<Int8Weights, Int8Reference>(ElementType::kI8);
+  expect_in_place<Bfloat16Weights, Bfloat16Reference>(ElementType::kBF16);
+  expect_in_place<Float16Weights, Float16Reference>(ElementType::kF16);
+}
+
+TEST(QuantiseSafetensors, reports_the_error_of_every_weight) {
+  write_model();
+  int weights = 0;
+  double largest = 0;
+  ASSERT_EQ(quantise_safetensors(file, ElementType::kI8, quantised,
+                                 [&](std::string_view name, QuantisationError error) {
+                                   ++weights;
+                                   EXPECT_TRUE(name == "pos" || name.ends_with("weight"));
+                                   EXPECT_GT(error.rms, 0.0);
+                                   if (error.largest > largest) largest = error.largest;
+                                 }),
+            Status::kOk);
+  EXPECT_EQ(weights, 7);  // embed, pos, in_proj, out_proj, linear1, linear2, head
+  EXPECT_GT(largest, 0.5 / 127 / 2);
+  EXPECT_LT(largest, 0.5001 / 127);
+}
+
+TEST(QuantiseSafetensors, references_of_another_type_than_the_file_are_refused) {
+  Model::ParametersOf<Bfloat16Reference, Reference> in_place{};
+  write_model();
+  ASSERT_EQ(quantise_safetensors(file, ElementType::kI8, quantised, no_report), Status::kOk);
+  EXPECT_EQ(refer_to_safetensors<Names>(quantised, in_place), Status::kInvalidType);
+  EXPECT_EQ(refer_to_safetensors<Names>(file, in_place), Status::kInvalidType);
+  Model::ParametersOf<TransposedReference, Reference> floats{};
+  EXPECT_EQ(refer_to_safetensors<Names>(quantised, floats), Status::kInvalidType);
+}
+
+TEST(QuantiseSafetensors, what_cannot_be_quantised_is_refused_and_nothing_is_written) {
+  const auto expect_refused = [](ElementType type, Status status) {
+    EXPECT_EQ(quantise_safetensors(file, type, quantised, no_report), status);
+    EXPECT_EQ(quantised.size(), 0u);
+  };
+  write_model();
+  expect_refused(ElementType::kF32, Status::kInvalidType);
+  parameters.layer<3>().weight(2, 1) = 70000;
+  file.size_ = 0;
+  ASSERT_EQ((write_safetensors<Names>(parameters, file)), Status::kOk);
+  expect_refused(ElementType::kF16, Status::kNotFinite);
+  parameters.layer<3>().weight(2, 1) = check::kNan<float>;
+  file.size_ = 0;
+  ASSERT_EQ((write_safetensors<Names>(parameters, file)), Status::kOk);
+  expect_refused(ElementType::kI8, Status::kNotFinite);
+  file.size_ -= 1;
+  expect_refused(ElementType::kI8, Status::kCutShort);
+}
+
+TEST(QuantiseSafetensors, integers_stay_as_they_are) {
+  file.start(
+      R"({"label":{"dtype":"I32","shape":[1,2],"data_offsets":[0,8]},"weight":{"dtype":"F32","shape":[1,2],"data_offsets":[8,16]}})");
+  const float weight[] = {1, -2};
+  file("12345678", 8);
+  file(reinterpret_cast<const char*>(weight), sizeof weight);
+  quantised.size_ = 0;
+  ASSERT_EQ(quantise_safetensors(file, ElementType::kF16, quantised, no_report), Status::kOk);
+  const SafetensorsFile parts = split_safetensors(std::string_view(quantised.data(), quantised.size()));
+  EXPECT_EQ(parts.header.size() % 8, 0u);
+  EXPECT_TRUE(parts.header.starts_with(
+      R"({"weight":{"dtype":"F16","shape":[1,2],"data_offsets":[0,4]},"label":{"dtype":"I32","shape":[1,2],"data_offsets":[4,12]}})"));
+  EXPECT_TRUE(parts.body == std::string_view("\x00\x3C\x00\xC0\x31\x32\x33\x34\x35\x36\x37\x38", 12));
+}
+
+namespace {
+
+using Small = Linear<LinearShape{.rows = 1, .d_in = 2, .d_out = 3, .bias = false}>;
+using SmallNames = PyTorchModule<Small>;
+
+Status layout_of(std::string_view header, std::size_t size) {
+  return safetensors_layout<SmallNames>(header, size).status;
+}
+
+}  // namespace
+
+TEST(QuantiseSafetensors, integers_without_their_scales_are_refused) {
+  EXPECT_EQ(
+      layout_of(
+          R"({"weight.scale":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"weight":{"dtype":"I8","shape":[3,2],"data_offsets":[12,18]}})",
+          18),
+      Status::kOk);
+  EXPECT_EQ(layout_of(R"({"weight":{"dtype":"I8","shape":[3,2],"data_offsets":[0,6]}})", 6),
+            Status::kInvalidType);
+  EXPECT_EQ(
+      layout_of(
+          R"({"weight.scale":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"weight":{"dtype":"I8","shape":[3,2],"data_offsets":[8,14]}})",
+          14),
+      Status::kInvalidShape);
+  EXPECT_EQ(
+      layout_of(
+          R"({"weight.scale":{"dtype":"F16","shape":[3],"data_offsets":[0,6]},"weight":{"dtype":"I8","shape":[3,2],"data_offsets":[6,12]}})",
+          12),
+      Status::kInvalidType);
+  // Scales of what has none.
+  EXPECT_EQ(
+      layout_of(
+          R"({"weight.scale":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"weight":{"dtype":"F32","shape":[3,2],"data_offsets":[12,36]}})",
+          36),
+      Status::kInvalidType);
+  EXPECT_EQ(
+      layout_of(
+          R"({"bias.scale":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"weight":{"dtype":"F32","shape":[3,2],"data_offsets":[12,36]}})",
+          36),
+      Status::kUnknownTensor);
+}
