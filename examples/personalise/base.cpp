@@ -58,7 +58,12 @@ int main() {
   const int seed = std::max(port::argument("--seed", 1), 1);
   Corpus corpus;
   if (folder.empty()) {
-    port::print("without --data: six voices that are made up\n");
+    port::print(
+        "Without --data: six voices that are made up. For people's, --data DIR: log-mel bands of the Free "
+        "Spoken Digit ",
+        "Dataset\n(https://github.com/Jakobovski/free-spoken-digit-dataset, CC BY-SA 4.0) in two files, "
+        "which ",
+        "examples/README.md describes.\n");
     corpus = synthetic_voices();
   } else if (!read_folder(folder, corpus)) {
     port::print("personalise cannot read the recordings in ", folder.c_str(), '\n');
