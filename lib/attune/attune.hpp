@@ -34,9 +34,11 @@
 
 #include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/attention/recomputed_attention.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
 
+#include <attune/models/checkpointed.hpp>
 #include <attune/models/composition.hpp>
 #include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_layer.hpp>

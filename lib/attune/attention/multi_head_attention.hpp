@@ -9,11 +9,13 @@
 //   dW_q += X_qᵀ·dQ,   dX_q = dQ·W_qᵀ,   and the same for k and v.
 //
 // On request Q and K are rotated by position after their projections, queries and keys each counted from 0,
-// and in training weights P are dropped.
+// and in training weights P are dropped. Weights are kept for backward, or computed once more in it
+// (recomputed_attention.hpp), with the same bits.
 #pragma once
 
 #include <algorithm>
 
+#include <attune/attention/recomputed_attention.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
 #include <attune/core/roles.hpp>
@@ -46,7 +48,8 @@ struct AttentionShape {
   int rotary_dim = 0;  // features of a head's queries and keys that are rotated by position; 0: none
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   double rotary_base = 10'000;
-  double dropout = 0;  // probability of an attention weight, in training
+  double dropout = 0;        // probability of an attention weight, in training
+  bool keep_weights = true;  // from forward to backward, seq_len · kv_len a head; false: computed once more
 };
 
 template <AttentionShape shape, class ScalarType = float>
@@ -146,6 +149,10 @@ struct MultiHeadAttention {
   template <int>
   struct None {};  // in the place of a member; each another type, so that all can have one address
 
+  /// How many queries of a head have their weights in memory at a time, in training.
+  static constexpr int kQueriesInTraining =
+      shape.keep_weights ? shape.seq_len : detail::recomputed_queries(shape.seq_len);
+
   /// What a backward to these gradients needs of forward. It uses the same storage for the gradients of Q, K,
   /// V and O. O is taped for the gradient of W_o; where that is not trained, it is scratch.
   template <class Gradients>
@@ -155,19 +162,30 @@ struct MultiHeadAttention {
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
     [[no_unique_address]] std::conditional_t<kKeepsContext, Context, None<0>> context;
-    Tensor<Scalar, shape.num_heads * shape.seq_len, shape.kv_len> weights;  // heads stacked, nothing dropped
+    // Heads stacked: P, nothing dropped, or the maximum and one over the sum of each row of e^(S − max).
+    [[no_unique_address]] std::conditional_t<
+        shape.keep_weights, Tensor<Scalar, shape.num_heads * shape.seq_len, shape.kv_len>, None<1>>
+        weights;
+    [[no_unique_address]] std::conditional_t<shape.keep_weights, None<2>,
+                                             Tensor<Scalar, shape.num_heads * shape.seq_len, 2>>
+        of_rows;
     [[no_unique_address]] typename WeightDropout::Tape dropout;
 
     /// P of one head, [seq_len, kv_len]; valid between forward and backward.
+    template <bool kKept = shape.keep_weights>
     [[nodiscard]] ConstView<Weights> head_weights(int head) const {
-      return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
+      static_assert(kKept,
+                    "attune::MultiHeadAttention: there are no weights to read, they are not kept; set "
+                    ".keep_weights = true in AttentionShape");
+      if constexpr (kKept) return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
     }
     /// The mean of P over the heads, written to `mean`.
+    template <bool kKept = shape.keep_weights>
     void average_weights(View<Weights> mean) const {
       for (int i = 0; i < shape.seq_len; ++i) {
         for (int j = 0; j < shape.kv_len; ++j) {
           Scalar total = 0;
-          for (int head = 0; head < shape.num_heads; ++head) total += head_weights(head)(i, j);
+          for (int head = 0; head < shape.num_heads; ++head) total += head_weights<kKept>(head)(i, j);
           mean(i, j) = total / Scalar(shape.num_heads);
         }
       }
@@ -179,16 +197,26 @@ struct MultiHeadAttention {
   };
   using Tape = TapeOf<Parameters>;
 
-  /// Dead after every call, so all layers can share one. Training: one head's dO, then its dP, then its dQ.
+  /// Where nothing keeps its weights, attention goes through so many queries of a head at a time.
+  static constexpr int kQueriesAtOnce = std::min(shape.seq_len, 32);
+  /// Dead after every call, so all layers can share one. Training: one head's dO, then its dP, then its dQ;
+  /// where weights are not kept, its dO, then rows of P.
   template <class Gradients>
   struct ScratchOf {
-    Tensor<Scalar, shape.seq_len, std::max({shape.kv_len, shape.d_k, shape.d_v})> head;
-    [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Weights, None<0>> dropped;  // a head's P
+    static constexpr int kColumnsOfContext =
+        (shape.seq_len * shape.d_v + kQueriesInTraining - 1) / kQueriesInTraining;
+    Tensor<Scalar, kQueriesInTraining, std::max({shape.kv_len, shape.d_k, kColumnsOfContext})> head;
+    [[no_unique_address]] std::conditional_t<
+        shape.keep_weights, None<2>,
+        detail::RecomputeScratch<Scalar, kQueriesAtOnce, shape.kv_len, shape.d_k, shape.d_v>>
+        recompute;
+    [[no_unique_address]] std::conditional_t<WeightDropout::kDrops,
+                                             Tensor<Scalar, kQueriesInTraining, shape.kv_len>, None<0>>
+        dropped;  // rows of a head's P
     [[no_unique_address]] std::conditional_t<TapeOf<Gradients>::kKeepsContext, None<1>, Context> context;
   };
   using Scratch = ScratchOf<Parameters>;
   /// Inference, where no tape keeps them: Q, K, V, O and, for some queries at a time, rows of one head's P.
-  static constexpr int kQueriesAtOnce = std::min(shape.seq_len, 32);
   struct InferenceScratch {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
     Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
@@ -207,19 +235,10 @@ struct MultiHeadAttention {
                       const Mask& mask = {}, const Pieces& pieces = {}) {
     project(parameters, query, key, value, scratch, pieces);
     const auto terms = detail::terms_of<Mask, Pieces>(view(scratch.value));
-    const auto weights = view(scratch.weights);
-    const auto attend_from = [&]<int rows>(int head, int from) ATTUNE_INLINE_LAMBDA {
-      pieces.template rows<rows, kWorkOfQuery>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-        attend(head, from + first, scratch, scratch.context, weights.template rows_at<count>(0), mask,
-               detail::AllWeights{}, terms);
-      });
-    };
-    constexpr int kRest = shape.seq_len % kQueriesAtOnce;
     for (int head = 0; head < shape.num_heads; ++head) {
-      for (int from = 0; from < shape.seq_len - kRest; from += kQueriesAtOnce) {
-        attend_from.template operator()<kQueriesAtOnce>(head, from);
-      }
-      if constexpr (kRest > 0) attend_from.template operator()<kRest>(head, shape.seq_len - kRest);
+      attend_in_blocks(
+          head, scratch, scratch.context, scratch.weights.data(), mask,
+          [](int) { return detail::AllWeights{}; }, terms, pieces);
     }
     OutputProjection::forward(parameters.output, scratch.context, y, pieces);
   }
@@ -241,11 +260,17 @@ struct MultiHeadAttention {
     auto& context = context_of(tape, scratch);
     const auto terms = detail::terms_of<Mask, Pieces>(view(tape.value));
     for (int head = 0; head < shape.num_heads; ++head) {
-      pieces.template rows<shape.seq_len, kWorkOfQuery>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-        attend(head, first, tape, context,
-               view(tape.weights).template rows_at<count>(head * shape.seq_len + first), mask,
-               dropout_of(tape, scratch, head, first), terms);
-      });
+      const auto dropout_from = [&](int first) { return dropout_of(tape, scratch, head, first); };
+      if constexpr (shape.keep_weights) {
+        pieces.template rows<shape.seq_len, kWorkOfQuery>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+          attend(head, first, tape, context,
+                 view(tape.weights).template rows_at<count>(head * shape.seq_len + first), mask,
+                 dropout_from(first), terms);
+        });
+      } else {
+        attend_in_blocks(head, tape, context, scratch.head.data(), mask, dropout_from, terms, pieces,
+                         of_rows(tape, head));
+      }
     }
     OutputProjection::forward(parameters.output, context, y, pieces);
   }
@@ -260,16 +285,17 @@ struct MultiHeadAttention {
   /// and d_value[kv_len, d_value] are overwritten, or NoGradient, `gradients` accumulate. The tape is used
   /// up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not with ParameterUpdates. The
   /// mask is forward's: what it hides has no influence, whatever it holds, nor has a query whose dy is zero.
+  /// Where weights are not kept, they come out other ones without it.
   template <class Set = Parameters, class Kept, class DQuery, class DKey, class DValue, class Gradients,
             AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                        ConstView<ValueInput> value, TapeOf<Kept>& tape, ConstView<Output> dy,
                        DQuery&& d_query, DKey&& d_key, DValue&& d_value, Gradients& gradients,
-                       ScratchOf<Kept>& scratch, const Mask& = {}, const Pieces& pieces = {}) {
+                       ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     constexpr bool kInputsFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
     constexpr kernels::Assign kAssign{};
     const auto terms = terms_of_backward<Mask, Pieces>(tape, scratch, query, key, value);
-    backward_heads(parameters, tape, dy, gradients, scratch, terms, pieces);
+    backward_heads(parameters, tape, dy, gradients, scratch, mask, terms, pieces);
     if constexpr (!kInputsFirst) backward_projections(query, key, value, tape, gradients, terms, pieces);
     QueryProjection::backward_input(parameters.query, tape.query, d_query, kAssign, pieces);
     KeyProjection::backward_input(parameters.key, tape.key, d_key, kAssign, pieces);
@@ -281,12 +307,12 @@ struct MultiHeadAttention {
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
             AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& = {},
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
     check_self_attention();
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
     const auto terms = terms_of_backward<Mask, Pieces>(tape, scratch, x);
-    backward_heads(parameters, tape, dy, gradients, scratch, terms, pieces);
+    backward_heads(parameters, tape, dy, gradients, scratch, mask, terms, pieces);
     if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients, terms, pieces);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
@@ -356,27 +382,51 @@ struct MultiHeadAttention {
   // A head's columns of O from those of Q, K and V: as many rows from `first` on as `weights` has.
   template <class WeightRows>
   static void attend(int head, int first, const auto& kept, Context& context, const WeightRows& weights,
-                     const auto& mask, const auto& dropout, const auto& terms) {
+                     const auto& mask, const auto& dropout, const auto& terms, auto... of_rows) {
     constexpr int kRows = WeightRows::rows;
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
         view(kept.key).template columns<shape.d_k>(head * shape.d_k),
         view(kept.value).template columns<shape.d_v>(head * shape.d_v),
         view(context).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
-        Scalar(kScoreScale), mask, head, first, dropout, terms);
+        Scalar(kScoreScale), mask, head, first, dropout, terms, of_rows...);
   }
+  // The same for all queries, some at a time, whose weights go to `weights` and are overwritten by the next
+  // ones'. `of_rows` is where what masked_softmax keeps of the head's rows goes, if anywhere.
+  static void attend_in_blocks(int head, const auto& kept, Context& context, Scalar* weights,
+                               const auto& mask, const auto& dropout_from, const auto& terms,
+                               const auto& pieces, auto... of_rows) {
+    detail::in_blocks<shape.seq_len, kQueriesAtOnce>([&]<int rows>(int from) ATTUNE_INLINE_LAMBDA {
+      pieces.template rows<rows, kWorkOfQuery>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+        attend(head, from + first, kept, context, MatrixView<Scalar, count, shape.kv_len>(weights), mask,
+               dropout_from(from + first), terms, (of_rows + 2 * (from + first))...);
+      });
+    });
+  }
+
+  // What the tape has of the rows of a head's weights.
+  static Scalar* of_rows(auto& tape, int head) { return tape.of_rows.data() + 2 * head * shape.seq_len; }
 
   // The terms that count in all products of backward.
   template <class Mask, class Pieces>
   static auto terms_of_backward([[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
                                 [[maybe_unused]] const auto&... inputs) {
+    const auto& weights = [&]() -> const auto& {
+      if constexpr (shape.keep_weights) {
+        return tape.weights;
+      } else {
+        return tape.of_rows;  // finite where a row of weights is
+      }
+    }
+    ();
     return detail::terms_of<Mask, Pieces>(inputs..., view(tape.query), view(tape.key), view(tape.value),
-                                          view(tape.weights), view(context_of(tape, scratch)));
+                                          view(weights), view(context_of(tape, scratch)));
   }
 
   // From dy to dQ, dK and dV, which stand in tape.query, tape.key and tape.value on return.
   static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy, auto& gradients,
-                             auto& scratch, const auto& terms, const auto& pieces) {
+                             auto& scratch, [[maybe_unused]] const auto& mask, const auto& terms,
+                             const auto& pieces) {
     Context& context = context_of(tape, scratch);
     if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
       OutputProjection::backward_parameters(context, dy, gradients.output, terms, pieces);
@@ -388,10 +438,18 @@ struct MultiHeadAttention {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = view(tape.key).template columns<shape.d_k>(head * shape.d_k);
       const auto v = view(tape.value).template columns<shape.d_v>(head * shape.d_v);
-      detail::attend_backward(
-          q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
-          view(context).template columns<shape.d_v>(head * shape.d_v), q, k, v, scratch.head.data(),
-          Scalar(kScoreScale), dropout_of(tape, scratch, head, 0), terms, pieces);
+      const auto d_context = view(context).template columns<shape.d_v>(head * shape.d_v);
+      const auto dropout_from = [&](int first) { return dropout_of(tape, scratch, head, first); };
+      if constexpr (shape.keep_weights) {
+        detail::attend_backward(
+            q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len), d_context, q,
+            k, v, scratch.head.data(), Scalar(kScoreScale), dropout_from(0), terms, pieces);
+      } else {
+        const Scalar* kept = of_rows(tape, head);
+        detail::recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.recompute,
+                                           Scalar(kScoreScale), mask, head, kept, dropout_from, terms,
+                                           pieces);
+      }
     }
     if constexpr (WeightDropout::kDrops) pieces([&] { tape.dropout.skip(1); });
     scale_operands(tape.query, tape.key, pieces);

@@ -6,6 +6,9 @@
 //   dP = dO·Vᵀ,   dV = Pᵀ·dO,   dS = P ∘ (dP − rowsum(P ∘ dP)),   dQ = scale · dS·K,   dK = scale · dSᵀ·Q
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+
 #include <attune/attention/mask.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/weights.hpp>
@@ -25,22 +28,30 @@ template <class Scalar>
 
 namespace detail {
 
-// The weights P of one head, from scaled scores in place: rows of queries from `first_query` on.
-template <class Scalar, int kQueries, int kKvLen, class Mask>
-[[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head, int first_query) {
-  const auto rows_from = [&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
+/// body<rows>(first) for kRows rows, kMost of them at a time.
+template <int kRows, int kMost, class Body>
+ATTUNE_INLINE void in_blocks(const Body& body) {
+  constexpr int kTogether = std::min(kRows, kMost), kRest = kRows % kTogether;
+  for (int first = 0; first < kRows - kRest; first += kTogether) body.template operator()<kTogether>(first);
+  if constexpr (kRest > 0) body.template operator()<kRest>(kRows - kRest);
+}
+
+// The weights P of one head, from scaled scores in place: rows of queries from `first_query` on. `kept` is
+// that of kernels::softmax_rows.
+template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::nullptr_t>
+[[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head, int first_query,
+                                      [[maybe_unused]] Kept kept = {}) {
+  in_blocks<kQueries, kernels::kSoftmaxRows<Scalar>>([&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
     for (int i = first; i < first + kRows; ++i) {
       mask.template hide<kKvLen>(head, first_query + i, scores + i * kKvLen);
       mask.template bias<kKvLen>(head, first_query + i, scores + i * kKvLen);
     }
-    kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen);
-  };
-  constexpr int kTogether = kernels::kSoftmaxRows<Scalar>;
-  constexpr int kRest = kQueries % kTogether;
-  for (int first = 0; first < kQueries - kRest; first += kTogether) {
-    rows_from.template operator()<kTogether>(first);
-  }
-  if constexpr (kRest > 0) rows_from.template operator()<kRest>(kQueries - kRest);
+    if constexpr (std::is_null_pointer_v<Kept>) {
+      kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen);
+    } else {
+      kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept + 2 * first);
+    }
+  });
 }
 
 template <class Scalar, int kSeqLen, int kKvLen>
@@ -75,14 +86,14 @@ struct AllWeights {
 // The functions below, with the terms of products that count said. `query` are rows from `first_query` on, of
 // kSeqLen.
 template <int kHeads, int kSeqLen, class Query, class Key, class Value, class Context, class Weights,
-          class Scalar, class Mask, class Dropout, class Terms>
+          class Scalar, class Mask, class Dropout, class Terms, class Kept = std::nullptr_t>
 ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value, const Context& context,
                           const Weights& p, Scalar scale, const Mask& mask, int head, int first_query,
-                          Dropout&& dropout, const Terms& terms) {
+                          Dropout&& dropout, const Terms& terms, Kept kept = {}) {
   check_weights<Weights>();
   check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, Mask>();
   kernels::product(query, key.transpose(), p, kernels::Scale<Scalar>{scale});
-  masked_softmax<Scalar, Weights::rows, Weights::cols>(p.data, mask, head, first_query);
+  masked_softmax<Scalar, Weights::rows, Weights::cols>(p.data, mask, head, first_query, kept);
   terms.product(dropout.kept(p), value, context);
 }
 

@@ -26,6 +26,7 @@
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/models/checkpointed.hpp>
 #include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
@@ -234,6 +235,8 @@ struct PyTorchNames<Layer, table> {
 
 template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
+template <class Layer, const EncoderLayerNames* table>
+struct PyTorchNames<Checkpointed<Layer>, table> : PyTorchNames<Layer, table> {};
 
 /// nn.ModuleList.
 template <int count, class Layer, const EncoderLayerNames* table>
@@ -308,6 +311,8 @@ template <int count, class Layer>
 inline constexpr bool kHasTensors<Repeat<count, Layer>> = kHasTensors<Layer>;
 template <class Layer>
 inline constexpr bool kHasTensors<Residual<Layer>> = kHasTensors<Layer>;
+template <class Layer>
+inline constexpr bool kHasTensors<Checkpointed<Layer>> = kHasTensors<Layer>;
 template <class... Layers>
 inline constexpr bool kHasTensors<Sequential<Layers...>> = (kHasTensors<Layers> || ...);
 

@@ -56,7 +56,7 @@ void collect_attention_of(const attune::detail::Copies<Tape, count>& tapes, int,
 
 template <class Tape>
 void collect_attention(const Tape& tape, const std::string& name, std::vector<AttentionMap>& maps) {
-  if constexpr (requires { tape.head_weights(0); }) {
+  if constexpr (requires { tape.weights.rows; }) {
     using Weights = decltype(tape.head_weights(0));
     const int heads = tape.weights.rows / Weights::rows;
     for (int head = 0; head < heads; ++head) {

@@ -1,7 +1,9 @@
 // Passes over the rows of a matrix: bias gradient, scaling, softmax forward and backward.
 #pragma once
 
+#include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/elementary.hpp>
@@ -96,11 +98,14 @@ inline constexpr int kSoftmaxRows = kLanes<Packet<Scalar>> > 4 ? 4 : 1;
 
 /// kRows rows of softmax in place: p_j = e^(s_j − max s) / Σ e^(s − max s), each to 4 + |s_j − max s| ulp in
 /// float (a difference that is rounded has its error times itself in e^x). A row of −∞ alone becomes zeros; a
-/// NaN anywhere makes its whole row NaN.
-template <class Scalar, int kRows, int kCols>
-ATTUNE_INLINE void softmax_rows(Scalar* rows) {
+/// NaN anywhere makes its whole row NaN. `kept` has two scalars a row, what is subtracted and one over the
+/// sum: a Scalar* to where they are written, a const Scalar* to where they stand from the same rows before
+/// (the same bits once more, without looking for them), or nullptr.
+template <class Scalar, int kRows, int kCols, class Kept = std::nullptr_t>
+ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {}) {
+  constexpr bool kAgain = std::is_same_v<Kept, const Scalar*>;
 #if ATTUNE_MVE && ATTUNE_FUSED
-  if constexpr (std::is_same_v<Scalar, float> && kCols == 16) {
+  if constexpr (std::is_same_v<Scalar, float> && kCols == 16 && std::is_null_pointer_v<Kept>) {
     for (int i = 0; i < kRows; ++i) {
       const float total = detail::sixteen_exponentials(rows + i * kCols);
       detail::scale_sixteen(rows + i * kCols, total == 0 ? 0.0f : 1 / total);
@@ -109,11 +114,24 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows) {
   }
 #endif
   Array<Scalar, kRows> shift, inverse;
-  for (int i = 0; i < kRows; ++i) shift[i] = detail::softmax_shift<kCols>(rows + i * kCols);
+  for (int i = 0; i < kRows; ++i) {
+    if constexpr (kAgain) {
+      shift[i] = kept[2 * i];
+    } else {
+      shift[i] = detail::softmax_shift<kCols>(rows + i * kCols);
+    }
+  }
   for (int i = 0; i < kRows; ++i) {
     detail::shifted_exponentials<kCols>(rows + i * kCols, shift[i]);
-    const Scalar total = sum_of<kCols>(rows + i * kCols);
-    inverse[i] = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
+    if constexpr (kAgain) {
+      inverse[i] = kept[2 * i + 1];
+    } else {
+      const Scalar total = sum_of<kCols>(rows + i * kCols);
+      inverse[i] = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
+    }
+  }
+  if constexpr (std::is_same_v<Kept, Scalar*>) {
+    for (int i = 0; i < kRows; ++i) kept[2 * i] = shift[i], kept[2 * i + 1] = inverse[i];
   }
   for (int i = 0; i < kRows; ++i) detail::scale_row<kCols>(rows + i * kCols, inverse[i]);
 }

@@ -180,17 +180,18 @@ struct DecoderLayerShape {
   int memory_len = seq_len;  // tokens of the memory
   Activation activation = Activation::kRelu;
   NormPlacement norm = NormPlacement::kAfter;
-  double epsilon = 1e-5;  // of the normalisations
-  bool bias = true;       // of linear layers and normalisations
-  double dropout = 0;     // probability, in training: of attention weights, branches and hidden features
-  int rotary_dim = 0;     // of a head's queries and keys in self-attention, rotated by position; 0: none
+  double epsilon = 1e-5;     // of the normalisations
+  bool bias = true;          // of linear layers and normalisations
+  double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
+  int rotary_dim = 0;        // of a head's queries and keys in self-attention, rotated by position; 0: none
+  bool keep_weights = true;  // of both attentions, from forward to backward; false: computed once more
 };
 
 namespace detail {
 
 constexpr EncoderLayerShape encoder_shape(const DecoderLayerShape& shape) {
-  return {shape.seq_len, shape.d_model, shape.num_heads, shape.d_ff,    shape.activation,
-          shape.norm,    shape.epsilon, shape.bias,      shape.dropout, shape.rotary_dim};
+  return {shape.seq_len, shape.d_model, shape.num_heads, shape.d_ff,       shape.activation,  shape.norm,
+          shape.epsilon, shape.bias,    shape.dropout,   shape.rotary_dim, shape.keep_weights};
 }
 
 template <DecoderLayerShape shape, class Scalar>
@@ -201,7 +202,8 @@ struct DecoderParts : EncoderParts<encoder_shape(shape), Scalar> {
                                                            .num_heads = shape.num_heads,
                                                            .kv_len = shape.memory_len,
                                                            .bias = shape.bias,
-                                                           .dropout = shape.dropout},
+                                                           .dropout = shape.dropout,
+                                                           .keep_weights = shape.keep_weights},
                                             Scalar>;
 };
 

@@ -147,10 +147,11 @@ struct EncoderLayerShape {
   int d_ff;  // features of a token inside the feed-forward network
   Activation activation = Activation::kRelu;
   NormPlacement norm = NormPlacement::kAfter;
-  double epsilon = 1e-5;  // of the normalisations
-  bool bias = true;       // of linear layers and normalisations
-  double dropout = 0;     // probability, in training: of attention weights, branches and hidden features
-  int rotary_dim = 0;     // features of a head's queries and keys that are rotated by position; 0: none
+  double epsilon = 1e-5;     // of the normalisations
+  bool bias = true;          // of linear layers and normalisations
+  double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
+  int rotary_dim = 0;        // features of a head's queries and keys that are rotated by position; 0: none
+  bool keep_weights = true;  // of attention, from forward to backward; false: computed once more
 };
 
 namespace detail {
@@ -166,7 +167,8 @@ struct EncoderParts {
                                                           .num_heads = shape.num_heads,
                                                           .bias = shape.bias,
                                                           .rotary_dim = shape.rotary_dim,
-                                                          .dropout = shape.dropout},
+                                                          .dropout = shape.dropout,
+                                                          .keep_weights = shape.keep_weights},
                                            Scalar>;
   using Network = FeedForward<FeedForwardShape{shape.seq_len, shape.d_model, shape.d_ff, shape.activation,
                                                shape.bias, shape.dropout},

@@ -1,0 +1,326 @@
+// Weights that are computed once more have the bits of weights that are kept.
+#include <attune/attention/recomputed_attention.hpp>
+
+#include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/training/lockstep.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::AttentionShape;
+using attune::NoMask;
+using attune::Tensor;
+using check::kInfinity;
+using check::kNan;
+
+constexpr AttentionShape recomputed(AttentionShape shape) {
+  shape.keep_weights = false;
+  return shape;
+}
+
+// Everything that one layer reads and writes.
+template <AttentionShape shape, class Scalar>
+struct Problem {
+  using Layer = attune::MultiHeadAttention<shape, Scalar>;
+  typename Layer::Parameters parameters, gradients;
+  typename Layer::Input query, d_query;
+  typename Layer::KeyInput key, d_key;
+  typename Layer::ValueInput value, d_value;
+  typename Layer::Output y, dy;
+  typename Layer::Tape tape;
+  typename Layer::Scratch scratch;
+
+  void fill(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    check::fill_set(parameters, rng);
+    check::fill(query, rng);
+    check::fill(key, rng);
+    check::fill(value, rng);
+    check::fill(dy, rng);
+    gradients = {};
+    attune::draw_seeds(tape, rng);
+  }
+  void run(const auto& mask) {
+    Layer::forward(parameters, query, key, value, y, tape, scratch, mask);
+    Layer::backward(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients, scratch,
+                    mask);
+  }
+};
+
+// One of each, whatever masks it is used with: boards have little RAM.
+template <AttentionShape shape, class Scalar>
+Problem<shape, Scalar>& problem() {
+  static Problem<shape, Scalar> one;
+  return one;
+}
+
+// Two sequences: outputs and all gradients. `spoil` changes each problem behind its filling.
+template <AttentionShape shape, class Scalar = float, class Mask>
+void expect_bits_of_keeping(const Mask& mask, const auto& spoil) {
+  auto& kept = problem<shape, Scalar>();
+  auto& again = problem<recomputed(shape), Scalar>();
+  kept.fill(7);
+  again.fill(7);
+  spoil(kept);
+  spoil(again);
+  for (int sequence = 0; sequence < 2; ++sequence) {
+    kept.run(mask);
+    again.run(mask);
+    EXPECT_TRUE(check::same_bits(kept.y, again.y));
+    EXPECT_TRUE(check::same_bits(kept.d_query, again.d_query));
+    EXPECT_TRUE(check::same_bits(kept.d_key, again.d_key));
+    EXPECT_TRUE(check::same_bits(kept.d_value, again.d_value));
+    EXPECT_EQ(std::memcmp(&kept.gradients, &again.gradients, sizeof kept.gradients), 0);
+  }
+}
+template <AttentionShape shape, class Scalar = float, class Mask = NoMask>
+void expect_bits_of_keeping(const Mask& mask = {}) {
+  expect_bits_of_keeping<shape, Scalar>(mask, [](auto&) {});
+}
+
+constexpr AttentionShape kSelf{.seq_len = 5, .d_model = 6, .num_heads = 3};
+constexpr AttentionShape kCross{.seq_len = 3,
+                                .d_model = 4,
+                                .num_heads = 2,
+                                .kv_len = 5,
+                                .d_k = 6,
+                                .d_v = 7,
+                                .d_key = 8,
+                                .d_value = 9,
+                                .d_out = 10};
+constexpr AttentionShape kDropping{.seq_len = 37, .d_model = 4, .num_heads = 2, .dropout = 0.3};
+// More queries than a block of a product has terms: one block and a rest, two and a rest.
+constexpr AttentionShape kLong{.seq_len = 200, .d_model = 4, .num_heads = 2, .kv_len = 7};
+constexpr AttentionShape kLonger{.seq_len = 400, .d_model = 4, .num_heads = 2, .kv_len = 3, .d_v = 1};
+
+}  // namespace
+
+TEST(RecomputedAttention, has_the_bits_of_keeping_weights_in_every_shape) {
+  expect_bits_of_keeping<kSelf>();
+  expect_bits_of_keeping<kSelf, double>();
+  expect_bits_of_keeping<kCross>();
+  expect_bits_of_keeping<kCross, double>();
+  expect_bits_of_keeping<AttentionShape{.seq_len = 1, .d_model = 1, .num_heads = 1}>();
+  expect_bits_of_keeping<AttentionShape{.seq_len = 16, .d_model = 32, .num_heads = 4}>();
+  expect_bits_of_keeping<AttentionShape{.seq_len = 33, .d_model = 8, .num_heads = 1, .bias = false}>();
+  expect_bits_of_keeping<AttentionShape{
+      .seq_len = 70, .d_model = 3, .num_heads = 1, .kv_len = 9, .d_v = 20}>();
+  expect_bits_of_keeping<AttentionShape{.seq_len = 9, .d_model = 4, .num_heads = 1, .kv_len = 1, .d_v = 8}>();
+}
+
+TEST(RecomputedAttention, adds_up_blocks_of_queries_as_products_do) {
+  static_assert(kLong.seq_len > attune::kernels::kDepthBlock &&
+                kLonger.seq_len > 2 * attune::kernels::kDepthBlock);
+  expect_bits_of_keeping<kLong>();
+  expect_bits_of_keeping<kLonger>();
+  expect_bits_of_keeping<AttentionShape{.seq_len = 384, .d_model = 2, .num_heads = 1, .kv_len = 5}>();
+}
+
+TEST(RecomputedAttention, has_the_bits_with_every_scaling_and_with_rotary_positions) {
+  using attune::Scaling;
+  expect_bits_of_keeping<AttentionShape{
+      .seq_len = 6, .d_model = 6, .num_heads = 3, .scaling = Scaling::kInverseSqrtDModel}>();
+  expect_bits_of_keeping<AttentionShape{
+      .seq_len = 6, .d_model = 6, .num_heads = 3, .scaling = Scaling::kInverseFourthRootDkEach}>();
+  expect_bits_of_keeping<AttentionShape{.seq_len = 6, .d_model = 8, .num_heads = 2, .rotary_dim = 4}>();
+}
+
+TEST(RecomputedAttention, has_the_bits_behind_every_mask) {
+  expect_bits_of_keeping<kSelf>(attune::CausalMask{});
+  attune::KeyPaddingMask<5> keys;
+  EXPECT_EQ(keys.set_length(3), attune::Status::kOk);
+  attune::QueryPaddingMask<5> queries;  // rows without any key
+  EXPECT_EQ(queries.set_length(4), attune::Status::kOk);
+  expect_bits_of_keeping<kSelf>(keys);
+  expect_bits_of_keeping<kSelf, double>(attune::CausalMask{} && keys && queries);
+  Tensor<float, 5, 5> bias;
+  attune::Rng rng(3);
+  check::fill(bias, rng);
+  bias(1, 2) = -kInfinity<float>;
+  bias(2, 3) = kInfinity<float>;
+  expect_bits_of_keeping<kSelf>(attune::AdditiveMask(bias));
+  Tensor<float, 15, 5> of_heads;
+  check::fill(of_heads, rng);
+  expect_bits_of_keeping<kSelf>(attune::additive_mask_per_head<3>(of_heads) && attune::CausalMask{});
+  attune::KeyPaddingMask<7> of_long;
+  EXPECT_EQ(of_long.set_length(4), attune::Status::kOk);
+  expect_bits_of_keeping<kLong>(of_long);
+}
+
+TEST(RecomputedAttention, padding_that_holds_nan_has_no_influence) {
+  attune::KeyPaddingMask<5> keys;
+  EXPECT_EQ(keys.set_length(3), attune::Status::kOk);
+  const auto poison = [](auto& problem) {
+    for (int token = 3; token < 5; ++token) {
+      problem.key(token, 1) = kNan<float>;
+      problem.value(token, 0) = kInfinity<float>;
+    }
+  };
+  expect_bits_of_keeping<kSelf>(keys, poison);
+  expect_bits_of_keeping<kSelf>(attune::CausalMask{} && keys, poison);
+  auto& padded = problem<recomputed(kSelf), float>();
+  padded.fill(7);
+  poison(padded);
+  padded.run(keys);
+  for (const float each : padded.d_query.values) EXPECT_TRUE(each - each == 0);
+  attune::KeyPaddingMask<7> of_long;
+  EXPECT_EQ(of_long.set_length(4), attune::Status::kOk);
+  expect_bits_of_keeping<kLong>(of_long, [](auto& problem) { problem.value(5, 2) = kNan<float>; });
+}
+
+TEST(RecomputedAttention, a_query_without_gradient_has_no_influence_whatever_its_weights_are) {
+  // Scores that overflow: no weight of the row is a number, while Q and K are.
+  const auto overflow = [](auto& problem) {
+    for (int i = 0; i < 6; ++i) problem.query(2, i) = 1e37f;
+    for (float& each : problem.key.values) each *= 1e6f;
+    for (int i = 0; i < 6; ++i) problem.dy(2, i) = 0;
+  };
+  expect_bits_of_keeping<kSelf>(attune::CausalMask{}, overflow);
+}
+
+TEST(RecomputedAttention, a_nan_that_is_not_hidden_is_the_same) {
+  auto& again = problem<recomputed(kSelf), float>();
+  auto& kept = problem<kSelf, float>();
+  const auto spoil = [](auto& problem) {
+    problem.fill(7);
+    problem.key(1, 1) = kNan<float>;
+    problem.run(attune::CausalMask{});
+  };
+  spoil(again);
+  spoil(kept);
+  for (int i = 0; i < kept.d_query.size; ++i) {  // the bits of a NaN are nobody's promise
+    const float a = kept.d_query.values[i], b = again.d_query.values[i];
+    EXPECT_TRUE((a != a && b != b) || check::same_bits(a, b));
+  }
+}
+
+TEST(RecomputedAttention, drops_the_weights_that_forward_dropped) {
+  expect_bits_of_keeping<kDropping>();
+  expect_bits_of_keeping<kDropping>(attune::CausalMask{});
+  expect_bits_of_keeping<AttentionShape{
+      .seq_len = 200, .d_model = 4, .num_heads = 2, .kv_len = 5, .dropout = 0.5}>();
+}
+
+namespace {
+
+// Three optimiser steps of two trainers, the second of which does not keep weights.
+template <class Kept, class Again, class Mask = NoMask>
+void expect_same_training(const Mask& mask = {}) {
+  static Kept kept;
+  static Again again;
+  static typename Kept::BatchInput x;
+  static typename Kept::BatchTarget targets;
+  kept.initialise(attune::XavierUniform{}, attune::Rng{3});
+  again.initialise(attune::XavierUniform{}, attune::Rng{3});
+  attune::Rng rng(5);
+  for (int step = 0; step < 3; ++step) {
+    check::fill(x, rng);
+    check::fill(targets, rng);
+    const auto expected = kept.step(x, targets, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+    const auto result = again.step(x, targets, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+    EXPECT_EQ(result.status, attune::Status::kOk);
+    EXPECT_EQ(result.loss, expected.loss);
+    EXPECT_EQ(std::memcmp(&kept.parameters(), &again.parameters(), sizeof kept.parameters()), 0);
+  }
+}
+
+template <bool keep, int percent_dropped = 0>
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 6,
+                                                               .d_model = 8,
+                                                               .num_heads = 2,
+                                                               .d_ff = 12,
+                                                               .dropout = percent_dropped / 100.0,
+                                                               .keep_weights = keep}>;
+template <bool keep>
+using Attention = attune::MultiHeadAttention<AttentionShape{
+    .seq_len = 6, .d_model = 8, .num_heads = 2, .keep_weights = keep}>;
+template <class Model, int batch, class Plan = attune::Streaming>
+using Trained = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, batch, Plan>;
+
+}  // namespace
+
+TEST(RecomputedAttention, trains_an_encoder_layer_to_the_same_bits) {
+  expect_same_training<Trained<Encoder<true>, 2>, Trained<Encoder<false>, 2>>();
+  expect_same_training<Trained<Encoder<true>, 2>, Trained<Encoder<false>, 2>>(attune::CausalMask{});
+  expect_same_training<Trained<Encoder<true, 20>, 2>, Trained<Encoder<false, 20>, 2>>();
+}
+
+TEST(RecomputedAttention, trains_to_the_same_bits_in_every_plan) {
+  using Plain = Trained<Attention<true>, 1>;
+  expect_same_training<Plain, Trained<Attention<false>, 1, attune::UpdateInBackward>>();
+  expect_same_training<Plain, Trained<Attention<false>, 1, attune::UpdateInBackward>>(attune::CausalMask{});
+  expect_same_training<Trained<Attention<true>, 5>, Trained<Attention<false>, 5, attune::Lockstep>>();
+}
+
+TEST(RecomputedAttention, trains_to_the_same_bits_in_pieces) {
+  using Model = attune::MultiHeadAttention<AttentionShape{
+      .seq_len = 37, .d_model = 4, .num_heads = 2, .dropout = 0.3, .keep_weights = false}>;
+  using T = Trained<Model, 2>;
+  static T at_once, in_pieces;
+  static Model::Input x;
+  static Model::Output target;
+  for (T* trainer : {&at_once, &in_pieces}) trainer->initialise(attune::XavierUniform{}, attune::Rng{3});
+  attune::Rng rng(5);
+  check::fill(x, rng);
+  check::fill(target, rng);
+  for (int sequence = 0; sequence < 2; ++sequence) {
+    const auto expected = at_once.accumulate(x, target, attune::CausalMask{});
+    auto pass = in_pieces.accumulate_in_pieces<500>(x, target, attune::CausalMask{});
+    while (pass.advance()) {
+    }
+    EXPECT_EQ(pass.result().status, attune::Status::kOk);
+    EXPECT_EQ(pass.result().loss, expected.loss);
+    EXPECT_TRUE(check::same_bits(in_pieces.gradients(), at_once.gradients()));
+  }
+}
+
+TEST(RecomputedAttention, of_a_decoder_layer_keeps_no_weights_of_either_attention) {
+  constexpr attune::DecoderLayerShape kShape{
+      .seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 12, .memory_len = 6};
+  constexpr auto kWithout = [](attune::DecoderLayerShape shape) {
+    shape.keep_weights = false;
+    return shape;
+  };
+  static_assert(sizeof(attune::DecoderLayer<kShape>::Tape) -
+                    sizeof(attune::DecoderLayer<kWithout(kShape)>::Tape) ==
+                sizeof(float) * 2 * 4 * ((4 - 2) + (6 - 2)));
+  const auto d_memory_of = [](auto layer, auto& memory, auto& dx) {
+    using Layer = decltype(layer);
+    static typename Layer::Parameters parameters, gradients;
+    static typename Layer::Tape tape;
+    static typename Layer::Scratch scratch;
+    static typename Layer::Input x;
+    static typename Layer::Output y;
+    attune::Rng rng(4);
+    check::fill_set(parameters, rng);
+    check::fill(x, rng);
+    check::fill(memory, rng);
+    Layer::forward(parameters, x, memory, y, tape, scratch);
+    Layer::backward(parameters, x, memory, tape, y, dx, memory, gradients, scratch);
+  };
+  Tensor<float, 6, 8> kept_memory, memory;
+  Tensor<float, 4, 8> kept_dx, dx;
+  d_memory_of(attune::DecoderLayer<kShape>{}, kept_memory, kept_dx);
+  d_memory_of(attune::DecoderLayer<kWithout(kShape)>{}, memory, dx);
+  EXPECT_TRUE(check::same_bits(kept_memory, memory));
+  EXPECT_TRUE(check::same_bits(kept_dx, dx));
+}
+
+TEST(RecomputedAttention, takes_memory_linear_in_seq_len) {
+  constexpr auto kBytes = [](auto seq_len) {
+    using Layer = attune::MultiHeadAttention<AttentionShape{
+        .seq_len = seq_len.value, .d_model = 32, .num_heads = 4, .keep_weights = false}>;
+    return sizeof(typename Layer::Tape) + sizeof(typename Layer::Scratch);
+  };
+  using Half = std::integral_constant<int, 1024>;
+  using Whole = std::integral_constant<int, 2048>;
+  static_assert(kBytes(Whole{}) == 2 * kBytes(Half{}));
+  using Long = attune::MultiHeadAttention<AttentionShape{
+      .seq_len = 512, .d_model = 32, .num_heads = 4, .keep_weights = false}>;
+  static_assert(Trained<Long, 1>::memory().object() < 1'000'000);
+  using Kept = attune::MultiHeadAttention<AttentionShape{.seq_len = 512, .d_model = 32, .num_heads = 4}>;
+  static_assert(Trained<Kept, 1>::memory().object() > 5'500'000);
+}

@@ -1,0 +1,134 @@
+// A layer whose tape is computed once more in backward has the bits of the layer.
+#include <attune/models/checkpointed.hpp>
+
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/lockstep.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+#include "gradient_suite.hpp"
+
+namespace {
+
+using attune::Checkpointed;
+
+template <class Scalar, int percent_dropped = 0>
+using Encoder = attune::EncoderLayer<
+    attune::EncoderLayerShape{
+        .seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5, .dropout = percent_dropped / 100.0},
+    Scalar>;
+template <class Scalar>
+using Attention =
+    attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 3, .d_model = 4, .num_heads = 2}, Scalar>;
+using Words =
+    attune::Sequential<attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 5, .d_model = 4}>,
+                       Encoder<float>>;
+
+template <class Model, int batch, class Plan = attune::Streaming>
+using Trained = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, batch, Plan>;
+
+template <class Values>
+void fill(Values& values, attune::Rng& rng) {
+  if constexpr (requires { values.values; }) {
+    check::fill(values, rng);
+  } else {
+    for (int& id : values) id = static_cast<int>(rng.next() % 5);
+  }
+}
+
+// Three steps of two trainers of equal parameters.
+template <class Plain, class Again, class Mask = attune::NoMask>
+void expect_same_training(const Mask& mask = {}) {
+  static Plain plain;
+  static Again again;
+  static typename Plain::BatchInput x;
+  static typename Plain::BatchTarget targets;
+  plain.initialise(attune::XavierUniform{}, attune::Rng{3});
+  again.initialise(attune::XavierUniform{}, attune::Rng{3});
+  attune::Rng rng(5);
+  for (int step = 0; step < 3; ++step) {
+    fill(x, rng);
+    fill(targets, rng);
+    const auto expected = plain.step(x, targets, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+    const auto result = again.step(x, targets, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+    EXPECT_EQ(result.status, attune::Status::kOk);
+    EXPECT_EQ(result.loss, expected.loss);
+    EXPECT_EQ(std::memcmp(&plain.parameters(), &again.parameters(), sizeof plain.parameters()), 0);
+  }
+}
+
+}  // namespace
+
+TEST(Checkpointed, gradients_are_derivatives) {
+  check::check_layer_gradients<Checkpointed<Attention<double>>>(-1, 1);
+  check::check_layer_gradients<attune::Repeat<3, Checkpointed<Encoder<double>>>>(-1, 1);
+  check::check_layer_gradients<Checkpointed<Encoder<double, 30>>, check::LossOf::kTraining>(-1, 1);
+}
+
+TEST(Checkpointed, trains_to_the_bits_of_the_layer) {
+  expect_same_training<Trained<Encoder<float>, 2>, Trained<Checkpointed<Encoder<float>>, 2>>();
+  expect_same_training<Trained<Encoder<float>, 2>, Trained<Checkpointed<Encoder<float>>, 2>>(
+      attune::CausalMask{});
+  using Three = attune::Repeat<3, Encoder<float>>;
+  expect_same_training<Trained<Three, 2>, Trained<attune::Repeat<3, Checkpointed<Encoder<float>>>, 2>>();
+  expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Three>, 2>>();
+  expect_same_training<Trained<Words, 2>, Trained<Checkpointed<Words>, 2>>();
+}
+
+TEST(Checkpointed, drops_what_the_layer_drops) {
+  using Three = attune::Repeat<3, Encoder<float, 30>>;
+  expect_same_training<Trained<Three, 2>, Trained<attune::Repeat<3, Checkpointed<Encoder<float, 30>>>, 2>>();
+  expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Three>, 2>>();
+  expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Checkpointed<Three>>, 2>>();
+}
+
+TEST(Checkpointed, trains_to_the_same_bits_in_every_plan) {
+  using Layer = Attention<float>;
+  expect_same_training<Trained<Layer, 1>, Trained<Checkpointed<Layer>, 1, attune::UpdateInBackward>>();
+  expect_same_training<Trained<Layer, 5>, Trained<Checkpointed<Layer>, 5, attune::Lockstep>>();
+}
+
+TEST(Checkpointed, trains_to_the_same_bits_in_pieces) {
+  using Model = attune::Repeat<2, Checkpointed<Encoder<float, 30>>>;
+  using T = Trained<Model, 2>;
+  static T at_once, in_pieces;
+  static Model::Input x;
+  static Model::Output target;
+  for (T* trainer : {&at_once, &in_pieces}) trainer->initialise(attune::XavierUniform{}, attune::Rng{3});
+  attune::Rng rng(5);
+  check::fill(x, rng);
+  check::fill(target, rng);
+  for (int sequence = 0; sequence < 2; ++sequence) {
+    const auto expected = at_once.accumulate(x, target, attune::CausalMask{});
+    auto pass = in_pieces.accumulate_in_pieces<50>(x, target, attune::CausalMask{});
+    while (pass.advance()) {
+    }
+    EXPECT_EQ(pass.result().status, attune::Status::kOk);
+    EXPECT_EQ(pass.result().loss, expected.loss);
+    EXPECT_TRUE(check::same_bits(in_pieces.gradients(), at_once.gradients()));
+  }
+}
+
+TEST(Checkpointed, refuses_the_ids_that_the_layer_refuses) {
+  static Trained<Checkpointed<Words>, 1> trainer;
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{3});
+  static Words::Input ids{1, 2, 5};
+  static Words::Output y;
+  EXPECT_EQ(trainer.predict(ids, y), attune::Status::kInvalidToken);
+  EXPECT_EQ(trainer.step(ids, y, {.learning_rate = 0.01f}).status, attune::Status::kInvalidToken);
+}
+
+TEST(Checkpointed, has_one_tape_however_often_it_is_repeated) {
+  using Layer = Encoder<float>;
+  static_assert(std::is_empty_v<Checkpointed<Layer>::Tape>);
+  static_assert(sizeof(Checkpointed<Encoder<float, 30>>::Tape) == 4 * sizeof(attune::DropoutTape));
+  static_assert(sizeof(attune::Repeat<4, Checkpointed<Layer>>::Tape) == 3 * sizeof(Layer::Output));
+  static_assert(sizeof(attune::Repeat<4, Checkpointed<Layer>>::Scratch) ==
+                sizeof(Layer::Tape) + sizeof(Layer::Scratch) + 3 * sizeof(Layer::Output));
+  static_assert(sizeof(attune::Repeat<4, Layer>::Tape) ==
+                4 * sizeof(Layer::Tape) + 3 * sizeof(Layer::Output));
+}
