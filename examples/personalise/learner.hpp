@@ -34,7 +34,7 @@ class Learner {
 
   void start() {
     static_cast<void>(trainer_.load([](typename Model::Parameters& parameters) {
-      if constexpr (std::is_same_v<Model, Base>) {
+      if constexpr (std::is_same_v<Model, Whole>) {
         attune::copy_parameters(kBase, parameters);
       } else {
         attune::Rng rng(1);
@@ -81,7 +81,7 @@ template <const auto& kBase, const auto& kFront>
 class Learner<Method::kNothing, kBase, kFront> {
  public:
   static constexpr attune::MemoryReport memory() {
-    attune::MemoryReport memory = attune::inference_memory<Base>();
+    attune::MemoryReport memory = attune::inference_memory<Whole>();
     memory.parameters = 0;  // which are in flash
     return memory;
   }
@@ -92,12 +92,12 @@ class Learner<Method::kNothing, kBase, kFront> {
   void begin(const Recordings&) {}
   Status step(const Recordings&, int) { return Status::kOk; }
   void classify(const Example& example, Logits& logits) {
-    Base::forward(kBase, example.tokens, logits, scratch_, example.padding);
+    Whole::forward(kBase, example.tokens, logits, scratch_, example.padding);
   }
   [[nodiscard]] std::uint32_t hash() const { return attune::hash(kBase); }
 
  private:
-  Base::InferenceScratch scratch_;
+  Whole::InferenceScratch scratch_;
 };
 
 /// Of all takes the features, once; what comes behind the front then learns from those alone.

@@ -51,7 +51,7 @@ template <const auto& kFront>
 struct Trained<Method::kRehearsed, kFront> : Trained<Method::kLoraAll, kFront> {};
 template <const auto& kFront>
 struct Trained<Method::kEverything, kFront> {
-  using Model = Base;
+  using Model = Whole;
 };
 
 /// Which was best for own recordings of other speakers than the one that is new, of rates a factor of 2

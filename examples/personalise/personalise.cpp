@@ -85,7 +85,7 @@ int main() {
   const auto takes = recordings.of(Use::kTakes);
   const int speaker = takes[0].speaker;
   port::print("personalise on ", port::name(), ": speaker ", speaker, " is new; ", ATTUNE_EXAMPLE_METHOD,
-              ", ", Adapting::kTrainedParameters, " of ", sizeof(Base::Parameters) / sizeof(float),
+              ", ", Adapting::kTrainedParameters, " of ", sizeof(Whole::Parameters) / sizeof(float),
               " parameters, from ", takes.size(), " recordings\n");
 
   const std::size_t heap_calls_before = port::heap_calls();
