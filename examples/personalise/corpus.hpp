@@ -51,7 +51,7 @@ struct Corpus {
     const auto is_take = [](int index, int count) {
       return index >= kFirstTake && index < kFirstTake + count;
     };
-    take(Use::kTakes, [&](const Entry& e, bool own) { return own && is_take(e.index, kTakes); });
+    take(Use::kTakes, [&](const Entry& e, bool own) { return own && is_take(e.index, kTakesOfDigit); });
     take(Use::kOwnTest, [](const Entry& e, bool own) { return own && e.index < kFirstTake; });
     take(Use::kOthersTest, [](const Entry& e, bool own) { return !own && e.index < kTestedRecordings; });
     take(Use::kOthersTakes,

@@ -4,6 +4,7 @@
 //   learner.begin(recordings);             what is done once
 //   learner.step(recordings, step);        Status
 //   learner.classify(example, logits);
+//   learner.parameters();                  what was learned; learner.restore(read) starts from that
 #pragma once
 
 #include "methods.hpp"
@@ -15,8 +16,8 @@ using attune::Status;
 inline constexpr int kSteps = 100;
 using Loss = attune::CrossEntropy<>;
 
-/// The take of a digit that comes in a step: over kTakes steps, all of them.
-inline int take_of(int step, int digit) { return digit * kTakes + (step + digit) % kTakes; }
+/// The take of a digit that comes in a step: over kTakesOfDigit steps, all of them.
+inline int take_of(int step, int digit) { return digit * kTakesOfDigit + (step + digit) % kTakesOfDigit; }
 
 constexpr attune::AdamW::Options options(Method method) {
   return {.learning_rate = learning_rate(method), .weight_decay = 0};
@@ -63,7 +64,11 @@ class Learner {
   void classify(const Example& example, Logits& logits) {
     trainer_.predict(example.tokens, logits, example.padding);
   }
-  [[nodiscard]] std::uint32_t hash() const { return attune::hash(trainer_.parameters()); }
+  [[nodiscard]] const auto& parameters() const { return trainer_.parameters(); }
+  template <class Read>
+  Status restore(const Read& read) {
+    return trainer_.load(read);
+  }
 
  private:
   Status add(const Recording& recording) {
@@ -94,7 +99,11 @@ class Learner<Method::kNothing, kBase, kFront> {
   void classify(const Example& example, Logits& logits) {
     Whole::forward(kBase, example.tokens, logits, scratch_, example.padding);
   }
-  [[nodiscard]] std::uint32_t hash() const { return attune::hash(kBase); }
+  [[nodiscard]] attune::NoParameters parameters() const { return {}; }
+  template <class Read>
+  Status restore(const Read&) {
+    return Status::kOk;
+  }
 
  private:
   Whole::InferenceScratch scratch_;
@@ -153,12 +162,16 @@ class Learner<Method::kCached, kBase, kFront> {
     front_.compute(example, features);
     trainer_.predict(features, logits);
   }
-  [[nodiscard]] std::uint32_t hash() const { return attune::hash(trainer_.parameters()); }
+  [[nodiscard]] const auto& parameters() const { return trainer_.parameters(); }
+  template <class Read>
+  Status restore(const Read& read) {
+    return trainer_.load(read);
+  }
 
  private:
   Trainer trainer_;
   CachedFeatures<kFront> front_;
-  Features features_[kDigits * kTakes];
+  Features features_[kDigits * kTakesOfDigit];
 };
 
 /// Each digit is the mean m of its takes' features; the nearest one has the largest x·m − |m|²/2, so that it
@@ -179,7 +192,7 @@ class Learner<Method::kMeans, kBase, kFront> {
     Features features;
     for (const Recording& take : takes) {
       front_.compute(take, features);
-      for (int i = 0; i < kWidth; ++i) head_.weight(i, take.digit) += features(0, i) / kTakes;
+      for (int i = 0; i < kWidth; ++i) head_.weight(i, take.digit) += features(0, i) / kTakesOfDigit;
     }
     for (int digit = 0; digit < kDigits; ++digit) {
       float squares = 0;
@@ -194,7 +207,11 @@ class Learner<Method::kMeans, kBase, kFront> {
     Head::InferenceScratch scratch;
     Head::forward(head_, features, logits, scratch);
   }
-  [[nodiscard]] std::uint32_t hash() const { return attune::hash(head_); }
+  [[nodiscard]] const auto& parameters() const { return head_; }
+  template <class Read>
+  Status restore(const Read& read) {
+    return read(head_);
+  }
 
  private:
   Head::Parameters head_;

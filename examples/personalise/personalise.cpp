@@ -2,7 +2,9 @@
 // flash, as base.cpp trained it on a PC with other speakers; from five takes of each digit it trains a part
 // of it, and is tested before and after, with other recordings of its owner and with those of the others.
 //
-//   --steps N   the first N training steps only
+//   --steps N    the first N training steps only
+//   --resets 1   the power fails behind the last one: what was learned is kept in what behaves as flash (of
+//                everything, and of factors beside every weight, that has no room)
 #include <algorithm>
 #include <cstdint>
 
@@ -12,6 +14,7 @@
 #include <personalise_base.hpp>
 #include <personalise_recordings.hpp>
 
+#include "../monitor/nonvolatile.hpp"
 #include "../terminal.hpp"
 #include "learner.hpp"
 
@@ -70,6 +73,54 @@ Status learn(const Recordings& recordings, int steps) {
   return Status::kOk;
 }
 
+using Learned = std::remove_cvref_t<decltype(learner.parameters())>;
+constexpr bool kFitsTwice = 2 * (sizeof(Learned) + monitor::kPageSize) <= sizeof monitor::Nonvolatile::flash;
+
+/// Calls body(store) with what keeps the learned parameters over a reset; kFlashFault where there is no room.
+template <class Body>
+Status with_store(const Body& body) {
+  if constexpr (Adapting::kTrainedParameters > 0 && kFitsTwice) {
+    monitor::Nonvolatile* const nonvolatile = monitor::map_nonvolatile();
+    if (nonvolatile == nullptr) return Status::kFlashFault;
+    if (port::reset_count() == 0) *nonvolatile = {};
+    monitor::Flash flash(nonvolatile->flash, [] {});
+    attune::FlashStore<monitor::Flash, Learned> store(flash);
+    return body(store);
+  } else {
+    port::print("no room to keep what is learned over a reset\n");
+    return Status::kFlashFault;
+  }
+}
+
+/// Learns, and with resets does not return; after them, what was kept.
+Status learn_or_restore(const Recordings& recordings, int steps, bool resets) {
+  if (port::reset_count() > 0) {
+    return with_store([](auto& store) {
+      return learner.restore([&store](Learned& parameters) { return store.load(parameters); });
+    });
+  }
+  const Status status = learn(recordings, steps);
+  if (status != Status::kOk || !resets) return status;
+  return with_store([](auto& store) {
+    const Status saved = store.save(learner.parameters());
+    if (saved == Status::kOk) {
+      port::print("keeps ", sizeof(Learned), " bytes of what was learned; reset\n");
+      port::reset();
+    }
+    return saved;
+  });
+}
+
+/// Of what was learned; where that is nothing, of the base.
+std::uint32_t hash_of_parameters() {
+  if constexpr (Adapting::kTrainedParameters > 0) {
+    return attune::hash(learner.parameters());
+  } else {
+    const std::string_view base = attune::bytes_of<personalise_base>();
+    return attune::crc32(reinterpret_cast<const unsigned char*>(base.data()), base.size());
+  }
+}
+
 void count_inference(const Recording& recording) {
   load(recording, example);
   port::begin_counting();
@@ -93,9 +144,9 @@ int main() {
   learner.start();
   const Accuracies before(recordings);
   before.print("before");
-  const Status status = learn(recordings, steps);
+  const Status status = learn_or_restore(recordings, steps, port::argument("--resets", 0) > 0);
   if (status != Status::kOk) {
-    port::print("training stopped: ", attune::message(status), '\n');
+    port::print("stopped: ", attune::message(status), '\n');
     return 1;
   }
   const Accuracies after(recordings);
@@ -113,9 +164,10 @@ int main() {
               " others_after=", port::fixed(after.others, 4));
   port::print(" trained_parameters=", Adapting::kTrainedParameters, " ram_bytes=", kMemory.total(),
               " tape_bytes=", kMemory.tape, " stack_bytes=", stack, " heap_calls=", heap_calls,
-              " base_bytes=", personalise_base::kSize, " recordings_bytes=", personalise_recordings::kSize);
+              " resets=", port::reset_count(), " base_bytes=", personalise_base::kSize,
+              " recordings_bytes=", personalise_recordings::kSize);
   if (steps > 0) terminal::print_instructions("step", step_instructions);
   terminal::print_instructions("inference", inference_instructions);
-  port::print(" parameters_hash=", port::hex8(learner.hash()), '\n');
+  port::print(" parameters_hash=", port::hex8(hash_of_parameters()), '\n');
   return 0;
 }

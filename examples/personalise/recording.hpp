@@ -9,7 +9,7 @@ inline constexpr int kTokens = ATTUNE_EXAMPLE_SEQ_LEN;
 inline constexpr int kBands = 16;
 inline constexpr int kDigits = 10;
 inline constexpr int kSpeakers = 6;
-inline constexpr int kTakes = 5;            // of each digit, from which a device learns
+inline constexpr int kTakesOfDigit = 5;     // from which a device learns
 inline constexpr float kScale = 1 / 32.0f;  // of what a model sees, to a step of the recording's integers
 
 /// What a recording is for.
