@@ -54,8 +54,7 @@ struct Trained<Method::kEverything, kFront> {
   using Model = Whole;
 };
 
-/// Which was best for own recordings of other speakers than the one that is new, of rates a factor of 2
-/// apart.
+/// Of rates a factor of about 2 apart the best for new speakers' recordings (examples/README.md).
 constexpr float learning_rate(Method method) {
   switch (method) {
     case Method::kBiases:
