@@ -1,0 +1,76 @@
+// What a device trains of the classifier, and how fast. What it does not train stays in flash.
+#pragma once
+
+#include <string_view>
+
+#include "model.hpp"
+
+namespace personalise {
+
+enum class Method {
+  kNothing,
+  kMeans,      // no training: the nearest mean of the takes' features
+  kHead,       // the last layer
+  kCached,     // the last layer, on features that are computed once a take
+  kBiases,     // biases and norms, and the last layer
+  kLora,       // factors of rank 4 beside the weights of queries and values (LoRA), and the last layer
+  kLoraAll,    // the same beside every weight
+  kRehearsed,  // as kLoraAll, while recordings of the other speakers are rehearsed
+  kEverything,
+};
+inline constexpr std::string_view kMethodNames[] = {"nothing", "means",    "head",      "cached",    "biases",
+                                                    "lora",    "lora_all", "rehearsed", "everything"};
+
+consteval Method method_named(std::string_view name) {
+  int method = 0;
+  while (kMethodNames[method] != name) ++method;  // which ends at compile time
+  return static_cast<Method>(method);
+}
+
+/// What a Trainer trains: a part of the model, around the front's constants.
+template <Method method, const auto& kFront>
+struct Trained {
+  using Model = attune::Sequential<attune::Frozen<Front, kFront>, Head>;
+};
+template <const auto& kFront>
+struct Trained<Method::kBiases, kFront> {
+  using Model = attune::Sequential<attune::BiasesAndNorms<Front, kFront>, Head>;
+};
+template <const auto& kFront>
+struct Trained<Method::kLora, kFront> {
+  static constexpr attune::LowRank kFactors{.rank = 4,
+                                            .roles = attune::Role::kQueries | attune::Role::kValues};
+  using Model = attune::Sequential<attune::Adapted<Front, kFront, kFactors>, Head>;
+};
+template <const auto& kFront>
+struct Trained<Method::kLoraAll, kFront> {
+  static constexpr attune::LowRank kFactors{.rank = 4, .roles = attune::Role::kEverything};
+  using Model = attune::Sequential<attune::Adapted<Front, kFront, kFactors>, Head>;
+};
+template <const auto& kFront>
+struct Trained<Method::kRehearsed, kFront> : Trained<Method::kLoraAll, kFront> {};
+template <const auto& kFront>
+struct Trained<Method::kEverything, kFront> {
+  using Model = Whole;
+};
+
+/// Of rates a factor of about 2 apart the best for new speakers' recordings (examples/README.md).
+constexpr float learning_rate(Method method) {
+  switch (method) {
+    case Method::kBiases:
+    case Method::kLora:
+      return 2e-2f;
+    case Method::kLoraAll:
+      return 1e-2f;
+    case Method::kRehearsed:
+      return 5e-3f;
+    case Method::kEverything:
+      return 2e-3f;
+    default:
+      return 4e-2f;
+  }
+}
+/// How many recordings of other speakers a step rehearses.
+constexpr int rehearsed(Method method) { return method == Method::kRehearsed ? kDigits : 0; }
+
+}  // namespace personalise

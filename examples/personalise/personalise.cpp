@@ -1,0 +1,173 @@
+// A device that recognises spoken digits adapts to the voice of its owner. What it has of the factory is in
+// flash, as base.cpp trained it on a PC with other speakers; from five takes of each digit it trains a part
+// of it, and is tested before and after, with other recordings of its owner and with those of the others.
+//
+//   --steps N    the first N training steps only
+//   --resets 1   the power fails behind the last one: what was learned is kept in what behaves as flash (of
+//                everything, and of factors beside every weight, that has no room)
+#include <algorithm>
+#include <cstdint>
+
+#include <arguments.hpp>
+#include <instructions.hpp>
+
+#include <personalise_base.hpp>
+#include <personalise_recordings.hpp>
+
+#include "../monitor/nonvolatile.hpp"
+#include "../terminal.hpp"
+#include "learner.hpp"
+
+namespace {
+
+using namespace personalise;
+
+constexpr Method kMethod = method_named(ATTUNE_EXAMPLE_METHOD);
+constexpr auto& kBase = attune::kInFlash<Names, personalise_base>;
+constexpr auto kFront = kBase.layer<0>();
+using Adapting = Learner<kMethod, kBase, kFront>;
+constexpr attune::MemoryReport kMemory = Adapting::memory();
+
+Adapting learner;
+Example example;
+Logits logits;
+std::uint64_t inference_instructions, step_instructions;  // of the first; 0 where nobody counts
+
+Recordings recordings_in_flash() {
+  constexpr std::size_t kBody = 8 + sizeof personalise_recordings::kHeader - 1;
+  const std::string_view file = attune::bytes_of<personalise_recordings>();
+  return {
+      {reinterpret_cast<const Recording*>(file.data() + kBody), (file.size() - kBody) / sizeof(Recording)}};
+}
+
+/// The part of recordings that is recognised.
+float accuracy(std::span<const Recording> recordings) {
+  int right = 0;
+  for (const Recording& recording : recordings) {
+    load(recording, example);
+    learner.classify(example, logits);
+    right += std::max_element(logits.values, logits.values + kDigits) - logits.values == recording.digit;
+  }
+  return static_cast<float>(right) / static_cast<float>(recordings.size());
+}
+
+struct Accuracies {
+  float own, others;
+  explicit Accuracies(const Recordings& recordings)
+      : own(accuracy(recordings.of(Use::kOwnTest))), others(accuracy(recordings.of(Use::kOthersTest))) {}
+
+  void print(const char* when) const {
+    port::print("recognised ", when, ": ", port::fixed(100 * own, 1), " % of the new speaker's recordings, ",
+                port::fixed(100 * others, 1), " % of the others'\n");
+  }
+};
+
+Status learn(const Recordings& recordings, int steps) {
+  learner.begin(recordings);
+  for (int step = 0; step < steps; ++step) {
+    if (step == 0) port::begin_counting();
+    const Status status = learner.step(recordings, step);
+    if (step == 0) step_instructions = port::end_counting();
+    if (status != Status::kOk) return status;
+  }
+  return Status::kOk;
+}
+
+using Learned = std::remove_cvref_t<decltype(learner.parameters())>;
+constexpr bool kFitsTwice = 2 * (sizeof(Learned) + monitor::kPageSize) <= sizeof monitor::Nonvolatile::flash;
+
+/// Calls body(store) with what keeps the learned parameters over a reset; kFlashFault where there is no room.
+template <class Body>
+Status with_store(const Body& body) {
+  if constexpr (Adapting::kTrainedParameters > 0 && kFitsTwice) {
+    monitor::Nonvolatile* const nonvolatile = monitor::map_nonvolatile();
+    if (nonvolatile == nullptr) return Status::kFlashFault;
+    if (port::reset_count() == 0) *nonvolatile = {};
+    monitor::Flash flash(nonvolatile->flash, [] {});
+    attune::FlashStore<monitor::Flash, Learned> store(flash);
+    return body(store);
+  } else {
+    port::print("no room to keep what is learned over a reset\n");
+    return Status::kFlashFault;
+  }
+}
+
+/// Learns, and with resets does not return; after them, what was kept.
+Status learn_or_restore(const Recordings& recordings, int steps, bool resets) {
+  if (port::reset_count() > 0) {
+    return with_store([](auto& store) {
+      return learner.restore([&store](Learned& parameters) { return store.load(parameters); });
+    });
+  }
+  const Status status = learn(recordings, steps);
+  if (status != Status::kOk || !resets) return status;
+  return with_store([](auto& store) {
+    const Status saved = store.save(learner.parameters());
+    if (saved == Status::kOk) {
+      port::print("keeps ", sizeof(Learned), " bytes of what was learned; reset\n");
+      port::reset();
+    }
+    return saved;
+  });
+}
+
+/// Of what was learned; where that is nothing, of the base.
+std::uint32_t hash_of_parameters() {
+  if constexpr (Adapting::kTrainedParameters > 0) {
+    return attune::hash(learner.parameters());
+  } else {
+    const std::string_view base = attune::bytes_of<personalise_base>();
+    return attune::crc32(reinterpret_cast<const unsigned char*>(base.data()), base.size());
+  }
+}
+
+void count_inference(const Recording& recording) {
+  load(recording, example);
+  port::begin_counting();
+  learner.classify(example, logits);
+  inference_instructions = port::end_counting();
+}
+
+}  // namespace
+
+int main() {
+  const int steps = std::min(port::argument("--steps", kSteps), Adapting::kSteps);
+  const Recordings recordings = recordings_in_flash();
+  const auto takes = recordings.of(Use::kTakes);
+  const int speaker = takes[0].speaker;
+  port::print("personalise on ", port::name(), ": speaker ", speaker, " is new; ", ATTUNE_EXAMPLE_METHOD,
+              ", ", Adapting::kTrainedParameters, " of ", sizeof(Whole::Parameters) / sizeof(float),
+              " parameters, from ", takes.size(), " recordings\n");
+
+  const std::size_t heap_calls_before = port::heap_calls();
+  port::paint_stack();
+  learner.start();
+  const Accuracies before(recordings);
+  before.print("before");
+  const Status status = learn_or_restore(recordings, steps, port::argument("--resets", 0) > 0);
+  if (status != Status::kOk) {
+    port::print("stopped: ", attune::message(status), '\n');
+    return 1;
+  }
+  const Accuracies after(recordings);
+  after.print("after");
+  count_inference(takes[0]);
+  const std::size_t stack = port::stack_high_water();
+  const std::size_t heap_calls = port::heap_calls() - heap_calls_before;
+
+  terminal::print_memory("training, the base in flash", kMemory);
+  port::print("flash of the base ", personalise_base::kSize, " bytes, of ", recordings.all.size(),
+              " recordings ", personalise_recordings::kSize, '\n');
+  port::print("result example=personalise target=", port::name(), " method=", ATTUNE_EXAMPLE_METHOD,
+              " speaker=", speaker, " steps=", steps, " own_before=", port::fixed(before.own, 4),
+              " own_after=", port::fixed(after.own, 4), " others_before=", port::fixed(before.others, 4),
+              " others_after=", port::fixed(after.others, 4));
+  port::print(" trained_parameters=", Adapting::kTrainedParameters, " ram_bytes=", kMemory.total(),
+              " tape_bytes=", kMemory.tape, " stack_bytes=", stack, " heap_calls=", heap_calls,
+              " resets=", port::reset_count(), " base_bytes=", personalise_base::kSize,
+              " recordings_bytes=", personalise_recordings::kSize);
+  if (steps > 0) terminal::print_instructions("step", step_instructions);
+  terminal::print_instructions("inference", inference_instructions);
+  port::print(" parameters_hash=", port::hex8(hash_of_parameters()), '\n');
+  return 0;
+}
