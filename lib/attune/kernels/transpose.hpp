@@ -53,8 +53,8 @@ ATTUNE_INLINE void transpose_panel(const B& from, Scalar* to) {
   constexpr int kWidth = kLanes<P>;
   constexpr int kByFours = std::is_same_v<Scalar, float> && kWidth >= 4 ? kDepth / 4 * 4 : 0;
   const auto* elements = elements_of(from);
-  const auto put = [&](int k, const P& values)
-                       ATTUNE_INLINE_LAMBDA { store(to + k * kToRow, scaled_row(from, k, values)); };
+  const auto put = [&](int k, const P& of_k)
+                       ATTUNE_INLINE_LAMBDA { store(to + k * kToRow, scaled_row(from, k, of_k)); };
   if constexpr (kByFours > 0) {
     for (int k = 0; k < kByFours; k += 4) {
       const P row0 = load_quads<P, 4 * kFromRow>(elements + k);
