@@ -174,6 +174,10 @@ template <class Comparison, class A, class B>
 
 namespace check {
 
+/// Whether a test goes through every case. On a board it goes through some: a case is code of its own, which
+/// takes long to compile.
+inline constexpr bool kEveryCase = !ATTUNE_TEST_ON_BOARD;
+
 /// NaN and infinity of a Scalar.
 template <class Scalar>
 inline constexpr Scalar kNan = std::numeric_limits<Scalar>::quiet_NaN();
