@@ -15,6 +15,7 @@
 
 #include <algorithm>
 
+#include <attune/attention/attention_shape.hpp>
 #include <attune/attention/recomputed_attention.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
@@ -24,69 +25,23 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What multiplies Q·Kᵀ.
-enum class Scaling {
-  kInverseSqrtDk,            // 1/√d_k, the paper's and PyTorch's
-  kInverseSqrtDModel,        // 1/√d_model
-  kInverseFourthRootDkEach,  // d_k^-¼ on Q and on K before their product, which keeps both small
-};
-
-/// Every size and option of the layer. Self-attention needs the first three; the rest follow from them.
-struct AttentionShape {
-  int seq_len;  // queries
-  int d_model;  // width of a query token
-  int num_heads;
-  int kv_len = seq_len;  // keys and values
-  int d_k =
-      num_heads > 0 && d_model % num_heads == 0 ? d_model / num_heads : -1;  // per head: queries and keys
-  int d_v = d_k;                                                             // per head: values
-  int d_key = d_model;    // width of a key token (PyTorch: kdim)
-  int d_value = d_model;  // width of a value token (PyTorch: vdim)
-  int d_out = d_model;    // width of an output token
-  bool bias = true;
-  Scaling scaling = Scaling::kInverseSqrtDk;
-  int rotary_dim = 0;  // features of a head's queries and keys that are rotated by position; 0: none
-  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
-  double rotary_base = 10'000;
-  double dropout = 0;        // probability of an attention weight, in training
-  bool keep_weights = true;  // from forward to backward, seq_len · kv_len a head; false: computed once more
-};
-
 template <AttentionShape shape, class ScalarType = float>
 struct MultiHeadAttention {
-  static_assert(
-      shape.seq_len > 0 && shape.kv_len > 0,
-      "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
-  static_assert(shape.d_model > 0 && shape.d_key > 0 && shape.d_value > 0 && shape.d_out > 0,
-                "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
-  static_assert(shape.num_heads > 0,
-                "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
-  static_assert(
-      shape.num_heads <= 0 || shape.d_k != -1,
-      "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
-      "d_model, or set d_k and d_v in AttentionShape");
-  static_assert((shape.d_k > 0 && shape.d_v > 0) || shape.d_k == -1,
-                "attune::MultiHeadAttention: d_k and d_v must be positive; with more heads "
-                "than d_model, set them in AttentionShape");
-  static_assert(shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
-                "attune::MultiHeadAttention: rotary_dim must be even and at most d_k: features of a head are "
-                "rotated in pairs; 0 rotates none");
+  static_assert(detail::check_attention_shape<shape>());
 
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = MultiHeadAttention<shape, Other>;
-  static constexpr std::uint32_t kFingerprint =
-      fingerprint(shape.num_heads, shape.kv_len, shape.scaling, shape.rotary_dim, shape.rotary_pairs,
-                  shape.rotary_base, shape.dropout);
+  static constexpr std::uint32_t kFingerprint = detail::fingerprint_of(shape);
   static constexpr bool kSelfAttention =
       shape.kv_len == shape.seq_len && shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 
   using QueryProjection =
       Linear<LinearShape{shape.seq_len, shape.d_model, shape.num_heads* shape.d_k, shape.bias}, Scalar>;
   using KeyProjection =
-      Linear<LinearShape{shape.kv_len, shape.d_key, shape.num_heads* shape.d_k, shape.bias}, Scalar>;
+      Linear<LinearShape{shape.kv_len, shape.d_key, shape.num_kv_heads* shape.d_k, shape.bias}, Scalar>;
   using ValueProjection =
-      Linear<LinearShape{shape.kv_len, shape.d_value, shape.num_heads* shape.d_v, shape.bias}, Scalar>;
+      Linear<LinearShape{shape.kv_len, shape.d_value, shape.num_kv_heads* shape.d_v, shape.bias}, Scalar>;
   using OutputProjection =
       Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.bias}, Scalar>;
 
@@ -149,6 +104,8 @@ struct MultiHeadAttention {
   template <int>
   struct None {};  // in the place of a member; each another type, so that all can have one address
 
+  /// How many query heads share a head of keys and values.
+  static constexpr int kGroup = shape.num_heads / shape.num_kv_heads;
   /// How many queries of a head have their weights in memory at a time, in training.
   static constexpr int kQueriesInTraining =
       shape.keep_weights ? shape.seq_len : detail::recomputed_queries(shape.seq_len);
@@ -159,8 +116,8 @@ struct MultiHeadAttention {
   struct TapeOf {
     static constexpr bool kKeepsContext = OutputProjection::template kReadsInput<decltype(Gradients::output)>;
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
-    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
-    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
+    Tensor<Scalar, shape.kv_len, shape.num_kv_heads * shape.d_k> key;
+    Tensor<Scalar, shape.kv_len, shape.num_kv_heads * shape.d_v> value;
     [[no_unique_address]] std::conditional_t<kKeepsContext, Context, None<0>> context;
     // Heads stacked: P, nothing dropped, or the maximum and one over the sum of each row of e^(S − max).
     [[no_unique_address]] std::conditional_t<
@@ -207,9 +164,11 @@ struct MultiHeadAttention {
         (shape.seq_len * shape.d_v + kQueriesInTraining - 1) / kQueriesInTraining;
     Tensor<Scalar, kQueriesInTraining, std::max({shape.kv_len, shape.d_k, kColumnsOfContext})> head;
     [[no_unique_address]] std::conditional_t<
-        shape.keep_weights, None<2>,
-        detail::RecomputeScratch<Scalar, kQueriesAtOnce, shape.kv_len, shape.d_k, shape.d_v>>
-        recompute;
+        !shape.keep_weights,
+        detail::RecomputeScratch<Scalar, kQueriesAtOnce, shape.kv_len, shape.d_k, shape.d_v>,
+        std::conditional_t<(kGroup > 1), detail::KeyValueSums<Scalar, shape.kv_len, shape.d_k, shape.d_v>,
+                           None<2>>>
+        of_keys;
     [[no_unique_address]] std::conditional_t<WeightDropout::kDrops,
                                              Tensor<Scalar, kQueriesInTraining, shape.kv_len>, None<0>>
         dropped;  // rows of a head's P
@@ -219,8 +178,8 @@ struct MultiHeadAttention {
   /// Inference, where no tape keeps them: Q, K, V, O and, for some queries at a time, rows of one head's P.
   struct InferenceScratch {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
-    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
-    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
+    Tensor<Scalar, shape.kv_len, shape.num_kv_heads * shape.d_k> key;
+    Tensor<Scalar, shape.kv_len, shape.num_kv_heads * shape.d_v> value;
     Context context;
     Tensor<Scalar, kQueriesAtOnce, shape.kv_len> weights;
   };
@@ -341,24 +300,28 @@ struct MultiHeadAttention {
   // fan_in + fan_out of W_q, W_k and W_v as one matrix where their inputs have one width, else of each alone.
   template <class Projection>
   static constexpr int kFans = shape.d_key == shape.d_model&& shape.d_value == shape.d_model
-                                   ? shape.d_model + shape.num_heads*(2 * shape.d_k + shape.d_v)
+                                   ? shape.d_model + shape.num_heads* shape.d_k +
+                                         shape.num_kv_heads*(shape.d_k + shape.d_v)
                                    : Projection::Input::cols + Projection::Output::cols;
 
   // Of a query in one head (core/pieces.hpp).
   static constexpr int kWorkOfQuery = shape.kv_len * (shape.d_k + shape.d_v + detail::kWorkOfSoftmax +
                                                       (WeightDropout::kDrops ? detail::kWorkOfDraw : 0));
 
+  // dK and dV of a group are added up, from zeros.
+  using SumOfGroup = std::conditional_t<(kGroup > 1), kernels::Accumulate, kernels::Assign>;
+
   static constexpr bool kRotates = shape.rotary_dim > 0;
-  template <int tokens>
+  template <int tokens, int heads>
   using Rotation = RotaryPositions<RotaryShape{.seq_len = tokens,
-                                               .num_heads = shape.num_heads,
+                                               .num_heads = heads,
                                                .d_k = shape.d_k,
                                                .rotary_dim = kRotates ? shape.rotary_dim : 2,
                                                .pairs = shape.rotary_pairs,
                                                .base = shape.rotary_base},
                                    Scalar>;
-  using QueryRotation = Rotation<shape.seq_len>;
-  using KeyRotation = Rotation<shape.kv_len>;
+  using QueryRotation = Rotation<shape.seq_len, shape.num_heads>;
+  using KeyRotation = Rotation<shape.kv_len, shape.num_kv_heads>;
 
   static constexpr void check_self_attention() {
     static_assert(kSelfAttention,
@@ -379,6 +342,14 @@ struct MultiHeadAttention {
     scale_operands(kept.query, kept.key, pieces);
   }
 
+  // What a query head reads of K and V.
+  static auto key_of(auto& kept, int head) {
+    return view(kept.key).template columns<shape.d_k>(shape.kv_head_of(head) * shape.d_k);
+  }
+  static auto value_of(auto& kept, int head) {
+    return view(kept.value).template columns<shape.d_v>(shape.kv_head_of(head) * shape.d_v);
+  }
+
   // A head's columns of O from those of Q, K and V: as many rows from `first` on as `weights` has.
   template <class WeightRows>
   static void attend(int head, int first, const auto& kept, Context& context, const WeightRows& weights,
@@ -386,8 +357,7 @@ struct MultiHeadAttention {
     constexpr int kRows = WeightRows::rows;
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
-        view(kept.key).template columns<shape.d_k>(head * shape.d_k),
-        view(kept.value).template columns<shape.d_v>(head * shape.d_v),
+        key_of(kept, head), value_of(kept, head),
         view(context).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
         Scalar(kScoreScale), mask, head, first, dropout, terms, of_rows...);
   }
@@ -436,19 +406,32 @@ struct MultiHeadAttention {
     }
     for (int head = 0; head < shape.num_heads; ++head) {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
-      const auto k = view(tape.key).template columns<shape.d_k>(head * shape.d_k);
-      const auto v = view(tape.value).template columns<shape.d_v>(head * shape.d_v);
+      const auto k = key_of(tape, head);
+      const auto v = value_of(tape, head);
+      if constexpr (kGroup > 1) {
+        if (head % kGroup == 0) pieces([&] { scratch.of_keys.clear(); });
+      }
       const auto d_context = view(context).template columns<shape.d_v>(head * shape.d_v);
       const auto dropout_from = [&](int first) { return dropout_of(tape, scratch, head, first); };
       if constexpr (shape.keep_weights) {
-        detail::attend_backward(
-            q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len), d_context, q,
-            k, v, scratch.head.data(), Scalar(kScoreScale), dropout_from(0), terms, pieces);
+        const auto to = [&](const auto& dk, const auto& dv) ATTUNE_INLINE_LAMBDA {
+          detail::attend_backward(
+              q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len), d_context, q,
+              dk, dv, scratch.head.data(), Scalar(kScoreScale), dropout_from(0), terms, pieces, SumOfGroup{});
+        };
+        if constexpr (kGroup > 1) {
+          to(view(scratch.of_keys.d_key), view(scratch.of_keys.d_value));
+        } else {
+          to(k, v);
+        }
       } else {
         const Scalar* kept = of_rows(tape, head);
-        detail::recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.recompute,
-                                           Scalar(kScoreScale), mask, head, kept, dropout_from, terms,
-                                           pieces);
+        detail::recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.of_keys,
+                                           Scalar(kScoreScale), mask, head, kept, dropout_from, terms, pieces,
+                                           SumOfGroup{});
+      }
+      if constexpr (kGroup > 1) {
+        if (head % kGroup == kGroup - 1) pieces([&] { scratch.of_keys.move_to(k, v); });
       }
     }
     if constexpr (WeightDropout::kDrops) pieces([&] { tape.dropout.skip(1); });

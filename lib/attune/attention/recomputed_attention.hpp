@@ -20,26 +20,25 @@ constexpr int recomputed_queries(int seq_len) { return std::min(seq_len, kernels
 
 /// Scratch beside recomputed_queries() rows of weights.
 template <class ScalarType, int kAtOnce, int kKvLen, int kDk, int kDv>
-struct RecomputeScratch {
+struct RecomputeScratch : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
   using Scalar = ScalarType;
   static constexpr int kQueriesAtOnce = kAtOnce;
   Tensor<Scalar, kAtOnce, kKvLen> d_weights;  // dP of some queries
-  Tensor<Scalar, kKvLen, kDk> d_key;          // sums so far
-  Tensor<Scalar, kKvLen, kDv> d_value;
 };
 
 /// Gradients of query[seq_len, d_k], key[kv_len, d_k] and value[kv_len, d_v] from d_context[seq_len, d_v],
-/// each in its place. `kept` is what masked_softmax kept of the head's rows, `mask` forward's, `weights` room
+/// each in its place; with Sum = Accumulate those of key and value are added to the scratch's sums and stay
+/// there. `kept` is what masked_softmax kept of the head's rows, `mask` forward's, `weights` room
 /// for recomputed_queries(seq_len) · kv_len scalars. dropout_from(query) drops weights of rows from there on.
 template <class Query, class Key, class Value, class DContext, class Scratch, class Mask, class DropoutFrom,
-          class Terms, class Pieces>
+          class Terms, class Pieces, class Sum = kernels::Assign>
 ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key, const Value& value,
                                               const DContext& d_context, typename Scratch::Scalar* weights,
                                               Scratch& scratch, typename Scratch::Scalar scale,
                                               const Mask& mask, int head,
                                               const typename Scratch::Scalar* kept,
                                               const DropoutFrom& dropout_from, const Terms& terms,
-                                              const Pieces& pieces) {
+                                              const Pieces& pieces, Sum sum = {}) {
   using Scalar = typename Scratch::Scalar;
   constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
   const auto dk = view(scratch.d_key);
@@ -83,17 +82,16 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     });
   };
   constexpr int kBlock = recomputed_queries(kQueries), kRest = kQueries % kBlock;
-  block.template operator()<kBlock>(0, kernels::Assign{});
+  block.template operator()<kBlock>(0, sum);
   if constexpr (kQueries >= 2 * kBlock) {
     for (int from = kBlock; from < kQueries - kRest; from += kBlock) {
       block.template operator()<kBlock>(from, kernels::Accumulate{});
     }
   }
   if constexpr (kRest > 0) block.template operator()<kRest>(kQueries - kRest, kernels::Accumulate{});
-  pieces([&]() ATTUNE_INLINE_LAMBDA {
-    kernels::spread_rows<kDk>(kKeys, dk.data, key.data, Key::row_stride);
-    kernels::spread_rows<kDv>(kKeys, dv.data, value.data, Value::row_stride);
-  });
+  if constexpr (std::is_same_v<Sum, kernels::Assign>) {
+    pieces([&]() ATTUNE_INLINE_LAMBDA { scratch.move_to(key, value); });
+  }
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -109,12 +109,14 @@ ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout&& dropout, const Piece
   }
 }
 
+// dK and dV are assigned, or added with Sum = Accumulate.
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
-          class DValue, class Scalar, class Dropout, class Terms, class Pieces = InOneGo>
+          class DValue, class Scalar, class Dropout, class Terms, class Pieces = InOneGo,
+          class Sum = kernels::Assign>
 ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Value& value, const Weights& p,
                                    const DContext& d_context, const DQuery& dq, const DKey& dk,
                                    const DValue& dv, Scalar* scratch, Scalar scale, Dropout&& dropout,
-                                   const Terms& terms, const Pieces& pieces = {}) {
+                                   const Terms& terms, const Pieces& pieces = {}, Sum sum = {}) {
   check_weights<Weights>();
   static_assert(DQuery::col_stride == 1,
                 "attune::scaled_dot_product_attention_backward: a row of d_query must be contiguous");
@@ -130,7 +132,7 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
   const auto kept = kept_weights(p, dropout, pieces);
   pieces.template rows<kKeys, kQueries * kDv>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
     kernels::product(kept.transpose().template rows_at<count>(first), d_context,
-                     dv.template rows_at<count>(first));
+                     dv.template rows_at<count>(first), sum);
   });
   pieces.template rows<kQueries, kWorkOfSoftmaxBackward * kKeys>(
       [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
@@ -148,12 +150,30 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
     terms.product(p.template rows_at<count>(first), key, dq_dense.template rows_at<count>(first));
   });
   pieces.template rows<kKeys, kQueries * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-    terms.product(p.transpose().template rows_at<count>(first), query, dk.template rows_at<count>(first));
+    terms.product(p.transpose().template rows_at<count>(first), query, dk.template rows_at<count>(first),
+                  sum);
   });
   pieces([&]() ATTUNE_INLINE_LAMBDA {
     kernels::spread_rows<DQuery::cols>(DQuery::rows, dq_dense.data, dq.data, DQuery::row_stride);
   });
 }
+
+// Gradients of a head's keys and values, where several query heads add to them.
+template <class Scalar, int kKeys, int kDk, int kDv>
+struct KeyValueSums {
+  Tensor<Scalar, kKeys, kDk> d_key;
+  Tensor<Scalar, kKeys, kDv> d_value;
+
+  void clear() {
+    d_key.set_zero();
+    d_value.set_zero();
+  }
+  template <class Key, class Value>
+  void move_to(const Key& key, const Value& value) const {
+    kernels::spread_rows<kDk>(kKeys, d_key.data(), key.data, Key::row_stride);
+    kernels::spread_rows<kDv>(kKeys, d_value.data(), value.data, Value::row_stride);
+  }
+};
 
 }  // namespace detail
 
