@@ -246,6 +246,57 @@ TEST(LayerGradients, grouped_and_multi_query_heads) {
                        .keep_weights = false}>(attune::CausalMask{.offset = 1});
 }
 
+TEST(LayerGradients, windows_alibi_and_softcap) {
+  self<AttentionShape{
+      .seq_len = 5, .d_model = 4, .num_heads = 2, .window = {.left = 1, .right = 0, .sinks = 1}}>();
+  self<AttentionShape{.seq_len = 4, .d_model = 6, .num_heads = 3, .alibi = true}>(attune::CausalMask{});
+  self<AttentionShape{.seq_len = 4, .d_model = 4, .num_heads = 2, .softcap = 0.5}>(attune::CausalMask{});
+  cross<AttentionShape{.seq_len = 3,
+                       .d_model = 4,
+                       .num_heads = 4,
+                       .num_kv_heads = 2,
+                       .kv_len = 5,
+                       .keep_weights = false,
+                       .window = {.left = 2, .right = 1},
+                       .softcap = 0.25,
+                       .offset = 1}>();
+}
+
+TEST(LayerGradients, normalised_queries_and_keys) {
+  self<AttentionShape{.seq_len = 4,
+                      .d_model = 8,
+                      .num_heads = 2,
+                      .rotary_dim = 4,
+                      .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare}>();
+  cross<AttentionShape{.seq_len = 3,
+                       .d_model = 4,
+                       .num_heads = 2,
+                       .num_kv_heads = 1,
+                       .kv_len = 5,
+                       .d_k = 4,
+                       .scaling = Scaling::kInverseFourthRootDkEach,
+                       .query_key_norm = attune::QueryKeyNorm::kLayerNorm}>(attune::CausalMask{.offset = 1});
+}
+
+TEST(LayerGradients, keys_that_are_appended) {
+  self<AttentionShape{.seq_len = 3, .d_model = 4, .num_heads = 2, .add_bias_kv = true}>();
+  cross<AttentionShape{.seq_len = 3,
+                       .d_model = 4,
+                       .num_heads = 4,
+                       .num_kv_heads = 2,
+                       .kv_len = 5,
+                       .d_k = 2,
+                       .d_v = 3,
+                       .scaling = Scaling::kInverseFourthRootDkEach,
+                       .rotary_dim = 2,
+                       .keep_weights = false,
+                       .window = {.right = 0},
+                       .add_bias_kv = true,
+                       .add_zero_attn = true}>();
+  self<AttentionShape{.seq_len = 3, .d_model = 4, .num_heads = 2, .add_zero_attn = true}>(
+      attune::CausalMask{.offset = -1});
+}
+
 TEST(LayerGradients, self_attention_without_bias) {
   self<without_bias(kOneHead)>();
   self<without_bias(kThreeHeads)>();

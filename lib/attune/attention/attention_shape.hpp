@@ -1,9 +1,8 @@
 // Every size and option of MultiHeadAttention, and what they have to be.
 #pragma once
 
-#include <limits>
-
 #include <attune/attention/rotary_positions.hpp>
+#include <attune/attention/window_mask.hpp>
 #include <attune/core/fingerprint.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -22,20 +21,6 @@ enum class QueryKeyNorm {
   kNone,
   kRootMeanSquare,  // RmsNorm, as in Qwen 3 and Gemma 3
   kLayerNorm,       // LayerNorm; with a bias where the projections have one
-};
-
-/// As a length of a window: no end.
-inline constexpr int kUnlimited = std::numeric_limits<int>::max();
-
-/// Keys that a query at position p sees: p − left … p + right, and of those before them the first `sinks`
-/// (Beltagy et al., "Longformer", 2020; Xiao et al., "Efficient Streaming Language Models with Attention
-/// Sinks", 2023). {.right = 0} is causal.
-struct AttentionWindow {
-  int left = kUnlimited;
-  int right = kUnlimited;
-  int sinks = 0;
-
-  [[nodiscard]] constexpr bool hides() const { return left != kUnlimited || right != kUnlimited; }
 };
 
 /// Every size and option of the layer. Self-attention needs seq_len, d_model and num_heads; the rest follows
