@@ -7,8 +7,8 @@ any other exception means that the file is not what it says it is.
 import itertools
 import math
 
-from case_source import (Case, Skip, Source, as_rows, axis_of, boolean, braces, broadcast, check_types, concatenate,
-                         hidden_where, labels, mask_options, no_dropout, number, onnx_epsilon, torch_masks)
+from case_source import (Case, Skip, Source, as_columns, as_rows, axis_of, boolean, braces, broadcast, check_types, concatenate,
+                         hidden_where, joined, labels, mask_options, no_dropout, number, onnx_epsilon, torch_masks)
 import encoder_families
 import layer_families
 import loss_families
@@ -230,10 +230,7 @@ def optim_linear_regression(source):
 
 def onnx_attention(source):
     """ONNX Attention. Its boolean masks are true where attention is allowed."""
-    if "input.past_key" in source or "output.present_key" in source:
-        raise Skip("past_key: no key-value cache yet")
-    if source.option("attr.softcap", 0) != 0:
-        raise Skip("softcap: no such option yet")
+    softcap = source.option("attr.softcap", 0)
     query, key, value = (source.get("input." + name) for name in "QKV")
     in_columns = len(query.shape) == 3
     heads, kv_heads = (source.option(f"attr.{name}_num_heads", None) for name in ("q", "kv"))
@@ -244,16 +241,25 @@ def onnx_attention(source):
     else:
         batch, heads, seq_len, d_k = query.shape
         kv_heads, kv_len, d_v = key.shape[1], key.shape[2], value.shape[3]
-    if heads != kv_heads:
-        raise Skip("grouped queries: no such option yet")
 
-    def layout(tokens, width):
-        return [batch, tokens, heads * width] if in_columns else [batch, heads, tokens, width]
+    def layout(tokens, width, count=heads):
+        return [batch, tokens, count * width] if in_columns else [batch, count, tokens, width]
 
+    source.get("input.K", *layout(kv_len, d_k, kv_heads))
+    source.get("input.V", *layout(kv_len, d_v, kv_heads))
+    past = 0
+    if "input.past_key" in source:  # always [batch, heads, tokens, width]
+        past = source.get("input.past_key").shape[2]
+        before = [source.get("input.past_key", batch, kv_heads, past, d_k),
+                  source.get("input.past_value", batch, kv_heads, past, d_v)]
+        if in_columns:
+            before = [as_columns(tensor) for tensor in before]
+        key, value = (joined(a, b, 1 if in_columns else 2) for a, b in zip(before, (key, value)))
+        kv_len += past
     mask, mask_data = {}, {}
     lengths = source.get("input.nonpad_kv_seqlen", batch) if "input.nonpad_kv_seqlen" in source else None
     if source.option("attr.is_causal", 0):
-        offsets = [length - seq_len for length in lengths.values] if lengths else [0] * batch
+        offsets = [length - seq_len for length in lengths.values] if lengths else [past] * batch
         mask["causal"] = True
         mask_data["causal_offsets"] = Tensor("I32", [batch], offsets)
     if lengths:
@@ -274,21 +280,24 @@ def onnx_attention(source):
         mask_data["additive"] = broadcast(additive, [batch, mask_heads, seq_len, kv_len])
 
     expected = {"Y": source.get("output.Y", *layout(seq_len, d_v))}
+    if present := "output.present_key" in source:
+        expected["present_key"] = source.get("output.present_key", batch, kv_heads, kv_len, d_k)
+        expected["present_value"] = source.get("output.present_value", batch, kv_heads, kv_len, d_v)
+        if in_columns:
+            expected.update({name: as_columns(expected[name]) for name in ("present_key", "present_value")})
     scores = "kNone"
     if "output.qk_matmul_output" in source:
-        # Mode 1 is after softcap, which is not there.
-        scores = ["kProduct", "kProduct", "kMasked", "kWeights"][source.option("attr.qk_matmul_output_mode", 0)]
+        scores = ["kProduct", "kCapped", "kMasked", "kWeights"][source.option("attr.qk_matmul_output_mode", 0)]
         expected["qk_matmul_output"] = source.get("output.qk_matmul_output", batch, heads, seq_len, kv_len)
     scalar = source.scalar("input.Q")
     scale = source.option("attr.scale", 0) or 1 / math.sqrt(d_k)
-    sizes = "conformance::AttentionSizes" + braces(heads=heads, seq_len=seq_len, kv_len=kv_len, d_k=d_k, d_v=d_v,
-                                                   heads_in_columns=boolean(in_columns))
+    sizes = "conformance::AttentionSizes" + braces(
+        heads=heads, kv_heads=kv_heads, seq_len=seq_len, kv_len=kv_len, d_k=d_k, d_v=d_v,
+        heads_in_columns=boolean(in_columns), capped=boolean(softcap), reports_present=boolean(present))
     return Case(header="attention_case.hpp",
                 call=f"attention_case<{sizes}, conformance::Scores::{scores}, {mask_options(**mask)}, {scalar}>",
-                data={"batch": batch, "scale": number(scalar, scale),
-                      "query": source.get("input.Q", *layout(seq_len, d_k)),
-                      "key": source.get("input.K", *layout(kv_len, d_k)),
-                      "value": source.get("input.V", *layout(kv_len, d_v)),
+                data={"batch": batch, "scale": number(scalar, scale), "softcap": number(scalar, softcap),
+                      "query": source.get("input.Q", *layout(seq_len, d_k)), "key": key, "value": value,
                       "mask": {name: mask_data[name] for name in ("causal_offsets", "lengths", "additive")
                                if name in mask_data}},
                 expected=expected, scalar=scalar, terms=d_k + kv_len, epsilon=onnx_epsilon(source))
