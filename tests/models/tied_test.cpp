@@ -205,3 +205,16 @@ TEST(Tied, tokens_that_padding_hides_have_no_influence) {
       },
       first, second);
 }
+
+TEST(Tied, in_pieces_has_the_bits_of_one_go) {
+  using Trainer = attune::Trainer<Llama<float>, attune::CrossEntropy<>>;
+  static Trainer at_once, in_pieces;
+  for (Trainer* trainer : {&at_once, &in_pieces}) trainer->initialise(attune::Normal{}, attune::Rng{5});
+  const std::array<int, kTokens> targets{0, 6, 3, 2, 5, 1};
+  EXPECT_EQ(at_once.accumulate(kIds, targets), Status::kOk);
+  auto pass = in_pieces.accumulate_in_pieces<500>(kIds, targets);
+  while (pass.advance()) {
+  }
+  EXPECT_EQ(pass.result().status, Status::kOk);
+  EXPECT_TRUE(check::same_bits(in_pieces.gradients(), at_once.gradients()));
+}
