@@ -108,6 +108,24 @@ TEST(Stream, learned_positions_end_where_their_table_does) {
   }
   EXPECT_EQ(Learned::step(parameters_of<Learned>(), 0, y, cache, scratch), Status::kCacheFull);
 }
+// Long's rows from a Short one.
+template <class Long, class Short>
+void expect_to_go_on() {
+  static typename Long::Input x;
+  static typename Long::Output y;
+  typename Long::InferenceScratch none;
+  attune::Rng rng(6);
+  check::fill(x, rng);
+  Long::forward(typename Long::Parameters{}, x, y, none);
+  check::expect_stream<Short, CacheShape{.window = 1}, 4>(typename Short::Parameters{}, x, y);
+}
+TEST(Stream, sines_and_rotations_go_on_behind_their_tables) {
+  constexpr attune::PositionShape kShort{5, kWidth}, kLong{kLength, kWidth};
+  expect_to_go_on<attune::SinusoidalPositions<kLong>, attune::SinusoidalPositions<kShort>>();
+  constexpr attune::RotaryShape kShortTurn{.seq_len = 5, .num_heads = 2, .d_k = 6, .offset = 7};
+  constexpr attune::RotaryShape kLongTurn{.seq_len = kLength, .num_heads = 2, .d_k = 6, .offset = 7};
+  expect_to_go_on<attune::RotaryPositions<kLongTurn>, attune::RotaryPositions<kShortTurn>>();
+}
 TEST(Stream, a_damaged_count_of_tokens_is_refused) {
   static attune::KeyValueCache<Learned, CacheShape{.capacity = 10}> cache;
   cache.tokens = ~std::uint64_t{0};
