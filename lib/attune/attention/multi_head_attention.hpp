@@ -18,6 +18,7 @@
 
 #include <attune/attention/appended_keys.hpp>
 #include <attune/attention/attention_shape.hpp>
+#include <attune/attention/cached_attention.hpp>
 #include <attune/attention/option_masks.hpp>
 #include <attune/attention/query_key_norm.hpp>
 #include <attune/attention/recomputed_attention.hpp>
@@ -30,12 +31,16 @@
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 template <AttentionShape shape, class ScalarType = float>
-struct MultiHeadAttention {
+struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>> {
   static_assert(detail::check_attention_shape<shape>());
 
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = MultiHeadAttention<shape, Other>;
+  static constexpr AttentionShape kShape = shape;
+  /// Self-attention token by token, causal (core/stream.hpp).
+  template <CacheShape cache>
+  using Stream = detail::AttentionStream<MultiHeadAttention, cache>;
   static constexpr std::uint32_t kFingerprint = detail::fingerprint_of(shape);
   static constexpr bool kSelfAttention =
       shape.kv_len == shape.seq_len && shape.d_key == shape.d_model && shape.d_value == shape.d_model;
@@ -303,6 +308,8 @@ struct MultiHeadAttention {
   }
 
  private:
+  friend struct detail::AttentionParts<MultiHeadAttention>;
+
   using Real = kernels::Real<Scalar>;
   static constexpr Real kScoreScale =
       shape.scaling == Scaling::kInverseSqrtDk       ? inverse_square_root<Real>(shape.d_k)
