@@ -18,6 +18,7 @@
 
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/blas.hpp>
+#include <attune/kernels/few_rows_cortex_m.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/tile_cortex_m.hpp>
 #include <attune/kernels/tile_cortex_m_narrow.hpp>
@@ -252,6 +253,15 @@ template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int
 ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<B, const float*> && fits_few_rows(kRows, kCols, kDepth, kACol, kBRow, kBCol)) {
+    constexpr const RowGrid& kGrid = kRowGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>;
+    if constexpr (std::is_empty_v<Epilogue>) {
+      few_rows_product<Epilogue>(a, b, c, kGrid);
+    } else {
+      few_rows_product<Epilogue>(a, b, c, kGrid, epilogue);
+    }
+    return;
+  }
   if constexpr (std::is_same_v<B, const float*> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
     constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
@@ -311,11 +321,11 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   if constexpr (kCopyA) {
     constexpr int kWhole = kRows / kRowBlock * kRowBlock;
     for (int i = 0; i < kWhole; i += kRowBlock) {
-      copied_rows_product<kRowBlock, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + i, b, c + i * kCRow,
-                                                                                epilogue);
+      copied_few_rows_product<kRowBlock, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + i, b, c + i * kCRow,
+                                                                                    epilogue);
     }
     if constexpr (kWhole < kRows) {
-      copied_rows_product<kRows - kWhole, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(
+      copied_few_rows_product<kRows - kWhole, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(
           a + kWhole, b, c + kWhole * kCRow, epilogue);
     }
   } else {
@@ -350,13 +360,14 @@ template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int
 inline constexpr bool
     kIsNarrow<NarrowView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
 
-/// Whether a product is nothing but tiles in assembly, which are a call of their own.
+/// Whether a product is nothing but blocks in assembly, which are a call of their own.
 template <class A, class B, class C>
-inline constexpr bool kIsWholeTiles = [] {
+inline constexpr bool kIsWholeBlocks = [] {
 #if ATTUNE_CORTEX_M_FPU
-  return std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && C::rows % kTileSide == 0 &&
-         C::cols % kTileSide == 0 && !kIsNarrow<B> &&
-         fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride);
+  return std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && !kIsNarrow<B> &&
+         (fits_few_rows(C::rows, C::cols, A::cols, A::col_stride, B::row_stride, B::col_stride) ||
+          (C::rows % kTileSide == 0 && C::cols % kTileSide == 0 &&
+           fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride)));
 #else
   return false;
 #endif
@@ -396,7 +407,7 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
                          B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data,
                                                                std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
 #endif
-  } else if constexpr (detail::kIsWholeTiles<A, B, C>) {
+  } else if constexpr (detail::kIsWholeBlocks<A, B, C>) {
     detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
                           B::col_stride, C::row_stride, Scalar>(a.data, detail::operand_of(b), c.data,
                                                                 detail::with_scales_of(b, during));
