@@ -19,12 +19,14 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 inline constexpr int kAcrossCols = 16, kAlongCols = 8;
 
 // Strides in bytes. The first two words are in the order in which the functions below load them.
+struct RowGrid;
+using RowSums = void(const float* a, const void* b, float* sums, const RowGrid& grid);
 struct RowGrid {
   int b_stride;
   int depth;
-  void (*sums)(const float* a, const void* b, float* sums, const RowGrid& grid);
+  RowSums* sums;
   int a_stride, c_stride;
-  short b_step;
+  int b_step;
   short rows, cols, width;
 };
 
@@ -112,8 +114,8 @@ inline constexpr RowGrid kRowGrid = row_grid<kRows, kCols, kDepth, kARow, kBRow,
 
 /// C = epilogue(A·B) of few rows. An epilogue without a state is not passed.
 template <class Epilogue, class... State>
-[[gnu::noinline]] void few_rows_product(const float* a, const void* b, float* c, const RowGrid& grid,
-                                        State... state) {
+[[gnu::noinline]] void few_rows_blocks(const float* a, const void* b, float* c, const RowGrid& grid,
+                                       State... state) {
   const Epilogue epilogue{state...};
   int row = grid.rows;
   do {
@@ -142,6 +144,16 @@ template <class Epilogue, class... State>
     a = bytes_after(a, grid.a_stride);
     c = bytes_after(c, grid.c_stride);
   } while (--row > 0);
+}
+
+template <class Epilogue>
+ATTUNE_INLINE void few_rows_product(const float* a, const void* b, float* c, const RowGrid& grid,
+                                    const Epilogue& epilogue) {
+  if constexpr (std::is_empty_v<Epilogue>) {
+    few_rows_blocks<Epilogue>(a, b, c, grid);
+  } else {
+    few_rows_blocks<Epilogue>(a, b, c, grid, epilogue);
+  }
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail

@@ -21,6 +21,7 @@
 #include <attune/kernels/epilogues.hpp>
 #include <attune/kernels/few_rows_cortex_m.hpp>
 #include <attune/kernels/matrix_view.hpp>
+#include <attune/kernels/row_cortex_m_narrow.hpp>
 #include <attune/kernels/tile_cortex_m.hpp>
 #include <attune/kernels/tile_cortex_m_narrow.hpp>
 #include <attune/kernels/tile_mve.hpp>
@@ -204,13 +205,11 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<B, const float*> && fits_few_rows(kRows, kCols, kDepth, kACol, kBRow, kBCol)) {
-    constexpr const RowGrid& kGrid = kRowGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>;
-    if constexpr (std::is_empty_v<Epilogue>) {
-      few_rows_product<Epilogue>(a, b, c, kGrid);
-    } else {
-      few_rows_product<Epilogue>(a, b, c, kGrid, epilogue);
-    }
-    return;
+    return few_rows_product(a, b, c, kRowGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>, epilogue);
+  }
+  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_row<B>(kRows, kCols, kDepth, kACol, kBRow)) {
+    using Element = std::remove_cvref_t<decltype(*elements_of(b))>;
+    return few_rows_product(a, b, c, kNarrowRowGrid<Element, kCols, kDepth, kBCol>, epilogue);
   }
   if constexpr (std::is_same_v<B, const float*> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
