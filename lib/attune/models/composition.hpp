@@ -135,8 +135,7 @@ constexpr auto& one_of(Union& storage) {
   }
 }
 
-// The gradients, or in inference the activations, on both sides of a layer: each boundary uses the buffer
-// that its neighbours do not.
+// What takes turns in two buffers: each boundary between layers uses the one that its neighbours do not.
 template <class Scalar, int size, int boundaries>
 struct Turns {
   Tensor<Scalar, 1, size> buffers[std::size_t{boundaries < 2 ? boundaries : 2}];
@@ -147,6 +146,65 @@ struct Turns {
 };
 template <class Scalar, int size>
 struct Turns<Scalar, size, 0> {};
+
+// `Scratch` behind `room` scalars.
+template <class Scalar, int room, class Scratch>
+struct Behind {
+  Tensor<Scalar, 1, room> before;
+  [[no_unique_address]] Scratch scratch;
+};
+template <class Scalar, class Scratch>
+struct Behind<Scalar, 0, Scratch> {
+  [[no_unique_address]] Scratch scratch;
+};
+
+// How many scalars stand between two layers: `at[b]` between layers b and b + 1.
+template <int kLayers>
+struct Boundaries {
+  int at[std::size_t{kLayers}];  // the last is none
+
+  /// Those on both sides of a layer, of which one is at an even place.
+  [[nodiscard]] constexpr int beside(int layer, bool even) const {
+    const int before = layer > 0 ? at[layer - 1] : 0, behind = layer + 1 < kLayers ? at[layer] : 0;
+    return (layer % 2 == 0) == even ? behind : before;
+  }
+};
+
+// Scratch of layers that run one after the other, and of what stands between two of them while either runs:
+// so much as the layer takes that needs most with what is on both sides of it. What is at an even place
+// stands at the beginning, at an odd one at the end, a layer's own scratch in the middle.
+template <class Scalar, auto boundaries, class Indices, class... Scratches>
+class InTurnOf;
+template <class Scalar, auto boundaries, std::size_t... index, class... Scratches>
+class InTurnOf<Scalar, boundaries, std::index_sequence<index...>, Scratches...> {
+  template <int layer, class Scratch>
+  using At = Behind<Scalar, boundaries.beside(layer, true), Scratch>;
+  template <class Own>
+  static constexpr int kScalars =
+      std::is_empty_v<Own> ? 0 : static_cast<int>((sizeof(Own) + sizeof(Scalar) - 1) / sizeof(Scalar));
+  static constexpr int kAll =
+      std::max({1, kScalars<At<static_cast<int>(index), Scratches>> +
+                       boundaries.beside(static_cast<int>(index), false)...});
+
+  union {
+    OneOf<At<static_cast<int>(index), Scratches>...> layers_;
+    Tensor<Scalar, 1, kAll> all_;
+  };
+
+ public:
+  template <int layer>
+  constexpr auto& of_layer() {
+    return one_of<layer>(layers_).scratch;
+  }
+  /// What stands between layers `boundary` and boundary + 1.
+  template <class Matrix, int boundary>
+  View<Matrix> between() {
+    static_assert(boundaries.at[boundary] >= Matrix::size);
+    return View<Matrix>(all_.data() + (boundary % 2 == 0 ? 0 : kAll - boundaries.at[boundary]));
+  }
+};
+template <class Scalar, auto boundaries, class... Scratches>
+using InTurn = InTurnOf<Scalar, boundaries, std::index_sequence_for<Scratches...>, Scratches...>;
 
 }  // namespace detail
 
