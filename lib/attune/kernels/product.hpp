@@ -47,6 +47,9 @@ struct Accumulate {
   }
 };
 
+/// C's own sums go on: their next terms, at most kDepthBlock of them
+struct Continue : Assign {};
+
 /// C = alpha · A·B
 template <class Scalar>
 struct Scale {
@@ -143,7 +146,13 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
   static_assert(kBCol == 1 || kWidth == 1 || kGathers<P, B>);
   Array<Array<P, kPackets>, kRows> sum;
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
-    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = broadcast<P>(Scalar(0));
+    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
+      if constexpr (std::is_same_v<Epilogue, Continue>) {
+        sum[i][j] = load<P>(c + i * kCRow + j * kWidth);
+      } else {
+        sum[i][j] = broadcast<P>(Scalar(0));
+      }
+    }
   }
   for (int k = 0; k < kDepth; ++k) {
     Array<P, kPackets> row;
@@ -252,7 +261,7 @@ template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int
 ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<B, const float*> &&
+  if constexpr (std::is_same_v<B, const float*> && !std::is_same_v<Epilogue, Continue> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
     constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
     constexpr const TileGrid& kGrid =
@@ -270,7 +279,8 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
     panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     return;
   }
-  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kCols, kACol, kBRow, kBCol)) {
+  if constexpr (std::is_same_v<Scalar, float> && !std::is_same_v<Epilogue, Continue> &&
+                fits_narrow_tile<B>(kCols, kACol, kBRow, kBCol)) {
     // Rows by eight, then four, then the portable block's.
     constexpr int kEights = kRows / kNarrowRows * kNarrowRows, kFours = kRows / kTileSide * kTileSide;
     constexpr int kTwos = kCols / kNarrowCols * kNarrowCols, kFourCols = kCols / kTileSide * kTileSide;
@@ -297,7 +307,8 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
     return;
   }
 #elif ATTUNE_MVE && ATTUNE_FUSED
-  if constexpr (std::is_same_v<B, const float*> && fits_mve(kCols, kARow, kACol, kBRow, kBCol)) {
+  if constexpr (std::is_same_v<B, const float*> && !std::is_same_v<Epilogue, Continue> &&
+                fits_mve(kCols, kARow, kACol, kBRow, kBCol)) {
     mve_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     panels<kCols / kMveLanes * kMveLanes, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
         a, b, c, epilogue);
@@ -351,10 +362,10 @@ inline constexpr bool
     kIsNarrow<NarrowView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
 
 /// Whether a product is nothing but tiles in assembly, which are a call of their own.
-template <class A, class B, class C>
+template <class A, class B, class C, class Epilogue>
 inline constexpr bool kIsWholeTiles = [] {
 #if ATTUNE_CORTEX_M_FPU
-  return std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && C::rows % kTileSide == 0 &&
+  return !std::is_same_v<Epilogue, Continue> && std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && C::rows % kTileSide == 0 &&
          C::cols % kTileSide == 0 && !kIsNarrow<B> &&
          fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride);
 #else
@@ -385,7 +396,9 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
                 "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
   static_assert(C::col_stride == 1,
                 "attune::kernels::product: C must be row-major; swap and transpose the operands");
-  constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsNarrow<B>;
+  constexpr bool kContinues = std::is_same_v<Epilogue, Continue>;
+  static_assert(!kContinues || A::cols <= kDepthBlock);
+  constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsNarrow<B> && !kContinues;
   // A sum of several blocks is finished first, then given to its epilogue in a pass of its own.
   constexpr bool kEpilogueLast = !detail::kAddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
   std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};
@@ -396,7 +409,7 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
                          B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data,
                                                                std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
 #endif
-  } else if constexpr (detail::kIsWholeTiles<A, B, C>) {
+  } else if constexpr (detail::kIsWholeTiles<A, B, C, Epilogue>) {
     detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
                           B::col_stride, C::row_stride, Scalar>(a.data, detail::operand_of(b), c.data,
                                                                 detail::with_scales_of(b, during));
