@@ -242,13 +242,13 @@ struct FeedForwardNetwork {
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch& scratch,
                       const Pieces& pieces = {}) {
-    retape(parameters, x, tape, scratch, pieces);
+    retape(parameters, x, tape, scratch, NoMask{}, pieces);
     activate_and_drop(tape, scratch, pieces);
     OutLinear::forward(Projections::out(parameters), scratch.activated, y, pieces);
   }
   /// What forward tapes, without y.
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
-  static void retape(const Set& parameters, ConstView<Input> x, Tape& tape, Scratch&,
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  static void retape(const Set& parameters, ConstView<Input> x, Tape& tape, Scratch&, const Mask& = {},
                      const Pieces& pieces = {}) {
     tape.kept.project(parameters, x, pieces);
   }
