@@ -158,33 +158,29 @@ struct Behind<Scalar, 0, Scratch> {
   [[no_unique_address]] Scratch scratch;
 };
 
-// How many scalars stand between two layers: `at[b]` between layers b and b + 1.
-template <int kLayers>
-struct Boundaries {
-  int at[std::size_t{kLayers}];  // the last is none
-
-  /// Those on both sides of a layer, of which one is at an even place.
-  [[nodiscard]] constexpr int beside(int layer, bool even) const {
-    const int before = layer > 0 ? at[layer - 1] : 0, behind = layer + 1 < kLayers ? at[layer] : 0;
-    return (layer % 2 == 0) == even ? behind : before;
-  }
-};
-
-// Scratch of layers that run one after the other, and of what stands between two of them while either runs:
-// so much as the layer takes that needs most with what is on both sides of it. What is at an even place
-// stands at the beginning, at an odd one at the end, a layer's own scratch in the middle.
-template <class Scalar, auto boundaries, class Indices, class... Scratches>
+// Scratch of layers that run one after the other, and of what stands between two of them while either runs,
+// `between` scalars behind each, none behind the last: so much as the layer takes that needs most with what
+// is on both sides of it. What is at an even place stands at the beginning, at an odd one at the end, a
+// layer's own scratch in the middle.
+template <class Scalar, class Between, class Indices, class... Scratches>
 class InTurnOf;
-template <class Scalar, auto boundaries, std::size_t... index, class... Scratches>
-class InTurnOf<Scalar, boundaries, std::index_sequence<index...>, Scratches...> {
+template <class Scalar, int... between, std::size_t... index, class... Scratches>
+class InTurnOf<Scalar, std::integer_sequence<int, between...>, std::index_sequence<index...>, Scratches...> {
+  static constexpr int kLayers = static_cast<int>(sizeof...(Scratches));
+  static constexpr int kBetween[] = {between...};
+
+  // Scalars beside a layer: of the places on its two sides, one is even.
+  static constexpr int beside(int layer, bool even) {
+    const int place = (layer % 2 == 0) == even ? layer : layer - 1;
+    return place >= 0 && place + 1 < kLayers ? kBetween[place] : 0;
+  }
   template <int layer, class Scratch>
-  using At = Behind<Scalar, boundaries.beside(layer, true), Scratch>;
+  using At = Behind<Scalar, beside(layer, true), Scratch>;
   template <class Own>
   static constexpr int kScalars =
       std::is_empty_v<Own> ? 0 : static_cast<int>((sizeof(Own) + sizeof(Scalar) - 1) / sizeof(Scalar));
-  static constexpr int kAll =
-      std::max({1, kScalars<At<static_cast<int>(index), Scratches>> +
-                       boundaries.beside(static_cast<int>(index), false)...});
+  static constexpr int kAll = std::max(
+      {1, kScalars<At<static_cast<int>(index), Scratches>> + beside(static_cast<int>(index), false)...});
 
   union {
     OneOf<At<static_cast<int>(index), Scratches>...> layers_;
@@ -196,15 +192,15 @@ class InTurnOf<Scalar, boundaries, std::index_sequence<index...>, Scratches...> 
   constexpr auto& of_layer() {
     return one_of<layer>(layers_).scratch;
   }
-  /// What stands between layers `boundary` and boundary + 1.
-  template <class Matrix, int boundary>
-  View<Matrix> between() {
-    static_assert(boundaries.at[boundary] >= Matrix::size);
-    return View<Matrix>(all_.data() + (boundary % 2 == 0 ? 0 : kAll - boundaries.at[boundary]));
+  /// What stands behind layer `place`.
+  template <class Matrix, int place>
+  View<Matrix> behind() {
+    static_assert(kBetween[place] >= Matrix::size);
+    return View<Matrix>(all_.data() + (place % 2 == 0 ? 0 : kAll - kBetween[place]));
   }
 };
-template <class Scalar, auto boundaries, class... Scratches>
-using InTurn = InTurnOf<Scalar, boundaries, std::index_sequence_for<Scratches...>, Scratches...>;
+template <class Scalar, class Between, class... Scratches>
+using InTurn = InTurnOf<Scalar, Between, std::index_sequence_for<Scratches...>, Scratches...>;
 
 }  // namespace detail
 

@@ -126,16 +126,14 @@ class Sequential {
       kKeepsOutput<Gradients, index> && detail::kGradientMayBeInput<Layer<index + 1>> &&
       !detail::kUpdatesInSet<GradientsOf<Gradients, index + 1>>;
 
-  // The scalars between layers that do not stand on the tape.
-  template <class Gradients>
-  static constexpr detail::Boundaries<kLayers> kInScratch = [] {
-    detail::Boundaries<kLayers> boundaries{};
-    for_each_index([&boundaries]<int index>() {
-      if constexpr (index + 1 < kLayers) {
-        if constexpr (!kGradientInPlace<Gradients, index>) boundaries.at[index] = Layer<index>::Output::size;
-      }
-    });
-    return boundaries;
+  // The scalars behind a layer that do not stand on the tape.
+  template <class Gradients, int index>
+  static constexpr int kInScratch = [] {
+    if constexpr (index + 1 == kLayers) {
+      return 0;
+    } else {
+      return kGradientInPlace<Gradients, index> ? 0 : Layer<index>::Output::size;
+    }
   }();
 
   template <class Gradients, class Indices>
@@ -143,7 +141,8 @@ class Sequential {
   template <class Gradients, std::size_t... index>
   struct AllKept<Gradients, std::index_sequence<index...>> {
     using Tapes = detail::Members<typename KeptOf<Gradients, static_cast<int>(index)>::Tape...>;
-    using Scratch = detail::InTurn<Scalar, kInScratch<Gradients>,
+    using Between = std::integer_sequence<int, kInScratch<Gradients, static_cast<int>(index)>...>;
+    using Scratch = detail::InTurn<Scalar, Between,
                                    typename KeptOf<Gradients, static_cast<int>(index)>::Scratch...>;
     static constexpr bool kDrops =
         (detail::kDropsIn<typename KeptOf<Gradients, static_cast<int>(index)>::Tape> || ...);
@@ -160,7 +159,6 @@ class Sequential {
         (detail::kFits<Layer<static_cast<int>(index)>, Layer<static_cast<int>(index) + 1>> && ...);
   };
   using Between = AllBetween<std::make_index_sequence<std::size_t{kLayers - 1}>>;
-  static constexpr detail::Boundaries<kLayers> kInInference{{Layers::Output::size...}};
 
  public:
   /// Whether a layer is Frozen, and the others have no parameters and drop nothing.
@@ -189,7 +187,9 @@ class Sequential {
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
-    detail::InTurn<Scalar, kInInference, typename Layers::InferenceScratch...> layers;
+    detail::InTurn<Scalar, std::integer_sequence<int, Layers::Output::size...>,
+                   typename Layers::InferenceScratch...>
+        layers;
   };
 
   /// void; where the first layer takes token ids, its Status: kInvalidToken, and nothing is written, when one
@@ -239,7 +239,7 @@ class Sequential {
     if constexpr (index + 1 == kLayers) {
       return detail::forward_in<Layer<index>>(pieces, mask, own, x, y, layer_scratch);
     } else {
-      const auto next = scratch.layers.template between<typename Layer<index>::Output, index>();
+      const auto next = scratch.layers.template behind<typename Layer<index>::Output, index>();
       return detail::in_turn(
           [&]() ATTUNE_INLINE_LAMBDA {
             return detail::forward_in<Layer<index>>(pieces, mask, own, x, next, layer_scratch);
@@ -286,7 +286,7 @@ class Sequential {
     if constexpr (kKeepsOutput<Gradients, index>) {
       return detail::member<index>(tape.between);
     } else {
-      return scratch.layers.template between<typename Layer<index>::Output, index>();
+      return scratch.layers.template behind<typename Layer<index>::Output, index>();
     }
   }
 
@@ -297,7 +297,7 @@ class Sequential {
     if constexpr (kGradientInPlace<Gradients, index>) {
       return detail::member<index>(tape.between);
     } else {
-      return scratch.layers.template between<typename Layer<index>::Output, index>();
+      return scratch.layers.template behind<typename Layer<index>::Output, index>();
     }
   }
 
