@@ -134,11 +134,8 @@ TEST(Checkpointed, has_one_tape_however_often_it_is_repeated) {
 }
 
 TEST(Checkpointed, has_the_tape_of_one_branch_at_a_time) {
-  constexpr attune::EncoderLayerShape kShape{.seq_len = 8,
-                                             .d_model = 4,
-                                             .num_heads = 2,
-                                             .d_ff = 32,
-                                             .norm = attune::NormPlacement::kBefore};
+  constexpr attune::EncoderLayerShape kShape{
+      .seq_len = 8, .d_model = 4, .num_heads = 2, .d_ff = 32, .norm = attune::NormPlacement::kBefore};
   using Layer = attune::EncoderLayer<kShape>;
   using Network = Layer::Network;
   using Tokens = Layer::Output;

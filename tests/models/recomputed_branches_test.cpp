@@ -28,7 +28,8 @@ using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 9,
                                                                .keep_weights = keep_weights},
                                      Scalar>;
 constexpr BranchOptions kBefore{NormPlacement::kBefore}, kAfter{NormPlacement::kAfter};
-constexpr BranchOptions kDroppingBefore{NormPlacement::kBefore, 0.3}, kDroppingAfter{NormPlacement::kAfter, 0.3};
+constexpr BranchOptions kDroppingBefore{NormPlacement::kBefore, 0.3},
+    kDroppingAfter{NormPlacement::kAfter, 0.3};
 
 // A network of one's own: f(x) = x ∘ w. It has no retape, and its dx may not be x.
 struct Slope {
@@ -70,9 +71,8 @@ struct Slope {
   }
 };
 template <BranchOptions options>
-using OfParts =
-    attune::EncoderLayerOf<typename Encoder<options, false>::SelfAttention, Slope,
-                           attune::RmsNorm<attune::NormShape{.rows = 9, .d_model = 4}>, options>;
+using OfParts = attune::EncoderLayerOf<typename Encoder<options, false>::SelfAttention, Slope,
+                                       attune::RmsNorm<attune::NormShape{.rows = 9, .d_model = 4}>, options>;
 
 // Two steps of a batch of two behind a mask, with two trainers of equal parameters.
 template <class Layer, class Plan = attune::Streaming>
@@ -135,8 +135,7 @@ void expect_gradients_of_the_layer() {
   EXPECT_TRUE(check::same_bits(dx_again, dx));
   EXPECT_TRUE(same());
   gradients_again = {};
-  Again::backward(again, x, tape_again, dy, attune::NoGradient{}, gradients_again,
-                  scratch_again);
+  Again::backward(again, x, tape_again, dy, attune::NoGradient{}, gradients_again, scratch_again);
   EXPECT_TRUE(same());
 }
 
@@ -173,7 +172,8 @@ TEST(RecomputedBranches, have_the_gradients_of_the_layer_where_a_part_is_trained
   attune::Rng rng(7);
   check::fill_set(constant_before, rng);
   check::fill_set(constant_after, rng);
-  constexpr attune::LowRank kFactors{.rank = 2, .roles = attune::Role::kQueries | attune::Role::kFeedForwardOut};
+  constexpr attune::LowRank kFactors{.rank = 2,
+                                     .roles = attune::Role::kQueries | attune::Role::kFeedForwardOut};
   using attune::Adapted, attune::BiasesAndNorms;
   using After = Encoder<kAfter, false>;
   expect_gradients_of_the_layer<Adapted<Constant, constant_before, kFactors>,

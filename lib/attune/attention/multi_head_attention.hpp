@@ -336,8 +336,7 @@ struct MultiHeadAttention {
     backward_heads(parameters, tape, dy, gradients, scratch, mask,
                    terms_of_backward<Mask, Pieces>(tape, scratch), pieces);
     const ConstView<Input> x = input();
-    const auto terms =
-        detail::terms_of<Mask, Pieces>(x, view(tape.query), view(tape.key), view(tape.value));
+    const auto terms = detail::terms_of<Mask, Pieces>(x, view(tape.query), view(tape.key), view(tape.value));
     if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients, terms, pieces);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);

@@ -5,10 +5,10 @@
 //   S = scale · Q·Kᵀ + mask,   P = e^(S − max) / sum
 //
 // then as in scaled_dot_product_attention.hpp, with its bits. P, dP, dS and dQ have whole rows, whatever
-// their number. dV = Pᵀ·dO and dK = scale · dSᵀ·Q are sums over queries, whose order is a product's: from zero
-// for kDepthBlock of them, block added to block. Within a block the sums go on from one product to the next,
-// so that any number of rows at a time has the same bits. Blocks of keys would have whole sums over queries,
-// but no whole rows: for those there is a mask, the sum in softmax's backward, and dQ.
+// their number. dV = Pᵀ·dO and dK = scale · dSᵀ·Q are sums over queries, whose order is a product's: from
+// zero for kDepthBlock of them, block added to block. Within a block the sums go on from one product to the
+// next, so that any number of rows at a time has the same bits. Blocks of keys would have whole sums over
+// queries, but no whole rows: for those there is a mask, the sum in softmax's backward, and dQ.
 #pragma once
 
 #include <attune/attention/scaled_dot_product_attention.hpp>

@@ -365,8 +365,8 @@ inline constexpr bool
 template <class A, class B, class C, class Epilogue>
 inline constexpr bool kIsWholeTiles = [] {
 #if ATTUNE_CORTEX_M_FPU
-  return !std::is_same_v<Epilogue, Continue> && std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && C::rows % kTileSide == 0 &&
-         C::cols % kTileSide == 0 && !kIsNarrow<B> &&
+  return !std::is_same_v<Epilogue, Continue> && std::is_same_v<typename C::Scalar, float> &&
+         A::cols <= kDepthBlock && C::rows % kTileSide == 0 && C::cols % kTileSide == 0 && !kIsNarrow<B> &&
          fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride);
 #else
   return false;

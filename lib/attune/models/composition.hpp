@@ -177,8 +177,9 @@ class InTurnOf<Scalar, std::integer_sequence<int, between...>, std::index_sequen
   template <int layer, class Scratch>
   using At = Behind<Scalar, beside(layer, true), Scratch>;
   template <class Own>
-  static constexpr int kScalars =
-      std::is_empty_v<Own> ? 0 : static_cast<int>((sizeof(Own) + sizeof(Scalar) - 1) / sizeof(Scalar));
+  static constexpr int kScalars = std::is_empty_v<Own>
+                                      ? 0
+                                      : static_cast<int>((sizeof(Own) + sizeof(Scalar) - 1) / sizeof(Scalar));
   static constexpr int kAll = std::max(
       {1, kScalars<At<static_cast<int>(index), Scratches>> + beside(static_cast<int>(index), false)...});
 

@@ -103,7 +103,8 @@ struct EncoderLayerOf {
   template <class Gradients>
   static constexpr bool kReadsInput = Branches::template kReadsLayerInput<Gradients>;
   static constexpr bool kTakesMask = true;
-  static constexpr bool kGradientMayBeInput = Branches::kGradientMayBeLayerInput;  // not with ParameterUpdates
+  static constexpr bool kGradientMayBeInput =
+      Branches::kGradientMayBeLayerInput;  // not with ParameterUpdates
   /// What backward needs beside x.
   template <class Gradients>
   struct TapeOf : Branches::Tape {

@@ -93,8 +93,8 @@ struct RecomputedBranches : Layer {
   template <class Gradients, int... index>
   struct Parts<Gradients, std::integer_sequence<int, index...>> {
     using Masks = Members<MasksOf<TapeOfBranch<Gradients, index>>...>;
-    using Works = OneOf<Work<TapeOfBranch<Gradients, index>, ScratchOfBranch<Gradients, index>,
-                             Branch<index>::kRetapes>...>;
+    using Works = OneOf<
+        Work<TapeOfBranch<Gradients, index>, ScratchOfBranch<Gradients, index>, Branch<index>::kRetapes>...>;
   };
   template <class Gradients>
   using PartsOf = Parts<Gradients, std::make_integer_sequence<int, kBranches>>;
@@ -108,7 +108,8 @@ struct RecomputedBranches : Layer {
 
     // In the order of the layer's tape.
     template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires kDropsIn<attune::detail::TapeOf<Layer, Gradients>> {
+    constexpr void for_each_dropout(
+        const Visitor& visitor) requires kDropsIn<attune::detail::TapeOf<Layer, Gradients>> {
       if constexpr (Branches::kDrops) dropout.for_each_dropout(visitor);
       visit_from<kLast>(visitor);
     }

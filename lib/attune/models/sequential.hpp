@@ -123,7 +123,7 @@ class Sequential {
   // And whether its gradient takes its place there.
   template <class Gradients, int index>
   static constexpr bool kGradientInPlace =
-      kKeepsOutput<Gradients, index> && detail::kGradientMayBeInput<Layer<index + 1>> &&
+      kKeepsOutput<Gradients, index>&& detail::kGradientMayBeInput<Layer<index + 1>> &&
       !detail::kUpdatesInSet<GradientsOf<Gradients, index + 1>>;
 
   // The scalars behind a layer that do not stand on the tape.
@@ -142,8 +142,8 @@ class Sequential {
   struct AllKept<Gradients, std::index_sequence<index...>> {
     using Tapes = detail::Members<typename KeptOf<Gradients, static_cast<int>(index)>::Tape...>;
     using Between = std::integer_sequence<int, kInScratch<Gradients, static_cast<int>(index)>...>;
-    using Scratch = detail::InTurn<Scalar, Between,
-                                   typename KeptOf<Gradients, static_cast<int>(index)>::Scratch...>;
+    using Scratch =
+        detail::InTurn<Scalar, Between, typename KeptOf<Gradients, static_cast<int>(index)>::Scratch...>;
     static constexpr bool kDrops =
         (detail::kDropsIn<typename KeptOf<Gradients, static_cast<int>(index)>::Tape> || ...);
   };
