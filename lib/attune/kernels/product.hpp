@@ -47,7 +47,7 @@ struct Accumulate {
   }
 };
 
-/// C's own sums go on: their next terms, at most kDepthBlock of them
+/// C's own sums go on, for no more than kDepthBlock terms.
 struct Continue : Assign {};
 
 /// C = alpha · A·B
@@ -261,7 +261,7 @@ template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int
 ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<B, const float*> && !std::is_same_v<Epilogue, Continue> &&
+  if constexpr (std::is_same_v<B, const float*> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
     constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
     constexpr const TileGrid& kGrid =
@@ -279,8 +279,7 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
     panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     return;
   }
-  if constexpr (std::is_same_v<Scalar, float> && !std::is_same_v<Epilogue, Continue> &&
-                fits_narrow_tile<B>(kCols, kACol, kBRow, kBCol)) {
+  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kCols, kACol, kBRow, kBCol)) {
     // Rows by eight, then four, then the portable block's.
     constexpr int kEights = kRows / kNarrowRows * kNarrowRows, kFours = kRows / kTileSide * kTileSide;
     constexpr int kTwos = kCols / kNarrowCols * kNarrowCols, kFourCols = kCols / kTileSide * kTileSide;
@@ -307,8 +306,7 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
     return;
   }
 #elif ATTUNE_MVE && ATTUNE_FUSED
-  if constexpr (std::is_same_v<B, const float*> && !std::is_same_v<Epilogue, Continue> &&
-                fits_mve(kCols, kARow, kACol, kBRow, kBCol)) {
+  if constexpr (std::is_same_v<B, const float*> && fits_mve(kCols, kARow, kACol, kBRow, kBCol)) {
     mve_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     panels<kCols / kMveLanes * kMveLanes, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
         a, b, c, epilogue);
@@ -362,11 +360,11 @@ inline constexpr bool
     kIsNarrow<NarrowView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
 
 /// Whether a product is nothing but tiles in assembly, which are a call of their own.
-template <class A, class B, class C, class Epilogue>
+template <class A, class B, class C>
 inline constexpr bool kIsWholeTiles = [] {
 #if ATTUNE_CORTEX_M_FPU
-  return !std::is_same_v<Epilogue, Continue> && std::is_same_v<typename C::Scalar, float> &&
-         A::cols <= kDepthBlock && C::rows % kTileSide == 0 && C::cols % kTileSide == 0 && !kIsNarrow<B> &&
+  return std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && C::rows % kTileSide == 0 &&
+         C::cols % kTileSide == 0 && !kIsNarrow<B> &&
          fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride);
 #else
   return false;
@@ -396,9 +394,7 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
                 "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
   static_assert(C::col_stride == 1,
                 "attune::kernels::product: C must be row-major; swap and transpose the operands");
-  constexpr bool kContinues = std::is_same_v<Epilogue, Continue>;
-  static_assert(!kContinues || A::cols <= kDepthBlock);
-  constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsNarrow<B> && !kContinues;
+  constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsNarrow<B>;
   // A sum of several blocks is finished first, then given to its epilogue in a pass of its own.
   constexpr bool kEpilogueLast = !detail::kAddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
   std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};
@@ -409,7 +405,7 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
                          B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data,
                                                                std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
 #endif
-  } else if constexpr (detail::kIsWholeTiles<A, B, C, Epilogue>) {
+  } else if constexpr (detail::kIsWholeTiles<A, B, C>) {
     detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
                           B::col_stride, C::row_stride, Scalar>(a.data, detail::operand_of(b), c.data,
                                                                 detail::with_scales_of(b, during));
@@ -426,6 +422,26 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
       });
     }
   }
+}
+
+namespace detail {
+
+// Sums that go on: portable blocks alone begin with what is there.
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          class Scalar>
+[[gnu::noinline]] void continued_product(const Scalar* a, const Scalar* b, Scalar* c) {
+  static_assert(kDepth <= kDepthBlock);
+  panels<0, 1 << 10, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, Continue{});
+}
+
+}  // namespace detail
+
+/// C goes on: C = C + A·B, term by term, where C holds the sums of what comes before in A and B.
+template <class A, class B, class C>
+ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Continue) {
+  static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1);
+  detail::continued_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
+                            B::col_stride, C::row_stride>(a.data, b.data, c.data);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
