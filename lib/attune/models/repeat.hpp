@@ -1,6 +1,7 @@
 // The same layer several times, each with parameters of its own, in one copy of its code.
 #pragma once
 
+#include <attune/core/gradient_rows.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -8,7 +9,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// `count` equal layers one after the other, in one copy of their code. What one gives is what the next
 /// takes.
 template <int count, detail::CheckedLayer Layer>
-class Repeat {
+class Repeat : public detail::Steps<Repeat<count, Layer>> {
  public:
   static_assert(count > 0 && count <= detail::kMostLayers, "attune::Repeat: from 1 to 24 layers");
   static_assert(detail::kFits<Layer>);
@@ -52,13 +53,16 @@ class Repeat {
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
+  static constexpr bool kGradientMayBeInput =  // but not with ParameterUpdates
+      detail::kGradientMayBeInput<Layer>;
 
  private:
   struct Nothing {};
   struct Outputs {
     Output outputs[std::size_t{count > 1 ? count - 1 : 1}];
   };
-  using Turns = detail::Turns<Scalar, Output::size, count - 1>;
+  template <int boundaries>
+  using Turns = detail::Turns<Scalar, Output::size, boundaries>;
 
  public:
   /// What each layer tapes, and what stands between them where backward reads it.
@@ -75,15 +79,45 @@ class Repeat {
     }
   };
   using Tape = TapeOf<Parameters>;
+  /// Gradients take the places of what is taped where they may.
   template <class Gradients>
   struct ScratchOf {
+    static constexpr bool kInPlace =
+        TapeOf<Gradients>::kKeepsBetween && kGradientMayBeInput && !detail::kUpdatesInSet<Gradients>;
     [[no_unique_address]] detail::ScratchOf<Layer, typename Gradients::Each> layer;
-    [[no_unique_address]] Turns between;  // gradients, and outputs that are not taped
+    [[no_unique_address]] Turns<kInPlace ? 0 : count - 1> between;  // gradients, and what is not taped
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
     [[no_unique_address]] typename Layer::InferenceScratch layer;
-    [[no_unique_address]] Turns activations;
+    [[no_unique_address]] Turns<count - 1> activations;
+  };
+
+  /// Token by token (core/stream.hpp), where the layer does.
+  template <CacheShape cache>
+  struct Stream {
+    using Each = detail::StreamOf<Layer, cache>;
+    using Memory = detail::Copies<typename Each::Memory, count>;
+    static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Layer, cache>;
+    template <int tokens>
+    struct Scratch {
+      [[no_unique_address]] typename Each::template Scratch<tokens> layer;
+      [[no_unique_address]] detail::Turns<Scalar, tokens * Output::cols, count - 1> activations;
+    };
+    template <int tokens>
+    static void step(std::uint64_t position, const auto& parameters,
+                     ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
+                     Memory& memory, Scratch<tokens>& scratch) {
+      for (int i = 0; i < count; ++i) {
+        auto to = y;
+        if constexpr (count > 1) {
+          if (i < count - 1) to = scratch.activations.template at<detail::StepOutput<Layer, tokens>>(i);
+        }
+        auto&& layer_memory = memory[i];
+        Each::template step<tokens>(position, parameters.layers[i], x, to, layer_memory, scratch.layer);
+        x = to;
+      }
+    }
   };
 
   /// Inference. `y` may not overlap `x`.
@@ -115,8 +149,8 @@ class Repeat {
       x = to;
     }
   }
-  /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
-  /// `x`.
+  /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may not overlap `dy`; it may be
+  /// `x` where it may be the layer's.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
             AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
@@ -125,7 +159,7 @@ class Repeat {
     if constexpr (count > 1) {
 #pragma GCC unroll 1
       for (int i = count - 1; i > 0; --i) {
-        const auto d_before = scratch.between.template at<Input>(i - 1);
+        const View<Input> d_before = gradient_between(i - 1, tape, scratch);
         backward_one(i, parameters, between(i - 1, tape, scratch), tape, dy, d_before, gradients, scratch,
                      mask, pieces);
         dy = d_before;
@@ -148,6 +182,14 @@ class Repeat {
   // other ones by then.
   static View<Output> between(int i, auto& tape, auto& scratch) {
     if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsBetween) {
+      return tape.between.outputs[i];
+    } else {
+      return scratch.between.template at<Output>(i);
+    }
+  }
+  // Its gradient.
+  static View<Output> gradient_between(int i, auto& tape, auto& scratch) {
+    if constexpr (std::remove_reference_t<decltype(scratch)>::kInPlace) {
       return tape.between.outputs[i];
     } else {
       return scratch.between.template at<Output>(i);

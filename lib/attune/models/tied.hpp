@@ -34,7 +34,7 @@ struct TiedShape<Embedding<shape, Scalar>> {
 /// and the embedding transposed. Its gradient is the sum of both uses, so no plan may update the table after
 /// one of them: UpdateInBackward does not take it.
 template <class EmbeddingLayer, detail::CheckedLayer BodyLayer>
-struct Tied {
+struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   using Scalar = typename EmbeddingLayer::Scalar;
   template <class Other>
   using WithScalar = Tied<typename detail::WithScalarOf<EmbeddingLayer, Other>::type,
@@ -110,6 +110,31 @@ struct Tied {
     [[no_unique_address]] typename Body::InferenceScratch body;
     Tokens tokens;
     Tokens hidden;
+  };
+
+  /// Token by token (core/stream.hpp), where the body does.
+  template <CacheShape cache>
+  struct Stream {
+    using OfBody = detail::StreamOf<Body, cache>;
+    using Memory = typename OfBody::Memory;
+    static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Body, cache>;
+    template <int tokens>
+    struct Scratch {
+      [[no_unique_address]] typename OfBody::template Scratch<tokens> body;
+      detail::StepOutput<Body, tokens> tokens_in, hidden;
+    };
+    template <int tokens>
+    static Status step(std::uint64_t position, const auto& parameters,
+                       ConstView<detail::StepInput<Tied, tokens>> ids,
+                       View<detail::StepOutput<Tied, tokens>> y, Memory& memory, Scratch<tokens>& scratch) {
+      using Embeds = typename EmbeddingLayer::template WithLength<tokens>;
+      const Status status = Embeds::forward(parameters.embedding, ids, scratch.tokens_in);
+      if (status != Status::kOk) return status;
+      OfBody::template step<tokens>(position, parameters.body, scratch.tokens_in, scratch.hidden, memory,
+                                    scratch.body);
+      Head::template WithLength<tokens>::backward_input(parameters.embedding, scratch.hidden, y);
+      return status;
+    }
   };
 
   /// Inference: y[seq_len, vocabulary] of seq_len ids. Status::kInvalidToken, and nothing written, when one
