@@ -19,7 +19,8 @@ using Loss = attune::CrossEntropy<>;
 /// The take of a digit that comes in a step: over kTakesOfDigit steps, all of them.
 inline int take_of(int step, int digit) { return digit * kTakesOfDigit + (step + digit) % kTakesOfDigit; }
 
-constexpr attune::AdamW::Options options(Method method) {
+template <Method method>
+constexpr typename Optimizer<method>::Options options() {
   return {.learning_rate = learning_rate(method), .weight_decay = 0};
 }
 
@@ -28,7 +29,7 @@ template <Method method, const auto& kBase, const auto& kFront>
 class Learner {
  public:
   using Model = typename Trained<method, kFront>::Model;
-  using Trainer = attune::Trainer<Model, Loss, attune::AdamW, kDigits + rehearsed(method)>;
+  using Trainer = attune::Trainer<Model, Loss, Optimizer<method>, kDigits + rehearsed(method)>;
   static constexpr attune::MemoryReport memory() { return Trainer::memory(attune::Feeding::kOneByOne); }
   static constexpr int kTrainedParameters = sizeof(typename Model::Parameters) / sizeof(float);
   static constexpr int kSteps = personalise::kSteps;
@@ -59,7 +60,7 @@ class Learner {
         if (status != Status::kOk) return status;
       }
     }
-    return trainer_.update(options(method)).status;
+    return trainer_.update(options<method>()).status;
   }
   void classify(const Example& example, Logits& logits) {
     trainer_.predict(example.tokens, logits, example.padding);
@@ -155,7 +156,7 @@ class Learner<Method::kCached, kBase, kFront> {
       const auto added = trainer_.accumulate(features_[take_of(step, digit)], label);
       if (!added.ok()) return added.status;
     }
-    return trainer_.update(options(Method::kCached)).status;
+    return trainer_.update(options<Method::kCached>()).status;
   }
   void classify(const Example& example, Logits& logits) {
     Features features;

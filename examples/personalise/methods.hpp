@@ -70,6 +70,25 @@ constexpr float learning_rate(Method method) {
       return 4e-2f;
   }
 }
+/// Everything has so many moments that they take a third of the RAM as 32-bit floats; in 16 bits it learns as
+/// well (examples/README.md).
+template <Method method>
+using Optimizer =
+    std::conditional_t<method == Method::kEverything,
+                       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>,
+                       attune::AdamW>;
+/// Bytes that training may take beside stack and code.
+constexpr std::size_t most_ram(Method method) {
+  switch (method) {
+    case Method::kBiases:
+    case Method::kLora:
+      return std::size_t{64} * 1024;
+    case Method::kEverything:
+      return std::size_t{330} * 1024;
+    default:
+      return std::size_t{128} * 1024;
+  }
+}
 /// How many recordings of other speakers a step rehearses.
 constexpr int rehearsed(Method method) { return method == Method::kRehearsed ? kDigits : 0; }
 

@@ -27,6 +27,7 @@ constexpr auto& kBase = attune::kInFlash<Names, personalise_base>;
 constexpr auto kFront = kBase.layer<0>();
 using Adapting = Learner<kMethod, kBase, kFront>;
 constexpr attune::MemoryReport kMemory = Adapting::memory();
+static_assert(kMemory.total() <= most_ram(kMethod));
 
 Adapting learner;
 Example example;

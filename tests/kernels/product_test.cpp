@@ -1,5 +1,7 @@
 #include "kernels/product_check.hpp"
 
+#include <attune/kernels/nonzero.hpp>
+
 namespace {
 
 namespace kernels = attune::kernels;
@@ -69,6 +71,47 @@ TEST(Product, long_sums_run_in_blocks) {
 }
 
 TEST(Product, every_epilogue_follows_a_long_sum) { check_epilogues<3, 18, 300>(); }
+
+namespace {
+
+// A sum of 11 terms at once, and in parts of 4, 4 and 3: all terms, or those without a factor of zero.
+template <int m, int n, bool kTransposed>
+void check_continued(const auto& terms) {
+  constexpr int kDepth = 11;
+  attune::Tensor<float, kTransposed ? kDepth : m, kTransposed ? m : kDepth> a;
+  attune::Tensor<float, kDepth, n> b;
+  attune::Tensor<float, m, n> at_once, in_parts;
+  attune::Rng rng(3);
+  check::fill(a, rng);
+  check::fill(b, rng);
+  for (float& value : b.values) value *= value < 0 ? 1e5f : 1e-5f;
+  a.values[0] = 0;
+  const auto columns = [&]<int count>(int first) {
+    if constexpr (kTransposed) {
+      return view(a).template rows_at<count>(first).transpose();
+    } else {
+      return view(a).template columns<count>(first);
+    }
+  };
+  const auto rows = [&]<int count>(int first) { return view(b).template rows_at<count>(first); };
+  terms.product(columns.template operator()<kDepth>(0), rows.template operator()<kDepth>(0), view(at_once));
+  terms.product(columns.template operator()<4>(0), rows.template operator()<4>(0), view(in_parts));
+  terms.product(columns.template operator()<4>(4), rows.template operator()<4>(4), view(in_parts),
+                kernels::Continue{});
+  terms.product(columns.template operator()<3>(8), rows.template operator()<3>(8), view(in_parts),
+                kernels::Continue{});
+  EXPECT_TRUE(check::same_bits(at_once, in_parts));
+}
+
+}  // namespace
+
+TEST(Product, sums_go_on_to_the_bits_of_one_sum) {
+  check_continued<5, 3, false>(kernels::AllTerms{});
+  check_continued<8, 24, true>(kernels::AllTerms{});
+  check_continued<9, 17, true>(kernels::AllTerms{});
+  const float nan[] = {check::kNan<float>};
+  check_continued<8, 5, true>(kernels::NonzeroTerms(attune::MatrixView<const float, 1, 1>(nan)));
+}
 
 TEST(Product, a_nan_reaches_its_row_and_nothing_else) {
   attune::Tensor<float, 3, 4> a{};

@@ -128,7 +128,20 @@ TEST(Checkpointed, has_one_tape_however_often_it_is_repeated) {
   static_assert(sizeof(Checkpointed<Encoder<float, 30>>::Tape) == 4 * sizeof(attune::DropoutTape));
   static_assert(sizeof(attune::Repeat<4, Checkpointed<Layer>>::Tape) == 3 * sizeof(Layer::Output));
   static_assert(sizeof(attune::Repeat<4, Checkpointed<Layer>>::Scratch) ==
-                sizeof(Layer::Tape) + sizeof(Layer::Scratch) + 3 * sizeof(Layer::Output));
+                sizeof(Checkpointed<Layer>::Scratch));  // gradients take the place of inputs
   static_assert(sizeof(attune::Repeat<4, Layer>::Tape) ==
                 4 * sizeof(Layer::Tape) + 3 * sizeof(Layer::Output));
+}
+
+TEST(Checkpointed, has_the_tape_of_one_branch_at_a_time) {
+  constexpr attune::EncoderLayerShape kShape{
+      .seq_len = 8, .d_model = 4, .num_heads = 2, .d_ff = 32, .norm = attune::NormPlacement::kBefore};
+  using Layer = attune::EncoderLayer<kShape>;
+  using Network = Layer::Network;
+  using Tokens = Layer::Output;
+  static_assert(sizeof(Network::Tape) + sizeof(Network::Scratch) >
+                sizeof(Layer::SelfAttention::Tape) + sizeof(Layer::SelfAttention::Scratch));
+  // A residual sum, statistics of two norms, and the larger branch; what a norm gave lies in its scratch.
+  static_assert(sizeof(Checkpointed<Layer>::Scratch) == sizeof(Tokens) + 2 * sizeof(Layer::Norm::Tape) +
+                                                            sizeof(Network::Tape) + sizeof(Network::Scratch));
 }

@@ -39,3 +39,33 @@ TEST(Turns, neighbours_have_different_buffers) {
   static_assert(sizeof(attune::detail::Turns<float, 6, 1>) == 6 * sizeof(float));
   static_assert(std::is_empty_v<attune::detail::Turns<float, 6, 0>>);
 }
+
+TEST(InTurn, what_stands_between_two_layers_overlaps_neither_of_them) {
+  using attune::detail::InTurn;
+  struct Scratch {
+    float values[5];
+  };
+  // 3 scalars between the first two of four layers, none between the next, 4 before the last.
+  InTurn<float, std::integer_sequence<int, 3, 0, 4, 9>, Scratch, None, Scratch, None> storage;
+  static_assert(sizeof storage == (4 + 5) * sizeof(float));  // the third layer and what is behind it
+  const auto first = storage.behind<attune::Tensor<float, 1, 3>, 0>();
+  const auto last = storage.behind<attune::Tensor<float, 2, 2>, 2>();
+  for (int i = 0; i < 3; ++i) first(0, i) = 1;
+  for (float& value : storage.of_layer<0>().values) value = 2;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(first(0, i), 1.0f);
+  for (int i = 0; i < 4; ++i) last(i / 2, i % 2) = 3;
+  for (float& value : storage.of_layer<2>().values) value = 4;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(last(i / 2, i % 2), 3.0f);
+}
+
+TEST(InTurn, both_sides_of_a_layer_are_apart) {
+  using attune::detail::InTurn;
+  InTurn<float, std::integer_sequence<int, 3, 4, 0>, None, Members<float, float>, None> storage;
+  static_assert(sizeof storage == (3 + 2 + 4) * sizeof(float));
+  const auto before = storage.behind<attune::Tensor<float, 1, 3>, 0>();
+  const auto behind = storage.behind<attune::Tensor<float, 1, 4>, 1>();
+  auto& own = storage.of_layer<1>();
+  const float* const places[] = {before.data, &own.first, behind.data};
+  EXPECT_TRUE(places[0] + 3 <= places[1] && places[1] + 2 <= places[2]);
+  static_assert(sizeof(InTurn<float, std::integer_sequence<int, 6, 0>, None, None>) == 6 * sizeof(float));
+}

@@ -45,3 +45,8 @@ TEST(Repeat, is_a_sequence_of_the_layer) {
   Sequence::forward(same, x, in_sequence, sequence_scratch, attune::CausalMask{});
   EXPECT_TRUE(check::same_bits(repeated, in_sequence));
 }
+
+TEST(Repeat, gradients_stand_where_inputs_were) {
+  static_assert(attune::Repeat<3, Encoder<float>>::kGradientMayBeInput);
+  static_assert(sizeof(attune::Repeat<3, Encoder<float>>::Scratch) == sizeof(Encoder<float>::Scratch));
+}

@@ -88,7 +88,8 @@ TEST(Sequential, memory_is_that_of_its_layers_and_scratch_is_shared) {
   // Of what stands between layers, backward reads the encoder's input and the head's.
   static_assert(sizeof(M::Tape) == sizeof(Encoder<float>::Tape) + sizeof(Mean<float>::Tape) + kTokens +
                                        sizeof(Mean<float>::Output));
-  static_assert(sizeof(M::Scratch) == sizeof(Encoder<float>::Scratch) + 2 * kTokens);
+  // And what backward does not read stands beside the encoder only where one of the two layers is it.
+  static_assert(sizeof(M::Scratch) == sizeof(Encoder<float>::Scratch) + kTokens);
   static_assert(attune::Trainer<M>::memory().object() == sizeof(attune::Trainer<M>));
   EXPECT_EQ(attune::count_scalars(M::Parameters{}) * sizeof(float), sizeof(M::Parameters));
 }
@@ -166,4 +167,15 @@ TEST(Sequential, drops_anew_in_every_sequence_where_nothing_before_is_trained) {
   attune::skip_masks(tape, -1);
   M::forward(parameters, x, first_again, tape, scratch);
   EXPECT_TRUE(check::same_bits(first, first_again));
+}
+
+TEST(Sequential, gradients_stand_where_their_layers_were_taped) {
+  using In = Linear<LinearShape{4, 3, 6}>;
+  using Out = Linear<LinearShape{4, 6, 3}>;
+  static_assert(sizeof(Sequential<In, Encoder<float>, Out>::Scratch) == sizeof(Encoder<float>::Scratch));
+  // A table of positions reads nothing: its input and dx are in scratch, but only while it or In runs.
+  using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 4, .d_model = 6}>;
+  static_assert(sizeof(Sequential<In, Positions, Encoder<float>, Out>::Scratch) ==
+                sizeof(Encoder<float>::Scratch));
+  static_assert(sizeof(Sequential<In, Positions>::Scratch) == sizeof(In::Output));
 }

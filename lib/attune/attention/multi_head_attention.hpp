@@ -174,7 +174,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   };
   using Tape = TapeOf<Parameters>;
 
-  /// Where nothing keeps its weights, attention goes through so many queries of a head at a time.
+  /// And in inference.
   static constexpr int kQueriesAtOnce = std::min(shape.seq_len, 32);
   /// Dead after every call, so all layers can share one. Training: one head's dO, then its dP, then its dQ;
   /// where weights are not kept, its dO, then rows of P.
@@ -184,7 +184,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
         (shape.seq_len * shape.d_v + kQueriesInTraining - 1) / kQueriesInTraining;
     Tensor<Scalar, kQueriesInTraining, std::max({kKeys, shape.d_k, kColumnsOfContext})> head;
     [[no_unique_address]] std::conditional_t<
-        !shape.keep_weights, detail::RecomputeScratch<Scalar, kQueriesAtOnce, kKeys, shape.d_k, shape.d_v>,
+        !shape.keep_weights,
+        detail::RecomputeScratch<Scalar, shape.seq_len, kKeys, shape.d_k, shape.d_v, (kGroup > 1)>,
         std::conditional_t<(kGroup > 1), detail::KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, None<2>>>
         of_keys;
     [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Tensor<Scalar, kQueriesInTraining, kKeys>,
@@ -214,7 +215,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
     const auto& all_masks = detail::with_options<shape>(mask);
     const auto terms = terms_of_forward(all_masks, pieces, scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
-      attend_in_blocks(
+      attend_in_blocks<kQueriesAtOnce>(
           head, scratch, scratch.context, scratch.weights.data(), all_masks,
           [](int) { return detail::AllWeights{}; }, terms, pieces);
     }
@@ -234,6 +235,20 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, TapeOf<Kept>& tape,
                       ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+    retape(parameters, query, key, value, tape, scratch, mask, pieces);
+    OutputProjection::forward(parameters.output, context_of(tape, scratch), y, pieces);
+  }
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
+                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+    check_self_attention();
+    forward(parameters, x, x, x, y, tape, scratch, mask, pieces);
+  }
+  /// What forward tapes, without y. Reads its inputs before it writes to scratch.
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  static void retape(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
+                     ConstView<ValueInput> value, TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
+                     const Mask& mask = {}, const Pieces& pieces = {}) {
     project(parameters, query, key, value, tape, pieces);
     auto& context = context_of(tape, scratch);
     const auto& all_masks = detail::with_options<shape>(mask);
@@ -247,17 +262,16 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                  dropout_from(first), terms);
         });
       } else {
-        attend_in_blocks(head, tape, context, scratch.head.data(), all_masks, dropout_from, terms, pieces,
-                         of_rows(tape, head));
+        attend_in_blocks<kQueriesInTraining>(head, tape, context, scratch.head.data(), all_masks,
+                                             dropout_from, terms, pieces, of_rows(tape, head));
       }
     }
-    OutputProjection::forward(parameters.output, context, y, pieces);
   }
   template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
-                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+  static void retape(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
+                     const Mask& mask = {}, const Pieces& pieces = {}) {
     check_self_attention();
-    forward(parameters, x, x, x, y, tape, scratch, mask, pieces);
+    retape(parameters, x, x, x, tape, scratch, mask, pieces);
   }
 
   /// Gradients of cross-attention from dy[seq_len, d_out]: d_query[seq_len, d_model], d_key[kv_len, d_key]
@@ -290,11 +304,23 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
+    backward_from(
+        parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, mask, pieces);
+  }
+  /// The same, where input() is x, and is asked for it when scratch is dead.
+  template <class Set, class Later, class Kept, class Dx, class Gradients, AttentionMask Mask,
+            AnyPieces Pieces>
+  static void backward_from(const Set& parameters, const Later& input, TapeOf<Kept>& tape,
+                            ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch,
+                            const Mask& mask, const Pieces& pieces) {
     check_self_attention();
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
     const auto& all_masks = detail::with_options<shape>(mask);
-    const auto terms = terms_of_backward(all_masks, pieces, tape, scratch, x);
-    backward_heads(parameters, tape, dy, gradients, scratch, all_masks, terms, pieces);
+    backward_heads(parameters, tape, dy, gradients, scratch, all_masks,
+                   terms_of_backward(all_masks, pieces, tape, scratch), pieces);
+    const ConstView<Input> x = input();
+    const auto terms = detail::terms_of<std::remove_cvref_t<decltype(all_masks)>, Pieces>(
+        x, view(tape.query), view(tape.key), view(tape.value));
     if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients, terms, pieces);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
@@ -412,10 +438,11 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   }
   // The same for all queries, some at a time, whose weights go to `weights` and are overwritten by the next
   // ones'. `of_rows` is where what masked_softmax keeps of the head's rows goes, if anywhere.
+  template <int kAtOnce>
   static void attend_in_blocks(int head, const auto& kept, Context& context, Scalar* weights,
                                const auto& mask, const auto& dropout_from, const auto& terms,
                                const auto& pieces, auto... of_rows) {
-    detail::in_blocks<shape.seq_len, kQueriesAtOnce>([&]<int rows>(int from) ATTUNE_INLINE_LAMBDA {
+    detail::in_blocks<shape.seq_len, kAtOnce>([&]<int rows>(int from) ATTUNE_INLINE_LAMBDA {
       pieces.template rows<rows, kWorkOfQuery>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
         attend(head, from + first, kept, context, MatrixView<Scalar, count, kKeys>(weights), mask,
                dropout_from(from + first), terms, (of_rows + 2 * (from + first))...);

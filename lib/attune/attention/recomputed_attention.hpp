@@ -5,10 +5,10 @@
 //   S = scale · Q·Kᵀ + mask,   P = e^(S − max) / sum
 //
 // then as in scaled_dot_product_attention.hpp, with its bits. P, dP, dS and dQ have whole rows, whatever
-// their number. dV = Pᵀ·dO and dK = scale · dSᵀ·Q are sums over queries, which products make in blocks of
-// kDepthBlock, added one after the other: so blocks of as many queries, one product each, add up in the same
-// order. Blocks of keys would have whole sums over queries, but no whole rows: for those there is a mask, the
-// sum in softmax's backward, and dQ.
+// their number. dV = Pᵀ·dO and dK = scale · dSᵀ·Q are sums over queries, whose order is a product's: from
+// zero for kDepthBlock of them, block added to block. Within a block the sums go on from one product to the
+// next, so that any number of rows at a time has the same bits. Blocks of keys would have whole sums over
+// queries, but no whole rows: for those there is a mask, the sum in softmax's backward, and dQ.
 #pragma once
 
 #include <attune/attention/scaled_dot_product_attention.hpp>
@@ -16,14 +16,25 @@
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
 /// How many queries have their weights in memory at a time, of seq_len.
-constexpr int recomputed_queries(int seq_len) { return std::min(seq_len, kernels::kDepthBlock); }
+constexpr int recomputed_queries(int seq_len) { return std::min(seq_len, 8); }
 
 /// Scratch beside recomputed_queries() rows of weights.
-template <class ScalarType, int kAtOnce, int kKvLen, int kDk, int kDv>
+template <class ScalarType, int kQueries, int kKvLen, int kDk, int kDv, bool kShared>
 struct RecomputeScratch : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
   using Scalar = ScalarType;
-  static constexpr int kQueriesAtOnce = kAtOnce;
-  Tensor<Scalar, kAtOnce, kKvLen> d_weights;  // dP of some queries
+  using Sums = KeyValueSums<Scalar, kKvLen, kDk, kDv>;
+  static constexpr bool kOneBlock = kQueries <= kernels::kDepthBlock && !kShared;
+  Tensor<Scalar, recomputed_queries(kQueries), kKvLen> d_weights;                 // dP of some queries
+  [[no_unique_address]] std::conditional_t<kOneBlock, NoParameters, Sums> block;  // of one block of queries
+
+  // Where a block's sums are made.
+  Sums& of_block() {
+    if constexpr (kOneBlock) {
+      return *this;
+    } else {
+      return block;
+    }
+  }
 };
 
 /// Gradients of query[seq_len, d_k], key[kv_len, d_k] and value[kv_len, d_v] from d_context[seq_len, d_v],
@@ -37,15 +48,14 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
                                               Scratch& scratch, const Scores& scores, const Mask& mask,
                                               int head, const typename Scratch::Scalar* kept,
                                               const DropoutFrom& dropout_from, const Terms& terms,
-                                              const Pieces& pieces, Sum sum = {}) {
+                                              const Pieces& pieces, Sum = {}) {
   using Scalar = typename Scratch::Scalar;
   constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
-  const auto dk = view(scratch.d_key);
-  const auto dv = view(scratch.d_value);
 
-  // kRows queries from `from` on, whose terms of dK and dV are assigned or added.
-  const auto block = [&]<int kRows>(int from, auto epilogue) {
+  // kRows queries from `from` on, whose terms of dK and dV begin sums, or go on with them.
+  const auto some = [&]<int kRows>(int from, auto& sums, auto epilogue) {
     const MatrixView<Scalar, kRows, kKeys> p(weights);
+    const auto dp = view(scratch.d_weights).template rows_at<kRows>(0);
     const auto q = query.template rows_at<kRows>(from);
     const auto d_rows = d_context.template rows_at<kRows>(from);
     const auto dropout = dropout_from(from);
@@ -60,38 +70,57 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     const auto dropped = kept_weights(p, dropout, pieces);
     pieces.template rows<kKeys, kRows * kDv>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       kernels::product(dropped.transpose().template rows_at<count>(first), d_rows,
-                       dv.template rows_at<count>(first), epilogue);
+                       view(sums.d_value).template rows_at<count>(first), epilogue);
     });
-    in_blocks<kRows, Scratch::kQueriesAtOnce>([&]<int kSome>(int some) ATTUNE_INLINE_LAMBDA {
-      pieces
-          .template rows<kSome, kKeys*(kDv + kWorkOfSoftmaxBackward + Scores::template kWorkOfBackward<kDk>)>(
-              [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-                const auto p_rows = p.template rows_at<count>(some + first);
-                const auto dp = view(scratch.d_weights).template rows_at<count>(0);
-                kernels::product(d_rows.template rows_at<count>(some + first), value.transpose(), dp);
-                dropout.from_row(some + first).backward(dp);
-                if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp.data);
-                softmax_backward<Scalar, count, kKeys>(p_rows.data, dp.data, scores.scale);
-                scores.backward(q.template rows_at<count>(some + first), key, p_rows, dp);
-              });
-    });
+    pieces.template rows<kRows, kKeys*(kDv + kWorkOfSoftmaxBackward + Scores::template kWorkOfBackward<kDk>)>(
+        [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+          const auto p_rows = p.template rows_at<count>(first);
+          const auto dp_rows = dp.template rows_at<count>(first);
+          kernels::product(d_rows.template rows_at<count>(first), value.transpose(), dp_rows);
+          dropout.from_row(first).backward(dp_rows);
+          if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
+          softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale);
+          scores.backward(q.template rows_at<count>(first), key, p_rows, dp_rows);
+        });
     pieces.template rows<kKeys, kRows * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-      terms.product(p.transpose().template rows_at<count>(first), q, dk.template rows_at<count>(first),
-                    epilogue);
+      terms.product(p.transpose().template rows_at<count>(first), q,
+                    view(sums.d_key).template rows_at<count>(first), epilogue);
     });
     pieces.template rows<kRows, kKeys * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       terms.product(p.template rows_at<count>(first), key, q.template rows_at<count>(first));
     });
   };
-  constexpr int kBlock = recomputed_queries(kQueries), kRest = kQueries % kBlock;
-  block.template operator()<kBlock>(0, sum);
-  if constexpr (kQueries >= 2 * kBlock) {
-    for (int from = kBlock; from < kQueries - kRest; from += kBlock) {
-      block.template operator()<kBlock>(from, kernels::Accumulate{});
+  // A block of as many queries as a product sums from zero.
+  const auto block = [&]<int kRows>(int from, auto& sums) {
+    constexpr int kSome = recomputed_queries(kQueries);
+    some.template operator()<std::min(kSome, kRows)>(from, sums, kernels::Assign{});
+    if constexpr (kRows > kSome) {
+      in_blocks<kRows - kSome, kSome>([&]<int rows>(int first) ATTUNE_INLINE_LAMBDA {
+        some.template operator()<rows>(from + kSome + first, sums, kernels::Continue{});
+      });
     }
+  };
+  const auto add_block = [&]<int kRows>(int from) {
+    auto& sums = scratch.of_block();
+    block.template operator()<kRows>(from, sums);
+    pieces([&]() ATTUNE_INLINE_LAMBDA {
+      kernels::add_to(kKeys * kDk, sums.d_key.data(), scratch.d_key.data());
+      kernels::add_to(kKeys * kDv, sums.d_value.data(), scratch.d_value.data());
+    });
+  };
+  constexpr bool kAssigns = std::is_same_v<Sum, kernels::Assign>;
+  constexpr int kBlock = std::min(kQueries, kernels::kDepthBlock);
+  if constexpr (kAssigns) {
+    block.template operator()<kBlock>(0, static_cast<typename Scratch::Sums&>(scratch));
+  } else {
+    add_block.template operator()<kBlock>(0);
   }
-  if constexpr (kRest > 0) block.template operator()<kRest>(kQueries - kRest, kernels::Accumulate{});
-  if constexpr (std::is_same_v<Sum, kernels::Assign>) {
+  if constexpr (kQueries > kBlock) {
+    in_blocks<kQueries - kBlock, kBlock>([&]<int kRows>(int from) ATTUNE_INLINE_LAMBDA {
+      add_block.template operator()<kRows>(kBlock + from);
+    });
+  }
+  if constexpr (kAssigns) {
     pieces([&]() ATTUNE_INLINE_LAMBDA { scratch.move_to(key, value); });
   }
 }

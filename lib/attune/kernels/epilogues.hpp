@@ -21,6 +21,9 @@ struct Accumulate {
   }
 };
 
+/// C's own sums go on, for no more than kDepthBlock terms.
+struct Continue : Assign {};
+
 /// C = alpha · A·B
 template <class Scalar>
 struct Scale {

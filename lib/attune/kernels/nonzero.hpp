@@ -52,21 +52,28 @@ struct ProductExtents {
   int a_row, a_col, b_row, b_col, c_row;
 };
 
+// What the sums of a product begin with.
+enum class SumsFrom { kZero, kZeroThenAdded, kResult };
+template <class Epilogue>
+inline constexpr SumsFrom kSumsFrom = std::is_same_v<Epilogue, Accumulate> ? SumsFrom::kZeroThenAdded
+                                      : std::is_same_v<Epilogue, Continue> ? SumsFrom::kResult
+                                                                           : SumsFrom::kZero;
+
 // The sums of product(), in its order, without the terms that have a factor of zero. Not for speed.
 template <class Scalar>
 [[gnu::noinline]] void nonzero_product(const Scalar* a, const Scalar* b, Scalar* c,
-                                       const ProductExtents& extents, bool accumulate) {
+                                       const ProductExtents& extents, SumsFrom from) {
   for (int i = 0; i < extents.rows; ++i) {
     for (int j = 0; j < extents.cols; ++j) {
       Scalar& total = c[i * extents.c_row + j];
       for (int first = 0; first < extents.depth; first += kDepthBlock) {
-        Scalar sum = 0;
+        Scalar sum = from == SumsFrom::kResult ? total : Scalar(0);
         for (int k = first; k < extents.depth && k < first + kDepthBlock; ++k) {
           const Scalar x = a[i * extents.a_row + k * extents.a_col];
           const Scalar y = b[k * extents.b_row + j * extents.b_col];
           if (x != 0 && y != 0) sum = multiply_add(x, y, sum);
         }
-        total = first > 0 || accumulate ? add(total, sum) : sum;
+        total = first > 0 || from == SumsFrom::kZeroThenAdded ? add(total, sum) : sum;
       }
     }
   }
@@ -91,7 +98,7 @@ class NonzeroTerms {
 
   [[nodiscard]] bool needed() const { return needed_; }
 
-  /// C = A·B, or += with Accumulate. Products of lanes have all terms.
+  /// C = A·B, or += with Accumulate, or on with Continue. Products of lanes have all terms.
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) const {
     if constexpr (std::is_floating_point_v<typename C::Scalar>) {
@@ -99,7 +106,7 @@ class NonzeroTerms {
         const detail::ProductExtents extents{C::rows,       C::cols,       A::cols,       A::row_stride,
                                              A::col_stride, B::row_stride, B::col_stride, C::row_stride};
         return detail::nonzero_product<typename C::Scalar>(a.data, b.data, c.data, extents,
-                                                           std::is_same_v<Epilogue, Accumulate>);
+                                                           detail::kSumsFrom<Epilogue>);
       }
     }
     kernels::product(a, b, c, epilogue);

@@ -86,7 +86,13 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
   constexpr auto column = [](int j) { return j + 1 < kPackets ? j * kWidth : kCols - kWidth; };
   Array<Array<P, kPackets>, kRows> sum;
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
-    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = broadcast<P>(Scalar(0));
+    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
+      if constexpr (std::is_same_v<Epilogue, Continue>) {
+        sum[i][j] = load<P>(c + i * kCRow + column(j));
+      } else {
+        sum[i][j] = broadcast<P>(Scalar(0));
+      }
+    }
   }
   for (int k = 0; k < kDepth; ++k) {
     Array<P, kPackets> row;
@@ -373,6 +379,26 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
       });
     }
   }
+}
+
+namespace detail {
+
+// Sums that go on: portable blocks alone begin with what is there.
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          class Scalar>
+[[gnu::noinline]] void continued_product(const Scalar* a, const Scalar* b, Scalar* c) {
+  static_assert(kDepth <= kDepthBlock);
+  panels<0, 1 << 10, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, Continue{});
+}
+
+}  // namespace detail
+
+/// C goes on: C = C + A·B, term by term, where C holds the sums of what comes before in A and B.
+template <class A, class B, class C>
+ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Continue) {
+  static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1);
+  detail::continued_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
+                            B::col_stride, C::row_stride>(a.data, b.data, c.data);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -254,9 +254,15 @@ struct FeedForwardNetwork {
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch& scratch,
                       const Pieces& pieces = {}) {
-    tape.kept.project(parameters, x, pieces);
+    retape(parameters, x, tape, scratch, NoMask{}, pieces);
     activate_and_drop(tape, scratch, pieces);
     OutLinear::forward(Projections::out(parameters), scratch.activated, y, pieces);
+  }
+  /// What forward tapes, without y.
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  static void retape(const Set& parameters, ConstView<Input> x, Tape& tape, Scratch&, const Mask& = {},
+                     const Pieces& pieces = {}) {
+    tape.kept.project(parameters, x, pieces);
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. The tape is used up. `dx`
@@ -265,7 +271,16 @@ struct FeedForwardNetwork {
   template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
             AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Scratch& scratch, const Mask& = {}, const Pieces& pieces = {}) {
+                       Gradients& gradients, Scratch& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
+    backward_from(
+        parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, mask, pieces);
+  }
+  /// The same, where input() is x, and is asked for it when scratch is dead.
+  template <class Set, class Later, class Dx, class Gradients, AttentionMask Mask, AnyPieces Pieces>
+  static void backward_from(const Set& parameters, const Later& input, Tape& tape, ConstView<Output> dy,
+                            Dx&& dx, Gradients& gradients, Scratch& scratch, const Mask&,
+                            const Pieces& pieces) {
     auto& out_gradients = Projections::out(gradients);
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(out_gradients.weight)>;
     if constexpr (kMasks<Mask>) pieces([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
@@ -290,6 +305,7 @@ struct FeedForwardNetwork {
     pieces.template elements<Hidden::size, kWorkOfActivation>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
       tape.kept.template activate_backward<kOfSlopes>(scratch.activated, first, count);
     });
+    const ConstView<Input> x = input();
     const auto terms = terms_of<Mask, Pieces>(x);
     if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, terms, pieces);
     if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), pieces);

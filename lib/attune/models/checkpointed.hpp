@@ -8,69 +8,27 @@
 #pragma once
 
 #include <attune/models/composition.hpp>
+#include <attune/models/recomputed_branches.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// How many masks of dropout a tape has.
-template <class Tape>
-constexpr int count_masks() {
-  int count = 0;
-  if constexpr (kDropsIn<Tape>) {
-    Tape tape;
-    tape.for_each_dropout([&count](DropoutTape&) { ++count; });
-  }
-  return count;
-}
-
-// Where the masks of a tape that is not kept start.
-template <int count>
-struct KeptMasks {
-  DropoutTape of[std::size_t{count}];
-
-  template <class Visitor>
-  constexpr void for_each_dropout(const Visitor& visitor) {
-    for (DropoutTape& mask : of) visitor(mask);
-  }
-};
-template <>
-struct KeptMasks<0> {};
-
-/// The same masks in another tape.
-template <class From, class To>
-constexpr void copy_masks([[maybe_unused]] From& from, [[maybe_unused]] To& to) {
-  if constexpr (kDropsIn<From>) {
-    constexpr int kCount = count_masks<From>();
-    DropoutTape masks[std::size_t{kCount}];
-    DropoutTape* mask = masks;
-    from.for_each_dropout([&mask](DropoutTape& each) { *mask++ = each; });
-    mask = masks;
-    to.for_each_dropout([&mask](DropoutTape& each) { each = *mask++; });
-  }
-}
-
-}  // namespace detail
-
-/// `Layer`, whose tape is computed once more in backward.
-template <detail::CheckedLayer Layer>
-struct Checkpointed : Layer {
+// Forward is run once more, all of it.
+template <class Layer>
+struct RunOnceMore : Layer {
   using Scalar = typename Layer::Scalar;
   using Input = typename Layer::Input;
   using Output = typename Layer::Output;
   using Parameters = typename Layer::Parameters;
   using InferenceScratch = typename Layer::InferenceScratch;
-  template <class Other>
-  using WithScalar = Checkpointed<typename detail::WithScalarOf<Layer, Other>::type>;
-  template <CacheShape cache>
-  using Stream = detail::StreamOf<Layer, cache>;
   template <class Gradients>
   static constexpr bool kReadsInput = true;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
 
   template <class Gradients>
-  struct TapeOf : detail::KeptMasks<detail::count_masks<detail::TapeOf<Layer, Gradients>>()> {};
+  struct TapeOf : MasksOf<detail::TapeOf<Layer, Gradients>> {};
   using Tape = TapeOf<Parameters>;
   template <class Gradients>
   struct ScratchOf {
@@ -106,6 +64,27 @@ struct Checkpointed : Layer {
     detail::backward_in<Layer>(pieces, mask, parameters, x, scratch.tape, dy, dx, gradients, scratch.layer);
     pieces([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(scratch.tape, tape); });
   }
+};
+
+template <class Layer>
+struct OnceMore {
+  using type = RunOnceMore<Layer>;
+};
+template <class Layer>
+  requires requires { typename Layer::Branches; }
+struct OnceMore<Layer> {
+  using type = RecomputedBranches<Layer>;
+};
+
+}  // namespace detail
+
+/// `Layer`, whose tape is computed once more in backward; of an encoder layer a branch at a time.
+template <detail::CheckedLayer Layer>
+struct Checkpointed : detail::OnceMore<Layer>::type {
+  template <class Other>
+  using WithScalar = Checkpointed<typename detail::WithScalarOf<Layer, Other>::type>;
+  template <CacheShape cache>
+  using Stream = detail::StreamOf<Layer, cache>;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

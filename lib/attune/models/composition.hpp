@@ -135,8 +135,7 @@ constexpr auto& one_of(Union& storage) {
   }
 }
 
-// The gradients, or in inference the activations, on both sides of a layer: each boundary uses the buffer
-// that its neighbours do not.
+// What takes turns in two buffers: each boundary between layers uses the one that its neighbours do not.
 template <class Scalar, int size, int boundaries>
 struct Turns {
   Tensor<Scalar, 1, size> buffers[std::size_t{boundaries < 2 ? boundaries : 2}];
@@ -147,6 +146,62 @@ struct Turns {
 };
 template <class Scalar, int size>
 struct Turns<Scalar, size, 0> {};
+
+// `Scratch` behind `room` scalars.
+template <class Scalar, int room, class Scratch>
+struct Behind {
+  Tensor<Scalar, 1, room> before;
+  [[no_unique_address]] Scratch scratch;
+};
+template <class Scalar, class Scratch>
+struct Behind<Scalar, 0, Scratch> {
+  [[no_unique_address]] Scratch scratch;
+};
+
+// Scratch of layers that run one after the other, and of what stands between two of them while either runs,
+// `between` scalars behind each, none behind the last: so much as the layer takes that needs most with what
+// is on both sides of it. What is at an even place stands at the beginning, at an odd one at the end, a
+// layer's own scratch in the middle.
+template <class Scalar, class Between, class Indices, class... Scratches>
+class InTurnOf;
+template <class Scalar, int... between, std::size_t... index, class... Scratches>
+class InTurnOf<Scalar, std::integer_sequence<int, between...>, std::index_sequence<index...>, Scratches...> {
+  static constexpr int kLayers = static_cast<int>(sizeof...(Scratches));
+  static constexpr int kBetween[] = {between...};
+
+  // Scalars beside a layer: of the places on its two sides, one is even.
+  static constexpr int beside(int layer, bool even) {
+    const int place = (layer % 2 == 0) == even ? layer : layer - 1;
+    return place >= 0 && place + 1 < kLayers ? kBetween[place] : 0;
+  }
+  template <int layer, class Scratch>
+  using At = Behind<Scalar, beside(layer, true), Scratch>;
+  template <class Own>
+  static constexpr int kScalars = std::is_empty_v<Own>
+                                      ? 0
+                                      : static_cast<int>((sizeof(Own) + sizeof(Scalar) - 1) / sizeof(Scalar));
+  static constexpr int kAll = std::max(
+      {1, kScalars<At<static_cast<int>(index), Scratches>> + beside(static_cast<int>(index), false)...});
+
+  union {
+    OneOf<At<static_cast<int>(index), Scratches>...> layers_;
+    Tensor<Scalar, 1, kAll> all_;
+  };
+
+ public:
+  template <int layer>
+  constexpr auto& of_layer() {
+    return one_of<layer>(layers_).scratch;
+  }
+  /// What stands behind layer `place`.
+  template <class Matrix, int place>
+  View<Matrix> behind() {
+    static_assert(kBetween[place] >= Matrix::size);
+    return View<Matrix>(all_.data() + (place % 2 == 0 ? 0 : kAll - kBetween[place]));
+  }
+};
+template <class Scalar, class Between, class... Scratches>
+using InTurn = InTurnOf<Scalar, Between, std::index_sequence_for<Scratches...>, Scratches...>;
 
 }  // namespace detail
 

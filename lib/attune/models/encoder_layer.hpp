@@ -90,6 +90,8 @@ struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, No
       }
     }
   };
+
+ public:
   using Branches = detail::ResidualBranches<options, Sets, Norm, detail::LayerBranch<SelfAttention>,
                                             detail::LayerBranch<Network>>;
   template <class Mask, class Pieces>
@@ -97,12 +99,12 @@ struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, No
     const Mask& mask;
     const Pieces& pieces;
   };
-
- public:
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = Branches::template kReadsLayerInput<Gradients>;
   static constexpr bool kTakesMask = true;
+  static constexpr bool kGradientMayBeInput =
+      Branches::kGradientMayBeLayerInput;  // not with ParameterUpdates
   /// What backward needs beside x.
   template <class Gradients>
   struct TapeOf : Branches::Tape {

@@ -1,6 +1,7 @@
 // The same layer several times, each with parameters of its own, in one copy of its code.
 #pragma once
 
+#include <attune/core/gradient_rows.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -52,13 +53,16 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
+  static constexpr bool kGradientMayBeInput =  // but not with ParameterUpdates
+      detail::kGradientMayBeInput<Layer>;
 
  private:
   struct Nothing {};
   struct Outputs {
     Output outputs[std::size_t{count > 1 ? count - 1 : 1}];
   };
-  using Turns = detail::Turns<Scalar, Output::size, count - 1>;
+  template <int boundaries>
+  using Turns = detail::Turns<Scalar, Output::size, boundaries>;
 
  public:
   /// What each layer tapes, and what stands between them where backward reads it.
@@ -75,15 +79,18 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     }
   };
   using Tape = TapeOf<Parameters>;
+  /// Gradients take the places of what is taped where they may.
   template <class Gradients>
   struct ScratchOf {
+    static constexpr bool kInPlace =
+        TapeOf<Gradients>::kKeepsBetween && kGradientMayBeInput && !detail::kUpdatesInSet<Gradients>;
     [[no_unique_address]] detail::ScratchOf<Layer, typename Gradients::Each> layer;
-    [[no_unique_address]] Turns between;  // gradients, and outputs that are not taped
+    [[no_unique_address]] Turns<kInPlace ? 0 : count - 1> between;  // gradients, and what is not taped
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
     [[no_unique_address]] typename Layer::InferenceScratch layer;
-    [[no_unique_address]] Turns activations;
+    [[no_unique_address]] Turns<count - 1> activations;
   };
 
   /// Token by token (core/stream.hpp), where the layer does.
@@ -142,8 +149,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       x = to;
     }
   }
-  /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
-  /// `x`.
+  /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may not overlap `dy`; it may be
+  /// `x` where it may be the layer's.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
             AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
@@ -152,7 +159,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     if constexpr (count > 1) {
 #pragma GCC unroll 1
       for (int i = count - 1; i > 0; --i) {
-        const auto d_before = scratch.between.template at<Input>(i - 1);
+        const View<Input> d_before = gradient_between(i - 1, tape, scratch);
         backward_one(i, parameters, between(i - 1, tape, scratch), tape, dy, d_before, gradients, scratch,
                      mask, pieces);
         dy = d_before;
@@ -175,6 +182,14 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   // other ones by then.
   static View<Output> between(int i, auto& tape, auto& scratch) {
     if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsBetween) {
+      return tape.between.outputs[i];
+    } else {
+      return scratch.between.template at<Output>(i);
+    }
+  }
+  // Its gradient.
+  static View<Output> gradient_between(int i, auto& tape, auto& scratch) {
+    if constexpr (std::remove_reference_t<decltype(scratch)>::kInPlace) {
       return tape.between.outputs[i];
     } else {
       return scratch.between.template at<Output>(i);

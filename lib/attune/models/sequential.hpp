@@ -4,12 +4,13 @@
 //                            Repeat<2, EncoderLayer<kEncoder>>, Pooling<PoolingShape{8, 16}>,
 //                            Linear<LinearShape{1, 16, 10}>>;
 //
-// The model is a layer itself. What stands between two layers is taped if the second one's backward reads it;
-// a layer's scratch is dead when the next one starts, so all of them share it, and gradients between layers
-// take turns in two buffers. A mask goes to every layer that takes one. Layers at the front that are Frozen
-// are only inferred.
+// The model is a layer itself. What stands between two layers is taped if the second one's backward reads it,
+// and its gradient takes its place where it may; else both stand in scratch while one of the two layers runs.
+// A layer's scratch is dead when the next one starts, so all of them share it. A mask goes to every layer
+// that takes one. Layers at the front that are Frozen are only inferred.
 #pragma once
 
+#include <attune/core/gradient_rows.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -119,30 +120,45 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   // Whether the output of layer `index` is taped.
   template <class Gradients, int index>
   static constexpr bool kKeepsOutput = KeptOf<Gradients, index + 1>::kReadsInput;
+  // And whether its gradient takes its place there.
+  template <class Gradients, int index>
+  static constexpr bool kGradientInPlace =
+      kKeepsOutput<Gradients, index>&& detail::kGradientMayBeInput<Layer<index + 1>> &&
+      !detail::kUpdatesInSet<GradientsOf<Gradients, index + 1>>;
+
+  // The scalars behind a layer that do not stand on the tape.
+  template <class Gradients, int index>
+  static constexpr int kInScratch = [] {
+    if constexpr (index + 1 == kLayers) {
+      return 0;
+    } else {
+      return kGradientInPlace<Gradients, index> ? 0 : Layer<index>::Output::size;
+    }
+  }();
 
   template <class Gradients, class Indices>
   struct AllKept;
   template <class Gradients, std::size_t... index>
   struct AllKept<Gradients, std::index_sequence<index...>> {
     using Tapes = detail::Members<typename KeptOf<Gradients, static_cast<int>(index)>::Tape...>;
-    using Scratches = detail::OneOf<typename KeptOf<Gradients, static_cast<int>(index)>::Scratch...>;
+    using Between = std::integer_sequence<int, kInScratch<Gradients, static_cast<int>(index)>...>;
+    using Scratch =
+        detail::InTurn<Scalar, Between, typename KeptOf<Gradients, static_cast<int>(index)>::Scratch...>;
     static constexpr bool kDrops =
         (detail::kDropsIn<typename KeptOf<Gradients, static_cast<int>(index)>::Tape> || ...);
   };
   template <class Indices>
-  struct Boundaries;
+  struct AllBetween;
   template <std::size_t... index>
-  struct Boundaries<std::index_sequence<index...>> {
+  struct AllBetween<std::index_sequence<index...>> {
     template <class Gradients>
     using Outputs =
         detail::Members<std::conditional_t<kKeepsOutput<Gradients, static_cast<int>(index)>,
                                            typename Layer<static_cast<int>(index)>::Output, Nothing>...>;
-    static constexpr int kLargest = std::max({1, Layer<static_cast<int>(index)>::Output::size...});
     static constexpr bool kAllFit =
         (detail::kFits<Layer<static_cast<int>(index)>, Layer<static_cast<int>(index) + 1>> && ...);
   };
-  using Between = Boundaries<std::make_index_sequence<std::size_t{kLayers - 1}>>;
-  using Turns = detail::Turns<Scalar, Between::kLargest, kLayers - 1>;
+  using Between = AllBetween<std::make_index_sequence<std::size_t{kLayers - 1}>>;
 
  public:
   /// Whether a layer is Frozen, and the others have no parameters and drop nothing.
@@ -167,13 +183,13 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   using Tape = TapeOf<Parameters>;
   template <class Gradients>
   struct ScratchOf {
-    typename AllKept<Gradients, std::make_index_sequence<std::size_t{kLayers}>>::Scratches layers;
-    [[no_unique_address]] Turns between;  // gradients, and outputs that are not taped
+    typename AllKept<Gradients, std::make_index_sequence<std::size_t{kLayers}>>::Scratch layers;
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
-    detail::OneOf<typename Layers::InferenceScratch...> layers;
-    [[no_unique_address]] Turns activations;
+    detail::InTurn<Scalar, std::integer_sequence<int, Layers::Output::size...>,
+                   typename Layers::InferenceScratch...>
+        layers;
   };
 
   /// Token by token (core/stream.hpp), where each layer does.
@@ -252,11 +268,11 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
                                                                 View<Output> y, InferenceScratch& scratch,
                                                                 const auto& mask, const auto& pieces) {
     auto&& own = parameters.template layer<index>();
-    auto& layer_scratch = detail::one_of<index>(scratch.layers);
+    auto& layer_scratch = scratch.layers.template of_layer<index>();
     if constexpr (index + 1 == kLayers) {
       return detail::forward_in<Layer<index>>(pieces, mask, own, x, y, layer_scratch);
     } else {
-      const auto next = scratch.activations.template at<typename Layer<index>::Output>(index);
+      const auto next = scratch.layers.template behind<typename Layer<index>::Output, index>();
       return detail::in_turn(
           [&]() ATTUNE_INLINE_LAMBDA {
             return detail::forward_in<Layer<index>>(pieces, mask, own, x, next, layer_scratch);
@@ -278,7 +294,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       }
     }();
     auto&& own = parameters.template layer<index>();
-    auto& layer_scratch = detail::one_of<index>(scratch.layers);
+    auto& layer_scratch = scratch.layers.template of_layer<index>();
     const auto through = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (index < kInferred) {
         return detail::forward_in<Layer<index>>(pieces, mask, own, x, to, layer_scratch);
@@ -303,7 +319,18 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     if constexpr (kKeepsOutput<Gradients, index>) {
       return detail::member<index>(tape.between);
     } else {
-      return scratch.between.template at<typename Layer<index>::Output>(index);
+      return scratch.layers.template behind<typename Layer<index>::Output, index>();
+    }
+  }
+
+  // Its gradient.
+  template <int index, class Gradients>
+  ATTUNE_INLINE static OutputOf<index> gradient_between(TapeOf<Gradients>& tape,
+                                                        ScratchOf<Gradients>& scratch) {
+    if constexpr (kGradientInPlace<Gradients, index>) {
+      return detail::member<index>(tape.between);
+    } else {
+      return scratch.layers.template behind<typename Layer<index>::Output, index>();
     }
   }
 
@@ -326,7 +353,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       auto&& own = parameters.template layer<index>();
       auto&& gradient = gradients.template layer<index>();
       auto&& layer_tape = detail::member<index>(tape.layers);
-      auto& layer_scratch = detail::one_of<index>(scratch.layers);
+      auto& layer_scratch = scratch.layers.template of_layer<index>();
       if constexpr (index == 0) {
         detail::backward_in<Layer<0>>(pieces, mask, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
@@ -336,7 +363,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
                                             layer_scratch);
           pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {
-          const auto d_before = scratch.between.template at<typename Layer<index>::Input>(index - 1);
+          const auto d_before = gradient_between<index - 1>(tape, scratch);
           detail::backward_in<Layer<index>>(pieces, mask, own, before, layer_tape, dy, d_before, gradient,
                                             layer_scratch);
           backward_from<index - 1>(parameters, x, tape,

@@ -50,6 +50,12 @@ struct HidesElsewhere : NoMask {};
 // A branch that is a layer: self-attention, or a network.
 template <class Part>
 struct LayerBranch : Part {
+  /// Whether it can leave out its output, and takes its input when its scratch is dead.
+  static constexpr bool kRetapes =
+      requires(const typename Part::Parameters& parameters, ConstView<typename Part::Input> x,
+               typename Part::Tape& tape, typename Part::Scratch& scratch) {
+    Part::retape(parameters, x, tape, scratch);
+  };
   template <class Gradients>
   using TapeOf = detail::TapeOf<Part, Gradients>;
   template <class Gradients>
@@ -155,6 +161,8 @@ struct MemoryBranch : Attention {
 /// branch or norm: Sets::branch<i>(set), Sets::norm<i>(set).
 template <BranchOptions options, class Sets, class NormLayer, class... Branches>
 struct ResidualBranches {
+  using Norm = NormLayer;
+  using BranchSets = Sets;
   static constexpr int kBranches = static_cast<int>(sizeof...(Branches));
   static constexpr int kLast = kBranches - 1;
   static constexpr bool kNormBefore = options.norm == NormPlacement::kBefore;
@@ -175,6 +183,9 @@ struct ResidualBranches {
   static constexpr bool kBranchReads = kReadsInput<Branch<index>, BranchGradients<Gradients, index>>;
   template <class Gradients>
   static constexpr bool kReadsLayerInput = kNormBefore || kBranchReads<Gradients, 0>;
+  // Whether the layer's dx may be its x.
+  static constexpr bool kGradientMayBeLayerInput =
+      kNormBefore ? kGradientMayBeInput<NormLayer> : kGradientMayBeInput<Branch<0>>;
 
   // What backward needs beside x and what the parts tape: the residual sums that norms were taken of. What
   // norms gave is computed once more. Backward uses the same storage for gradients.
@@ -291,7 +302,8 @@ struct ResidualBranches {
     }
   }
 
- private:
+  // ---- Parts of either. ----
+
   ATTUNE_INLINE static void forward_norm(const auto& context, const auto& norm, ConstView<Tokens> x,
                                          View<Tokens> y, auto&& tape) {
     typename NormLayer::Scratch none;
@@ -307,6 +319,20 @@ struct ResidualBranches {
     }
   }
 
+  // The gradient of what a branch gave from that of the sum.
+  template <int index>
+  ATTUNE_INLINE static ConstView<Tokens> behind_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto& tape,
+                                                        [[maybe_unused]] auto& scratch,
+                                                        [[maybe_unused]] const auto& context) {
+    if constexpr (kDrops) {
+      BranchDropout<index>::backward(tape.dropout.of[index], d_sum, scratch.branch, context.pieces);
+      return scratch.branch;
+    } else {
+      return d_sum;
+    }
+  }
+
+ private:
   // d_sum is dL/ds_index. The sum's other term, x_index, adds it to what comes through norm and branch.
   template <int index>
   ATTUNE_INLINE static void backward_before(const auto& parameters, ConstView<Tokens> x, auto& tape,
@@ -392,19 +418,6 @@ struct ResidualBranches {
         Sets::template branch<index>(tape), behind_dropout<index>(d_sum, tape, scratch, context), d_input,
         Sets::template branch<index>(gradients), one_of<index>(scratch.branches), context);
     return d_input;
-  }
-
-  // The gradient of what a branch gave from that of the sum.
-  template <int index>
-  ATTUNE_INLINE static ConstView<Tokens> behind_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto& tape,
-                                                        [[maybe_unused]] auto& scratch,
-                                                        [[maybe_unused]] const auto& context) {
-    if constexpr (kDrops) {
-      BranchDropout<index>::backward(tape.dropout.of[index], d_sum, scratch.branch, context.pieces);
-      return scratch.branch;
-    } else {
-      return d_sum;
-    }
   }
 };
 
