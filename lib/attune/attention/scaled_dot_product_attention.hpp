@@ -37,20 +37,53 @@ ATTUNE_INLINE void in_blocks(const Body& body) {
   if constexpr (kRest > 0) body.template operator()<kRest>(kRows - kRest);
 }
 
-// The weights P of one head, from scaled scores in place: rows of queries from `first_query` on. `kept` is
-// that of kernels::softmax_rows.
-template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::nullptr_t>
+// Whether keys that a mask hides from all of some queries are left out, some of them at a time. That leaves
+// out terms of zero, so that bits are the same.
+template <class Mask, int kKeys>
+inline constexpr bool kLeavesOut = kSaysEnd<Mask, kKeys>&& kKeys > kernels::kTogether;
+// Where such keys begin, or NoEnd.
+template <int kKeys, class Mask>
+ATTUNE_INLINE auto end_of_keys([[maybe_unused]] const Mask& mask, [[maybe_unused]] int first_query,
+                               [[maybe_unused]] int queries) {
+  if constexpr (kLeavesOut<Mask, kKeys>) {
+    return kv_end<kKeys>(mask, first_query, queries);
+  } else {
+    return kernels::NoEnd{};
+  }
+}
+/// body<count>(key) for kCount keys from `first` on, all at once, or, with an end, those before it in blocks,
+/// and left_out<count>(key) for the others.
+template <int kCount, class End, class Body, class LeftOut>
+ATTUNE_INLINE void for_keys(int first, [[maybe_unused]] End end, const Body& body,
+                            [[maybe_unused]] const LeftOut& left_out) {
+  if constexpr (std::is_same_v<End, kernels::NoEnd>) {
+    body.template operator()<kCount>(first);
+  } else {
+    in_blocks<kCount, kernels::kTogether>([&]<int count>(int at) ATTUNE_INLINE_LAMBDA {
+      if (first + at < end) {
+        body.template operator()<count>(first + at);
+      } else {
+        left_out.template operator()<count>(first + at);
+      }
+    });
+  }
+}
+
+// The weights P of one head, from scaled scores in place: rows of queries from `first_query` on. `kept` and
+// `end` are those of kernels::softmax_rows.
+template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::nullptr_t,
+          class End = kernels::NoEnd>
 [[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head, int first_query,
-                                      [[maybe_unused]] Kept kept = {}) {
+                                      [[maybe_unused]] Kept kept = {}, End end = {}) {
   in_blocks<kQueries, kernels::kSoftmaxRows<Scalar>>([&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
     for (int i = first; i < first + kRows; ++i) {
       mask.template hide<kKvLen>(head, first_query + i, scores + i * kKvLen);
       mask.template bias<kKvLen>(head, first_query + i, scores + i * kKvLen);
     }
     if constexpr (std::is_null_pointer_v<Kept>) {
-      kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen);
+      kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept, end);
     } else {
-      kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept + 2 * first);
+      kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept + 2 * first, end);
     }
   });
 }
@@ -93,9 +126,29 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
                           Dropout&& dropout, const Terms& terms, Kept kept = {}) {
   check_weights<Weights>();
   check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, Mask>();
-  scores.forward(query, key, p);
-  masked_softmax<typename Weights::Scalar, Weights::rows, Weights::cols>(p.data, mask, head, first_query,
-                                                                         kept);
+  using Scalar = typename Weights::Scalar;
+  constexpr int kKeys = Weights::cols;
+  const auto weigh = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+    const auto rows = p.template rows_at<count>(first);
+    const auto end = end_of_keys<kKeys>(mask, first_query + first, count);
+    for_keys<kKeys>(
+        0, end,
+        [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
+          scores.forward(query.template rows_at<count>(first), key.template rows_at<keys>(at),
+                         rows.template columns<keys>(at));
+        },
+        []<int>(int) {});
+    if constexpr (std::is_null_pointer_v<Kept>) {
+      masked_softmax<Scalar, count, kKeys>(rows.data, mask, head, first_query + first, kept, end);
+    } else {
+      masked_softmax<Scalar, count, kKeys>(rows.data, mask, head, first_query + first, kept + 2 * first, end);
+    }
+  };
+  if constexpr (kLeavesOut<Mask, kKeys>) {
+    in_blocks<Weights::rows, kernels::kTogether>(weigh);
+  } else {
+    weigh.template operator()<Weights::rows>(0);
+  }
   terms.product(dropout.kept(p), value, context);
 }
 

@@ -11,7 +11,9 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// A mask may say more:
 ///   fits<shape>(), a static function: static assertions that it was made for scores of this ScoreShape;
 ///   keeps_key<kv_len>(key): false where no query may attend to a key, which is padding then. What else
-///   leaves padding out, as Pooling, asks for it.
+///   leaves padding out, as Pooling, asks for it;
+///   kv_end<kv_len>(first_query, queries): one more than the last key that any of so many queries may attend
+///   to. Attention leaves out keys behind it, to the same bits.
 template <class Mask>
 concept AttentionMask = requires(const Mask& mask, float* row) {
   mask.template hide<8>(0, 0, row);
