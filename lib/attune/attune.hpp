@@ -46,6 +46,7 @@
 #include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
+#include <attune/models/sampling.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/models/transformer_layer.hpp>
 
