@@ -1,0 +1,174 @@
+// Writes text, token by token, with a model in flash that base.cpp trained on a PC. A token goes through the
+// model once and leaves keys and values in a cache, which has those of the last kTokens: text goes on for as
+// long as one likes. At the end its beginning goes through the model in one go, to the same logits, bit for
+// bit.
+//
+//   --prompt HEX       how the text begins, two digits a byte
+//   --tokens N         of the text, the prompt among them
+//   --temperature N    in thousandths; 0: always the likeliest token
+//   --top-k N          draws among the N likeliest tokens; 0: among all
+//   --seed N           of what is drawn
+#include <bit>
+#include <cstdint>
+
+#include <instructions.hpp>
+
+#include <stream_base.hpp>
+#include <stream_vocabulary.hpp>
+
+#include "../flash_rows.hpp"
+#include "../terminal.hpp"
+#include "/tmp/h-story/shim.hpp"
+#include "options.hpp"
+
+namespace {
+
+using namespace stream;
+using attune::Status;
+
+constexpr auto& kBase = attune::kInFlash<Names, stream_base>;
+constexpr attune::CacheShape kLastTokens{.window = kTokens};
+using Cache = attune::KeyValueCache<Model, kLastTokens>;
+constexpr attune::MemoryReport kMemory = [] {
+  attune::MemoryReport memory = attune::stream_memory<Model, kLastTokens>();
+  memory.parameters = 0;  // which are in flash
+  memory.scratch += sizeof(attune::SamplingScratch<kVocabulary>);
+  return memory;
+}();
+static_assert(kMemory.total() <= 112 * 1024);  // the RAM contract, checked by the compiler
+
+Cache cache;
+Cache::Scratch<> scratch;
+attune::SamplingScratch<kVocabulary> sampling_scratch;
+attune::Tensor<float, 1, kVocabulary> logits;
+int prompt[Prompt::kLongest];
+
+// What only the check in one go uses.
+Model::Input beginning;
+Model::Output logits_of_beginning;
+Model::InferenceScratch batch_scratch;
+
+/// FNV-1a.
+struct Hash {
+  std::uint32_t value = 2166136261U;
+
+  void add(std::string_view bytes) {
+    for (const char byte : bytes) value = (value ^ static_cast<unsigned char>(byte)) * 16777619U;
+  }
+  void add(const float* numbers, int count) {
+    for (int i = 0; i < count; ++i) {
+      const auto bits = std::bit_cast<std::uint32_t>(numbers[i]);
+      for (int shift = 0; shift < 32; shift += 8) value = (value ^ (bits >> shift & 0xFFU)) * 16777619U;
+    }
+  }
+};
+
+/// A text on its way: what it has come to.
+struct Text {
+  Vocabulary vocabulary;
+  Hash hash, logits_hash;  // of its bytes; of the logits behind each token of its beginning, but for the last
+  int tokens = 0, drawn = 0;
+  std::uint64_t instructions = 0;  // of all that were drawn; 0 where the program cannot tell
+
+  void write(int id) {
+    const std::string_view bytes = vocabulary.tokens[static_cast<std::size_t>(id)].text();
+    port::write(bytes.data(), bytes.size());
+    hash.add(bytes);
+    if (tokens < kTokens) beginning[static_cast<std::size_t>(tokens)] = id;
+    ++tokens;
+  }
+
+  /// The token goes through the model; `logits` are of what comes behind it.
+  Status read(int id) { return attune::step(kBase, attune::Ids<1>(id), logits, cache, scratch); }
+  void note_logits() {
+    if (tokens <= kTokens) logits_hash.add(logits.values, kVocabulary);
+  }
+};
+
+/// Writes the prompt and what is drawn behind it, up to `count` tokens.
+Status write_text(Text& text, int prompt_tokens, int count, const attune::SamplingOptions& options,
+                  attune::Rng& rng) {
+  text.write(prompt[0]);
+  int last = prompt[0];
+  while (text.tokens < count) {
+    const bool draws = text.tokens >= prompt_tokens;
+    if (draws) port::begin_counting();
+    if (const Status status = text.read(last); status != Status::kOk) return status;
+    if (draws) {
+      const attune::Sampled next = attune::sample(logits, options, rng, sampling_scratch);
+      text.instructions += port::end_counting();
+      if (!next.ok()) return next.status;
+      ++text.drawn;
+      last = next.id;
+    } else {
+      last = prompt[text.tokens];
+    }
+    text.note_logits();
+    text.write(last);
+  }
+  return Status::kOk;
+}
+
+/// Of the same tokens in one go. Those behind the text, zeros, are hidden.
+std::uint32_t batch_hash(const Text& text) {
+  Hash hash;
+  if (Model::forward(kBase, beginning, logits_of_beginning, batch_scratch, attune::CausalMask{}) ==
+      Status::kOk) {
+    hash.add(logits_of_beginning.values, std::min(text.tokens - 1, kTokens) * kVocabulary);
+  }
+  return hash.value;
+}
+
+void print_result(const Text& text, const Options& options, std::uint32_t in_one_go, std::size_t stack,
+                  std::size_t heap_calls) {
+  port::print("result example=stream target=", port::name(), " parameters=", kParameters,
+              " vocabulary=", kVocabulary, " tokens=", text.tokens, " drawn=", text.drawn,
+              " seed=", options.seed, " text_hash=", port::hex8(text.hash.value));
+  port::print(" logits_hash=", port::hex8(text.logits_hash.value), " batch_hash=", port::hex8(in_one_go),
+              " instructions_per_token=");
+  if (text.instructions == 0) {
+    port::print('-');  // who runs the program fills it in
+  } else {
+    port::print(text.instructions / static_cast<std::uint64_t>(text.drawn));
+  }
+  port::print(" ram_bytes=", kMemory.total(), " cache_bytes=", sizeof cache, " stack_bytes=", stack,
+              " heap_calls=", heap_calls, " base_bytes=", stream_base::kSize,
+              " vocabulary_bytes=", stream_vocabulary::kSize, '\n');
+}
+
+}  // namespace
+
+int main() {
+  const Options options;
+  Text text{{flash_rows<Token, stream_vocabulary>()}};
+  const int prompt_tokens = text.vocabulary.encode(options.prompt.text(), prompt);
+  if (prompt_tokens < 0) {
+    port::print(
+        "the prompt has a character that the text does not have from which the vocabulary was learned\n");
+    return 2;
+  }
+  port::print("stream on ", port::name(), ": ", kParameters, " parameters in flash, d_model ", kWidth,
+              ", blocks ", kBlocks, ", the last ", kTokens, " tokens of ", kVocabulary,
+              " in its cache; temperature ", port::fixed(options.sampling.temperature, 3), ", top-k ",
+              options.sampling.top_k, ", seed ", options.seed, "\n\n");
+
+  const std::size_t heap_calls_before = port::heap_calls();
+  port::paint_stack();
+  attune::Rng rng(options.seed);
+  const Status status = write_text(text, prompt_tokens, options.tokens, options.sampling, rng);
+  const std::size_t stack = port::stack_high_water();
+  port::print("\n\n");
+  if (status != Status::kOk) {
+    port::print("stopped: ", attune::message(status), '\n');
+    return 1;
+  }
+  const std::uint32_t in_one_go = batch_hash(text);
+  const std::size_t heap_calls = port::heap_calls() - heap_calls_before;
+
+  const int compared = std::min(text.tokens - 1, kTokens);
+  port::print("logits behind ", compared, " tokens, one after the other and in one go: ",
+              in_one_go == text.logits_hash.value ? "the same bits\n" : "NOT the same\n");
+  terminal::print_memory("writing, the parameters in flash", kMemory);
+  print_result(text, options, in_one_go, stack, heap_calls);
+  return in_one_go == text.logits_hash.value ? 0 : 1;
+}
