@@ -20,6 +20,7 @@
 #include <attune/core/roles.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/status.hpp>
+#include <attune/core/stream.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/core/weights.hpp>
 
@@ -33,6 +34,8 @@
 #include <attune/layers/positions.hpp>
 #include <attune/layers/softmax.hpp>
 
+#include <attune/attention/cached_attention.hpp>
+#include <attune/attention/key_value_blocks.hpp>
 #include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/attention/recomputed_attention.hpp>

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 
+#include <attune/attention/cached_attention.hpp>
 #include <attune/attention/recomputed_attention.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
@@ -53,7 +54,7 @@ struct AttentionShape {
 };
 
 template <AttentionShape shape, class ScalarType = float>
-struct MultiHeadAttention {
+struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>> {
   static_assert(
       shape.seq_len > 0 && shape.kv_len > 0,
       "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
@@ -75,6 +76,10 @@ struct MultiHeadAttention {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = MultiHeadAttention<shape, Other>;
+  static constexpr AttentionShape kShape = shape;
+  /// Self-attention token by token, causal.
+  template <CacheShape cache>
+  using Stream = detail::AttentionStream<MultiHeadAttention, cache>;
   static constexpr std::uint32_t kFingerprint =
       fingerprint(shape.num_heads, shape.kv_len, shape.scaling, shape.rotary_dim, shape.rotary_pairs,
                   shape.rotary_base, shape.dropout);
@@ -324,6 +329,8 @@ struct MultiHeadAttention {
   }
 
  private:
+  friend struct detail::AttentionParts<MultiHeadAttention>;
+
   using Real = kernels::Real<Scalar>;
   static constexpr Real kScoreScale =
       shape.scaling == Scaling::kInverseSqrtDk       ? inverse_square_root<Real>(shape.d_k)

@@ -8,6 +8,7 @@
 
 #include <attune/core/layer.hpp>
 #include <attune/core/sine_table.hpp>
+#include <attune/core/stream.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -61,6 +62,44 @@ struct RotaryPositions {
   /// Positions 0 … seq_len − 1, in flash; made only where it is used.
   static constexpr Table kTable =
       kernels::sine_table<Scalar, shape.seq_len, kPairs>(shape.base, shape.rotary_dim);
+
+  /// The same of positions from `first` on, of any number: from kTable where it has them.
+  template <int tokens>
+  static void angles_from(std::uint64_t first, kernels::SineTable<Scalar, tokens, kPairs>& angles) {
+    static constexpr auto kFrequencies = kernels::frequencies<kPairs>(shape.base, shape.rotary_dim);
+    for (int t = 0; t < tokens; ++t) {
+      const std::uint64_t position = first + static_cast<std::uint64_t>(t);
+      for (int i = 0; i < kPairs; ++i) {
+        if (position < std::uint64_t{shape.seq_len}) {
+          angles.cosine(t, i) = kTable.cosine(static_cast<int>(position), i);
+          angles.sine(t, i) = kTable.sine(static_cast<int>(position), i);
+        } else {
+          const auto at = kernels::cosine_sine_at(position, kFrequencies.of[i]);
+          angles.cosine(t, i) = static_cast<Scalar>(at.cosine);
+          angles.sine(t, i) = static_cast<Scalar>(at.sine);
+        }
+      }
+    }
+  }
+
+  /// Token by token.
+  template <CacheShape>
+  struct Stream {
+    struct Memory {};
+    template <int tokens>
+    struct Scratch {
+      kernels::SineTable<Scalar, tokens, kPairs> angles;
+    };
+    template <int tokens>
+    static void step(std::uint64_t position, const auto&,
+                     ConstView<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> x,
+                     View<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> y, Memory&,
+                     Scratch<tokens>& scratch) {
+      angles_from(position, scratch.angles);
+      RotaryPositions<detail::with(shape, &RotaryShape::seq_len, tokens), Scalar>::forward(x, y,
+                                                                                           scratch.angles);
+    }
+  };
 
   /// y = x rotated, by kTable or by a table of other positions. `y` may be `x`.
   static void forward(ConstView<Input> x, View<Output> y) { rotate<false>(x, y, kTable); }

@@ -2,6 +2,8 @@
 // because they are computed in double by the rules of IEEE 754, whatever the target.
 #pragma once
 
+#include <cstdint>
+
 #include <attune/core/tensor.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
@@ -82,6 +84,29 @@ template <class Scalar, int kPositions, int kFrequencies>
     }
   }
   return table;
+}
+
+/// ω_i = base^(−2i/d).
+template <int kFrequencies>
+struct Frequencies {
+  double of[std::size_t{kFrequencies}];
+};
+template <int kFrequencies>
+[[nodiscard]] consteval Frequencies<kFrequencies> frequencies(double base, int d) {
+  Frequencies<kFrequencies> frequencies{};
+  for (int i = 0; i < kFrequencies; ++i) frequencies.of[i] = inverse_power(base, 2.0 * i / d);
+  return frequencies;
+}
+
+/// What a table has at a position that it may be too short for: computed at run time, to the same bits.
+[[nodiscard]] inline CosineSine cosine_sine_at(std::uint64_t position, double frequency) {
+  const int added = static_cast<int>(position % 16);
+  CosineSine at = cosine_sine(static_cast<double>(position - static_cast<std::uint64_t>(added)) * frequency);
+  const CosineSine step = cosine_sine(frequency);
+  for (int i = 0; i < added; ++i) {
+    at = {at.cosine * step.cosine - at.sine * step.sine, at.sine * step.cosine + at.cosine * step.sine};
+  }
+  return at;
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

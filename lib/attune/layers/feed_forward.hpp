@@ -311,12 +311,16 @@ template <FeedForwardShape shape, class Scalar = float>
 struct FeedForward : detail::FeedForwardNetwork<shape, detail::OneProjection<shape, Scalar>> {
   template <class Other>
   using WithScalar = FeedForward<shape, Other>;
+  template <int tokens>
+  using WithLength = FeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
 };
 
 template <FeedForwardShape shape, class Scalar = float>
 struct GatedFeedForward : detail::FeedForwardNetwork<shape, detail::GatedProjections<shape, Scalar>> {
   template <class Other>
   using WithScalar = GatedFeedForward<shape, Other>;
+  template <int tokens>
+  using WithLength = GatedFeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
 };
 
 /// Gated by SiLU, whatever the shape's activation.

@@ -22,7 +22,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// what the three branches give is dropped; what happens inside of them is their own.
 template <detail::CheckedLayer Attention, class MemoryAttention, detail::CheckedLayer NetworkLayer,
           detail::CheckedLayer NormLayer, BranchOptions options = BranchOptions{}>
-struct DecoderLayerOf {
+struct DecoderLayerOf
+    : detail::Steps<DecoderLayerOf<Attention, MemoryAttention, NetworkLayer, NormLayer, options>> {
   using Scalar = typename Attention::Scalar;
   template <class Other>
   using WithScalar = DecoderLayerOf<typename detail::WithScalarOf<Attention, Other>::type,
@@ -142,6 +143,43 @@ struct DecoderLayerOf {
   struct ScratchOf : Branches::template ScratchOf<Gradients> {};
   using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = typename Branches::InferenceScratch;
+
+  /// Token by token (core/stream.hpp), causal, of a memory that is remembered first. A step takes the
+  /// memory's mask behind its scratch; the number of a query is its position.
+  ///
+  ///   Decoder::remember(parameters, memory, cache);
+  ///   status = Decoder::step(parameters, token, y, cache, scratch[, memory_mask]);
+  template <CacheShape cache>
+  struct Stream {
+    using Memory = detail::Members<typename detail::StreamOf<SelfAttention, cache>::Memory,
+                                   typename detail::MemoryStream<CrossAttention>::Memory,
+                                   typename detail::StreamOf<Network, cache>::Memory>;
+    static constexpr std::uint64_t kMostTokens =
+        std::min(detail::kMostTokens<SelfAttention, cache>, detail::kMostTokens<Network, cache>);
+    template <int tokens>
+    using Branches =
+        detail::ResidualBranches<options, Sets,
+                                 typename detail::TokenwiseStream<Norm>::template Of<tokens>::type,
+                                 detail::StreamBranch<0, SelfAttention, cache, tokens>,
+                                 detail::MemoryStreamBranch<1, CrossAttention, tokens>,
+                                 detail::StreamBranch<2, Network, cache, tokens>>;
+    template <int tokens>
+    using Scratch = typename Branches<tokens>::InferenceScratch;
+    template <int tokens, AttentionMask MemoryMask = NoMask>
+    static void step(std::uint64_t position, const auto& parameters,
+                     ConstView<detail::StepInput<DecoderLayerOf, tokens>> x,
+                     View<detail::StepOutput<DecoderLayerOf, tokens>> y, Memory& memory,
+                     Scratch<tokens>& scratch, const MemoryMask& memory_mask = {}) {
+      Branches<tokens>::infer(parameters, x, y, scratch,
+                              detail::MaskedStreamContext<Memory, MemoryMask>{{position, memory}, memory_mask});
+    }
+  };
+  /// Keys and values of memory[memory_len, …] to a cache, for all steps until another memory is remembered.
+  template <class Set = Parameters, class Model, CacheShape shape>
+  static void remember(const Set& parameters, ConstView<Memory> memory, KeyValueCache<Model, shape>& cache) {
+    detail::MemoryStream<CrossAttention>::remember(parameters.cross_attention, memory,
+                                                   detail::member<1>(cache.memory));
+  }
 
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]; `mask` is
   /// self-attention's, `memory_mask` the other's. `y` may not overlap them.

@@ -19,7 +19,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// dropout, in training, what A and F give is dropped; what happens inside of them is their own.
 template <detail::CheckedLayer Attention, detail::CheckedLayer NetworkLayer, detail::CheckedLayer NormLayer,
           BranchOptions options = BranchOptions{}>
-struct EncoderLayerOf {
+struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, NormLayer, options>> {
   using Scalar = typename Attention::Scalar;
   template <class Other>
   using WithScalar = EncoderLayerOf<typename detail::WithScalarOf<Attention, Other>::type,
@@ -121,6 +121,30 @@ struct EncoderLayerOf {
   struct ScratchOf : Branches::template ScratchOf<Gradients> {};
   using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = typename Branches::InferenceScratch;
+
+  /// Token by token (core/stream.hpp), causal.
+  template <CacheShape cache>
+  struct Stream {
+    using Memory = detail::Members<typename detail::StreamOf<SelfAttention, cache>::Memory,
+                                   typename detail::StreamOf<Network, cache>::Memory>;
+    static constexpr std::uint64_t kMostTokens =
+        std::min(detail::kMostTokens<SelfAttention, cache>, detail::kMostTokens<Network, cache>);
+    template <int tokens>
+    using Branches =
+        detail::ResidualBranches<options, Sets,
+                                 typename detail::TokenwiseStream<Norm>::template Of<tokens>::type,
+                                 detail::StreamBranch<0, SelfAttention, cache, tokens>,
+                                 detail::StreamBranch<1, Network, cache, tokens>>;
+    template <int tokens>
+    using Scratch = typename Branches<tokens>::InferenceScratch;
+    template <int tokens>
+    static void step(std::uint64_t position, const auto& parameters,
+                     ConstView<detail::StepInput<EncoderLayerOf, tokens>> x,
+                     View<detail::StepOutput<EncoderLayerOf, tokens>> y, Memory& memory,
+                     Scratch<tokens>& scratch) {
+      Branches<tokens>::infer(parameters, x, y, scratch, detail::StreamContext<Memory>{position, memory});
+    }
+  };
 
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; `mask` is attention's. `y` may not overlap `x`.
   template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
