@@ -112,7 +112,9 @@ inline void print_memory(const char* what, const attune::MemoryReport& memory) {
   port::print("RAM of ", what, '\n');
   port::print("  parameters ", memory.parameters, ", gradients ", memory.gradients, ", moments ",
               memory.moments, ", tape ", memory.tape, ", scratch ", memory.scratch);
-  port::print(", inputs ", memory.inputs, ", state ", memory.state, "; total ", memory.total(), " bytes\n");
+  port::print(", inputs ", memory.inputs, ", state ", memory.state);
+  if (memory.cache > 0) port::print(", cache ", memory.cache);
+  port::print("; total ", memory.total(), " bytes\n");
 }
 
 /// A key of the result line: what port::end_counting() said of one training step or one inference. '-' is for

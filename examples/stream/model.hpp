@@ -15,11 +15,8 @@ inline constexpr int kHidden =
     kWidth * 8 / 3 / 4 * 4;  // of SwiGLU: with three matrices as large as 4·kWidth with two
 
 inline constexpr attune::NormShape kNorm{.rows = kTokens, .d_model = kWidth};
-inline constexpr attune::AttentionShape kAttention{.seq_len = kTokens,
-                                                   .d_model = kWidth,
-                                                   .num_heads = kHeads,
-                                                   .bias = false,
-                                                   .rotary_dim = kWidth / kHeads};
+inline constexpr attune::AttentionShape kAttention{
+    .seq_len = kTokens, .d_model = kWidth, .num_heads = kHeads, .bias = false, .rotary_dim = kWidth / kHeads};
 inline constexpr attune::FeedForwardShape kNetwork{
     .rows = kTokens, .d_model = kWidth, .d_ff = kHidden, .bias = false};
 

@@ -21,14 +21,13 @@ class Prompt {
   Prompt() {
     char buffer[256];
     port::command_line(buffer, sizeof buffer);
-    const std::string_view line(buffer);
+    std::string_view digits(buffer);
     constexpr std::string_view kName = "--prompt ";
-    const std::size_t at = line.find(kName);
+    const std::size_t at = digits.find(kName);
     if (at == std::string_view::npos) return;
-    std::string_view digits = line.substr(at + kName.size());
-    digits = digits.substr(0, digits.find(' '));
+    digits.remove_prefix(at + kName.size());
     length_ = 0;
-    for (; digits.size() >= 2 && length_ < kLongest; digits.remove_prefix(2)) {
+    for (; digits.size() >= 2 && digits[0] != ' ' && length_ < kLongest; digits.remove_prefix(2)) {
       bytes_[length_++] = static_cast<char>(16 * value_of(digits[0]) + value_of(digits[1]));
     }
   }

@@ -52,7 +52,7 @@ struct Vocabulary {
   int encode_piece(std::string_view piece, int* ids) const {
     const auto size = static_cast<int>(piece.size());
     for (int i = 0; i < size; ++i) {
-      ids[i] = id_of(piece.substr(static_cast<std::size_t>(i), 1));
+      ids[i] = id_of({piece.data() + i, 1});
       if (ids[i] < 0) return -1;
     }
     int count = size;
@@ -78,7 +78,7 @@ struct Vocabulary {
     int count = 0;
     while (!text.empty()) {
       const std::size_t length = piece_length(text);
-      const int more = encode_piece(text.substr(0, length), ids + count);
+      const int more = encode_piece({text.data(), length}, ids + count);
       if (more < 0) return -1;
       count += more;
       text.remove_prefix(length);
