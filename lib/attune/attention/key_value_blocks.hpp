@@ -45,12 +45,13 @@ class VisibleKeys {
  public:
   struct Run {
     int slot, axis, count;
+    int distance;     // from the token back to the first lane of the run's first block
     bool begins_sum;  // with its first key: sums of products are made in blocks of kDepthBlock positions
   };
   /// Sums begin at multiples of kDepthBlock, and runs there, where sinks end and where the ring does.
   static constexpr int kMostRuns = Places::kSlots / kDepthBlock + 5;
 
-  explicit constexpr VisibleKeys(std::uint64_t position) {
+  explicit constexpr VisibleKeys(std::uint64_t position) : position_(position) {
     const std::uint64_t end = position + 1;
     std::uint64_t first = 0;
     if constexpr (Places::kIsRing) {
@@ -79,8 +80,10 @@ class VisibleKeys {
       const std::uint64_t sum = at / kDepthBlock;
       const std::uint64_t to =
           std::min({end, (sum + 1) * kDepthBlock, at + std::uint64_t(Places::kSlots - slot)});
+      constexpr std::uint64_t kFarthest = std::numeric_limits<int>::max();
+      const std::uint64_t distance = std::min(position_ - (at - at % kBlock), kFarthest);
       runs_[count_++] = {slot, before + static_cast<int>(at - origin), static_cast<int>(to - at),
-                         sum != sum_};
+                         static_cast<int>(distance), sum != sum_};
       sum_ = sum;
       at = to;
     }
@@ -88,22 +91,23 @@ class VisibleKeys {
   }
 
   Run runs_[std::size_t{kMostRuns}] = {};
+  std::uint64_t position_;
   int count_ = 0;
   int blocks_ = 0;
   std::uint64_t sum_ = kAnyNumber;
 };
 
-/// Keys and values of `heads` heads, of all tokens that are kept.
-template <class Scalar, int heads, int d_k, int d_v, CacheShape shape>
+/// Keys and values of kHeads heads, of all tokens that are kept.
+template <class Scalar, int kHeads, int d_k, int d_v, CacheShape shape>
 struct KeyValueBlocks {
   using Places = CachePlaces<shape>;
   struct Head {
     Tensor<Scalar, Places::kSlots / Places::kBlock * d_k, Places::kBlock> keys;  // [d_k, kBlock] a block
     Tensor<Scalar, Places::kSlots, d_v> values;
   };
-  Head heads_of[std::size_t{heads}];
+  Head heads[std::size_t{kHeads}];
 
-  /// Key[heads · d_k] and value[heads · d_v] of the token at `position`.
+  /// Key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
   void append(std::uint64_t position, const Scalar* key, const Scalar* value) {
     put(Places::slot(position), key, value);
     if constexpr (shape.sinks > 0) {
@@ -114,7 +118,7 @@ struct KeyValueBlocks {
  private:
   void put(int slot, const Scalar* key, const Scalar* value) {
     const int first = slot / Places::kBlock * d_k, lane = slot % Places::kBlock;
-    for (Head& head : heads_of) {
+    for (Head& head : heads) {
       for (int k = 0; k < d_k; ++k) head.keys(first + k, lane) = *key++;
       std::memcpy(static_cast<void*>(&head.values(slot, 0)), value, sizeof(Scalar) * d_v);
       value += d_v;

@@ -57,7 +57,7 @@ struct CosineSine {
   return e;
 }
 
-/// cos and sin of position · ω_i, each [positions, frequencies].
+/// cos and sin of position · ω_i, each [positions, frequencies], from one position on.
 template <class Scalar, int kPositions, int kFrequencies>
 struct SineTable {
   Tensor<Scalar, kPositions, kFrequencies> cosine;
@@ -67,20 +67,22 @@ struct SineTable {
 /// With ω_i = base^(−2i/d). Between every 16th position the angles are added, which loses 16 roundings at
 /// most.
 template <class Scalar, int kPositions, int kFrequencies>
-[[nodiscard]] consteval SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d) {
+[[nodiscard]] consteval SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d,
+                                                                               int first = 0) {
   SineTable<Scalar, kPositions, kFrequencies> table{};
   for (int i = 0; i < kFrequencies; ++i) {
     const double frequency = inverse_power(base, 2.0 * i / d);
     const CosineSine step = cosine_sine(frequency);
     CosineSine at{};
-    for (int position = 0; position < kPositions; ++position) {
+    for (int position = first / 16 * 16; position < first + kPositions; ++position) {
       if (position % 16 == 0) {
         at = cosine_sine(position * frequency);
       } else {
         at = {at.cosine * step.cosine - at.sine * step.sine, at.sine * step.cosine + at.cosine * step.sine};
       }
-      table.cosine(position, i) = static_cast<Scalar>(at.cosine);
-      table.sine(position, i) = static_cast<Scalar>(at.sine);
+      if (position < first) continue;
+      table.cosine(position - first, i) = static_cast<Scalar>(at.cosine);
+      table.sine(position - first, i) = static_cast<Scalar>(at.sine);
     }
   }
   return table;

@@ -170,8 +170,9 @@ struct DecoderLayerOf
                      ConstView<detail::StepInput<DecoderLayerOf, tokens>> x,
                      View<detail::StepOutput<DecoderLayerOf, tokens>> y, Memory& memory,
                      Scratch<tokens>& scratch, const MemoryMask& memory_mask = {}) {
-      Branches<tokens>::infer(parameters, x, y, scratch,
-                              detail::MaskedStreamContext<Memory, MemoryMask>{{position, memory}, memory_mask});
+      Branches<tokens>::infer(
+          parameters, x, y, scratch,
+          detail::MaskedStreamContext<Memory, MemoryMask>{{position, memory}, memory_mask});
     }
   };
   /// Keys and values of memory[memory_len, …] to a cache, for all steps until another memory is remembered.
