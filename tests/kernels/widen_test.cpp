@@ -139,6 +139,16 @@ TEST(Widen, products_of_every_rest_of_rows) {
   check_elements<12, 9, 7>();
 }
 
+TEST(Widen, products_of_one_row) {
+  check_elements<1, 16, 7>();
+  check_elements<1, 21, 2>();
+  check_elements<1, 11, 194>(kernels::Accumulate{});
+  attune::Tensor<float, 1, 13> bias;
+  attune::Rng rng(5);
+  check::fill(bias, rng);
+  check_elements<1, 13, 9>(kernels::AddBias<float>{bias.data()});
+}
+
 TEST(Widen, products_of_every_rest_of_columns) {
   check_elements<8, 1, 6>();
   check_elements<8, 2, 6>();

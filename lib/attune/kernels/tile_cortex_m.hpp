@@ -50,6 +50,15 @@ struct PacketTraits<detail::TileRow> {
                  : "r"(from), "m"(*reinterpret_cast<const float(*)[kLanes]>(from)));
     return {s0, s1, s2, s3};
   }
+  ATTUNE_INLINE static void store(float* to, const detail::TileRow& value) {
+    register float s0 asm("s0") = value.lane[0];
+    register float s1 asm("s1") = value.lane[1];
+    register float s2 asm("s2") = value.lane[2];
+    register float s3 asm("s3") = value.lane[3];
+    asm volatile("vstmia %1,{s0-s3}"
+                 : "=m"(*reinterpret_cast<float(*)[kLanes]>(to))
+                 : "r"(to), "t"(s0), "t"(s1), "t"(s2), "t"(s3));
+  }
   ATTUNE_INLINE static detail::TileRow broadcast(float value) { return {value, value, value, value}; }
 };
 
