@@ -34,7 +34,7 @@ constexpr attune::MemoryReport kMemory = [] {
   memory.scratch += sizeof(attune::SamplingScratch<kVocabulary>);
   return memory;
 }();
-static_assert(kMemory.total() <= 228 * 1024);  // the RAM contract, checked by the compiler
+static_assert(kMemory.total() <= 120 * 1024);  // the RAM contract, checked by the compiler
 
 Cache cache;
 Cache::Scratch<> scratch;
