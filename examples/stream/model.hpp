@@ -1,5 +1,5 @@
 // The language model: what comes next, of kVocabulary tokens, behind each of up to kTokens. A block is that
-// of Llama (Touvron et al., 2023): RMSNorm before, rotary positions, SwiGLU, no biases.
+// of Llama (Touvron et al., 2023): RMSNorm before, grouped heads, rotary positions, SwiGLU, no biases.
 #pragma once
 
 #include <attune/attune.hpp>
@@ -15,8 +15,12 @@ inline constexpr int kHidden =
     kWidth * 8 / 3 / 4 * 4;  // of SwiGLU: with three matrices as large as 4·kWidth with two
 
 inline constexpr attune::NormShape kNorm{.rows = kTokens, .d_model = kWidth};
-inline constexpr attune::AttentionShape kAttention{
-    .seq_len = kTokens, .d_model = kWidth, .num_heads = kHeads, .bias = false, .rotary_dim = kWidth / kHeads};
+inline constexpr attune::AttentionShape kAttention{.seq_len = kTokens,
+                                                   .d_model = kWidth,
+                                                   .num_heads = kHeads,
+                                                   .num_kv_heads = kHeads / 2,
+                                                   .bias = false,
+                                                   .rotary_dim = kWidth / kHeads};
 inline constexpr attune::FeedForwardShape kNetwork{
     .rows = kTokens, .d_model = kWidth, .d_ff = kHidden, .bias = false};
 
