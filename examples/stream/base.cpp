@@ -1,7 +1,7 @@
 // Learns a vocabulary and trains the model on a PC, and writes what the device gets in flash: parameters and
 // tokens. examples/run calls it. The same text gives the same bits on any number of threads.
 //
-//   --out PREFIX    PREFIX.safetensors and PREFIX_vocabulary.safetensors
+//   --out PREFIX    PREFIX.safetensors and PREFIX_vocabulary.safetensors, and PREFIX.txt: how well it does
 //   --data FILE     the text
 //   --steps N       without it 2000
 #include <fstream>
@@ -37,6 +37,15 @@ bool train(Training& training, int steps) {
   return true;
 }
 
+std::string said_of(const HeldOutLoss& loss) {
+  const double of_token = loss.nats / double(loss.tokens);
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "on %zu tokens that it has not seen: %.3f nats a token, perplexity %.1f; %.3f nats a byte\n",
+                loss.tokens, of_token, std::exp(of_token), loss.nats / double(loss.bytes));
+  return text;
+}
+
 }  // namespace
 
 int main() {
@@ -61,14 +70,10 @@ int main() {
   if (!train(*training, steps) ||
       attune::write_safetensors<Names>(training->parameters(), sink) != attune::Status::kOk ||
       !base_files::write(out + ".safetensors", file) ||
-      !base_files::write(out + "_vocabulary.safetensors", base_files::file_of("tokens", tokens))) {
+      !base_files::write(out + "_vocabulary.safetensors", base_files::file_of("tokens", tokens)) ||
+      !base_files::write(out + ".txt", said_of(training->held_out(vocabulary)))) {
     port::print("the model was not trained, or cannot be written to ", out.c_str(), '\n');
     return 1;
   }
-  const HeldOutLoss loss = training->held_out(vocabulary);
-  const double of_token = loss.nats / double(loss.tokens);
-  port::print("on ", loss.tokens, " tokens that it has not seen: ", decimal(of_token, 3),
-              " nats a token, perplexity ", decimal(std::exp(of_token), 1), "; ",
-              decimal(loss.nats / double(loss.bytes), 3), " nats a byte\n");
   return 0;
 }

@@ -8,7 +8,6 @@
 //   --temperature N    in thousandths; 0: always the likeliest token
 //   --top-k N          draws among the N likeliest tokens; 0: among all
 //   --seed N           of what is drawn
-#include <bit>
 #include <cstdint>
 
 #include <instructions.hpp>
@@ -17,6 +16,7 @@
 #include <stream_vocabulary.hpp>
 
 #include "../flash_rows.hpp"
+#include "../fnv1a.hpp"
 #include "../terminal.hpp"
 #include "options.hpp"
 
@@ -42,21 +42,6 @@ attune::SamplingScratch<kVocabulary> sampling_scratch;
 attune::Tensor<float, 1, kVocabulary> logits;
 int prompt[Prompt::kLongest];
 
-/// FNV-1a.
-struct Hash {
-  std::uint32_t value = 2166136261U;
-
-  void add(std::string_view bytes) {
-    for (const char byte : bytes) value = (value ^ static_cast<unsigned char>(byte)) * 16777619U;
-  }
-  void add(const float* numbers, int count) {
-    for (int i = 0; i < count; ++i) {
-      const auto bits = std::bit_cast<std::uint32_t>(numbers[i]);
-      for (int shift = 0; shift < 32; shift += 8) value = (value ^ (bits >> shift & 0xFFU)) * 16777619U;
-    }
-  }
-};
-
 /// The beginning of the text, to go through the model at once. A board without a megabyte has no room for
 /// that.
 struct InOneGo {
@@ -69,7 +54,7 @@ struct InOneGo {
   }
   /// Of the logits behind the first `count` tokens. Those behind the text, zeros, are hidden.
   std::uint32_t hash_of_logits(int count) {
-    Hash hash;
+    Fnv1a hash;
     if (Model::forward(kBase, tokens, logits, scratch, attune::CausalMask{}) == Status::kOk) {
       hash.add(logits.values, count * kVocabulary);
     }
@@ -90,7 +75,8 @@ std::conditional_t<kChecks, InOneGo, NoRoom> in_one_go;
 /// A text on its way: what it has come to.
 struct Text {
   Vocabulary vocabulary;
-  Hash hash, logits_hash;  // of its bytes; of the logits behind each token of its beginning, but for the last
+  Fnv1a hash,
+      logits_hash;  // of its bytes; of the logits behind each token of its beginning, but for the last
   int tokens = 0, drawn = 0;
   std::uint64_t instructions = 0;  // of all that were drawn; 0 where the program cannot tell
 
