@@ -2,7 +2,7 @@
 // device gets in flash. examples/run calls it.
 //
 //   --out PREFIX    PREFIX.safetensors
-//   --steps N       without it 600
+//   --steps N       without it 3000
 #include <memory>
 
 #include <arguments.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace spotter;
 
-constexpr int kSteps = 600, kBatch = 16;
+constexpr int kSteps = 3000, kBatch = 16;
 constexpr int kIgnored = -100;  // at the beginning of a window, where a phrase may have begun before it
 using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch>;
 
