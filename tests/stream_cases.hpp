@@ -35,9 +35,8 @@ auto tokens_at(const std::array<int, size>& ids, int first) {
 }
 
 /// Chunks of `chunk` tokens and single ones in turn give the rows of `expected`, of a sequence x.
-template <class Model, attune::CacheShape shape, int chunk, class Set, class Input, class Output,
-          class Prepare>
-void expect_stream(const Set& parameters, const Input& x, const Output& expected, const Prepare& prepare) {
+template <class Model, attune::CacheShape shape, int chunk, class Set, class Input, class Output>
+void expect_stream(const Set& parameters, const Input& x, const Output& expected) {
   using Scalar = typename Output::Scalar;
   using Cache = attune::KeyValueCache<Model, shape>;
   static Cache cache;
@@ -47,7 +46,6 @@ void expect_stream(const Set& parameters, const Input& x, const Output& expected
   } scratch;
   static attune::Tensor<Scalar, chunk, Output::cols> y;
   cache = {};
-  prepare(cache);
   bool in_chunk = true;
   for (int t = 0, count; t < Output::rows; t += count) {
     in_chunk = !in_chunk && t + chunk <= Output::rows;
@@ -68,7 +66,7 @@ void expect_stream_of_batch(const Set& parameters, const typename Model::Input& 
   static typename Model::Output expected;
   static typename Model::InferenceScratch scratch;
   (void)Model::forward(parameters, x, expected, scratch, KeptKeys<shape>{});
-  expect_stream<Model, shape, chunk>(parameters, x, expected, [](auto&) {});
+  expect_stream<Model, shape, chunk>(parameters, x, expected);
 }
 
 }  // namespace check

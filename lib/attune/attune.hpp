@@ -34,6 +34,8 @@
 #include <attune/layers/positions.hpp>
 #include <attune/layers/softmax.hpp>
 
+#include <attune/attention/alibi.hpp>
+#include <attune/attention/attention_shape.hpp>
 #include <attune/attention/cached_attention.hpp>
 #include <attune/attention/key_value_blocks.hpp>
 #include <attune/attention/mask.hpp>
@@ -41,6 +43,8 @@
 #include <attune/attention/recomputed_attention.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
+#include <attune/attention/scores.hpp>
+#include <attune/attention/window_mask.hpp>
 
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/composition.hpp>
@@ -51,6 +55,7 @@
 #include <attune/models/residual.hpp>
 #include <attune/models/sampling.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/tied.hpp>
 #include <attune/models/transformer_layer.hpp>
 
 #include <attune/training/adam.hpp>

@@ -1,9 +1,11 @@
 // The normalisation of each head's queries and keys over d_k, between their projections and their rotation.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include <attune/attention/attention_shape.hpp>
+#include <attune/core/initialise.hpp>
 #include <attune/core/roles.hpp>
 #include <attune/layers/layer_norm.hpp>
 

@@ -231,13 +231,40 @@ struct DecoderLayerShape {
   double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
   int rotary_dim = 0;        // of a head's queries and keys in self-attention, rotated by position; 0: none
   bool keep_weights = true;  // of both attentions, from forward to backward; false: computed once more
+  // As of AttentionShape: of both attentions,
+  int num_kv_heads = num_heads;
+  double softcap = 0;
+  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  double query_key_epsilon = 1e-5;
+  // and of self-attention alone.
+  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
+  double rotary_base = 10'000;
+  AttentionWindow window = {};
+  bool alibi = false;
 };
 
 namespace detail {
 
 constexpr EncoderLayerShape encoder_shape(const DecoderLayerShape& shape) {
-  return {shape.seq_len, shape.d_model, shape.num_heads, shape.d_ff,       shape.activation,  shape.norm,
-          shape.epsilon, shape.bias,    shape.dropout,   shape.rotary_dim, shape.keep_weights};
+  return {.seq_len = shape.seq_len,
+          .d_model = shape.d_model,
+          .num_heads = shape.num_heads,
+          .d_ff = shape.d_ff,
+          .activation = shape.activation,
+          .norm = shape.norm,
+          .epsilon = shape.epsilon,
+          .bias = shape.bias,
+          .dropout = shape.dropout,
+          .rotary_dim = shape.rotary_dim,
+          .keep_weights = shape.keep_weights,
+          .num_kv_heads = shape.num_kv_heads,
+          .rotary_pairs = shape.rotary_pairs,
+          .rotary_base = shape.rotary_base,
+          .window = shape.window,
+          .alibi = shape.alibi,
+          .softcap = shape.softcap,
+          .query_key_norm = shape.query_key_norm,
+          .query_key_epsilon = shape.query_key_epsilon};
 }
 
 template <DecoderLayerShape shape, class Scalar>
@@ -246,10 +273,14 @@ struct DecoderParts : EncoderParts<encoder_shape(shape), Scalar> {
   using CrossAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
                                                            .d_model = shape.d_model,
                                                            .num_heads = shape.num_heads,
+                                                           .num_kv_heads = shape.num_kv_heads,
                                                            .kv_len = shape.memory_len,
                                                            .bias = shape.bias,
                                                            .dropout = shape.dropout,
-                                                           .keep_weights = shape.keep_weights},
+                                                           .keep_weights = shape.keep_weights,
+                                                           .softcap = shape.softcap,
+                                                           .query_key_norm = shape.query_key_norm,
+                                                           .query_key_epsilon = shape.query_key_epsilon},
                                             Scalar>;
 };
 

@@ -183,6 +183,15 @@ struct EncoderLayerShape {
   double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
   int rotary_dim = 0;        // features of a head's queries and keys that are rotated by position; 0: none
   bool keep_weights = true;  // of attention, from forward to backward; false: computed once more
+  // As of AttentionShape.
+  int num_kv_heads = num_heads;
+  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
+  double rotary_base = 10'000;
+  AttentionWindow window = {};
+  bool alibi = false;
+  double softcap = 0;
+  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  double query_key_epsilon = 1e-5;
 };
 
 namespace detail {
@@ -196,10 +205,18 @@ struct EncoderParts {
   using SelfAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
                                                           .d_model = shape.d_model,
                                                           .num_heads = shape.num_heads,
+                                                          .num_kv_heads = shape.num_kv_heads,
                                                           .bias = shape.bias,
                                                           .rotary_dim = shape.rotary_dim,
+                                                          .rotary_pairs = shape.rotary_pairs,
+                                                          .rotary_base = shape.rotary_base,
                                                           .dropout = shape.dropout,
-                                                          .keep_weights = shape.keep_weights},
+                                                          .keep_weights = shape.keep_weights,
+                                                          .window = shape.window,
+                                                          .alibi = shape.alibi,
+                                                          .softcap = shape.softcap,
+                                                          .query_key_norm = shape.query_key_norm,
+                                                          .query_key_epsilon = shape.query_key_epsilon},
                                            Scalar>;
   using Network = FeedForward<FeedForwardShape{shape.seq_len, shape.d_model, shape.d_ff, shape.activation,
                                                shape.bias, shape.dropout},

@@ -1,0 +1,144 @@
+// The kernels of cached_rows.hpp on the single-precision FPU of a Cortex-M, in assembly: sixteen sums in
+// registers and multiple loads, which compilers do not find, and lengths at run time, so that one copy serves
+// all shapes. The bits are those of the portable code.
+#pragma once
+
+#include <attune/kernels/elementary.hpp>
+#include <attune/kernels/registers_cortex_m.hpp>
+
+#if ATTUNE_CORTEX_M_FPU
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+
+#if ATTUNE_FUSED
+#define ATTUNE_MAC "vfma.f32 "
+#define ATTUNE_MAS "vfms.f32 "
+#else
+#define ATTUNE_MAC "vmla.f32 "
+#define ATTUNE_MAS "vmls.f32 "
+#endif
+#define ATTUNE_EIGHT(c0, c1, c2, c3, c4, c5, c6, c7, a, b0, b1, b2, b3, b4, b5, b6, b7)         \
+  ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n" ATTUNE_MAC c2 "," a "," b2    \
+                "\n" ATTUNE_MAC c3 "," a "," b3 "\n" ATTUNE_MAC c4 "," a "," b4 "\n" ATTUNE_MAC c5 \
+                "," a "," b5 "\n" ATTUNE_MAC c6 "," a "," b6 "\n" ATTUNE_MAC c7 "," a "," b7 "\n"
+// s16 … s31 += a · the next sixteen scalars at `from`, which moves on.
+#define ATTUNE_SIXTEEN(a, from)                                                                           \
+  "vldmia " from "!,{s0-s7}\n" ATTUNE_EIGHT("s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", a,    \
+                                            "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")               \
+  "vldmia " from "!,{s0-s7}\n" ATTUNE_EIGHT("s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", a,    \
+                                            "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
+#define ATTUNE_ALL_REGISTERS                                                                               \
+  "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15",    \
+      "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29",    \
+      "s30", "s31"
+
+/// block_scores() of a depth that is one block of a sum.
+[[gnu::noinline]] inline void scores_of_blocks(int blocks, const float* query, const float* keys, float scale,
+                                               float* scores, int depth) {
+  do {
+    const float* factors = query;
+    int fours = depth / 4, ones = depth % 4;
+    asm volatile(
+        "vmov d8,%[zero],%[zero]\n vmov d9,%[zero],%[zero]\n vmov d10,%[zero],%[zero]\n "
+        "vmov d11,%[zero],%[zero]\n vmov d12,%[zero],%[zero]\n vmov d13,%[zero],%[zero]\n "
+        "vmov d14,%[zero],%[zero]\n vmov d15,%[zero],%[zero]\n cmp %[fours],#0\n beq 2f\n"
+        "1: vldmia %[factors]!,{s8-s11}\n subs %[fours],%[fours],#1\n" ATTUNE_SIXTEEN("s8", "%[keys]")
+            ATTUNE_SIXTEEN("s9", "%[keys]") ATTUNE_SIXTEEN("s10", "%[keys]") ATTUNE_SIXTEEN("s11", "%[keys]")
+        "bne 1b\n"
+        "2: cmp %[ones],#0\n beq 4f\n"
+        "3: vldmia %[factors]!,{s8}\n subs %[ones],%[ones],#1\n" ATTUNE_SIXTEEN("s8", "%[keys]") "bne 3b\n"
+        "4: vmov s0,%[scale]\n"
+        "vmul.f32 s16,s16,s0\n vmul.f32 s17,s17,s0\n vmul.f32 s18,s18,s0\n vmul.f32 s19,s19,s0\n "
+        "vmul.f32 s20,s20,s0\n vmul.f32 s21,s21,s0\n vmul.f32 s22,s22,s0\n vmul.f32 s23,s23,s0\n "
+        "vmul.f32 s24,s24,s0\n vmul.f32 s25,s25,s0\n vmul.f32 s26,s26,s0\n vmul.f32 s27,s27,s0\n "
+        "vmul.f32 s28,s28,s0\n vmul.f32 s29,s29,s0\n vmul.f32 s30,s30,s0\n vmul.f32 s31,s31,s0\n "
+        "vstmia %[scores]!,{s16-s31}\n"
+        : [factors] "+&r"(factors), [keys] "+&r"(keys), [fours] "+&r"(fours), [ones] "+&r"(ones),
+          [scores] "+&r"(scores)
+        : [zero] "r"(0), [scale] "r"(scale)
+        : "cc", "memory", ATTUNE_ALL_REGISTERS);
+  } while (--blocks > 0);
+}
+
+/// add_weighted_rows() of sixteen columns of rows that are `step` bytes apart.
+[[gnu::noinline]] inline void add_sixteen_columns(int count, const float* weights, const float* rows,
+                                                  float* sums, int step) {
+  asm volatile(
+      "vldmia %[sums],{s16-s31}\n"
+      "1: vldmia %[weights]!,{s8}\n subs %[count],%[count],#1\n" ATTUNE_SIXTEEN("s8", "%[rows]")
+      "add %[rows],%[rows],%[step]\n bne 1b\n vstmia %[sums],{s16-s31}\n"
+      : [weights] "+&r"(weights), [rows] "+&r"(rows), [count] "+&r"(count)
+      : [sums] "r"(sums), [step] "r"(step - 64)
+      : "cc", "memory", ATTUNE_ALL_REGISTERS);
+}
+/// add_weighted_rows() of rows of eight columns, eight of them at a time.
+[[gnu::noinline]] inline void add_rows_of_eight(int eights, const float* weights, const float* rows,
+                                                float* sums) {
+#define ATTUNE_TWO_ROWS(a, b)                                                                             \
+  "vldmia %[rows]!,{s8-s23}\n" ATTUNE_EIGHT("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", a, "s8", "s9", \
+                                            "s10", "s11", "s12", "s13", "s14", "s15")                     \
+      ATTUNE_EIGHT("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", b, "s16", "s17", "s18", "s19", "s20",  \
+                   "s21", "s22", "s23")
+  asm volatile(
+      "vldmia %[sums],{s0-s7}\n"
+      "1: vldmia %[weights]!,{s24-s31}\n subs %[eights],%[eights],#1\n" ATTUNE_TWO_ROWS("s24", "s25")
+          ATTUNE_TWO_ROWS("s26", "s27") ATTUNE_TWO_ROWS("s28", "s29") ATTUNE_TWO_ROWS("s30", "s31")
+      "bne 1b\n vstmia %[sums],{s0-s7}\n"
+      : [weights] "+&r"(weights), [rows] "+&r"(rows), [eights] "+&r"(eights)
+      : [sums] "r"(sums)
+      : "cc", "memory", ATTUNE_ALL_REGISTERS);
+#undef ATTUNE_TWO_ROWS
+}
+
+/// Row by row of a softmax: x becomes e^(x − shift), `pairs` · 2 scalars, as exponential() has it. The
+/// constants that sums start from are loaded anew for each pair, one instruction for all of them.
+[[gnu::noinline]] inline void exponentials_of_pairs(int pairs, float* x, float shift) {
+  using C = ExpCoefficients<float>;
+  static constexpr const float* kP = C::kPolynomial;
+  static constexpr float kAddends[] = {C::kRound, C::kRound, kP[1], kP[1], kP[2], kP[2],
+                                       kP[3],     kP[3],     kP[4], kP[4], kP[5], kP[5]};
+  // Where n = z − kRound is from −125 to 2, e^x is a normal number that needs no other look at x.
+  constexpr std::uint32_t kLeast = std::bit_cast<std::uint32_t>(C::kRound) - 125;
+  const float log2e = in_register(C::kLog2E), round = in_register(C::kRound),
+              high = in_register(C::kLn2High), low = in_register(C::kLn2Low), one = in_register(1.0f),
+              first = in_register(kP[0]);
+  for (const float* const end = x + 2 * pairs; x != end; x += 2) {
+    std::uint32_t p0, p1, z0, z1;
+    // x in s12 and s13, z in s0 and s1, n and then p·r in s14 and s15.
+    asm volatile(
+        "vldr d6,[%[x]]\n vldmia %[addends],{s0-s11}\n vsub.f32 s12,s12,%[shift]\n vsub.f32 s13,s13,%[shift]\n"
+        ATTUNE_MAC "s0,s12,%[log2e]\n" ATTUNE_MAC "s1,s13,%[log2e]\n"
+        "vsub.f32 s14,s0,%[round]\n vsub.f32 s15,s1,%[round]\n"
+        ATTUNE_MAS "s12,s14,%[high]\n" ATTUNE_MAS "s13,s15,%[high]\n"
+        ATTUNE_MAS "s12,s14,%[low]\n" ATTUNE_MAS "s13,s15,%[low]\n"
+        ATTUNE_MAC "s2,%[first],s12\n" ATTUNE_MAC "s3,%[first],s13\n"
+        ATTUNE_MAC "s4,s2,s12\n" ATTUNE_MAC "s5,s3,s13\n" ATTUNE_MAC "s6,s4,s12\n" ATTUNE_MAC "s7,s5,s13\n"
+        ATTUNE_MAC "s8,s6,s12\n" ATTUNE_MAC "s9,s7,s13\n" ATTUNE_MAC "s10,s8,s12\n" ATTUNE_MAC "s11,s9,s13\n"
+        "vmul.f32 s14,s10,s12\n vmul.f32 s15,s11,s13\n"
+        ATTUNE_MAC "s12,s14,s12\n" ATTUNE_MAC "s13,s15,s13\n"
+        "vadd.f32 s12,s12,%[one]\n vadd.f32 s13,s13,%[one]\n"
+        "vmov %[p0],%[p1],s12,s13\n vmov %[z0],%[z1],s0,s1\n"
+        : [p0] "=&r"(p0), [p1] "=&r"(p1), [z0] "=&r"(z0), [z1] "=&r"(z1)
+        : [x] "r"(x), [addends] "r"(kAddends), [shift] "t"(shift), [log2e] "t"(log2e), [round] "t"(round),
+          [high] "t"(high), [low] "t"(low), [one] "t"(one), [first] "t"(first), "m"(*reinterpret_cast<const float(*)[2]>(x))
+        : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
+    p0 += z0 << C::kMantissaBits;
+    p1 += z1 << C::kMantissaBits;
+    if (((z0 - kLeast) | (z1 - kLeast)) > 127) [[unlikely]] {
+      p0 = exponential_bits(x[0] - shift);
+      p1 = exponential_bits(x[1] - shift);
+    }
+    std::memcpy(x, &p0, sizeof p0);
+    std::memcpy(x + 1, &p1, sizeof p1);
+  }
+}
+
+#undef ATTUNE_MAC
+#undef ATTUNE_MAS
+#undef ATTUNE_EIGHT
+#undef ATTUNE_SIXTEEN
+#undef ATTUNE_ALL_REGISTERS
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+
+#endif
