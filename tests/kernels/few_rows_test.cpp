@@ -11,49 +11,49 @@ using check::Layout;
 
 template <class Epilogue>
 void check_epilogue(const Epilogue& epilogue) {
-  check_product<float, Layout::kNN, 1, 22, 6>(epilogue);
-  check_product<float, Layout::kNT, 2, 15, 9>(epilogue);
+  check_product<float, Layout::kNN, 1, 70, 18>(epilogue);
+  check_product<float, Layout::kNT, 2, 63, 19>(epilogue);
 }
 
 }  // namespace
 
 TEST(FewRows, whole_blocks_of_columns) {
-  check_product<float, Layout::kNN, 1, 32, 8>();
-  check_product<float, Layout::kNT, 1, 16, 16>();
+  check_product<float, Layout::kNN, 1, 64, 16>();
+  check_product<float, Layout::kNT, 1, 64, 16>();
 }
 
 TEST(FewRows, columns_that_fill_no_block) {
-  check_product<float, Layout::kNN, 1, 17, 4>();
-  check_product<float, Layout::kNN, 1, 28, 4>();
-  check_product<float, Layout::kNN, 1, 34, 4>();
-  check_product<float, Layout::kNN, 1, 15, 4>();
-  check_product<float, Layout::kNT, 1, 9, 8>();
-  check_product<float, Layout::kNT, 1, 14, 8>();
-  check_product<float, Layout::kNT, 1, 7, 8>();
+  check_product<float, Layout::kNN, 1, 65, 16>();
+  check_product<float, Layout::kNN, 1, 76, 16>();
+  check_product<float, Layout::kNN, 1, 82, 16>();
+  check_product<float, Layout::kNN, 1, 15, 72>();
+  check_product<float, Layout::kNT, 1, 65, 16>();
+  check_product<float, Layout::kNT, 1, 70, 16>();
+  check_product<float, Layout::kNT, 1, 7, 160>();
 }
 
 TEST(FewRows, every_rest_of_a_sum) {
   [&]<int... k>(std::integer_sequence<int, k...>) {
-    (check_product<float, Layout::kNN, 1, 16, k + 1>(), ...);
-    (check_product<float, Layout::kNT, 1, 8, k + 1>(), ...);
+    (check_product<float, Layout::kNN, 1, 64, 16 + k>(), ...);
+    (check_product<float, Layout::kNT, 1, 64, 16 + k>(), ...);
   }
-  (std::make_integer_sequence<int, 9>{});
+  (std::make_integer_sequence<int, 8>{});
 }
 
 TEST(FewRows, rows_and_parts_of_wider_matrices) {
-  check_product<float, Layout::kNN, 2, 18, 7, 24>();
-  check_product<float, Layout::kNT, 3, 11, 13, 24>();
-  check_product<float, Layout::kTN, 2, 16, 8>();
+  check_product<float, Layout::kNN, 2, 66, 19, 24>();
+  check_product<float, Layout::kNT, 3, 51, 21, 24>();
+  check_product<float, Layout::kTN, 2, 64, 16>();
 }
 
 TEST(FewRows, sums_of_several_blocks) {
-  check_product<float, Layout::kNN, 1, 20, kernels::kDepthBlock + 5>();
+  check_product<float, Layout::kNN, 1, 60, kernels::kDepthBlock + 5>();
   check_product<float, Layout::kNT, 1, 12, 2 * kernels::kDepthBlock + 1>(kernels::Accumulate{});
 }
 
 TEST(FewRows, every_epilogue) {
   attune::Rng rng(101);
-  attune::Tensor<float, 1, 22> bias;
+  attune::Tensor<float, 1, 70> bias;
   check::fill(bias, rng);
   check_epilogue(kernels::Accumulate{});
   check_epilogue(kernels::Scale<float>{0.3f});
@@ -61,8 +61,8 @@ TEST(FewRows, every_epilogue) {
 }
 
 TEST(FewRows, a_sum_of_negative_zeros_is_positive_zero) {
-  attune::Tensor<float, 1, 16> a, c;
-  const attune::Tensor<float, 16, 16> b{};
+  attune::Tensor<float, 1, 32> a, c;
+  const attune::Tensor<float, 32, 32> b{};
   for (float& value : a.values) value = -1;
   kernels::product(attune::view(a), attune::view(b), attune::view(c));
   for (const float value : c.values) EXPECT_TRUE(check::same_bits(value, 0.0f));

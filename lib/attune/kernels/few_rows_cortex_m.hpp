@@ -91,8 +91,12 @@ struct RowGrid {
 #undef ATTUNE_MACS_ALONG
 #undef ATTUNE_ALONG
 
+// Multiply-accumulates of a row from which on it is worth this code; below, the portable block takes less
+// flash.
+inline constexpr int kWorthRows = 1024;
+
 constexpr bool fits_few_rows(int rows, int cols, int depth, int a_col, int b_row, int b_col) {
-  return rows < kTileSide && depth >= kTileSide && a_col == 1 &&
+  return rows < kTileSide && cols * depth >= kWorthRows && a_col == 1 &&
          ((b_col == 1 && cols >= kAcrossCols) || (b_row == 1 && cols >= kAlongCols));
 }
 

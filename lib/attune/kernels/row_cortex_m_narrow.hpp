@@ -36,8 +36,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_COLUMN(single, from, c) single(from, "s8") ATTUNE_MAC c ",s0,s8\n"
 
 // sums[0 … 7] = Σ_k a(k)·b(k, 0 … 7), as few_rows_product calls it.
-#define ATTUNE_NARROW_ROW(name, pair, single)                                                                                                                                                           \
-  [[gnu::naked]] inline void name(const float*, const void*, float*, const RowGrid&) {                                                                                                                  \
+#define ATTUNE_NARROW_ROW(name, pair, single)                                                                                                                                                             \
+  [[gnu::naked]] inline void name(const float*, const void*, float*, const RowGrid&) {                                                                                                                    \
     asm("push {r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d12-d15}\n ldmia r3,{r3,r12}\n mov lr,#0\n "                                                                                                      \
         "vmov d12,lr,lr\n vmov d13,lr,lr\n vmov d14,lr,lr\n vmov d15,lr,lr\n add r4,r1,r3\n "                                                                                                           \
         "add r5,r4,r3\n add r6,r5,r3\n add r7,r6,r3\n add r8,r7,r3\n add r9,r8,r3\n add r10,r9,r3\n "                                                                                                   \
@@ -60,7 +60,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
                 ATTUNE_COLUMN(single, "r8", "s29") ATTUNE_COLUMN(single, "r9", "s30") ATTUNE_COLUMN(                                                                                                    \
                     single, "r10",                                                                                                                                                                      \
                     "s31") "2: vstmia r2,{s24-s31}\n vpop {d12-d15}\n pop "                                                                                                                             \
-                           "{r4,r5,r6,r7,r8,r9,r10,r11,pc}\n");                                                                                                                                         \
+                           "{r4,r5,r6,r7,r8,r9,r10,r11,pc}\n"); \
   }
 
 ATTUNE_NARROW_ROW(row_along_int8, ATTUNE_INT8_PAIR, ATTUNE_INT8_SINGLE)
@@ -90,8 +90,8 @@ inline constexpr RowSums* kNarrowRow<const Float16*> = row_along_float16;
 
 template <class B>
 constexpr bool fits_narrow_row(int rows, int cols, int depth, int a_col, int b_row) {
-  return kNarrowRow<B> != nullptr && rows == 1 && cols >= kAlongCols && depth >= 2 && a_col == 1 &&
-         b_row == 1;
+  return kNarrowRow<B> != nullptr && rows == 1 && cols >= kAlongCols && depth >= 2 &&
+         cols * depth >= kWorthRows && a_col == 1 && b_row == 1;
 }
 
 template <class Element, int kCols, int kDepth, int kBCol>
