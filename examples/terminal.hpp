@@ -117,15 +117,20 @@ inline void print_memory(const char* what, const attune::MemoryReport& memory) {
   port::print("; total ", memory.total(), " bytes\n");
 }
 
-/// A key of the result line: what port::end_counting() said of one training step or one inference. '-' is for
-/// who runs the program to fill in, in the order of counting.
-inline void print_instructions(const char* of, std::uint64_t count) {
-  port::print(' ', of, "_instructions=");
+/// A key of the result line: what port::end_counting() said. '-' is for who runs the program to fill in, in
+/// the order of counting.
+inline void print_count(const char* key, std::uint64_t count) {
+  port::print(key, '=');
   if (count == 0) {
     port::print('-');
   } else {
     port::print(count);
   }
+}
+/// The same of one training step or one inference.
+inline void print_instructions(const char* of, std::uint64_t count) {
+  port::print(' ', of);
+  print_count("_instructions", count);
 }
 
 }  // namespace terminal

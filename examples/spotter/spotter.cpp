@@ -90,15 +90,6 @@ Status listen(int tokens, Signal& signal, Heard& heard) {
   return Status::kOk;
 }
 
-void print_count(const char* key, std::uint64_t count) {
-  port::print(' ', key, '=');
-  if (count == 0) {
-    port::print('-');  // who runs the program fills it in
-  } else {
-    port::print(count);
-  }
-}
-
 }  // namespace
 
 int main() {
@@ -137,8 +128,8 @@ int main() {
   port::print(" logits_hash=", port::hex8(heard.logits_hash.value),
               " beginning_hash=", port::hex8(heard.hash_of_beginning.value),
               " batch_hash=", port::hex8(batch_hash.value));
-  print_count("instructions_per_token", heard.instructions / static_cast<std::uint64_t>(tokens));
-  print_count("window_instructions", window_instructions);
+  terminal::print_count(" instructions_per_token", heard.instructions / static_cast<std::uint64_t>(tokens));
+  terminal::print_count(" window_instructions", window_instructions);
   port::print(" ram_bytes=", kMemory.total(), " cache_bytes=", sizeof cache, " stack_bytes=", stack,
               " heap_calls=", heap_calls, " base_bytes=", spotter_base::kSize, '\n');
   return same ? 0 : 1;

@@ -42,6 +42,12 @@ attune::SamplingScratch<kVocabulary> sampling_scratch;
 attune::Tensor<float, 1, kVocabulary> logits;
 int prompt[Prompt::kLongest];
 
+/// What going through the model at once comes to.
+struct Batch {
+  std::uint32_t logits_hash;
+  std::uint64_t instructions;  // 0 where the program cannot tell
+};
+
 /// The beginning of the text, to go through the model at once. A board without a megabyte has no room for
 /// that.
 struct InOneGo {
@@ -53,17 +59,18 @@ struct InOneGo {
     if (place < kTokens) tokens[static_cast<std::size_t>(place)] = id;
   }
   /// Of the logits behind the first `count` tokens. Those behind the text, zeros, are hidden.
-  std::uint32_t hash_of_logits(int count) {
+  Batch run(int count) {
     Fnv1a hash;
-    if (Model::forward(kBase, tokens, logits, scratch, attune::CausalMask{}) == Status::kOk) {
-      hash.add(logits.values, count * kVocabulary);
-    }
-    return hash.value;
+    port::begin_counting();
+    const Status status = Model::forward(kBase, tokens, logits, scratch, attune::CausalMask{});
+    const std::uint64_t instructions = port::end_counting();
+    if (status == Status::kOk) hash.add(logits.values, count * kVocabulary);
+    return {hash.value, instructions};
   }
 };
 struct NoRoom {
   void keep(int, int) {}
-  std::uint32_t hash_of_logits(int) { return 0; }
+  Batch run(int) { return {}; }
 };
 #if defined(ATTUNE_EXAMPLE_BOARD_RAM)
 constexpr bool kChecks = sizeof(InOneGo) + kMemory.total() < (ATTUNE_EXAMPLE_BOARD_RAM - 16) * 1024;
@@ -75,8 +82,8 @@ std::conditional_t<kChecks, InOneGo, NoRoom> in_one_go;
 /// A text on its way: what it has come to.
 struct Text {
   Vocabulary vocabulary;
-  Fnv1a hash,
-      logits_hash;  // of its bytes; of the logits behind each token of its beginning, but for the last
+  Fnv1a hash;         // of its bytes
+  Fnv1a logits_hash;  // of what is behind each of its first kTokens tokens, if anything is
   int tokens = 0, drawn = 0;
   std::uint64_t instructions = 0;  // of all that were drawn; 0 where the program cannot tell
 
@@ -118,11 +125,11 @@ Status write_text(Text& text, int prompt_tokens, int count, const attune::Sampli
   return Status::kOk;
 }
 
-/// Whether its beginning has the same logits in one go; says so.
-bool check_logits(const Text& text, std::uint32_t& batch_hash) {
+/// Whether the text's beginning has the same logits in one go; says so.
+bool check_logits(const Text& text, Batch& batch) {
   const int count = std::min(text.tokens - 1, kTokens);
-  batch_hash = in_one_go.hash_of_logits(count);
-  const bool same = batch_hash == text.logits_hash.value;
+  batch = in_one_go.run(count);
+  const bool same = batch.logits_hash == text.logits_hash.value;
   if (kChecks) {
     port::print("logits behind ", count,
                 " tokens, one after the other and in one go: ", same ? "the same bits\n" : "NOT the same\n");
@@ -132,23 +139,16 @@ bool check_logits(const Text& text, std::uint32_t& batch_hash) {
   return same || !kChecks;
 }
 
-void print_result(const Text& text, const Options& options, std::uint32_t batch_hash, std::size_t stack,
+void print_result(const Text& text, const Options& options, const Batch& batch, std::size_t stack,
                   std::size_t heap_calls) {
   port::print("result example=stream target=", port::name(), " parameters=", kParameters,
               " vocabulary=", kVocabulary, " tokens=", text.tokens, " drawn=", text.drawn,
-              " seed=", options.seed, " text_hash=", port::hex8(text.hash.value));
-  port::print(" logits_hash=", port::hex8(text.logits_hash.value), " batch_hash=");
-  if (kChecks) {
-    port::print(port::hex8(batch_hash));
-  } else {
-    port::print("none");
-  }
-  port::print(" instructions_per_token=");
-  if (text.instructions == 0) {
-    port::print('-');  // who runs the program fills it in
-  } else {
-    port::print(text.instructions / static_cast<std::uint64_t>(text.drawn));
-  }
+              " seed=", options.seed, " text_hash=", port::hex8(text.hash.value),
+              " logits_hash=", port::hex8(text.logits_hash.value));
+  if (kChecks) port::print(" batch_hash=", port::hex8(batch.logits_hash));
+  const auto drawn = static_cast<std::uint64_t>(std::max(text.drawn, 1));
+  terminal::print_count(" instructions_per_token", text.instructions / drawn);
+  if (kChecks) terminal::print_count(" window_instructions", batch.instructions);
   port::print(" ram_bytes=", kMemory.total(), " cache_bytes=", sizeof cache, " stack_bytes=", stack,
               " heap_calls=", heap_calls, " base_bytes=", stream_base::kSize,
               " vocabulary_bytes=", stream_vocabulary::kSize, '\n');
@@ -181,10 +181,10 @@ int main() {
     port::print("stopped: ", attune::message(status), '\n');
     return 1;
   }
-  std::uint32_t batch_hash = 0;
-  const bool same = check_logits(text, batch_hash);
+  Batch batch;
+  const bool same = check_logits(text, batch);
   const std::size_t heap_calls = port::heap_calls() - heap_calls_before;
   terminal::print_memory("writing, the parameters in flash", kMemory);
-  print_result(text, options, batch_hash, stack, heap_calls);
+  print_result(text, options, batch, stack, heap_calls);
   return same ? 0 : 1;
 }
