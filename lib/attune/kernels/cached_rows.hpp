@@ -48,6 +48,9 @@ template <int kDepth, class Scalar>
 /// softmax_rows() of one row of `blocks` · kCacheBlock scalars, one block at least.
 template <class Scalar>
 [[gnu::noinline]] void block_softmax(int blocks, Scalar* row) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) return detail::softmax_of_blocks(blocks, row);
+#endif
   using P = Packet<Scalar, kCacheBlock>;
   constexpr int kPackets = kCacheBlock / kLanes<P>;
   constexpr auto kMinusInfinity = -std::numeric_limits<Scalar>::infinity();
@@ -60,12 +63,7 @@ template <class Scalar>
   Array<P, kPackets> lanes;
   ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) lanes[p] = broadcast<P>(Scalar(-0.0));
   for (Scalar* from = row; from < end; from += kCacheBlock) {
-#if ATTUNE_CORTEX_M_FPU
-    if constexpr (std::is_same_v<Scalar, float>) {
-      detail::exponentials_of_pairs(kCacheBlock / 2, from, shift);
-    } else
-#endif
-      detail::shifted_exponentials<kCacheBlock>(from, shift);
+    detail::shifted_exponentials<kCacheBlock>(from, shift);
     ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
       lanes[p] = add(lanes[p], load<P>(from + p * kLanes<P>));
     }

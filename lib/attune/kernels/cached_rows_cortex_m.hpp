@@ -3,6 +3,8 @@
 // all shapes. The bits are those of the portable code.
 #pragma once
 
+#include <limits>
+
 #include <attune/kernels/elementary.hpp>
 #include <attune/kernels/registers_cortex_m.hpp>
 
@@ -17,19 +19,20 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_MAC "vmla.f32 "
 #define ATTUNE_MAS "vmls.f32 "
 #endif
-#define ATTUNE_EIGHT(c0, c1, c2, c3, c4, c5, c6, c7, a, b0, b1, b2, b3, b4, b5, b6, b7)         \
-  ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n" ATTUNE_MAC c2 "," a "," b2    \
-                "\n" ATTUNE_MAC c3 "," a "," b3 "\n" ATTUNE_MAC c4 "," a "," b4 "\n" ATTUNE_MAC c5 \
-                "," a "," b5 "\n" ATTUNE_MAC c6 "," a "," b6 "\n" ATTUNE_MAC c7 "," a "," b7 "\n"
+#define ATTUNE_EIGHT(c0, c1, c2, c3, c4, c5, c6, c7, a, b0, b1, b2, b3, b4, b5, b6, b7)                  \
+  ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n" ATTUNE_MAC c2 "," a "," b2             \
+                "\n" ATTUNE_MAC c3 "," a "," b3 "\n" ATTUNE_MAC c4 "," a "," b4 "\n" ATTUNE_MAC c5 "," a \
+                "," b5 "\n" ATTUNE_MAC c6 "," a "," b6 "\n" ATTUNE_MAC c7 "," a "," b7 "\n"
 // s16 … s31 += a · the next sixteen scalars at `from`, which moves on.
-#define ATTUNE_SIXTEEN(a, from)                                                                           \
-  "vldmia " from "!,{s0-s7}\n" ATTUNE_EIGHT("s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", a,    \
-                                            "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")               \
-  "vldmia " from "!,{s0-s7}\n" ATTUNE_EIGHT("s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", a,    \
-                                            "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
-#define ATTUNE_ALL_REGISTERS                                                                               \
-  "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15",    \
-      "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29",    \
+#define ATTUNE_SIXTEEN(a, from)                                                                            \
+  "vldmia " from "!,{s0-s7}\n" ATTUNE_EIGHT(                                                               \
+      "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", a, "s0", "s1", "s2", "s3", "s4", "s5", "s6", \
+      "s7") "vldmia " from                                                                                 \
+            "!,{s0-s7}\n" ATTUNE_EIGHT("s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", a, "s0",    \
+                                       "s1", "s2", "s3", "s4", "s5", "s6", "s7")
+#define ATTUNE_ALL_REGISTERS                                                                            \
+  "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", \
+      "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", \
       "s30", "s31"
 
 /// block_scores() of a depth that is one block of a sum.
@@ -65,8 +68,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
                                                   float* sums, int step) {
   asm volatile(
       "vldmia %[sums],{s16-s31}\n"
-      "1: vldmia %[weights]!,{s8}\n subs %[count],%[count],#1\n" ATTUNE_SIXTEEN("s8", "%[rows]")
-      "add %[rows],%[rows],%[step]\n bne 1b\n vstmia %[sums],{s16-s31}\n"
+      "1: vldmia %[weights]!,{s8}\n subs %[count],%[count],#1\n" ATTUNE_SIXTEEN(
+          "s8", "%[rows]") "add %[rows],%[rows],%[step]\n bne 1b\n vstmia %[sums],{s16-s31}\n"
       : [weights] "+&r"(weights), [rows] "+&r"(rows), [count] "+&r"(count)
       : [sums] "r"(sums), [step] "r"(step - 64)
       : "cc", "memory", ATTUNE_ALL_REGISTERS);
@@ -74,16 +77,16 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 /// add_weighted_rows() of rows of eight columns, eight of them at a time.
 [[gnu::noinline]] inline void add_rows_of_eight(int eights, const float* weights, const float* rows,
                                                 float* sums) {
-#define ATTUNE_TWO_ROWS(a, b)                                                                             \
+#define ATTUNE_TWO_ROWS(a, b)                                                                              \
   "vldmia %[rows]!,{s8-s23}\n" ATTUNE_EIGHT("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", a, "s8", "s9", \
-                                            "s10", "s11", "s12", "s13", "s14", "s15")                     \
-      ATTUNE_EIGHT("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", b, "s16", "s17", "s18", "s19", "s20",  \
+                                            "s10", "s11", "s12", "s13", "s14", "s15")                      \
+      ATTUNE_EIGHT("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", b, "s16", "s17", "s18", "s19", "s20",   \
                    "s21", "s22", "s23")
   asm volatile(
       "vldmia %[sums],{s0-s7}\n"
       "1: vldmia %[weights]!,{s24-s31}\n subs %[eights],%[eights],#1\n" ATTUNE_TWO_ROWS("s24", "s25")
-          ATTUNE_TWO_ROWS("s26", "s27") ATTUNE_TWO_ROWS("s28", "s29") ATTUNE_TWO_ROWS("s30", "s31")
-      "bne 1b\n vstmia %[sums],{s0-s7}\n"
+          ATTUNE_TWO_ROWS("s26", "s27") ATTUNE_TWO_ROWS("s28", "s29")
+              ATTUNE_TWO_ROWS("s30", "s31") "bne 1b\n vstmia %[sums],{s0-s7}\n"
       : [weights] "+&r"(weights), [rows] "+&r"(rows), [eights] "+&r"(eights)
       : [sums] "r"(sums)
       : "cc", "memory", ATTUNE_ALL_REGISTERS);
@@ -99,37 +102,79 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
                                        kP[3],     kP[3],     kP[4], kP[4], kP[5], kP[5]};
   // Where n = z − kRound is from −125 to 2, e^x is a normal number that needs no other look at x.
   constexpr std::uint32_t kLeast = std::bit_cast<std::uint32_t>(C::kRound) - 125;
-  const float log2e = in_register(C::kLog2E), round = in_register(C::kRound),
-              high = in_register(C::kLn2High), low = in_register(C::kLn2Low), one = in_register(1.0f),
-              first = in_register(kP[0]);
-  for (const float* const end = x + 2 * pairs; x != end; x += 2) {
+  const float log2e = in_register(C::kLog2E), round = in_register(C::kRound), high = in_register(C::kLn2High),
+              low = in_register(C::kLn2Low), one = in_register(1.0f), first = in_register(kP[0]);
+  for (const float* const end = x + 2 * pairs; x != end;) {
     std::uint32_t p0, p1, z0, z1;
     // x in s12 and s13, z in s0 and s1, n and then p·r in s14 and s15.
     asm volatile(
-        "vldr d6,[%[x]]\n vldmia %[addends],{s0-s11}\n vsub.f32 s12,s12,%[shift]\n vsub.f32 s13,s13,%[shift]\n"
-        ATTUNE_MAC "s0,s12,%[log2e]\n" ATTUNE_MAC "s1,s13,%[log2e]\n"
-        "vsub.f32 s14,s0,%[round]\n vsub.f32 s15,s1,%[round]\n"
-        ATTUNE_MAS "s12,s14,%[high]\n" ATTUNE_MAS "s13,s15,%[high]\n"
-        ATTUNE_MAS "s12,s14,%[low]\n" ATTUNE_MAS "s13,s15,%[low]\n"
-        ATTUNE_MAC "s2,%[first],s12\n" ATTUNE_MAC "s3,%[first],s13\n"
-        ATTUNE_MAC "s4,s2,s12\n" ATTUNE_MAC "s5,s3,s13\n" ATTUNE_MAC "s6,s4,s12\n" ATTUNE_MAC "s7,s5,s13\n"
-        ATTUNE_MAC "s8,s6,s12\n" ATTUNE_MAC "s9,s7,s13\n" ATTUNE_MAC "s10,s8,s12\n" ATTUNE_MAC "s11,s9,s13\n"
-        "vmul.f32 s14,s10,s12\n vmul.f32 s15,s11,s13\n"
-        ATTUNE_MAC "s12,s14,s12\n" ATTUNE_MAC "s13,s15,s13\n"
+        "vldr d6,[%[x]]\n vldmia %[addends],{s0-s11}\n vsub.f32 s12,s12,%[shift]\n vsub.f32 "
+        "s13,s13,%[shift]\n" ATTUNE_MAC "s0,s12,%[log2e]\n" ATTUNE_MAC
+        "s1,s13,%[log2e]\n"
+        "vsub.f32 s14,s0,%[round]\n vsub.f32 s15,s1,%[round]\n" ATTUNE_MAS "s12,s14,%[high]\n" ATTUNE_MAS
+        "s13,s15,%[high]\n" ATTUNE_MAS "s12,s14,%[low]\n" ATTUNE_MAS "s13,s15,%[low]\n" ATTUNE_MAC
+        "s2,%[first],s12\n" ATTUNE_MAC "s3,%[first],s13\n" ATTUNE_MAC "s4,s2,s12\n" ATTUNE_MAC
+        "s5,s3,s13\n" ATTUNE_MAC "s6,s4,s12\n" ATTUNE_MAC "s7,s5,s13\n" ATTUNE_MAC "s8,s6,s12\n" ATTUNE_MAC
+        "s9,s7,s13\n" ATTUNE_MAC "s10,s8,s12\n" ATTUNE_MAC
+        "s11,s9,s13\n"
+        "vmul.f32 s14,s10,s12\n vmul.f32 s15,s11,s13\n" ATTUNE_MAC "s12,s14,s12\n" ATTUNE_MAC
+        "s13,s15,s13\n"
         "vadd.f32 s12,s12,%[one]\n vadd.f32 s13,s13,%[one]\n"
         "vmov %[p0],%[p1],s12,s13\n vmov %[z0],%[z1],s0,s1\n"
         : [p0] "=&r"(p0), [p1] "=&r"(p1), [z0] "=&r"(z0), [z1] "=&r"(z1)
         : [x] "r"(x), [addends] "r"(kAddends), [shift] "t"(shift), [log2e] "t"(log2e), [round] "t"(round),
-          [high] "t"(high), [low] "t"(low), [one] "t"(one), [first] "t"(first), "m"(*reinterpret_cast<const float(*)[2]>(x))
-        : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
+          [high] "t"(high), [low] "t"(low), [one] "t"(one), [first] "t"(first),
+          "m"(*reinterpret_cast<const float(*)[2]>(x))
+        : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
+          "s15");
     p0 += z0 << C::kMantissaBits;
     p1 += z1 << C::kMantissaBits;
     if (((z0 - kLeast) | (z1 - kLeast)) > 127) [[unlikely]] {
       p0 = exponential_bits(x[0] - shift);
       p1 = exponential_bits(x[1] - shift);
     }
-    std::memcpy(x, &p0, sizeof p0);
-    std::memcpy(x + 1, &p1, sizeof p1);
+    asm volatile("strd %[p0],%[p1],[%[x]],#8" : [x] "+r"(x) : [p0] "r"(p0), [p1] "r"(p1) : "memory");
+  }
+}
+
+/// Σ of `blocks` · 16 scalars, in the order of reduce.hpp.
+ATTUNE_INLINE float sum_of_blocks(int blocks, const float* x) {
+#define ATTUNE_ADD(lane, value) "vadd.f32 " lane "," lane "," value "\n"
+  register float s0 asm("s0");
+  asm volatile(
+      "vldmia %[x]!,{s0-s15}\n b 2f\n"
+      "1: vldmia %[x]!,{s16-s31}\n" ATTUNE_ADD("s0", "s16") ATTUNE_ADD("s1", "s17") ATTUNE_ADD("s2", "s18")
+          ATTUNE_ADD("s3", "s19") ATTUNE_ADD("s4", "s20") ATTUNE_ADD("s5", "s21") ATTUNE_ADD("s6", "s22")
+              ATTUNE_ADD("s7", "s23") ATTUNE_ADD("s8", "s24") ATTUNE_ADD("s9", "s25") ATTUNE_ADD("s10", "s26")
+                  ATTUNE_ADD("s11", "s27") ATTUNE_ADD("s12", "s28") ATTUNE_ADD("s13", "s29")
+                      ATTUNE_ADD("s14", "s30") ATTUNE_ADD(
+                          "s15", "s31") "2: subs %[blocks],%[blocks],#1\n bne 1b\n" ATTUNE_ADD("s0", "s8")
+                          ATTUNE_ADD("s1", "s9") ATTUNE_ADD("s2", "s10") ATTUNE_ADD("s3", "s11")
+                              ATTUNE_ADD("s4", "s12") ATTUNE_ADD("s5", "s13") ATTUNE_ADD("s6", "s14")
+                                  ATTUNE_ADD("s7", "s15") ATTUNE_ADD("s0", "s4") ATTUNE_ADD("s1", "s5")
+                                      ATTUNE_ADD("s2", "s6") ATTUNE_ADD("s3", "s7") ATTUNE_ADD("s0", "s2")
+                                          ATTUNE_ADD("s1", "s3") ATTUNE_ADD("s0", "s1")
+      : "=&t"(s0), [x] "+&r"(x), [blocks] "+&r"(blocks)
+      :
+      : "cc", "memory", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13",
+        "s14", "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27",
+        "s28", "s29", "s30", "s31");
+#undef ATTUNE_ADD
+  return s0;
+}
+
+/// block_softmax().
+[[gnu::noinline]] inline void softmax_of_blocks(int blocks, float* row) {
+  float best = largest_of_many(row);
+  for (int i = 1; i < blocks; ++i) best = maximum(largest_of_many(row + i * kManyRegisters), best);
+  exponentials_of_pairs(blocks * kManyRegisters / 2, row,
+                        -std::numeric_limits<float>::infinity() < best ? best : 0.0f);
+  const float total = sum_of_blocks(blocks, row);
+  const float inverse = total < 0.5f ? 0.0f : 1 / total;
+  for (int i = 0; i < blocks; ++i, row += kManyRegisters) {
+    ManyRegisters many = load_many(row);
+    ATTUNE_UNROLL for (float& lane : many.lane) lane = multiply(lane, inverse);
+    store_many(row, many);
   }
 }
 
