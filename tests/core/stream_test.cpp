@@ -12,19 +12,19 @@ using attune::Status;
 
 constexpr int kLength = 75, kVocabulary = 11, kWidth = 12;
 
-template <class Positions, bool kTrains = false>
-using Text =
-    attune::Sequential<attune::Embedding<attune::EmbeddingShape{kLength, kVocabulary, kWidth}>, Positions,
-                       attune::Repeat<2, attune::EncoderLayer<{.seq_len = kLength,
-                                                               .d_model = kWidth,
-                                                               .num_heads = 3,
-                                                               .d_ff = 20,
-                                                               .activation = attune::Activation::kGelu,
-                                                               .norm = attune::NormPlacement::kBefore,
-                                                               .dropout = 0.1}>>,
-                       attune::LayerNorm<attune::NormShape{kLength, kWidth}>,
-                       attune::Dropout<attune::DropoutShape{kLength, kWidth, 0.1}>,
-                       attune::Linear<attune::LinearShape{kLength, kWidth, kVocabulary}>>;
+constexpr attune::EncoderLayerShape kBlock{.seq_len = kLength,
+                                           .d_model = kWidth,
+                                           .num_heads = 3,
+                                           .d_ff = 20,
+                                           .activation = attune::Activation::kGelu,
+                                           .norm = attune::NormPlacement::kBefore,
+                                           .dropout = 0.1};
+template <class Positions>
+using Text = attune::Sequential<attune::Embedding<attune::EmbeddingShape{kLength, kVocabulary, kWidth}>,
+                                Positions, attune::Repeat<2, attune::EncoderLayer<kBlock>>,
+                                attune::LayerNorm<attune::NormShape{kLength, kWidth}>,
+                                attune::Dropout<attune::DropoutShape{kLength, kWidth, 0.1}>,
+                                attune::Linear<attune::LinearShape{kLength, kWidth, kVocabulary}>>;
 using Learned = Text<attune::LearnedPositions<attune::PositionShape{kLength, kWidth}>>;
 using Sinusoidal = Text<attune::SinusoidalPositions<attune::PositionShape{kLength, kWidth}>>;
 
