@@ -35,18 +35,3 @@ using Names = attune::PyTorchModule<Model, "embed", "blocks", "norm", "head">;
 inline constexpr int kParameters = sizeof(Model::Parameters) / sizeof(float);
 
 }  // namespace stream
-
-/// Projections by Llama's names: nn.MultiheadAttention has no groups of heads.
-template <const attune::EncoderLayerNames* table>
-struct attune::PyTorchNames<attune::MultiHeadAttention<stream::kAttention>, table> {
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    const auto name = [&](const char* projection, auto& weight) {
-      const TensorPath path{projection, parent};
-      visitor(StateDictPlace<StateDictLayout::kTransposed>{{"weight", &path}}, weight);
-    };
-    name("q_proj", set.query.weight);
-    name("k_proj", set.key.weight);
-    name("v_proj", set.value.weight);
-    name("o_proj", set.output.weight);
-  }
-};
