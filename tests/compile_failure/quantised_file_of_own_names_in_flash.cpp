@@ -1,4 +1,4 @@
-// expect: attune::kInFlash: vectors of the file are narrow, too, as under OwnNames
+// expect: attune::kInFlash: biases or norms of the file are narrow, as where it was quantised under OwnNames
 #include <attune/attune.hpp>
 
 using Model = attune::LayerNorm<attune::NormShape{1, 4}>;

@@ -265,10 +265,10 @@ constexpr auto set_in_flash() {
       Status status = refer_to_safetensors(Of::kLayout, File::kData, set);
     };
     constexpr Referred kReferred;
-    static_assert(
-        kReferred.status == Status::kOk,
-        "attune::kInFlash: vectors of the file are narrow, too, as under OwnNames, which tells them "
-        "from weights by nothing; quantise a file of PyTorch's names (PyTorchModule)");
+    static_assert(kReferred.status == Status::kOk,
+                  "attune::kInFlash: biases or norms of the file are narrow, as where it was quantised under "
+                  "OwnNames, which does not tell them from weights; write the file by PyTorch's names "
+                  "(PyTorchModule)");
     return kReferred.set;
   }
 }
