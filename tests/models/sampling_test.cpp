@@ -6,7 +6,7 @@ namespace {
 
 using attune::Rng, attune::SamplingOptions, attune::Status;
 
-constexpr int kTokens = 5, kDraws = 20'000;
+constexpr int kTokens = 5, kDraws = 5000;
 using Logits = attune::Tensor<float, 1, kTokens>;
 attune::SamplingScratch<kTokens> scratch;
 
