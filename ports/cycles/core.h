@@ -218,12 +218,12 @@ static void schedule_next(struct schedule *s, const struct instruction *i) {
   s->paired = pair, s->begun = at, s->next = later(s->next, at + issue);
 
   const int latency = later(issue, timing->latency), busy = later(issue, timing->busy);
-  const bool transfers = i->addresses != 0;
-  // A base that is written back is ready like a sum; what was loaded can be an address at once.
+  // An address that was computed must be ready early, also by the writing back of a single transfer; what was loaded need not.
+  const int base = at + issue + (core->loads_pipeline && !moves_many(i) ? core->early_address : 0);
   set_ready(i->writes, s->ready, at + latency);
-  set_ready(i->writes, s->address_ready, at + latency + (transfers ? 0 : core->early_address));
+  set_ready(i->writes, s->address_ready, at + latency + (i->addresses != 0 ? 0 : core->early_address));
   set_ready(i->writes & i->addresses, s->ready, at + issue);
-  set_ready(i->writes & i->addresses, s->address_ready, at + issue + (core->loads_pipeline ? core->early_address : 0));
+  set_ready(i->writes & i->addresses, s->address_ready, base);
   set_ready(i->float_writes, s->float_ready, at + latency);
   set_ready(i->float_writes, s->accumulate_ready, at + (timing->accumulate ? later(issue, timing->accumulate) : latency));
   s->unit_ready[unit] = at + busy;
