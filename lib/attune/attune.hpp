@@ -20,6 +20,7 @@
 #include <attune/core/roles.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/status.hpp>
+#include <attune/core/stream.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/core/weights.hpp>
 
@@ -33,11 +34,17 @@
 #include <attune/layers/positions.hpp>
 #include <attune/layers/softmax.hpp>
 
+#include <attune/attention/alibi.hpp>
+#include <attune/attention/attention_shape.hpp>
+#include <attune/attention/cached_attention.hpp>
+#include <attune/attention/key_value_blocks.hpp>
 #include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/attention/recomputed_attention.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
+#include <attune/attention/scores.hpp>
+#include <attune/attention/window_mask.hpp>
 
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/composition.hpp>
@@ -47,6 +54,7 @@
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/tied.hpp>
 #include <attune/models/transformer_layer.hpp>
 
 #include <attune/training/adam.hpp>

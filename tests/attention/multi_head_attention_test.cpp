@@ -73,17 +73,19 @@ double expected_output(const Problem<shape, Scalar>& a, double scale, int i, int
     double e[shape.kv_len], total = 0;
     for (int j = 0; j < shape.kv_len; ++j) {
       double score = 0;
-      for (int d = head * shape.d_k; d < (head + 1) * shape.d_k; ++d) {
-        score += project(a.query, a.parameters.query, i, d) * project(a.key, a.parameters.key, j, d);
+      for (int d = 0; d < shape.d_k; ++d) {
+        score += project(a.query, a.parameters.query, i, head * shape.d_k + d) *
+                 project(a.key, a.parameters.key, j, shape.kv_head_of(head) * shape.d_k + d);
       }
       e[j] = may_attend(head, i, j) ? attune::kernels::exponential(scale * score) : 0;
       total += e[j];
     }
-    for (int d = head * shape.d_v; d < (head + 1) * shape.d_v; ++d) {
+    for (int d = 0; d < shape.d_v; ++d) {
       double context = 0;
       for (int j = 0; j < shape.kv_len && total > 0; ++j)
-        context += e[j] / total * project(a.value, a.parameters.value, j, d);
-      y += context * static_cast<double>(output.weight(d, o));
+        context +=
+            e[j] / total * project(a.value, a.parameters.value, j, shape.kv_head_of(head) * shape.d_v + d);
+      y += context * static_cast<double>(output.weight(head * shape.d_v + d, o));
     }
   }
   return y;
@@ -126,6 +128,16 @@ TEST(MultiHeadAttention, is_its_definition) {
   expect_definition<kSelf>(inverse_root_2, attune::NoMask{}, kAll);
   expect_definition<kCross>(inverse_root_6, attune::NoMask{}, kAll);
   expect_definition<with(kCross, false, Scaling::kInverseSqrtDk)>(inverse_root_6, attune::NoMask{}, kAll);
+}
+
+TEST(MultiHeadAttention, heads_share_keys_and_values_in_groups) {
+  constexpr auto kGrouped = AttentionShape{
+      .seq_len = 3, .d_model = 4, .num_heads = 6, .num_kv_heads = 2, .kv_len = 5, .d_k = 3, .d_v = 2};
+  static_assert(kGrouped.kv_head_of(2) == 0 && kGrouped.kv_head_of(3) == 1);
+  using Layer = MultiHeadAttention<kGrouped>;
+  static_assert(Layer::KeyProjection::Output::cols == 6 && Layer::ValueProjection::Output::cols == 4);
+  expect_definition<kGrouped>(attune::inverse_square_root<double>(3), attune::CausalMask{.offset = 1},
+                              [](int, int i, int j) { return j <= i + 1; });
 }
 
 TEST(MultiHeadAttention, every_scaling_is_its_definition) {

@@ -91,6 +91,17 @@ constexpr AttentionShape kCross{.seq_len = 3,
                                 .d_key = 8,
                                 .d_value = 9,
                                 .d_out = 10};
+// Every option at once.
+constexpr AttentionShape kOptions{.seq_len = 6,
+                                  .d_model = 8,
+                                  .num_heads = 4,
+                                  .num_kv_heads = 2,
+                                  .window = {.left = 3, .right = 2, .sinks = 1},
+                                  .alibi = true,
+                                  .softcap = 2,
+                                  .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
+                                  .add_bias_kv = true,
+                                  .add_zero_attn = true};
 constexpr AttentionShape kDropping{.seq_len = 37, .d_model = 4, .num_heads = 2, .dropout = 0.3};
 // More queries than a block of a product has terms: one block and a rest, two and a rest.
 constexpr AttentionShape kLong{.seq_len = 200, .d_model = 4, .num_heads = 2, .kv_len = 7};
@@ -116,6 +127,10 @@ TEST(RecomputedAttention, adds_up_blocks_of_queries_as_products_do) {
                 kLonger.seq_len > 2 * attune::kernels::kDepthBlock);
   expect_bits_of_keeping<kLong>();
   expect_bits_of_keeping<kLonger>();
+  expect_bits_of_keeping<AttentionShape{
+      .seq_len = 200, .d_model = 4, .num_heads = 4, .num_kv_heads = 2, .kv_len = 7, .d_k = 1}>();
+  expect_bits_of_keeping<AttentionShape{
+      .seq_len = 200, .d_model = 2, .num_heads = 1, .kv_len = 7, .softcap = 1}>();
   expect_bits_of_keeping<AttentionShape{.seq_len = 384, .d_model = 2, .num_heads = 1, .kv_len = 5}>();
 }
 
@@ -126,6 +141,22 @@ TEST(RecomputedAttention, has_the_bits_with_every_scaling_and_with_rotary_positi
   expect_bits_of_keeping<AttentionShape{
       .seq_len = 6, .d_model = 6, .num_heads = 3, .scaling = Scaling::kInverseFourthRootDkEach}>();
   expect_bits_of_keeping<AttentionShape{.seq_len = 6, .d_model = 8, .num_heads = 2, .rotary_dim = 4}>();
+}
+
+TEST(RecomputedAttention, has_the_bits_with_every_option) {
+  expect_bits_of_keeping<kOptions>(attune::CausalMask{});
+  constexpr AttentionShape kDropped = [] {
+    AttentionShape shape = kOptions;
+    shape.dropout = 0.3;
+    return shape;
+  }();
+  expect_bits_of_keeping<kDropped>();
+  attune::KeyPaddingMask<6> keys;
+  EXPECT_EQ(keys.set_length(3), attune::Status::kOk);
+  expect_bits_of_keeping<kOptions>(keys, [](auto& problem) {
+    for (int token = 3; token < 6; ++token) problem.key(token, 1) = kNan<float>;
+  });
+  for (const float each : problem<kOptions, float>().d_query.values) EXPECT_TRUE(each - each == 0);
 }
 
 TEST(RecomputedAttention, has_the_bits_behind_every_mask) {
@@ -237,6 +268,8 @@ using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 6,
 template <bool keep>
 using Attention = attune::MultiHeadAttention<AttentionShape{
     .seq_len = 6, .d_model = 8, .num_heads = 2, .keep_weights = keep}>;
+template <bool keep>
+using WithOptions = attune::MultiHeadAttention<keep ? kOptions : recomputed(kOptions)>;
 template <class Model, int batch, class Plan = attune::Streaming>
 using Trained = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, batch, Plan>;
 
@@ -275,26 +308,43 @@ TEST(RecomputedAttention, trains_to_the_same_bits_in_every_plan) {
   expect_same_training<Trained<Attention<true>, 5>, Trained<Attention<false>, 5, attune::Lockstep>>();
 }
 
-TEST(RecomputedAttention, trains_to_the_same_bits_in_pieces) {
-  using Model = attune::MultiHeadAttention<AttentionShape{
-      .seq_len = 37, .d_model = 4, .num_heads = 2, .dropout = 0.3, .keep_weights = false}>;
+TEST(RecomputedAttention, trains_with_every_option_to_the_same_bits_in_every_plan) {
+  using Plain = Trained<WithOptions<true>, 1>;
+  expect_same_training<Plain, Trained<WithOptions<true>, 1, attune::UpdateInBackward>>();
+  expect_same_training<Plain, Trained<WithOptions<false>, 1, attune::UpdateInBackward>>(attune::CausalMask{});
+  expect_same_training<Trained<WithOptions<true>, 5>, Trained<WithOptions<false>, 5, attune::Lockstep>>();
+}
+
+namespace {
+
+template <class Model>
+void expect_bits_in_pieces() {
   using T = Trained<Model, 2>;
   static T at_once, in_pieces;
-  static Model::Input x;
-  static Model::Output target;
+  static typename Model::Input x;
+  static typename Model::Output target;
   for (T* trainer : {&at_once, &in_pieces}) trainer->initialise(attune::XavierUniform{}, attune::Rng{3});
   attune::Rng rng(5);
   check::fill(x, rng);
   check::fill(target, rng);
   for (int sequence = 0; sequence < 2; ++sequence) {
     const auto expected = at_once.accumulate(x, target, attune::CausalMask{});
-    auto pass = in_pieces.accumulate_in_pieces<500>(x, target, attune::CausalMask{});
+    auto pass = in_pieces.template accumulate_in_pieces<500>(x, target, attune::CausalMask{});
     while (pass.advance()) {
     }
     EXPECT_EQ(pass.result().status, attune::Status::kOk);
     EXPECT_EQ(pass.result().loss, expected.loss);
     EXPECT_TRUE(check::same_bits(in_pieces.gradients(), at_once.gradients()));
   }
+}
+
+}  // namespace
+
+TEST(RecomputedAttention, trains_to_the_same_bits_in_pieces) {
+  expect_bits_in_pieces<attune::MultiHeadAttention<AttentionShape{
+      .seq_len = 37, .d_model = 4, .num_heads = 2, .dropout = 0.3, .keep_weights = false}>>();
+  expect_bits_in_pieces<WithOptions<true>>();
+  expect_bits_in_pieces<WithOptions<false>>();
 }
 
 TEST(RecomputedAttention, of_a_decoder_layer_keeps_no_weights_of_either_attention) {

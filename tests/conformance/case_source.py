@@ -231,6 +231,26 @@ def as_rows(tensor, axis):
     return Tensor(tensor.dtype, [len(values) // cols, cols], values)
 
 
+def as_columns(tensor):
+    """[batch, tokens, heads * width] of [batch, heads, tokens, width]."""
+    batch, heads, tokens, width = tensor.shape
+    values = [value for b in range(batch) for t in range(tokens) for h in range(heads)
+              for value in tensor.values[((b * heads + h) * tokens + t) * width:][:width]]
+    return Tensor(tensor.dtype, [batch, tokens, heads * width], values)
+
+
+def joined(first, second, axis):
+    """Two tensors, one behind the other along an axis."""
+    size_of = [math.prod(tensor.shape[axis:]) for tensor in (first, second)]
+    values = []
+    for outer in range(math.prod(first.shape[:axis])):
+        for tensor, size in zip((first, second), size_of):
+            values += tensor.values[outer * size:(outer + 1) * size]
+    shape = list(first.shape)
+    shape[axis] += second.shape[axis]
+    return Tensor(first.dtype, shape, values)
+
+
 def onnx_epsilon(source):
     types = source.option("original_dtypes", {}).values()
     if "bfloat16" in types:

@@ -7,8 +7,8 @@ any other exception means that the file is not what it says it is.
 import itertools
 import math
 
-from case_source import (Case, Skip, Source, as_rows, axis_of, boolean, braces, broadcast, check_types, concatenate,
-                         hidden_where, labels, mask_options, no_dropout, number, onnx_epsilon, torch_masks)
+from case_source import (Case, Skip, Source, as_columns, as_rows, axis_of, boolean, braces, broadcast, check_types, concatenate,
+                         hidden_where, joined, labels, mask_options, no_dropout, number, onnx_epsilon, torch_masks)
 import encoder_families
 import layer_families
 import loss_families
@@ -22,10 +22,6 @@ import trained_family
 
 def mha(source):
     """nn.MultiheadAttention, batch first. Its boolean masks are true where attention is not allowed."""
-    if source.option("add_bias_kv", 0):
-        raise Skip("add_bias_kv: no such option")
-    if source.option("add_zero_attn", 0):
-        raise Skip("add_zero_attn: no such option")
     if source.text("scale", "1/sqrt(head_dim)") != "1/sqrt(head_dim)":
         raise Skip(f"scale {source.text('scale')}: no such option")
     no_dropout(source)
@@ -41,6 +37,11 @@ def mha(source):
     heads = source.option("num_heads")
     bias = "in_proj_bias" in source
     scalar = source.scalar("query")
+    kv_heads = source.option("num_kv_heads", heads)
+    d_k = width // heads
+    kv_width = kv_heads * d_k
+    rows = [width, kv_width, kv_width, width]  # of the projections
+    options, appended = mha_options(source)
 
     def projections(prefix):
         """Weight [in, out] and bias of query, key, value and output, from PyTorch's [out, in]."""
@@ -48,8 +49,8 @@ def mha(source):
             packed = source.get(prefix + "in_proj_weight", 3 * width, width)
             weights = [packed.rows(i * width, (i + 1) * width) for i in range(3)]
         else:
-            weights = [source.get(f"{prefix}{name}_proj_weight", width, d_in)
-                       for name, d_in in zip("qkv", (width, d_key, d_value))]
+            weights = [source.get(f"{prefix}{name}_proj_weight", d_out, d_in)
+                       for name, d_out, d_in in zip("qkv", rows, (width, d_key, d_value))]
         weights.append(source.get(prefix + "out_proj.weight", width, width))
         result = {}
         for i, (name, weight) in enumerate(zip(("query", "key", "value", "output"), weights)):
@@ -57,13 +58,20 @@ def mha(source):
             if bias and name == "output":
                 result[name + ".bias"] = source.get(prefix + "out_proj.bias", width)
             elif bias:
-                result[name + ".bias"] = source.get(prefix + "in_proj_bias", 3 * width).rows(i * width, (i + 1) * width)
+                packed = source.get(prefix + "in_proj_bias", width + 2 * kv_width)
+                result[name + ".bias"] = packed.rows(sum(rows[:i]), sum(rows[:i + 1]))
+        for name in ("query_norm.weight", "query_norm.bias", "key_norm.weight", "key_norm.bias"):
+            if name in source:
+                result[name] = source.get(prefix + name, d_k)
+        for name in ("bias_k", "bias_v"):
+            if name in source:
+                result[name] = source.get(prefix + name, 1, 1, kv_width)
         return result
 
     mask, mask_data = torch_masks(source, query.dtype, batch, heads, seq_len, kv_len)
     shape = "attune::AttentionShape" + braces(
-        seq_len=seq_len, d_model=width, num_heads=heads, kv_len=kv_len, d_key=d_key, d_value=d_value,
-        bias=boolean(bias))
+        seq_len=seq_len, d_model=width, num_heads=heads, num_kv_heads=kv_heads, kv_len=kv_len, d_key=d_key,
+        d_value=d_value, bias=boolean(bias), **options)
     parameters = projections("")
     data = {"batch": batch, "parameters": concatenate(list(parameters.values())), "query": query}
     if not self_attention:
@@ -71,17 +79,46 @@ def mha(source):
     data.update(grad_out=source.get("grad_out", batch, seq_len, width),
                 mask=mask_data)
     out = source.get("out", batch, seq_len, width)
-    expected = {"out": out, "out_inference": out, "attn": source.get("attn", batch, heads, seq_len, kv_len),
+    expected = {"out": out, "out_inference": out, "attn": source.get("attn", batch, heads, seq_len, kv_len + appended),
                 "grad.query": source.get("grad.query", *query.shape)}
     if not self_attention:
         expected["grad.key"] = source.get("grad.key", *key.shape)
         expected["grad.value"] = source.get("grad.value", *value.shape)
     expected.update({"grad." + name: tensor for name, tensor in projections("grad.").items()})
+    if "query_key_norm" in options:  # which mha_magnitudes() knows nothing of: the largest number of the case
+        largest = max(abs(v) for tensor in [*parameters.values(), *expected.values()] for v in tensor.values)
+        magnitudes = dict.fromkeys(expected, largest)
+    else:
+        magnitudes = mha_magnitudes(query, key, value, parameters, expected["attn"], data["grad_out"],
+                                    kv_heads)
     return Case(
         header="mha_case.hpp",
         call=f"mha_case<{shape}, {boolean(self_attention)}, {mask_options(**mask)}, {scalar}>",
-        data=data, expected=expected, scalar=scalar, exact_zeros=["attn"] if mask else [],
-        magnitudes=mha_magnitudes(query, key, value, parameters, expected["attn"], data["grad_out"]))
+        data=data, expected=expected, scalar=scalar, exact_zeros=["attn"] if mask or "window" in options else [],
+        magnitudes=magnitudes)
+
+
+def mha_options(source):
+    """Members of AttentionShape behind `bias`, in their order, and how many keys they append."""
+    result = {}
+    if rotary_dim := source.option("rotary_dim", 0):
+        pairs = "kInterleaved" if source.option("interleaved", 0) else "kHalves"
+        result.update(rotary_dim=rotary_dim, rotary_pairs="attune::RotaryPairs::" + pairs)
+    if window := source.option("window", None):
+        result["window"] = braces(**dict(zip(("left", "right", "sinks"), window)))
+    if source.option("alibi", 0):
+        result["alibi"] = "true"
+    if softcap := source.option("softcap", 0):
+        result["softcap"] = float(softcap)
+    norms = {"rms": "kRootMeanSquare", "layer": "kLayerNorm"}
+    if norm := source.text("query_key_norm", None):
+        result.update(query_key_norm="attune::QueryKeyNorm::" + norms[norm],
+                      query_key_epsilon=source.option("query_key_epsilon"))
+    appends = [name for name in ("add_bias_kv", "add_zero_attn") if source.option(name, 0)]
+    result.update(dict.fromkeys(appends, "true"))
+    if offset := source.option("offset", 0):
+        result["offset"] = offset
+    return result, len(appends)
 
 
 def lora(source):
@@ -230,10 +267,7 @@ def optim_linear_regression(source):
 
 def onnx_attention(source):
     """ONNX Attention. Its boolean masks are true where attention is allowed."""
-    if "input.past_key" in source or "output.present_key" in source:
-        raise Skip("past_key: no key-value cache yet")
-    if source.option("attr.softcap", 0) != 0:
-        raise Skip("softcap: no such option yet")
+    softcap = source.option("attr.softcap", 0)
     query, key, value = (source.get("input." + name) for name in "QKV")
     in_columns = len(query.shape) == 3
     heads, kv_heads = (source.option(f"attr.{name}_num_heads", None) for name in ("q", "kv"))
@@ -244,16 +278,25 @@ def onnx_attention(source):
     else:
         batch, heads, seq_len, d_k = query.shape
         kv_heads, kv_len, d_v = key.shape[1], key.shape[2], value.shape[3]
-    if heads != kv_heads:
-        raise Skip("grouped queries: no such option yet")
 
-    def layout(tokens, width):
-        return [batch, tokens, heads * width] if in_columns else [batch, heads, tokens, width]
+    def layout(tokens, width, count=heads):
+        return [batch, tokens, count * width] if in_columns else [batch, count, tokens, width]
 
+    source.get("input.K", *layout(kv_len, d_k, kv_heads))
+    source.get("input.V", *layout(kv_len, d_v, kv_heads))
+    past = 0
+    if "input.past_key" in source:  # always [batch, heads, tokens, width]
+        past = source.get("input.past_key").shape[2]
+        before = [source.get("input.past_key", batch, kv_heads, past, d_k),
+                  source.get("input.past_value", batch, kv_heads, past, d_v)]
+        if in_columns:
+            before = [as_columns(tensor) for tensor in before]
+        key, value = (joined(a, b, 1 if in_columns else 2) for a, b in zip(before, (key, value)))
+        kv_len += past
     mask, mask_data = {}, {}
     lengths = source.get("input.nonpad_kv_seqlen", batch) if "input.nonpad_kv_seqlen" in source else None
     if source.option("attr.is_causal", 0):
-        offsets = [length - seq_len for length in lengths.values] if lengths else [0] * batch
+        offsets = [length - seq_len for length in lengths.values] if lengths else [past] * batch
         mask["causal"] = True
         mask_data["causal_offsets"] = Tensor("I32", [batch], offsets)
     if lengths:
@@ -274,21 +317,24 @@ def onnx_attention(source):
         mask_data["additive"] = broadcast(additive, [batch, mask_heads, seq_len, kv_len])
 
     expected = {"Y": source.get("output.Y", *layout(seq_len, d_v))}
+    if present := "output.present_key" in source:
+        expected["present_key"] = source.get("output.present_key", batch, kv_heads, kv_len, d_k)
+        expected["present_value"] = source.get("output.present_value", batch, kv_heads, kv_len, d_v)
+        if in_columns:
+            expected.update({name: as_columns(expected[name]) for name in ("present_key", "present_value")})
     scores = "kNone"
     if "output.qk_matmul_output" in source:
-        # Mode 1 is after softcap, which is not there.
-        scores = ["kProduct", "kProduct", "kMasked", "kWeights"][source.option("attr.qk_matmul_output_mode", 0)]
+        scores = ["kProduct", "kCapped", "kMasked", "kWeights"][source.option("attr.qk_matmul_output_mode", 0)]
         expected["qk_matmul_output"] = source.get("output.qk_matmul_output", batch, heads, seq_len, kv_len)
     scalar = source.scalar("input.Q")
     scale = source.option("attr.scale", 0) or 1 / math.sqrt(d_k)
-    sizes = "conformance::AttentionSizes" + braces(heads=heads, seq_len=seq_len, kv_len=kv_len, d_k=d_k, d_v=d_v,
-                                                   heads_in_columns=boolean(in_columns))
+    sizes = "conformance::AttentionSizes" + braces(
+        heads=heads, kv_heads=kv_heads, seq_len=seq_len, kv_len=kv_len, d_k=d_k, d_v=d_v,
+        heads_in_columns=boolean(in_columns), capped=boolean(softcap), reports_present=boolean(present))
     return Case(header="attention_case.hpp",
                 call=f"attention_case<{sizes}, conformance::Scores::{scores}, {mask_options(**mask)}, {scalar}>",
-                data={"batch": batch, "scale": number(scalar, scale),
-                      "query": source.get("input.Q", *layout(seq_len, d_k)),
-                      "key": source.get("input.K", *layout(kv_len, d_k)),
-                      "value": source.get("input.V", *layout(kv_len, d_v)),
+                data={"batch": batch, "scale": number(scalar, scale), "softcap": number(scalar, softcap),
+                      "query": source.get("input.Q", *layout(seq_len, d_k)), "key": key, "value": value,
                       "mask": {name: mask_data[name] for name in ("causal_offsets", "lengths", "additive")
                                if name in mask_data}},
                 expected=expected, scalar=scalar, terms=d_k + kv_len, epsilon=onnx_epsilon(source))

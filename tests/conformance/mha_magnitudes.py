@@ -29,13 +29,16 @@ def largest(matrix):
     return max(map(max, matrix))
 
 
-def mha_magnitudes(query, key, value, parameters, attn, grad_out):
-    """By name of a reported tensor; parameters as query.weight [in, out], query.bias, ...
+def mha_magnitudes(query, key, value, parameters, attn, grad_out, kv_heads):
+    """By name of a reported tensor; parameters as query.weight [in, out], query.bias, ... and perhaps bias_k, bias_v.
+
+    Of keys and values there may be more weights than tokens: of bias_k and bias_v, then of zeros.
 
     Softmax turns an absolute error of a score into a relative one of a weight, and so of all that follows:
     everything is multiplied by the largest score, if that is above 1.
     """
-    batch, heads, seq_len, kv_len = attn.shape
+    batch, heads, seq_len, num_keys = attn.shape
+    kv_len = key.shape[1]
     inputs = {name: absolute(x, x.shape[-1]) for name, x in (("query", query), ("key", key), ("value", value))}
     weights = {name: absolute(parameters[name + ".weight"], parameters[name + ".weight"].shape[1])
                for name in ("query", "key", "value", "output")}
@@ -50,30 +53,45 @@ def mha_magnitudes(query, key, value, parameters, attn, grad_out):
     q, k, v = (project(inputs[name], name) for name in ("query", "key", "value"))
     dy = absolute(grad_out, grad_out.shape[-1])
     d_context = product(dy, transpose(weights["output"]))
-    probabilities = absolute(attn, kv_len)
+    probabilities = absolute(attn, num_keys)
     d_k = len(q[0]) // heads
     scale = d_k ** -0.5
 
-    def head(matrix, sequence, h):
+    def head(matrix, sequence, h, appended=None):
         tokens = len(matrix) // batch
-        return [row[h * d_k:(h + 1) * d_k] for row in matrix[sequence * tokens:(sequence + 1) * tokens]]
+        rows = matrix[sequence * tokens:(sequence + 1) * tokens]
+        if appended in parameters:
+            rows = rows + absolute(parameters[appended], len(rows[0]))
+        if appended:
+            rows = rows + [[0.0] * len(rows[0])] * (num_keys - len(rows))
+        return [row[h * d_k:(h + 1) * d_k] for row in rows]
 
     score = 1.0
     context, dq, dk, dv = [], [], [], []  # rows of all sequences
+    d_appended = {"bias_k": 0.0, "bias_v": 0.0}
     for sequence in range(batch):
-        parts = []  # of each head
+        of_heads, of_kv_heads = [], []
         for h in range(heads):
-            q_h, k_h, v_h, d_context_h = (head(matrix, sequence, h) for matrix in (q, k, v, d_context))
+            g = h // (heads // kv_heads)
+            q_h, d_context_h = (head(matrix, sequence, h) for matrix in (q, d_context))
+            k_h, v_h = head(k, sequence, g, "bias_k"), head(v, sequence, g, "bias_v")
             first = (sequence * heads + h) * seq_len
             p = probabilities[first:first + seq_len]
             score = max(score, scale * largest(product(q_h, transpose(k_h))))
             dp = product(d_context_h, transpose(v_h))
             ds = [[scale * a * (b + sum(map(mul, p_row, dp_row))) for a, b in zip(p_row, dp_row)]
                   for p_row, dp_row in zip(p, dp)]
-            parts.append((product(p, v_h), product(ds, k_h), product(transpose(ds), q_h),
-                          product(transpose(p), d_context_h)))
-        for rows, of_heads in zip((context, dq, dk, dv), zip(*parts)):
-            rows.extend([sum(row, []) for row in zip(*of_heads)])
+            of_heads.append((product(p, v_h), product(ds, k_h)))
+            both = (product(transpose(ds), q_h), product(transpose(p), d_context_h))
+            if g < len(of_kv_heads):
+                of_kv_heads[g] = tuple(map(add, of_kv_heads[g], both))
+            else:
+                of_kv_heads.append(both)
+        for rows, parts in zip((context, dq, dk, dv), (*zip(*of_heads), *zip(*of_kv_heads))):
+            rows.extend([sum(row, []) for row in zip(*parts)])
+        for name, rows in (("bias_k", dk), ("bias_v", dv)):
+            d_appended[name] += largest(rows[-num_keys:])
+            del rows[len(rows) - num_keys + kv_len:]
 
     result = {"out": largest(project(context, "output")), "attn": largest(probabilities)}
     result["out_inference"] = result["out"]
@@ -86,4 +104,5 @@ def mha_magnitudes(query, key, value, parameters, attn, grad_out):
                        ("output", context, dy)):
         result[f"grad.{name}.weight"] = largest(product(transpose(x), d))
         result[f"grad.{name}.bias"] = max(map(sum, transpose(d)))
+    result.update({"grad." + name: d for name, d in d_appended.items()})
     return {name: score * magnitude for name, magnitude in result.items()}

@@ -164,7 +164,14 @@ void expect_plain_bits() {
   expect_plain_bits<Layer>(x);
 }
 
-constexpr attune::AttentionShape kAttention{.seq_len = 9, .d_model = 6, .num_heads = 2, .d_v = 4};
+constexpr attune::AttentionShape kAttention{.seq_len = 9,
+                                            .d_model = 6,
+                                            .num_heads = 2,
+                                            .num_kv_heads = 1,
+                                            .d_v = 4,
+                                            .softcap = 3,
+                                            .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
+                                            .add_bias_kv = true};
 constexpr attune::EncoderLayerShape kEncoder{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_ff = 7};
 
 static_assert(sizeof(Int8Weights<float, 30, 20>) == 30 * 20 + 20 * sizeof(float));

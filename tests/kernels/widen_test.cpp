@@ -139,6 +139,16 @@ TEST(Widen, products_of_every_rest_of_rows) {
   check_elements<12, 9, 7>();
 }
 
+TEST(Widen, products_of_one_row) {
+  check_elements<1, 64, 17>();
+  check_elements<1, 69, 16>();
+  check_elements<1, 11, 194>(kernels::Accumulate{});
+  attune::Tensor<float, 1, 67> bias;
+  attune::Rng rng(5);
+  check::fill(bias, rng);
+  check_elements<1, 67, 19>(kernels::AddBias<float>{bias.data()});
+}
+
 TEST(Widen, products_of_every_rest_of_columns) {
   check_elements<8, 1, 6>();
   check_elements<8, 2, 6>();

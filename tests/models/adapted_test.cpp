@@ -128,6 +128,23 @@ TEST(Adapted, gradients_are_derivatives_in_gated_and_rotated_layers) {
   expect_derivatives<Llama<double>, kAllAndVectors>();
 }
 
+TEST(Adapted, gradients_are_derivatives_with_every_option_of_attention) {
+  constexpr attune::AttentionShape kOptions{.seq_len = kTokens,
+                                            .d_model = 8,
+                                            .num_heads = 4,
+                                            .num_kv_heads = 2,
+                                            .d_k = 4,
+                                            .window = {.left = 2, .right = 0, .sinks = 1},
+                                            .alibi = true,
+                                            .softcap = 2,
+                                            .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
+                                            .add_bias_kv = true,
+                                            .add_zero_attn = true};
+  using Attention = attune::MultiHeadAttention<kOptions, double>;
+  expect_derivatives<Attention, kAll>();
+  expect_derivatives<Attention, kAllAndVectors>();
+}
+
 TEST(Adapted, gradients_are_derivatives_in_decoders) {
   expect_derivatives<Decoder<double>, kAllAndVectors>();
 }

@@ -55,7 +55,7 @@ void check_cross(const Mask& mask) {
   const auto train = [&] {
     Layer::forward(a.parameters, a.query, a.key, a.value, a.y, a.tape, a.scratch, mask);
     Layer::backward(a.parameters, a.query, a.key, a.value, a.tape, a.dy, a.d_query, a.d_key, a.d_value,
-                    a.gradients, a.scratch);
+                    a.gradients, a.scratch, mask);
   };
   train();
   a.once = a.gradients;
@@ -77,17 +77,17 @@ void check_self(const Mask& mask) {
   };
   const auto forward = [&] { Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch, mask); };
   forward();
-  Layer::backward(a.parameters, a.query, a.tape, a.dy, a.d_query, a.gradients, a.scratch);
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, a.d_query, a.gradients, a.scratch, mask);
   a.once = a.gradients;
   EXPECT_GT(expect_set_gradients(loss, a.parameters, a.gradients), 0.1);
   EXPECT_GT(expect_gradient("x", loss, a.query, a.d_query), 1e-3);
 
   attune::set_zero(a.gradients);
   forward();
-  Layer::backward(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch);
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch, mask);
   EXPECT_TRUE(check::same_bits(a.once, a.gradients));
   forward();
-  Layer::backward(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch);
+  Layer::backward(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch, mask);
   expect_doubled(a.once, a.gradients);
 }
 
@@ -232,6 +232,59 @@ TEST(LayerGradients, self_attention_with_one_two_and_three_heads) {
   self<kOneHead>();
   self<kTwoHeads>();
   self<kThreeHeads>();
+}
+
+TEST(LayerGradients, grouped_heads) {
+  self<AttentionShape{.seq_len = 3, .d_model = 8, .num_heads = 4, .num_kv_heads = 2}>();
+}
+
+TEST(LayerGradients, windows_alibi_and_softcap) {
+  self<AttentionShape{.seq_len = 5,
+                      .d_model = 4,
+                      .num_heads = 2,
+                      .window = {.left = 1, .right = 0, .sinks = 1},
+                      .alibi = true,
+                      .softcap = 0.5}>();
+  cross<AttentionShape{.seq_len = 3,
+                       .d_model = 4,
+                       .num_heads = 4,
+                       .num_kv_heads = 2,
+                       .kv_len = 5,
+                       .keep_weights = false,
+                       .window = {.left = 2, .right = 1},
+                       .softcap = 0.25,
+                       .offset = 1}>();
+}
+
+TEST(LayerGradients, normalised_queries_and_keys) {
+  self<AttentionShape{.seq_len = 4,
+                      .d_model = 8,
+                      .num_heads = 2,
+                      .rotary_dim = 4,
+                      .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare}>();
+  cross<AttentionShape{.seq_len = 3,
+                       .d_model = 4,
+                       .num_heads = 2,
+                       .num_kv_heads = 1,
+                       .kv_len = 5,
+                       .d_k = 4,
+                       .scaling = Scaling::kInverseFourthRootDkEach,
+                       .query_key_norm = attune::QueryKeyNorm::kLayerNorm}>(attune::CausalMask{.offset = 1});
+}
+
+TEST(LayerGradients, keys_that_are_appended) {
+  cross<AttentionShape{.seq_len = 3,
+                       .d_model = 4,
+                       .num_heads = 4,
+                       .num_kv_heads = 2,
+                       .kv_len = 5,
+                       .d_k = 2,
+                       .d_v = 3,
+                       .scaling = Scaling::kInverseFourthRootDkEach,
+                       .rotary_dim = 2,
+                       .window = {.right = 0},
+                       .add_bias_kv = true,
+                       .add_zero_attn = true}>();
 }
 
 TEST(LayerGradients, self_attention_without_bias) {

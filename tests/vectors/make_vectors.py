@@ -22,6 +22,7 @@ from torch.nn import functional as F
 
 sys.dont_write_bytecode = True  # the source tree stays clean
 
+from attention_cases import attention_option_cases  # noqa: E402
 from safetensors_writer import save  # noqa: E402
 from model_cases import model_cases  # noqa: E402
 from random_cases import random_cases  # noqa: E402
@@ -359,6 +360,7 @@ def main():
     torch.manual_seed(arguments.seed)
     cases = Cases(arguments.seed, arguments.out, arguments.random_shapes)
     attention_cases(cases)
+    attention_option_cases(cases)
     function_cases(cases)
     optimizer_cases(cases)
     transformer_cases(cases)

@@ -8,13 +8,19 @@
 //   dW_o += Oᵀ·dY,   dO = dY·W_oᵀ,   then head by head as in scaled_dot_product_attention.hpp, then
 //   dW_q += X_qᵀ·dQ,   dX_q = dQ·W_qᵀ,   and the same for k and v.
 //
-// On request Q and K are rotated by position after their projections, queries and keys each counted from 0,
-// and in training weights P are dropped. Weights are kept for backward, or computed once more in it
-// (recomputed_attention.hpp), with the same bits.
+// On request (attention_shape.hpp) several query heads share one of keys and values, whose gradients add up;
+// Q and K are normalised, then rotated by position after their projections; keys and values are appended; the
+// scores are capped; the layer has a mask of its own; and in training weights P are dropped. Weights are kept
+// for backward, or computed once more in it (recomputed_attention.hpp), with the same bits.
 #pragma once
 
 #include <algorithm>
 
+#include <attune/attention/appended_keys.hpp>
+#include <attune/attention/attention_shape.hpp>
+#include <attune/attention/cached_attention.hpp>
+#include <attune/attention/option_masks.hpp>
+#include <attune/attention/query_key_norm.hpp>
 #include <attune/attention/recomputed_attention.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
@@ -24,82 +30,47 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What multiplies Q·Kᵀ.
-enum class Scaling {
-  kInverseSqrtDk,            // 1/√d_k, the paper's and PyTorch's
-  kInverseSqrtDModel,        // 1/√d_model
-  kInverseFourthRootDkEach,  // d_k^-¼ on Q and on K before their product, which keeps both small
-};
-
-/// Every size and option of the layer. Self-attention needs the first three; the rest follow from them.
-struct AttentionShape {
-  int seq_len;  // queries
-  int d_model;  // width of a query token
-  int num_heads;
-  int kv_len = seq_len;  // keys and values
-  int d_k =
-      num_heads > 0 && d_model % num_heads == 0 ? d_model / num_heads : -1;  // per head: queries and keys
-  int d_v = d_k;                                                             // per head: values
-  int d_key = d_model;    // width of a key token (PyTorch: kdim)
-  int d_value = d_model;  // width of a value token (PyTorch: vdim)
-  int d_out = d_model;    // width of an output token
-  bool bias = true;
-  Scaling scaling = Scaling::kInverseSqrtDk;
-  int rotary_dim = 0;  // features of a head's queries and keys that are rotated by position; 0: none
-  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
-  double rotary_base = 10'000;
-  double dropout = 0;        // probability of an attention weight, in training
-  bool keep_weights = true;  // from forward to backward, seq_len · kv_len a head; false: computed once more
-};
-
 template <AttentionShape shape, class ScalarType = float>
-struct MultiHeadAttention {
-  static_assert(
-      shape.seq_len > 0 && shape.kv_len > 0,
-      "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
-  static_assert(shape.d_model > 0 && shape.d_key > 0 && shape.d_value > 0 && shape.d_out > 0,
-                "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
-  static_assert(shape.num_heads > 0,
-                "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
-  static_assert(
-      shape.num_heads <= 0 || shape.d_k != -1,
-      "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
-      "d_model, or set d_k and d_v in AttentionShape");
-  static_assert((shape.d_k > 0 && shape.d_v > 0) || shape.d_k == -1,
-                "attune::MultiHeadAttention: d_k and d_v must be positive; with more heads "
-                "than d_model, set them in AttentionShape");
-  static_assert(shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
-                "attune::MultiHeadAttention: rotary_dim must be even and at most d_k: features of a head are "
-                "rotated in pairs; 0 rotates none");
+struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>> {
+  static_assert(detail::check_attention_shape<shape>());
 
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = MultiHeadAttention<shape, Other>;
-  static constexpr std::uint32_t kFingerprint =
-      fingerprint(shape.num_heads, shape.kv_len, shape.scaling, shape.rotary_dim, shape.rotary_pairs,
-                  shape.rotary_base, shape.dropout);
+  static constexpr AttentionShape kShape = shape;
+  /// Self-attention token by token, causal (core/stream.hpp).
+  template <CacheShape cache>
+  using Stream = detail::AttentionStream<MultiHeadAttention, cache>;
+  static constexpr std::uint32_t kFingerprint = detail::fingerprint_of(shape);
   static constexpr bool kSelfAttention =
       shape.kv_len == shape.seq_len && shape.d_key == shape.d_model && shape.d_value == shape.d_model;
+
+  static constexpr int kKeys = shape.num_keys();  // with appended ones
 
   using QueryProjection =
       Linear<LinearShape{shape.seq_len, shape.d_model, shape.num_heads* shape.d_k, shape.bias}, Scalar>;
   using KeyProjection =
-      Linear<LinearShape{shape.kv_len, shape.d_key, shape.num_heads* shape.d_k, shape.bias}, Scalar>;
+      Linear<LinearShape{shape.kv_len, shape.d_key, shape.num_kv_heads* shape.d_k, shape.bias}, Scalar>;
   using ValueProjection =
-      Linear<LinearShape{shape.kv_len, shape.d_value, shape.num_heads* shape.d_v, shape.bias}, Scalar>;
+      Linear<LinearShape{shape.kv_len, shape.d_value, shape.num_kv_heads* shape.d_v, shape.bias}, Scalar>;
   using OutputProjection =
       Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.bias}, Scalar>;
 
-  /// W_q, b_q, …, W_o, b_o, or what stands for each of these tensors.
+  using Norms = detail::QueryKeyNorms<shape, Scalar>;
+  using Appended = detail::AppendedKeys<shape, Scalar>;
+
+  /// W_q, b_q, …, W_o, b_o and what options add, or what stands for each of these tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
-    static constexpr Role kKeyRole = shape.rotary_dim > 0 ? Role::kRotatedKeys : Role::kKeys;
+    static constexpr Role kKeyRole = shape.key_bias_counts() ? Role::kRotatedKeys : Role::kKeys;
     [[no_unique_address]] detail::SetOfMember<QueryProjection, Role::kQueries, Matrix, Vector> query;
     [[no_unique_address]] detail::SetOfMember<KeyProjection, kKeyRole, Matrix, Vector> key;
     [[no_unique_address]] detail::SetOfMember<ValueProjection, Role::kValues, Matrix, Vector> value;
     [[no_unique_address]] detail::SetOfMember<OutputProjection, Role::kAttentionOutput, Matrix, Vector>
         output;
+    [[no_unique_address]] detail::SetOfMember<Norms, 4, Matrix, Vector> norms;
+    [[no_unique_address]] detail::SetOfMember<Appended, 5, Matrix, Vector> appended;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
@@ -109,6 +80,8 @@ struct MultiHeadAttention {
       KeyProjection::Parameters::visit(visitor, &of_key, sets.key...);
       ValueProjection::Parameters::visit(visitor, &of_value, sets.value...);
       OutputProjection::Parameters::visit(visitor, &of_output, sets.output...);
+      Norms::Parameters::visit(visitor, parent, sets.norms...);
+      Appended::Parameters::visit(visitor, parent, sets.appended...);
     }
     template <class Initialiser>
     void initialise(const Initialiser& initialiser, Rng& rng) {
@@ -123,6 +96,8 @@ struct MultiHeadAttention {
         attune::initialise(value, initialiser, rng);
         attune::initialise(output, initialiser, rng);
       }
+      norms.initialise(initialiser, rng);
+      appended.initialise(initialiser, rng);
     }
   };
   /// The tensors; gradients and moments have the same type. May be const, in flash.
@@ -141,14 +116,15 @@ struct MultiHeadAttention {
   using KeyInput = Tensor<Scalar, shape.kv_len, shape.d_key>;
   using ValueInput = Tensor<Scalar, shape.kv_len, shape.d_value>;
   using Output = Tensor<Scalar, shape.seq_len, shape.d_out>;
-  using Weights = Tensor<Scalar, shape.seq_len, shape.kv_len>;  // of one head
-  using WeightDropout =
-      Dropout<DropoutShape{shape.num_heads * shape.seq_len, shape.kv_len, shape.dropout}, Scalar>;
+  using Weights = Tensor<Scalar, shape.seq_len, kKeys>;  // of one head
+  using WeightDropout = Dropout<DropoutShape{shape.num_heads * shape.seq_len, kKeys, shape.dropout}, Scalar>;
 
   using Context = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v>;
   template <int>
   struct None {};  // in the place of a member; each another type, so that all can have one address
 
+  /// How many query heads share a head of keys and values.
+  static constexpr int kGroup = shape.num_heads / shape.num_kv_heads;
   /// How many queries of a head have their weights in memory at a time, in training.
   static constexpr int kQueriesInTraining =
       shape.keep_weights ? shape.seq_len : detail::recomputed_queries(shape.seq_len);
@@ -159,16 +135,17 @@ struct MultiHeadAttention {
   struct TapeOf {
     static constexpr bool kKeepsContext = OutputProjection::template kReadsInput<decltype(Gradients::output)>;
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
-    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
-    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
+    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
+    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
     [[no_unique_address]] std::conditional_t<kKeepsContext, Context, None<0>> context;
     // Heads stacked: P, nothing dropped, or the maximum and one over the sum of each row of e^(S − max).
-    [[no_unique_address]] std::conditional_t<
-        shape.keep_weights, Tensor<Scalar, shape.num_heads * shape.seq_len, shape.kv_len>, None<1>>
+    [[no_unique_address]] std::conditional_t<shape.keep_weights,
+                                             Tensor<Scalar, shape.num_heads * shape.seq_len, kKeys>, None<1>>
         weights;
     [[no_unique_address]] std::conditional_t<shape.keep_weights, None<2>,
                                              Tensor<Scalar, shape.num_heads * shape.seq_len, 2>>
         of_rows;
+    [[no_unique_address]] typename Norms::Kept norms;
     [[no_unique_address]] typename WeightDropout::Tape dropout;
 
     /// P of one head, [seq_len, kv_len]; valid between forward and backward.
@@ -183,7 +160,7 @@ struct MultiHeadAttention {
     template <bool kKept = shape.keep_weights>
     void average_weights(View<Weights> mean) const {
       for (int i = 0; i < shape.seq_len; ++i) {
-        for (int j = 0; j < shape.kv_len; ++j) {
+        for (int j = 0; j < kKeys; ++j) {
           Scalar total = 0;
           for (int head = 0; head < shape.num_heads; ++head) total += head_weights<kKept>(head)(i, j);
           mean(i, j) = total / Scalar(shape.num_heads);
@@ -205,13 +182,13 @@ struct MultiHeadAttention {
   struct ScratchOf {
     static constexpr int kColumnsOfContext =
         (shape.seq_len * shape.d_v + kQueriesInTraining - 1) / kQueriesInTraining;
-    Tensor<Scalar, kQueriesInTraining, std::max({shape.kv_len, shape.d_k, kColumnsOfContext})> head;
+    Tensor<Scalar, kQueriesInTraining, std::max({kKeys, shape.d_k, kColumnsOfContext})> head;
     [[no_unique_address]] std::conditional_t<
-        shape.keep_weights, None<2>,
-        detail::RecomputeScratch<Scalar, kQueriesAtOnce, shape.kv_len, shape.d_k, shape.d_v>>
-        recompute;
-    [[no_unique_address]] std::conditional_t<WeightDropout::kDrops,
-                                             Tensor<Scalar, kQueriesInTraining, shape.kv_len>, None<0>>
+        !shape.keep_weights, detail::RecomputeScratch<Scalar, kQueriesAtOnce, kKeys, shape.d_k, shape.d_v>,
+        std::conditional_t<(kGroup > 1), detail::KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, None<2>>>
+        of_keys;
+    [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Tensor<Scalar, kQueriesInTraining, kKeys>,
+                                             None<0>>
         dropped;  // rows of a head's P
     [[no_unique_address]] std::conditional_t<TapeOf<Gradients>::kKeepsContext, None<1>, Context> context;
   };
@@ -219,10 +196,10 @@ struct MultiHeadAttention {
   /// Inference, where no tape keeps them: Q, K, V, O and, for some queries at a time, rows of one head's P.
   struct InferenceScratch {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
-    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_k> key;
-    Tensor<Scalar, shape.kv_len, shape.num_heads * shape.d_v> value;
+    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
+    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
     Context context;
-    Tensor<Scalar, kQueriesAtOnce, shape.kv_len> weights;
+    Tensor<Scalar, kQueriesAtOnce, kKeys> weights;
   };
 
   // ---- Inference: no tape. `y` may not overlap the inputs. ----
@@ -234,10 +211,11 @@ struct MultiHeadAttention {
                       ConstView<ValueInput> value, View<Output> y, InferenceScratch& scratch,
                       const Mask& mask = {}, const Pieces& pieces = {}) {
     project(parameters, query, key, value, scratch, pieces);
-    const auto terms = detail::terms_of<Mask, Pieces>(view(scratch.value));
+    const auto& all_masks = detail::with_options<shape>(mask);
+    const auto terms = terms_of_forward(all_masks, pieces, scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
       attend_in_blocks(
-          head, scratch, scratch.context, scratch.weights.data(), mask,
+          head, scratch, scratch.context, scratch.weights.data(), all_masks,
           [](int) { return detail::AllWeights{}; }, terms, pieces);
     }
     OutputProjection::forward(parameters.output, scratch.context, y, pieces);
@@ -258,17 +236,18 @@ struct MultiHeadAttention {
                       ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     project(parameters, query, key, value, tape, pieces);
     auto& context = context_of(tape, scratch);
-    const auto terms = detail::terms_of<Mask, Pieces>(view(tape.value));
+    const auto& all_masks = detail::with_options<shape>(mask);
+    const auto terms = terms_of_forward(all_masks, pieces, tape);
     for (int head = 0; head < shape.num_heads; ++head) {
       const auto dropout_from = [&](int first) { return dropout_of(tape, scratch, head, first); };
       if constexpr (shape.keep_weights) {
         pieces.template rows<shape.seq_len, kWorkOfQuery>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
           attend(head, first, tape, context,
-                 view(tape.weights).template rows_at<count>(head * shape.seq_len + first), mask,
+                 view(tape.weights).template rows_at<count>(head * shape.seq_len + first), all_masks,
                  dropout_from(first), terms);
         });
       } else {
-        attend_in_blocks(head, tape, context, scratch.head.data(), mask, dropout_from, terms, pieces,
+        attend_in_blocks(head, tape, context, scratch.head.data(), all_masks, dropout_from, terms, pieces,
                          of_rows(tape, head));
       }
     }
@@ -294,12 +273,14 @@ struct MultiHeadAttention {
                        ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     constexpr bool kInputsFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
     constexpr kernels::Assign kAssign{};
-    const auto terms = terms_of_backward<Mask, Pieces>(tape, scratch, query, key, value);
-    backward_heads(parameters, tape, dy, gradients, scratch, mask, terms, pieces);
+    const auto& all_masks = detail::with_options<shape>(mask);
+    const auto terms = terms_of_backward(all_masks, pieces, tape, scratch, query, key, value);
+    backward_heads(parameters, tape, dy, gradients, scratch, all_masks, terms, pieces);
     if constexpr (!kInputsFirst) backward_projections(query, key, value, tape, gradients, terms, pieces);
     QueryProjection::backward_input(parameters.query, tape.query, d_query, kAssign, pieces);
-    KeyProjection::backward_input(parameters.key, tape.key, d_key, kAssign, pieces);
-    ValueProjection::backward_input(parameters.value, tape.value, d_value, kAssign, pieces);
+    KeyProjection::backward_input(parameters.key, projected<KeyProjection>(tape.key), d_key, kAssign, pieces);
+    ValueProjection::backward_input(parameters.value, projected<ValueProjection>(tape.value), d_value,
+                                    kAssign, pieces);
     if constexpr (kInputsFirst) backward_projections(query, key, value, tape, gradients, terms, pieces);
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
@@ -311,19 +292,24 @@ struct MultiHeadAttention {
                        const Pieces& pieces = {}) {
     check_self_attention();
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
-    const auto terms = terms_of_backward<Mask, Pieces>(tape, scratch, x);
-    backward_heads(parameters, tape, dy, gradients, scratch, mask, terms, pieces);
+    const auto& all_masks = detail::with_options<shape>(mask);
+    const auto terms = terms_of_backward(all_masks, pieces, tape, scratch, x);
+    backward_heads(parameters, tape, dy, gradients, scratch, all_masks, terms, pieces);
     if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients, terms, pieces);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
       QueryProjection::backward_input(parameters.query, tape.query, to, kernels::Assign{}, pieces);
-      KeyProjection::backward_input(parameters.key, tape.key, to, kernels::Accumulate{}, pieces);
-      ValueProjection::backward_input(parameters.value, tape.value, to, kernels::Accumulate{}, pieces);
+      KeyProjection::backward_input(parameters.key, projected<KeyProjection>(tape.key), to,
+                                    kernels::Accumulate{}, pieces);
+      ValueProjection::backward_input(parameters.value, projected<ValueProjection>(tape.value), to,
+                                      kernels::Accumulate{}, pieces);
     }
     if constexpr (kInputFirst) backward_projections(x, x, x, tape, gradients, terms, pieces);
   }
 
  private:
+  friend struct detail::AttentionParts<MultiHeadAttention>;
+
   using Real = kernels::Real<Scalar>;
   static constexpr Real kScoreScale =
       shape.scaling == Scaling::kInverseSqrtDk       ? inverse_square_root<Real>(shape.d_k)
@@ -338,27 +324,43 @@ struct MultiHeadAttention {
     return static_cast<Real>(1.0 / fourth);
   }();
 
+  using Scores =
+      std::conditional_t<(shape.softcap > 0), detail::CappedScores<Scalar>, detail::ScaledScores<Scalar>>;
+  static constexpr Scores scores() {
+    if constexpr (shape.softcap > 0) {
+      return {Scalar(kScoreScale), Scalar(static_cast<Real>(shape.softcap))};
+    } else {
+      return {Scalar(kScoreScale)};
+    }
+  }
+
   // fan_in + fan_out of W_q, W_k and W_v as one matrix where their inputs have one width, else of each alone.
   template <class Projection>
   static constexpr int kFans = shape.d_key == shape.d_model&& shape.d_value == shape.d_model
-                                   ? shape.d_model + shape.num_heads*(2 * shape.d_k + shape.d_v)
+                                   ? shape.d_model + shape.num_heads* shape.d_k +
+                                         shape.num_kv_heads*(shape.d_k + shape.d_v)
                                    : Projection::Input::cols + Projection::Output::cols;
 
   // Of a query in one head (core/pieces.hpp).
-  static constexpr int kWorkOfQuery = shape.kv_len * (shape.d_k + shape.d_v + detail::kWorkOfSoftmax +
-                                                      (WeightDropout::kDrops ? detail::kWorkOfDraw : 0));
+  static constexpr int kWorkOfQuery =
+      kKeys * (shape.d_k + shape.d_v + detail::kWorkOfSoftmax + Scores::kWork +
+               (WeightDropout::kDrops ? detail::kWorkOfDraw : 0));
+
+  // dK and dV of a group are added up, from zeros.
+  using SumOfGroup = std::conditional_t<(kGroup > 1), kernels::Accumulate, kernels::Assign>;
 
   static constexpr bool kRotates = shape.rotary_dim > 0;
-  template <int tokens>
+  template <int tokens, int heads, int offset>
   using Rotation = RotaryPositions<RotaryShape{.seq_len = tokens,
-                                               .num_heads = shape.num_heads,
+                                               .num_heads = heads,
                                                .d_k = shape.d_k,
                                                .rotary_dim = kRotates ? shape.rotary_dim : 2,
                                                .pairs = shape.rotary_pairs,
-                                               .base = shape.rotary_base},
+                                               .base = shape.rotary_base,
+                                               .offset = offset},
                                    Scalar>;
-  using QueryRotation = Rotation<shape.seq_len>;
-  using KeyRotation = Rotation<shape.kv_len>;
+  using QueryRotation = Rotation<shape.seq_len, shape.num_heads, shape.offset>;
+  using KeyRotation = Rotation<shape.kv_len, shape.num_kv_heads, 0>;
 
   static constexpr void check_self_attention() {
     static_assert(kSelfAttention,
@@ -366,17 +368,35 @@ struct MultiHeadAttention {
                   "differ from seq_len and d_model; pass query, key and value");
   }
 
-  // Q, K and V, rotated and scaled, to where they are kept.
+  // What a projection writes of K or V: all but appended keys.
+  template <class Projection, class Keys>
+  ATTUNE_INLINE static View<typename Projection::Output> projected(Keys& keys) {
+    return View<typename Projection::Output>(keys.data());
+  }
+  // Q, K and V, normalised, rotated and scaled, to where they are kept.
   static void project(const auto& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, auto& kept, const auto& pieces) {
     QueryProjection::forward(parameters.query, query, kept.query, pieces);
-    KeyProjection::forward(parameters.key, key, kept.key, pieces);
-    ValueProjection::forward(parameters.value, value, kept.value, pieces);
+    KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), pieces);
+    ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), pieces);
+    Norms::forward(parameters.norms, kept, pieces);
     if constexpr (kRotates) {
       pieces([&]() ATTUNE_INLINE_LAMBDA { QueryRotation::forward(kept.query, kept.query); });
-      pieces([&]() ATTUNE_INLINE_LAMBDA { KeyRotation::forward(kept.key, kept.key); });
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        const auto key_rows = projected<KeyProjection>(kept.key);
+        KeyRotation::forward(key_rows, key_rows);
+      });
     }
+    detail::append_keys<shape, Scalar>(parameters.appended, kept, pieces);
     scale_operands(kept.query, kept.key, pieces);
+  }
+
+  // What a query head reads of K and V.
+  static auto key_of(auto& kept, int head) {
+    return view(kept.key).template columns<shape.d_k>(shape.kv_head_of(head) * shape.d_k);
+  }
+  static auto value_of(auto& kept, int head) {
+    return view(kept.value).template columns<shape.d_v>(shape.kv_head_of(head) * shape.d_v);
   }
 
   // A head's columns of O from those of Q, K and V: as many rows from `first` on as `weights` has.
@@ -386,10 +406,9 @@ struct MultiHeadAttention {
     constexpr int kRows = WeightRows::rows;
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
-        view(kept.key).template columns<shape.d_k>(head * shape.d_k),
-        view(kept.value).template columns<shape.d_v>(head * shape.d_v),
+        key_of(kept, head), value_of(kept, head),
         view(context).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
-        Scalar(kScoreScale), mask, head, first, dropout, terms, of_rows...);
+        scores(), mask, head, first, dropout, terms, of_rows...);
   }
   // The same for all queries, some at a time, whose weights go to `weights` and are overwritten by the next
   // ones'. `of_rows` is where what masked_softmax keeps of the head's rows goes, if anywhere.
@@ -398,7 +417,7 @@ struct MultiHeadAttention {
                                const auto& pieces, auto... of_rows) {
     detail::in_blocks<shape.seq_len, kQueriesAtOnce>([&]<int rows>(int from) ATTUNE_INLINE_LAMBDA {
       pieces.template rows<rows, kWorkOfQuery>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-        attend(head, from + first, kept, context, MatrixView<Scalar, count, shape.kv_len>(weights), mask,
+        attend(head, from + first, kept, context, MatrixView<Scalar, count, kKeys>(weights), mask,
                dropout_from(from + first), terms, (of_rows + 2 * (from + first))...);
       });
     });
@@ -407,10 +426,15 @@ struct MultiHeadAttention {
   // What the tape has of the rows of a head's weights.
   static Scalar* of_rows(auto& tape, int head) { return tape.of_rows.data() + 2 * head * shape.seq_len; }
 
+  // The terms that count in products with V.
+  template <class Mask, class Pieces>
+  ATTUNE_INLINE static auto terms_of_forward(const Mask&, const Pieces&, const auto& kept) {
+    return detail::terms_of<Mask, Pieces>(view(kept.value));
+  }
   // The terms that count in all products of backward.
   template <class Mask, class Pieces>
-  static auto terms_of_backward([[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
-                                [[maybe_unused]] const auto&... inputs) {
+  static auto terms_of_backward(const Mask&, const Pieces&, [[maybe_unused]] auto& tape,
+                                [[maybe_unused]] auto& scratch, [[maybe_unused]] const auto&... inputs) {
     const auto& weights = [&]() -> const auto& {
       if constexpr (shape.keep_weights) {
         return tape.weights;
@@ -436,27 +460,44 @@ struct MultiHeadAttention {
     }
     for (int head = 0; head < shape.num_heads; ++head) {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
-      const auto k = view(tape.key).template columns<shape.d_k>(head * shape.d_k);
-      const auto v = view(tape.value).template columns<shape.d_v>(head * shape.d_v);
+      const auto k = key_of(tape, head);
+      const auto v = value_of(tape, head);
+      if constexpr (kGroup > 1) {
+        if (head % kGroup == 0) pieces([&] { scratch.of_keys.clear(); });
+      }
       const auto d_context = view(context).template columns<shape.d_v>(head * shape.d_v);
       const auto dropout_from = [&](int first) { return dropout_of(tape, scratch, head, first); };
       if constexpr (shape.keep_weights) {
-        detail::attend_backward(
-            q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len), d_context, q,
-            k, v, scratch.head.data(), Scalar(kScoreScale), dropout_from(0), terms, pieces);
+        const auto to = [&](const auto& dk, const auto& dv) ATTUNE_INLINE_LAMBDA {
+          detail::attend_backward(
+              q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len), d_context, q,
+              dk, dv, scratch.head.data(), scores(), dropout_from(0), terms, pieces, SumOfGroup{});
+        };
+        if constexpr (kGroup > 1) {
+          to(view(scratch.of_keys.d_key), view(scratch.of_keys.d_value));
+        } else {
+          to(k, v);
+        }
       } else {
         const Scalar* kept = of_rows(tape, head);
-        detail::recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.recompute,
-                                           Scalar(kScoreScale), mask, head, kept, dropout_from, terms,
-                                           pieces);
+        detail::recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.of_keys, scores(),
+                                           mask, head, kept, dropout_from, terms, pieces, SumOfGroup{});
+      }
+      if constexpr (kGroup > 1) {
+        if (head % kGroup == kGroup - 1) pieces([&] { scratch.of_keys.move_to(k, v); });
       }
     }
     if constexpr (WeightDropout::kDrops) pieces([&] { tape.dropout.skip(1); });
     scale_operands(tape.query, tape.key, pieces);
+    Appended::backward(tape, gradients.appended, pieces);
     if constexpr (kRotates) {
       pieces([&]() ATTUNE_INLINE_LAMBDA { QueryRotation::backward(tape.query, tape.query); });
-      pieces([&]() ATTUNE_INLINE_LAMBDA { KeyRotation::backward(tape.key, tape.key); });
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        const auto key_rows = projected<KeyProjection>(tape.key);
+        KeyRotation::backward(key_rows, key_rows);
+      });
     }
+    Norms::backward(parameters.norms, tape, gradients.norms, mask, pieces);
   }
 
   // Where W_o may change as soon as its gradient is known: dO of a head, which needs the old one, comes
@@ -477,11 +518,12 @@ struct MultiHeadAttention {
   }
 
   static void backward_projections(ConstView<Input> query, ConstView<KeyInput> key,
-                                   ConstView<ValueInput> value, const auto& tape, auto& gradients,
+                                   ConstView<ValueInput> value, auto& tape, auto& gradients,
                                    const auto& terms, const auto& pieces) {
     QueryProjection::backward_parameters(query, tape.query, gradients.query, terms, pieces);
-    KeyProjection::backward_parameters(key, tape.key, gradients.key, terms, pieces);
-    ValueProjection::backward_parameters(value, tape.value, gradients.value, terms, pieces);
+    KeyProjection::backward_parameters(key, projected<KeyProjection>(tape.key), gradients.key, terms, pieces);
+    ValueProjection::backward_parameters(value, projected<ValueProjection>(tape.value), gradients.value,
+                                         terms, pieces);
   }
 
   template <class Kept>
@@ -499,7 +541,7 @@ struct MultiHeadAttention {
     Scalar* storage;
 
     template <int rows>
-    using Rows = MatrixView<Scalar, rows, shape.kv_len>;
+    using Rows = MatrixView<Scalar, rows, kKeys>;
     template <int rows>
     Rows<rows> kept(const Rows<rows>& weights) const {
       Rng draws = rng;
@@ -512,8 +554,8 @@ struct MultiHeadAttention {
       WeightDropout::drop(d_weights.rows * d_weights.cols, draws, d_weights.data, d_weights.data);
     }
     [[nodiscard]] DroppedWeights from_row(int row) const {
-      DroppedWeights rows{rng, storage + row * shape.kv_len};
-      rows.rng.skip(static_cast<std::uint64_t>(row) * shape.kv_len);
+      DroppedWeights rows{rng, storage + row * kKeys};
+      rows.rng.skip(static_cast<std::uint64_t>(row) * kKeys);
       return rows;
     }
   };
@@ -522,7 +564,7 @@ struct MultiHeadAttention {
                          [[maybe_unused]] int head, [[maybe_unused]] int first) {
     if constexpr (WeightDropout::kDrops) {
       DroppedWeights rows{WeightDropout::generator(tape.dropout), scratch.dropped.data()};
-      rows.rng.skip(static_cast<std::uint64_t>(head * shape.seq_len + first) * shape.kv_len);
+      rows.rng.skip(static_cast<std::uint64_t>(head * shape.seq_len + first) * kKeys);
       return rows;
     } else {
       return detail::AllWeights{};

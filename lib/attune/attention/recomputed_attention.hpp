@@ -20,26 +20,24 @@ constexpr int recomputed_queries(int seq_len) { return std::min(seq_len, kernels
 
 /// Scratch beside recomputed_queries() rows of weights.
 template <class ScalarType, int kAtOnce, int kKvLen, int kDk, int kDv>
-struct RecomputeScratch {
+struct RecomputeScratch : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
   using Scalar = ScalarType;
   static constexpr int kQueriesAtOnce = kAtOnce;
   Tensor<Scalar, kAtOnce, kKvLen> d_weights;  // dP of some queries
-  Tensor<Scalar, kKvLen, kDk> d_key;          // sums so far
-  Tensor<Scalar, kKvLen, kDv> d_value;
 };
 
 /// Gradients of query[seq_len, d_k], key[kv_len, d_k] and value[kv_len, d_v] from d_context[seq_len, d_v],
-/// each in its place. `kept` is what masked_softmax kept of the head's rows, `mask` forward's, `weights` room
+/// each in its place; with Sum = Accumulate those of key and value are added to the scratch's sums and stay
+/// there. `kept` is what masked_softmax kept of the head's rows, `mask` forward's, `weights` room
 /// for recomputed_queries(seq_len) · kv_len scalars. dropout_from(query) drops weights of rows from there on.
-template <class Query, class Key, class Value, class DContext, class Scratch, class Mask, class DropoutFrom,
-          class Terms, class Pieces>
+template <class Query, class Key, class Value, class DContext, class Scratch, class Scores, class Mask,
+          class DropoutFrom, class Terms, class Pieces, class Sum = kernels::Assign>
 ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key, const Value& value,
                                               const DContext& d_context, typename Scratch::Scalar* weights,
-                                              Scratch& scratch, typename Scratch::Scalar scale,
-                                              const Mask& mask, int head,
-                                              const typename Scratch::Scalar* kept,
+                                              Scratch& scratch, const Scores& scores, const Mask& mask,
+                                              int head, const typename Scratch::Scalar* kept,
                                               const DropoutFrom& dropout_from, const Terms& terms,
-                                              const Pieces& pieces) {
+                                              const Pieces& pieces, Sum sum = {}) {
   using Scalar = typename Scratch::Scalar;
   constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
   const auto dk = view(scratch.d_key);
@@ -51,28 +49,31 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     const auto q = query.template rows_at<kRows>(from);
     const auto d_rows = d_context.template rows_at<kRows>(from);
     const auto dropout = dropout_from(from);
-    pieces.template rows<kRows, kKeys*(kDk + kWorkOfSoftmax)>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-      const auto p_rows = p.template rows_at<count>(first);
-      kernels::product(q.template rows_at<count>(first), key.transpose(), p_rows,
-                       kernels::Scale<Scalar>{scale});
-      masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, from + first, kept + 2 * (from + first));
-      if (terms.needed()) kernels::clear_zero_rows(d_rows.template rows_at<count>(first), p_rows);
-    });
+    pieces.template rows<kRows, kKeys*(kDk + kWorkOfSoftmax + Scores::kWork)>(
+        [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+          const auto p_rows = p.template rows_at<count>(first);
+          scores.forward(q.template rows_at<count>(first), key, p_rows);
+          masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, from + first,
+                                               kept + 2 * (from + first));
+          if (terms.needed()) kernels::clear_zero_rows(d_rows.template rows_at<count>(first), p_rows);
+        });
     const auto dropped = kept_weights(p, dropout, pieces);
     pieces.template rows<kKeys, kRows * kDv>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       kernels::product(dropped.transpose().template rows_at<count>(first), d_rows,
                        dv.template rows_at<count>(first), epilogue);
     });
     in_blocks<kRows, Scratch::kQueriesAtOnce>([&]<int kSome>(int some) ATTUNE_INLINE_LAMBDA {
-      pieces.template rows<kSome, kKeys*(kDv + kWorkOfSoftmaxBackward)>(
-          [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-            const auto p_rows = p.template rows_at<count>(some + first);
-            const auto dp = view(scratch.d_weights).template rows_at<count>(0);
-            kernels::product(d_rows.template rows_at<count>(some + first), value.transpose(), dp);
-            dropout.from_row(some + first).backward(dp);
-            if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp.data);
-            softmax_backward<Scalar, count, kKeys>(p_rows.data, dp.data, scale);
-          });
+      pieces
+          .template rows<kSome, kKeys*(kDv + kWorkOfSoftmaxBackward + Scores::template kWorkOfBackward<kDk>)>(
+              [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+                const auto p_rows = p.template rows_at<count>(some + first);
+                const auto dp = view(scratch.d_weights).template rows_at<count>(0);
+                kernels::product(d_rows.template rows_at<count>(some + first), value.transpose(), dp);
+                dropout.from_row(some + first).backward(dp);
+                if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp.data);
+                softmax_backward<Scalar, count, kKeys>(p_rows.data, dp.data, scores.scale);
+                scores.backward(q.template rows_at<count>(some + first), key, p_rows, dp);
+              });
     });
     pieces.template rows<kKeys, kRows * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       terms.product(p.transpose().template rows_at<count>(first), q, dk.template rows_at<count>(first),
@@ -83,17 +84,16 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     });
   };
   constexpr int kBlock = recomputed_queries(kQueries), kRest = kQueries % kBlock;
-  block.template operator()<kBlock>(0, kernels::Assign{});
+  block.template operator()<kBlock>(0, sum);
   if constexpr (kQueries >= 2 * kBlock) {
     for (int from = kBlock; from < kQueries - kRest; from += kBlock) {
       block.template operator()<kBlock>(from, kernels::Accumulate{});
     }
   }
   if constexpr (kRest > 0) block.template operator()<kRest>(kQueries - kRest, kernels::Accumulate{});
-  pieces([&]() ATTUNE_INLINE_LAMBDA {
-    kernels::spread_rows<kDk>(kKeys, dk.data, key.data, Key::row_stride);
-    kernels::spread_rows<kDv>(kKeys, dv.data, value.data, Value::row_stride);
-  });
+  if constexpr (std::is_same_v<Sum, kernels::Assign>) {
+    pieces([&]() ATTUNE_INLINE_LAMBDA { scratch.move_to(key, value); });
+  }
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -8,6 +8,7 @@
 
 #include <attune/core/layer.hpp>
 #include <attune/core/sine_table.hpp>
+#include <attune/core/stream.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -24,6 +25,7 @@ struct RotaryShape {
   int rotary_dim = d_k;  // of them the first that are rotated; the rest passes
   RotaryPairs pairs = RotaryPairs::kHalves;
   double base = 10'000;
+  int offset = 0;  // position of the first token
 };
 
 /// Rotates queries or keys [seq_len, num_heads·d_k], heads side by side as MultiHeadAttention has them: to be
@@ -37,12 +39,15 @@ struct RotaryPositions {
       shape.rotary_dim > 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
       "attune::RotaryPositions: rotary_dim must be even and at most d_k: features are rotated in pairs");
   static_assert(shape.base > 1, "attune::RotaryPositions: base must be above 1");
+  static_assert(shape.offset >= 0, "attune::RotaryPositions: offset must not be negative");
 
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = RotaryPositions<shape, Other>;
   static constexpr std::uint32_t kFingerprint =
-      fingerprint(shape.num_heads, shape.rotary_dim, shape.pairs, shape.base);
+      shape.offset == 0
+          ? fingerprint(shape.num_heads, shape.rotary_dim, shape.pairs, shape.base)
+          : fingerprint(shape.num_heads, shape.rotary_dim, shape.pairs, shape.base, shape.offset);
   static constexpr int kPairs = shape.rotary_dim / 2;
   using Input = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k>;
   using Output = Input;
@@ -58,9 +63,47 @@ struct RotaryPositions {
   /// cos and sin, each [seq_len, rotary_dim/2].
   using Table = kernels::SineTable<Scalar, shape.seq_len, kPairs>;
 
-  /// Positions 0 … seq_len − 1, in flash; made only where it is used.
+  /// Positions offset … offset + seq_len − 1, in flash; made only where it is used.
   static constexpr Table kTable =
-      kernels::sine_table<Scalar, shape.seq_len, kPairs>(shape.base, shape.rotary_dim);
+      kernels::sine_table<Scalar, shape.seq_len, kPairs>(shape.base, shape.rotary_dim, shape.offset);
+
+  /// The same of tokens from number `first` on, of any number: from kTable where it has them.
+  template <int tokens>
+  static void angles_from(std::uint64_t first, kernels::SineTable<Scalar, tokens, kPairs>& angles) {
+    static constexpr auto kFrequencies = kernels::frequencies<kPairs>(shape.base, shape.rotary_dim);
+    for (int t = 0; t < tokens; ++t) {
+      const std::uint64_t position = first + static_cast<std::uint64_t>(t);
+      for (int i = 0; i < kPairs; ++i) {
+        if (position < std::uint64_t{shape.seq_len}) {
+          angles.cosine(t, i) = kTable.cosine(static_cast<int>(position), i);
+          angles.sine(t, i) = kTable.sine(static_cast<int>(position), i);
+        } else {
+          const auto at = kernels::cosine_sine_at(position + shape.offset, kFrequencies.of[i]);
+          angles.cosine(t, i) = static_cast<Scalar>(at.cosine);
+          angles.sine(t, i) = static_cast<Scalar>(at.sine);
+        }
+      }
+    }
+  }
+
+  /// Token by token.
+  template <CacheShape>
+  struct Stream {
+    struct Memory {};
+    template <int tokens>
+    struct Scratch {
+      kernels::SineTable<Scalar, tokens, kPairs> angles;
+    };
+    template <int tokens>
+    static void step(std::uint64_t position, const auto&,
+                     ConstView<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> x,
+                     View<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> y, Memory&,
+                     Scratch<tokens>& scratch) {
+      angles_from(position, scratch.angles);
+      RotaryPositions<detail::with(shape, &RotaryShape::seq_len, tokens), Scalar>::forward(x, y,
+                                                                                           scratch.angles);
+    }
+  };
 
   /// y = x rotated, by kTable or by a table of other positions. `y` may be `x`.
   static void forward(ConstView<Input> x, View<Output> y) { rotate<false>(x, y, kTable); }

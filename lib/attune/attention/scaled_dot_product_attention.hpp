@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include <attune/attention/mask.hpp>
+#include <attune/attention/scores.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/weights.hpp>
 #include <attune/kernels/nonzero.hpp>
@@ -86,14 +87,15 @@ struct AllWeights {
 // The functions below, with the terms of products that count said. `query` are rows from `first_query` on, of
 // kSeqLen.
 template <int kHeads, int kSeqLen, class Query, class Key, class Value, class Context, class Weights,
-          class Scalar, class Mask, class Dropout, class Terms, class Kept = std::nullptr_t>
+          class Scores, class Mask, class Dropout, class Terms, class Kept = std::nullptr_t>
 ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value, const Context& context,
-                          const Weights& p, Scalar scale, const Mask& mask, int head, int first_query,
+                          const Weights& p, const Scores& scores, const Mask& mask, int head, int first_query,
                           Dropout&& dropout, const Terms& terms, Kept kept = {}) {
   check_weights<Weights>();
   check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, Mask>();
-  kernels::product(query, key.transpose(), p, kernels::Scale<Scalar>{scale});
-  masked_softmax<Scalar, Weights::rows, Weights::cols>(p.data, mask, head, first_query, kept);
+  scores.forward(query, key, p);
+  masked_softmax<typename Weights::Scalar, Weights::rows, Weights::cols>(p.data, mask, head, first_query,
+                                                                         kept);
   terms.product(dropout.kept(p), value, context);
 }
 
@@ -109,12 +111,14 @@ ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout&& dropout, const Piece
   }
 }
 
+// dK and dV are assigned, or added with Sum = Accumulate.
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
-          class DValue, class Scalar, class Dropout, class Terms, class Pieces = InOneGo>
+          class DValue, class Scalar, class Scores, class Dropout, class Terms, class Pieces = InOneGo,
+          class Sum = kernels::Assign>
 ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Value& value, const Weights& p,
                                    const DContext& d_context, const DQuery& dq, const DKey& dk,
-                                   const DValue& dv, Scalar* scratch, Scalar scale, Dropout&& dropout,
-                                   const Terms& terms, const Pieces& pieces = {}) {
+                                   const DValue& dv, Scalar* scratch, const Scores& scores, Dropout&& dropout,
+                                   const Terms& terms, const Pieces& pieces = {}, Sum sum = {}) {
   check_weights<Weights>();
   static_assert(DQuery::col_stride == 1,
                 "attune::scaled_dot_product_attention_backward: a row of d_query must be contiguous");
@@ -130,9 +134,9 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
   const auto kept = kept_weights(p, dropout, pieces);
   pieces.template rows<kKeys, kQueries * kDv>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
     kernels::product(kept.transpose().template rows_at<count>(first), d_context,
-                     dv.template rows_at<count>(first));
+                     dv.template rows_at<count>(first), sum);
   });
-  pieces.template rows<kQueries, kWorkOfSoftmaxBackward * kKeys>(
+  pieces.template rows<kQueries, (kWorkOfSoftmaxBackward + Scores::template kWorkOfBackward<kDk>)*kKeys>(
       [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
         const auto p_rows = p.template rows_at<count>(first);
         const auto dp_rows = dp.template rows_at<count>(first);
@@ -142,18 +146,37 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
           dropout.from_row(first).backward(dp_rows);
         }
         if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
-        softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scale);
+        softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale);
+        scores.backward(query.template rows_at<count>(first), key, p_rows, dp_rows);
       });
   pieces.template rows<kQueries, kKeys * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
     terms.product(p.template rows_at<count>(first), key, dq_dense.template rows_at<count>(first));
   });
   pieces.template rows<kKeys, kQueries * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-    terms.product(p.transpose().template rows_at<count>(first), query, dk.template rows_at<count>(first));
+    terms.product(p.transpose().template rows_at<count>(first), query, dk.template rows_at<count>(first),
+                  sum);
   });
   pieces([&]() ATTUNE_INLINE_LAMBDA {
     kernels::spread_rows<DQuery::cols>(DQuery::rows, dq_dense.data, dq.data, DQuery::row_stride);
   });
 }
+
+// Gradients of a head's keys and values, where several query heads add to them.
+template <class Scalar, int kKeys, int kDk, int kDv>
+struct KeyValueSums {
+  Tensor<Scalar, kKeys, kDk> d_key;
+  Tensor<Scalar, kKeys, kDv> d_value;
+
+  void clear() {
+    d_key.set_zero();
+    d_value.set_zero();
+  }
+  template <class Key, class Value>
+  void move_to(const Key& key, const Value& value) const {
+    kernels::spread_rows<kDk>(kKeys, d_key.data(), key.data, Key::row_stride);
+    kernels::spread_rows<kDv>(kKeys, d_value.data(), value.data, Value::row_stride);
+  }
+};
 
 }  // namespace detail
 
@@ -161,16 +184,18 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
 /// d_k], value[kv_len, d_v]; weights[seq_len, kv_len], whose rows lie one behind the other, is written too.
 /// Each argument is whatever view() takes. Nothing may overlap. `head` of kHeads is the number a per-head
 /// mask is asked for. `dropout.kept(weights)` is what multiplies the values: without one the weights
-/// themselves. With a mask, a key whose weight is zero has no influence, whatever it holds.
-template <int kHeads = 1, class Query, class Key, class Value, class Context, class Weights,
+/// themselves. `scale` is a number, or a CappedScale (scores.hpp). With a mask, a key whose weight is zero
+/// has no influence, whatever it holds.
+template <int kHeads = 1, class Query, class Key, class Value, class Context, class Weights, class Scale,
           AttentionMask Mask = NoMask, class Dropout = detail::AllWeights>
 void scaled_dot_product_attention(const Query& query, const Key& key, const Value& value, Context&& context,
-                                  Weights&& weights, typename std::remove_cvref_t<Weights>::Scalar scale,
-                                  const Mask& mask = {}, int head = 0, Dropout&& dropout = {}) {
+                                  Weights&& weights, const Scale& scale, const Mask& mask = {}, int head = 0,
+                                  Dropout&& dropout = {}) {
   const auto v = view(value);
-  detail::attend<kHeads, View<std::remove_cvref_t<Weights>>::rows>(view(query), view(key), v, view(context),
-                                                                   view(weights), scale, mask, head, 0,
-                                                                   dropout, detail::terms_of<Mask>(v));
+  detail::attend<kHeads, View<std::remove_cvref_t<Weights>>::rows>(
+      view(query), view(key), v, view(context), view(weights),
+      detail::scores_of<typename std::remove_cvref_t<Weights>::Scalar>(scale), mask, head, 0, dropout,
+      detail::terms_of<Mask>(v));
 }
 
 /// Gradients of the above. In: query, key, value, weights as forward left them and d_context[seq_len, d_v].
@@ -180,19 +205,19 @@ void scaled_dot_product_attention(const Query& query, const Key& key, const Valu
 /// nothing flows through it, whatever it holds; nor through a query whose d_context is zero. `dropout` has
 /// forward's mask once more.
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
-          class DValue, AttentionMask Mask = NoMask, class Dropout = detail::AllWeights>
+          class DValue, class Scale, AttentionMask Mask = NoMask, class Dropout = detail::AllWeights>
 void scaled_dot_product_attention_backward(const Query& query, const Key& key, const Value& value,
                                            Weights&& weights, const DContext& d_context, DQuery&& d_query,
                                            DKey&& d_key, DValue&& d_value,
                                            typename std::remove_cvref_t<Weights>::Scalar* scratch,
-                                           typename std::remove_cvref_t<Weights>::Scalar scale,
-                                           const Mask& = {}, Dropout&& dropout = {}) {
+                                           const Scale& scale, const Mask& = {}, Dropout&& dropout = {}) {
   const auto q = view(query);
   const auto k = view(key);
   const auto v = view(value);
   const auto p = view(weights);
   detail::attend_backward(q, k, v, p, view(d_context), view(d_query), view(d_key), view(d_value), scratch,
-                          scale, dropout, detail::terms_of<Mask>(p, q, k, v));
+                          detail::scores_of<typename std::remove_cvref_t<Weights>::Scalar>(scale), dropout,
+                          detail::terms_of<Mask>(p, q, k, v));
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -17,10 +17,11 @@ struct MemoryReport {
   std::size_t scratch = 0;
   std::size_t inputs = 0;  // inputs, targets or outputs that the caller holds
   std::size_t state = 0;
+  std::size_t cache = 0;  // keys and values of a stream (core/stream.hpp)
 
   /// The object that the library defines: everything but `inputs`.
   [[nodiscard]] constexpr std::size_t object() const {
-    return parameters + gradients + moments + tape + scratch + state;
+    return parameters + gradients + moments + tape + scratch + state + cache;
   }
   [[nodiscard]] constexpr std::size_t total() const { return object() + inputs; }
 };

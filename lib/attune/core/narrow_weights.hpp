@@ -210,13 +210,13 @@ constexpr auto view(const NarrowTable<Rows>& table) {
 
 namespace detail {
 
-/// W[in, out] for a product.
+/// W[in, out] for a product: its columns are the rows that are stored.
 template <class Rows>
-ATTUNE_INLINE auto narrow_view(const NarrowWeights<Rows>& weight) {
+ATTUNE_INLINE auto narrow_view(const Rows& stored) {
   using Element = typename Rows::Element;
   constexpr auto kScales = Element::kScaled ? kernels::ScalesOf::kColumns : kernels::ScalesOf::kNothing;
   return kernels::NarrowView<Element, typename Rows::Scalar, Rows::length, Rows::count, 1, Rows::length,
-                             kScales>{weight.stored.data(), weight.stored.scale()};
+                             kScales>{stored.data(), stored.scale()};
 }
 
 }  // namespace detail
@@ -225,13 +225,24 @@ ATTUNE_INLINE auto narrow_view(const NarrowWeights<Rows>& weight) {
 template <class X, class Rows, class Y, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply(const X& x, const NarrowWeights<Rows>& weight, const Y& y,
                             Epilogue epilogue = {}) {
-  kernels::product(x, detail::narrow_view(weight), y, epilogue);
+  kernels::product(x, detail::narrow_view(weight.stored), y, epilogue);
 }
 /// dx[rows, in] = epilogue(dy[rows, out]·Wᵀ).
 template <class Dy, class Rows, class Dx, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply_transposed(const Dy& dy, const NarrowWeights<Rows>& weight, const Dx& dx,
                                        Epilogue epilogue = {}) {
-  kernels::product(dy, detail::narrow_view(weight).transpose(), dx, epilogue);
+  kernels::product(dy, detail::narrow_view(weight.stored).transpose(), dx, epilogue);
+}
+
+/// The same of a table T[rows, cols], whose rows have the scales: its rows are columns of a weight.
+template <class X, class Rows, class Y, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply(const X& x, const NarrowTable<Rows>& table, const Y& y, Epilogue epilogue = {}) {
+  kernels::product(x, detail::narrow_view(table.stored).transpose(), y, epilogue);
+}
+template <class Dy, class Rows, class Dx, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply_transposed(const Dy& dy, const NarrowTable<Rows>& table, const Dx& dx,
+                                       Epilogue epilogue = {}) {
+  kernels::product(dy, detail::narrow_view(table.stored), dx, epilogue);
 }
 
 /// y = a row of a table.

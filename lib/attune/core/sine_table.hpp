@@ -2,6 +2,8 @@
 // because they are computed in double by the rules of IEEE 754, whatever the target.
 #pragma once
 
+#include <cstdint>
+
 #include <attune/core/tensor.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
@@ -55,7 +57,7 @@ struct CosineSine {
   return e;
 }
 
-/// cos and sin of position · ω_i, each [positions, frequencies].
+/// cos and sin of position · ω_i, each [positions, frequencies], from one position on.
 template <class Scalar, int kPositions, int kFrequencies>
 struct SineTable {
   Tensor<Scalar, kPositions, kFrequencies> cosine;
@@ -65,23 +67,48 @@ struct SineTable {
 /// With ω_i = base^(−2i/d). Between every 16th position the angles are added, which loses 16 roundings at
 /// most.
 template <class Scalar, int kPositions, int kFrequencies>
-[[nodiscard]] consteval SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d) {
+[[nodiscard]] consteval SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d,
+                                                                               int first = 0) {
   SineTable<Scalar, kPositions, kFrequencies> table{};
   for (int i = 0; i < kFrequencies; ++i) {
     const double frequency = inverse_power(base, 2.0 * i / d);
     const CosineSine step = cosine_sine(frequency);
     CosineSine at{};
-    for (int position = 0; position < kPositions; ++position) {
+    for (int position = first / 16 * 16; position < first + kPositions; ++position) {
       if (position % 16 == 0) {
         at = cosine_sine(position * frequency);
       } else {
         at = {at.cosine * step.cosine - at.sine * step.sine, at.sine * step.cosine + at.cosine * step.sine};
       }
-      table.cosine(position, i) = static_cast<Scalar>(at.cosine);
-      table.sine(position, i) = static_cast<Scalar>(at.sine);
+      if (position < first) continue;
+      table.cosine(position - first, i) = static_cast<Scalar>(at.cosine);
+      table.sine(position - first, i) = static_cast<Scalar>(at.sine);
     }
   }
   return table;
+}
+
+/// ω_i = base^(−2i/d).
+template <int kFrequencies>
+struct Frequencies {
+  double of[std::size_t{kFrequencies}];
+};
+template <int kFrequencies>
+[[nodiscard]] consteval Frequencies<kFrequencies> frequencies(double base, int d) {
+  Frequencies<kFrequencies> frequencies{};
+  for (int i = 0; i < kFrequencies; ++i) frequencies.of[i] = inverse_power(base, 2.0 * i / d);
+  return frequencies;
+}
+
+/// What a table has at a position that it may be too short for: computed at run time, to the same bits.
+[[nodiscard]] inline CosineSine cosine_sine_at(std::uint64_t position, double frequency) {
+  const int added = static_cast<int>(position % 16);
+  CosineSine at = cosine_sine(static_cast<double>(position - static_cast<std::uint64_t>(added)) * frequency);
+  const CosineSine step = cosine_sine(frequency);
+  for (int i = 0; i < added; ++i) {
+    at = {at.cosine * step.cosine - at.sine * step.sine, at.sine * step.cosine + at.cosine * step.sine};
+  }
+  return at;
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <attune/core/layer.hpp>
+#include <attune/core/stream.hpp>
 #include <attune/kernels/activation.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -18,6 +19,8 @@ struct ActivationLayer {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = ActivationLayer<kind, kRows, kCols, Other>;
+  template <int tokens>
+  using WithLength = ActivationLayer<kind, tokens, kCols, Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint(kind);
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;

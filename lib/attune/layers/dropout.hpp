@@ -10,6 +10,7 @@
 
 #include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
+#include <attune/core/stream.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -99,6 +100,8 @@ struct Dropout {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Dropout<shape, Other>;
+  template <int tokens>
+  using WithLength = Dropout<detail::with(shape, &DropoutShape::rows, tokens), Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint(shape.probability, shape.stream);
   /// Whether anything is ever dropped; without it there is no tape and no code.
   static constexpr bool kDrops = shape.probability > 0;

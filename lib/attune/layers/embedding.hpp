@@ -13,6 +13,7 @@
 #include <attune/core/gradient_rows.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
+#include <attune/core/stream.hpp>
 #include <attune/core/weights.hpp>
 #include <attune/kernels/residual.hpp>
 
@@ -38,6 +39,8 @@ struct Embedding {
   static constexpr std::uint32_t kFingerprint = fingerprint(shape.padding);
   template <class Other>
   using WithScalar = Embedding<shape, Other>;
+  template <int tokens>
+  using WithLength = Embedding<detail::with(shape, &EmbeddingShape::seq_len, tokens), Scalar>;
   /// Ids of a sequence.
   using Input = std::array<int, std::size_t{shape.seq_len}>;
   using Output = Tensor<Scalar, shape.seq_len, shape.d_model>;

@@ -11,6 +11,7 @@
 #include <attune/core/gradient_rows.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
+#include <attune/core/stream.hpp>
 #include <attune/core/weights.hpp>
 #include <attune/kernels/normalisation.hpp>
 
@@ -231,6 +232,8 @@ template <NormShape shape, class Scalar = float>
 struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalisation::kMeanAndVariance> {
   template <class Other>
   using WithScalar = LayerNorm<shape, Other>;
+  template <int tokens>
+  using WithLength = LayerNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
 };
 
 /// PyTorch's nn.RMSNorm over the last axis, whose own default for ε is the scalar's machine epsilon.
@@ -238,6 +241,8 @@ template <NormShape shape, class Scalar = float>
 struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalisation::kRootMeanSquare> {
   template <class Other>
   using WithScalar = RmsNorm<shape, Other>;
+  template <int tokens>
+  using WithLength = RmsNorm<detail::with(shape, &NormShape::rows, tokens), Scalar>;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -8,6 +8,7 @@
 
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
+#include <attune/core/stream.hpp>
 #include <attune/core/weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -68,6 +69,8 @@ struct Linear {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Linear<shape, Other>;
+  template <int tokens>
+  using WithLength = Linear<detail::with(shape, &LinearShape::rows, tokens), Scalar>;
   using Input = Tensor<Scalar, shape.rows, shape.d_in>;
   using Output = Tensor<Scalar, shape.rows, shape.d_out>;
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <attune/core/layer.hpp>
+#include <attune/core/stream.hpp>
 #include <attune/kernels/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -31,6 +32,13 @@ struct Pooling {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Pooling<shape, Other>;
+  template <int tokens>
+  struct WithLength {
+    static_assert(tokens < 0,
+                  "attune: Pooling needs the whole sequence; a model that runs token by token answers for "
+                  "every token: leave it out, and take the answer at the last one");
+    struct InferenceScratch {};
+  };
   static constexpr std::uint32_t kFingerprint = fingerprint(shape.kind);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, 1, shape.d_model>;

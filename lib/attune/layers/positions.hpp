@@ -11,6 +11,7 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/sine_table.hpp>
+#include <attune/core/stream.hpp>
 #include <attune/core/weights.hpp>
 #include <attune/kernels/residual.hpp>
 
@@ -65,6 +66,14 @@ struct AddedPositions {
   }
 };
 
+// What both need to run token by token: nothing but the position.
+template <PositionShape shape, class Scalar>
+struct AddedPositionsStream {
+  struct Memory {};
+  template <int tokens>
+  struct Scratch {};
+};
+
 }  // namespace detail
 
 /// Vectors that are trained, one a position. Nothing is taped.
@@ -76,6 +85,22 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = LearnedPositions<shape, Other>;
+  /// Token by token, as far as the table goes.
+  template <CacheShape>
+  struct Stream : detail::AddedPositionsStream<shape, Scalar> {
+    static constexpr std::uint64_t kMostTokens = std::uint64_t{shape.seq_len};
+    template <int tokens>
+    static void step(std::uint64_t position, const auto& parameters,
+                     ConstView<Tensor<Scalar, tokens, shape.d_model>> x,
+                     View<Tensor<Scalar, tokens, shape.d_model>> y, typename Stream::Memory&,
+                     typename Stream::template Scratch<tokens>&) {
+      for (int i = 0; i < tokens; ++i) {
+        Scalar* row = y.data + i * shape.d_model;
+        look_up(parameters.weight, static_cast<int>(position) + i, row);
+        kernels::add_to(shape.d_model, x.data + i * shape.d_model, row);
+      }
+    }
+  };
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
   using typename Base::Input, typename Base::Output;
 
@@ -123,6 +148,20 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = SinusoidalPositions<shape, Other>;
+  /// Token by token, of any number: computed where kVectors ends.
+  template <CacheShape>
+  struct Stream : detail::AddedPositionsStream<shape, Scalar> {
+    template <int tokens>
+    static void step(std::uint64_t position, const auto&, ConstView<Tensor<Scalar, tokens, shape.d_model>> x,
+                     View<Tensor<Scalar, tokens, shape.d_model>> y, typename Stream::Memory&,
+                     typename Stream::template Scratch<tokens>&) {
+      for (int i = 0; i < tokens; ++i) {
+        Scalar* row = y.data + i * shape.d_model;
+        vector_at(position + static_cast<std::uint64_t>(i), row);
+        kernels::add_to(shape.d_model, x.data + i * shape.d_model, row);
+      }
+    }
+  };
   using Parameters = NoParameters;
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
   using typename Base::Input, typename Base::Output;
@@ -152,6 +191,20 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&) {
     Base::pass_on(dy, dx);
+  }
+
+ private:
+  static void vector_at(std::uint64_t position, Scalar* vector) {
+    static constexpr auto kFrequencies =
+        kernels::frequencies<(shape.d_model + 1) / 2>(shape.base, shape.d_model);
+    for (int j = 0; j < shape.d_model; ++j) {
+      if (position < std::uint64_t{shape.seq_len}) {
+        vector[j] = kVectors(static_cast<int>(position), j);
+      } else {
+        const auto at = kernels::cosine_sine_at(position, kFrequencies.of[j / 2]);
+        vector[j] = static_cast<Scalar>(j % 2 == 0 ? at.sine : at.cosine);
+      }
+    }
   }
 };
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <attune/core/layer.hpp>
+#include <attune/core/stream.hpp>
 #include <attune/kernels/log_softmax_row.hpp>
 #include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/rows.hpp>
@@ -103,6 +104,8 @@ template <int kRows, int kCols, class Scalar = float>
 struct Softmax : detail::RowByRow<detail::SoftmaxRow, kRows, kCols, Scalar> {
   template <class Other>
   using WithScalar = Softmax<kRows, kCols, Other>;
+  template <int tokens>
+  using WithLength = Softmax<tokens, kCols, Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("Softmax");
 };
 
@@ -112,6 +115,8 @@ template <int kRows, int kCols, class Scalar = float>
 struct LogSoftmax : detail::RowByRow<detail::LogSoftmaxRow, kRows, kCols, Scalar> {
   template <class Other>
   using WithScalar = LogSoftmax<kRows, kCols, Other>;
+  template <int tokens>
+  using WithLength = LogSoftmax<tokens, kCols, Scalar>;
   static constexpr std::uint32_t kFingerprint = fingerprint("LogSoftmax");
 };
 

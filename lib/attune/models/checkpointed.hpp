@@ -62,6 +62,8 @@ struct Checkpointed : Layer {
   using InferenceScratch = typename Layer::InferenceScratch;
   template <class Other>
   using WithScalar = Checkpointed<typename detail::WithScalarOf<Layer, Other>::type>;
+  template <CacheShape cache>
+  using Stream = detail::StreamOf<Layer, cache>;
   template <class Gradients>
   static constexpr bool kReadsInput = true;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;

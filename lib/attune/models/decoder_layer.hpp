@@ -22,7 +22,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// what the three branches give is dropped; what happens inside of them is their own.
 template <detail::CheckedLayer Attention, class MemoryAttention, detail::CheckedLayer NetworkLayer,
           detail::CheckedLayer NormLayer, BranchOptions options = BranchOptions{}>
-struct DecoderLayerOf {
+struct DecoderLayerOf
+    : detail::Steps<DecoderLayerOf<Attention, MemoryAttention, NetworkLayer, NormLayer, options>> {
   using Scalar = typename Attention::Scalar;
   template <class Other>
   using WithScalar = DecoderLayerOf<typename detail::WithScalarOf<Attention, Other>::type,
@@ -143,6 +144,44 @@ struct DecoderLayerOf {
   using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = typename Branches::InferenceScratch;
 
+  /// Token by token (core/stream.hpp), causal, of a memory that is remembered first. A step takes the
+  /// memory's mask behind its scratch; the number of a query is its position.
+  ///
+  ///   Decoder::remember(parameters, memory, cache);
+  ///   status = Decoder::step(parameters, token, y, cache, scratch[, memory_mask]);
+  template <CacheShape cache>
+  struct Stream {
+    using Memory = detail::Members<typename detail::StreamOf<SelfAttention, cache>::Memory,
+                                   typename detail::MemoryStream<CrossAttention>::Memory,
+                                   typename detail::StreamOf<Network, cache>::Memory>;
+    static constexpr std::uint64_t kMostTokens =
+        std::min(detail::kMostTokens<SelfAttention, cache>, detail::kMostTokens<Network, cache>);
+    template <int tokens>
+    using Branches =
+        detail::ResidualBranches<options, Sets,
+                                 typename detail::TokenwiseStream<Norm>::template Of<tokens>::type,
+                                 detail::StreamBranch<0, SelfAttention, cache, tokens>,
+                                 detail::MemoryStreamBranch<1, CrossAttention, tokens>,
+                                 detail::StreamBranch<2, Network, cache, tokens>>;
+    template <int tokens>
+    using Scratch = typename Branches<tokens>::InferenceScratch;
+    template <int tokens, AttentionMask MemoryMask = NoMask>
+    static void step(std::uint64_t position, const auto& parameters,
+                     ConstView<detail::StepInput<DecoderLayerOf, tokens>> x,
+                     View<detail::StepOutput<DecoderLayerOf, tokens>> y, Memory& memory,
+                     Scratch<tokens>& scratch, const MemoryMask& memory_mask = {}) {
+      Branches<tokens>::infer(
+          parameters, x, y, scratch,
+          detail::MaskedStreamContext<Memory, MemoryMask>{{position, memory}, memory_mask});
+    }
+  };
+  /// Keys and values of memory[memory_len, …] to a cache, for all steps until another memory is remembered.
+  template <class Set = Parameters, class Model, CacheShape shape>
+  static void remember(const Set& parameters, ConstView<Memory> memory, KeyValueCache<Model, shape>& cache) {
+    detail::MemoryStream<CrossAttention>::remember(parameters.cross_attention, memory,
+                                                   detail::member<1>(cache.memory));
+  }
+
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]; `mask` is
   /// self-attention's, `memory_mask` the other's. `y` may not overlap them.
   template <class Set = Parameters, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
@@ -192,13 +231,40 @@ struct DecoderLayerShape {
   double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
   int rotary_dim = 0;        // of a head's queries and keys in self-attention, rotated by position; 0: none
   bool keep_weights = true;  // of both attentions, from forward to backward; false: computed once more
+  // As of AttentionShape: of both attentions,
+  int num_kv_heads = num_heads;
+  double softcap = 0;
+  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  double query_key_epsilon = 1e-5;
+  // and of self-attention alone.
+  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
+  double rotary_base = 10'000;
+  AttentionWindow window = {};
+  bool alibi = false;
 };
 
 namespace detail {
 
 constexpr EncoderLayerShape encoder_shape(const DecoderLayerShape& shape) {
-  return {shape.seq_len, shape.d_model, shape.num_heads, shape.d_ff,       shape.activation,  shape.norm,
-          shape.epsilon, shape.bias,    shape.dropout,   shape.rotary_dim, shape.keep_weights};
+  return {.seq_len = shape.seq_len,
+          .d_model = shape.d_model,
+          .num_heads = shape.num_heads,
+          .d_ff = shape.d_ff,
+          .activation = shape.activation,
+          .norm = shape.norm,
+          .epsilon = shape.epsilon,
+          .bias = shape.bias,
+          .dropout = shape.dropout,
+          .rotary_dim = shape.rotary_dim,
+          .keep_weights = shape.keep_weights,
+          .num_kv_heads = shape.num_kv_heads,
+          .rotary_pairs = shape.rotary_pairs,
+          .rotary_base = shape.rotary_base,
+          .window = shape.window,
+          .alibi = shape.alibi,
+          .softcap = shape.softcap,
+          .query_key_norm = shape.query_key_norm,
+          .query_key_epsilon = shape.query_key_epsilon};
 }
 
 template <DecoderLayerShape shape, class Scalar>
@@ -207,10 +273,14 @@ struct DecoderParts : EncoderParts<encoder_shape(shape), Scalar> {
   using CrossAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
                                                            .d_model = shape.d_model,
                                                            .num_heads = shape.num_heads,
+                                                           .num_kv_heads = shape.num_kv_heads,
                                                            .kv_len = shape.memory_len,
                                                            .bias = shape.bias,
                                                            .dropout = shape.dropout,
-                                                           .keep_weights = shape.keep_weights},
+                                                           .keep_weights = shape.keep_weights,
+                                                           .softcap = shape.softcap,
+                                                           .query_key_norm = shape.query_key_norm,
+                                                           .query_key_epsilon = shape.query_key_epsilon},
                                             Scalar>;
 };
 

@@ -19,7 +19,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// dropout, in training, what A and F give is dropped; what happens inside of them is their own.
 template <detail::CheckedLayer Attention, detail::CheckedLayer NetworkLayer, detail::CheckedLayer NormLayer,
           BranchOptions options = BranchOptions{}>
-struct EncoderLayerOf {
+struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, NormLayer, options>> {
   using Scalar = typename Attention::Scalar;
   template <class Other>
   using WithScalar = EncoderLayerOf<typename detail::WithScalarOf<Attention, Other>::type,
@@ -122,6 +122,30 @@ struct EncoderLayerOf {
   using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = typename Branches::InferenceScratch;
 
+  /// Token by token (core/stream.hpp), causal.
+  template <CacheShape cache>
+  struct Stream {
+    using Memory = detail::Members<typename detail::StreamOf<SelfAttention, cache>::Memory,
+                                   typename detail::StreamOf<Network, cache>::Memory>;
+    static constexpr std::uint64_t kMostTokens =
+        std::min(detail::kMostTokens<SelfAttention, cache>, detail::kMostTokens<Network, cache>);
+    template <int tokens>
+    using Branches =
+        detail::ResidualBranches<options, Sets,
+                                 typename detail::TokenwiseStream<Norm>::template Of<tokens>::type,
+                                 detail::StreamBranch<0, SelfAttention, cache, tokens>,
+                                 detail::StreamBranch<1, Network, cache, tokens>>;
+    template <int tokens>
+    using Scratch = typename Branches<tokens>::InferenceScratch;
+    template <int tokens>
+    static void step(std::uint64_t position, const auto& parameters,
+                     ConstView<detail::StepInput<EncoderLayerOf, tokens>> x,
+                     View<detail::StepOutput<EncoderLayerOf, tokens>> y, Memory& memory,
+                     Scratch<tokens>& scratch) {
+      Branches<tokens>::infer(parameters, x, y, scratch, detail::StreamContext<Memory>{position, memory});
+    }
+  };
+
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; `mask` is attention's. `y` may not overlap `x`.
   template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
@@ -159,6 +183,15 @@ struct EncoderLayerShape {
   double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
   int rotary_dim = 0;        // features of a head's queries and keys that are rotated by position; 0: none
   bool keep_weights = true;  // of attention, from forward to backward; false: computed once more
+  // As of AttentionShape.
+  int num_kv_heads = num_heads;
+  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
+  double rotary_base = 10'000;
+  AttentionWindow window = {};
+  bool alibi = false;
+  double softcap = 0;
+  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  double query_key_epsilon = 1e-5;
 };
 
 namespace detail {
@@ -172,10 +205,18 @@ struct EncoderParts {
   using SelfAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
                                                           .d_model = shape.d_model,
                                                           .num_heads = shape.num_heads,
+                                                          .num_kv_heads = shape.num_kv_heads,
                                                           .bias = shape.bias,
                                                           .rotary_dim = shape.rotary_dim,
+                                                          .rotary_pairs = shape.rotary_pairs,
+                                                          .rotary_base = shape.rotary_base,
                                                           .dropout = shape.dropout,
-                                                          .keep_weights = shape.keep_weights},
+                                                          .keep_weights = shape.keep_weights,
+                                                          .window = shape.window,
+                                                          .alibi = shape.alibi,
+                                                          .softcap = shape.softcap,
+                                                          .query_key_norm = shape.query_key_norm,
+                                                          .query_key_epsilon = shape.query_key_epsilon},
                                            Scalar>;
   using Network = FeedForward<FeedForwardShape{shape.seq_len, shape.d_model, shape.d_ff, shape.activation,
                                                shape.bias, shape.dropout},

@@ -147,7 +147,7 @@ struct StandsForGradient {
 /// With nothing trained, at the front of a Sequential it is only inferred: nothing is taped and nothing
 /// dropped. Behind a layer that is trained it hands dx on to that, and drops what its shape says.
 template <detail::CheckedLayer Layer, const auto& kConstants, class What>
-struct PartlyTrained {
+struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using Scalar = typename Layer::Scalar;
   using Input = typename Layer::Input;
   using Output = typename Layer::Output;
@@ -177,6 +177,16 @@ struct PartlyTrained {
                 "attune::Adapted: no weight of the layer has one of these roles; name others in LowRank");
 
   static constexpr int kTokens = detail::most_tokens<Layer>();
+  template <int tokens>
+  struct Room {  // for x·A of one weight
+    Tensor<Scalar, tokens, kRank> values;
+    Scalar* first() { return values.data(); }
+  };
+  template <int tokens>
+    requires(kRank == 0)
+  struct Room<tokens> {
+    static Scalar* first() { return nullptr; }
+  };
   template <class OfLayer>
   struct WithRoom {
     [[no_unique_address]] OfLayer layer;
@@ -233,6 +243,27 @@ struct PartlyTrained {
   using Tape = detail::TapeOf<Layer, Gradients>;
   using Scratch = ScratchWith<detail::ScratchOf<Layer, Gradients>>;
   using InferenceScratch = ScratchWith<typename Layer::InferenceScratch>;
+
+  /// Token by token (core/stream.hpp), where the layer does.
+  template <CacheShape cache>
+  struct Stream : detail::StreamOf<Layer, cache> {
+    using Base = detail::StreamOf<Layer, cache>;
+    template <int tokens>
+    struct Scratch {
+      [[no_unique_address]] typename Base::template Scratch<tokens> layer;
+      [[no_unique_address]] Room<tokens> room;
+    };
+    template <int tokens>
+    static detail::Outcome<Layer> step(std::uint64_t position, const Parameters& trained,
+                                       ConstView<detail::StepInput<Layer, tokens>> x,
+                                       View<detail::StepOutput<Layer, tokens>> y,
+                                       typename Base::Memory& memory, Scratch<tokens>& scratch) {
+      static_assert(kRank == 0 || tokens <= kTokens,
+                    "attune::Adapted: a step takes at most as many tokens as the layer that it was made of");
+      return Base::template step<tokens>(position, all(trained, scratch.room.first()), x, y, memory,
+                                         scratch.layer);
+    }
+  };
 
   /// Inference; a Status where the layer takes token ids. `y` may not overlap `x`.
   template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>

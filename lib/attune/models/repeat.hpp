@@ -8,7 +8,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// `count` equal layers one after the other, in one copy of their code. What one gives is what the next
 /// takes.
 template <int count, detail::CheckedLayer Layer>
-class Repeat {
+class Repeat : public detail::Steps<Repeat<count, Layer>> {
  public:
   static_assert(count > 0 && count <= detail::kMostLayers, "attune::Repeat: from 1 to 24 layers");
   static_assert(detail::kFits<Layer>);
@@ -84,6 +84,33 @@ class Repeat {
   struct InferenceScratch {
     [[no_unique_address]] typename Layer::InferenceScratch layer;
     [[no_unique_address]] Turns activations;
+  };
+
+  /// Token by token (core/stream.hpp), where the layer does.
+  template <CacheShape cache>
+  struct Stream {
+    using Each = detail::StreamOf<Layer, cache>;
+    using Memory = detail::Copies<typename Each::Memory, count>;
+    static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Layer, cache>;
+    template <int tokens>
+    struct Scratch {
+      [[no_unique_address]] typename Each::template Scratch<tokens> layer;
+      [[no_unique_address]] detail::Turns<Scalar, tokens * Output::cols, count - 1> activations;
+    };
+    template <int tokens>
+    static void step(std::uint64_t position, const auto& parameters,
+                     ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
+                     Memory& memory, Scratch<tokens>& scratch) {
+      for (int i = 0; i < count; ++i) {
+        auto to = y;
+        if constexpr (count > 1) {
+          if (i < count - 1) to = scratch.activations.template at<detail::StepOutput<Layer, tokens>>(i);
+        }
+        auto&& layer_memory = memory[i];
+        Each::template step<tokens>(position, parameters.layers[i], x, to, layer_memory, scratch.layer);
+        x = to;
+      }
+    }
   };
 
   /// Inference. `y` may not overlap `x`.

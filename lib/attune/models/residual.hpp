@@ -22,6 +22,18 @@ struct Residual : Layer {
   static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
+  /// Token by token (core/stream.hpp), where the layer does.
+  template <CacheShape cache>
+  struct Stream : detail::StreamOf<Layer, cache> {
+    using Base = detail::StreamOf<Layer, cache>;
+    template <int tokens>
+    static void step(std::uint64_t position, const auto& parameters,
+                     ConstView<detail::StepInput<Layer, tokens>> x, View<detail::StepOutput<Layer, tokens>> y,
+                     typename Base::Memory& memory, typename Base::template Scratch<tokens>& scratch) {
+      Base::template step<tokens>(position, parameters, x, y, memory, scratch);
+      kernels::add_to(tokens * Input::cols, x.data, y.data);
+    }
+  };
   static constexpr bool kOutputMayBeInput = false;
   static constexpr bool kGradientMayBeInput = false;
 

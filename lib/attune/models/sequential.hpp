@@ -16,7 +16,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// Layers one after the other.
 template <detail::CheckedLayer... Layers>
-class Sequential {
+class Sequential : public detail::Steps<Sequential<Layers...>> {
  public:
   static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
   static_assert(kLayers > 0 && kLayers <= detail::kMostLayers, "attune::Sequential: from 1 to 24 layers");
@@ -174,6 +174,39 @@ class Sequential {
   struct InferenceScratch {
     detail::OneOf<typename Layers::InferenceScratch...> layers;
     [[no_unique_address]] Turns activations;
+  };
+
+  /// Token by token (core/stream.hpp), where each layer does.
+  template <CacheShape cache>
+  struct Stream {
+    using Memory = detail::Members<typename detail::StreamOf<Layers, cache>::Memory...>;
+    static constexpr std::uint64_t kMostTokens = std::min({detail::kMostTokens<Layers, cache>...});
+    template <int tokens>
+    struct Scratch {
+      detail::OneOf<typename detail::StreamOf<Layers, cache>::template Scratch<tokens>...> layers;
+      [[no_unique_address]] detail::Turns<Scalar, tokens * std::max({Layers::Output::cols...}), kLayers - 1>
+          activations;
+    };
+    template <int tokens, int index = 0>
+    ATTUNE_INLINE static detail::Outcome<Layer<index>> step(
+        std::uint64_t position, const auto& parameters, ConstView<detail::StepInput<Layer<index>, tokens>> x,
+        View<detail::StepOutput<Sequential, tokens>> y, Memory& memory, Scratch<tokens>& scratch) {
+      const auto through = [&](auto to) ATTUNE_INLINE_LAMBDA {
+        auto&& own = parameters.template layer<index>();
+        auto&& layer_memory = detail::member<index>(memory);
+        return detail::StreamOf<Layer<index>, cache>::template step<tokens>(
+            position, own, x, to, layer_memory, detail::one_of<index>(scratch.layers));
+      };
+      if constexpr (index + 1 == kLayers) {
+        return through(y);
+      } else {
+        const auto next = scratch.activations.template at<detail::StepOutput<Layer<index>, tokens>>(index);
+        return detail::in_turn([&]() ATTUNE_INLINE_LAMBDA { return through(next); },
+                               [&]() ATTUNE_INLINE_LAMBDA {
+                                 step<tokens, index + 1>(position, parameters, next, y, memory, scratch);
+                               });
+      }
+    }
   };
 
   /// void; where the first layer takes token ids, its Status: kInvalidToken, and nothing is written, when one

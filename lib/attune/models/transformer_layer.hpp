@@ -65,6 +65,44 @@ struct LayerBranch : Part {
   }
 };
 
+// A branch of so many tokens of a stream, whose part of context.memory is member `index`.
+template <int index, class Part, CacheShape cache, int tokens>
+struct StreamBranch {
+  using Stream = StreamOf<Part, cache>;
+  using InferenceScratch = typename Stream::template Scratch<tokens>;
+  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part> && !SaysStream<Part, cache>;
+
+  ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
+                                    InferenceScratch& scratch) {
+    auto&& memory = member<index>(context.memory);
+    Stream::template step<tokens>(context.position, parameters, x, y, memory, scratch);
+  }
+};
+// What infer() of a layer's branches is told there.
+template <class Memory>
+struct StreamContext {
+  std::uint64_t position;
+  Memory& memory;
+  InOneGo pieces = {};
+};
+template <class Memory, class MemoryMask>
+struct MaskedStreamContext : StreamContext<Memory> {
+  const MemoryMask& memory_mask;
+};
+
+// The branch that attends to what a decoder layer remembers of its memory.
+template <int index, class Part, int tokens>
+struct MemoryStreamBranch {
+  using Stream = MemoryStream<Part>;
+  using InferenceScratch = typename Stream::template Scratch<tokens>;
+
+  ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
+                                    InferenceScratch& scratch) {
+    Stream::template step<tokens>(context.position, parameters, x, y, member<index>(context.memory), scratch,
+                                  context.memory_mask);
+  }
+};
+
 // A branch that attends to a memory: context.memory[memory_len, d_model], whose gradient goes to
 // context.d_memory.
 template <class Attention>

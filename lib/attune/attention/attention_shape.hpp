@@ -1,0 +1,127 @@
+// Every size and option of MultiHeadAttention, and what they have to be.
+#pragma once
+
+#include <attune/attention/rotary_positions.hpp>
+#include <attune/attention/window_mask.hpp>
+#include <attune/core/fingerprint.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// What multiplies Q·Kᵀ.
+enum class Scaling {
+  kInverseSqrtDk,            // 1/√d_k, the paper's and PyTorch's
+  kInverseSqrtDModel,        // 1/√d_model
+  kInverseFourthRootDkEach,  // d_k^-¼ on Q and on K before their product, which keeps both small
+};
+
+/// What each head's queries and keys go through before they are rotated: a normalisation over d_k, with
+/// parameters that the heads share (Henry et al., "Query-Key Normalization for Transformers", 2020; Dehghani
+/// et al., "Scaling Vision Transformers to 22 Billion Parameters", 2023).
+enum class QueryKeyNorm {
+  kNone,
+  kRootMeanSquare,  // RmsNorm, as in Qwen 3 and Gemma 3
+  kLayerNorm,       // LayerNorm; with a bias where the projections have one
+};
+
+/// Every size and option of the layer. Self-attention needs seq_len, d_model and num_heads; the rest follows
+/// from them.
+struct AttentionShape {
+  int seq_len;  // queries
+  int d_model;  // width of a query token
+  int num_heads;
+  int num_kv_heads = num_heads;  // of keys and values, each for as many query heads (Ainslie et al., "GQA",
+                                 // 2023); 1: multi-query attention (Shazeer, 2019)
+  int kv_len = seq_len;          // keys and values
+  int d_k =
+      num_heads > 0 && d_model % num_heads == 0 ? d_model / num_heads : -1;  // per head: queries and keys
+  int d_v = d_k;                                                             // per head: values
+  int d_key = d_model;    // width of a key token (PyTorch: kdim)
+  int d_value = d_model;  // width of a value token (PyTorch: vdim)
+  int d_out = d_model;    // width of an output token
+  bool bias = true;
+  Scaling scaling = Scaling::kInverseSqrtDk;
+  int rotary_dim = 0;  // features of a head's queries and keys that are rotated by position; 0: none
+  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
+  double rotary_base = 10'000;
+  double dropout = 0;        // probability of an attention weight, in training
+  bool keep_weights = true;  // from forward to backward, seq_len · kv_len a head; false: computed once more
+  AttentionWindow window = {};  // a mask of the layer's own, beside the one it is given
+  bool alibi = false;           // AlibiBias (alibi.hpp), beside the mask it is given
+  double softcap = 0;           // scaled scores s become softcap · tanh(s / softcap); 0: they stay
+  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  double query_key_epsilon = 1e-5;
+  bool add_bias_kv = false;  // one key and value more, parameters; after projection and rotation, and no mask
+                             // hides them (PyTorch)
+  bool add_zero_attn = false;  // one key and value more, zeros; the same
+  int offset = 0;  // position of the first query: for rotation, window and alibi. Keys count from 0
+
+  /// The key head of a query head: head h reads K and V of head h / (num_heads / num_kv_heads).
+  [[nodiscard]] constexpr int kv_head_of(int head) const { return head / (num_heads / num_kv_heads); }
+  /// Whether softmax sees a bias of keys: without any of these it adds the same to all scores of a query.
+  [[nodiscard]] constexpr bool key_bias_counts() const {
+    return rotary_dim > 0 || softcap > 0 || query_key_norm != QueryKeyNorm::kNone || num_keys() > kv_len;
+  }
+  /// Keys with those that options append.
+  [[nodiscard]] constexpr int num_keys() const {
+    return kv_len + (add_bias_kv ? 1 : 0) + (add_zero_attn ? 1 : 0);
+  }
+};
+
+namespace detail {
+
+/// Options at their defaults are left out: what an older shape was told by does not change with new ones.
+constexpr std::uint32_t fingerprint_of(const AttentionShape& shape) {
+  std::uint32_t state = fingerprint(shape.num_heads, shape.kv_len, shape.scaling, shape.rotary_dim,
+                                    shape.rotary_pairs, shape.rotary_base, shape.dropout);
+  const auto add = [&state](bool said, const auto&... values) {
+    if (said) state = fingerprint(state, values...);
+  };
+  add(shape.num_kv_heads != shape.num_heads, "num_kv_heads", shape.num_kv_heads);
+  add(shape.window.hides(), "window", shape.window.left, shape.window.right, shape.window.sinks);
+  add(shape.alibi, "alibi");
+  add(shape.softcap != 0, "softcap", shape.softcap);
+  add(shape.query_key_norm != QueryKeyNorm::kNone, "query_key_norm", shape.query_key_norm,
+      shape.query_key_epsilon);
+  add(shape.add_bias_kv, "add_bias_kv");
+  add(shape.add_zero_attn, "add_zero_attn");
+  add(shape.offset != 0, "offset", shape.offset);
+  return state;
+}
+
+template <AttentionShape shape>
+constexpr bool check_attention_shape() {
+  static_assert(
+      shape.seq_len > 0 && shape.kv_len > 0,
+      "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
+  static_assert(shape.d_model > 0 && shape.d_key > 0 && shape.d_value > 0 && shape.d_out > 0,
+                "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
+  static_assert(shape.num_heads > 0,
+                "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
+  if constexpr (shape.num_heads > 0) {
+    static_assert(
+        shape.num_kv_heads > 0 && shape.num_heads % (shape.num_kv_heads > 0 ? shape.num_kv_heads : 1) == 0,
+        "attune::MultiHeadAttention: num_kv_heads must divide num_heads: as many query heads share "
+        "each head of keys and values");
+    static_assert(
+        shape.d_k != -1,
+        "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
+        "d_model, or set d_k and d_v in AttentionShape");
+  }
+  static_assert((shape.d_k > 0 && shape.d_v > 0) || shape.d_k == -1,
+                "attune::MultiHeadAttention: d_k and d_v must be positive; with more heads "
+                "than d_model, set them in AttentionShape");
+  static_assert(shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
+                "attune::MultiHeadAttention: rotary_dim must be even and at most d_k: features of a head are "
+                "rotated in pairs; 0 rotates none");
+  static_assert(shape.softcap >= 0,
+                "attune::MultiHeadAttention: softcap must be positive; 0 leaves scores as they are");
+  static_assert(shape.window.left >= 0 && shape.window.right >= 0 && shape.window.sinks >= 0,
+                "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; without "
+                "an end they are kUnlimited");
+  static_assert(shape.offset >= 0, "attune::MultiHeadAttention: offset must not be negative");
+  return true;
+}
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

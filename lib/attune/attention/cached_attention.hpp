@@ -1,0 +1,280 @@
+// Attention of the next tokens of a stream (core/stream.hpp): to those before them, of which
+// key_value_blocks.hpp keeps the keys, rotated by their positions, and the values; and to a memory, whose
+// keys and values are projected once.
+//
+// Tokens that come together attend one by one: each one's key and value are kept before it does, so a ring
+// needs no room for more. The cost is that of the keys there are, not of the capacity.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include <attune/attention/appended_keys.hpp>
+#include <attune/attention/attention_shape.hpp>
+#include <attune/attention/key_value_blocks.hpp>
+#include <attune/attention/option_masks.hpp>
+#include <attune/attention/rotary_positions.hpp>
+#include <attune/attention/scaled_dot_product_attention.hpp>
+#include <attune/kernels/finite.hpp>
+#include <attune/kernels/softcap.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// What both of the following ask of MultiHeadAttention.
+template <class Attention>
+struct AttentionParts {
+  static constexpr AttentionShape kShape = Attention::kShape;
+  static_assert(
+      kShape.offset == 0,
+      "attune: a stream counts the positions of its tokens itself; leave offset out of the shape of "
+      "attention that runs token by token");
+  using Scalar = typename Attention::Scalar;
+  static constexpr int kHeads = kShape.num_heads, kKvHeads = kShape.num_kv_heads;
+  static constexpr int kDk = kShape.d_k, kDv = kShape.d_v;
+  static constexpr Scalar kScoreScale = Scalar(Attention::kScoreScale);
+  static constexpr auto scores() { return Attention::scores(); }
+
+  // y[tokens, …] = x[tokens, …]·W + b of one of Attention's projections.
+  template <class Projection, int tokens>
+  static void project(const auto& parameters, const auto& x, const auto& y) {
+    Projection::template WithLength<tokens>::forward(parameters, x, y);
+  }
+
+  static constexpr bool kRotates = kShape.rotary_dim > 0;
+  static constexpr int kRotaryDim = kRotates ? kShape.rotary_dim : 2;
+  template <int tokens, int heads>
+  using Rotation = RotaryPositions<RotaryShape{.seq_len = tokens,
+                                               .num_heads = heads,
+                                               .d_k = kDk,
+                                               .rotary_dim = kRotaryDim,
+                                               .pairs = kShape.rotary_pairs,
+                                               .base = kShape.rotary_base},
+                                   Scalar>;
+  struct NoAngles {};
+  /// Of the positions of a step.
+  template <int tokens>
+  using Angles = std::conditional_t<kRotates, kernels::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
+  template <int tokens>
+  static void find_angles([[maybe_unused]] std::uint64_t position, [[maybe_unused]] Angles<tokens>& angles) {
+    if constexpr (kRotates) Rotation<kShape.seq_len, kHeads>::angles_from(position, angles);
+  }
+
+  /// Queries or keys of `heads` heads, from their projection to what is rotated.
+  template <class Norm, int tokens, int heads>
+  static void normalise([[maybe_unused]] const auto& norm, [[maybe_unused]] Scalar* operand) {
+    if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
+      using AllHeads = typename Norm::template WithLength<tokens * heads>;
+      typename AllHeads::InferenceScratch none;
+      const View<typename AllHeads::Input> rows(operand);
+      AllHeads::forward(norm, rows, rows, none);
+    }
+  }
+  template <int tokens, int heads>
+  static void rotate([[maybe_unused]] Scalar* operand, [[maybe_unused]] const Angles<tokens>& angles) {
+    if constexpr (kRotates) {
+      const View<Tensor<Scalar, tokens, heads * kDk>> rows(operand);
+      Rotation<tokens, heads>::forward(rows, rows, angles);
+    }
+  }
+  template <int size>
+  static void scale([[maybe_unused]] Scalar* operand) {
+    if constexpr (Attention::kScaleOperands) kernels::scale<size>(operand, Scalar(Attention::kOperandScale));
+  }
+  /// Q of x[tokens, d_model], as it is multiplied.
+  template <int tokens>
+  static void find_queries(const auto& parameters, const auto& x, auto& query, const Angles<tokens>& angles) {
+    project<typename Attention::QueryProjection, tokens>(parameters.query, x, view(query));
+    if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
+      normalise<typename Attention::Norms::QueryNorm, tokens, kHeads>(parameters.norms.query_norm,
+                                                                      query.data());
+    }
+    rotate<tokens, kHeads>(query.data(), angles);
+    scale<tokens * kHeads * kDk>(query.data());
+  }
+  /// K of tokens[tokens, d_key], before what is appended to it.
+  template <int tokens>
+  static void find_keys(const auto& parameters, const auto& x, Scalar* key, const Angles<tokens>& angles) {
+    project<typename Attention::KeyProjection, tokens>(parameters.key, x,
+                                                       View<Tensor<Scalar, tokens, kKvHeads * kDk>>(key));
+    if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
+      normalise<typename Attention::Norms::KeyNorm, tokens, kKvHeads>(parameters.norms.key_norm, key);
+    }
+    rotate<tokens, kKvHeads>(key, angles);
+  }
+};
+
+/// What a layer keeps of a cache: less, where it has a window of its own.
+template <AttentionShape shape, CacheShape cache>
+constexpr CacheShape kept_of() {
+  constexpr AttentionWindow kOwn = shape.window;
+  if constexpr (kOwn.left == kUnlimited || (cache.window == 0 && kOwn.left >= cache.capacity)) {
+    return cache;
+  } else {
+    constexpr bool kOwnIsWithin =
+        cache.window == 0 || (kOwn.left < cache.window && kOwn.sinks <= cache.sinks);
+    static_assert(
+        kOwnIsWithin || (kOwn.left >= cache.window && kOwn.sinks >= cache.sinks),
+        "attune: a layer's own window reaches less far back than the cache's, but has more sinks, or "
+        "the other way round; give the cache at least both, or a capacity");
+    return kOwnIsWithin ? CacheShape{.window = kOwn.left + 1, .sinks = kOwn.sinks} : cache;
+  }
+}
+
+/// context[d_v] of one query[d_k] in one head. `scores` has room for as many as there are slots.
+template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
+[[gnu::noinline]] void attend_to_cache(const VisibleKeys<kept>& visible, const HeadBlocks& blocks_of_head,
+                                       [[maybe_unused]] int head, const Scalar* query, Scalar* scores,
+                                       Scalar* context) {
+  constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
+  int end = 0;
+  const auto hide_up_to = [&](int axis) {
+    for (; end < axis; ++end) scores[end] = kHidden<Scalar>;
+  };
+  for (const auto& run : visible) {
+    const int block = run.slot / kBlock, blocks = (run.slot + run.count - 1) / kBlock + 1 - block;
+    Scalar* const to = scores + run.axis / kBlock * kBlock;
+    kernels::block_scores<kDk>(blocks, query, blocks_of_head.keys.data() + block * kDk * kBlock,
+                               Parts::kScoreScale, to);
+    if constexpr (Parts::kShape.softcap > 0) kernels::softcap(blocks * kBlock, to, Parts::scores().cap);
+    if constexpr (Parts::kShape.alibi) {
+      for (int i = 0; i < blocks; ++i) {
+        const AlibiBias<Parts::kHeads> bias{run.distance - i * kBlock};
+        bias.template bias<kBlock>(head, 0, to + i * kBlock);
+      }
+    }
+    hide_up_to(run.axis);
+    end = run.axis + run.count;
+  }
+  hide_up_to(visible.blocks() * kBlock);
+  kernels::block_softmax(visible.blocks(), scores);
+
+  // Sums begin at zero and add up from zero: neither is ever −0, so adding the first is having it.
+  const auto add_values = [&](const auto& add_rows) ATTUNE_INLINE_LAMBDA {
+    Scalar sum[std::size_t{kDv}] = {};
+    for (int j = 0; j < kDv; ++j) context[j] = 0;
+    for (const auto& run : visible) {
+      if (run.begins_sum) {
+        for (int j = 0; j < kDv; ++j) context[j] = kernels::add(context[j], sum[j]), sum[j] = 0;
+      }
+      add_rows(run.count, scores + run.axis, blocks_of_head.values.data() + run.slot * kDv, sum);
+    }
+    for (int j = 0; j < kDv; ++j) context[j] = kernels::add(context[j], sum[j]);
+  };
+  add_values(kernels::add_weighted_rows<kDv, Scalar>);
+  // As behind every mask, a weight of zero has no influence beside NaN or infinity.
+  if (!kernels::finite<Scalar>(kDv, context)) add_values(kernels::add_nonzero_weighted_rows<kDv, Scalar>);
+}
+
+/// How MultiHeadAttention runs token by token.
+template <class Attention, CacheShape cache>
+struct AttentionStream : AttentionParts<Attention> {
+  static_assert(Attention::kSelfAttention,
+                "attune: attention to other tokens than its own does not run token by token by itself; "
+                "DecoderLayer remembers the keys and values of its memory");
+  static_assert(!Attention::kShape.add_bias_kv && !Attention::kShape.add_zero_attn,
+                "attune: keys that add_bias_kv and add_zero_attn append stand behind the last token of a "
+                "sequence, and a stream has none; leave them out of self-attention that runs token by token");
+  using Parts = AttentionParts<Attention>;
+  using Parts::kShape, Parts::kHeads, Parts::kKvHeads, Parts::kDk, Parts::kDv;
+  using typename Parts::Scalar;
+
+  static constexpr CacheShape kKept = kept_of<kShape, cache>();
+  using Memory = KeyValueBlocks<Scalar, kKvHeads, kDk, kDv, kKept>;
+  static constexpr std::uint64_t kMostTokens = cache.window > 0 ? kAnyNumber : std::uint64_t{cache.capacity};
+
+  template <int tokens>
+  struct Scratch {
+    Tensor<Scalar, tokens, kHeads * kDk> query;
+    Tensor<Scalar, tokens, kKvHeads * kDk> key;
+    Tensor<Scalar, tokens, kKvHeads * kDv> value;
+    Tensor<Scalar, tokens, kHeads * kDv> context;
+    Tensor<Scalar, 1, Memory::Places::kSlots> scores;  // of one head
+    [[no_unique_address]] typename Parts::template Angles<tokens> angles;
+  };
+
+  template <int tokens>
+  static void step(std::uint64_t position, const auto& parameters,
+                   ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
+                   View<Tensor<Scalar, tokens, kShape.d_out>> y, Memory& memory, Scratch<tokens>& scratch) {
+    Parts::template find_angles<tokens>(position, scratch.angles);
+    Parts::template find_queries<tokens>(parameters, x, scratch.query, scratch.angles);
+    Parts::template find_keys<tokens>(parameters, x, scratch.key.data(), scratch.angles);
+    Parts::template scale<tokens * kKvHeads * kDk>(scratch.key.data());
+    Parts::template project<typename Attention::ValueProjection, tokens>(parameters.value, x,
+                                                                         view(scratch.value));
+    for (int i = 0; i < tokens; ++i) {
+      const std::uint64_t at = position + static_cast<std::uint64_t>(i);
+      memory.append(at, &scratch.key(i, 0), &scratch.value(i, 0));
+      const VisibleKeys<kKept> visible(at);
+      for (int head = 0; head < kHeads; ++head) {
+        attend_to_cache<Parts>(visible, memory.heads[kShape.kv_head_of(head)], head,
+                               static_cast<const Scalar*>(&scratch.query(i, head * kDk)),
+                               scratch.scores.data(), &scratch.context(i, head * kDv));
+      }
+    }
+    Parts::template project<typename Attention::OutputProjection, tokens>(parameters.output,
+                                                                          view(scratch.context), y);
+  }
+};
+
+/// How attention to a memory runs token by token.
+template <class Attention>
+struct MemoryStream : AttentionParts<Attention> {
+  using Parts = AttentionParts<Attention>;
+  using Parts::kShape, Parts::kHeads, Parts::kKvHeads, Parts::kDk, Parts::kDv;
+  using typename Parts::Scalar;
+  static constexpr int kKeys = Attention::kKeys;  // with appended ones
+
+  struct Memory {
+    Tensor<Scalar, kKeys, kKvHeads * kDk> key;
+    Tensor<Scalar, kKeys, kKvHeads * kDv> value;
+  };
+  template <int tokens>
+  struct Scratch {
+    Tensor<Scalar, tokens, kHeads * kDk> query;
+    Tensor<Scalar, tokens, kHeads * kDv> context;
+    Tensor<Scalar, tokens, kKeys> weights;  // of one head
+    [[no_unique_address]] typename Parts::template Angles<tokens> angles;
+  };
+
+  static void remember(const auto& parameters, ConstView<typename Attention::KeyInput> tokens,
+                       Memory& memory) {
+    if constexpr (Parts::kRotates) {
+      Parts::template find_keys<kShape.kv_len>(parameters, tokens, memory.key.data(),
+                                               Parts::template Rotation<kShape.kv_len, kKvHeads>::kTable);
+    } else {
+      Parts::template find_keys<kShape.kv_len>(parameters, tokens, memory.key.data(), {});
+    }
+    Attention::ValueProjection::forward(parameters.value, tokens,
+                                        view(memory.value).template rows_at<kShape.kv_len>(0));
+    append_keys<kShape, Scalar>(parameters.appended, memory, InOneGo{});
+    Parts::template scale<decltype(memory.key)::size>(memory.key.data());
+  }
+  template <int tokens, class Mask>
+  static void step(std::uint64_t position, const auto& parameters,
+                   ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
+                   View<Tensor<Scalar, tokens, kShape.d_out>> y, const Memory& memory,
+                   Scratch<tokens>& scratch, const Mask& mask) {
+    Parts::template find_angles<tokens>(position, scratch.angles);
+    Parts::template find_queries<tokens>(parameters, x, scratch.query, scratch.angles);
+    const auto& all_masks = with_options<kShape>(mask);
+    const auto value = view(memory.value);
+    const auto terms = terms_of<std::remove_cvref_t<decltype(all_masks)>>(value);
+    for (int head = 0; head < kHeads; ++head) {
+      const int kv_head = kShape.kv_head_of(head);
+      attend<kHeads, kShape.seq_len>(
+          view(scratch.query).template columns<kDk>(head * kDk),
+          view(memory.key).template columns<kDk>(kv_head * kDk), value.template columns<kDv>(kv_head * kDv),
+          view(scratch.context).template columns<kDv>(head * kDv), view(scratch.weights), Parts::scores(),
+          all_masks, head, static_cast<int>(position), AllWeights{}, terms);
+    }
+    Parts::template project<typename Attention::OutputProjection, tokens>(parameters.output,
+                                                                          view(scratch.context), y);
+  }
+};
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,130 @@
+// Keys and values of a stream (core/stream.hpp), and which of them a token attends to.
+//
+// They stand in blocks of kCacheBlock tokens, block b of the stream in place b mod kBlocks. There is one
+// place more than a window can touch, so no place ever has visible tokens of two blocks: the sums over blocks
+// from oldest to newest are those over a whole row, in their order and with their lanes (kernels/reduce.hpp,
+// kernels/product.hpp). Blocks of sinks stand in places of their own before them, and are never overwritten.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include <attune/core/stream.hpp>
+#include <attune/kernels/cached_rows.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// Where tokens of a stream stand.
+template <CacheShape shape>
+struct CachePlaces {
+  static constexpr int kBlock = kernels::kCacheBlock;
+  static constexpr bool kIsRing = shape.window > 0;
+  static constexpr int kSinkBlocks = (shape.sinks + kBlock - 1) / kBlock;
+  static constexpr int kBlocks =
+      kIsRing ? (shape.window + kBlock - 2) / kBlock + 1 : (shape.capacity + kBlock - 1) / kBlock;
+  static constexpr int kSlots = (kSinkBlocks + kBlocks) * kBlock;
+
+  /// Slot of a token: the place of its block, and its own in it.
+  static constexpr int slot(std::uint64_t position) {
+    return (kSinkBlocks + static_cast<int>(position / kBlock % kBlocks)) * kBlock +
+           static_cast<int>(position % kBlock);
+  }
+};
+
+/// The keys that the token at `position` attends to, from oldest to newest, in runs of neighbouring slots.
+/// Their scores stand on an axis of `blocks` blocks, each key in the lane of its position.
+template <CacheShape shape>
+class VisibleKeys {
+  using Places = CachePlaces<shape>;
+  static constexpr int kBlock = kernels::kCacheBlock, kDepthBlock = kernels::kDepthBlock;
+  static_assert(kDepthBlock % kBlock == 0);
+
+ public:
+  struct Run {
+    int slot, axis, count;
+    int distance;     // from the token back to the first lane of the run's first block
+    bool begins_sum;  // with its first key: sums of products are made in blocks of kDepthBlock positions
+  };
+  /// Sums begin at multiples of kDepthBlock, and runs there, where sinks end and where the ring does.
+  static constexpr int kMostRuns = Places::kSlots / kDepthBlock + 5;
+
+  explicit constexpr VisibleKeys(std::uint64_t position) : position_(position) {
+    const std::uint64_t end = position + 1;
+    std::uint64_t first = 0;
+    if constexpr (Places::kIsRing) {
+      if (end > shape.window) first = end - shape.window;
+    }
+    if constexpr (shape.sinks > 0) {
+      const std::uint64_t sinks = std::min(first, std::uint64_t{shape.sinks});
+      add(0, sinks, [](std::uint64_t at) { return static_cast<int>(at); });
+    }
+    add(first, end, Places::slot);
+  }
+
+  [[nodiscard]] constexpr int blocks() const { return blocks_; }
+  [[nodiscard]] constexpr const Run* begin() const { return runs_; }
+  [[nodiscard]] constexpr const Run* end() const { return runs_ + count_; }
+
+ private:
+  // Positions from `first` up to `end`, on the blocks of the axis behind those there are.
+  constexpr void add(std::uint64_t first, std::uint64_t end, auto slot_of) {
+    if (first == end) return;
+    const std::uint64_t origin = first - first % kBlock;  // stands at the axis' next block
+    const int before = blocks_ * kBlock;
+    for (std::uint64_t at = first; at < end;) {
+      const int slot = slot_of(at);
+      const std::uint64_t sum = at / kDepthBlock;
+      const std::uint64_t to =
+          std::min({end, (sum + 1) * kDepthBlock, at + std::uint64_t(Places::kSlots - slot)});
+      constexpr std::uint64_t kFarthest = std::numeric_limits<int>::max();
+      const std::uint64_t distance = std::min(position_ - (at - at % kBlock), kFarthest);
+      runs_[count_++] = {slot, before + static_cast<int>(at - origin), static_cast<int>(to - at),
+                         static_cast<int>(distance), sum != sum_};
+      sum_ = sum;
+      at = to;
+    }
+    blocks_ += static_cast<int>((end - origin + kBlock - 1) / kBlock);
+  }
+
+  Run runs_[std::size_t{kMostRuns}] = {};
+  std::uint64_t position_;
+  int count_ = 0;
+  int blocks_ = 0;
+  std::uint64_t sum_ = kAnyNumber;
+};
+
+/// Keys and values of kHeads heads, of all tokens that are kept.
+template <class Scalar, int kHeads, int d_k, int d_v, CacheShape shape>
+struct KeyValueBlocks {
+  using Places = CachePlaces<shape>;
+  struct Head {
+    Tensor<Scalar, Places::kSlots / Places::kBlock * d_k, Places::kBlock> keys;  // [d_k, kBlock] a block
+    Tensor<Scalar, Places::kSlots, d_v> values;
+  };
+  Head heads[std::size_t{kHeads}];
+
+  /// Key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
+  void append(std::uint64_t position, const Scalar* key, const Scalar* value) {
+    put(Places::slot(position), key, value);
+    if constexpr (shape.sinks > 0) {
+      if (position < std::uint64_t{shape.sinks}) put(static_cast<int>(position), key, value);
+    }
+  }
+
+ private:
+  void put(int slot, const Scalar* key, const Scalar* value) {
+    const int first = slot / Places::kBlock * d_k, lane = slot % Places::kBlock;
+    for (Head& head : heads) {
+      for (int k = 0; k < d_k; ++k) head.keys(first + k, lane) = *key++;
+      std::memcpy(static_cast<void*>(&head.values(slot, 0)), value, sizeof(Scalar) * d_v);
+      value += d_v;
+    }
+  }
+};
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

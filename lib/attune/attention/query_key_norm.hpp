@@ -1,0 +1,103 @@
+// The normalisation of each head's queries and keys over d_k, between their projections and their rotation.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include <attune/attention/attention_shape.hpp>
+#include <attune/core/initialise.hpp>
+#include <attune/core/roles.hpp>
+#include <attune/layers/layer_norm.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// Its parameters and its tape, a part of MultiHeadAttention's. `kept` has Q[seq_len, num_heads·d_k] and K,
+/// whose first kv_len rows are normalised, as `query` and `key`; a tape of it has Kept as `norms` beside.
+template <AttentionShape shape, class ScalarType>
+struct QueryKeyNorms {
+  using Scalar = ScalarType;
+  template <int rows>
+  using Norm = std::conditional_t<
+      shape.query_key_norm == QueryKeyNorm::kLayerNorm,
+      LayerNorm<NormShape{rows, shape.d_k, shape.query_key_epsilon, true, shape.bias}, Scalar>,
+      RmsNorm<NormShape{rows, shape.d_k, shape.query_key_epsilon, true, false}, Scalar>>;
+  using QueryNorm = Norm<shape.seq_len * shape.num_heads>;
+  using KeyNorm = Norm<shape.kv_len * shape.num_kv_heads>;
+
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
+    [[no_unique_address]] SetOfMember<QueryNorm, 0, Matrix, Vector> query_norm;
+    [[no_unique_address]] SetOfMember<KeyNorm, 1, Matrix, Vector> key_norm;
+
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&&... sets) {
+      const TensorPath of_query{"query_norm", parent}, of_key{"key_norm", parent};
+      QueryNorm::Parameters::visit(visitor, &of_query, sets.query_norm...);
+      KeyNorm::Parameters::visit(visitor, &of_key, sets.key_norm...);
+    }
+    void initialise(const auto& initialiser, Rng& rng) {
+      attune::initialise(query_norm, initialiser, rng);
+      attune::initialise(key_norm, initialiser, rng);
+    }
+  };
+  using Parameters = ParametersOf<Tensor>;
+
+  /// Q and K as they were projected, and the statistics of their rows.
+  struct Kept {
+    typename QueryNorm::Input query;
+    typename KeyNorm::Input key;
+    typename QueryNorm::Tape of_query;
+    typename KeyNorm::Tape of_key;
+  };
+
+  static void forward(const auto& parameters, auto& kept, const auto& pieces) {
+    const View<typename QueryNorm::Input> query(kept.query.data());
+    const View<typename KeyNorm::Input> key(kept.key.data());
+    if constexpr (requires { kept.norms; }) {
+      typename QueryNorm::Scratch of_query;
+      typename KeyNorm::Scratch of_key;
+      pieces([&] {
+        std::copy_n(query.data, QueryNorm::Input::size, kept.norms.query.data());
+        std::copy_n(key.data, KeyNorm::Input::size, kept.norms.key.data());
+      });
+      QueryNorm::forward(parameters.query_norm, kept.norms.query, query, kept.norms.of_query, of_query,
+                         pieces);
+      KeyNorm::forward(parameters.key_norm, kept.norms.key, key, kept.norms.of_key, of_key, pieces);
+    } else {
+      typename QueryNorm::InferenceScratch of_query;
+      typename KeyNorm::InferenceScratch of_key;
+      QueryNorm::forward(parameters.query_norm, query, query, of_query, pieces);
+      KeyNorm::forward(parameters.key_norm, key, key, of_key, pieces);
+    }
+  }
+
+  /// dQ and dK in their places, to those before.
+  static void backward(const auto& parameters, auto& tape, auto& gradients, const auto& mask,
+                       const auto& pieces) {
+    typename QueryNorm::Scratch of_query;
+    typename KeyNorm::Scratch of_key;
+    const View<typename QueryNorm::Input> query(tape.query.data());
+    const View<typename KeyNorm::Input> key(tape.key.data());
+    QueryNorm::backward(parameters.query_norm, tape.norms.query, tape.norms.of_query, query, query,
+                        gradients.query_norm, of_query, mask, pieces);
+    KeyNorm::backward(parameters.key_norm, tape.norms.key, tape.norms.of_key, key, key, gradients.key_norm,
+                      of_key, mask, pieces);
+  }
+};
+
+template <AttentionShape shape, class ScalarType>
+  requires(shape.query_key_norm == QueryKeyNorm::kNone)
+struct QueryKeyNorms<shape, ScalarType> {
+  using Scalar = ScalarType;
+  struct Parameters {
+    static constexpr void visit(const auto&, const TensorPath*, auto&&...) {}
+    static void initialise(const auto&, Rng&) {}
+  };
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = Parameters;
+  struct Kept {};
+  ATTUNE_INLINE static void forward(const auto&, const auto&, const auto&) {}
+  ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&, const auto&, const auto&) {}
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -1,0 +1,75 @@
+// How the scores of a head come from its queries and keys, before masks.
+//
+//   S = scale · Q·Kᵀ
+//   S = cap · tanh(scale · Q·Kᵀ / cap)      softcap (Gemma 2, 2024); between ±cap
+#pragma once
+
+#include <attune/core/tensor.hpp>
+#include <attune/kernels/softcap.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// In the place of a scale: scaled scores s become softcap · tanh(s / softcap). softcap must be positive.
+template <class Scalar>
+struct CappedScale {
+  Scalar scale;
+  Scalar softcap;
+};
+template <class Scalar>
+CappedScale(Scalar, Scalar) -> CappedScale<Scalar>;
+
+namespace detail {
+
+// `query` are some rows, `key` all of them; S[rows, kv_len] is dense.
+template <class Scalar>
+struct ScaledScores {
+  static constexpr int kWork =
+      0;  // of a score, beside the product, in multiply-accumulates (core/pieces.hpp)
+  template <int kDk>
+  static constexpr int kWorkOfBackward = 0;
+  Scalar scale;
+
+  template <class Query, class Key, class Scores>
+  ATTUNE_INLINE void forward(const Query& query, const Key& key, const Scores& s) const {
+    kernels::product(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
+  }
+  // dS becomes that of scale · Q·Kᵀ. `room` is as large.
+  template <class Query, class Key, class Scores>
+  ATTUNE_INLINE static void backward(const Query&, const Key&, const Scores&, const Scores&) {}
+};
+
+template <class Scalar>
+struct CappedScores {
+  static constexpr int kWork = 30;
+  template <int kDk>
+  static constexpr int kWorkOfBackward = kDk + kWork;
+  Scalar scale;
+  Scalar cap;
+
+  template <class Query, class Key, class Scores>
+  ATTUNE_INLINE void forward(const Query& query, const Key& key, const Scores& s) const {
+    kernels::product(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
+    kernels::softcap(Scores::rows * Scores::cols, s.data, cap);
+  }
+  // Scores are computed once more: a tape would keep as many of them as weights.
+  template <class Query, class Key, class Scores>
+  ATTUNE_INLINE void backward(const Query& query, const Key& key, const Scores& d_scores,
+                              const Scores& room) const {
+    kernels::product(query, key.transpose(), room, kernels::Scale<Scalar>{scale});
+    kernels::softcap_backward(Scores::rows * Scores::cols, static_cast<const Scalar*>(room.data),
+                              d_scores.data, cap);
+  }
+};
+
+template <class Scalar>
+ATTUNE_INLINE ScaledScores<Scalar> scores_of(Scalar scale) {
+  return {scale};
+}
+template <class Scalar>
+ATTUNE_INLINE CappedScores<Scalar> scores_of(const CappedScale<Scalar>& scale) {
+  return {scale.scale, scale.softcap};
+}
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,146 @@
+// Attention of one query to keys and values that stand in blocks of kCacheBlock tokens: what grows with the
+// length of a stream, so its lengths are those of run time.
+//
+// A block of keys stands feature by feature, [d_k, kCacheBlock], so that packets hold scores of neighbouring
+// keys; values stand row by row. A block is as long as the sums of reduce.hpp have lanes: sums over blocks
+// that begin at multiples of it have the bits of a whole row's.
+#pragma once
+
+#include <algorithm>
+
+#include <attune/kernels/cached_rows_cortex_m.hpp>
+#include <attune/kernels/product.hpp>
+#include <attune/kernels/rows.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+inline constexpr int kCacheBlock = kSumLanes;
+
+/// scores[blocks · kCacheBlock] = scale · query[kDepth] · each key, in the order of product.hpp.
+template <int kDepth, class Scalar>
+[[gnu::noinline]] void block_scores(int blocks, const Scalar* query, const Scalar* keys, Scalar scale,
+                                    Scalar* scores) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && kDepth <= kDepthBlock) {
+    return detail::scores_of_blocks(blocks, query, keys, scale, scores, kDepth);
+  }
+#endif
+  using P = Packet<Scalar, kCacheBlock>;
+  constexpr int kPackets = kCacheBlock / kLanes<P>;
+  for (int block = 0; block < blocks; ++block, keys += kDepth * kCacheBlock, scores += kCacheBlock) {
+    Array<P, kPackets> total;
+    for (int first = 0; first < kDepth; first += kDepthBlock) {
+      Array<P, kPackets> sum;
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) sum[p] = broadcast<P>(Scalar(0));
+      for (int k = first; k < std::min(kDepth, first + kDepthBlock); ++k) {
+        ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+          sum[p] = add_multiple(query[k], load<P>(keys + k * kCacheBlock + p * kLanes<P>), sum[p]);
+        }
+      }
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) total[p] = first == 0 ? sum[p] : add(total[p], sum[p]);
+    }
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+      store(scores + p * kLanes<P>, multiply(total[p], broadcast<P>(scale)));
+    }
+  }
+}
+
+/// softmax_rows() of one row of `blocks` · kCacheBlock scalars, one block at least.
+template <class Scalar>
+[[gnu::noinline]] void block_softmax(int blocks, Scalar* row) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) return detail::softmax_of_blocks(blocks, row);
+#endif
+  using P = Packet<Scalar, kCacheBlock>;
+  constexpr int kPackets = kCacheBlock / kLanes<P>;
+  constexpr auto kMinusInfinity = -std::numeric_limits<Scalar>::infinity();
+  const Scalar* const end = row + blocks * kCacheBlock;
+  Scalar best = kMinusInfinity;
+  for (const Scalar* from = row; from < end; from += kCacheBlock) {
+    best = maximum(largest_of<kCacheBlock>(from), best);
+  }
+  const Scalar shift = select_less(kMinusInfinity, best, best, Scalar(0));
+  Array<P, kPackets> lanes;
+  ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) lanes[p] = broadcast<P>(Scalar(-0.0));
+  for (Scalar* from = row; from < end; from += kCacheBlock) {
+    detail::shifted_exponentials<kCacheBlock>(from, shift);
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+      lanes[p] = add(lanes[p], load<P>(from + p * kLanes<P>));
+    }
+  }
+  ATTUNE_UNROLL for (int half = kPackets / 2; half >= 1; half /= 2) {
+    ATTUNE_UNROLL for (int p = 0; p < half; ++p) lanes[p] = add(lanes[p], lanes[p + half]);
+  }
+  const Scalar total = fold(
+      lanes[0], [](const auto& left, const auto& right) ATTUNE_INLINE_LAMBDA { return add(left, right); });
+  const Scalar inverse = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
+  for (Scalar* from = row; from < end; from += kCacheBlock) detail::scale_row<kCacheBlock>(from, inverse);
+}
+
+namespace detail {
+
+// Columns from kFrom on, kMost packets of at most kMaxLanes lanes at a time.
+template <int kCols, int kFrom, int kMost, int kMaxLanes, class Scalar>
+ATTUNE_INLINE void add_weighted_columns(int count, const Scalar* weights, const Scalar* rows, Scalar* sums) {
+  using P = Packet<Scalar, kMaxLanes>;
+  constexpr int kPackets = std::min(kMost, (kCols - kFrom) / kLanes<P>);
+  if constexpr (kPackets > 0) {
+    constexpr int kPanel = kPackets * kLanes<P>, kEnd = kFrom + (kCols - kFrom) / kPanel * kPanel;
+    for (int col = kFrom; col < kEnd; col += kPanel) {
+      Array<P, kPackets> sum;
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) sum[p] = load<P>(sums + col + p * kLanes<P>);
+      for (int i = 0; i < count; ++i) {
+        ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+          sum[p] = add_multiple(weights[i], load<P>(rows + i * kCols + col + p * kLanes<P>), sum[p]);
+        }
+      }
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) store(sums + col + p * kLanes<P>, sum[p]);
+    }
+    add_weighted_columns<kCols, kEnd, kMost, kMaxLanes>(count, weights, rows, sums);
+  } else if constexpr (kFrom < kCols) {
+    add_weighted_columns<kCols, kFrom, kMost, kLanes<P> / 2>(count, weights, rows, sums);
+  }
+}
+
+}  // namespace detail
+
+/// sums[kCols] += weights[i] · rows[i, kCols], each `i` onto the sum so far, in rising order.
+template <int kCols, class Scalar>
+[[gnu::noinline]] void add_weighted_rows(int count, const Scalar* weights, const Scalar* rows, Scalar* sums) {
+  constexpr int kMostPackets = 4;
+  int first = 0;
+  constexpr int kFrom = [] {
+#if ATTUNE_CORTEX_M_FPU
+    if (std::is_same_v<Scalar, float>) return kCols / 16 * 16;
+#endif
+    return 0;
+  }();
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    if (count == 0) return;
+    for (int col = 0; col < kFrom; col += 16) {
+      detail::add_sixteen_columns(count, weights, rows + col, sums + col, sizeof(float) * kCols);
+    }
+    if constexpr (kCols == 8) {
+      first = count / 8 * 8;
+      if (first > 0) detail::add_rows_of_eight(first / 8, weights, rows, sums);
+    }
+  }
+#endif
+  detail::add_weighted_columns<kCols, kFrom, kMostPackets, 1 << 10>(count - first, weights + first,
+                                                                    rows + first * kCols, sums);
+}
+
+/// The same without the terms that have a factor of zero (nonzero.hpp). Not for speed.
+template <int kCols, class Scalar>
+[[gnu::noinline]] void add_nonzero_weighted_rows(int count, const Scalar* weights, const Scalar* rows,
+                                                 Scalar* sums) {
+  for (int i = 0; i < count; ++i) {
+    for (int j = 0; j < kCols; ++j) {
+      const Scalar value = rows[i * kCols + j];
+      if (weights[i] != 0 && value != 0) sums[j] = multiply_add(weights[i], value, sums[j]);
+    }
+  }
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,219 @@
+// A language model whose head is its embedding (Press and Wolf, "Using the Output Embedding to Improve
+// Language Models", 2017): one table E[vocabulary, d_model] for what tokens mean and for what comes next.
+//
+//   x_i = E_(id_i),     h = f(x),      y = h·Eᵀ
+//
+//   dE += dyᵀ·h,        dh = dy·E,     dE_(id_i) += dx_i
+//
+//   using Block = EncoderLayerOf<MultiHeadAttention<kAttention>, SwiGlu<kNetwork>, RmsNorm<kNorm>,
+//                                BranchOptions{.norm = NormPlacement::kBefore}>;
+//   using Llama = Tied<Embedding<kTokens>, Sequential<Repeat<5, Block>, RmsNorm<kNorm>>>;
+//
+// The table is one tensor with one gradient, one moment, one place in a file.
+#pragma once
+
+#include <attune/core/roles.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/linear.hpp>
+#include <attune/models/composition.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+template <class>
+struct TiedShape;
+template <EmbeddingShape shape, class Scalar>
+struct TiedShape<Embedding<shape, Scalar>> {
+  static constexpr int kVocabulary = shape.vocabulary;
+};
+
+}  // namespace detail
+
+/// Token ids to logits [seq_len, vocabulary]: an Embedding, a Body of [seq_len, d_model] tokens to as many,
+/// and the embedding transposed. Its gradient is the sum of both uses, so no plan may update the table after
+/// one of them: UpdateInBackward does not take it.
+template <class EmbeddingLayer, detail::CheckedLayer BodyLayer>
+struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
+  using Scalar = typename EmbeddingLayer::Scalar;
+  template <class Other>
+  using WithScalar = Tied<typename detail::WithScalarOf<EmbeddingLayer, Other>::type,
+                          typename detail::WithScalarOf<BodyLayer, Other>::type>;
+  using Body = BodyLayer;
+  using Tokens = typename EmbeddingLayer::Output;
+  static constexpr int kVocabulary = detail::TiedShape<EmbeddingLayer>::kVocabulary;
+  using Input = typename EmbeddingLayer::Input;
+  using Output = Tensor<Scalar, Tokens::rows, kVocabulary>;
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("tied", kFingerprintOf<EmbeddingLayer>, kFingerprintOf<Body>);
+  static_assert(detail::kFits<EmbeddingLayer, Body>);
+  static_assert(detail::OutputFitsInput<Body, Tied, Body::Output::rows, Body::Output::cols, Tokens::rows,
+                                        Tokens::cols>::value);
+
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
+    [[no_unique_address]] detail::SetOfMember<EmbeddingLayer, 0, Matrix, Vector> embedding;
+    [[no_unique_address]] detail::SetOfMember<Body, 1, Matrix, Vector> body;
+
+    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&&... sets) {
+      const TensorPath of_embedding{"embedding", parent}, of_body{"body", parent};
+      EmbeddingLayer::Parameters::visit(visitor, &of_embedding, sets.embedding...);
+      Body::Parameters::visit(visitor, &of_body, sets.body...);
+    }
+    void initialise(const auto& initialiser, Rng& rng) {
+      attune::initialise(embedding, initialiser, rng);
+      attune::initialise(body, initialiser, rng);
+    }
+  };
+  using Parameters = ParametersOf<Tensor>;
+  static constexpr bool kUpdatesInBackward = false;
+  static constexpr bool kTakesMask = detail::kTakesMask<Body>;
+  static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Body>;
+
+ private:
+  // y = x·E of rows of the vocabulary: the head is its transpose.
+  using Head = Linear<LinearShape{Tokens::rows, kVocabulary, Tokens::cols, false}, Scalar>;
+  template <class Gradients>
+  using OfBody = decltype(Gradients::body);
+  template <class Gradients>
+  static constexpr bool kTrainsTable = detail::kTrained<decltype(Gradients::embedding.weight)>;
+  template <int>
+  struct None {};
+
+ public:
+  /// What the body tapes, x where its backward reads it, and h where the table is trained.
+  template <class Gradients>
+  struct TapeOf {
+    using OfLayers = detail::TapeOf<Body, OfBody<Gradients>>;
+    static constexpr bool kKeepsTokens = detail::kReadsInput<Body, OfBody<Gradients>>;
+    static constexpr bool kKeepsHidden = kTrainsTable<Gradients>;
+    [[no_unique_address]] OfLayers body;
+    [[no_unique_address]] std::conditional_t<kKeepsTokens, Tokens, None<0>> tokens;
+    [[no_unique_address]] std::conditional_t<kKeepsHidden, Tokens, None<1>> hidden;
+
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires detail::kDropsIn<OfLayers> {
+      body.for_each_dropout(visitor);
+    }
+  };
+  using Tape = TapeOf<Parameters>;
+  template <class Gradients>
+  struct ScratchOf {
+    [[no_unique_address]] detail::ScratchOf<Body, OfBody<Gradients>> body;
+    [[no_unique_address]] typename EmbeddingLayer::Scratch embedding;
+    Tokens tokens;  // or their gradient
+    Tokens hidden;
+  };
+  using Scratch = ScratchOf<Parameters>;
+  struct InferenceScratch {
+    [[no_unique_address]] typename Body::InferenceScratch body;
+    Tokens tokens;
+    Tokens hidden;
+  };
+
+  /// Token by token (core/stream.hpp), where the body does.
+  template <CacheShape cache>
+  struct Stream {
+    using OfBody = detail::StreamOf<Body, cache>;
+    using Memory = typename OfBody::Memory;
+    static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Body, cache>;
+    template <int tokens>
+    struct Scratch {
+      [[no_unique_address]] typename OfBody::template Scratch<tokens> body;
+      detail::StepOutput<Body, tokens> tokens_in, hidden;
+    };
+    template <int tokens>
+    static Status step(std::uint64_t position, const auto& parameters,
+                       ConstView<detail::StepInput<Tied, tokens>> ids,
+                       View<detail::StepOutput<Tied, tokens>> y, Memory& memory, Scratch<tokens>& scratch) {
+      using Embeds = typename EmbeddingLayer::template WithLength<tokens>;
+      const Status status = Embeds::forward(parameters.embedding, ids, scratch.tokens_in);
+      if (status != Status::kOk) return status;
+      OfBody::template step<tokens>(position, parameters.body, scratch.tokens_in, scratch.hidden, memory,
+                                    scratch.body);
+      Head::template WithLength<tokens>::backward_input(parameters.embedding, scratch.hidden, y);
+      return status;
+    }
+  };
+
+  /// Inference: y[seq_len, vocabulary] of seq_len ids. Status::kInvalidToken, and nothing written, when one
+  /// is outside [0, vocabulary). `mask` is the body's.
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
+                        InferenceScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+    return forward_into(parameters, ids, scratch.tokens, scratch.hidden, y, mask, pieces, scratch.body);
+  }
+  /// Training: the same; the tape keeps what backward needs.
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, TapeOf<Kept>& tape,
+                        ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+    return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, mask, pieces,
+                        tape.body, scratch.body);
+  }
+  /// Gradients accumulate, from dy[seq_len, vocabulary]. The tape is used up. With a mask, a token whose dy
+  /// is zero adds nothing, whatever it holds.
+  template <class Set = Parameters, class Kept, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
+  static void backward(const Set& parameters, ConstView<Input> ids, TapeOf<Kept>& tape, ConstView<Output> dy,
+                       NoGradient, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
+    constexpr bool kTrains = kTrainsTable<Gradients>;
+    const ConstView<Tokens> hidden = hidden_of(tape, scratch);
+    if constexpr (kTrains) {
+      const auto terms = detail::terms_of<Mask, Pieces>(hidden);
+      Head::backward_parameters(dy, hidden, gradients.embedding, terms, pieces);
+    }
+    const View<Tokens> d_hidden = scratch.hidden;
+    Head::forward(parameters.embedding, dy, d_hidden, pieces);
+    const ConstView<Tokens> tokens = tokens_of(tape, scratch);
+    if constexpr (kTrains) {
+      const View<Tokens> d_tokens = scratch.tokens;
+      detail::backward_in<Body>(pieces, mask, parameters.body, tokens, tape.body, ConstView<Tokens>(d_hidden),
+                                d_tokens, gradients.body, scratch.body);
+      typename EmbeddingLayer::Tape none;
+      detail::backward_in<EmbeddingLayer>(pieces, NoMask{}, parameters.embedding, ids, none,
+                                          ConstView<Tokens>(d_tokens), NoGradient{}, gradients.embedding,
+                                          scratch.embedding);
+    } else {
+      detail::backward_in<Body>(pieces, mask, parameters.body, tokens, tape.body, ConstView<Tokens>(d_hidden),
+                                NoGradient{}, gradients.body, scratch.body);
+    }
+  }
+
+ private:
+  static Status forward_into(const auto& parameters, ConstView<Input> ids, View<Tokens> tokens,
+                             View<Tokens> hidden, View<Output> y, const auto& mask, const auto& pieces,
+                             auto&... of_body) {
+    detail::check_mask<Tied, std::remove_cvref_t<decltype(mask)>>();
+    typename EmbeddingLayer::InferenceScratch none;
+    return detail::in_turn(
+        [&]() ATTUNE_INLINE_LAMBDA {
+          return detail::forward_in<EmbeddingLayer>(pieces, NoMask{}, parameters.embedding, ids, tokens,
+                                                    none);
+        },
+        [&]() ATTUNE_INLINE_LAMBDA {
+          detail::forward_in<Body>(pieces, mask, parameters.body, ConstView<Tokens>(tokens), hidden,
+                                   of_body...);
+          Head::backward_input(parameters.embedding, hidden, y, kernels::Assign{}, pieces);
+        });
+  }
+
+  // On the tape where backward reads them, else in scratch, whose contents are other ones by then.
+  static Tokens& tokens_of(auto& tape, auto& scratch) {
+    if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsTokens) {
+      return tape.tokens;
+    } else {
+      return scratch.tokens;
+    }
+  }
+  static Tokens& hidden_of(auto& tape, auto& scratch) {
+    if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsHidden) {
+      return tape.hidden;
+    } else {
+      return scratch.hidden;
+    }
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,205 @@
+#include <attune/attention/cached_attention.hpp>
+
+#include <attune/attune.hpp>
+
+#include "check.hpp"
+#include "stream_cases.hpp"
+
+namespace {
+
+using attune::AttentionShape;
+using attune::CacheShape;
+using attune::MultiHeadAttention;
+
+template <class Layer>
+struct Case {
+  typename Layer::Parameters parameters;
+  typename Layer::Input x;
+
+  explicit Case(std::uint64_t seed) {
+    attune::Rng rng(seed);
+    check::fill_set(parameters, rng, -0.7, 0.7);
+    check::fill(x, rng, -2, 2);
+  }
+};
+
+template <class Layer>
+const Case<Layer>& case_of() {
+  static const Case<Layer> a(7);
+  return a;
+}
+template <AttentionShape shape, CacheShape cache, int chunk, class Scalar = float>
+void expect_bits_of_batch() {
+  using Layer = MultiHeadAttention<shape, Scalar>;
+  const Case<Layer>& a = case_of<Layer>();
+  check::expect_stream_of_batch<Layer, cache, chunk>(a.parameters, a.x);
+}
+
+// Sums of more than kDepthBlock keys, groups of heads, rotation, operands scaled each, heads of odd widths.
+constexpr AttentionShape kLong{.seq_len = 400,
+                               .d_model = 9,
+                               .num_heads = 4,
+                               .num_kv_heads = 2,
+                               .d_k = 6,
+                               .d_v = 5,
+                               .d_out = 7,
+                               .scaling = attune::Scaling::kInverseFourthRootDkEach,
+                               .rotary_dim = 4};
+TEST(CachedAttention, has_the_bits_of_the_batch_over_blocks_of_sums) {
+  expect_bits_of_batch<kLong, CacheShape{.capacity = 400}, 9>();
+}
+TEST(CachedAttention, has_them_in_a_ring_longer_than_a_block) {
+  expect_bits_of_batch<kLong, CacheShape{.window = 205, .sinks = 3}, 9>();
+}
+TEST(CachedAttention, has_them_in_short_rings_with_sinks_of_several_blocks) {
+  expect_bits_of_batch<kLong, CacheShape{.window = 1}, 2>();
+  expect_bits_of_batch<kLong, CacheShape{.window = 31, .sinks = 200}, 40>();
+}
+TEST(CachedAttention, has_them_in_double) {
+  expect_bits_of_batch<AttentionShape{.seq_len = 70, .d_model = 8, .num_heads = 2, .rotary_dim = 2},
+                       CacheShape{.window = 20, .sinks = 1}, 3, double>();
+}
+TEST(CachedAttention, goes_through_the_options_of_a_shape) {
+  constexpr AttentionShape kOptions{.seq_len = 70,
+                                    .d_model = 8,
+                                    .num_heads = 2,
+                                    .rotary_dim = 2,
+                                    .alibi = true,
+                                    .softcap = 3,
+                                    .query_key_norm = attune::QueryKeyNorm::kLayerNorm};
+  expect_bits_of_batch<kOptions, CacheShape{.capacity = 70}, 3>();
+  expect_bits_of_batch<kOptions, CacheShape{.window = 20, .sinks = 5}, 3>();
+}
+
+constexpr AttentionShape with_window(attune::AttentionWindow window) {
+  return {.seq_len = 70, .d_model = 8, .num_heads = 2, .window = window};
+}
+TEST(CachedAttention, keeps_no_more_than_the_window_of_a_layer) {
+  constexpr AttentionShape kNarrow = with_window({.left = 17, .sinks = 2});
+  expect_bits_of_batch<kNarrow, CacheShape{.capacity = 70}, 3>();
+  expect_bits_of_batch<kNarrow, CacheShape{.window = 18, .sinks = 4}, 3>();
+  expect_bits_of_batch<kNarrow, CacheShape{.window = 9, .sinks = 1}, 3>();
+  using Layer = MultiHeadAttention<kNarrow>;
+  static_assert(sizeof(attune::KeyValueCache<Layer, CacheShape{.capacity = 7000}>) ==
+                sizeof(attune::KeyValueCache<Layer, CacheShape{.window = 18, .sinks = 2}>));
+  static_assert(attune::KeyValueCache<Layer, CacheShape{.capacity = 7000}>::kMostTokens == 7000);
+}
+
+TEST(CachedAttention, rotates_beyond_its_table_as_a_longer_one_does) {
+  constexpr AttentionShape kShape{.seq_len = 70, .d_model = 8, .num_heads = 2, .rotary_dim = 4};
+  using Long = MultiHeadAttention<kShape>;
+  using Short =
+      MultiHeadAttention<AttentionShape{.seq_len = 5, .d_model = 8, .num_heads = 2, .rotary_dim = 4}>;
+  constexpr CacheShape kCache{.window = 33};
+  const Case<Long>& a = case_of<Long>();
+  check::expect_stream<Short, kCache, 4>(a.parameters, a.x, check::batch_of<Long, kCache>(a.parameters, a.x));
+}
+
+// Whether a stream has the batch's rows: their bits, but NaN for NaN.
+template <class Layer, CacheShape cache>
+void expect_numbers_of_batch(const Case<Layer>& a, int nan_rows) {
+  const auto& expected = check::batch_of<Layer, cache>(a.parameters, a.x);
+  using Cache = attune::KeyValueCache<Layer, cache>;
+  static Cache stream;
+  static typename Cache::template Scratch<> scratch;
+  static attune::Tensor<float, 1, Layer::Output::cols> y;
+  stream = {};
+  int nans = 0;
+  for (int t = 0; t < Layer::Output::rows; ++t) {
+    ASSERT_EQ(Layer::step(a.parameters, check::tokens_at<1>(a.x, t), y, stream, scratch),
+              attune::Status::kOk);
+    bool nan = false;
+    for (int j = 0; j < y.cols; ++j) {
+      if (check::is_nan(expected(t, j))) {
+        nan = true;
+        EXPECT_TRUE(check::is_nan(y(0, j)));
+      } else {
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(y(0, j)), std::bit_cast<std::uint32_t>(expected(t, j)));
+      }
+    }
+    nans += nan;
+  }
+  EXPECT_EQ(nans, nan_rows);
+}
+// One head as wide as the token: Q = K = V = x, and y is the context.
+using Plain = MultiHeadAttention<AttentionShape{
+    .seq_len = 40, .d_model = 4, .num_heads = 1, .bias = false, .scaling = attune::Scaling::kInverseSqrtDk}>;
+Case<Plain> plain() {
+  Case<Plain> a(3);
+  attune::for_each_tensor(
+      [](const attune::TensorPath&, auto& tensor) {
+        for (int i = 0; i < tensor.rows; ++i) {
+          for (int j = 0; j < tensor.cols; ++j) tensor(i, j) = i == j ? 1.0f : 0.0f;
+        }
+      },
+      a.parameters);
+  return a;
+}
+TEST(CachedAttention, nan_is_gone_when_the_window_has_passed_it) {
+  static Case<Plain> a = plain();
+  a.x(11, 2) = check::kNan<float>;
+  expect_numbers_of_batch<Plain, CacheShape{.window = 6}>(a, 6);
+  expect_numbers_of_batch<Plain, CacheShape{.capacity = 40}>(a, 29);
+}
+TEST(CachedAttention, a_weight_of_zero_has_no_influence_beside_infinity) {
+  static Case<Plain> a = plain();
+  for (int t = 0; t < 40; ++t) a.x(t, 0) = 200, a.x(t, 1) = 0;
+  a.x(11, 0) = -200;  // no other token attends to this one
+  a.x(11, 1) = 10;    // whose value is infinite
+  a.parameters.value.weight(1, 3) = 3e38f;
+  expect_numbers_of_batch<Plain, CacheShape{.capacity = 40}>(a, 1);
+}
+
+TEST(CachedAttention, has_one_hash_on_every_target) {
+  using Layer = MultiHeadAttention<AttentionShape{
+      .seq_len = 8, .d_model = 16, .num_heads = 4, .num_kv_heads = 2, .rotary_dim = 4}>;
+  using Cache = attune::KeyValueCache<Layer, CacheShape{.window = 20, .sinks = 2}>;
+  static const Case<Layer> a(11);
+  static Cache cache;
+  static Cache::Scratch<> scratch;
+  static attune::Tensor<float, 1, 16> y;
+  cache = {};
+  check::BitHash hash;
+  for (int t = 0; t < 300; ++t) {
+    ASSERT_EQ(Layer::step(a.parameters, check::tokens_at<1>(a.x, t % 8), y, cache, scratch),
+              attune::Status::kOk);
+    hash.add(y);
+  }
+  EXPECT_EQ(hash.value(), ATTUNE_FUSED ? 3307884158u : 2767178042u);
+}
+
+// A decoder layer, whose memory is remembered, against its batch.
+template <attune::DecoderLayerShape shape, CacheShape cache, class Mask>
+void expect_decoder_of_batch(const Mask& memory_mask) {
+  using Layer = attune::DecoderLayer<shape>;
+  static const Case<Layer> a(13);
+  static typename Layer::Memory memory;
+  static typename Layer::Output expected;
+  static typename Layer::InferenceScratch scratch;
+  attune::Rng rng(5);
+  check::fill(memory, rng);
+  Layer::forward(a.parameters, a.x, memory, expected, scratch, check::KeptKeys<cache>{}, memory_mask);
+  using Cache = attune::KeyValueCache<Layer, cache>;
+  static Cache stream;
+  static typename Cache::template Scratch<3> three;
+  static attune::Tensor<float, 3, Layer::Output::cols> y;
+  Layer::remember(a.parameters, memory, stream);
+  for (int again = 0; again < 2; ++again) {
+    stream.reset();
+    for (int t = 0; t < Layer::Output::rows; t += 3) {
+      ASSERT_EQ(Layer::step(a.parameters, check::tokens_at<3>(a.x, t), y, stream, three, memory_mask),
+                attune::Status::kOk);
+      ASSERT_EQ(std::memcmp(y.data(), expected.data() + t * y.cols, sizeof y), 0);
+    }
+  }
+}
+TEST(CachedAttention, a_decoder_layer_projects_its_memory_once) {
+  constexpr attune::DecoderLayerShape kShape{
+      .seq_len = 21, .d_model = 8, .num_heads = 2, .d_ff = 9, .memory_len = 10, .rotary_dim = 2};
+  expect_decoder_of_batch<kShape, CacheShape{.capacity = 21}>(attune::NoMask{});
+  attune::KeyPaddingMask<10> padding;
+  ASSERT_EQ(padding.set_length(6), attune::Status::kOk);
+  expect_decoder_of_batch<kShape, CacheShape{.window = 4}>(padding);
+}
+
+}  // namespace

@@ -1,0 +1,151 @@
+// Models that run token by token: of a tied head, of fewer bits, adapted, trained on windows before, saved in
+// the middle of a stream.
+#include <attune/attune.hpp>
+
+#include "check.hpp"
+#include "exchange/nor_flash.hpp"
+#include "stream_cases.hpp"
+
+namespace {
+
+using attune::CacheShape;
+using attune::Status;
+
+constexpr int kLength = 40, kVocabulary = 13, kWidth = 8;
+
+std::array<int, kLength> ids_of(unsigned seed) {
+  std::array<int, kLength> ids;
+  attune::Rng rng(seed);
+  for (int& id : ids) id = static_cast<int>(rng.next() % kVocabulary);
+  return ids;
+}
+
+// Llama's block: grouped heads, rotated; SwiGLU; RmsNorm before each.
+constexpr attune::NormShape kNorm{.rows = kLength, .d_model = kWidth};
+using Block = attune::EncoderLayerOf<
+    attune::MultiHeadAttention<attune::AttentionShape{.seq_len = kLength,
+                                                      .d_model = kWidth,
+                                                      .num_heads = 4,
+                                                      .num_kv_heads = 2,
+                                                      .bias = false,
+                                                      .rotary_dim = 2}>,
+    attune::SwiGlu<attune::FeedForwardShape{.rows = kLength, .d_model = kWidth, .d_ff = 11, .bias = false}>,
+    attune::RmsNorm<kNorm>, attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>;
+using Body = attune::Sequential<attune::Repeat<2, attune::Checkpointed<Block>>, attune::RmsNorm<kNorm>>;
+using Llama = attune::Tied<attune::Embedding<attune::EmbeddingShape{kLength, kVocabulary, kWidth}>, Body>;
+
+TEST(StreamedModels, a_llama_with_a_tied_head_has_the_bits_of_its_batch) {
+  static Llama::Parameters parameters;
+  attune::Rng rng(1);
+  attune::initialise(parameters, attune::XavierUniform{}, rng);
+  check::expect_stream_of_batch<Llama, CacheShape{.capacity = kLength}, 6>(parameters, ids_of(1));
+}
+
+// PyTorch's layers, some with norms after.
+constexpr attune::EncoderLayerShape kPlain{.seq_len = kLength, .d_model = kWidth, .num_heads = 2, .d_ff = 11};
+using Encoder =
+    attune::Sequential<attune::Linear<attune::LinearShape{kLength, 5, kWidth}>, attune::EncoderLayer<kPlain>,
+                       attune::Residual<attune::Gelu<kLength, kWidth>>,
+                       attune::Linear<attune::LinearShape{kLength, kWidth, 3}>,
+                       attune::LogSoftmax<kLength, 3>>;
+struct Constants {
+  static inline Encoder::ParametersOf<attune::Int8Weights, attune::Tensor> narrow;
+};
+Encoder::Input encoder_input() {
+  Encoder::Input x;
+  attune::Rng rng(2);
+  check::fill(x, rng, -2, 2);
+  return x;
+}
+void fill_constants() {
+  static Encoder::Parameters parameters;
+  attune::Rng rng(3);
+  check::fill_set(parameters, rng);
+  ASSERT_EQ(attune::quantise(parameters, Constants::narrow), Status::kOk);
+}
+TEST(StreamedModels, weights_of_eight_bits_have_the_bits_of_their_batch) {
+  fill_constants();
+  check::expect_stream_of_batch<Encoder, CacheShape{.window = 9, .sinks = 2}, 6>(Constants::narrow,
+                                                                                 encoder_input());
+}
+TEST(StreamedModels, factors_of_low_rank_have_the_bits_of_their_batch) {
+  using Adapted = attune::Adapted<Encoder, Constants::narrow, attune::LowRank{.rank = 2}>;
+  fill_constants();
+  static Adapted::Parameters trained;
+  attune::Rng rng(4);
+  check::fill_set(trained, rng);
+  check::expect_stream_of_batch<Adapted, CacheShape{.window = 9, .sinks = 2}, 6>(trained, encoder_input());
+}
+TEST(StreamedModels, a_frozen_front_goes_along) {
+  using Model = attune::Sequential<attune::Frozen<Encoder, Constants::narrow>,
+                                   attune::Linear<attune::LinearShape{kLength, 3, 2}>>;
+  fill_constants();
+  static Model::Parameters trained;
+  attune::Rng rng(5);
+  check::fill_set(trained, rng);
+  check::expect_stream_of_batch<Model, CacheShape{.capacity = kLength}, 6>(trained, encoder_input());
+}
+
+// Trains on windows to tell the next id, which is always one more.
+using Trainer = attune::Trainer<Llama, attune::CrossEntropy<>>;
+using Cache = attune::KeyValueCache<Llama, CacheShape{.window = kLength}>;
+Trainer trainer;
+Cache cache;
+Cache::Scratch<> scratch;
+
+TEST(StreamedModels, what_was_trained_on_windows_runs_on_a_stream_without_end) {
+  static attune::Tensor<float, 1, kVocabulary> logits;
+  attune::Rng rng(6);
+  trainer.initialise(attune::XavierUniform{}, rng);
+  std::array<int, kLength> ids, next;
+  for (int step = 0; step < 60; ++step) {
+    for (int i = 0; i < kLength; ++i) {
+      ids[static_cast<std::size_t>(i)] = (step + i) % kVocabulary;
+      next[static_cast<std::size_t>(i)] = (step + i + 1) % kVocabulary;
+    }
+    ASSERT_EQ(
+        trainer.step(ids, next, {.learning_rate = 0.02f}, attune::NoClipping{}, attune::CausalMask{}).status,
+        Status::kOk);
+  }
+  cache = {};
+  for (int t = 0; t < 5 * kLength; ++t) {
+    ASSERT_EQ(Llama::step(trainer.parameters(), t % kVocabulary, logits, cache, scratch), Status::kOk);
+    const auto best = std::max_element(logits.values, logits.values + kVocabulary) - logits.values;
+    EXPECT_TRUE(t <= 3 || best == (t + 1) % kVocabulary);
+  }
+}
+
+TEST(StreamedModels, a_stream_goes_on_from_a_saved_cache_beside_a_saved_state) {
+  static Trainer::State state;
+  static Cache restored;
+  static attune::Tensor<float, 1, kVocabulary> expected, y;
+  attune::Rng rng(7);
+  trainer.initialise(attune::XavierUniform{}, rng);
+  const auto ids = ids_of(8);
+  cache = {};
+  for (int t = 0; t < 20; ++t) {
+    ASSERT_EQ(Llama::step(trainer.parameters(), ids[static_cast<std::size_t>(t)], y, cache, scratch),
+              Status::kOk);
+  }
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 4, .page_size = 16384}>;
+  static Flash flash;
+  ASSERT_EQ((attune::FlashStore<Flash, Trainer::State, Cache>(flash).save(trainer.state(), cache)),
+            Status::kOk);
+  ASSERT_EQ(Llama::step(trainer.parameters(), ids[20], expected, cache, scratch), Status::kOk);
+
+  ASSERT_EQ((attune::FlashStore<Flash, Trainer::State, Cache>(flash).load(state, restored)), Status::kOk);
+  EXPECT_EQ(restored.tokens, 20u);
+  ASSERT_EQ(Llama::step(state.parameters, ids[20], y, restored, scratch), Status::kOk);
+  EXPECT_TRUE(check::same_bits(y, expected));
+  EXPECT_TRUE(check::same_bits(restored, cache));
+
+  // As large, but of another shape: the slots of a window of 40 are those of one of 41.
+  using Other = attune::KeyValueCache<Llama, CacheShape{.window = kLength + 1}>;
+  static_assert(sizeof(Other) == sizeof(Cache));
+  static Other other;
+  EXPECT_EQ((attune::FlashStore<Flash, Trainer::State, Other>(flash).load(state, other)),
+            Status::kOtherState);
+  EXPECT_EQ(other.tokens, 0u);
+}
+
+}  // namespace

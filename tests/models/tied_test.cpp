@@ -1,0 +1,207 @@
+// Language models whose head is their embedding; a Llama is one of them.
+#include <attune/models/tied.hpp>
+
+#include <attune/core/quantise.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+#include "gradient_suite.hpp"
+
+namespace {
+
+using attune::Status;
+
+constexpr int kTokens = 6, kVocabulary = 7, kWidth = 8;
+constexpr attune::NormShape kNorm{.rows = kTokens, .d_model = kWidth};
+constexpr attune::AttentionShape kAttention{.seq_len = kTokens,
+                                            .d_model = kWidth,
+                                            .num_heads = 4,
+                                            .num_kv_heads = 2,
+                                            .bias = false,
+                                            .rotary_dim = 2,
+                                            .window = {.right = 0}};
+constexpr attune::FeedForwardShape kNetwork{.rows = kTokens, .d_model = kWidth, .d_ff = 12, .bias = false};
+template <class Scalar>
+using Embed = attune::Embedding<
+    attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = kVocabulary, .d_model = kWidth}, Scalar>;
+
+template <class Scalar>
+using Block = attune::EncoderLayerOf<attune::MultiHeadAttention<kAttention, Scalar>,
+                                     attune::SwiGlu<kNetwork, Scalar>, attune::RmsNorm<kNorm, Scalar>,
+                                     attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>;
+template <class Scalar>
+using Body = attune::Sequential<attune::Repeat<2, Block<Scalar>>, attune::RmsNorm<kNorm, Scalar>>;
+template <class Scalar>
+using Llama = attune::Tied<Embed<Scalar>, Body<Scalar>>;
+
+constexpr Llama<float>::Input kIds{3, 0, 6, 3, 2, 5};
+
+// Everything that is computed of one sequence.
+template <class Model>
+struct Pass {
+  typename Model::Parameters parameters, gradients;
+  typename Model::Output y, inferred, dy;
+  typename Model::Tape tape;
+  typename Model::Scratch scratch;
+  typename Model::InferenceScratch inference;
+
+  void run() {
+    EXPECT_EQ(Model::forward(parameters, kIds, y, tape, scratch), Status::kOk);
+    Model::backward(parameters, kIds, tape, dy, attune::NoGradient{}, gradients, scratch);
+  }
+};
+
+// One of each scalar, whatever tests it is used in: boards have little RAM.
+template <class Scalar>
+Pass<Llama<Scalar>>& cleared_pass() {
+  static Pass<Llama<Scalar>> one;
+  one = {};
+  return one;
+}
+
+static_assert(attune::Layer<Llama<float>>);
+static_assert(std::is_same_v<Llama<float>::WithScalar<double>, Llama<double>>);
+static_assert(!Llama<float>::kUpdatesInBackward);
+
+}  // namespace
+
+TEST(Tied, is_its_parts_by_hand) {
+  auto& a = cleared_pass<float>();
+  attune::Rng rng(3);
+  check::fill_set(a.parameters, rng);
+  a.run();
+  EXPECT_EQ(Llama<float>::forward(a.parameters, kIds, a.inferred, a.inference), Status::kOk);
+  EXPECT_TRUE(check::same_bits(a.y, a.inferred));
+  Embed<float>::Output tokens, hidden;
+  static Body<float>::InferenceScratch scratch;
+  EXPECT_EQ(Embed<float>::forward(a.parameters.embedding, kIds, tokens), Status::kOk);
+  Body<float>::forward(a.parameters.body, tokens, hidden, scratch);
+  for (int i = 0; i < kTokens; ++i) {
+    for (int word = 0; word < kVocabulary; ++word) {
+      double logit = 0;
+      for (int d = 0; d < kWidth; ++d) {
+        logit +=
+            static_cast<double>(hidden(i, d)) * static_cast<double>(a.parameters.embedding.weight(word, d));
+      }
+      EXPECT_NEAR(static_cast<double>(a.y(i, word)), logit, 1e-5);
+    }
+  }
+}
+
+TEST(Tied, the_gradient_of_the_table_is_that_of_both_uses) {
+  auto& a = cleared_pass<double>();
+  attune::Rng rng(4);
+  check::fill_set(a.parameters, rng);
+  check::fill(a.dy, rng);
+  const auto loss = [&] {
+    EXPECT_EQ(Llama<double>::forward(a.parameters, kIds, a.inferred, a.inference), Status::kOk);
+    return check::dot(a.inferred, a.dy);
+  };
+  a.run();
+  EXPECT_GT(check::expect_set_gradients(loss, a.parameters, a.gradients), 0.1);
+  static Llama<double>::Parameters once;
+  once = a.gradients;
+  a.run();
+  attune::for_each_tensor(  // the table is added to twice, so not to the bit
+      [](const attune::TensorPath&, const auto& one, const auto& two) {
+        for (int i = 0; i < one.size; ++i) EXPECT_NEAR(two.values[i], 2 * one.values[i], 1e-12);
+      },
+      once, a.gradients);
+}
+
+TEST(Tied, refuses_ids_outside_the_vocabulary_and_writes_nothing) {
+  auto& a = cleared_pass<float>();
+  a.y(0, 0) = 42;
+  Llama<float>::Input ids = kIds;
+  ids[4] = kVocabulary;
+  EXPECT_EQ(Llama<float>::forward(a.parameters, ids, a.y, a.tape, a.scratch), Status::kInvalidToken);
+  EXPECT_EQ(Llama<float>::forward(a.parameters, ids, a.y, a.inference), Status::kInvalidToken);
+  EXPECT_EQ(a.y(0, 0), 42.0f);
+}
+
+// Tokens count up, by a step that each sequence shows twice.
+TEST(Tied, a_llama_learns_to_count) {
+  static attune::Trainer<Llama<float>, attune::CrossEntropy<>> trainer;
+  trainer.initialise(attune::Normal{.standard_deviation = 0.2f}, attune::Rng{5});
+  attune::Rng rng(6);
+  float first = 0, last = 0;
+  for (int step = 0; step < 400; ++step) {
+    Llama<float>::Input ids;
+    std::array<int, kTokens> next;
+    int at = static_cast<int>(rng.next() % kVocabulary);
+    const int by = 1 + static_cast<int>(rng.next() % 2);
+    for (std::size_t i = 0; i < kTokens; ++i) {
+      ids[i] = at;
+      at = (at + by) % kVocabulary;
+      next[i] = at;
+    }
+    const auto result = trainer.step(ids, next, {.learning_rate = 0.01f});
+    ASSERT_EQ(result.status, Status::kOk);
+    (step < 40 ? first : last) += step < 40 || step >= 360 ? result.loss / 40 : 0;
+  }
+  EXPECT_GT(first, 1.0f);
+  EXPECT_LT(last, 0.25f);  // the first token's next one is a guess: ln 2 of one token in six
+}
+
+TEST(Tied, a_table_that_is_constant_takes_no_memory_and_hands_the_gradient_on) {
+  using Gradients = Llama<float>::ParametersOf<attune::Untrained, attune::Tensor>;
+  static_assert(sizeof(Llama<float>::TapeOf<Gradients>) < sizeof(Llama<float>::Tape));
+  auto& a = cleared_pass<float>();
+  static Gradients gradients;
+  static Llama<float>::TapeOf<Gradients> tape;
+  static Llama<float>::ScratchOf<Gradients> scratch;
+  attune::set_zero(gradients);
+  attune::Rng rng(7);
+  check::fill_set(a.parameters, rng);
+  check::fill(a.dy, rng);
+  a.run();
+  EXPECT_EQ(Llama<float>::forward(a.parameters, kIds, a.inferred, tape, scratch), Status::kOk);
+  Llama<float>::backward(a.parameters, kIds, tape, a.dy, attune::NoGradient{}, gradients, scratch);
+  EXPECT_TRUE(check::same_bits(a.y, a.inferred));
+  EXPECT_TRUE(check::same_bits(gradients.body.layer<1>().weight, a.gradients.body.layer<1>().weight));
+  EXPECT_TRUE(check::same_bits(gradients.body.layer<0>().layers[0].norm1.weight,
+                               a.gradients.body.layer<0>().layers[0].norm1.weight));
+}
+
+TEST(Tied, tables_of_eight_bits_are_read_as_they_are_on_both_ends) {
+  auto& a = cleared_pass<float>();
+  static Llama<float>::ParametersOf<attune::Int8Weights, attune::Tensor> narrow;
+  attune::Rng rng(8);
+  check::fill_set(a.parameters, rng);
+  EXPECT_EQ(attune::quantise(a.parameters, narrow), Status::kOk);
+  attune::copy_parameters(narrow, a.parameters);
+  EXPECT_EQ(Llama<float>::forward(a.parameters, kIds, a.y, a.inference), Status::kOk);
+  EXPECT_EQ(Llama<float>::forward(narrow, kIds, a.inferred, a.inference), Status::kOk);
+  EXPECT_LT(check::max_difference(a.y, a.inferred), 1e-4);
+}
+
+TEST(Tied, tokens_that_padding_hides_have_no_influence) {
+  const auto gradients_with = [](int padding) {
+    auto& a = cleared_pass<float>();
+    attune::Rng rng(9);
+    check::fill_set(a.parameters, rng);
+    check::fill(a.dy, rng);
+    for (int word = 0; word < kVocabulary; ++word) a.dy(5, word) = 0;
+    attune::KeyPaddingMask<kTokens> mask;
+    EXPECT_EQ(mask.set_length(5), Status::kOk);
+    Llama<float>::Input ids = kIds;
+    ids[5] = padding;
+    EXPECT_EQ(Llama<float>::forward(a.parameters, ids, a.y, a.tape, a.scratch, mask), Status::kOk);
+    Llama<float>::backward(a.parameters, ids, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch,
+                           mask);
+    return a.gradients;
+  };
+  static Llama<float>::Parameters first, second;
+  first = gradients_with(5);
+  second = gradients_with(1);
+  attune::for_each_tensor(
+      [](const attune::TensorPath&, const auto& one, const auto& other) {
+        for (int i = 0; i < one.size; ++i) EXPECT_EQ(one.values[i], other.values[i]);
+      },
+      first, second);
+}
