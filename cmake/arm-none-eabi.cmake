@@ -11,7 +11,7 @@ list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ATTUNE_CPU)
 set(attune_flags_cortex-m0  "-mcpu=cortex-m0 -mfloat-abi=soft")
 set(attune_flags_cortex-m3  "-mcpu=cortex-m3 -mfloat-abi=soft")
 set(attune_flags_cortex-m4  "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard")
-set(attune_flags_cortex-m7  "-mcpu=cortex-m7 -mfpu=fpv5-sp-d16 -mfloat-abi=hard")
+set(attune_flags_cortex-m7  "-mcpu=cortex-m7 -mfpu=fpv5-sp-d16 -mfloat-abi=hard -DATTUNE_SPLIT_VMLA=0")
 set(attune_flags_cortex-m7-dp "-mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard")  # with double precision
 set(attune_flags_cortex-m33 "-mcpu=cortex-m33 -mfpu=fpv5-sp-d16 -mfloat-abi=hard")
 set(attune_flags_cortex-m55 "-mcpu=cortex-m55 -mfloat-abi=hard")

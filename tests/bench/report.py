@@ -1,7 +1,6 @@
 """The benchmark's table and JSON, and what its figures are to reach.
 
-usage: report.py figures TARGET FIGURES JSON     FIGURES has `key value` and `absent competitor` lines
-       report.py functions KEYS COUNTS           of a board: a training step's instructions, function by function
+usage: report.py TARGET FIGURES JSON     FIGURES has `key value` and `absent competitor` lines
 """
 import json
 import re
@@ -32,12 +31,16 @@ FPU_PRODUCTS = [
     (r"row\.(nn|nt)\..*\.instructions_per_mac", "<=", 1.35),
 ]
 CORTEX_M4 = FPU_PRODUCTS + [
+    (r"unfused\.gemm\.(nn|nt|tn)\.32\.cycles_per_mac", "<=", 2.90),
     (r"softmax\.forward\.instructions_per_element", "<=", 36),
     (r"adamw\.instructions_per_parameter", "<=", 18),
     (r"step\.16x32x4\.forward_backward\.instructions", "<=", 370_000),
     (r"trainer\.16x32x4\.text_bytes", "<=", 8 * 1024),
     (r"trainer\.16x32x4\.os\.text_bytes", "<=", 5 * 1024),
     (r"trainer\.16x32x4\.(os\.)?stack_bytes", "<=", 256),
+]
+CORTEX_M33 = FPU_PRODUCTS + [
+    (r"unfused\.gemm\.(nn|nt|tn)\.32\.cycles_per_mac", "<=", 2.90),
 ]
 CORTEX_M55 = [
     (r"gemm\.(nn|tn)\.32\.instructions_per_mac", "<=", 0.46),
@@ -48,7 +51,7 @@ CORTEX_M55 = [
     (r"adamw\.instructions_per_parameter", "<=", 14),
     (r"step\.16x32x4\.forward_backward\.instructions", "<=", 140_000),
 ]
-GOALS = {"host": HOST, "cortex-m4": CORTEX_M4, "cortex-m7": FPU_PRODUCTS, "cortex-m55": CORTEX_M55}
+GOALS = {"host": HOST, "cortex-m4": CORTEX_M4, "cortex-m7": FPU_PRODUCTS, "cortex-m33": CORTEX_M33, "cortex-m55": CORTEX_M55}
 
 COMPETITORS = {"openblas": ("OpenBLAS", "libopenblas-dev"),
                "libxsmm": ("libxsmm", "libxsmm-dev"),
@@ -65,9 +68,9 @@ def read_figures(path):
             else:
                 number = float(value)
                 figures[key] = int(number) if number.is_integer() else number
-            if key == "step.16x32x4.backward.instructions":
-                both = figures["step.16x32x4.forward.instructions"] + figures[key]
-                figures["step.16x32x4.forward_backward.instructions"] = both
+            if backward := re.fullmatch(r"(step\.16x32x4\.)backward(\.\w+)", key):
+                step, unit = backward.groups()
+                figures[f"{step}forward_backward{unit}"] = figures[f"{step}forward{unit}"] + figures[key]
     return figures, absent
 
 
@@ -120,28 +123,4 @@ def report_figures(target, figures_path, json_path):
     sys.stdout.flush()
 
 
-def report_functions(keys_path, counts_path):
-    with open(keys_path, encoding="utf-8") as lines:
-        keys = [line.split()[0] for line in lines]
-    regions = []
-    with open(counts_path, encoding="utf-8") as lines:
-        for line in lines:
-            first, second = line.split(maxsplit=1)
-            if first == "region":
-                regions.append((int(second), []))
-            else:
-                regions[-1][1].append((int(first), second.strip()))
-    for key, (total, functions) in zip(keys, regions, strict=True):
-        if not key.startswith(("step.", "adamw.")):
-            continue
-        print(f"\n{key}: {total} instructions")
-        for count, name in sorted(functions, reverse=True):
-            print(f"{count:9} {100 * count / total:5.1f} %  {name}")
-
-
-def main():
-    command, *arguments = sys.argv[1:]
-    {"figures": report_figures, "functions": report_functions}[command](*arguments)
-
-
-main()
+report_figures(*sys.argv[1:])

@@ -1,10 +1,11 @@
-"""usage: tests/budgets/run [--on BOARD] [--record]
+"""usage: tests/budgets/run [--on BOARD] [--record] [--clock MHZ]
        tests/budgets/run --table
 
   (nothing)    builds the firmware of tests/budgets/CMakeLists.txt for every board, measures it, and fails where a
                figure is more than 1 % above budgets.json
   --on BOARD   that board only; can be given several times
   --record     writes what is measured to budgets.json
+  --clock MHZ  what estimated cycles are told in milliseconds for; without it the clock of each board
   --table      prints the table of README.md from budgets.json
 
 Of every image, at -O2 and unfused arithmetic:
@@ -14,6 +15,7 @@ Of every image, at -O2 and unfused arithmetic:
   stack_bound   the most bytes that any run can use, by the call graph (stack_bound.py); `stack` is never above it
   instructions  one training step or one inference, exactly, as QEMU counts them; of argmax_copy a step of 64 sequences,
                 of digits a step of 32 images or the inference of one, as examples/run reports them
+Of every image whose instructions are counted it tells the cycles as well, as ports/cycles/README.md estimates them: no budget.
 A figure is the compiler's as much as the library's: with another compiler than the recorded one none is compared, with
 another QEMU no instructions are. `stack` is held against `stack_bound` in any case.
 """
@@ -109,23 +111,23 @@ def sections(elf):
 
 
 def emulate(board, elf, counted):
-    """(stack, instructions) of one run; None for what this board cannot tell, and for instructions not to be counted."""
+    """(stack, [instructions, cycles]) of one run; None for what this board cannot tell, and for what is not to be counted."""
     arguments = EXAMPLES.get(elf.name.removesuffix("_measured.elf"), [])
     has_runner = os.access(ROOT / "ports" / board / "run", os.X_OK)  # no plugin there, and no options
     if has_runner and arguments:
         return None, None
     with tempfile.NamedTemporaryFile("r") as counts:
         text = output_of(ROOT / "ports/run", board, elf, *arguments,
-                         env={**os.environ, "ATTUNE_COUNTS": counts.name, "ATTUNE_TIMEOUT": "300"})
-        instructions = re.findall(r"^region (\d+)$", counts.read(), re.MULTILINE)
+                         env={**os.environ, "ATTUNE_COUNTS": counts.name, "ATTUNE_CYCLES": "1", "ATTUNE_TIMEOUT": "300"})
+        pieces = re.findall(r"^region (.*)$", counts.read(), re.MULTILINE)
     stack = re.search(r"^stack_bytes (\d+)$", text, re.MULTILINE)
     if not stack:
         raise Failure(f"{elf.name} on {board} does not tell its stack:\n{text}")
     if has_runner or not counted:
         return int(stack.group(1)), None
-    if not instructions:
+    if not pieces:
         raise Failure(f"{elf.name} on {board}: no instructions are counted; ports/instruction_counter.c is for QEMU 7.2")
-    return int(stack.group(1)), int(instructions[0])  # the first piece that is counted
+    return int(stack.group(1)), list(map(int, pieces[0].split()))  # the first piece that is counted
 
 
 def measure(board, folder, image, counted):
@@ -136,13 +138,24 @@ def measure(board, folder, image, counted):
         return None
     size = sections(elf)
     figures = {"text": size[".text"] + size[".data"], "ram": size[".data"] + size[".bss"]}
-    stack, instructions = emulate(board, folder / f"tests/budgets/{image}_measured.elf", counted)
+    stack, counts = emulate(board, folder / f"tests/budgets/{image}_measured.elf", counted)
     try:
         bound, _ = stack_bound.bound(elf, [folder / "ports", home / f"CMakeFiles/{image}.dir"])
     except stack_bound.Unbounded as reason:
         raise Failure(f"{image} on {board}: no bound on the stack: {reason}") from reason
-    figures.update(stack=stack, stack_bound=bound, instructions=instructions)
+    figures.update(stack=stack, stack_bound=bound)
+    figures.update(zip(("instructions", "cycles"), counts or ()))
     return {key: value for key, value in figures.items() if value is not None}
+
+
+def tell_cycles(measured, clock):
+    """Takes the cycles out of figures: nothing is held against an estimate."""
+    for image, by_board in measured.items():
+        for board, figures in by_board.items():
+            if cycles := figures.pop("cycles", None):
+                mhz = clock or float(board_value(board, "clock")) / 1e6
+                print(f"estimated {image} on {board}: {cycles:,} cycles, {cycles / figures['instructions']:.2f} an instruction, "
+                      f"{cycles / mhz / 1000:.2f} ms at {mhz:g} MHz")
 
 
 # Comparing.
@@ -257,7 +270,7 @@ def check_readme(recorded, report):
 
 
 def main():
-    arguments, chosen, record = sys.argv[1:], [], False
+    arguments, chosen, record, clock = sys.argv[1:], [], False, None
     while arguments:
         option = arguments.pop(0)
         if option in ("--help", "-h"):
@@ -268,6 +281,8 @@ def main():
             return 0
         if option == "--record":
             record = True
+        elif option == "--clock" and arguments and re.fullmatch(r"[1-9]\d*(\.\d+)?", arguments[0]):
+            clock = float(arguments.pop(0))
         elif option == "--on" and arguments and arguments[0] in boards():
             chosen.append(arguments.pop(0))
         else:
@@ -297,6 +312,8 @@ def main():
         if (other := image.replace("16x32x4", "16x8x2")) not in IMAGES:
             small.setdefault(other, {})[board] = measure(board, folders[board], other, counted)
 
+    tell_cycles(measured, clock)
+    tell_cycles(small, clock)
     if record:
         for image in IMAGES:
             kept = {board: figures for board, figures in recorded["budgets"].get(image, {}).items() if board not in folders}

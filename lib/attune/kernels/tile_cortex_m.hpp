@@ -3,8 +3,12 @@
 //
 // Sixteen sums stand in s16 … s31, two columns of A and two rows of B in s0 … s15, so all 32 registers work
 // and two k take 32 multiply-accumulates and ten other instructions. Compilers do not find the multiple
-// loads. Every sum starts from +0 and takes its terms in rising k, with one rounding (vfma) or two (vmla) a
-// term: the bits of the portable block.
+// loads. Every sum starts from +0 and takes its terms in rising k, with one rounding (vfma) or two (vmla, or
+// vmul and vadd) a term: the bits of the portable block.
+//
+// With two roundings, vmla takes one cycle on M7 and M55, and three on M4 and M33, which take vmul and vadd
+// in one each, pipelined (ports/cycles/README.md). There four registers hold products, and half of B or A is
+// loaded at a time.
 //
 // The code is small: the inner loop exists once for each pair of layouts, the loops around it once for each
 // epilogue, with strides at run time. A shape costs only its TileGrid, in flash.
@@ -13,6 +17,20 @@
 #include <attune/kernels/arithmetic.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
+
+// Whether a vmul and a vadd take less time than a vmla. What compilers tell of an M7 without double precision
+// is what they tell of an M4: cmake/arm-none-eabi.cmake says -DATTUNE_SPLIT_VMLA=0 for it. The bits are the
+// same, the code is larger.
+#if ATTUNE_FUSED
+#undef ATTUNE_SPLIT_VMLA
+#define ATTUNE_SPLIT_VMLA 0
+#elif !defined(ATTUNE_SPLIT_VMLA)
+#if __ARM_FP == 4 && !defined(__OPTIMIZE_SIZE__)
+#define ATTUNE_SPLIT_VMLA 1
+#else
+#define ATTUNE_SPLIT_VMLA 0
+#endif
+#endif
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 namespace detail {
@@ -64,65 +82,126 @@ struct PacketTraits<detail::TileRow> {
 
 namespace detail {
 
+// Four terms. p0 … p3 hold their products, if those are instructions of their own.
+#if ATTUNE_SPLIT_VMLA
+#define ATTUNE_MACS(c0, a0, b0, c1, a1, b1, c2, a2, b2, c3, a3, b3, p0, p1, p2, p3)               \
+  "vmul.f32 " p0 "," a0 "," b0 "\n vmul.f32 " p1 "," a1 "," b1 "\n vmul.f32 " p2 "," a2 "," b2    \
+  "\n vmul.f32 " p3 "," a3 "," b3 "\n vadd.f32 " c0 "," c0 "," p0 "\n vadd.f32 " c1 "," c1 "," p1 \
+  "\n vadd.f32 " c2 "," c2 "," p2 "\n vadd.f32 " c3 "," c3 "," p3 "\n"
+#else
 #if ATTUNE_FUSED
 #define ATTUNE_MAC "vfma.f32 "
 #else
 #define ATTUNE_MAC "vmla.f32 "
 #endif
-#define ATTUNE_MAC_ROW(c0, c1, c2, c3, a, b0, b1, b2, b3)                                    \
-  ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n" ATTUNE_MAC c2 "," a "," b2 \
-                "\n" ATTUNE_MAC c3 "," a "," b3 "\n"
-#define ATTUNE_MAC_TILE(a0, a1, a2, a3, b0, b1, b2, b3)          \
-  ATTUNE_MAC_ROW("s16", "s17", "s18", "s19", a0, b0, b1, b2, b3) \
-  ATTUNE_MAC_ROW("s20", "s21", "s22", "s23", a1, b0, b1, b2, b3) \
-  ATTUNE_MAC_ROW("s24", "s25", "s26", "s27", a2, b0, b1, b2, b3) \
-  ATTUNE_MAC_ROW("s28", "s29", "s30", "s31", a3, b0, b1, b2, b3)
+#define ATTUNE_MACS(c0, a0, b0, c1, a1, b1, c2, a2, b2, c3, a3, b3, p0, p1, p2, p3)             \
+  ATTUNE_MAC c0 "," a0 "," b0 "\n" ATTUNE_MAC c1 "," a1 "," b1 "\n" ATTUNE_MAC c2 "," a2 "," b2 \
+                "\n" ATTUNE_MAC c3 "," a3 "," b3 "\n"
+#endif
+// One k of the tile, and two k of its columns c and c + 1.
+#define ATTUNE_MACS_ROW(c0, c1, c2, c3, a, b0, b1, b2, b3, ...) \
+  ATTUNE_MACS(c0, a, b0, c1, a, b1, c2, a, b2, c3, a, b3, __VA_ARGS__)
+#define ATTUNE_MACS_TILE(a0, a1, a2, a3, ...)                  \
+  ATTUNE_MACS_ROW("s16", "s17", "s18", "s19", a0, __VA_ARGS__) \
+  ATTUNE_MACS_ROW("s20", "s21", "s22", "s23", a1, __VA_ARGS__) \
+  ATTUNE_MACS_ROW("s24", "s25", "s26", "s27", a2, __VA_ARGS__) \
+  ATTUNE_MACS_ROW("s28", "s29", "s30", "s31", a3, __VA_ARGS__)
+#define ATTUNE_MACS_COLUMNS(c0, d0, c1, d1, c2, d2, c3, d3)                                                 \
+  ATTUNE_MACS(c0, "s0", "s8", d0, "s0", "s10", c1, "s2", "s8", d1, "s2", "s10", "s12", "s13", "s14", "s15") \
+  ATTUNE_MACS(c2, "s4", "s8", d2, "s4", "s10", c3, "s6", "s8", d3, "s6", "s10", "s12", "s13", "s14", "s15") \
+  ATTUNE_MACS(c0, "s1", "s9", d0, "s1", "s11", c1, "s3", "s9", d1, "s3", "s11", "s12", "s13", "s14", "s15") \
+  ATTUNE_MACS(c2, "s5", "s9", d2, "s5", "s11", c3, "s7", "s9", d3, "s7", "s11", "s12", "s13", "s14", "s15")
 
 // An operand is stored either along k, each of its four lines with two k in one register pair, or across k,
 // four scalars of one k in a row.
-#define ATTUNE_LINES_OF_A "add r4,r0,r2\n add r5,r4,r2\n add r2,r5,r2\n"
-#define ATTUNE_LINES_OF_B "add r8,r1,r3\n add r9,r8,r3\n add r3,r9,r3\n"
+#define ATTUNE_LINES_OF_A "add r4,r0,r2\n add r5,r4,r2\n add.w r2,r5,r2\n"
+#define ATTUNE_LINES_OF_B "add r8,r1,r3\n add r9,r8,r3\n add.w r3,r9,r3\n"
 #define ATTUNE_A_ALONG "vldmia r0!,{d0}\n vldmia r4!,{d1}\n vldmia r5!,{d2}\n vldmia r2!,{d3}\n"
 #define ATTUNE_B_ALONG "vldmia r1!,{d4}\n vldmia r8!,{d5}\n vldmia r9!,{d6}\n vldmia r3!,{d7}\n"
-#define ATTUNE_A_ACROSS "vldmia r0,{s0-s3}\n add r0,r0,r2\n vldmia r0,{s4-s7}\n add r0,r0,r2\n"
-#define ATTUNE_B_ACROSS "vldmia r1,{s8-s11}\n add r1,r1,r3\n vldmia r1,{s12-s15}\n add r1,r1,r3\n"
+#define ATTUNE_A_ACROSS(to) "vldmia r0,{" to "}\n add r0,r0,r2\n"
+#define ATTUNE_B_ACROSS(to) "vldmia r1,{" to "}\n add r1,r1,r3\n"
 #define ATTUNE_A_ALONG_LAST "vldr s0,[r0]\n vldr s2,[r4]\n vldr s4,[r5]\n vldr s6,[r2]\n"
-#define ATTUNE_B_ALONG_LAST "vldr s8,[r1]\n vldr s10,[r8]\n vldr s12,[r9]\n vldr s14,[r3]\n"
+#define ATTUNE_B_ALONG_LAST(b0, b1, b2, b3) \
+  "vldr " b0 ",[r1]\n vldr " b1 ",[r8]\n vldr " b2 ",[r9]\n vldr " b3 ",[r3]\n"
 #define ATTUNE_A_ACROSS_LAST "vldmia r0,{s0-s3}\n"
 #define ATTUNE_B_ACROSS_LAST "vldmia r1,{s8-s11}\n"
 
 // The sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many pairs of
 // k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The convention is not C++'s: call_tile calls
-// it.
-#define ATTUNE_TILE_FUNCTION(name, lines, load, macs0, macs1, last)                                       \
+// it. A branch to 32 bits across two words would take a cycle more.
+#define ATTUNE_TILE_FUNCTION(name, lines, pair_of_k, last)                                                \
   [[gnu::naked]] inline void name() {                                                                     \
     asm("mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n " \
-        "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n" lines "1:\n" load                            \
-        "subs r12,r12,#1\n" macs0 macs1 "bne 1b\n" last "bx lr\n");                                       \
+        "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n" lines                                        \
+        ".p2align 2\n1: subs r12,r12,#1\n" pair_of_k "bne 1b\n" last "bx lr\n");                          \
   }
-#define ATTUNE_TILE_FUNCTIONS(name, lines, load, load_last, macs0, macs1) \
-  ATTUNE_TILE_FUNCTION(name, lines, load, macs0, macs1, "")               \
-  ATTUNE_TILE_FUNCTION(name##_odd, lines, load, macs0, macs1, load_last macs0)
+#define ATTUNE_TILE_FUNCTIONS(name, lines, pair_of_k, last) \
+  ATTUNE_TILE_FUNCTION(name, lines, pair_of_k, "")          \
+  ATTUNE_TILE_FUNCTION(name##_odd, lines, pair_of_k, last)
 
-ATTUNE_TILE_FUNCTIONS(tile_nn, ATTUNE_LINES_OF_A, ATTUNE_A_ALONG ATTUNE_B_ACROSS,
-                      ATTUNE_A_ALONG_LAST ATTUNE_B_ACROSS_LAST,
-                      ATTUNE_MAC_TILE("s0", "s2", "s4", "s6", "s8", "s9", "s10", "s11"),
-                      ATTUNE_MAC_TILE("s1", "s3", "s5", "s7", "s12", "s13", "s14", "s15"))
-ATTUNE_TILE_FUNCTIONS(tile_nt, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE_A_ALONG ATTUNE_B_ALONG,
-                      ATTUNE_A_ALONG_LAST ATTUNE_B_ALONG_LAST,
-                      ATTUNE_MAC_TILE("s0", "s2", "s4", "s6", "s8", "s10", "s12", "s14"),
-                      ATTUNE_MAC_TILE("s1", "s3", "s5", "s7", "s9", "s11", "s13", "s15"))
-ATTUNE_TILE_FUNCTIONS(tile_tn, , ATTUNE_A_ACROSS ATTUNE_B_ACROSS, ATTUNE_A_ACROSS_LAST ATTUNE_B_ACROSS_LAST,
-                      ATTUNE_MAC_TILE("s0", "s1", "s2", "s3", "s8", "s9", "s10", "s11"),
-                      ATTUNE_MAC_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15"))
-ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_A_ACROSS ATTUNE_B_ALONG,
-                      ATTUNE_A_ACROSS_LAST ATTUNE_B_ALONG_LAST,
-                      ATTUNE_MAC_TILE("s0", "s1", "s2", "s3", "s8", "s10", "s12", "s14"),
-                      ATTUNE_MAC_TILE("s4", "s5", "s6", "s7", "s9", "s11", "s13", "s15"))
+#if ATTUNE_SPLIT_VMLA
+// Products in s12 … s15, or s4 … s7 where B is along k.
+#define ATTUNE_MACS_K(a0, a1, a2, a3) \
+  ATTUNE_MACS_TILE(a0, a1, a2, a3, "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15")
+#define ATTUNE_MACS_TT(b0, b1, b2, b3) \
+  ATTUNE_MACS_TILE("s0", "s1", "s2", "s3", b0, b1, b2, b3, "s4", "s5", "s6", "s7")
+#define ATTUNE_K_NN(a0, a1, a2, a3) ATTUNE_B_ACROSS("s8-s11") ATTUNE_MACS_K(a0, a1, a2, a3)
+#define ATTUNE_K_TN ATTUNE_A_ACROSS("s0-s3") ATTUNE_K_NN("s0", "s1", "s2", "s3")
+#define ATTUNE_PAIR_NN ATTUNE_A_ALONG ATTUNE_K_NN("s0", "s2", "s4", "s6") ATTUNE_K_NN("s1", "s3", "s5", "s7")
+#define ATTUNE_PAIR_NT                                                                                    \
+  ATTUNE_A_ALONG "vldmia r1!,{d4}\n vldmia r8!,{d5}\n" ATTUNE_MACS_COLUMNS(                               \
+      "s16", "s17", "s20", "s21", "s24", "s25", "s28",                                                    \
+      "s29") "vldmia r9!,{d4}\n vldmia r3!,{d5}\n" ATTUNE_MACS_COLUMNS("s18", "s19", "s22", "s23", "s26", \
+                                                                       "s27", "s30", "s31")
+#define ATTUNE_PAIR_TN ATTUNE_K_TN ATTUNE_K_TN
+#define ATTUNE_PAIR_TT                                                                                       \
+  ATTUNE_B_ALONG ATTUNE_A_ACROSS("s0-s3") ATTUNE_MACS_TT("s8", "s10", "s12", "s14") ATTUNE_A_ACROSS("s0-s3") \
+      ATTUNE_MACS_TT("s9", "s11", "s13", "s15")
+#else
+#define ATTUNE_MACS_K(a0, a1, a2, a3) ATTUNE_MACS_TILE(a0, a1, a2, a3, "s8", "s9", "s10", "s11", , , , )
+#define ATTUNE_MACS_TT(b0, b1, b2, b3) ATTUNE_MACS_TILE("s0", "s1", "s2", "s3", b0, b1, b2, b3, , , , )
+#define ATTUNE_PAIR_NN                                                                                      \
+  ATTUNE_A_ALONG ATTUNE_B_ACROSS("s8-s11") ATTUNE_B_ACROSS("s12-s15") ATTUNE_MACS_K("s0", "s2", "s4", "s6") \
+      ATTUNE_MACS_TILE("s1", "s3", "s5", "s7", "s12", "s13", "s14", "s15", , , , )
+#define ATTUNE_PAIR_NT                                                                                      \
+  ATTUNE_A_ALONG ATTUNE_B_ALONG ATTUNE_MACS_TILE("s0", "s2", "s4", "s6", "s8", "s10", "s12", "s14", , , , ) \
+      ATTUNE_MACS_TILE("s1", "s3", "s5", "s7", "s9", "s11", "s13", "s15", , , , )
+#define ATTUNE_PAIR_TN                                                                       \
+  ATTUNE_A_ACROSS("s0-s3")                                                                   \
+  ATTUNE_A_ACROSS("s4-s7")                                                                   \
+  ATTUNE_B_ACROSS("s8-s11") ATTUNE_B_ACROSS("s12-s15") ATTUNE_MACS_K("s0", "s1", "s2", "s3") \
+      ATTUNE_MACS_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15", , , , )
+#define ATTUNE_PAIR_TT                                     \
+  ATTUNE_A_ACROSS("s0-s3")                                 \
+  ATTUNE_A_ACROSS("s4-s7")                                 \
+  ATTUNE_B_ALONG ATTUNE_MACS_TT("s8", "s10", "s12", "s14") \
+      ATTUNE_MACS_TILE("s4", "s5", "s6", "s7", "s9", "s11", "s13", "s15", , , , )
+#endif
+
+ATTUNE_TILE_FUNCTIONS(tile_nn, ATTUNE_LINES_OF_A, ATTUNE_PAIR_NN,
+                      ATTUNE_A_ALONG_LAST ATTUNE_B_ACROSS_LAST ATTUNE_MACS_K("s0", "s2", "s4", "s6"))
+ATTUNE_TILE_FUNCTIONS(tile_nt, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE_PAIR_NT,
+                      ATTUNE_A_ALONG_LAST ATTUNE_B_ALONG_LAST("s8", "s9", "s10", "s11")
+                          ATTUNE_MACS_K("s0", "s2", "s4", "s6"))
+ATTUNE_TILE_FUNCTIONS(tile_tn, , ATTUNE_PAIR_TN,
+                      ATTUNE_A_ACROSS_LAST ATTUNE_B_ACROSS_LAST ATTUNE_MACS_K("s0", "s1", "s2", "s3"))
+ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_PAIR_TT,
+                      ATTUNE_A_ACROSS_LAST ATTUNE_B_ALONG_LAST("s8", "s10", "s12", "s14")
+                          ATTUNE_MACS_TT("s8", "s10", "s12", "s14"))
 
 #undef ATTUNE_MAC
-#undef ATTUNE_MAC_ROW
-#undef ATTUNE_MAC_TILE
+#undef ATTUNE_MACS
+#undef ATTUNE_MACS_ROW
+#undef ATTUNE_MACS_TILE
+#undef ATTUNE_MACS_COLUMNS
+#undef ATTUNE_MACS_K
+#undef ATTUNE_MACS_TT
+#undef ATTUNE_K_NN
+#undef ATTUNE_K_TN
+#undef ATTUNE_PAIR_NN
+#undef ATTUNE_PAIR_NT
+#undef ATTUNE_PAIR_TN
+#undef ATTUNE_PAIR_TT
 #undef ATTUNE_LINES_OF_A
 #undef ATTUNE_LINES_OF_B
 #undef ATTUNE_A_ALONG
