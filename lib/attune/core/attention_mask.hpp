@@ -11,7 +11,9 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// A mask may say more:
 ///   fits<shape>(), a static function: static assertions that it was made for scores of this ScoreShape;
 ///   keeps_key<kv_len>(key): false where no query may attend to a key, which is padding then. What else
-///   leaves padding out, as Pooling, asks for it.
+///   leaves padding out, as Pooling, asks for it;
+///   length(), from 1 on: tokens from there on are padding, as keys, as queries and for the loss, and are not
+///   computed (attention/sequence_length.hpp).
 template <class Mask>
 concept AttentionMask = requires(const Mask& mask, float* row) {
   mask.template hide<8>(0, 0, row);
@@ -44,7 +46,9 @@ namespace detail {
 
 /// Whether a mask says what is padding.
 template <class Mask>
-inline constexpr bool kSaysPadding = requires(const Mask& mask) { mask.template keeps_key<1>(0); };
+inline constexpr bool kSaysPadding = requires(const Mask& mask) {
+  mask.template keeps_key<1>(0);
+};
 
 /// Whether a key is no padding, of `tokens` keys, as far as the mask says.
 template <int tokens, class Mask>
@@ -53,6 +57,22 @@ template <int tokens, class Mask>
     return mask.template keeps_key<tokens>(key);
   } else {
     return true;
+  }
+}
+
+/// Whether a mask says how long the sequence is.
+template <class Mask>
+inline constexpr bool kSaysLength = requires(const Mask& mask) {
+  mask.length();
+};
+/// Its length, of up to `tokens`.
+template <int tokens, class Mask>
+[[nodiscard]] constexpr int length_of(const Mask& mask) {
+  if constexpr (kSaysLength<Mask>) {
+    const int length = mask.length();
+    return length < tokens ? length : tokens;
+  } else {
+    return tokens;
   }
 }
 
