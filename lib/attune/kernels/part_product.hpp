@@ -20,59 +20,58 @@ struct UsedExtents {
 
 #if ATTUNE_CORTEX_M_FPU
 
-// The inner loops by how A and B are stored, for an even and an odd number of terms.
-inline constexpr void (*kTilesOf[])() = {tile_nn, tile_nn_odd, tile_nt, tile_nt_odd,
-                                         tile_tn, tile_tn_odd, tile_tt, tile_tt_odd};
+// All of a product: its grid for an even number of terms, and the inner loop for an odd one.
+struct PartGrid : TileGrid {
+  void (*odd)();
+};
 
-// Elements that fill no tile, from (`row`, `col`) on. `of` is the grid of the whole product.
+// `kAnyDepth` says whether some terms may be left out.
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          bool kAnyDepth>
+consteval PartGrid part_grid() {
+  constexpr int kEven = kAnyDepth ? kDepth / 2 * 2 : kDepth, kOdd = kAnyDepth ? kEven + 1 : kDepth;
+  return {tile_grid<kRows, kCols / kTileSide * kTileSide, kEven, kARow, kACol, kBRow, kBCol, kCRow>(),
+          tile_grid<kRows, kCols, kOdd, kARow, kACol, kBRow, kBCol, kCRow>().tile};
+}
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          bool kAnyDepth>
+inline constexpr PartGrid kPartGrid =
+    part_grid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow, kAnyDepth>();
+
+// The grid of what is used, in whole tiles where there is room for them.
+[[gnu::noinline]] inline void take_part(const PartGrid& of, const UsedExtents& used, TileGrid& grid) {
+  grid = of;
+  grid.pairs = used.depth / 2;
+  if (used.depth % 2 != 0) grid.tile = of.odd;
+  const int rows = (used.rows + kTileSide - 1) / kTileSide, cols = (used.cols + kTileSide - 1) & -kTileSide;
+  if (rows < of.rows) grid.rows = static_cast<short>(rows);
+  if (cols < of.cols) grid.cols = static_cast<short>(cols);
+}
+
+// Elements that fill no tile, from (`row`, `col`) on.
 template <class Epilogue>
-[[gnu::noinline]] void part_rest(const float* a, const float* b, float* c, const TileGrid& of, int layout,
-                                 UsedExtents used, int row, int col, const Epilogue& epilogue) {
-  const int a_stride = of.a_stride / 4, b_stride = of.b_stride / 4, c_stride = of.c_stride / 4;
-  const int a_row = layout < 4 ? a_stride : 1, a_col = layout < 4 ? 1 : a_stride;
-  const int b_row = layout & 2 ? 1 : b_stride, b_col = layout & 2 ? b_stride : 1;
+[[gnu::noinline]] void part_rest(const float* a, const float* b, float* c, const TileGrid& grid, int a_row,
+                                 int b_col, UsedExtents used, int row, int col, const Epilogue& epilogue) {
+  const int a_col = a_row == 1 ? grid.a_stride / 4 : 1, b_row = b_col == 1 ? grid.b_stride / 4 : 1;
   for (int i = row; i < used.rows; ++i) {
     for (int j = col; j < used.cols; ++j) {
       float sum = 0;
-      for (int k = 0; k < used.depth; ++k)
+      for (int k = 0; k < used.depth; ++k) {
         sum = add_multiple(a[i * a_row + k * a_col], b[k * b_row + j * b_col], sum);
-      float* to = c + i * c_stride + j;
+      }
+      float* to = c + i * (grid.c_stride / 4) + j;
       *to = epilogue(sum, static_cast<const float*>(to), j);
     }
   }
 }
 
 // A grid of which not all is used.
-template <class Epilogue>
-[[gnu::noinline]] void part_tiles(const float* a, const float* b, float* c, const TileGrid& of, int layout,
-                                  const UsedExtents& used, const UsedExtents& room,
-                                  const Epilogue& epilogue) {
-  int rows = 0, cols = 0;
-  if (used.depth > 1) {
-    const auto tiles = [](int wanted, int most) {
-      return std::min((wanted + kTileSide - 1) / kTileSide, most / kTileSide);
-    };
-    rows = tiles(used.rows, room.rows), cols = tiles(used.cols, room.cols);
-  }
-  if (rows > 0 && cols > 0) {
-    TileGrid grid = of;
-    grid.pairs = used.depth / 2;
-    grid.tile = kTilesOf[layout + used.depth % 2];
-    grid.rows = static_cast<short>(rows);
-    grid.cols = static_cast<short>(cols * kTileSide);
-    if constexpr (std::is_empty_v<Epilogue>) {
-      tiles_product<Epilogue>(a, b, c, grid);
-    } else {
-      tiles_product<Epilogue>(a, b, c, grid, epilogue);
-    }
-    if (cols * kTileSide < used.cols) {
-      part_rest(a, b, c, of, layout, {std::min(used.rows, rows * kTileSide), used.cols, used.depth}, 0,
-                cols * kTileSide, epilogue);
-    }
-  } else {
-    rows = 0;
-  }
-  part_rest(a, b, c, of, layout, used, rows * kTileSide, 0, epilogue);
+template <class Epilogue, class... State>
+[[gnu::noinline]] void part_tiles(const float* a, const float* b, float* c, const PartGrid& of,
+                                  const UsedExtents& used, State... state) {
+  TileGrid grid;
+  take_part(of, used, grid);
+  tiles_product<Epilogue>(a, b, c, grid, state...);
 }
 
 #endif
@@ -152,49 +151,64 @@ ATTUNE_INLINE void part_panels(const Scalar* a, const Scalar* b, Scalar* c, Used
   }
 }
 
-// No more than kDepthBlock terms; kDepth is how many there may be.
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
           class Scalar, class Epilogue>
+[[gnu::noinline]] void portable_part(const Scalar* a, const Scalar* b, Scalar* c, const UsedExtents& used,
+                                     Epilogue epilogue) {
+  part_panels<0, 1 << 10, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used, epilogue);
+}
+
+// No more than kDepthBlock terms; kDepth is how many there may be, kAnyDepth whether there may be fewer.
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          bool kAnyDepth, class Scalar, class Epilogue>
 ATTUNE_INLINE void part_block(const Scalar* a, const Scalar* b, Scalar* c, const UsedExtents& used,
                               const Epilogue& epilogue) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> && (kARow == 1 || kACol == 1) && (kBRow == 1 || kBCol == 1)) {
-    static constexpr UsedExtents kRoom{kRows, kCols, kDepth};
-    constexpr int kLayout = (kACol == 1 ? 0 : 4) + (kBCol != 1 ? 2 : 0);
-    part_tiles(a, b, c, kTileGrid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>, kLayout, used,
-               kRoom, epilogue);
+  if constexpr (std::is_same_v<Scalar, float> &&
+                fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
+    const PartGrid& all = kPartGrid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow, kAnyDepth>;
+    if constexpr (std::is_empty_v<Epilogue>) {
+      part_tiles<Epilogue>(a, b, c, all, used);
+    } else {
+      part_tiles<Epilogue>(a, b, c, all, used, epilogue);
+    }
+    // The rest, if any.
+    constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
+    if constexpr (kTiledCols < kCols) {
+      const UsedExtents beside{std::min(used.rows, kTiledRows), used.cols, used.depth};
+      part_rest(a, b, c, all, kARow, kBCol, beside, 0, kTiledCols, epilogue);
+    }
+    if constexpr (kTiledRows < kRows) {
+      if (used.rows > kTiledRows) part_rest(a, b, c, all, kARow, kBCol, used, kTiledRows, 0, epilogue);
+    }
     return;
   }
 #endif
-  part_panels<0, 1 << 10, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used, epilogue);
+  portable_part<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used, epilogue);
 }
 
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
           class Scalar, class Epilogue>
-[[gnu::noinline]] void part_product(const Scalar* a, const Scalar* b, Scalar* c, UsedExtents used,
-                                    Epilogue epilogue) {
-  constexpr int kBlock = std::min(kDepth, kDepthBlock);
+[[gnu::noinline]] void long_part_product(const Scalar* a, const Scalar* b, Scalar* c, UsedExtents used,
+                                         Epilogue epilogue) {
+  constexpr int kBlock = kDepthBlock;
   const auto block = [&](int k, const auto& sum) {
-    part_block<kRows, kCols, kBlock, kARow, kACol, kBRow, kBCol, kCRow>(
+    part_block<kRows, kCols, kBlock, kARow, kACol, kBRow, kBCol, kCRow, true>(
         a + k * kACol, b + k * kBRow, c, {used.rows, used.cols, std::min(used.depth - k, kBlock)}, sum);
   };
-  if constexpr (kDepth <= kDepthBlock) {
-    block(0, epilogue);
+  // Blocks after the first are added; another epilogue than a sum's comes last.
+  constexpr bool kLast = !kAddsUp<Epilogue>;
+  if constexpr (kLast) {
+    block(0, Assign{});
   } else {
-    // Blocks after the first are added; another epilogue than a sum's comes last.
-    constexpr bool kLast = !kAddsUp<Epilogue>;
-    if constexpr (kLast) {
-      block(0, Assign{});
-    } else {
-      block(0, epilogue);
-    }
-    for (int k = kBlock; k < used.depth; k += kBlock) block(k, Accumulate{});
-    if constexpr (kLast) {
-      for (int i = 0; i < used.rows; ++i) {
-        for (int j = 0; j < kCols; ++j) {
-          Scalar* to = c + i * kCRow + j;
-          *to = epilogue(*to, static_cast<const Scalar*>(to), j);
-        }
+    block(0, epilogue);
+  }
+  for (int k = kBlock; k < used.depth; k += kBlock) block(k, Accumulate{});
+  if constexpr (kLast) {
+    for (int i = 0; i < used.rows; ++i) {
+      for (int j = 0; j < kCols; ++j) {
+        Scalar* to = c + i * kCRow + j;
+        *to = epilogue(*to, static_cast<const Scalar*>(to), j);
       }
     }
   }
@@ -219,17 +233,26 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
   if constexpr (detail::kIsNarrow<B>) {
     product(view(a), b, view(c), epilogue);
   } else {
-    detail::part_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
-                         B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data,
-                                                               detail::used_extents(a, b, c), epilogue);
+    const auto used = detail::used_extents(a, b, c);
+    if constexpr (A::cols > kDepthBlock) {
+      detail::long_part_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
+                                B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data, used, epilogue);
+    } else {
+      constexpr bool kAnyDepth =
+          !(std::is_empty_v<decltype(used_cols(a))> && std::is_empty_v<decltype(used_rows(b))>);
+      detail::part_block<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
+                         B::col_stride, C::row_stride, kAnyDepth, Scalar>(a.data, b.data, c.data, used,
+                                                                          epilogue);
+    }
   }
 }
 
 /// Whether what is used of a matrix is finite.
-template <class View>
-[[nodiscard]] bool finite(const Part<View>& part) {
+template <class View, class Rows, class Cols>
+[[nodiscard]] bool finite(const Part<View, Rows, Cols>& part) {
   using Scalar = std::remove_const_t<typename View::Scalar>;
   static_assert(View::col_stride == 1);
+  if (View::row_stride == part.used_cols) return finite<Scalar>(part.used_rows * View::row_stride, part.data);
   for (int i = 0; i < part.used_rows; ++i) {
     if (!finite<Scalar>(part.used_cols, part.data + i * View::row_stride)) return false;
   }

@@ -83,17 +83,17 @@ namespace detail {
 #define ATTUNE_B_ACROSS_LAST "vldmia r1,{s8-s11}\n"
 
 // The sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many pairs of
-// k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The convention is not C++'s: call_tile calls
-// it.
-#define ATTUNE_TILE_FUNCTION(name, lines, load, macs0, macs1, last)                                       \
+// k, none where there is one k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The convention is
+// not C++'s: call_tile calls it.
+#define ATTUNE_TILE_FUNCTION(name, lines, begin, load, macs0, macs1, last)                                \
   [[gnu::naked]] inline void name() {                                                                     \
     asm("mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n " \
-        "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n" lines "1:\n" load                            \
+        "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n" lines begin "1:\n" load                      \
         "subs r12,r12,#1\n" macs0 macs1 "bne 1b\n" last "bx lr\n");                                       \
   }
 #define ATTUNE_TILE_FUNCTIONS(name, lines, load, load_last, macs0, macs1) \
-  ATTUNE_TILE_FUNCTION(name, lines, load, macs0, macs1, "")               \
-  ATTUNE_TILE_FUNCTION(name##_odd, lines, load, macs0, macs1, load_last macs0)
+  ATTUNE_TILE_FUNCTION(name, lines, "", load, macs0, macs1, "")           \
+  ATTUNE_TILE_FUNCTION(name##_odd, lines, "cmp r12,#0\n beq 2f\n", load, macs0, macs1, "2:\n" load_last macs0)
 
 ATTUNE_TILE_FUNCTIONS(tile_nn, ATTUNE_LINES_OF_A, ATTUNE_A_ALONG ATTUNE_B_ACROSS,
                       ATTUNE_A_ALONG_LAST ATTUNE_B_ACROSS_LAST,
