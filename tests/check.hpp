@@ -17,12 +17,22 @@
 
 #include <gtest/gtest.h>
 
+namespace check {
+
+/// Whether a test goes through every case. On a board it goes through some: each is code of its own, which
+/// takes long to compile.
+inline constexpr bool kEveryCase = true;
+
+}  // namespace check
+
 #else
 
 #include "console.hpp"
 #include "port.hpp"
 
 namespace check {
+
+inline constexpr bool kEveryCase = false;
 
 /// One test, linked into a list before main.
 struct Test {

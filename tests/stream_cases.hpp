@@ -60,13 +60,21 @@ void expect_stream(const Set& parameters, const Input& x, const Output& expected
   }
   EXPECT_EQ(cache.tokens, std::uint64_t{Output::rows});
 }
-/// Those of Model's batch forward.
+// One for all shapes of caches: boards have little RAM.
+template <class Model>
+struct Batch {
+  static inline typename Model::Output y;
+  static inline typename Model::InferenceScratch scratch;
+};
+/// What Model's batch forward gives, until it is asked once more.
+template <class Model, attune::CacheShape shape, class Set>
+const typename Model::Output& batch_of(const Set& parameters, const typename Model::Input& x) {
+  (void)Model::forward(parameters, x, Batch<Model>::y, Batch<Model>::scratch, KeptKeys<shape>{});
+  return Batch<Model>::y;
+}
 template <class Model, attune::CacheShape shape, int chunk, class Set>
 void expect_stream_of_batch(const Set& parameters, const typename Model::Input& x) {
-  static typename Model::Output expected;
-  static typename Model::InferenceScratch scratch;
-  (void)Model::forward(parameters, x, expected, scratch, KeptKeys<shape>{});
-  expect_stream<Model, shape, chunk>(parameters, x, expected);
+  expect_stream<Model, shape, chunk>(parameters, x, batch_of<Model, shape>(parameters, x));
 }
 
 }  // namespace check

@@ -69,3 +69,18 @@ TEST(AttentionShape, options_that_are_not_asked_for_take_no_memory) {
   using MultiQuery = attune::MultiHeadAttention<kMultiQuery>;
   EXPECT_EQ(sizeof(MultiQuery::Tape), sizeof(float) * (2 * 4 * 8 + 2 * 4 * 2 + 4 * 4 * 4));
 }
+
+TEST(AttentionShape, biases_of_keys_count_where_not_all_scores_of_a_query_have_the_same) {
+  EXPECT_FALSE(kPlain.key_bias_counts());
+  const auto counts = [](const auto& change) {
+    AttentionShape shape = kPlain;
+    change(shape);
+    return shape.key_bias_counts();
+  };
+  EXPECT_FALSE(counts([](auto& shape) { shape.alibi = true; }));
+  EXPECT_FALSE(counts([](auto& shape) { shape.window.right = 0; }));
+  EXPECT_TRUE(counts([](auto& shape) { shape.rotary_dim = 2; }));
+  EXPECT_TRUE(counts([](auto& shape) { shape.softcap = 1; }));
+  EXPECT_TRUE(counts([](auto& shape) { shape.query_key_norm = attune::QueryKeyNorm::kLayerNorm; }));
+  EXPECT_TRUE(counts([](auto& shape) { shape.add_zero_attn = true; }));
+}

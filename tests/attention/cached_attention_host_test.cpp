@@ -20,13 +20,11 @@ template <CacheShape cache>
 void expect_bits_of_ten_thousand() {
   static Layer<kLength>::Parameters parameters;
   static Layer<kLength>::Input x;
-  static Layer<kLength>::Output expected;
-  static Layer<kLength>::InferenceScratch scratch;
   attune::Rng rng(2);
   check::fill_set(parameters, rng);
   check::fill(x, rng, -2, 2);
-  Layer<kLength>::forward(parameters, x, expected, scratch, check::KeptKeys<cache>{});
-  check::expect_stream<Layer<64>, cache, 33>(parameters, x, expected);
+  check::expect_stream<Layer<64>, cache, 33>(parameters, x,
+                                             check::batch_of<Layer<kLength>, cache>(parameters, x));
 }
 
 TEST(CachedAttentionOnAHost, has_the_bits_of_a_batch_of_ten_thousand_tokens) {

@@ -23,15 +23,20 @@ struct Case {
   }
 };
 
+template <class Layer>
+const Case<Layer>& case_of() {
+  static const Case<Layer> a(7);
+  return a;
+}
 template <AttentionShape shape, CacheShape cache, int chunk, class Scalar = float>
 void expect_bits_of_batch() {
   using Layer = MultiHeadAttention<shape, Scalar>;
-  static const Case<Layer> a(7);
+  const Case<Layer>& a = case_of<Layer>();
   check::expect_stream_of_batch<Layer, cache, chunk>(a.parameters, a.x);
 }
 
 // Sums of more than kDepthBlock keys, groups of heads, rotation, operands scaled each, heads of odd widths.
-constexpr AttentionShape kLong{.seq_len = 430,
+constexpr AttentionShape kLong{.seq_len = 400,
                                .d_model = 9,
                                .num_heads = 4,
                                .num_kv_heads = 2,
@@ -41,7 +46,7 @@ constexpr AttentionShape kLong{.seq_len = 430,
                                .scaling = attune::Scaling::kInverseFourthRootDkEach,
                                .rotary_dim = 4};
 TEST(CachedAttention, has_the_bits_of_the_batch_over_blocks_of_sums) {
-  expect_bits_of_batch<kLong, CacheShape{.capacity = 430}, 9>();
+  expect_bits_of_batch<kLong, CacheShape{.capacity = 400}, 9>();
 }
 TEST(CachedAttention, has_them_in_a_ring_longer_than_a_block) {
   expect_bits_of_batch<kLong, CacheShape{.window = 205, .sinks = 3}, 9>();
@@ -86,19 +91,14 @@ TEST(CachedAttention, rotates_beyond_its_table_as_a_longer_one_does) {
   using Short =
       MultiHeadAttention<AttentionShape{.seq_len = 5, .d_model = 8, .num_heads = 2, .rotary_dim = 4}>;
   constexpr CacheShape kCache{.window = 33};
-  static const Case<Long> a(9);
-  static Long::Output expected;
-  static Long::InferenceScratch scratch;
-  Long::forward(a.parameters, a.x, expected, scratch, check::KeptKeys<kCache>{});
-  check::expect_stream<Short, kCache, 4>(a.parameters, a.x, expected);
+  const Case<Long>& a = case_of<Long>();
+  check::expect_stream<Short, kCache, 4>(a.parameters, a.x, check::batch_of<Long, kCache>(a.parameters, a.x));
 }
 
 // Whether a stream has the batch's rows: their bits, but NaN for NaN.
 template <class Layer, CacheShape cache>
 void expect_numbers_of_batch(const Case<Layer>& a, int nan_rows) {
-  static typename Layer::Output expected;
-  static typename Layer::InferenceScratch batch;
-  Layer::forward(a.parameters, a.x, expected, batch, check::KeptKeys<cache>{});
+  const auto& expected = check::batch_of<Layer, cache>(a.parameters, a.x);
   using Cache = attune::KeyValueCache<Layer, cache>;
   static Cache stream;
   static typename Cache::template Scratch<> scratch;

@@ -129,7 +129,8 @@ TEST(RecomputedAttention, adds_up_blocks_of_queries_as_products_do) {
   expect_bits_of_keeping<kLonger>();
   expect_bits_of_keeping<AttentionShape{
       .seq_len = 200, .d_model = 4, .num_heads = 4, .num_kv_heads = 2, .kv_len = 7, .d_k = 1}>();
-  expect_bits_of_keeping<AttentionShape{.seq_len = 200, .d_model = 2, .num_heads = 1, .softcap = 1}>();
+  expect_bits_of_keeping<AttentionShape{
+      .seq_len = 200, .d_model = 2, .num_heads = 1, .kv_len = 7, .softcap = 1}>();
   expect_bits_of_keeping<AttentionShape{.seq_len = 384, .d_model = 2, .num_heads = 1, .kv_len = 5}>();
 }
 

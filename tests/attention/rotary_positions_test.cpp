@@ -96,3 +96,16 @@ TEST(RotaryPositions, have_the_same_bits_everywhere) {
   for (const float value : y.values) hash.add(value);
   EXPECT_EQ(hash.value(), check::by_policy(0x3D6F098Cu, 0x4D405012u));
 }
+
+TEST(RotaryPositions, from_an_offset_have_the_bits_of_a_longer_table) {
+  using Long = attune::RotaryPositions<attune::RotaryShape{.seq_len = 40, .num_heads = 1, .d_k = 4}>;
+  using Later =
+      attune::RotaryPositions<attune::RotaryShape{.seq_len = 5, .num_heads = 1, .d_k = 4, .offset = 35}>;
+  for (int position = 0; position < 5; ++position) {
+    for (int pair = 0; pair < 2; ++pair) {
+      EXPECT_EQ(Later::kTable.cosine(position, pair), Long::kTable.cosine(35 + position, pair));
+      EXPECT_EQ(Later::kTable.sine(position, pair), Long::kTable.sine(35 + position, pair));
+    }
+  }
+  static_assert(Later::kFingerprint != Long::kFingerprint);
+}

@@ -10,8 +10,8 @@ namespace {
 using port::begin_counting;
 using port::end_counting;
 
-constexpr int kLargest = 64;
-alignas(16) float storage[3][kLargest * kLargest];
+constexpr int kLargest = 64, kRowLargest = 64 * 172;  // scalars of the products' operands
+alignas(16) float storage[3][kRowLargest];
 constexpr float *a = storage[0], *b = storage[1], *c = storage[2];
 
 void fill(float* values, int size, attune::Rng& rng) {
@@ -75,6 +75,38 @@ void measure_narrow_products() {
    ...);
 }
 
+// One row times weights as layers have them, and back to dx: y = x·W, and x·Wᵀ of W stored [n, k].
+template <int k, int n, class B>
+void measure_row(const char* variant, const B& weights) {
+  const attune::MatrixView<const float, 1, k> x(a);
+  const attune::MatrixView<float, 1, n> y(c);
+  begin_counting();
+  attune::kernels::product(x, weights, y);
+  end_counting();
+  port::print("row.", variant, '.', k, 'x', n, ".instructions_per_mac ", k * n, '\n');
+}
+
+template <int k, int n>
+void measure_rows() {
+  using attune::kernels::NarrowView, attune::kernels::ScalesOf;
+  measure_row<k, n>("nn", attune::MatrixView<const float, k, n>(b));
+  measure_row<k, n>("nt", attune::MatrixView<const float, n, k>(b).transpose());
+  using attune::Int8, attune::Bfloat16, attune::Float16;
+  const auto* bytes = reinterpret_cast<const Int8*>(b);
+  measure_row<k, n>("int8_nt", NarrowView<Int8, float, k, n, 1, k, ScalesOf::kColumns>{bytes, a});
+  measure_row<k, n>("int8_nn", NarrowView<Int8, float, k, n, n, 1, ScalesOf::kRows>{bytes, a});
+  const auto* bfloats = reinterpret_cast<const Bfloat16*>(b);
+  measure_row<k, n>("bfloat16_nt",
+                    NarrowView<Bfloat16, float, k, n, 1, k, ScalesOf::kNothing>{bfloats, nullptr});
+  measure_row<k, n>("bfloat16_nn",
+                    NarrowView<Bfloat16, float, k, n, n, 1, ScalesOf::kNothing>{bfloats, nullptr});
+  const auto* halves = reinterpret_cast<const Float16*>(b);
+  measure_row<k, n>("float16_nt",
+                    NarrowView<Float16, float, k, n, 1, k, ScalesOf::kNothing>{halves, nullptr});
+  measure_row<k, n>("float16_nn",
+                    NarrowView<Float16, float, k, n, n, 1, ScalesOf::kNothing>{halves, nullptr});
+}
+
 constexpr attune::AttentionShape kShape{.seq_len = 16, .d_model = 32, .num_heads = 4};
 
 // Rows as long as those of the step below.
@@ -131,6 +163,9 @@ int main() {
   fill_operands();
   measure_products<8, 16, 32, 64>();
   measure_narrow_products<8, 16, 32, 64>();
+  measure_rows<64, 64>();
+  measure_rows<64, 172>();
+  measure_rows<172, 64>();
   measure_softmax();
   measure_step();
   return 0;

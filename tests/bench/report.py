@@ -29,6 +29,7 @@ HOST = [
 FPU_PRODUCTS = [
     (r"gemm\.(nn|nt|tn)\.32\.instructions_per_mac", "<=", 1.40),
     (r"gemm\.(nn|nt|tn)\.8\.instructions_per_mac", "<=", 1.80),
+    (r"row\.(nn|nt)\..*\.instructions_per_mac", "<=", 1.35),
 ]
 CORTEX_M4 = FPU_PRODUCTS + [
     (r"softmax\.forward\.instructions_per_element", "<=", 36),

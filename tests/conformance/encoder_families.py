@@ -214,7 +214,50 @@ def train(source):
                 magnitudes=magnitudes)
 
 
+def llama(source):
+    """Llama's blocks over an embedding that is the head, too."""
+    vocabulary, width = source.get("embedding.weight").shape
+    heads, kv_heads, layers = (source.option(name) for name in ("num_heads", "num_kv_heads", "layers"))
+    kv_width = kv_heads * width // heads
+    d_ff = source.get("layers.0.gate.weight").shape[0]
+    seq_len, = source.get("ids").shape
+    sizes = {"self_attention.query": ("q_proj_weight", width, width),
+             "self_attention.key": ("k_proj_weight", kv_width, width),
+             "self_attention.value": ("v_proj_weight", kv_width, width),
+             "self_attention.output": ("out_proj.weight", width, width),
+             "feed_forward.gate": ("gate.weight", d_ff, width), "feed_forward.up": ("up.weight", d_ff, width),
+             "feed_forward.down": ("down.weight", width, d_ff)}
+
+    def parameters(prefix):
+        result = {"embedding.weight": source.get(prefix + "embedding.weight", vocabulary, width)}
+        for layer in range(layers):
+            ours, theirs = f"body.0.{layer}.", f"{prefix}layers.{layer}."
+            result.update({f"{ours}{name}.weight": source.get(theirs + of_file, *size).transpose()
+                           for name, (of_file, *size) in sizes.items()})
+            result.update({f"{ours}{norm}.weight": source.get(f"{theirs}{norm}.weight", width)
+                           for norm in ("norm1", "norm2")})
+        result["body.1.weight"] = source.get(prefix + "norm.weight", width)
+        return result
+
+    out = source.get("out", seq_len, vocabulary)
+    expected = {"out": out, "out_inference": out}
+    expected.update(("grad." + name, tensor) for name, tensor in parameters("grad.").items())
+    # A norm's gradient is a sum of products of others' that cancels: errors are relative to the largest of all.
+    gradients = [name for name in expected if name.startswith("grad.")]
+    largest = max(abs(value) for name in gradients for value in expected[name].values)
+    scalar = source.scalar("embedding.weight")
+    shape = "attune::AttentionShape" + braces(
+        seq_len=seq_len, d_model=width, num_heads=heads, num_kv_heads=kv_heads, bias="false",
+        rotary_dim=width // heads, window="{.right = 0}")
+    return Case(header="llama_case.hpp", call=f"llama_case<{shape}, {vocabulary}, {d_ff}, {layers}, {scalar}>",
+                data={"parameters": concatenate(list(parameters("").values())), "ids": source.get("ids", seq_len),
+                      "grad_out": source.get("grad_out", seq_len, vocabulary)},
+                expected=expected, scalar=scalar, terms=layers * (3 * width + d_ff + 2 * seq_len),
+                magnitudes=dict.fromkeys(gradients, largest))
+
+
 FAMILIES = {
+    "llama": llama,
     "encoder_layer": encoder,
     "encoder": encoder,
     "decoder_layer": decoder,

@@ -12,19 +12,19 @@ using attune::Status;
 
 constexpr int kLength = 75, kVocabulary = 11, kWidth = 12;
 
-template <class Positions, bool kTrains = false>
-using Text =
-    attune::Sequential<attune::Embedding<attune::EmbeddingShape{kLength, kVocabulary, kWidth}>, Positions,
-                       attune::Repeat<2, attune::EncoderLayer<{.seq_len = kLength,
-                                                               .d_model = kWidth,
-                                                               .num_heads = 3,
-                                                               .d_ff = 20,
-                                                               .activation = attune::Activation::kGelu,
-                                                               .norm = attune::NormPlacement::kBefore,
-                                                               .dropout = 0.1}>>,
-                       attune::LayerNorm<attune::NormShape{kLength, kWidth}>,
-                       attune::Dropout<attune::DropoutShape{kLength, kWidth, 0.1}>,
-                       attune::Linear<attune::LinearShape{kLength, kWidth, kVocabulary}>>;
+constexpr attune::EncoderLayerShape kBlock{.seq_len = kLength,
+                                           .d_model = kWidth,
+                                           .num_heads = 3,
+                                           .d_ff = 20,
+                                           .activation = attune::Activation::kGelu,
+                                           .norm = attune::NormPlacement::kBefore,
+                                           .dropout = 0.1};
+template <class Positions>
+using Text = attune::Sequential<attune::Embedding<attune::EmbeddingShape{kLength, kVocabulary, kWidth}>,
+                                Positions, attune::Repeat<2, attune::EncoderLayer<kBlock>>,
+                                attune::LayerNorm<attune::NormShape{kLength, kWidth}>,
+                                attune::Dropout<attune::DropoutShape{kLength, kWidth, 0.1}>,
+                                attune::Linear<attune::LinearShape{kLength, kWidth, kVocabulary}>>;
 using Learned = Text<attune::LearnedPositions<attune::PositionShape{kLength, kWidth}>>;
 using Sinusoidal = Text<attune::SinusoidalPositions<attune::PositionShape{kLength, kWidth}>>;
 
@@ -107,6 +107,24 @@ TEST(Stream, learned_positions_end_where_their_table_does) {
     ASSERT_EQ(Learned::step(parameters_of<Learned>(), t % kVocabulary, y, cache, scratch), Status::kOk);
   }
   EXPECT_EQ(Learned::step(parameters_of<Learned>(), 0, y, cache, scratch), Status::kCacheFull);
+}
+// Long's rows from a Short one.
+template <class Long, class Short>
+void expect_to_go_on() {
+  static typename Long::Input x;
+  static typename Long::Output y;
+  typename Long::InferenceScratch none;
+  attune::Rng rng(6);
+  check::fill(x, rng);
+  Long::forward(typename Long::Parameters{}, x, y, none);
+  check::expect_stream<Short, CacheShape{.window = 1}, 4>(typename Short::Parameters{}, x, y);
+}
+TEST(Stream, sines_and_rotations_go_on_behind_their_tables) {
+  constexpr attune::PositionShape kShort{5, kWidth}, kLong{kLength, kWidth};
+  expect_to_go_on<attune::SinusoidalPositions<kLong>, attune::SinusoidalPositions<kShort>>();
+  constexpr attune::RotaryShape kShortTurn{.seq_len = 5, .num_heads = 2, .d_k = 6, .offset = 7};
+  constexpr attune::RotaryShape kLongTurn{.seq_len = kLength, .num_heads = 2, .d_k = 6, .offset = 7};
+  expect_to_go_on<attune::RotaryPositions<kLongTurn>, attune::RotaryPositions<kShortTurn>>();
 }
 TEST(Stream, a_damaged_count_of_tokens_is_refused) {
   static attune::KeyValueCache<Learned, CacheShape{.capacity = 10}> cache;

@@ -24,7 +24,7 @@ void expect_tensors(std::initializer_list<Named> expected) {
     SCOPED_TRACE(tensor.name.data());
     EXPECT_TRUE(kTensors.name(i) == tensor.name);
     EXPECT_EQ(kTensors.tensors[i].rows, tensor.rows);
-    EXPECT_EQ(kTensors.tensors[i].layout == attune::StateDictLayout::kVector ? 0 : kTensors.tensors[i].cols,
+    EXPECT_EQ(is_vector(kTensors.tensors[i].layout) ? 0 : kTensors.tensors[i].cols,
               tensor.cols);
     EXPECT_EQ(kTensors.find(tensor.name), i);
   }

@@ -156,6 +156,36 @@ TEST(HuggingFaceNames, of_distilbert_layers) {
        {"sa_layer_norm.weight", 6}});
 }
 
+TEST(HuggingFaceNames, of_a_llama_whose_head_is_its_embedding) {
+  constexpr AttentionShape kAttention{.seq_len = 4,
+                                      .d_model = 6,
+                                      .num_heads = 3,
+                                      .num_kv_heads = 1,
+                                      .bias = false,
+                                      .rotary_dim = 2,
+                                      .query_key_norm = QueryKeyNorm::kRootMeanSquare};
+  using Norm = RmsNorm<NormShape{4, 6}>;
+  using Block = EncoderLayerOf<MultiHeadAttention<kAttention>,
+                               SwiGlu<FeedForwardShape{.rows = 4, .d_model = 6, .d_ff = 8, .bias = false}>,
+                               Norm, BranchOptions{.norm = NormPlacement::kBefore}>;
+  using Llama = Tied<Embedding<EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 6}>,
+                     Sequential<Repeat<1, Block>, Norm>>;
+  expect_tensors<HuggingFaceModule<kLlamaLayer, Llama, "model.embed_tokens", "model.layers", "model.norm">>(
+      {{"model.embed_tokens.weight", 5, 6},
+       {"model.layers.0.input_layernorm.weight", 6},
+       {"model.layers.0.mlp.down_proj.weight", 6, 8},
+       {"model.layers.0.mlp.gate_proj.weight", 8, 6},
+       {"model.layers.0.mlp.up_proj.weight", 8, 6},
+       {"model.layers.0.post_attention_layernorm.weight", 6},
+       {"model.layers.0.self_attn.k_norm.weight", 2},
+       {"model.layers.0.self_attn.k_proj.weight", 2, 6},
+       {"model.layers.0.self_attn.o_proj.weight", 6, 6},
+       {"model.layers.0.self_attn.q_norm.weight", 2},
+       {"model.layers.0.self_attn.q_proj.weight", 6, 6},
+       {"model.layers.0.self_attn.v_proj.weight", 2, 6},
+       {"model.norm.weight", 6}});
+}
+
 TEST(HuggingFaceNames, of_a_checkpoint_of_bert) {
   Header header;
   header.tensor("bert.embeddings.position_ids", "1,512", 512, 8, "I64");

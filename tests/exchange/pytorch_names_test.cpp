@@ -38,6 +38,22 @@ TEST(PyTorchNames, of_attention_are_packed_unless_keys_or_values_have_another_wi
       {{"k_proj_weight", 6, 4}, {"out_proj.weight", 6, 6}, {"q_proj_weight", 6, 6}, {"v_proj_weight", 6, 6}});
 }
 
+TEST(PyTorchNames, of_attention_with_grouped_heads_are_four_linear_layers) {
+  expect_tensors<
+      PyTorchModule<MultiHeadAttention<AttentionShape{.seq_len = 2,
+                                                      .d_model = 6,
+                                                      .num_heads = 2,
+                                                      .num_kv_heads = 1,
+                                                      .bias = false,
+                                                      .query_key_norm = QueryKeyNorm::kLayerNorm}>>>(
+      {{"k_norm.weight", 3},
+       {"k_proj.weight", 3, 6},
+       {"out_proj.weight", 6, 6},
+       {"q_norm.weight", 3},
+       {"q_proj.weight", 6, 6},
+       {"v_proj.weight", 3, 6}});
+}
+
 TEST(PyTorchNames, of_transformer_layers) {
   expect_tensors<PyTorchModule<EncoderLayer<kEncoder>>>({{"linear1.bias", 7},
                                                          {"linear1.weight", 7, 6},

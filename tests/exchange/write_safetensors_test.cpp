@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include <attune/exchange/read_safetensors.hpp>
 #include <attune/models/frozen.hpp>
 
 #include "check.hpp"
@@ -46,6 +47,20 @@ TEST(WriteSafetensors, file_is_as_the_reference_writes_it) {
       file,
       R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"weight":{"dtype":"F32","shape":[3,2],"data_offsets":[12,36]}})");
   EXPECT_LE(static_cast<int>(file.largest_piece), 64);
+}
+
+TEST(WriteSafetensors, appended_keys_have_the_shape_that_pytorch_gives_them) {
+  using Attention = MultiHeadAttention<AttentionShape{
+      .seq_len = 1, .d_model = 2, .num_heads = 1, .bias = false, .add_bias_kv = true}>;
+  using Names = PyTorchModule<Attention>;
+  Attention::Parameters parameters, read;
+  Rng rng(3);
+  check::fill_set(parameters, rng);
+  Bytes file;
+  EXPECT_EQ(write_safetensors<Names>(parameters, file), Status::kOk);
+  EXPECT_TRUE(file.text(8, 66) == R"({"bias_k":{"dtype":"F32","shape":[1,1,2],"data_offsets":[0,8]},"bi)");
+  EXPECT_EQ(read_safetensors<Names>(file.text(0, file.size), read), Status::kOk);
+  EXPECT_TRUE(check::same_bits(read, parameters));
 }
 
 TEST(WriteSafetensors, metadata_comes_first_and_spaces_last) {

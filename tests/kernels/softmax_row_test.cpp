@@ -65,3 +65,18 @@ void check_row() {
 TEST(SoftmaxRow, of_16_has_the_bits_of_a_plain_loop) { check_row<16>(); }
 TEST(SoftmaxRow, of_32_has_the_bits_of_a_plain_loop) { check_row<32>(); }
 TEST(SoftmaxRow, of_64_has_the_bits_of_a_plain_loop) { check_row<64>(); }
+
+TEST(SoftmaxRow, exponentials_of_a_row_have_the_bits_of_scalars) {
+  constexpr int kSize = 33;
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kShift = 1.5f;
+  float row[kSize];
+  for (int i = 0; i < kSize; ++i) row[i] = kShift - 1e-3f * static_cast<float>(i * i * i * 3);  // to −98
+  row[3] = -kInf;
+  row[8] = std::numeric_limits<float>::quiet_NaN();
+  row[11] = kShift - 87.0f, row[13] = kShift - 87.1f, row[20] = kShift - 86.6f;
+  float expected[kSize];
+  for (int i = 0; i < kSize; ++i) expected[i] = attune::kernels::exponential(row[i] - kShift);
+  attune::kernels::detail::shifted_exponentials<kSize>(row, kShift);
+  EXPECT_TRUE(check::is_nan(row[8]));
+  for (int i = 0; i < kSize; ++i) EXPECT_TRUE(i == 8 || check::same_bits(row[i], expected[i])) << i;
+}

@@ -128,20 +128,36 @@ TEST(Widen, in_packets_as_in_scalars) {
 
 TEST(Widen, products_of_every_rest_of_rows) {
   check_elements<1, 8, 6>();
-  check_elements<2, 8, 6>();
-  check_elements<7, 8, 5>();
+  if constexpr (check::kEveryCase) {
+    check_elements<2, 8, 6>();
+    check_elements<7, 8, 5>();
+  }
   check_elements<8, 8, 6>();
   check_elements<9, 8, 8>();
-  check_elements<15, 4, 3>();
-  check_elements<16, 4, 4>();
-  check_elements<4, 4, 1>();
+  if constexpr (check::kEveryCase) {
+    check_elements<15, 4, 3>();
+    check_elements<16, 4, 4>();
+    check_elements<4, 4, 1>();
+  }
   check_elements<4, 8, 2>();
   check_elements<12, 9, 7>();
 }
 
+TEST(Widen, products_of_one_row) {
+  check_elements<1, 64, 17>();
+  check_elements<1, 69, 16>();
+  check_elements<1, 11, 194>(kernels::Accumulate{});
+  attune::Tensor<float, 1, 67> bias;
+  attune::Rng rng(5);
+  check::fill(bias, rng);
+  check_elements<1, 67, 19>(kernels::AddBias<float>{bias.data()});
+}
+
 TEST(Widen, products_of_every_rest_of_columns) {
-  check_elements<8, 1, 6>();
-  check_elements<8, 2, 6>();
+  if constexpr (check::kEveryCase) {
+    check_elements<8, 1, 6>();
+    check_elements<8, 2, 6>();
+  }
   check_elements<8, 3, 5>();
   check_elements<5, 7, 5>();
   check_elements<8, 13, 9>();
@@ -149,8 +165,10 @@ TEST(Widen, products_of_every_rest_of_columns) {
 }
 
 TEST(Widen, products_of_every_depth) {
-  check_elements<8, 4, 1>();
-  check_elements<8, 4, 2>();
+  if constexpr (check::kEveryCase) {
+    check_elements<8, 4, 1>();
+    check_elements<8, 4, 2>();
+  }
   check_elements<8, 4, 3>();
   check_elements<16, 6, 4>();
   check_elements<8, 4, 7>();
@@ -176,10 +194,12 @@ TEST(Widen, every_epilogue) {
   attune::Rng rng(4);
   check::fill(bias, rng);
   check_elements<11, 13, 10>(kernels::Accumulate{});
-  check_elements<11, 13, 10>(kernels::Scale<float>{0.3f});
-  check_elements<11, 13, 10>(kernels::AddBias<float>{bias.data()});
-  check_elements<12, 13, 9>(kernels::Accumulate{});
-  check_elements<12, 13, 9>(kernels::AddBias<float>{bias.data()});
+  if constexpr (check::kEveryCase) {
+    check_elements<11, 13, 10>(kernels::Scale<float>{0.3f});
+    check_elements<11, 13, 10>(kernels::AddBias<float>{bias.data()});
+    check_elements<12, 13, 9>(kernels::Accumulate{});
+    check_elements<12, 13, 9>(kernels::AddBias<float>{bias.data()});
+  }
   check_elements<16, 12, 8>(kernels::Accumulate{});
   check_elements<16, 12, 8>(kernels::AddBias<float>{bias.data()});
 }

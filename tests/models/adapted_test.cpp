@@ -116,15 +116,21 @@ constexpr int kScalars = static_cast<int>(sizeof(typename Layer::Parameters) /
 }  // namespace
 
 TEST(Adapted, gradients_are_derivatives_in_every_layer) {
-  expect_derivatives<Embed<double>, kAll>();
-  expect_derivatives<Encoder<double>, kQueriesAndValues>();
-  expect_derivatives<Encoder<double>, kAll>();
+  if constexpr (check::kEveryCase) {
+    expect_derivatives<Embed<double>, kAll>();
+    expect_derivatives<Encoder<double>, kQueriesAndValues>();
+    expect_derivatives<Encoder<double>, kAll>();
+  }
   expect_derivatives<Encoder<double>, kAllAndVectors>();
-  expect_derivatives<attune::FeedForward<kNetwork, double>, kAll>();
+  if constexpr (check::kEveryCase) {
+    expect_derivatives<attune::FeedForward<kNetwork, double>, kAll>();
+  }
 }
 
 TEST(Adapted, gradients_are_derivatives_in_gated_and_rotated_layers) {
-  expect_derivatives<Llama<double>, kAll>();
+  if constexpr (check::kEveryCase) {
+    expect_derivatives<Llama<double>, kAll>();
+  }
   expect_derivatives<Llama<double>, kAllAndVectors>();
 }
 
@@ -153,7 +159,9 @@ TEST(Adapted, gradients_are_derivatives_in_models) {
   using Attention = attune::MultiHeadAttention<attune::AttentionShape{kTokens, kWidth, 2}, double>;
   using Layer = Sequential<Embed<double>, Positions<double>, attune::Repeat<2, attune::Residual<Attention>>,
                            Mean<double>, Head<double>>;
-  expect_derivatives<Layer, kQueriesAndValues>(0.6);
+  if constexpr (check::kEveryCase) {
+    expect_derivatives<Layer, kQueriesAndValues>(0.6);
+  }
   expect_derivatives<Layer, kAllAndVectors>(0.6);
 }
 

@@ -183,3 +183,41 @@ TEST(DecoderLayer, trains_to_the_same_bits_everywhere) {
   EXPECT_EQ(trained<kAfter>(), check::by_policy(0xBAFB4180u, 0x4B02B993u));
   EXPECT_EQ(trained<kBefore>(), check::by_policy(0x132B2F57u, 0x46CAFD06u));
 }
+
+TEST(DecoderLayer, passes_options_on_to_its_attentions) {
+  constexpr DecoderLayerShape kShape{.seq_len = 4,
+                                     .d_model = 8,
+                                     .num_heads = 4,
+                                     .d_ff = 5,
+                                     .memory_len = 6,
+                                     .rotary_dim = 2,
+                                     .num_kv_heads = 2,
+                                     .softcap = 30,
+                                     .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
+                                     .query_key_epsilon = 1e-6,
+                                     .rotary_base = 500,
+                                     .window = {.left = 2, .sinks = 1},
+                                     .alibi = true};
+  constexpr attune::AttentionShape kSelf{.seq_len = 4,
+                                         .d_model = 8,
+                                         .num_heads = 4,
+                                         .num_kv_heads = 2,
+                                         .rotary_dim = 2,
+                                         .rotary_base = 500,
+                                         .window = {.left = 2, .sinks = 1},
+                                         .alibi = true,
+                                         .softcap = 30,
+                                         .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
+                                         .query_key_epsilon = 1e-6};
+  constexpr attune::AttentionShape kCross{.seq_len = 4,
+                                          .d_model = 8,
+                                          .num_heads = 4,
+                                          .num_kv_heads = 2,
+                                          .kv_len = 6,
+                                          .softcap = 30,
+                                          .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
+                                          .query_key_epsilon = 1e-6};
+  using Layer = attune::DecoderLayer<kShape>;
+  EXPECT_TRUE((std::is_same_v<Layer::SelfAttention, attune::MultiHeadAttention<kSelf>>));
+  EXPECT_TRUE((std::is_same_v<Layer::CrossAttention, attune::MultiHeadAttention<kCross>>));
+}

@@ -232,3 +232,33 @@ TEST(EncoderLayer, shorter_runs_on_the_parameters_and_gradients_of_a_longer_one)
   }
   EXPECT_TRUE(check::same_bits(gradients, padded.gradients));
 }
+
+TEST(EncoderLayer, passes_options_on_to_its_attention) {
+  constexpr EncoderLayerShape kShape{.seq_len = 4,
+                                     .d_model = 8,
+                                     .num_heads = 4,
+                                     .d_ff = 5,
+                                     .rotary_dim = 2,
+                                     .num_kv_heads = 2,
+                                     .rotary_pairs = attune::RotaryPairs::kInterleaved,
+                                     .rotary_base = 500,
+                                     .window = {.left = 2, .right = 0, .sinks = 1},
+                                     .alibi = true,
+                                     .softcap = 30,
+                                     .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
+                                     .query_key_epsilon = 1e-6};
+  constexpr attune::AttentionShape kAttention{.seq_len = 4,
+                                              .d_model = 8,
+                                              .num_heads = 4,
+                                              .num_kv_heads = 2,
+                                              .rotary_dim = 2,
+                                              .rotary_pairs = attune::RotaryPairs::kInterleaved,
+                                              .rotary_base = 500,
+                                              .window = {.left = 2, .right = 0, .sinks = 1},
+                                              .alibi = true,
+                                              .softcap = 30,
+                                              .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
+                                              .query_key_epsilon = 1e-6};
+  EXPECT_TRUE(
+      (std::is_same_v<attune::EncoderLayer<kShape>::SelfAttention, attune::MultiHeadAttention<kAttention>>));
+}

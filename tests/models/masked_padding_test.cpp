@@ -100,9 +100,9 @@ constexpr attune::AttentionShape kEveryOption{.seq_len = kTokens,
                                               .rotary_dim = 2,
                                               .dropout = 0.2};
 using Optioned = attune::MultiHeadAttention<kEveryOption>;
-template <NormPlacement placement, double dropout>
+template <NormPlacement placement, int percent_dropped = 0>
 using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
-    kTokens, kWidth, 2, 5, attune::Activation::kGelu, placement, 1e-5, true, dropout}>;
+    kTokens, kWidth, 2, 5, attune::Activation::kGelu, placement, 1e-5, true, percent_dropped / 100.0}>;
 using Gated = attune::EncoderLayerOf<Optioned, attune::SwiGlu<attune::FeedForwardShape{kTokens, kWidth, 5}>,
                                      attune::RmsNorm<attune::NormShape{kTokens, kWidth}>,
                                      attune::BranchOptions{NormPlacement::kBefore}>;
@@ -124,20 +124,19 @@ TEST(MaskedPadding, has_no_influence_on_attention) {
 
 TEST(MaskedPadding, later_tokens_have_none_behind_a_causal_mask) {
   expect_no_influence<Attention>(attune::CausalMask{}, kLater);
-  expect_no_influence<Encoder<NormPlacement::kBefore, 0.1>>(attune::CausalMask{}, kLater);
+  expect_no_influence<Encoder<NormPlacement::kBefore, 10>>(attune::CausalMask{}, kLater);
 }
 
 TEST(MaskedPadding, has_none_on_encoder_layers) {
-  expect_no_influence<Encoder<NormPlacement::kAfter, 0.1>>(padding(), kPadding);
-  expect_no_influence<Encoder<NormPlacement::kBefore, 0.0>>(attune::CausalMask{} && padding(), kPadding);
+  expect_no_influence<Encoder<NormPlacement::kAfter, 10>>(padding(), kPadding);
+  expect_no_influence<Encoder<NormPlacement::kBefore>>(attune::CausalMask{} && padding(), kPadding);
   expect_no_influence<Gated>(padding(), kPadding);
 }
 
 TEST(MaskedPadding, has_none_on_a_model_of_any_layers) {
-  expect_no_influence<Classifier<Encoder<NormPlacement::kAfter, 0.0>, PoolingKind::kMean>>(padding(),
-                                                                                           kPadding);
-  expect_no_influence<Classifier<Encoder<NormPlacement::kBefore, 0.1>, PoolingKind::kMax>>(padding(),
-                                                                                           kPadding);
+  expect_no_influence<Classifier<Encoder<NormPlacement::kAfter>, PoolingKind::kMean>>(padding(), kPadding);
+  expect_no_influence<Classifier<Encoder<NormPlacement::kBefore, 10>, PoolingKind::kMax>>(padding(),
+                                                                                          kPadding);
   expect_no_influence<Classifier<Gated, PoolingKind::kFirst>>(padding(), kPadding);
 }
 

@@ -42,11 +42,12 @@ TEST(StreamedModels, a_llama_with_a_tied_head_has_the_bits_of_its_batch) {
 }
 
 // PyTorch's layers, some with norms after.
-using Encoder = attune::Sequential<
-    attune::Linear<attune::LinearShape{kLength, 5, kWidth}>,
-    attune::EncoderLayer<{.seq_len = kLength, .d_model = kWidth, .num_heads = 2, .d_ff = 11}>,
-    attune::Residual<attune::Gelu<kLength, kWidth>>, attune::Linear<attune::LinearShape{kLength, kWidth, 3}>,
-    attune::LogSoftmax<kLength, 3>>;
+constexpr attune::EncoderLayerShape kPlain{.seq_len = kLength, .d_model = kWidth, .num_heads = 2, .d_ff = 11};
+using Encoder =
+    attune::Sequential<attune::Linear<attune::LinearShape{kLength, 5, kWidth}>, attune::EncoderLayer<kPlain>,
+                       attune::Residual<attune::Gelu<kLength, kWidth>>,
+                       attune::Linear<attune::LinearShape{kLength, kWidth, 3}>,
+                       attune::LogSoftmax<kLength, 3>>;
 struct Constants {
   static inline Encoder::ParametersOf<attune::Int8Weights, attune::Tensor> narrow;
 };
@@ -88,10 +89,11 @@ TEST(StreamedModels, a_frozen_front_goes_along) {
 // Trains on windows to tell the next id, which is always one more.
 using Trainer = attune::Trainer<Llama, attune::CrossEntropy<>>;
 using Cache = attune::KeyValueCache<Llama, CacheShape{.window = kLength}>;
+Trainer trainer;
+Cache cache;
+Cache::Scratch<> scratch;
+
 TEST(StreamedModels, what_was_trained_on_windows_runs_on_a_stream_without_end) {
-  static Trainer trainer;
-  static Cache cache;
-  static Cache::Scratch<> scratch;
   static attune::Tensor<float, 1, kVocabulary> logits;
   attune::Rng rng(6);
   trainer.initialise(attune::XavierUniform{}, rng);
@@ -114,10 +116,8 @@ TEST(StreamedModels, what_was_trained_on_windows_runs_on_a_stream_without_end) {
 }
 
 TEST(StreamedModels, a_stream_goes_on_from_a_saved_cache_beside_a_saved_state) {
-  static Trainer trainer;
   static Trainer::State state;
-  static Cache cache, restored;
-  static Cache::Scratch<> scratch;
+  static Cache restored;
   static attune::Tensor<float, 1, kVocabulary> expected, y;
   attune::Rng rng(7);
   trainer.initialise(attune::XavierUniform{}, rng);
@@ -127,7 +127,7 @@ TEST(StreamedModels, a_stream_goes_on_from_a_saved_cache_beside_a_saved_state) {
     ASSERT_EQ(Llama::step(trainer.parameters(), ids[static_cast<std::size_t>(t)], y, cache, scratch),
               Status::kOk);
   }
-  using Flash = NorFlash<NorShape{.unit = 8, .pages = 4, .page_size = 32768}>;
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 4, .page_size = 16384}>;
   static Flash flash;
   ASSERT_EQ((attune::FlashStore<Flash, Trainer::State, Cache>(flash).save(trainer.state(), cache)),
             Status::kOk);

@@ -56,6 +56,14 @@ struct Pass {
   }
 };
 
+// One of each scalar, whatever tests it is used in: boards have little RAM.
+template <class Scalar>
+Pass<Llama<Scalar>>& cleared_pass() {
+  static Pass<Llama<Scalar>> one;
+  one = {};
+  return one;
+}
+
 static_assert(attune::Layer<Llama<float>>);
 static_assert(std::is_same_v<Llama<float>::WithScalar<double>, Llama<double>>);
 static_assert(!Llama<float>::kUpdatesInBackward);
@@ -63,8 +71,7 @@ static_assert(!Llama<float>::kUpdatesInBackward);
 }  // namespace
 
 TEST(Tied, is_its_parts_by_hand) {
-  static Pass<Llama<float>> a;
-  a = {};
+  auto& a = cleared_pass<float>();
   attune::Rng rng(3);
   check::fill_set(a.parameters, rng);
   a.run();
@@ -87,8 +94,7 @@ TEST(Tied, is_its_parts_by_hand) {
 }
 
 TEST(Tied, the_gradient_of_the_table_is_that_of_both_uses) {
-  static Pass<Llama<double>> a;
-  a = {};
+  auto& a = cleared_pass<double>();
   attune::Rng rng(4);
   check::fill_set(a.parameters, rng);
   check::fill(a.dy, rng);
@@ -109,8 +115,7 @@ TEST(Tied, the_gradient_of_the_table_is_that_of_both_uses) {
 }
 
 TEST(Tied, refuses_ids_outside_the_vocabulary_and_writes_nothing) {
-  static Pass<Llama<float>> a;
-  a = {};
+  auto& a = cleared_pass<float>();
   a.y(0, 0) = 42;
   Llama<float>::Input ids = kIds;
   ids[4] = kVocabulary;
@@ -146,11 +151,10 @@ TEST(Tied, a_llama_learns_to_count) {
 TEST(Tied, a_table_that_is_constant_takes_no_memory_and_hands_the_gradient_on) {
   using Gradients = Llama<float>::ParametersOf<attune::Untrained, attune::Tensor>;
   static_assert(sizeof(Llama<float>::TapeOf<Gradients>) < sizeof(Llama<float>::Tape));
-  static Pass<Llama<float>> a;
+  auto& a = cleared_pass<float>();
   static Gradients gradients;
   static Llama<float>::TapeOf<Gradients> tape;
   static Llama<float>::ScratchOf<Gradients> scratch;
-  a = {};
   attune::set_zero(gradients);
   attune::Rng rng(7);
   check::fill_set(a.parameters, rng);
@@ -165,9 +169,8 @@ TEST(Tied, a_table_that_is_constant_takes_no_memory_and_hands_the_gradient_on) {
 }
 
 TEST(Tied, tables_of_eight_bits_are_read_as_they_are_on_both_ends) {
-  static Pass<Llama<float>> a;
+  auto& a = cleared_pass<float>();
   static Llama<float>::ParametersOf<attune::Int8Weights, attune::Tensor> narrow;
-  a = {};
   attune::Rng rng(8);
   check::fill_set(a.parameters, rng);
   EXPECT_EQ(attune::quantise(a.parameters, narrow), Status::kOk);
@@ -178,9 +181,8 @@ TEST(Tied, tables_of_eight_bits_are_read_as_they_are_on_both_ends) {
 }
 
 TEST(Tied, tokens_that_padding_hides_have_no_influence) {
-  static Pass<Llama<float>> a;
   const auto gradients_with = [](int padding) {
-    a = {};
+    auto& a = cleared_pass<float>();
     attune::Rng rng(9);
     check::fill_set(a.parameters, rng);
     check::fill(a.dy, rng);
@@ -202,4 +204,17 @@ TEST(Tied, tokens_that_padding_hides_have_no_influence) {
         for (int i = 0; i < one.size; ++i) EXPECT_EQ(one.values[i], other.values[i]);
       },
       first, second);
+}
+
+TEST(Tied, in_pieces_has_the_bits_of_one_go) {
+  using Trainer = attune::Trainer<Llama<float>, attune::CrossEntropy<>>;
+  static Trainer at_once, in_pieces;
+  for (Trainer* trainer : {&at_once, &in_pieces}) trainer->initialise(attune::Normal{}, attune::Rng{5});
+  const std::array<int, kTokens> targets{0, 6, 3, 2, 5, 1};
+  EXPECT_EQ(at_once.accumulate(kIds, targets), Status::kOk);
+  auto pass = in_pieces.accumulate_in_pieces<500>(kIds, targets);
+  while (pass.advance()) {
+  }
+  EXPECT_EQ(pass.result().status, Status::kOk);
+  EXPECT_TRUE(check::same_bits(in_pieces.gradients(), at_once.gradients()));
 }

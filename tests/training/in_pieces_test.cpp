@@ -120,25 +120,33 @@ TEST(InPieces, attention_has_the_same_bits) {
                                                    .d_v = 1,
                                                    .bias = false,
                                                    .scaling = Scaling::kInverseFourthRootDkEach}>;
-  const int many = expect_same_bits<Two<Plain>, 1>();
-  const int some = expect_same_bits<Two<Plain>, 300>();
-  const int few = expect_same_bits<Two<Plain>, kPieceWork>();
-  EXPECT_GT(many, some);
-  EXPECT_GT(some, few);
-  EXPECT_GT(few, 10);
+  if constexpr (check::kEveryCase) {
+    const int many = expect_same_bits<Two<Plain>, 1>();
+    const int some = expect_same_bits<Two<Plain>, 300>();
+    const int few = expect_same_bits<Two<Plain>, kPieceWork>();
+    EXPECT_GT(many, some);
+    EXPECT_GT(some, few);
+    EXPECT_GT(few, 10);
+  }
   expect_same_bits<Two<Scaled, Sgd<Momentum::kClassic>>, 40>();
 }
 
 TEST(InPieces, encoder_layers_have_the_same_bits) {
-  expect_same_bits<Two<After>, 1>();
-  expect_same_bits<Two<After, Sgd<>>, 500>(NoMask{}, GradientClipping{0.1f});
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<After>, 1>();
+    expect_same_bits<Two<After, Sgd<>>, 500>(NoMask{}, GradientClipping{0.1f});
+  }
   expect_same_bits<Two<Before>, 100>(CausalMask{});
 }
 
 TEST(InPieces, dropout_has_the_same_masks) {
-  expect_same_bits<Two<Dropping>, 1>();
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<Dropping>, 1>();
+  }
   expect_same_bits<Two<Dropping>, 200>(CausalMask{});
-  expect_same_bits<Two<DroppingBefore>, 64>();
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<DroppingBefore>, 64>();
+  }
 }
 
 TEST(InPieces, models_have_the_same_bits) {
@@ -147,7 +155,9 @@ TEST(InPieces, models_have_the_same_bits) {
                  Repeat<2, After>, Residual<Linear<LinearShape{kTokens, 6, 6}>>,
                  Pooling<PoolingShape{kTokens, 6}>, Linear<LinearShape{1, 6, 3}>>;
   expect_same_bits<Two<Model>, 100>();
-  expect_same_bits<Two<Model>, kPieceWork>(CausalMask{});
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<Model>, kPieceWork>(CausalMask{});
+  }
 }
 
 const After::Parameters kConstant = [] {
@@ -160,12 +170,16 @@ const After::Parameters kConstant = [] {
 TEST(InPieces, partly_trained_models_have_the_same_bits) {
   using Front = Sequential<Frozen<After, kConstant>, Linear<LinearShape{kTokens, 6, 6}>>;
   using Behind = Sequential<Linear<LinearShape{kTokens, 6, 6}>, Frozen<After, kConstant>>;
-  expect_same_bits<Two<Front>, 100>();
-  expect_same_bits<Two<Behind>, 100>();
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<Front>, 100>();
+    expect_same_bits<Two<Behind>, 100>();
+  }
   expect_same_bits<Two<BiasesAndNorms<After, kConstant>>, 100>(CausalMask{});
   constexpr LowRank kFactors{.rank = 2, .roles = Role::kEverything, .biases_and_norms = true};
   expect_same_bits<Two<Adapted<After, kConstant, kFactors>>, 1>();
-  expect_same_bits<Two<Adapted<After, kConstant, LowRank{.rank = 3}>>, 100>(CausalMask{});
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<Adapted<After, kConstant, LowRank{.rank = 3}>>, 100>(CausalMask{});
+  }
 }
 
 // A decoder layer, with its memory behind its tokens.
@@ -209,7 +223,9 @@ struct Decoder {
 
 TEST(InPieces, decoder_layers_have_the_same_bits) {
   expect_same_bits<Two<Decoder>, 30>();
-  expect_same_bits<Two<Sequential<Linear<LinearShape{7, 4, 4}>, Decoder>>, 30>();
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<Sequential<Linear<LinearShape{7, 4, 4}>, Decoder>>, 30>();
+  }
 }
 
 TEST(InPieces, what_a_mask_hides_has_no_influence) {

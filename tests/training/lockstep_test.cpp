@@ -60,7 +60,9 @@ constexpr attune::AttentionShape kTiny{.seq_len = 8, .d_model = 4, .num_heads = 
 
 TEST(Lockstep, trains_as_one_by_one) {
   expect_same_training<Attention<kTiny>, 32>();
-  expect_same_training<Attention<attune::AttentionShape{.seq_len = 5, .d_model = 6, .num_heads = 2}>, 16>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<Attention<attune::AttentionShape{.seq_len = 5, .d_model = 6, .num_heads = 2}>, 16>();
+  }
   expect_same_training<attune::Linear<attune::LinearShape{.rows = 3, .d_in = 7, .d_out = 2}>, 32>();
 }
 
@@ -78,9 +80,11 @@ TEST(Lockstep, trains_models_of_layers_as_one_by_one) {
 
 TEST(Lockstep, trains_norms_and_encoder_layers_as_one_by_one) {
   using First = attune::Linear<attune::LinearShape{4, 3, 6}>;
-  expect_same_training<attune::Sequential<First, attune::LayerNorm<attune::NormShape{4, 6}>,
-                                          attune::RmsNorm<attune::NormShape{4, 6}>>,
-                       20>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<attune::Sequential<First, attune::LayerNorm<attune::NormShape{4, 6}>,
+                                            attune::RmsNorm<attune::NormShape{4, 6}>>,
+                         20>();
+  }
   expect_same_training<attune::Sequential<First, attune::LayerNorm<attune::NormShape{
                                                      .rows = 4, .d_model = 6, .weight = false}>>,
                        17>();
@@ -139,7 +143,9 @@ TEST(Lockstep, trains_on_classes_as_one_by_one) {
 
 TEST(Lockstep, batch_may_have_any_size) {
   expect_same_training<Attention<kTiny>, 1>();
-  expect_same_training<Attention<kTiny>, 3>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<Attention<kTiny>, 3>();
+  }
   expect_same_training<Attention<kTiny>, 21>();
 }
 

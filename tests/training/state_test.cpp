@@ -94,7 +94,8 @@ TEST(State, resumes_with_every_plan_and_with_clipping) {
   expect_resumes<Trainer<Plain, Mse, AdamW, 1, UpdateInBackward>>();
   expect_resumes<Trainer<Plain, Mse, Sgd<Momentum::kClassic>, 1, UpdateInBackward>>();
   expect_resumes<Trainer<Plain, Mse, AdamW, 3>>(GradientClipping{0.01});
-  expect_resumes<Trainer<Plain::WithScalar<double>, Mse, Adam<{}, double>, 2>>(GradientClipping{0.01});
+  expect_resumes<Trainer<Plain::WithScalar<double>, Mse, Adam<AdamVariant{}, double>, 2>>(
+      GradientClipping{0.01});
 }
 TEST(State, resumes_with_dropout_at_the_next_mask) {
   expect_resumes<Trainer<Dropping, Mse, AdamW, 3>>();
@@ -241,7 +242,7 @@ TEST(StateFingerprint, tells_what_tensors_do_not) {
   EXPECT_NE((kOf<Square, AdamW>), (kOf<Square, Adam<kAdamOfKeras>>));
   EXPECT_NE((kOf<Square, Sgd<>>), (kOf<Square, Sgd<Momentum::kNesterov>>));
   EXPECT_NE((kOf<Square, AdamW>), (kOf<Square, ParameterGroups<AdamW>>));
-  EXPECT_NE((kOf<Square>), (kOf<Square::WithScalar<double>, Adam<{}, double>>));
+  EXPECT_NE((kOf<Square>), (kOf<Square::WithScalar<double>, Adam<AdamVariant{}, double>>));
   EXPECT_NE((kOf<Linear<LinearShape{4, 2, 3}>>), (kOf<Linear<LinearShape{4, 3, 2}>>));
 }
 

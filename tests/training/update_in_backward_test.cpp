@@ -93,7 +93,9 @@ TEST(UpdateInBackward, trains_as_with_gradients) {
 TEST(UpdateInBackward, trains_models_of_such_layers) {
   using Same = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 12, .d_out = 12}>;
   using Head = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 12, .d_out = 5}>;
-  expect_same_training<attune::Sequential<Same, Head>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<attune::Sequential<Same, Head>>();
+  }
   using Drop = attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 12, .probability = 0.25}>;
   expect_same_training<attune::Sequential<Same, attune::Gelu<6, 12>, Drop, attune::Residual<Layer>,
                                           attune::Repeat<3, Same>, attune::Sequential<Same, Head>>>(
@@ -103,8 +105,10 @@ TEST(UpdateInBackward, trains_models_of_such_layers) {
 TEST(UpdateInBackward, trains_normalisations) {
   constexpr attune::NormShape kNorm{.rows = 6, .d_model = 13};
   using First = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 5, .d_out = 13}>;
-  expect_same_training<attune::LayerNorm<kNorm>>();
-  expect_same_training<attune::RmsNorm<kNorm>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<attune::LayerNorm<kNorm>>();
+    expect_same_training<attune::RmsNorm<kNorm>>();
+  }
   expect_same_training<attune::Sequential<First, attune::LayerNorm<kNorm>, attune::RmsNorm<kNorm>>>();
   expect_same_training<attune::Sequential<
       First,
@@ -115,13 +119,15 @@ TEST(UpdateInBackward, trains_feed_forward_networks) {
   using attune::Activation;
   constexpr attune::FeedForwardShape kNetwork{.rows = 6, .d_model = 10, .d_ff = 21};  // 8 + 8 + 5 rows of W₂
   using Network = attune::FeedForward<kNetwork>;
-  expect_same_training<Network>();
-  expect_same_training<attune::FeedForward<attune::FeedForwardShape{.rows = 6,
-                                                                    .d_model = 10,
-                                                                    .d_ff = 7,
-                                                                    .activation = Activation::kGelu,
-                                                                    .bias = false,
-                                                                    .dropout = 0.3}>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<Network>();
+    expect_same_training<attune::FeedForward<attune::FeedForwardShape{.rows = 6,
+                                                                      .d_model = 10,
+                                                                      .d_ff = 7,
+                                                                      .activation = Activation::kGelu,
+                                                                      .bias = false,
+                                                                      .dropout = 0.3}>>();
+  }
   using First = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 5, .d_out = 10}>;
   expect_same_training<attune::Sequential<First, attune::Residual<attune::SwiGlu<kNetwork>>,
                                           attune::Repeat<2, attune::Residual<Network>>>>();
@@ -132,7 +138,9 @@ TEST(UpdateInBackward, trains_tables_of_tokens_and_positions) {
   using Tokens =
       attune::Embedding<attune::EmbeddingShape{.seq_len = 9, .vocabulary = 11, .d_model = 6, .padding = 3}>;
   using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 9, .d_model = 6}>;
-  expect_same_training<Tokens>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<Tokens>();
+  }
   expect_same_training<attune::Sequential<Tokens, Positions, attune::Linear<attune::LinearShape{9, 6, 2}>>>();
   expect_same_training<attune::Sequential<Tokens, Positions>, attune::Sgd<attune::Momentum::kClassic>>();
 }
@@ -203,7 +211,9 @@ struct OfItself : attune::DecoderLayer<attune::DecoderLayerShape{
 
 TEST(UpdateInBackward, trains_encoder_layers) {
   using attune::NormPlacement;
-  expect_same_training<Encoder<NormPlacement::kAfter>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<Encoder<NormPlacement::kAfter>>();
+  }
   expect_same_training<Encoder<NormPlacement::kBefore>>(attune::CausalMask{});
   using Head = attune::Linear<attune::LinearShape{1, 12, 3}>;
   using Pool = attune::Pooling<attune::PoolingShape{.seq_len = 6, .d_model = 12}>;
@@ -212,15 +222,19 @@ TEST(UpdateInBackward, trains_encoder_layers) {
   expect_same_training<
       attune::Sequential<First, Positions, attune::Repeat<2, Encoder<NormPlacement::kBefore>>,
                          attune::LayerNorm<attune::NormShape{6, 12}>, Pool, Head>>();
-  expect_same_training<attune::Sequential<First, attune::Repeat<2, Encoder<NormPlacement::kAfter, 20>>,
-                                          Encoder<NormPlacement::kBefore, 10>, Pool, Head>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<attune::Sequential<First, attune::Repeat<2, Encoder<NormPlacement::kAfter, 20>>,
+                                            Encoder<NormPlacement::kBefore, 10>, Pool, Head>>();
+  }
 }
 
 TEST(UpdateInBackward, trains_decoder_layers) {
   using attune::NormPlacement;
   using First = attune::Linear<attune::LinearShape{6, 4, 12}>;
   expect_same_training<attune::Sequential<First, OfItself<NormPlacement::kBefore>>>();
-  expect_same_training<attune::Sequential<First, OfItself<NormPlacement::kAfter>>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<attune::Sequential<First, OfItself<NormPlacement::kAfter>>>();
+  }
 }
 
 TEST(UpdateInBackward, an_encoder_layer_takes_one_matrix_of_tokens_beside_its_rows_of_gradients) {

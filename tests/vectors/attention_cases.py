@@ -146,6 +146,46 @@ def case(cases, name, seq_len=5, kv_len=None, num_heads=2, num_kv_heads=None, d_
         add_zero_attn=int(bool(options.get("add_zero_attn")))), compute)
 
 
+def llama(cases, name, seq_len=5, vocabulary=7, num_heads=4, num_kv_heads=2, d_k=2, d_ff=10, layers=2):
+    """RMSNorm, causal attention with grouped heads and rotary positions, SwiGLU; the head is the embedding."""
+    draw = cases.draw(name)
+    width, kv_width = num_heads * d_k, num_kv_heads * d_k
+    weights = {"embedding.weight": draw.normal(vocabulary, width)}
+    sizes = {"q_proj_weight": (width, width), "k_proj_weight": (kv_width, width), "v_proj_weight": (kv_width, width),
+             "out_proj.weight": (width, width), "gate.weight": (d_ff, width), "up.weight": (d_ff, width),
+             "down.weight": (width, d_ff)}
+    for layer in range(layers):
+        for key, size in sizes.items():
+            weights[f"layers.{layer}.{key}"] = draw.normal(*size, scale=size[1] ** -0.5)
+        for norm in ("norm1", "norm2"):
+            weights[f"layers.{layer}.{norm}.weight"] = 1 + draw.normal(width, scale=0.3)
+    weights["norm.weight"] = 1 + draw.normal(width, scale=0.3)
+    ids = torch.tensor([draw.integer(0, vocabulary - 1) for _ in range(seq_len)])
+    grad_out = draw.normal(seq_len, vocabulary)
+    options = dict(num_heads=num_heads, num_kv_heads=num_kv_heads, offset=0, rotary_dim=d_k, interleaved=0,
+                   window=[1000, 0, 0])
+
+    def norm(x, weight):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * weight
+
+    def compute(dtype):
+        w = {key: leaf(tensor, dtype) for key, tensor in weights.items()}
+        x = F.embedding(ids, w["embedding.weight"])
+        for layer in range(layers):
+            own = {key.removeprefix(f"layers.{layer}."): tensor for key, tensor in w.items()}
+            tokens = norm(x, own["norm1.weight"])[None]
+            x = x + attention(tokens, tokens, tokens, own, options)[0][0]
+            tokens = norm(x, own["norm2.weight"])
+            gated = F.silu(F.linear(tokens, own["gate.weight"])) * F.linear(tokens, own["up.weight"])
+            x = x + F.linear(gated, own["down.weight"])
+        out = norm(x, w["norm.weight"]) @ w["embedding.weight"].T
+        gradients = torch.autograd.grad((out * grad_out.to(dtype)).sum(), list(w.values()))
+        return {**w, "ids": ids, "grad_out": grad_out.to(dtype), "out": out,
+                **{"grad." + key: d for key, d in zip(w, gradients)}}
+
+    cases.write(name, "llama", dict(num_heads=num_heads, num_kv_heads=num_kv_heads, layers=layers), compute)
+
+
 def attention_option_cases(cases):
     far = 1000  # beyond all keys
     case(cases, "mha_grouped_causal", num_heads=4, num_kv_heads=2, window=[far, 0, 0])
@@ -156,5 +196,6 @@ def attention_option_cases(cases):
     case(cases, "mha_rms_norm_rotary", d_k=6, query_key_norm="rms", rotary_dim=4, interleaved=1)
     case(cases, "mha_layer_norm_grouped", kv_len=6, num_heads=4, num_kv_heads=2, query_key_norm="layer")
     case(cases, "mha_rotary_offset", seq_len=3, kv_len=6, rotary_dim=4, interleaved=0, offset=3)
+    llama(cases, "llama_tied")
     case(cases, "mha_bias_kv_causal", window=[far, 0, 0], add_bias_kv=True)
     case(cases, "mha_cross_bias_kv_zero_attn", kv_len=3, add_bias_kv=True, add_zero_attn=1)

@@ -57,6 +57,10 @@ struct AttentionShape {
 
   /// The key head of a query head: head h reads K and V of head h / (num_heads / num_kv_heads).
   [[nodiscard]] constexpr int kv_head_of(int head) const { return head / (num_heads / num_kv_heads); }
+  /// Whether softmax sees a bias of keys: without any of these it adds the same to all scores of a query.
+  [[nodiscard]] constexpr bool key_bias_counts() const {
+    return rotary_dim > 0 || softcap > 0 || query_key_norm != QueryKeyNorm::kNone || num_keys() > kv_len;
+  }
   /// Keys with those that options append.
   [[nodiscard]] constexpr int num_keys() const {
     return kv_len + (add_bias_kv ? 1 : 0) + (add_zero_attn ? 1 : 0);

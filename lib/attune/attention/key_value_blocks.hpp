@@ -58,9 +58,8 @@ class VisibleKeys {
       if (end > shape.window) first = end - shape.window;
     }
     if constexpr (shape.sinks > 0) {
-      const int sinks = first < shape.sinks ? static_cast<int>(first) : shape.sinks;
+      const std::uint64_t sinks = std::min(first, std::uint64_t{shape.sinks});
       add(0, sinks, [](std::uint64_t at) { return static_cast<int>(at); });
-      blocks_ = (sinks + kBlock - 1) / kBlock;
     }
     add(first, end, Places::slot);
   }

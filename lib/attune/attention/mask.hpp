@@ -4,6 +4,7 @@
 //   KeyPaddingMask<kv_len>, QueryPaddingMask<seq_len>   padding tokens are hidden
 //   SequenceLength<seq_len>                       they are, and cost no time (sequence_length.hpp)
 //   AdditiveMask(bias)                            a [seq_len, kv_len] matrix added to the scaled scores
+//   SlidingWindowMask, AlibiBias<num_heads>       window_mask.hpp, alibi.hpp
 //   CausalMask{} && padding && AdditiveMask(bias)
 //
 // A boolean always says *may attend*: true keeps a token. A query whose keys are all hidden has zero weights,

@@ -8,9 +8,10 @@
 //   dW_o += Oᵀ·dY,   dO = dY·W_oᵀ,   then head by head as in scaled_dot_product_attention.hpp, then
 //   dW_q += X_qᵀ·dQ,   dX_q = dQ·W_qᵀ,   and the same for k and v.
 //
-// On request Q and K are rotated by position after their projections, queries and keys each counted from 0,
-// and in training weights P are dropped. Weights are kept for backward, or computed once more in it
-// (recomputed_attention.hpp), with the same bits.
+// On request (attention_shape.hpp) several query heads share one of keys and values, whose gradients add up;
+// Q and K are normalised, then rotated by position after their projections; keys and values are appended; the
+// scores are capped; the layer has a mask of its own; and in training weights P are dropped. Weights are kept
+// for backward, or computed once more in it (recomputed_attention.hpp), with the same bits.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +63,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
-    static constexpr Role kKeyRole = shape.rotary_dim > 0 ? Role::kRotatedKeys : Role::kKeys;
+    static constexpr Role kKeyRole = shape.key_bias_counts() ? Role::kRotatedKeys : Role::kKeys;
     [[no_unique_address]] detail::SetOfMember<QueryProjection, Role::kQueries, Matrix, Vector> query;
     [[no_unique_address]] detail::SetOfMember<KeyProjection, kKeyRole, Matrix, Vector> key;
     [[no_unique_address]] detail::SetOfMember<ValueProjection, Role::kValues, Matrix, Vector> value;

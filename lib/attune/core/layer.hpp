@@ -39,6 +39,7 @@
 //   WithScalar<Other>          the layer of another scalar. Without: there is none
 //   kUpdatesInBackward         each parameter is read before its gradient is given away. Without: it is not
 //   kRunsInLockstep            the scalar may be lanes. Without: it may not
+//   WithLength<tokens>, or Stream<cache>  how it runs token by token (stream.hpp). Without: it does not
 #pragma once
 
 #include <array>

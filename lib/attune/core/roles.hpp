@@ -19,7 +19,7 @@ enum class Role : unsigned {
   kFeedForwardIn = 32,  // to d_ff
   kFeedForwardOut = 64,
   // What layers say beside; asking for one asks for all of its kind.
-  kRotatedKeys = kKeys | 128,  // by position
+  kRotatedKeys = kKeys | 128,  // by position, or whose biases count for another reason
   kGate = kFeedForwardIn | 256,
 
   kAttention = kQueries | kKeys | kValues | kAttentionOutput,

@@ -1,5 +1,6 @@
-// The names that Hugging Face's transformers give to encoders: tables for pytorch_names.hpp, of BERT, ViT and
-// DistilBERT (transformers 4, modeling_bert.py, modeling_vit.py, modeling_distilbert.py).
+// The names that Hugging Face's transformers give to encoders: tables for pytorch_names.hpp, of BERT, ViT,
+// DistilBERT and Llama (transformers 4, modeling_bert.py, modeling_vit.py, modeling_distilbert.py,
+// modeling_llama.py).
 //
 //   using Names = attune::PyTorchPart<
 //       attune::HuggingFaceModule<attune::kBertLayer, Encoder, "embeddings.word_embeddings",
@@ -44,6 +45,21 @@ inline constexpr EncoderLayerNames kDistilBertLayer{.query = "attention.q_lin",
                                                     .linear2 = "ffn.lin2",
                                                     .norm1 = "sa_layer_norm",
                                                     .norm2 = "output_layer_norm"};
+
+/// Llama, below "model.layers": RmsNorm before each part, SwiGlu, rotary positions in halves; Qwen 3, which
+/// normalises queries and keys, too. With a tied head, HuggingFaceModule<kLlamaLayer, Tied<…>,
+/// "model.embed_tokens", "model.layers", "model.norm">.
+inline constexpr EncoderLayerNames kLlamaLayer{.query = "self_attn.q_proj",
+                                               .key = "self_attn.k_proj",
+                                               .value = "self_attn.v_proj",
+                                               .output = "self_attn.o_proj",
+                                               .linear1 = "mlp.up_proj",
+                                               .linear2 = "mlp.down_proj",
+                                               .norm1 = "input_layernorm",
+                                               .norm2 = "post_attention_layernorm",
+                                               .gate = "mlp.gate_proj",
+                                               .query_norm = "self_attn.q_norm",
+                                               .key_norm = "self_attn.k_norm"};
 
 /// PyTorchModule for a model whose encoder layers have the names of such a table.
 template <const EncoderLayerNames& table, class Model, detail::Name... names>

@@ -140,7 +140,7 @@ struct FileOfModel {
   static constexpr ElementType kScalar = kElementTypeOf<typename Names::Model::Scalar>;
 
   static constexpr Status status_of(int tensor) {
-    if (kStateDict<Names>.tensors[tensor].layout != StateDictLayout::kVector) {
+    if (!is_vector(kStateDict<Names>.tensors[tensor].layout)) {
       if (kMatrix == ElementType::kI8) return check_in_place<Names, Int8>(kLayout, tensor, kScalar);
       if (kMatrix == ElementType::kBF16) return check_in_place<Names, Bfloat16>(kLayout, tensor, kScalar);
       if (kMatrix == ElementType::kF16) return check_in_place<Names, Float16>(kLayout, tensor, kScalar);
@@ -151,7 +151,7 @@ struct FileOfModel {
   static constexpr ElementType kMatrix = [] {
     ElementType type = kScalar;
     for (int i = 0, matrices = 0; i < kLayout.kTensors; ++i) {
-      if (kStateDict<Names>.tensors[i].layout == StateDictLayout::kVector) continue;
+      if (is_vector(kStateDict<Names>.tensors[i].layout)) continue;
       if (matrices++ == 0) type = kLayout.type[i];
       if (kLayout.type[i] != type) return kScalar;
     }
@@ -188,7 +188,7 @@ struct FileOfModel {
   }
   static constexpr auto shape_of_model() {
     constexpr StateDictTensor kTensor = kStateDict<Names>.tensors[kStateDict<Names>.find(kName)];
-    if constexpr (kTensor.layout == StateDictLayout::kVector) {
+    if constexpr (is_vector(kTensor.layout)) {
       return std::type_identity<InModel<kTensor.rows>>{};
     } else {
       return std::type_identity<InModel<kTensor.rows, kTensor.cols>>{};

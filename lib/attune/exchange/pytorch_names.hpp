@@ -33,15 +33,22 @@
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/tied.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// How a tensor of attune is stored in a state_dict.
 enum class StateDictLayout {
   kVector,      // [cols]: biases and norms
+  kKey,         // [1, 1, cols]: a key or value that is appended
   kTable,       // [rows, cols]: embeddings, positions
   kTransposed,  // [cols, rows]: weights of linear layers
 };
+
+/// Whether it is a vector: one number behind the other, and no weights of 8 or 16 bits.
+constexpr bool is_vector(StateDictLayout layout) {
+  return layout == StateDictLayout::kVector || layout == StateDictLayout::kKey;
+}
 
 /// Where a tensor is: rows `first_row` to `first_row` + its own of what has `rows` of them. (Elements are the
 /// rows of a vector.) 0 rows: it is all of it.
@@ -53,16 +60,20 @@ struct StateDictPlace {
   int rows = 0;
 };
 
-/// The modules of an encoder layer whose attention is four linear layers, as seen from the layer.
+/// The modules of an encoder layer whose attention is four linear layers, as seen from the layer. What a
+/// layer does not have may stay without a name.
 struct EncoderLayerNames {
   const char* query;
   const char* key;
   const char* value;
   const char* output;
-  const char* linear1;  // of the network: d_model to d_ff
+  const char* linear1;  // of the network: d_model to d_ff; of a gated one what is gated
   const char* linear2;
-  const char* norm1;  // of the attention, before or after it
-  const char* norm2;  // of the network
+  const char* norm1;           // of the attention, before or after it
+  const char* norm2;           // of the network
+  const char* gate = nullptr;  // of a gated network
+  const char* query_norm = nullptr;
+  const char* key_norm = nullptr;
 };
 
 /// Calls visitor(place, tensor) for each tensor of a layer's set, of any form: PyTorch's names below
@@ -107,16 +118,51 @@ struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
   }
 };
 
-/// nn.MultiheadAttention, without add_bias_kv: W_q, W_k and W_v in one tensor unless kdim or vdim is another
-/// than embed_dim.
+/// nn.MultiheadAttention: W_q, W_k and W_v in one tensor unless kdim or vdim is another than embed_dim. With
+/// grouped heads, or normalised queries and keys, PyTorch has no module for it: `q_proj`, `k_proj`, `v_proj`
+/// and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
 template <AttentionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
-  static_assert(shape.num_heads * shape.d_k == shape.d_model &&
-                    shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model,
+  using Attention = MultiHeadAttention<shape, Scalar>;
+  static constexpr bool kNormalises = shape.query_key_norm != QueryKeyNorm::kNone;
+  static constexpr bool kFourLinears = shape.num_kv_heads != shape.num_heads || kNormalises;
+  static_assert(kFourLinears ||
+                    (shape.num_heads * shape.d_k == shape.d_model &&
+                     shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
                 "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
                 "equal to d_model; other attention is a module of one's own, with PyTorchNames of one's own");
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    if constexpr (kFourLinears) {
+      visit_linears({"q_proj", "k_proj", "v_proj", "out_proj", "", "", "", "", "", "q_norm", "k_norm"},
+                    visitor, parent, set);
+    } else {
+      visit_packed(visitor, parent, set);
+    }
+    if constexpr (shape.add_bias_kv) {
+      visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_k", parent}}, set.appended.bias_k);
+      visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
+    }
+  }
+  /// Four linear layers by the names of a table, and what normalises.
+  static constexpr void visit_linears(const EncoderLayerNames& names, const auto& visitor,
+                                      const TensorPath* parent, auto&& set) {
+    const auto part = [&]<class Part>(const char* name, auto&& of_part) {
+      const TensorPath path{name, parent};
+      PyTorchNames<Part>::visit(visitor, &path, of_part);
+    };
+    part.template operator()<typename Attention::QueryProjection>(names.query, set.query);
+    part.template operator()<typename Attention::KeyProjection>(names.key, set.key);
+    part.template operator()<typename Attention::ValueProjection>(names.value, set.value);
+    part.template operator()<typename Attention::OutputProjection>(names.output, set.output);
+    if constexpr (kNormalises) {
+      part.template operator()<typename Attention::Norms::QueryNorm>(names.query_norm, set.norms.query_norm);
+      part.template operator()<typename Attention::Norms::KeyNorm>(names.key_norm, set.norms.key_norm);
+    }
+  }
+
+ private:
+  static constexpr void visit_packed(const auto& visitor, const TensorPath* parent, auto&& set) {
     constexpr int d_model = shape.d_model;
     constexpr auto kWeight = StateDictLayout::kTransposed;
     if constexpr (shape.d_key == d_model && shape.d_value == d_model) {
@@ -173,15 +219,27 @@ concept IsTransformerLayer = requires {
 };
 template <class Layer, const EncoderLayerNames* table>
 concept IsNamedByTable = IsTransformerLayer<Layer> &&(table != nullptr);
+// The linear layers of a network whose names a table has.
 template <class Network>
-struct TwoLinears {
+struct NamedNetwork {
   static_assert(std::is_void_v<Network>,
-                "attune::EncoderLayerNames: a table is of encoder layers with a FeedForward");
+                "attune::EncoderLayerNames: a table is of encoder layers with a FeedForward, or a gated one");
 };
 template <FeedForwardShape shape, class Scalar>
-struct TwoLinears<FeedForward<shape, Scalar>> {
+struct NamedNetwork<FeedForward<shape, Scalar>> {
+  static constexpr bool kGated = false;
   using In = typename OneProjection<shape, Scalar>::InLinear;
   using Out = typename OneProjection<shape, Scalar>::OutLinear;
+  static constexpr auto& in(auto& set) { return set.linear1; }
+  static constexpr auto& out(auto& set) { return set.linear2; }
+};
+template <FeedForwardShape shape, class Scalar>
+struct NamedNetwork<GatedFeedForward<shape, Scalar>> {
+  static constexpr bool kGated = true;
+  using In = typename GatedProjections<shape, Scalar>::InLinear;
+  using Out = typename GatedProjections<shape, Scalar>::OutLinear;
+  static constexpr auto& in(auto& set) { return set.up; }
+  static constexpr auto& out(auto& set) { return set.down; }
 };
 
 }  // namespace detail
@@ -219,15 +277,12 @@ struct PyTorchNames<Layer, table> {
       const TensorPath path{name, parent};
       PyTorchNames<Part>::visit(visitor, &path, of_part);
     };
-    using Attention = typename Layer::SelfAttention;
-    part.template operator()<typename Attention::QueryProjection>(table->query, set.self_attention.query);
-    part.template operator()<typename Attention::KeyProjection>(table->key, set.self_attention.key);
-    part.template operator()<typename Attention::ValueProjection>(table->value, set.self_attention.value);
-    part.template operator()<typename Attention::OutputProjection>(table->output, set.self_attention.output);
-    part.template operator()<typename detail::TwoLinears<typename Layer::Network>::In>(
-        table->linear1, set.feed_forward.linear1);
-    part.template operator()<typename detail::TwoLinears<typename Layer::Network>::Out>(
-        table->linear2, set.feed_forward.linear2);
+    PyTorchNames<typename Layer::SelfAttention>::visit_linears(*table, visitor, parent, set.self_attention);
+    using Network = detail::NamedNetwork<typename Layer::Network>;
+    part.template operator()<typename Network::In>(table->linear1, Network::in(set.feed_forward));
+    part.template operator()<typename Network::Out>(table->linear2, Network::out(set.feed_forward));
+    if constexpr (Network::kGated)
+      part.template operator()<typename Network::In>(table->gate, set.feed_forward.gate);
     part.template operator()<typename Layer::Norm>(table->norm1, set.norm1);
     part.template operator()<typename Layer::Norm>(table->norm2, set.norm2);
   }
@@ -237,6 +292,16 @@ template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Residual<Layer>, table> : PyTorchNames<Layer, table> {};
 template <class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Checkpointed<Layer>, table> : PyTorchNames<Layer, table> {};
+
+/// A module with `embedding`, an nn.Embedding that is its head as well, and `body`.
+template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
+struct PyTorchNames<Tied<EmbeddingLayer, Body>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath embedding{"embedding", parent}, body{"body", parent};
+    PyTorchNames<EmbeddingLayer, table>::visit(visitor, &embedding, set.embedding);
+    PyTorchNames<Body, table>::visit(visitor, &body, set.body);
+  }
+};
 
 /// nn.ModuleList.
 template <int count, class Layer, const EncoderLayerNames* table>
@@ -315,6 +380,8 @@ template <class Layer>
 inline constexpr bool kHasTensors<Checkpointed<Layer>> = kHasTensors<Layer>;
 template <class... Layers>
 inline constexpr bool kHasTensors<Sequential<Layers...>> = (kHasTensors<Layers> || ...);
+template <class EmbeddingLayer, class Body>
+inline constexpr bool kHasTensors<Tied<EmbeddingLayer, Body>> = true;
 
 /// The layers of a model that have a name each.
 template <class Layer, const EncoderLayerNames* table>
@@ -341,6 +408,17 @@ struct NamedLayers<Sequential<Layers...>, table> {
        ...);
     }
     (std::index_sequence_for<Layers...>{});
+  }
+};
+/// The embedding, which is the head, too, then the body's.
+template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
+struct NamedLayers<Tied<EmbeddingLayer, Body>, table> {
+  static constexpr int kCount = 1 + NamedLayers<Body, table>::kCount;
+
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
+                              auto&& set) {
+    NamedLayers<EmbeddingLayer, table>::visit(visitor, parent, name, set.embedding);
+    NamedLayers<Body, table>::visit(visitor, parent, name, set.body);
   }
 };
 template <class Layer, const auto& kConstants, class What, const EncoderLayerNames* table>

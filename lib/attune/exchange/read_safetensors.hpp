@@ -52,7 +52,7 @@ constexpr std::string_view bytes_of_file(const Source& file) {
 /// as in a convolution over patches, [out, channels, height, width].
 constexpr bool has_shape(const SafetensorsEntry& entry, const StateDictTensor& tensor) {
   const auto rows = static_cast<std::uint64_t>(tensor.rows), cols = static_cast<std::uint64_t>(tensor.cols);
-  const int rank = tensor.layout == StateDictLayout::kVector ? 1 : 2;
+  const int rank = is_vector(tensor.layout) ? 1 : 2;
   if (entry.rank < rank) return false;
   if (tensor.layout == StateDictLayout::kTransposed) {
     std::uint64_t size = 1;  // does not overflow: that of all of the shape was looked at
@@ -69,7 +69,7 @@ constexpr bool has_shape(const SafetensorsEntry& entry, const StateDictTensor& t
 /// Whether a tensor of the file can be the scales of a tensor's rows.
 constexpr bool can_be_scales(const SafetensorsEntry& entry, const StateDictTensor& tensor) {
   return entry.rank == 1 && entry.shape[0] == static_cast<std::uint64_t>(tensor.rows) &&
-         tensor.layout != StateDictLayout::kVector;
+         !is_vector(tensor.layout);
 }
 /// "weight" of "weight.scale"; nothing of other names.
 constexpr std::string_view scaled_by(std::string_view name) {

@@ -107,8 +107,9 @@ void add_header(const Tensors& tensors, std::string_view metadata, auto& out) {
     out.add(i == 0 && metadata.empty() ? "\"" : ",\"");
     out.add(tensors.name(i));
     out.add(sizeof(Scalar) == 8 ? "\":{\"dtype\":\"F64\",\"shape\":[" : "\":{\"dtype\":\"F32\",\"shape\":[");
+    if (tensor.layout == StateDictLayout::kKey) out.add("1,1,");
     out.add(static_cast<std::size_t>(tensor.rows));
-    if (tensor.layout != StateDictLayout::kVector) {
+    if (!is_vector(tensor.layout)) {
       out.add(",");
       out.add(static_cast<std::size_t>(tensor.cols));
     }

@@ -37,44 +37,57 @@ ATTUNE_INLINE P gelu_tanh_gate(const P& x, const P& square, P& complement) {
 
 }  // namespace detail
 
+/// Whether value and derivative have a costly part in common.
+constexpr bool shares_evaluation(Activation kind) { return kind != Activation::kRelu; }
+
+/// The value and the derivative at x of what shares an evaluation. A NaN stays NaN.
+template <Activation kind, class P>
+ATTUNE_INLINE P activate(const P& x, P& slope) {
+  static_assert(shares_evaluation(kind));
+  using Scalar = ScalarOf<P>;
+  if constexpr (kind == Activation::kSilu) {
+    P complement;
+    const P gate = sigmoid(x, complement), value = multiply(x, gate);
+    slope = multiply_add(value, complement, gate);
+    return value;
+  } else if constexpr (kind == Activation::kGelu) {
+    P density;
+    const P gate = normal_distribution(x, density);
+    slope = multiply_add(x, density, gate);
+    return multiply(x, gate);
+  } else {
+    constexpr auto kTwice = Scalar(2 * 0.79788456080286535588);
+    P complement;
+    const P square = multiply(x, x);
+    const P gate = detail::gelu_tanh_gate(x, square, complement);
+    const P twice = multiply_add(square, broadcast<P>(Scalar(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
+    slope = multiply_add(multiply(multiply(x, twice), gate), complement, gate);
+    return multiply(x, gate);
+  }
+}
+
 /// The function's value. A NaN stays NaN.
 template <Activation kind, class P>
 ATTUNE_INLINE P activate(const P& x) {
-  P unused;
   if constexpr (kind == Activation::kRelu) {
     const P zero = broadcast<P>(ScalarOf<P>(0));
     return select_less(x, zero, zero, x);
-  } else if constexpr (kind == Activation::kSilu) {
-    return multiply(x, sigmoid(x, unused));
-  } else if constexpr (kind == Activation::kGelu) {
-    return multiply(x, normal_distribution(x, unused));
   } else {
-    return multiply(x, detail::gelu_tanh_gate(x, multiply(x, x), unused));
+    P unused;
+    return activate<kind>(x, unused);
   }
 }
 
 /// dy times the derivative at x.
 template <Activation kind, class P>
 ATTUNE_INLINE P activate_backward(const P& x, const P& dy) {
-  using Scalar = ScalarOf<P>;
   if constexpr (kind == Activation::kRelu) {
-    const P zero = broadcast<P>(Scalar(0));
+    const P zero = broadcast<P>(ScalarOf<P>(0));
     return select_less(zero, x, dy, zero);
-  } else if constexpr (kind == Activation::kSilu) {
-    P complement;
-    const P gate = sigmoid(x, complement);
-    return multiply(dy, multiply_add(multiply(x, gate), complement, gate));
-  } else if constexpr (kind == Activation::kGelu) {
-    P density;
-    const P gate = normal_distribution(x, density);
-    return multiply(dy, multiply_add(x, density, gate));
   } else {
-    constexpr auto kTwice = Scalar(2 * 0.79788456080286535588);
-    P complement;
-    const P square = multiply(x, x);
-    const P gate = detail::gelu_tanh_gate(x, square, complement);
-    const P slope = multiply_add(square, broadcast<P>(Scalar(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
-    return multiply(dy, multiply_add(multiply(multiply(x, slope), gate), complement, gate));
+    P slope;
+    activate<kind>(x, slope);
+    return multiply(dy, slope);
   }
 }
 
@@ -93,6 +106,24 @@ template <Activation kind, bool kZeroStays = false, class Scalar>
     P product = activate_backward<kind>(load<P>(x + i), gradient);
     if constexpr (kZeroStays) product = unless_zero(gradient, product);
     store(dx + i, product);
+  });
+}
+
+/// y = activation(x), and x becomes activation′(x): both of one evaluation.
+template <Activation kind, class Scalar>
+[[gnu::noinline]] void activate_with_slopes(int size, Scalar* x, Scalar* y) {
+  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    P slope;
+    store(y + i, activate<kind>(load<P>(x + i), slope));
+    store(x + i, slope);
+  });
+}
+
+/// slopes *= dy, element by element: dx, from what activate_with_slopes leaves.
+template <class Scalar>
+[[gnu::noinline]] void multiply_slopes(int size, const Scalar* dy, Scalar* slopes) {
+  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    store(slopes + i, multiply(load<P>(dy + i), load<P>(slopes + i)));
   });
 }
 

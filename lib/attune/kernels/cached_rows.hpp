@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include <attune/kernels/cached_rows_cortex_m.hpp>
 #include <attune/kernels/product.hpp>
 #include <attune/kernels/rows.hpp>
 
@@ -19,6 +20,11 @@ inline constexpr int kCacheBlock = kSumLanes;
 template <int kDepth, class Scalar>
 [[gnu::noinline]] void block_scores(int blocks, const Scalar* query, const Scalar* keys, Scalar scale,
                                     Scalar* scores) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && kDepth <= kDepthBlock) {
+    return detail::scores_of_blocks(blocks, query, keys, scale, scores, kDepth);
+  }
+#endif
   using P = Packet<Scalar, kCacheBlock>;
   constexpr int kPackets = kCacheBlock / kLanes<P>;
   for (int block = 0; block < blocks; ++block, keys += kDepth * kCacheBlock, scores += kCacheBlock) {
@@ -42,6 +48,9 @@ template <int kDepth, class Scalar>
 /// softmax_rows() of one row of `blocks` · kCacheBlock scalars, one block at least.
 template <class Scalar>
 [[gnu::noinline]] void block_softmax(int blocks, Scalar* row) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) return detail::softmax_of_blocks(blocks, row);
+#endif
   using P = Packet<Scalar, kCacheBlock>;
   constexpr int kPackets = kCacheBlock / kLanes<P>;
   constexpr auto kMinusInfinity = -std::numeric_limits<Scalar>::infinity();
@@ -68,14 +77,58 @@ template <class Scalar>
   for (Scalar* from = row; from < end; from += kCacheBlock) detail::scale_row<kCacheBlock>(from, inverse);
 }
 
+namespace detail {
+
+// Columns from kFrom on, kMost packets of at most kMaxLanes lanes at a time.
+template <int kCols, int kFrom, int kMost, int kMaxLanes, class Scalar>
+ATTUNE_INLINE void add_weighted_columns(int count, const Scalar* weights, const Scalar* rows, Scalar* sums) {
+  using P = Packet<Scalar, kMaxLanes>;
+  constexpr int kPackets = std::min(kMost, (kCols - kFrom) / kLanes<P>);
+  if constexpr (kPackets > 0) {
+    constexpr int kPanel = kPackets * kLanes<P>, kEnd = kFrom + (kCols - kFrom) / kPanel * kPanel;
+    for (int col = kFrom; col < kEnd; col += kPanel) {
+      Array<P, kPackets> sum;
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) sum[p] = load<P>(sums + col + p * kLanes<P>);
+      for (int i = 0; i < count; ++i) {
+        ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+          sum[p] = add_multiple(weights[i], load<P>(rows + i * kCols + col + p * kLanes<P>), sum[p]);
+        }
+      }
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) store(sums + col + p * kLanes<P>, sum[p]);
+    }
+    add_weighted_columns<kCols, kEnd, kMost, kMaxLanes>(count, weights, rows, sums);
+  } else if constexpr (kFrom < kCols) {
+    add_weighted_columns<kCols, kFrom, kMost, kLanes<P> / 2>(count, weights, rows, sums);
+  }
+}
+
+}  // namespace detail
+
 /// sums[kCols] += weights[i] · rows[i, kCols], each `i` onto the sum so far, in rising order.
 template <int kCols, class Scalar>
 [[gnu::noinline]] void add_weighted_rows(int count, const Scalar* weights, const Scalar* rows, Scalar* sums) {
-  for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    P sum = load<P>(sums + j);
-    for (int i = 0; i < count; ++i) sum = add_multiple(weights[i], load<P>(rows + i * kCols + j), sum);
-    store(sums + j, sum);
-  });
+  constexpr int kMostPackets = 4;
+  int first = 0;
+  constexpr int kFrom = [] {
+#if ATTUNE_CORTEX_M_FPU
+    if (std::is_same_v<Scalar, float>) return kCols / 16 * 16;
+#endif
+    return 0;
+  }();
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    if (count == 0) return;
+    for (int col = 0; col < kFrom; col += 16) {
+      detail::add_sixteen_columns(count, weights, rows + col, sums + col, sizeof(float) * kCols);
+    }
+    if constexpr (kCols == 8) {
+      first = count / 8 * 8;
+      if (first > 0) detail::add_rows_of_eight(first / 8, weights, rows, sums);
+    }
+  }
+#endif
+  detail::add_weighted_columns<kCols, kFrom, kMostPackets, 1 << 10>(count - first, weights + first,
+                                                                    rows + first * kCols, sums);
 }
 
 /// The same without the terms that have a factor of zero (nonzero.hpp). Not for speed.

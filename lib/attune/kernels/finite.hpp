@@ -17,10 +17,8 @@ template <class Scalar>
     int i = 0;
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
     if constexpr (std::is_same_v<Scalar, float>) {
-      for (; i + detail::kManyRegisters <= size; i += detail::kManyRegisters) {
-        detail::ManyRegisters many = detail::load_many(values + i);
-        ATTUNE_UNROLL for (float lane : many.lane) total = add(total, multiply(lane, 0.0f));
-      }
+      i = size - size % detail::kManyRegisters;
+      if (i > 0) total = detail::zeros_of_many(values, values + i);
     }
 #endif
     using Widest = Packet<Scalar>;

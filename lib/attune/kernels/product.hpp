@@ -18,7 +18,10 @@
 
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/blas.hpp>
+#include <attune/kernels/epilogues.hpp>
+#include <attune/kernels/few_rows_cortex_m.hpp>
 #include <attune/kernels/matrix_view.hpp>
+#include <attune/kernels/row_cortex_m_narrow.hpp>
 #include <attune/kernels/tile_cortex_m.hpp>
 #include <attune/kernels/tile_cortex_m_narrow.hpp>
 #include <attune/kernels/tile_mve.hpp>
@@ -29,78 +32,9 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 inline constexpr int kDepthBlock = 192;
 
-// ---- Epilogues: what happens to a finished sum. `c` points at the element, `col` is its column. ----
-
-/// C = A·B
-struct Assign {
-  template <class P, class Scalar>
-  ATTUNE_INLINE P operator()(const P& sum, const Scalar*, int) const {
-    return sum;
-  }
-};
-
-/// C += A·B
-struct Accumulate {
-  template <class P, class Scalar>
-  ATTUNE_INLINE P operator()(const P& sum, const Scalar* c, int) const {
-    return add(load<P>(c), sum);
-  }
-};
-
-/// C's own sums go on, for no more than kDepthBlock terms.
-struct Continue : Assign {};
-
-/// C = alpha · A·B
-template <class Scalar>
-struct Scale {
-  Scalar alpha;
-  template <class P>
-  ATTUNE_INLINE P operator()(const P& sum, const Scalar*, int) const {
-    return multiply(sum, broadcast<P>(alpha));
-  }
-};
-
-/// C = A·B + 1·bias, bias one row of N
-template <class Scalar>
-struct AddBias {
-  const Scalar* bias;
-  template <class P>
-  ATTUNE_INLINE P operator()(const P& sum, const Scalar*, int col) const {
-    return add(sum, load<P>(bias + col));
-  }
-};
-
-/// C = epilogue(A·B·diag(scale))
-template <class Scalar, class Epilogue>
-struct ScaleColumns {
-  const Scalar* scale;
-  Epilogue epilogue;
-  template <class P>
-  ATTUNE_INLINE P operator()(const P& sum, const Scalar* c, int col) const {
-    return epilogue(multiply(sum, load<P>(scale + col)), c, col);
-  }
-};
-
 namespace detail {
 
-// What blocks of a sum may go through: one epilogue for the first, and one that adds the others.
-template <class Epilogue>
-inline constexpr bool kAddsUp = false;
-template <>
-inline constexpr bool kAddsUp<Assign> = true;
-template <>
-inline constexpr bool kAddsUp<Accumulate> = true;
-template <class Scalar, class Epilogue>
-inline constexpr bool kAddsUp<ScaleColumns<Scalar, Epilogue>> = kAddsUp<Epilogue>;
-
-template <class Epilogue>
-ATTUNE_INLINE Accumulate adding(const Epilogue&) {
-  return {};
-}
-template <class Scalar, class Epilogue>
-ATTUNE_INLINE ScaleColumns<Scalar, Accumulate> adding(const ScaleColumns<Scalar, Epilogue>& first) {
-  return {first.scale, {}};
-}
+inline constexpr int kFewRows = 4;  // fewer are few
 
 // The register block: kRows rows of kPackets packets. It must fit the register file with a packet of B and
 // one of A.
@@ -114,19 +48,24 @@ constexpr int registers() {
 #endif
 }
 
+// A block of few rows is wide: it needs sums enough to hide how long an addition takes.
 template <class P>
-constexpr int tile_packets(int packets) {
-  constexpr int kMost = kIsScalar<P>           ? 4
-                        : kLanes<P> == 1       ? registers<P>() / 8
-                        : registers<P>() == 32 ? 3
-                                               : registers<P>() / 8;
-  if (packets <= kMost) return packets;
-  if (packets % kMost == 0) return kMost;
-  return packets % (kMost - 1) == 0 && kMost > 2 ? kMost - 1 : kMost;
+constexpr int most_packets(int rows) {
+  constexpr int kMany = registers<P>() == 32 ? 3 : registers<P>() / 8;
+  if (kIsScalar<P>) return 4;
+  if (kLanes<P> == 1 || ATTUNE_MVE || rows >= kFewRows) return kMany;
+  return rows == 1 ? 8 : registers<P>() / (2 * rows);
+}
+
+constexpr int tile_packets(int most, int packets) {
+  if (packets <= most) return packets;
+  if (packets % most == 0) return most;
+  return packets % (most - 1) == 0 && most > 2 ? most - 1 : most;
 }
 
 template <class P>
 constexpr int tile_rows(int rows, int packets) {
+  if (rows < kFewRows) return rows;
   const int most = kLanes<P> == 1                                  ? 4
                    : (registers<P>() - packets - 1) / packets > 12 ? 12
                                                                    : (registers<P>() - packets - 1) / packets;
@@ -137,18 +76,19 @@ constexpr int tile_rows(int rows, int packets) {
   return most;
 }
 
-// c[kRows × kPackets·lanes] = epilogue(Σ_k a(i, k) · b(k, j)), `a` by strides, rows of `b` contiguous kBRow
-// apart.
-template <class P, int kRows, int kPackets, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+// c[kRows × kCols] = epilogue(Σ_k a(i, k) · b(k, j)), `a` by strides, rows of `b` contiguous kBRow apart. The
+// last packet overlaps the one before it where kCols fills no packet.
+template <class P, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
           class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue) {
-  constexpr int kWidth = kLanes<P>;
+  constexpr int kWidth = kLanes<P>, kPackets = (kCols + kWidth - 1) / kWidth;
   static_assert(kBCol == 1 || kWidth == 1 || kGathers<P, B>);
+  constexpr auto column = [](int j) { return j + 1 < kPackets ? j * kWidth : kCols - kWidth; };
   Array<Array<P, kPackets>, kRows> sum;
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
       if constexpr (std::is_same_v<Epilogue, Continue>) {
-        sum[i][j] = load<P>(c + i * kCRow + j * kWidth);
+        sum[i][j] = load<P>(c + i * kCRow + column(j));
       } else {
         sum[i][j] = broadcast<P>(Scalar(0));
       }
@@ -157,17 +97,21 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
   for (int k = 0; k < kDepth; ++k) {
     Array<P, kPackets> row;
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) row[j] =
-        load_row<P, kBCol>(b, k * kBRow + j * kWidth * kBCol, k);
+        load_row<P, kBCol>(b, k * kBRow + column(j) * kBCol, k);
     ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
       const Scalar value = a[i * kARow + k * kACol];
       ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = add_multiple(value, row[j], sum[i][j]);
     }
   }
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
-    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
-      Scalar* to = c + i * kCRow + j * kWidth;
-      store(to, epilogue(sum[i][j], to, col + j * kWidth));
-    }
+    Scalar* to = c + i * kCRow;
+    const auto finished = [&](int j) ATTUNE_INLINE_LAMBDA {
+      return epilogue(sum[i][j], to + column(j), col + column(j));
+    };
+    // What two packets share is finished in both before it is overwritten.
+    const P last = finished(kPackets - 1);
+    ATTUNE_UNROLL for (int j = 0; j + 1 < kPackets; ++j) store(to + column(j), finished(j));
+    store(to + column(kPackets - 1), last);
   }
 }
 
@@ -179,18 +123,18 @@ inline constexpr int kWorthCopying = 32;
 inline constexpr int kWorthWidening = 16;  // rows of A from which on a narrow B is copied, too
 inline constexpr int kRowBlock = 24;       // a multiple of every tile's rows
 
-// All rows of one panel of kPackets packets of columns.
-template <class P, int kPackets, int kRows, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+// All rows of one panel of kCols columns.
+template <class P, int kCols, int kRows, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
           class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue) {
-  constexpr int kTile = tile_rows<P>(kRows, kPackets);
+  constexpr int kTile = tile_rows<P>(kRows, (kCols + kLanes<P> - 1) / kLanes<P>);
   constexpr int kWhole = kRows / kTile * kTile;
   for (int i = 0; i < kWhole; i += kTile) {
-    tile<P, kTile, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b, c + i * kCRow, col,
-                                                                        epilogue);
+    tile<P, kTile, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b, c + i * kCRow, col,
+                                                                     epilogue);
   }
   if constexpr (kWhole < kRows) {
-    tile<P, kRows - kWhole, kPackets, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+    tile<P, kRows - kWhole, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
         a + kWhole * kARow, b, c + kWhole * kCRow, col, epilogue);
   }
 }
@@ -206,8 +150,13 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
     if constexpr (kRest < kWidth) {
       panels<kFrom, kWidth / 2, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     } else {
-      constexpr int kPackets = tile_packets<P>(kRest / kWidth);
-      constexpr int kPanel = kPackets * kWidth;
+      constexpr bool kInRows = kBCol == 1 || kWidth == 1 || kGathers<P, B>;
+      constexpr int kMost = most_packets<P>(kInRows ? kRows : kFewRows);  // copies keep their size
+      constexpr int kPackets = tile_packets(kMost, kRest / kWidth);
+      // A rest that fills no packet goes with the last panel of few rows.
+      constexpr bool kOverlaps = kRows < kFewRows && kWidth > 1 && kBCol == 1 && kRest > kWidth &&
+                                 kRest % kWidth != 0 && kRest / kWidth < kMost;
+      constexpr int kPanel = kOverlaps ? kRest : kPackets * kWidth;
       constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
       constexpr bool kFarRows = kRows >= kWorthCopying && kDepth >= kWorthCopying &&
                                 kBRow * static_cast<int>(sizeof(Scalar)) >= kFarApart;
@@ -222,18 +171,18 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
               store(rows + k * kPanel + n, load_row<P>(b, k * kBRow + j + n, k));
             }
           }
-          panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(
-              a, static_cast<const Scalar*>(rows), c + j, j, epilogue);
-        } else if constexpr (kBCol == 1 || kWidth == 1 || kGathers<P, B>) {
-          panel<P, kPackets, kRows, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b + j * kBCol, c + j, j,
-                                                                               epilogue);
+          panel<P, kPanel, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(a, static_cast<const Scalar*>(rows),
+                                                                          c + j, j, epilogue);
+        } else if constexpr (kInRows) {
+          panel<P, kPanel, kRows, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b + j * kBCol, c + j, j,
+                                                                             epilogue);
         } else {
           static_assert(kBRow == 1, "attune::kernels::product: one stride of B must be 1");
           alignas(P) Array<Scalar, kDepth * kPanel> rows;
           for (int n = 0; n < kPanel; n += kWidth)
             transpose_panel<P, kDepth, kPanel, kBCol>(b + (j + n) * kBCol, rows + n);
-          panel<P, kPackets, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(
-              a, static_cast<const Scalar*>(rows), c + j, j, epilogue);
+          panel<P, kPanel, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(a, static_cast<const Scalar*>(rows),
+                                                                          c + j, j, epilogue);
         }
       }
       panels<kEnd, kMaxLanes, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
@@ -261,6 +210,13 @@ template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int
 ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<B, const float*> && fits_few_rows(kRows, kCols, kDepth, kACol, kBRow, kBCol)) {
+    return few_rows_product(a, b, c, kRowGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>, epilogue);
+  }
+  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_row<B>(kRows, kCols, kDepth, kACol, kBRow)) {
+    using Element = std::remove_cvref_t<decltype(*elements_of(b))>;
+    return few_rows_product(a, b, c, kNarrowRowGrid<Element, kCols, kDepth, kBCol>, epilogue);
+  }
   if constexpr (std::is_same_v<B, const float*> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
     constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
@@ -320,11 +276,11 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   if constexpr (kCopyA) {
     constexpr int kWhole = kRows / kRowBlock * kRowBlock;
     for (int i = 0; i < kWhole; i += kRowBlock) {
-      copied_rows_product<kRowBlock, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + i, b, c + i * kCRow,
-                                                                                epilogue);
+      copied_few_rows_product<kRowBlock, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + i, b, c + i * kCRow,
+                                                                                    epilogue);
     }
     if constexpr (kWhole < kRows) {
-      copied_rows_product<kRows - kWhole, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(
+      copied_few_rows_product<kRows - kWhole, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(
           a + kWhole, b, c + kWhole * kCRow, epilogue);
     }
   } else {
@@ -359,13 +315,14 @@ template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int
 inline constexpr bool
     kIsNarrow<NarrowView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
 
-/// Whether a product is nothing but tiles in assembly, which are a call of their own.
+/// Whether a product is nothing but blocks in assembly, which are a call of their own.
 template <class A, class B, class C>
-inline constexpr bool kIsWholeTiles = [] {
+inline constexpr bool kIsWholeBlocks = [] {
 #if ATTUNE_CORTEX_M_FPU
-  return std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && C::rows % kTileSide == 0 &&
-         C::cols % kTileSide == 0 && !kIsNarrow<B> &&
-         fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride);
+  return std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && !kIsNarrow<B> &&
+         (fits_few_rows(C::rows, C::cols, A::cols, A::col_stride, B::row_stride, B::col_stride) ||
+          (C::rows % kTileSide == 0 && C::cols % kTileSide == 0 &&
+           fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride)));
 #else
   return false;
 #endif
@@ -405,7 +362,7 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
                          B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data,
                                                                std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
 #endif
-  } else if constexpr (detail::kIsWholeTiles<A, B, C>) {
+  } else if constexpr (detail::kIsWholeBlocks<A, B, C>) {
     detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
                           B::col_stride, C::row_stride, Scalar>(a.data, detail::operand_of(b), c.data,
                                                                 detail::with_scales_of(b, during));

@@ -71,6 +71,24 @@ ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
   return s0;
 }
 
+// Σ 0·x from `first` up to `end`, a multiple of 16 and at least 16.
+ATTUNE_INLINE float zeros_of_many(const float* first, const float* end) {
+#define ATTUNE_ZEROS(x0, x1, x2, x3) \
+  "vmla.f32 s0," x0 ",s4\n vmla.f32 s1," x1 ",s4\n vmla.f32 s2," x2 ",s4\n vmla.f32 s3," x3 ",s4\n "
+  register float s0 asm("s0");
+  asm("vmov d0,%[zero],%[zero]\n vmov d1,%[zero],%[zero]\n vmov s4,%[zero]\n"
+      "1: vldmia %[first]!,{s16-s31}\n cmp %[first],%[end]\n " ATTUNE_ZEROS("s16", "s17", "s18", "s19")
+          ATTUNE_ZEROS("s20", "s21", "s22", "s23") ATTUNE_ZEROS("s24", "s25", "s26", "s27")
+              ATTUNE_ZEROS("s28", "s29", "s30",
+                           "s31") "bne 1b\n vadd.f32 s0,s0,s1\n vadd.f32 s2,s2,s3\n vadd.f32 s0,s0,s2\n"
+      : "=&t"(s0), [first] "+&r"(first)
+      : [end] "r"(end), [zero] "r"(0)
+      : "cc", "memory", "s1", "s2", "s3", "s4", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24",
+        "s25", "s26", "s27", "s28", "s29", "s30", "s31");
+#undef ATTUNE_ZEROS
+  return s0;
+}
+
 ATTUNE_INLINE void store_many(float* to, const ManyRegisters& from) {
   ATTUNE_DECLARE_REGISTERS;
   s16 = from.lane[0], s17 = from.lane[1], s18 = from.lane[2], s19 = from.lane[3];

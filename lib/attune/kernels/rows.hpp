@@ -7,6 +7,7 @@
 
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/elementary.hpp>
+#include <attune/kernels/exponential_cortex_m.hpp>
 #include <attune/kernels/exponential_mve.hpp>
 #include <attune/kernels/reduce.hpp>
 
@@ -70,6 +71,11 @@ ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
   if constexpr (std::is_same_v<Scalar, float> && kCols >= 4) {
     detail::exponentials_in_place<kCols / 4>(row, shift);
     for (int j = kCols / 4 * 4; j < kCols; ++j) row[j] = exponential(row[j] - shift);
+  } else
+#elif ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+  if constexpr (std::is_same_v<Scalar, float> && kCols >= 8) {
+    exponentials_of_pairs(kCols / 2, row, shift);
+    if constexpr (kCols % 2 != 0) row[kCols - 1] = exponential(row[kCols - 1] - shift);
   } else
 #endif
       if constexpr (kIsScalar<Packet<Scalar>>) {

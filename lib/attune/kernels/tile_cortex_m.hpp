@@ -50,6 +50,15 @@ struct PacketTraits<detail::TileRow> {
                  : "r"(from), "m"(*reinterpret_cast<const float(*)[kLanes]>(from)));
     return {s0, s1, s2, s3};
   }
+  ATTUNE_INLINE static void store(float* to, const detail::TileRow& value) {
+    register float s0 asm("s0") = value.lane[0];
+    register float s1 asm("s1") = value.lane[1];
+    register float s2 asm("s2") = value.lane[2];
+    register float s3 asm("s3") = value.lane[3];
+    asm volatile("vstmia %1,{s0-s3}"
+                 : "=m"(*reinterpret_cast<float(*)[kLanes]>(to))
+                 : "r"(to), "t"(s0), "t"(s1), "t"(s2), "t"(s3));
+  }
   ATTUNE_INLINE static detail::TileRow broadcast(float value) { return {value, value, value, value}; }
 };
 
@@ -193,6 +202,7 @@ template <class Epilogue, class... State>
                    : [grid] "r"(&grid)
                    : "r2", "r3", "r4", "r5", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3",
                      "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
+      const int c_stride = grid.c_stride;  // once, whatever is stored
 #define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                       \
   {                                                                             \
     const TileRow sum{c0, c1, c2, c3};                                          \
@@ -200,7 +210,7 @@ template <class Epilogue, class... State>
     c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3]; \
     asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                   \
                  : "+r"(c_row)                                                  \
-                 : "r"(grid.c_stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)       \
+                 : "r"(c_stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)            \
                  : "memory");                                                   \
   }
       ATTUNE_FINISH_ROW(s16, s17, s18, s19)
@@ -209,7 +219,7 @@ template <class Epilogue, class... State>
       ATTUNE_FINISH_ROW(s28, s29, s30, s31)
 #undef ATTUNE_FINISH_ROW
       a_tile = bytes_after(a_tile, grid.a_step);
-    } while (--row > 0);
+    } while (--row != 0);
     b = bytes_after(b, grid.b_step);
     c += kTileSide;
     col += kTileSide;

@@ -97,10 +97,20 @@ struct OneProjection {
     void activate(Hidden& a, int first, int count) const {
       kernels::activate<shape.activation>(count, hidden.data() + first, a.data() + first);
     }
+    /// Where backward needs a once more, it finds f′(h) beside it, in the place of h.
+    static constexpr bool kFindsSlopes = kernels::shares_evaluation(shape.activation);
+    void activate_with_slopes(Hidden& a, int first, int count) {
+      kernels::activate_with_slopes<shape.activation>(count, hidden.data() + first, a.data() + first);
+    }
     /// h becomes dh.
+    template <bool kOfSlopes>
     void activate_backward(const Hidden& da, int first, int count) {
-      kernels::activate_backward<shape.activation>(count, hidden.data() + first, da.data() + first,
-                                                   hidden.data() + first);
+      if constexpr (kOfSlopes) {
+        kernels::multiply_slopes(count, da.data() + first, hidden.data() + first);
+      } else {
+        kernels::activate_backward<shape.activation>(count, hidden.data() + first, da.data() + first,
+                                                     hidden.data() + first);
+      }
     }
     /// Tokens whose dy is zero have no influence, whatever they hold.
     void clear(const auto& dy) { kernels::clear_zero_rows(dy, view(hidden)); }
@@ -160,7 +170,9 @@ struct GatedProjections {
     void activate(Hidden& a, int first, int count) const {
       kernels::gate<shape.activation>(count, gate.data() + first, up.data() + first, a.data() + first);
     }
+    static constexpr bool kFindsSlopes = false;  // dg and du need g itself
     /// g becomes dg, u becomes du.
+    template <bool>
     void activate_backward(const Hidden& da, int first, int count) {
       kernels::gate_backward<shape.activation>(count, da.data() + first, gate.data() + first,
                                                up.data() + first);
@@ -273,7 +285,14 @@ struct FeedForwardNetwork {
     auto& out_gradients = Projections::out(gradients);
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(out_gradients.weight)>;
     if constexpr (kMasks<Mask>) pieces([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
-    if constexpr (OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>) {
+    constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
+    constexpr bool kOfSlopes = kOnceMore && Projections::Kept::kFindsSlopes;
+    if constexpr (kOfSlopes) {
+      pieces.template elements<Hidden::size, kWorkOfActivation>(
+          [&](int first, int count)
+              ATTUNE_INLINE_LAMBDA { tape.kept.activate_with_slopes(scratch.activated, first, count); });
+      HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, pieces);
+    } else if constexpr (kOnceMore) {
       activate_and_drop(tape, scratch, pieces);
     }
     if constexpr (kInputFirst) {
@@ -285,8 +304,9 @@ struct FeedForwardNetwork {
     }
     HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated, pieces);
     pieces.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
-        [&](int first, int count)
-            ATTUNE_INLINE_LAMBDA { tape.kept.activate_backward(scratch.activated, first, count); });
+        [&](int first, int count) ATTUNE_INLINE_LAMBDA {
+          tape.kept.template activate_backward<kOfSlopes>(scratch.activated, first, count);
+        });
     const ConstView<Input> x = input();
     const auto terms = terms_of<Mask, Pieces>(pieces.first(x));
     if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, terms, pieces);

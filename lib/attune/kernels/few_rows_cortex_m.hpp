@@ -1,0 +1,165 @@
+// Products of fewer rows than a tile has (tile_cortex_m.hpp) on the single-precision FPU of a Cortex-M, in
+// assembly: a row by as many columns as the registers take.
+//
+//   across   sixteen columns of B, stored along its rows: sixteen sums, and B in multiple loads of eight. A k
+//            takes 16 multiply-accumulates and 3.75 other instructions
+//   along    eight columns of B, each stored along k: eight sums, and eight k of two columns at a time. Eight
+//            k take 64 multiply-accumulates and 11 other instructions
+//
+// Sums are those of the portable block, bit for bit. Columns that do not fill the last block are computed in
+// one that begins earlier; only they are finished from it.
+#pragma once
+
+#include <attune/kernels/tile_cortex_m.hpp>
+
+#if ATTUNE_CORTEX_M_FPU
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+
+inline constexpr int kAcrossCols = 16, kAlongCols = 8;
+
+// Strides in bytes. The first two words are in the order in which the functions below load them.
+struct RowGrid;
+using RowSums = void(const float* a, const void* b, float* sums, const RowGrid& grid);
+struct RowGrid {
+  int b_stride;
+  int depth;
+  RowSums* sums;
+  int a_stride, c_stride;
+  int b_step;
+  short rows, cols, width;
+};
+
+#if ATTUNE_FUSED
+#define ATTUNE_MAC "vfma.f32 "
+#else
+#define ATTUNE_MAC "vmla.f32 "
+#endif
+
+// One k of sixteen columns.
+#define ATTUNE_MACS_ACROSS(a, c0, c1, c2, c3, c4, c5, c6, c7)                                             \
+  ATTUNE_MAC c0 "," a ",s0\n" ATTUNE_MAC c1 "," a ",s1\n" ATTUNE_MAC c2 "," a ",s2\n" ATTUNE_MAC c3 "," a \
+                ",s3\n" ATTUNE_MAC c4 "," a ",s4\n" ATTUNE_MAC c5 "," a ",s5\n" ATTUNE_MAC c6 "," a       \
+                ",s6\n" ATTUNE_MAC c7 "," a ",s7\n"
+#define ATTUNE_ACROSS(a)                                                                                   \
+  "vldmia r1!,{s0-s7}\n" ATTUNE_MACS_ACROSS(                                                               \
+      a, "s16", "s17", "s18", "s19", "s20", "s21", "s22",                                                  \
+      "s23") "vldmia r1,{s0-s7}\n add r1,r1,r3\n" ATTUNE_MACS_ACROSS(a, "s24", "s25", "s26", "s27", "s28", \
+                                                                     "s29", "s30", "s31")
+
+// sums[0 … 15] = Σ_k a(k)·b(k, 0 … 15).
+[[gnu::naked]] inline void row_across(const float*, const void*, float*, const RowGrid&) {
+  asm("push {r4,lr}\n vpush {d8-d15}\n ldmia r3,{r3,r12}\n sub r3,r3,#32\n mov r4,#0\n vmov d8,r4,r4\n "
+      "vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n vmov d13,r4,r4\n "
+      "vmov d14,r4,r4\n vmov d15,r4,r4\n subs r12,r12,#4\n blo 2f\n"
+      "1: vldmia r0!,{s8-s11}\n" ATTUNE_ACROSS("s8") ATTUNE_ACROSS("s9") ATTUNE_ACROSS("s10")
+          ATTUNE_ACROSS("s11") "subs r12,r12,#4\n bhs 1b\n"
+      "2: adds r12,r12,#4\n beq 4f\n"
+      "3: vldmia r0!,{s8}\n" ATTUNE_ACROSS("s8") "subs r12,r12,#1\n bne 3b\n"
+      "4: vstmia r2,{s16-s31}\n vpop {d8-d15}\n pop {r4,pc}\n");
+}
+
+// Eight k of two columns.
+#define ATTUNE_MACS_ALONG(c0, c1, a, b0, b1) ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n"
+#define ATTUNE_ALONG(b0, b1, c0, c1)                                                                      \
+  "vldmia " b0 "!,{s8-s15}\n vldmia " b1 "!,{s16-s23}\n" ATTUNE_MACS_ALONG(c0, c1, "s0", "s8", "s16")     \
+      ATTUNE_MACS_ALONG(c0, c1, "s1", "s9", "s17") ATTUNE_MACS_ALONG(c0, c1, "s2", "s10", "s18")          \
+          ATTUNE_MACS_ALONG(c0, c1, "s3", "s11", "s19") ATTUNE_MACS_ALONG(c0, c1, "s4", "s12", "s20")     \
+              ATTUNE_MACS_ALONG(c0, c1, "s5", "s13", "s21") ATTUNE_MACS_ALONG(c0, c1, "s6", "s14", "s22") \
+                  ATTUNE_MACS_ALONG(c0, c1, "s7", "s15", "s23")
+
+// sums[0 … 7] = Σ_k a(k)·b(k, 0 … 7).
+[[gnu::naked]] inline void row_along(const float*, const void*, float*, const RowGrid&) {
+  asm("push {r4,r5,r6,r7,r8,r9,r10,lr}\n vpush {d8-d15}\n ldmia r3,{r3,r12}\n mov lr,#0\n vmov d12,lr,lr\n "
+      "vmov d13,lr,lr\n vmov d14,lr,lr\n vmov d15,lr,lr\n add r4,r1,r3\n add r5,r4,r3\n add r6,r5,r3\n "
+      "add r7,r6,r3\n add r8,r7,r3\n add r9,r8,r3\n add r10,r9,r3\n subs r12,r12,#8\n blo 2f\n"
+      "1: vldmia r0!,{s0-s7}\n" ATTUNE_ALONG("r1", "r4", "s24", "s25") ATTUNE_ALONG("r5", "r6", "s26", "s27")
+          ATTUNE_ALONG("r7", "r8", "s28", "s29") ATTUNE_ALONG("r9", "r10", "s30", "s31")
+      "subs r12,r12,#8\n bhs 1b\n"
+      "2: adds r12,r12,#8\n beq 4f\n"
+      "3: vldmia r0!,{s0}\n vldmia r1!,{s8}\n vldmia r4!,{s9}\n vldmia r5!,{s10}\n vldmia r6!,{s11}\n "
+      "vldmia r7!,{s12}\n vldmia r8!,{s13}\n vldmia r9!,{s14}\n vldmia r10!,{s15}\n" ATTUNE_MACS_ALONG(
+          "s24", "s25", "s0", "s8", "s9") ATTUNE_MACS_ALONG("s26", "s27", "s0", "s10", "s11")
+          ATTUNE_MACS_ALONG("s28", "s29", "s0", "s12", "s13") ATTUNE_MACS_ALONG("s30", "s31", "s0", "s14", "s15")
+      "subs r12,r12,#1\n bne 3b\n"
+      "4: vstmia r2,{s24-s31}\n vpop {d8-d15}\n pop {r4,r5,r6,r7,r8,r9,r10,pc}\n");
+}
+
+#undef ATTUNE_MAC
+#undef ATTUNE_MACS_ACROSS
+#undef ATTUNE_ACROSS
+#undef ATTUNE_MACS_ALONG
+#undef ATTUNE_ALONG
+
+// Multiply-accumulates of a row from which on it is worth this code; below, the portable block takes less
+// flash.
+inline constexpr int kWorthRows = 1024;
+
+constexpr bool fits_few_rows(int rows, int cols, int depth, int a_col, int b_row, int b_col) {
+  return rows < kTileSide && cols * depth >= kWorthRows && a_col == 1 &&
+         ((b_col == 1 && cols >= kAcrossCols) || (b_row == 1 && cols >= kAlongCols));
+}
+
+template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
+consteval RowGrid row_grid() {
+  constexpr bool kAlong = !(kBCol == 1 && kCols >= kAcrossCols);
+  return {.b_stride = 4 * (kAlong ? kBCol : kBRow),
+          .depth = kDepth,
+          .sums = kAlong ? row_along : row_across,
+          .a_stride = 4 * kARow,
+          .c_stride = 4 * kCRow,
+          .b_step = 4 * kBCol,
+          .rows = kRows,
+          .cols = kCols,
+          .width = kAlong ? kAlongCols : kAcrossCols};
+}
+template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
+inline constexpr RowGrid kRowGrid = row_grid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>();
+
+/// C = epilogue(A·B) of few rows. An epilogue without a state is not passed.
+template <class Epilogue, class... State>
+[[gnu::noinline]] void few_rows_blocks(const float* a, const void* b, float* c, const RowGrid& grid,
+                                       State... state) {
+  const Epilogue epilogue{state...};
+  int row = grid.rows;
+  do {
+    const char* b_block = static_cast<const char*>(b);
+    int col = 0, rest = grid.cols;
+    do {
+      float sums[kAcrossCols];
+      const float* sum = sums;
+      int count = grid.width;
+      if (rest < count) {  // a block that begins earlier
+        sum += count - rest;
+        b_block -= (count - rest) * grid.b_step;
+        count = rest;
+      }
+      grid.sums(a, b_block, sums, grid);
+      const auto finish = [&]<class P>() ATTUNE_INLINE_LAMBDA {
+        store(c + col, epilogue(load<P>(sum), static_cast<const float*>(c + col), col));
+        sum += kLanes<P>;
+        col += kLanes<P>;
+      };
+      for (; count % kTileSide != 0; --count) finish.template operator()<float>();
+      for (; count != 0; count -= kTileSide) finish.template operator()<TileRow>();
+      b_block += grid.width * grid.b_step;
+      rest -= grid.width;
+    } while (rest > 0);
+    a = bytes_after(a, grid.a_stride);
+    c = bytes_after(c, grid.c_stride);
+  } while (--row > 0);
+}
+
+template <class Epilogue>
+ATTUNE_INLINE void few_rows_product(const float* a, const void* b, float* c, const RowGrid& grid,
+                                    const Epilogue& epilogue) {
+  if constexpr (std::is_empty_v<Epilogue>) {
+    few_rows_blocks<Epilogue>(a, b, c, grid);
+  } else {
+    few_rows_blocks<Epilogue>(a, b, c, grid, epilogue);
+  }
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+
+#endif
