@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include <attune/kernels/finite.hpp>
 #include <attune/kernels/product.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
@@ -191,19 +192,24 @@ template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int
           class Scalar, class Epilogue>
 [[gnu::noinline]] void long_part_product(const Scalar* a, const Scalar* b, Scalar* c, UsedExtents used,
                                          Epilogue epilogue) {
-  constexpr int kBlock = kDepthBlock;
-  const auto block = [&](int k, const auto& sum) {
-    part_block<kRows, kCols, kBlock, kARow, kACol, kBRow, kBCol, kCRow, true>(
-        a + k * kACol, b + k * kBRow, c, {used.rows, used.cols, std::min(used.depth - k, kBlock)}, sum);
+  const auto block = [&]<int kTerms>(int k, const auto& sum) ATTUNE_INLINE_LAMBDA {
+    part_block<kRows, kCols, kTerms, kARow, kACol, kBRow, kBCol, kCRow, true>(
+        a + k * kACol, b + k * kBRow, c, {used.rows, used.cols, std::min(used.depth - k, kTerms)}, sum);
   };
   // Blocks after the first are added; another epilogue than a sum's comes last.
   constexpr bool kLast = !kAddsUp<Epilogue>;
+  constexpr int kRest = kDepth % kDepthBlock, kWhole = kDepth - kRest;
   if constexpr (kLast) {
-    block(0, Assign{});
+    block.template operator()<kDepthBlock>(0, Assign{});
   } else {
-    block(0, epilogue);
+    block.template operator()<kDepthBlock>(0, epilogue);
   }
-  for (int k = kBlock; k < used.depth; k += kBlock) block(k, Accumulate{});
+  for (int k = kDepthBlock; k < kWhole && k < used.depth; k += kDepthBlock) {
+    block.template operator()<kDepthBlock>(k, Accumulate{});
+  }
+  if constexpr (kRest > 0) {
+    if (kWhole < used.depth) block.template operator()<kRest>(kWhole, Accumulate{});
+  }
   if constexpr (kLast) {
     for (int i = 0; i < used.rows; ++i) {
       for (int j = 0; j < kCols; ++j) {

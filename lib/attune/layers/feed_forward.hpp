@@ -288,7 +288,7 @@ struct FeedForwardNetwork {
     constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
     constexpr bool kOfSlopes = kOnceMore && Projections::Kept::kFindsSlopes;
     if constexpr (kOfSlopes) {
-      pieces.template elements<Hidden::size, kWorkOfActivation>(
+      pieces.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
           [&](int first, int count)
               ATTUNE_INLINE_LAMBDA { tape.kept.activate_with_slopes(scratch.activated, first, count); });
       HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, pieces);
