@@ -476,22 +476,35 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                                              const auto& kept) {
     return detail::terms_of<Mask, Pieces>(pieces.first(view(kept.value)));
   }
+  // The weights of some queries of every head.
+  struct FirstQueries {
+    const Scalar* weights;
+    int queries;
+    friend bool finite(const FirstQueries& some) {
+      bool all = true;
+      for (int head = 0; head < shape.num_heads; ++head) {
+        all &= kernels::finite<Scalar>(some.queries * kKeys, some.weights + head * Weights::size);
+      }
+      return all;
+    }
+  };
   // The terms that count in all products of backward.
   template <class Mask, class Pieces>
   static auto terms_of_backward(const Mask&, [[maybe_unused]] const Pieces& pieces,
                                 [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
                                 [[maybe_unused]] const auto&... inputs) {
-    const auto& weights = [&]() -> const auto& {
-      if constexpr (shape.keep_weights) {
-        return tape.weights;
+    const auto weights = [&] {
+      if constexpr (!shape.keep_weights) {
+        return view(tape.of_rows);  // finite where a row of weights is
+      } else if constexpr (detail::kHasLength<Pieces>) {
+        return FirstQueries{tape.weights.data(), pieces.template count<shape.seq_len>()};
       } else {
-        return tape.of_rows;  // finite where a row of weights is
+        return view(tape.weights);
       }
-    }
-    ();
+    }();
     return detail::terms_of<Mask, Pieces>(pieces.first(inputs)..., pieces.first(view(tape.query)),
                                           pieces.first(view(tape.key)), pieces.first(view(tape.value)),
-                                          view(weights), pieces.first(view(context_of(tape, scratch))));
+                                          weights, pieces.first(view(context_of(tape, scratch))));
   }
 
   // From dy to dQ, dK and dV, which stand in tape.query, tape.key and tape.value on return.
