@@ -9,6 +9,7 @@
 #   clang   clang++
 #   format  clang-format
 #   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
+#   bible   the King James Bible and the program that prints it, a text to learn from
 # What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
 # With everything in place it costs a few milliseconds.
 
@@ -93,8 +94,9 @@ _attune_check() {
       clang) _attune_has_clang || { missing+=("clang++"); packages+=(clang); } ;;
       format) _attune_has clang-format || { missing+=("clang-format"); packages+=(clang-format); } ;;
       torch) _attune_has_torch || { missing+=("PyTorch"); packages+=(python3-torch python3-numpy); } ;;
+      bible) _attune_has bible || { missing+=("the program bible, with its text"); packages+=(bible-kjv); } ;;
       *)
-        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, tests, clang, format and torch" >&2
+        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, tests, clang, format, torch and bible" >&2
         exit 2
         ;;
     esac

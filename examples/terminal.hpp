@@ -112,18 +112,25 @@ inline void print_memory(const char* what, const attune::MemoryReport& memory) {
   port::print("RAM of ", what, '\n');
   port::print("  parameters ", memory.parameters, ", gradients ", memory.gradients, ", moments ",
               memory.moments, ", tape ", memory.tape, ", scratch ", memory.scratch);
-  port::print(", inputs ", memory.inputs, ", state ", memory.state, "; total ", memory.total(), " bytes\n");
+  port::print(", inputs ", memory.inputs, ", state ", memory.state);
+  if (memory.cache > 0) port::print(", cache ", memory.cache);
+  port::print("; total ", memory.total(), " bytes\n");
 }
 
-/// A key of the result line: what port::end_counting() said of one training step or one inference. '-' is for
-/// who runs the program to fill in, in the order of counting.
-inline void print_instructions(const char* of, std::uint64_t count) {
-  port::print(' ', of, "_instructions=");
+/// A key of the result line: what port::end_counting() said. '-' is for who runs the program to fill in, in
+/// the order of counting.
+inline void print_count(const char* key, std::uint64_t count) {
+  port::print(key, '=');
   if (count == 0) {
     port::print('-');
   } else {
     port::print(count);
   }
+}
+/// The same of one training step or one inference.
+inline void print_instructions(const char* of, std::uint64_t count) {
+  port::print(' ', of);
+  print_count("_instructions", count);
 }
 
 }  // namespace terminal

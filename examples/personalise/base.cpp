@@ -8,47 +8,16 @@
 //   --data DIR      recordings of the Free Spoken Digit Dataset as log-mel bands (examples/README.md says how
 //   to
 //                   get them); without it, voices that are made up
-#include <cstdio>
-#include <string>
-
 #include <arguments.hpp>
 
+#include "../base_files.hpp"
 #include "../terminal.hpp"
 #include "base_training.hpp"
 
 namespace {
 
 using namespace personalise;
-
-/// The word behind `name` on the command line; empty without one.
-std::string word_after(std::string_view name) {
-  char line[4096];
-  port::command_line(line, sizeof line);
-  const std::string text = std::string(" ") + line + " ", key = " " + std::string(name) + " ";
-  const std::size_t at = text.find(key);
-  if (at == std::string::npos) return {};
-  const std::size_t first = at + key.size();
-  return text.substr(first, text.find(' ', first) - first);
-}
-
-bool write(const std::string& path, const std::string& bytes) {
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return false;
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  return (std::fclose(file) == 0) && written;
-}
-
-/// A file of one tensor, recordings [count, bytes], which begins at a multiple of 4.
-std::string file_of(const std::vector<Recording>& recordings) {
-  const std::size_t bytes = recordings.size() * sizeof(Recording);
-  std::string header = "{\"recordings\":{\"dtype\":\"U8\",\"shape\":[" + std::to_string(recordings.size()) +
-                       "," + std::to_string(sizeof(Recording)) + "],\"data_offsets\":[0," +
-                       std::to_string(bytes) + "]}}";
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  std::string file;
-  for (int i = 0; i < 8; ++i) file += static_cast<char>(header.size() >> (8 * i) & 0xFF);
-  return file + header + std::string(reinterpret_cast<const char*>(recordings.data()), bytes);
-}
+using base_files::word_after, base_files::write;
 
 }  // namespace
 
@@ -82,7 +51,8 @@ int main() {
   const auto sink = [&file](const char* bytes, std::size_t count) { file.append(bytes, count); };
   if (base == nullptr || attune::write_safetensors<Names>(*base, sink) != attune::Status::kOk ||
       !write(out + ".safetensors", file) ||
-      !write(out + "_recordings.safetensors", file_of(corpus.for_device(speaker)))) {
+      !write(out + "_recordings.safetensors",
+             base_files::file_of("recordings", corpus.for_device(speaker)))) {
     port::print("the base was not trained, or cannot be written to ", out.c_str(), '\n');
     return 1;
   }

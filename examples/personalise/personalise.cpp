@@ -14,6 +14,7 @@
 #include <personalise_base.hpp>
 #include <personalise_recordings.hpp>
 
+#include "../flash_rows.hpp"
 #include "../monitor/nonvolatile.hpp"
 #include "../terminal.hpp"
 #include "learner.hpp"
@@ -33,13 +34,6 @@ Adapting learner;
 Example example;
 Logits logits;
 std::uint64_t inference_instructions, step_instructions;  // of the first; 0 where nobody counts
-
-Recordings recordings_in_flash() {
-  constexpr std::size_t kBody = 8 + sizeof personalise_recordings::kHeader - 1;
-  const std::string_view file = attune::bytes_of<personalise_recordings>();
-  return {
-      {reinterpret_cast<const Recording*>(file.data() + kBody), (file.size() - kBody) / sizeof(Recording)}};
-}
 
 /// The part of recordings that is recognised.
 float accuracy(std::span<const Recording> recordings) {
@@ -133,7 +127,7 @@ void count_inference(const Recording& recording) {
 
 int main() {
   const int steps = std::min(port::argument("--steps", kSteps), Adapting::kSteps);
-  const Recordings recordings = recordings_in_flash();
+  const Recordings recordings{flash_rows<Recording, personalise_recordings>()};
   const auto takes = recordings.of(Use::kTakes);
   const int speaker = takes[0].speaker;
   port::print("personalise on ", port::name(), ": speaker ", speaker, " is new; ", ATTUNE_EXAMPLE_METHOD,

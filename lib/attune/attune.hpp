@@ -52,8 +52,10 @@
 #include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/models/recomputed_branches.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
+#include <attune/models/sampling.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/models/tied.hpp>
 #include <attune/models/transformer_layer.hpp>

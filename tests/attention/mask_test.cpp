@@ -3,6 +3,8 @@
 #include <array>
 #include <span>
 
+#include <limits>
+
 #include "check.hpp"
 
 namespace {
@@ -164,4 +166,22 @@ TEST(BothMasks, hide_where_either_hides_and_add_both_biases) {
       attune::CausalMask{.offset = 2} && keys && attune::AdditiveMask(first) && attune::AdditiveMask(second);
   expect_row(masked_row<4>(mask, 0), {kHidden, 13, 14, kHidden});
   expect_row(masked_row<4>(mask, 1), {kHidden, 24, 25, kHidden});
+}
+
+TEST(Masks, say_where_keys_that_nobody_attends_to_begin) {
+  using attune::CausalMask, attune::KeyPaddingMask, attune::detail::kv_end;
+  EXPECT_EQ((kv_end<8>(attune::NoMask{}, 0, 3)), 8);
+  EXPECT_EQ((kv_end<8>(CausalMask{}, 2, 3)), 5);
+  EXPECT_EQ((kv_end<8>(CausalMask{2}, 2, 3)), 7);
+  EXPECT_EQ((kv_end<8>(CausalMask{-9}, 2, 3)), 0);
+  EXPECT_EQ((kv_end<8>(CausalMask{std::numeric_limits<int>::max()}, 2, 3)), 8);
+  KeyPaddingMask<8> padding;
+  EXPECT_EQ((kv_end<8>(padding, 0, 8)), 8);
+  padding.set_valid({true, false, true, true, false, false, false, false});
+  EXPECT_EQ((kv_end<8>(padding, 0, 8)), 4);
+  EXPECT_EQ((kv_end<8>(padding && CausalMask{}, 1, 1)), 2);
+  EXPECT_EQ((kv_end<8>(CausalMask{} && padding, 7, 1)), 4);
+  // One that says nothing leaves nothing out.
+  static_assert(!attune::detail::kSaysEnd<attune::QueryPaddingMask<8>, 8>);
+  EXPECT_EQ((kv_end<8>(attune::QueryPaddingMask<8>{} && padding, 0, 1)), 4);
 }

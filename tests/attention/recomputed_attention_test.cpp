@@ -181,6 +181,74 @@ TEST(RecomputedAttention, has_the_bits_behind_every_mask) {
   expect_bits_of_keeping<kLong>(of_long);
 }
 
+namespace {
+
+constexpr AttentionShape kOfBlocks{.seq_len = 36, .d_model = 4, .num_heads = 1, .kv_len = 75};
+
+// Scores of −∞, which nobody is told of: no key is left out.
+template <AttentionShape shape, class Scalar>
+struct Hidden {
+  Problem<shape, Scalar> problem;
+  Tensor<Scalar, shape.seq_len, shape.kv_len> scores;
+
+  void run(const auto& mask) {
+    scores.set_zero();
+    for (int i = 0; i < shape.seq_len; ++i) mask.template hide<shape.kv_len>(0, i, &scores(i, 0));
+    problem.fill(7);
+    problem.run(attune::AdditiveMask(scores));
+  }
+};
+template <AttentionShape shape, class Scalar>
+Hidden<shape, Scalar>& hidden_keys() {
+  static Hidden<shape, Scalar> one;
+  return one;
+}
+
+// Keys that are left out are no other than keys that are computed and hidden: outputs and all gradients.
+template <AttentionShape shape, class Scalar = float, class Mask>
+void expect_bits_of_hiding(const Mask& mask) {
+  static_assert(attune::detail::kLeavesOut<Mask, shape.kv_len>);
+  auto& left_out = problem<shape, Scalar>();
+  const auto& hidden = hidden_keys<shape, Scalar>().problem;
+  left_out.fill(7);
+  left_out.run(mask);
+  hidden_keys<shape, Scalar>().run(mask);
+  EXPECT_TRUE(check::same_bits(left_out.y, hidden.y));
+  EXPECT_TRUE(check::same_bits(left_out.d_query, hidden.d_query));
+  EXPECT_TRUE(check::same_bits(left_out.d_key, hidden.d_key));
+  EXPECT_TRUE(check::same_bits(left_out.d_value, hidden.d_value));
+  EXPECT_EQ(std::memcmp(&left_out.gradients, &hidden.gradients, sizeof hidden.gradients), 0);
+}
+
+}  // namespace
+
+TEST(RecomputedAttention, keys_that_are_left_out_are_as_keys_that_are_hidden) {
+  attune::KeyPaddingMask<75> padding;
+  for (const int length : {75, 65, 40, 3, 0}) {
+    EXPECT_EQ(padding.set_length(length), attune::Status::kOk);
+    expect_bits_of_hiding<recomputed(kOfBlocks)>(padding);
+    expect_bits_of_hiding<kOfBlocks>(padding);
+  }
+  for (const int offset : {0, 5, -40, 80}) {
+    expect_bits_of_hiding<recomputed(kOfBlocks)>(attune::CausalMask{offset});
+    expect_bits_of_hiding<kOfBlocks>(attune::CausalMask{offset});
+  }
+  EXPECT_EQ(padding.set_length(50), attune::Status::kOk);
+  expect_bits_of_hiding<recomputed(kOfBlocks), double>(attune::CausalMask{} && padding);
+}
+
+TEST(RecomputedAttention, keys_that_are_left_out_may_hold_nan_and_scratch_too) {
+  attune::KeyPaddingMask<75> padding;
+  EXPECT_EQ(padding.set_length(30), attune::Status::kOk);
+  expect_bits_of_keeping<kOfBlocks>(padding, [](auto& problem) {
+    std::memset(static_cast<void*>(&problem.scratch), 0xFF, sizeof problem.scratch);
+    problem.key(70, 1) = kNan<float>;
+    problem.value(70, 0) = kInfinity<float>;
+  });
+  for (const float each : problem<recomputed(kOfBlocks), float>().d_query.values)
+    EXPECT_TRUE(each - each == 0);
+}
+
 TEST(RecomputedAttention, padding_that_holds_nan_has_no_influence) {
   attune::KeyPaddingMask<5> keys;
   EXPECT_EQ(keys.set_length(3), attune::Status::kOk);

@@ -4,9 +4,9 @@
 #include <attune/layers/activation.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
-#include <attune/layers/softmax.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/layers/softmax.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/training/cross_entropy.hpp>
 

@@ -208,6 +208,12 @@ constexpr std::uint32_t kOfAttention = kOf<MultiHeadAttention<shape>>;
 template <EncoderLayerShape shape>
 constexpr std::uint32_t kOfEncoder = kOf<EncoderLayer<shape>>;
 using Square = Linear<LinearShape{4, 8, 8}>;
+template <class Member>
+constexpr EncoderLayerShape with(Member EncoderLayerShape::*member, Member value) {
+  EncoderLayerShape shape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8};
+  shape.*member = value;
+  return shape;
+}
 
 }  // namespace
 
@@ -217,17 +223,13 @@ TEST(StateFingerprint, tells_what_tensors_do_not) {
   constexpr AttentionShape kRotary{.seq_len = 4, .d_model = 8, .num_heads = 2, .rotary_dim = 2};
   EXPECT_NE(kOfAttention<kAttention>, kOfAttention<k4Heads>);
   EXPECT_NE(kOfAttention<kAttention>, kOfAttention<kRotary>);
-  constexpr auto with = [](auto change) {
-    EncoderLayerShape shape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8};
-    change(shape);
-    return shape;
-  };
-  constexpr std::uint32_t kPlain = kOfEncoder<with([](auto&) {})>;
-  EXPECT_NE(kPlain, kOfEncoder<with([](auto& s) { s.activation = Activation::kGelu; })>);
-  EXPECT_NE(kPlain, kOfEncoder<with([](auto& s) { s.norm = NormPlacement::kBefore; })>);
-  EXPECT_NE(kPlain, kOfEncoder<with([](auto& s) { s.epsilon = 1e-6; })>);
-  EXPECT_NE(kPlain, kOfEncoder<with([](auto& s) { s.dropout = 0.1; })>);
-  EXPECT_NE(kPlain, kOfEncoder<with([](auto& s) { s.num_heads = 1; })>);
+  constexpr std::uint32_t kPlain = kOfEncoder<with(&EncoderLayerShape::seq_len, 4)>;
+  EXPECT_NE(kPlain, kOfEncoder<with(&EncoderLayerShape::activation, Activation::kGelu)>);
+  EXPECT_NE(kPlain, kOfEncoder<with(&EncoderLayerShape::norm, NormPlacement::kBefore)>);
+  EXPECT_NE(kPlain, kOfEncoder<with(&EncoderLayerShape::epsilon, 1e-6)>);
+  EXPECT_NE(kPlain, kOfEncoder<with(&EncoderLayerShape::dropout, 0.1)>);
+  constexpr EncoderLayerShape kOneHead{.seq_len = 4, .d_model = 8, .num_heads = 1, .d_ff = 8};
+  EXPECT_NE(kPlain, kOfEncoder<kOneHead>);
   using Relu = ActivationLayer<Activation::kRelu, 4, 8>;
   using Gelu = ActivationLayer<Activation::kGelu, 4, 8>;
   EXPECT_NE((kOf<Sequential<Square, Relu>>), (kOf<Sequential<Square, Gelu>>));

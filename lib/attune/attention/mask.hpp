@@ -39,6 +39,21 @@ constexpr void check_lifetime() {
       "attune::AdditiveMask: the matrix is a temporary, gone before the mask is used; give it a name");
 }
 
+/// Whether a mask has kv_end<kv_len>(first_query, queries): one more than the last key that any of so many
+/// queries may attend to.
+template <class Mask, int kv_len>
+inline constexpr bool kSaysEnd = requires(const Mask& mask) {
+  mask.template kv_end<kv_len>(0, 1);
+};
+template <int kv_len, class Mask>
+constexpr int kv_end(const Mask& mask, int first_query, int queries) {
+  if constexpr (kSaysEnd<Mask, kv_len>) {
+    return mask.template kv_end<kv_len>(first_query, queries);
+  } else {
+    return kv_len;
+  }
+}
+
 template <class Scalar>
 constexpr void hide_from(Scalar* row, int first, int kv_len) {
   for (int key = first < 0 ? 0 : first; key < kv_len; ++key) row[key] = kHidden<Scalar>;
@@ -50,6 +65,10 @@ constexpr void hide_from(Scalar* row, int first, int kv_len) {
 /// seq_len when the queries are the last tokens); 0 is the square causal mask.
 struct CausalMask {
   int offset = 0;
+  template <int kv_len>
+  [[nodiscard]] constexpr int kv_end(int first_query, int queries) const {
+    return offset >= kv_len ? kv_len : std::clamp(first_query + queries + offset, 0, kv_len);
+  }
   template <int kv_len, class Scalar>
   constexpr void hide(int, int query, Scalar* row) const {
     if (offset >= kv_len) return;  // and query + offset does not overflow
@@ -95,6 +114,12 @@ struct KeyPaddingMask : detail::ValidTokens<kKvLen> {
   [[nodiscard]] constexpr bool keeps_key(int key) const {
     static_assert(kv_len == kKvLen, "attune::KeyPaddingMask: made for another kv_len than the layer's");
     return this->valid(key);
+  }
+  template <int kv_len>
+  [[nodiscard]] constexpr int kv_end(int, int) const {
+    int end = kv_len;
+    while (end > 0 && !this->valid(end - 1)) --end;
+    return end;
   }
   template <ScoreShape shape>
   static constexpr void fits() {
@@ -212,6 +237,12 @@ struct BothMasks {
       requires(detail::kSaysLength<First> || detail::kSaysLength<Second>) {
     constexpr int kAny = std::numeric_limits<int>::max();
     return std::min(detail::length_of<kAny>(first), detail::length_of<kAny>(second));
+  }
+  template <int kv_len>
+    requires(detail::kSaysEnd<First, kv_len> || detail::kSaysEnd<Second, kv_len>)
+  [[nodiscard]] constexpr int kv_end(int first_query, int queries) const {
+    return std::min(detail::kv_end<kv_len>(first, first_query, queries),
+                    detail::kv_end<kv_len>(second, first_query, queries));
   }
   template <ScoreShape shape>
   static constexpr void fits() {

@@ -37,6 +37,13 @@ struct RecomputeScratch : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
   }
 };
 
+template <class Rows>
+void set_zero(const Rows& rows) {
+  for (int i = 0; i < Rows::rows; ++i) {
+    for (int j = 0; j < Rows::cols; ++j) rows(i, j) = typename Rows::Scalar(0);
+  }
+}
+
 /// Gradients of query[seq_len, d_k], key[kv_len, d_k] and value[kv_len, d_v] from d_context[seq_len, d_v],
 /// each in its place; with Sum = Accumulate those of key and value are added to the scratch's sums and stay
 /// there. `kept` is what masked_softmax kept of the head's rows, `mask` forward's, `weights` room
@@ -62,29 +69,60 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     pieces.template rows<kRows, kKeys*(kDk + kWorkOfSoftmax + Scores::kWork)>(
         [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
           const auto p_rows = p.template rows_at<count>(first);
-          scores.forward(q.template rows_at<count>(first), key, p_rows);
+          const auto end = end_of_keys<kKeys>(mask, from + first, count);
+          for_keys<kKeys>(
+              0, end,
+              [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
+                scores.forward(q.template rows_at<count>(first), key.template rows_at<keys>(at),
+                               p_rows.template columns<keys>(at));
+              },
+              []<int>(int) {});
           masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, from + first,
-                                               kept + 2 * (from + first));
+                                               kept + 2 * (from + first), end);
           if (terms.needed()) kernels::clear_zero_rows(d_rows.template rows_at<count>(first), p_rows);
         });
     const auto dropped = kept_weights(p, dropout, pieces);
+    // Gradients of keys, which have no terms of queries that they are hidden from.
+    const auto end = end_of_keys<kKeys>(mask, from, kRows);
+    const auto of_keys = [&]<int count>(int first, const auto& to, const auto& product) ATTUNE_INLINE_LAMBDA {
+      for_keys<count>(
+          first, end,
+          [&]<int keys>(int at)
+              ATTUNE_INLINE_LAMBDA { product.template operator()<keys>(at, to.template rows_at<keys>(at)); },
+          [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
+            if constexpr (std::is_same_v<decltype(epilogue), kernels::Assign>) {
+              set_zero(to.template rows_at<keys>(at));
+            }
+          });
+    };
     pieces.template rows<kKeys, kRows * kDv>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-      kernels::product(dropped.transpose().template rows_at<count>(first), d_rows,
-                       view(sums.d_value).template rows_at<count>(first), epilogue);
+      of_keys.template operator()<count>(
+          first, view(sums.d_value), [&]<int keys>(int at, const auto& to) ATTUNE_INLINE_LAMBDA {
+            kernels::product(dropped.transpose().template rows_at<keys>(at), d_rows, to, epilogue);
+          });
     });
     pieces.template rows<kRows, kKeys*(kDv + kWorkOfSoftmaxBackward + Scores::template kWorkOfBackward<kDk>)>(
         [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
           const auto p_rows = p.template rows_at<count>(first);
           const auto dp_rows = dp.template rows_at<count>(first);
-          kernels::product(d_rows.template rows_at<count>(first), value.transpose(), dp_rows);
+          for_keys<kKeys>(
+              0, end_of_keys<kKeys>(mask, from + first, count),
+              [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
+                kernels::product(d_rows.template rows_at<count>(first),
+                                 value.template rows_at<keys>(at).transpose(),
+                                 dp_rows.template columns<keys>(at));
+              },
+              [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA { set_zero(dp_rows.template columns<keys>(at)); });
           dropout.from_row(first).backward(dp_rows);
           if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
           softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale);
           scores.backward(q.template rows_at<count>(first), key, p_rows, dp_rows);
         });
     pieces.template rows<kKeys, kRows * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-      terms.product(p.transpose().template rows_at<count>(first), q,
-                    view(sums.d_key).template rows_at<count>(first), epilogue);
+      of_keys.template operator()<count>(
+          first, view(sums.d_key), [&]<int keys>(int at, const auto& to) ATTUNE_INLINE_LAMBDA {
+            terms.product(p.transpose().template rows_at<keys>(at), q, to, epilogue);
+          });
     });
     pieces.template rows<kRows, kKeys * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       terms.product(p.template rows_at<count>(first), key, q.template rows_at<count>(first));

@@ -41,12 +41,44 @@ ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
   }
 }
 
-// The weights P of one head, from scaled scores in place: rows of queries from `first_query` on. `kept` is
-// that of kernels::softmax_rows.
+// Whether keys that a mask hides from all of some queries are left out, some of them at a time. That leaves
+// out terms of zero, so that bits are the same.
+template <class Mask, int kKeys>
+inline constexpr bool kLeavesOut = kSaysEnd<Mask, kKeys>&& kKeys > kernels::kTogether;
+// Where such keys begin, or NoEnd.
+template <int kKeys, class Mask>
+ATTUNE_INLINE auto end_of_keys([[maybe_unused]] const Mask& mask, [[maybe_unused]] int first_query,
+                               [[maybe_unused]] int queries) {
+  if constexpr (kLeavesOut<Mask, kKeys>) {
+    return kv_end<kKeys>(mask, first_query, queries);
+  } else {
+    return kernels::NoEnd{};
+  }
+}
+/// body<count>(key) for kCount keys from `first` on, all at once, or, with an end, those before it in blocks,
+/// and left_out<count>(key) for the others.
+template <int kCount, class End, class Body, class LeftOut>
+ATTUNE_INLINE void for_keys(int first, [[maybe_unused]] End end, const Body& body,
+                            [[maybe_unused]] const LeftOut& left_out) {
+  if constexpr (std::is_same_v<End, kernels::NoEnd>) {
+    body.template operator()<kCount>(first);
+  } else {
+    in_blocks<kCount, kernels::kTogether>([&]<int count>(int at) ATTUNE_INLINE_LAMBDA {
+      if (first + at < end) {
+        body.template operator()<count>(first + at);
+      } else {
+        left_out.template operator()<count>(first + at);
+      }
+    });
+  }
+}
+
+// The weights P of one head, from scaled scores in place: rows of queries from `first_query` on. `kept` and
+// `end` are those of kernels::softmax_rows.
 template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::nullptr_t,
-          class Used = std::integral_constant<int, kQueries>>
+          class End = kernels::NoEnd, class Used = std::integral_constant<int, kQueries>>
 [[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head, int first_query,
-                                      [[maybe_unused]] Kept kept = {}, Used used = {}) {
+                                      [[maybe_unused]] Kept kept = {}, End end = {}, Used used = {}) {
   in_blocks<kQueries, kernels::kSoftmaxRows<Scalar>>(
       [&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
         for (int i = first; i < first + kRows; ++i) {
@@ -54,9 +86,9 @@ template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::
           mask.template bias<kKvLen>(head, first_query + i, scores + i * kKvLen);
         }
         if constexpr (std::is_null_pointer_v<Kept>) {
-          kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen);
+          kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept, end);
         } else {
-          kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept + 2 * first);
+          kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept + 2 * first, end);
         }
       },
       used);
@@ -101,9 +133,39 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
                           Dropout&& dropout, const Terms& terms, Kept kept = {}) {
   check_weights<Weights>();
   check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, Mask>();
-  scores.forward(query, key, p);
-  masked_softmax<typename Weights::Scalar, Weights::rows, Weights::cols>(p.data, mask, head, first_query,
-                                                                         kept, used_rows(p));
+  using Scalar = typename Weights::Scalar;
+  constexpr int kKeys = Weights::cols;
+  // Of a sequence of its true length, keys behind it are left out by themselves.
+  constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key>;
+  const auto weigh = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+    const auto rows = p.template rows_at<count>(first);
+    const auto end = [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (kByMask) {
+        return end_of_keys<kKeys>(mask, first_query + first, count);
+      } else {
+        return kernels::NoEnd{};
+      }
+    }();
+    for_keys<kKeys>(
+        0, end,
+        [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
+          scores.forward(query.template rows_at<count>(first), key.template rows_at<keys>(at),
+                         rows.template columns<keys>(at));
+        },
+        []<int>(int) {});
+    if constexpr (std::is_null_pointer_v<Kept>) {
+      masked_softmax<Scalar, count, kKeys>(rows.data, mask, head, first_query + first, kept, end,
+                                           used_rows(rows));
+    } else {
+      masked_softmax<Scalar, count, kKeys>(rows.data, mask, head, first_query + first, kept + 2 * first, end,
+                                           used_rows(rows));
+    }
+  };
+  if constexpr (kByMask) {
+    in_blocks<Weights::rows, kernels::kTogether>(weigh);
+  } else {
+    weigh.template operator()<Weights::rows>(0);
+  }
   terms.product(dropout.kept(p), value, context);
 }
 

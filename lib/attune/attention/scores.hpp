@@ -20,7 +20,7 @@ CappedScale(Scalar, Scalar) -> CappedScale<Scalar>;
 
 namespace detail {
 
-// `query` are some rows, `key` all of them; S[rows, kv_len] is dense.
+// `query` are some rows, `key` too, S[rows, keys]; in backward `key` all of them, and S is dense.
 template <class Scalar>
 struct ScaledScores {
   static constexpr int kWork =
@@ -49,7 +49,12 @@ struct CappedScores {
   template <class Query, class Key, class Scores>
   ATTUNE_INLINE void forward(const Query& query, const Key& key, const Scores& s) const {
     kernels::product(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
-    kernels::softcap(Scores::rows * Scores::cols, s.data, cap);
+    if constexpr (Scores::kDense) {
+      kernels::softcap(Scores::rows * Scores::cols, s.data, cap);
+    } else {
+      for (int i = 0; i < Scores::rows; ++i)
+        kernels::softcap(Scores::cols, s.data + i * Scores::row_stride, cap);
+    }
   }
   // Scores are computed once more: a tape would keep as many of them as weights.
   template <class Query, class Key, class Scores>

@@ -12,6 +12,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 ///   fits<shape>(), a static function: static assertions that it was made for scores of this ScoreShape;
 ///   keeps_key<kv_len>(key): false where no query may attend to a key, which is padding then. What else
 ///   leaves padding out, as Pooling, asks for it;
+///   kv_end<kv_len>(first_query, queries): one more than the last key that any of so many queries may attend
+///   to. Attention leaves out keys behind it, to the same bits;
 ///   length(), from 1 on: tokens from there on are padding, as keys, as queries and for the loss, and are not
 ///   computed (attention/sequence_length.hpp).
 template <class Mask>

@@ -101,7 +101,7 @@ template <int kFrequencies>
 }
 
 /// What a table has at a position that it may be too short for: computed at run time, to the same bits.
-[[nodiscard]] inline CosineSine cosine_sine_at(std::uint64_t position, double frequency) {
+[[nodiscard, gnu::noinline]] inline CosineSine cosine_sine_at(std::uint64_t position, double frequency) {
   const int added = static_cast<int>(position % 16);
   CosineSine at = cosine_sine(static_cast<double>(position - static_cast<std::uint64_t>(added)) * frequency);
   const CosineSine step = cosine_sine(frequency);

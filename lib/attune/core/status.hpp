@@ -20,6 +20,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kInvalidWeightDecay,   // negative, NaN, or more than a step can take away: learning rate · decay > 1
     kInvalidMomentum,      // momentum or dampening outside [0, 1], or Nesterov without momentum
     kInvalidMaxNorm,       // a gradient-norm bound that is not positive, or NaN
+    kInvalidSampling,      // a temperature that is negative, infinite or NaN, or a negative number of tokens
     kInvalidTarget,        // a target that is no class of the loss
     kNoTargets,            // nothing to learn from: every target of a batch is ignored, or weighs nothing
     kInvalidToken,         // a token id outside the vocabulary
@@ -77,6 +78,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "momentum and dampening must be in [0, 1], Nesterov needs momentum and no dampening";
     case Status::kInvalidMaxNorm:
       return "the bound of the gradient norm must be positive";
+    case Status::kInvalidSampling:
+      return "temperature must be finite and not negative, top_k not negative";
     case Status::kInvalidTarget:
       return "a target is neither a class nor the ignored index";
     case Status::kNoTargets:

@@ -89,6 +89,11 @@ struct TokenwiseStream {
         requires { typename Layer::template WithLength<tokens>; },
         "attune: a layer of the model does not say how it runs token by token: give it WithLength<tokens>, "
         "the layer of as many tokens, where they do not meet in it, else Stream (core/stream.hpp)");
+    static_assert(
+        sizeof(typename Layer::template WithLength<tokens>) > 0 &&  // which says first why there is none
+            std::is_same_v<typename Layer::template WithLength<Layer::Output::rows>, Layer>,
+        "attune: a layer of the model would run token by token as another one: WithLength of its own number "
+        "of tokens has to be the layer itself; one that inherits from another needs its own");
     using type = typename Layer::template WithLength<tokens>;
   };
   template <int tokens>

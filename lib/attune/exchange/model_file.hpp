@@ -249,18 +249,28 @@ struct SetInFlash<Model, ElementType::kF16> {
 template <class Names, class File>
 constexpr auto set_in_flash() {
   using Of = FileOfModel<Names, File>;
-  typename SetInFlash<typename Names::Model, Of::kMatrix>::type set{};
+  using Set = typename SetInFlash<typename Names::Model, Of::kMatrix>::type;
   if constexpr (!Of::kIsTheModels) {
     refuse(Of::why_it_is_not_the_models());
+    return Set{};
   } else if constexpr (!Of::kStandsInPlace) {
     refuse(Of::why_it_is_copied());
+    return Set{};
   } else {
     static_assert(std::is_same_v<typename File::Scalar, typename Names::Model::Scalar>,
                   "attune::kInFlash: File::Scalar is not the model's; attune_add_model makes it double where "
                   "the file has F64 and no F32, float elsewhere");
-    static_cast<void>(refer_to_safetensors(Of::kLayout, File::kData, set));
+    struct Referred {
+      Set set{};
+      Status status = refer_to_safetensors(Of::kLayout, File::kData, set);
+    };
+    constexpr Referred kReferred;
+    static_assert(kReferred.status == Status::kOk,
+                  "attune::kInFlash: biases or norms of the file are narrow, as where it was quantised under "
+                  "OwnNames, which does not tell them from weights; write the file by PyTorch's names "
+                  "(PyTorchModule)");
+    return kReferred.set;
   }
-  return set;
 }
 
 template <class Names, class File>

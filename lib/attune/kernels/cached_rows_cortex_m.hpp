@@ -119,10 +119,10 @@ ATTUNE_INLINE float sum_of_blocks(int blocks, const float* x) {
 
 /// block_softmax().
 [[gnu::noinline]] inline void softmax_of_blocks(int blocks, float* row) {
-  float best = largest_of_many(row);
-  for (int i = 1; i < blocks; ++i) best = maximum(largest_of_many(row + i * kManyRegisters), best);
-  exponentials_of_pairs(blocks * kManyRegisters / 2, row,
-                        -std::numeric_limits<float>::infinity() < best ? best : 0.0f);
+  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+  float best = kMinusInfinity;
+  for (int i = 0; i < blocks; ++i) best = maximum(largest_of_many(row + i * kManyRegisters), best);
+  exponentials_of_pairs(blocks * kManyRegisters / 2, row, kMinusInfinity < best ? best : 0.0f);
   const float total = sum_of_blocks(blocks, row);
   const float inverse = total < 0.5f ? 0.0f : 1 / total;
   for (int i = 0; i < blocks; ++i, row += kManyRegisters) {

@@ -96,7 +96,29 @@ ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
   }
 }
 
+// The same of the first `end` scalars, kTogether at a time, where the others are −∞.
+template <int kCols, int kTogether, class Scalar>
+ATTUNE_INLINE void shifted_exponentials_before(int end, Scalar* row, Scalar shift) {
+  constexpr int kRest = kCols % kTogether;
+  int first = 0;
+  for (; first + kTogether <= kCols && first < end; first += kTogether) {
+    shifted_exponentials<kTogether>(row + first, shift);
+  }
+  if constexpr (kRest > 0) {
+    if (first == kCols - kRest && first < end) {
+      shifted_exponentials<kRest>(row + first, shift);
+      first = kCols;
+    }
+  }
+  for (; first < kCols; ++first) row[first] = Scalar(0);
+}
+
 }  // namespace detail
+
+/// Scalars of a row that are computed together, or together left out.
+inline constexpr int kTogether = kIsScalar<Packet<float>> ? 16 : 32;
+/// In the place of the number behind which all scores are −∞: none are.
+struct NoEnd {};
 
 /// Rows that softmax_rows() takes in one call: with packets several, since reducing a row is a chain of
 /// dependent instructions, and those of other rows fill its gaps.
@@ -107,12 +129,14 @@ inline constexpr int kSoftmaxRows = kLanes<Packet<Scalar>> > 4 ? 4 : 1;
 /// float (a difference that is rounded has its error times itself in e^x). A row of −∞ alone becomes zeros; a
 /// NaN anywhere makes its whole row NaN. `kept` has two scalars a row, what is subtracted and one over the
 /// sum: a Scalar* to where they are written, a const Scalar* to where they stand from the same rows before
-/// (the same bits once more, without looking for them), or nullptr.
-template <class Scalar, int kRows, int kCols, class Kept = std::nullptr_t>
-ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {}) {
+/// (the same bits once more, without looking for them), or nullptr. From `end` on, an int, all scores are −∞.
+template <class Scalar, int kRows, int kCols, class Kept = std::nullptr_t, class End = NoEnd>
+ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {},
+                                [[maybe_unused]] End end = {}) {
   constexpr bool kAgain = std::is_same_v<Kept, const Scalar*>;
 #if ATTUNE_MVE && ATTUNE_FUSED
-  if constexpr (std::is_same_v<Scalar, float> && kCols == 16 && std::is_null_pointer_v<Kept>) {
+  if constexpr (std::is_same_v<Scalar, float> && kCols == 16 && std::is_null_pointer_v<Kept> &&
+                std::is_same_v<End, NoEnd>) {
     for (int i = 0; i < kRows; ++i) {
       const float total = detail::sixteen_exponentials(rows + i * kCols);
       detail::scale_sixteen(rows + i * kCols, total == 0 ? 0.0f : 1 / total);
@@ -129,7 +153,11 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {}) {
     }
   }
   for (int i = 0; i < kRows; ++i) {
-    detail::shifted_exponentials<kCols>(rows + i * kCols, shift[i]);
+    if constexpr (std::is_same_v<End, NoEnd>) {
+      detail::shifted_exponentials<kCols>(rows + i * kCols, shift[i]);
+    } else {
+      detail::shifted_exponentials_before<kCols, kTogether>(end, rows + i * kCols, shift[i]);
+    }
     if constexpr (kAgain) {
       inverse[i] = kept[2 * i + 1];
     } else {

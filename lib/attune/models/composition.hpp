@@ -158,6 +158,15 @@ struct Behind<Scalar, 0, Scratch> {
   [[no_unique_address]] Scratch scratch;
 };
 
+// The scalars beside a layer where `between` stand behind each but the last: of the places on its two sides,
+// one is even.
+template <int... between>
+constexpr int scalars_beside(int layer, bool even) {
+  constexpr int kLayers = static_cast<int>(sizeof...(between)), kBetween[] = {between...};
+  const int place = (layer % 2 == 0) == even ? layer : layer - 1;
+  return place >= 0 && place + 1 < kLayers ? kBetween[place] : 0;
+}
+
 // Scratch of layers that run one after the other, and of what stands between two of them while either runs,
 // `between` scalars behind each, none behind the last: so much as the layer takes that needs most with what
 // is on both sides of it. What is at an even place stands at the beginning, at an odd one at the end, a
@@ -166,22 +175,17 @@ template <class Scalar, class Between, class Indices, class... Scratches>
 class InTurnOf;
 template <class Scalar, int... between, std::size_t... index, class... Scratches>
 class InTurnOf<Scalar, std::integer_sequence<int, between...>, std::index_sequence<index...>, Scratches...> {
-  static constexpr int kLayers = static_cast<int>(sizeof...(Scratches));
-  static constexpr int kBetween[] = {between...};
+  static constexpr int kBetween[sizeof...(between)] = {between...};
 
-  // Scalars beside a layer: of the places on its two sides, one is even.
-  static constexpr int beside(int layer, bool even) {
-    const int place = (layer % 2 == 0) == even ? layer : layer - 1;
-    return place >= 0 && place + 1 < kLayers ? kBetween[place] : 0;
-  }
   template <int layer, class Scratch>
-  using At = Behind<Scalar, beside(layer, true), Scratch>;
+  using At = Behind<Scalar, scalars_beside<between...>(layer, true), Scratch>;
   template <class Own>
   static constexpr int kScalars = std::is_empty_v<Own>
                                       ? 0
                                       : static_cast<int>((sizeof(Own) + sizeof(Scalar) - 1) / sizeof(Scalar));
-  static constexpr int kAll = std::max(
-      {1, kScalars<At<static_cast<int>(index), Scratches>> + beside(static_cast<int>(index), false)...});
+  static constexpr int kAll =
+      std::max({1, kScalars<At<static_cast<int>(index), Scratches>> +
+                       scalars_beside<between...>(static_cast<int>(index), false)...});
 
   union {
     OneOf<At<static_cast<int>(index), Scratches>...> layers_;

@@ -1,0 +1,101 @@
+// Draws the next token from a model's logits, by temperature (Ackley, Hinton and Sejnowski, "A Learning
+// Algorithm for Boltzmann Machines", 1985) and among the k likeliest (Fan, Lewis and Dauphin, "Hierarchical
+// Neural Story Generation", 2018, section 5.1).
+//
+//   p_j = e^(x_j/T) / Σ_i e^(x_i/T),   over the k largest x_i
+//
+//   attune::Rng rng(1);
+//   static attune::SamplingScratch<kVocabulary> scratch;
+//   const auto next = attune::sample(logits, {.temperature = 0.8f, .top_k = 40}, rng, scratch);
+//   if (next.ok()) ids[n++] = next.id;
+//
+// Sums go from the first token to the last, so the same seed draws the same tokens on every target.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include <attune/core/rng.hpp>
+#include <attune/core/status.hpp>
+#include <attune/core/tensor.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct SamplingOptions {
+  float temperature = 1;  // T ≥ 0 and finite; 0: the largest logit, and the generator stays where it is
+  int top_k = 0;          // k ≥ 0; 0, or more than there are: all tokens
+};
+
+struct Sampled {
+  int id;  // of equal logits at temperature 0, or at the end of the k largest, the first; −1 where refused
+  Status status;
+
+  [[nodiscard]] bool ok() const { return status == Status::kOk; }
+};
+
+template <int vocabulary, class Scalar = float>
+struct SamplingScratch {
+  Tensor<Scalar, 1, vocabulary> weights;
+};
+
+namespace detail {
+
+// The id of the largest of `size` logits; −1 where one is NaN or +∞, or all are −∞.
+template <class Scalar>
+[[nodiscard]] int largest_logit(int size, const Scalar* x) {
+  int largest = 0;
+  for (int j = 0; j < size; ++j) {
+    if (!(x[j] <= std::numeric_limits<Scalar>::max())) return -1;
+    if (x[j] > x[largest]) largest = j;
+  }
+  return x[largest] >= std::numeric_limits<Scalar>::lowest() ? largest : -1;
+}
+
+}  // namespace detail
+
+/// A token of logits[1, vocabulary], which are only read; −∞ is never drawn. Each draw takes one number of
+/// `rng`. Refused, and nothing drawn: kInvalidSampling, where an option is outside its range, and kNotFinite,
+/// where a logit is NaN or +∞ or all are −∞.
+template <class Logits, class Scalar, int vocabulary>
+[[nodiscard]] Sampled sample(const Logits& logits, const SamplingOptions& options, Rng& rng,
+                             SamplingScratch<vocabulary, Scalar>& scratch) {
+  const auto row = dense_view(logits);
+  static_assert(
+      row.rows == 1 && row.cols == vocabulary,
+      "attune::sample: logits must be one row of as many as SamplingScratch has room for, [1, vocabulary]");
+  const Scalar* const x = row.data;
+  const Scalar temperature = static_cast<Scalar>(options.temperature);
+  if (!(temperature >= 0 && temperature <= std::numeric_limits<float>::max()) || options.top_k < 0) {
+    return {-1, Status::kInvalidSampling};
+  }
+  const int largest = detail::largest_logit(vocabulary, x);
+  if (largest < 0) return {-1, Status::kNotFinite};
+  if (temperature == 0) return {largest, Status::kOk};
+
+  // The k-th largest logit, and how many of those that equal it are among the k.
+  Scalar* const weights = scratch.weights.data();
+  Scalar lowest = -std::numeric_limits<Scalar>::infinity();
+  int equals = vocabulary;
+  if (options.top_k > 0 && options.top_k < vocabulary) {
+    std::copy(x, x + vocabulary, weights);
+    std::nth_element(weights, weights + options.top_k - 1, weights + vocabulary,
+                     [](Scalar a, Scalar b) { return a > b; });
+    lowest = weights[options.top_k - 1];
+    equals = options.top_k -
+             static_cast<int>(std::count_if(x, x + vocabulary, [lowest](Scalar a) { return a > lowest; }));
+  }
+  Scalar total = 0;
+  for (int j = 0; j < vocabulary; ++j) {
+    const bool kept = x[j] > lowest || (x[j] == lowest && equals-- > 0);
+    weights[j] = kept ? kernels::exponential((x[j] - x[largest]) / temperature) : Scalar(0);
+    total += weights[j];
+  }
+  // Below `total`, for a rounded product with a number below 1 is; so the same sum, once more, gets beyond
+  // it.
+  const Scalar drawn = rng.uniform<Scalar>() * total;
+  int id = 0;
+  for (Scalar reached = weights[0]; reached <= drawn;) reached += weights[++id];
+  return {id, Status::kOk};
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
