@@ -1,5 +1,5 @@
 // Trains a small transformer to tell nine speakers of a Japanese vowel apart, from utterances of 7 to 29
-// tokens: shorter ones are padded, and a mask hides the padding from attention and from the mean. On a PC.
+// tokens: of shorter ones no more is computed than they have. On a PC.
 //
 //   --data PATH   JapaneseVowels as .safetensors: x_train and x_test [n, 29, 12] of signed bytes; y_train,
 //                 y_test, len_train and len_test [n] of bytes; in the metadata a scale
@@ -139,7 +139,7 @@ bool load(Part& train, Part& test, float& scale) {
 
 struct Example {
   Model::Input tokens;
-  attune::KeyPaddingMask<kLength> mask;
+  attune::SequenceLength<kLength> mask;
   std::array<int, 1> speaker;
 };
 

@@ -44,6 +44,7 @@
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
 #include <attune/attention/scores.hpp>
+#include <attune/attention/sequence_length.hpp>
 #include <attune/attention/window_mask.hpp>
 
 #include <attune/models/checkpointed.hpp>

@@ -66,6 +66,44 @@ int count_pieces() {
   return pieces;
 }
 
+// What a sequence of pieces does of 21 tokens.
+struct Tokens {
+  std::array<int, 21> rows{};
+  std::array<int, 63> elements{};
+  int of_other_rows = 0;
+};
+
+template <class Pieces>
+void sequence(Tokens& done, const Pieces& pieces) {
+  pieces.template tokens<21, 10>([&]<int count>(auto first) {
+    for (int i = 0; i < attune::rows_in<count>(first); ++i) ++done.rows[static_cast<std::size_t>(first + i)];
+  });
+  pieces.template token_elements<21, 3, 1>([&](int first, int count) {
+    for (int i = first; i < first + count; ++i) ++done.elements[static_cast<std::size_t>(i)];
+  });
+  pieces.template tokens<5, 10>(
+      [&]<int count>(auto first) { done.of_other_rows += attune::rows_in<count>(first); });
+}
+
+TEST(Pieces, of_the_first_tokens_do_those_and_no_more_than_a_piece_of_others) {
+  for (const int length : {1, 8, 9, 20, 21}) {
+    Tokens at_once, in_pieces;
+    sequence(at_once, attune::FirstTokens<attune::InOneGo, 21>({}, length));
+    EXPECT_EQ(sum(at_once.rows), length);
+    EXPECT_EQ(sum(at_once.elements), 3 * length);
+    EXPECT_EQ(at_once.of_other_rows, 5);
+    for (int number = 0, before = -1; before < 0; ++number) {
+      before = number;
+      sequence(in_pieces,
+               attune::FirstTokens<attune::OnePiece<40>, 21>(attune::OnePiece<40>(before), length));
+    }
+    for (int i = 0; i < 21; ++i)
+      EXPECT_EQ(in_pieces.rows[static_cast<std::size_t>(i)], i < (length + 3) / 4 * 4 ? 1 : 0);
+    EXPECT_EQ(sum(in_pieces.elements), 3 * length);
+    EXPECT_EQ(in_pieces.of_other_rows, 5);
+  }
+}
+
 TEST(Pieces, in_one_go_does_all_of_them) {
   Done done;
   sequence(done, attune::InOneGo{});

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/attention/sequence_length.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
@@ -166,8 +167,11 @@ TEST(ParallelTrainer, clips_and_masks_as_a_trainer) {
   expect_same_training<Layer>(attune::GradientClipping{0.05f}, attune::CausalMask{});
 }
 
-TEST(ParallelTrainer, takes_a_mask_for_every_sequence) {
-  std::array<attune::KeyPaddingMask<6>, kBatch> masks;
+namespace {
+
+template <class Mask>
+void expect_masks_of_a_trainer() {
+  std::array<Mask, kBatch> masks;
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     ASSERT_EQ(masks[static_cast<std::size_t>(sequence)].set_length(1 + sequence % 6), Status::kOk);
   }
@@ -188,6 +192,17 @@ TEST(ParallelTrainer, takes_a_mask_for_every_sequence) {
     ASSERT_TRUE(parallel.step(data.x, data.target, {}, attune::NoClipping{}, masks).ok());
     EXPECT_TRUE(check::same_bits(parallel.parameters(), expected.parameters()));
   }
+}
+
+}  // namespace
+
+TEST(ParallelTrainer, takes_a_mask_for_every_sequence) {
+  expect_masks_of_a_trainer<attune::KeyPaddingMask<6>>();
+}
+
+TEST(ParallelTrainer, takes_a_length_for_every_sequence) {
+  static_assert(attune::detail::kTakesLength<Layer>);
+  expect_masks_of_a_trainer<attune::SequenceLength<6>>();
 }
 
 TEST(ParallelTrainer, may_have_more_threads_than_sequences) {

@@ -2,6 +2,7 @@
 //
 //   CausalMask{}                                  later tokens are hidden
 //   KeyPaddingMask<kv_len>, QueryPaddingMask<seq_len>   padding tokens are hidden
+//   SequenceLength<seq_len>                       they are, and cost no time (sequence_length.hpp)
 //   AdditiveMask(bias)                            a [seq_len, kv_len] matrix added to the scaled scores
 //   SlidingWindowMask, AlibiBias<num_heads>       window_mask.hpp, alibi.hpp
 //   CausalMask{} && padding && AdditiveMask(bias)
@@ -231,6 +232,11 @@ struct BothMasks {
     requires(detail::kSaysPadding<First> || detail::kSaysPadding<Second>)
   [[nodiscard]] constexpr bool keeps_key(int key) const {
     return detail::keeps_key<kv_len>(first, key) && detail::keeps_key<kv_len>(second, key);
+  }
+  [[nodiscard]] constexpr int length() const
+      requires(detail::kSaysLength<First> || detail::kSaysLength<Second>) {
+    constexpr int kAny = std::numeric_limits<int>::max();
+    return std::min(detail::length_of<kAny>(first), detail::length_of<kAny>(second));
   }
   template <int kv_len>
     requires(detail::kSaysEnd<First, kv_len> || detail::kSaysEnd<Second, kv_len>)

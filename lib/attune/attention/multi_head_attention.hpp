@@ -110,6 +110,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = shape.rotary_dim == 0;
   static constexpr bool kTakesMask = true;
+  static constexpr bool kTakesLength = kSelfAttention && kKeys == shape.seq_len && shape.keep_weights &&
+                                       shape.query_key_norm == QueryKeyNorm::kNone &&
+                                       shape.scaling != Scaling::kInverseFourthRootDkEach;
   static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
@@ -256,10 +259,10 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
     for (int head = 0; head < shape.num_heads; ++head) {
       const auto dropout_from = [&](int first) { return dropout_of(tape, scratch, head, first); };
       if constexpr (shape.keep_weights) {
-        pieces.template rows<shape.seq_len, kWorkOfQuery>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+        pieces.template tokens<shape.seq_len, kWorkOfQuery>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           attend(head, first, tape, context,
                  view(tape.weights).template rows_at<count>(head * shape.seq_len + first), all_masks,
-                 dropout_from(first), terms);
+                 dropout_from(first), terms, pieces);
         });
       } else {
         attend_in_blocks<kQueriesInTraining>(head, tape, context, scratch.head.data(), all_masks,
@@ -320,7 +323,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                    terms_of_backward(all_masks, pieces, tape, scratch), pieces);
     const ConstView<Input> x = input();
     const auto terms = detail::terms_of<std::remove_cvref_t<decltype(all_masks)>, Pieces>(
-        x, view(tape.query), view(tape.key), view(tape.value));
+        pieces.first(x), pieces.first(view(tape.query)), pieces.first(view(tape.key)),
+        pieces.first(view(tape.value)));
     if constexpr (!kInputFirst) backward_projections(x, x, x, tape, gradients, terms, pieces);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
@@ -427,12 +431,13 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
 
   // A head's columns of O from those of Q, K and V: as many rows from `first` on as `weights` has.
   template <class WeightRows>
-  static void attend(int head, int first, const auto& kept, Context& context, const WeightRows& weights,
-                     const auto& mask, const auto& dropout, const auto& terms, auto... of_rows) {
+  static void attend(int head, auto first, const auto& kept, Context& context, const WeightRows& weights,
+                     const auto& mask, const auto& dropout, const auto& terms, const auto& pieces,
+                     auto... of_rows) {
     constexpr int kRows = WeightRows::rows;
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
-        key_of(kept, head), value_of(kept, head),
+        pieces.first(key_of(kept, head)), pieces.first(value_of(kept, head)),
         view(context).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
         scores(), mask, head, first, dropout, terms, of_rows...);
   }
@@ -442,12 +447,24 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void attend_in_blocks(int head, const auto& kept, Context& context, Scalar* weights,
                                const auto& mask, const auto& dropout_from, const auto& terms,
                                const auto& pieces, auto... of_rows) {
-    detail::in_blocks<shape.seq_len, kAtOnce>([&]<int rows>(int from) ATTUNE_INLINE_LAMBDA {
-      pieces.template rows<rows, kWorkOfQuery>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-        attend(head, from + first, kept, context, MatrixView<Scalar, count, kKeys>(weights), mask,
-               dropout_from(from + first), terms, (of_rows + 2 * (from + first))...);
-      });
-    });
+    const auto block = [&]<int rows>(int from) ATTUNE_INLINE_LAMBDA {
+      pieces.template some_tokens<shape.seq_len, rows, kWorkOfQuery>(
+          from, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+            attend(head, from + first, kept, context,
+                   first_of(MatrixView<Scalar, count, kKeys>(weights), first), mask,
+                   dropout_from(from + first), terms, pieces, (of_rows + 2 * (from + first))...);
+          });
+    };
+    detail::in_blocks<shape.seq_len, kAtOnce>(block, pieces.template count<shape.seq_len>());
+  }
+
+  template <class Rows>
+  ATTUNE_INLINE static Rows first_of(const Rows& rows, int) {
+    return rows;
+  }
+  template <class Rows>
+  ATTUNE_INLINE static auto first_of(const Rows& rows, RowRange range) {
+    return rows.template rows_at<Rows::rows>(RowRange{0, range.count});
   }
 
   // What the tape has of the rows of a head's weights.
@@ -455,23 +472,39 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
 
   // The terms that count in products with V.
   template <class Mask, class Pieces>
-  ATTUNE_INLINE static auto terms_of_forward(const Mask&, const Pieces&, const auto& kept) {
-    return detail::terms_of<Mask, Pieces>(view(kept.value));
+  ATTUNE_INLINE static auto terms_of_forward(const Mask&, [[maybe_unused]] const Pieces& pieces,
+                                             const auto& kept) {
+    return detail::terms_of<Mask, Pieces>(pieces.first(view(kept.value)));
   }
+  // The weights of some queries of every head.
+  struct FirstQueries {
+    const Scalar* weights;
+    int queries;
+    friend bool finite(const FirstQueries& some) {
+      bool all = true;
+      for (int head = 0; head < shape.num_heads; ++head) {
+        all &= kernels::finite<Scalar>(some.queries * kKeys, some.weights + head * Weights::size);
+      }
+      return all;
+    }
+  };
   // The terms that count in all products of backward.
   template <class Mask, class Pieces>
-  static auto terms_of_backward(const Mask&, const Pieces&, [[maybe_unused]] auto& tape,
-                                [[maybe_unused]] auto& scratch, [[maybe_unused]] const auto&... inputs) {
-    const auto& weights = [&]() -> const auto& {
-      if constexpr (shape.keep_weights) {
-        return tape.weights;
+  static auto terms_of_backward(const Mask&, [[maybe_unused]] const Pieces& pieces,
+                                [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
+                                [[maybe_unused]] const auto&... inputs) {
+    const auto weights = [&] {
+      if constexpr (!shape.keep_weights) {
+        return view(tape.of_rows);  // finite where a row of weights is
+      } else if constexpr (detail::kHasLength<Pieces>) {
+        return FirstQueries{tape.weights.data(), pieces.template count<shape.seq_len>()};
       } else {
-        return tape.of_rows;  // finite where a row of weights is
+        return view(tape.weights);
       }
-    }
-    ();
-    return detail::terms_of<Mask, Pieces>(inputs..., view(tape.query), view(tape.key), view(tape.value),
-                                          view(weights), view(context_of(tape, scratch)));
+    }();
+    return detail::terms_of<Mask, Pieces>(pieces.first(inputs)..., pieces.first(view(tape.query)),
+                                          pieces.first(view(tape.key)), pieces.first(view(tape.value)),
+                                          weights, pieces.first(view(context_of(tape, scratch))));
   }
 
   // From dy to dQ, dK and dV, which stand in tape.query, tape.key and tape.value on return.

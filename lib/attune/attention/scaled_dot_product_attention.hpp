@@ -29,12 +29,16 @@ template <class Scalar>
 
 namespace detail {
 
-/// body<rows>(first) for kRows rows, kMost of them at a time.
-template <int kRows, int kMost, class Body>
-ATTUNE_INLINE void in_blocks(const Body& body) {
+/// body<rows>(first) for kRows rows, kMost of them at a time; for the blocks that have one of the `used`.
+template <int kRows, int kMost, class Body, class Used = std::integral_constant<int, kRows>>
+ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
   constexpr int kTogether = std::min(kRows, kMost), kRest = kRows % kTogether;
-  for (int first = 0; first < kRows - kRest; first += kTogether) body.template operator()<kTogether>(first);
-  if constexpr (kRest > 0) body.template operator()<kRest>(kRows - kRest);
+  for (int first = 0; first < kRows - kRest && first < used; first += kTogether) {
+    body.template operator()<kTogether>(first);
+  }
+  if constexpr (kRest > 0) {
+    if (kRows - kRest < used) body.template operator()<kRest>(kRows - kRest);
+  }
 }
 
 // Whether keys that a mask hides from all of some queries are left out, some of them at a time. That leaves
@@ -72,25 +76,28 @@ ATTUNE_INLINE void for_keys(int first, [[maybe_unused]] End end, const Body& bod
 // The weights P of one head, from scaled scores in place: rows of queries from `first_query` on. `kept` and
 // `end` are those of kernels::softmax_rows.
 template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::nullptr_t,
-          class End = kernels::NoEnd>
+          class End = kernels::NoEnd, class Used = std::integral_constant<int, kQueries>>
 [[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head, int first_query,
-                                      [[maybe_unused]] Kept kept = {}, End end = {}) {
-  in_blocks<kQueries, kernels::kSoftmaxRows<Scalar>>([&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
-    for (int i = first; i < first + kRows; ++i) {
-      mask.template hide<kKvLen>(head, first_query + i, scores + i * kKvLen);
-      mask.template bias<kKvLen>(head, first_query + i, scores + i * kKvLen);
-    }
-    if constexpr (std::is_null_pointer_v<Kept>) {
-      kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept, end);
-    } else {
-      kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept + 2 * first, end);
-    }
-  });
+                                      [[maybe_unused]] Kept kept = {}, End end = {}, Used used = {}) {
+  in_blocks<kQueries, kernels::kSoftmaxRows<Scalar>>(
+      [&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
+        for (int i = first; i < first + kRows; ++i) {
+          mask.template hide<kKvLen>(head, first_query + i, scores + i * kKvLen);
+          mask.template bias<kKvLen>(head, first_query + i, scores + i * kKvLen);
+        }
+        if constexpr (std::is_null_pointer_v<Kept>) {
+          kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept, end);
+        } else {
+          kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept + 2 * first, end);
+        }
+      },
+      used);
 }
 
-template <class Scalar, int kSeqLen, int kKvLen>
-[[gnu::noinline]] void softmax_backward(Scalar* weights, const Scalar* d_weights, Scalar scale) {
-  for (int query = 0; query < kSeqLen; ++query) {
+template <class Scalar, int kSeqLen, int kKvLen, class Used = std::integral_constant<int, kSeqLen>>
+[[gnu::noinline]] void softmax_backward(Scalar* weights, const Scalar* d_weights, Scalar scale,
+                                        Used used = {}) {
+  for (int query = 0; query < used; ++query) {
     Scalar* row = weights + query * kKvLen;
     kernels::softmax_row_backward<Scalar, kKvLen>(row, d_weights + query * kKvLen, row, scale);
   }
@@ -128,9 +135,17 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
   check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, Mask>();
   using Scalar = typename Weights::Scalar;
   constexpr int kKeys = Weights::cols;
+  // Of a sequence of its true length, keys behind it are left out by themselves.
+  constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key>;
   const auto weigh = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
     const auto rows = p.template rows_at<count>(first);
-    const auto end = end_of_keys<kKeys>(mask, first_query + first, count);
+    const auto end = [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (kByMask) {
+        return end_of_keys<kKeys>(mask, first_query + first, count);
+      } else {
+        return kernels::NoEnd{};
+      }
+    }();
     for_keys<kKeys>(
         0, end,
         [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
@@ -139,17 +154,29 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
         },
         []<int>(int) {});
     if constexpr (std::is_null_pointer_v<Kept>) {
-      masked_softmax<Scalar, count, kKeys>(rows.data, mask, head, first_query + first, kept, end);
+      masked_softmax<Scalar, count, kKeys>(rows.data, mask, head, first_query + first, kept, end,
+                                           used_rows(rows));
     } else {
-      masked_softmax<Scalar, count, kKeys>(rows.data, mask, head, first_query + first, kept + 2 * first, end);
+      masked_softmax<Scalar, count, kKeys>(rows.data, mask, head, first_query + first, kept + 2 * first, end,
+                                           used_rows(rows));
     }
   };
-  if constexpr (kLeavesOut<Mask, kKeys>) {
+  if constexpr (kByMask) {
     in_blocks<Weights::rows, kernels::kTogether>(weigh);
   } else {
     weigh.template operator()<Weights::rows>(0);
   }
   terms.product(dropout.kept(p), value, context);
+}
+
+// Gradients of weights of keys that are not there are zero.
+template <class Weights, int kKeys>
+ATTUNE_INLINE void clear_keys_behind(std::integral_constant<int, kKeys>, const Weights&) {}
+template <class Weights>
+[[gnu::noinline]] void clear_keys_behind(int keys, const Weights& weights) {
+  for (int i = 0; i < used_rows(weights); ++i) {
+    for (int j = keys; j < Weights::cols; ++j) weights(i, j) = typename Weights::Scalar(0);
+  }
 }
 
 // What multiplied the values in forward, in pieces drawn by blocks of rows.
@@ -179,18 +206,22 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
   const MatrixView<Scalar, DQuery::rows, DQuery::cols> dq_dense(scratch);
 
   constexpr int kQueries = Weights::rows, kKeys = Weights::cols, kDk = Query::cols, kDv = Value::cols;
-  pieces.template rows<kQueries, kKeys * kDv>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+  const auto all_keys = pieces.first(key);
+  const auto all_values = pieces.first(value);
+  pieces.template tokens<kQueries, kKeys * kDv>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
     const auto d_rows = d_context.template rows_at<count>(first);
+    const auto dp_rows = dp.template rows_at<count>(first);
     if (terms.needed()) kernels::clear_zero_rows(d_rows, p.template rows_at<count>(first));
-    kernels::product(d_rows, value.transpose(), dp.template rows_at<count>(first));
+    kernels::product(d_rows, all_values.transpose(), dp_rows);
+    clear_keys_behind(used_rows(all_values), dp_rows);
   });
   const auto kept = kept_weights(p, dropout, pieces);
-  pieces.template rows<kKeys, kQueries * kDv>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-    kernels::product(kept.transpose().template rows_at<count>(first), d_context,
+  pieces.template tokens<kKeys, kQueries * kDv>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+    kernels::product(pieces.first(kept).transpose().template rows_at<count>(first), pieces.first(d_context),
                      dv.template rows_at<count>(first), sum);
   });
-  pieces.template rows<kQueries, (kWorkOfSoftmaxBackward + Scores::template kWorkOfBackward<kDk>)*kKeys>(
-      [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+  pieces.template tokens<kQueries, (kWorkOfSoftmaxBackward + Scores::template kWorkOfBackward<kDk>)*kKeys>(
+      [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
         const auto p_rows = p.template rows_at<count>(first);
         const auto dp_rows = dp.template rows_at<count>(first);
         if constexpr (Pieces::kInOneGo) {
@@ -199,18 +230,19 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
           dropout.from_row(first).backward(dp_rows);
         }
         if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
-        softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale);
-        scores.backward(query.template rows_at<count>(first), key, p_rows, dp_rows);
+        softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale, used_rows(p_rows));
+        scores.backward(query.template rows_at<count>(first), all_keys, p_rows, dp_rows);
       });
-  pieces.template rows<kQueries, kKeys * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-    terms.product(p.template rows_at<count>(first), key, dq_dense.template rows_at<count>(first));
+  pieces.template tokens<kQueries, kKeys * kDk>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+    terms.product(p.template rows_at<count>(first), all_keys, dq_dense.template rows_at<count>(first));
   });
-  pieces.template rows<kKeys, kQueries * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-    terms.product(p.transpose().template rows_at<count>(first), query, dk.template rows_at<count>(first),
-                  sum);
+  pieces.template tokens<kKeys, kQueries * kDk>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+    terms.product(pieces.first(p).transpose().template rows_at<count>(first), pieces.first(query),
+                  dk.template rows_at<count>(first), sum);
   });
   pieces([&]() ATTUNE_INLINE_LAMBDA {
-    kernels::spread_rows<DQuery::cols>(DQuery::rows, dq_dense.data, dq.data, DQuery::row_stride);
+    kernels::spread_rows<DQuery::cols>(pieces.template count<DQuery::rows>(), dq_dense.data, dq.data,
+                                       DQuery::row_stride);
   });
 }
 

@@ -13,7 +13,9 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 ///   keeps_key<kv_len>(key): false where no query may attend to a key, which is padding then. What else
 ///   leaves padding out, as Pooling, asks for it;
 ///   kv_end<kv_len>(first_query, queries): one more than the last key that any of so many queries may attend
-///   to. Attention leaves out keys behind it, to the same bits.
+///   to. Attention leaves out keys behind it, to the same bits;
+///   length(), from 1 on: tokens from there on are padding, as keys, as queries and for the loss, and are not
+///   computed (attention/sequence_length.hpp).
 template <class Mask>
 concept AttentionMask = requires(const Mask& mask, float* row) {
   mask.template hide<8>(0, 0, row);
@@ -46,7 +48,9 @@ namespace detail {
 
 /// Whether a mask says what is padding.
 template <class Mask>
-inline constexpr bool kSaysPadding = requires(const Mask& mask) { mask.template keeps_key<1>(0); };
+inline constexpr bool kSaysPadding = requires(const Mask& mask) {
+  mask.template keeps_key<1>(0);
+};
 
 /// Whether a key is no padding, of `tokens` keys, as far as the mask says.
 template <int tokens, class Mask>
@@ -55,6 +59,22 @@ template <int tokens, class Mask>
     return mask.template keeps_key<tokens>(key);
   } else {
     return true;
+  }
+}
+
+/// Whether a mask says how long the sequence is.
+template <class Mask>
+inline constexpr bool kSaysLength = requires(const Mask& mask) {
+  mask.length();
+};
+/// Its length, of up to `tokens`.
+template <int tokens, class Mask>
+[[nodiscard]] constexpr int length_of(const Mask& mask) {
+  if constexpr (kSaysLength<Mask>) {
+    const int length = mask.length();
+    return length < tokens ? length : tokens;
+  } else {
+    return tokens;
   }
 }
 

@@ -27,6 +27,9 @@
 //   one more behind it: pieces (pieces.hpp). Without: all of the call is one
 //   kTakesMask                 whether forward has. Without: where it takes one
 //   kTakesPaddingOnly          whether padding is all it asks a mask for. Without: it is not
+//   kTakesLength               whether it computes the tokens that pieces hand out and adds up no others.
+//   Without:
+//                              where it has one row; a model with a layer that does not computes padding
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
 //   kFingerprint               what tensors and shapes do not tell of it (fingerprint.hpp). Without: nothing
 //   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
@@ -244,7 +247,7 @@ template <class Layer, class Mask, class Pieces, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_in(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
   if constexpr (!kTakesMask<Layer> && kMasks<Mask>) {
     return forward_in<Layer>(pieces, NoMask{}, std::forward<Arguments>(arguments)...);
-  } else if constexpr (Pieces::kInOneGo) {
+  } else if constexpr (Pieces::kInOneGo && !kHasLength<Pieces>) {
     return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
   } else if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., mask, pieces); }) {
     return Layer::forward(std::forward<Arguments>(arguments)..., mask, pieces);
@@ -280,7 +283,7 @@ ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) 
 /// The same in pieces: the layer's own, or all of it.
 template <class Layer, class Mask, class Pieces, class... Arguments>
 ATTUNE_INLINE void backward_in(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
-  if constexpr (Pieces::kInOneGo) {
+  if constexpr (Pieces::kInOneGo && !kHasLength<Pieces>) {
     backward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
   } else if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., mask, pieces); }) {
     Layer::backward(std::forward<Arguments>(arguments)..., mask, pieces);
@@ -400,6 +403,47 @@ template <class Layer>
 inline constexpr bool kUpdatesInBackward = std::is_empty_v<typename Layer::Parameters> || requires {
   requires Layer::kUpdatesInBackward;
 };
+
+/// Whether a layer's time is that of the tokens that pieces hand out, and it asks for no others.
+template <class Layer>
+inline constexpr bool kTakesLength = [] {
+  if constexpr (requires { Layer::kTakesLength; }) {
+    return Layer::kTakesLength;
+  } else if constexpr (kTakesIds<Layer>) {
+    return false;
+  } else {
+    return Layer::Input::rows == 1;  // one row is all, whatever it is of
+  }
+}();
+/// How many tokens a layer's input has at most.
+template <class Layer>
+inline constexpr int kTokens = [] {
+  if constexpr (kTakesIds<Layer>) {
+    return static_cast<int>(std::tuple_size_v<typename Layer::Input>);
+  } else {
+    return Layer::Input::rows;
+  }
+}();
+
+/// `pieces` of the tokens that a mask says there are, where it does and the model takes a length; else
+/// themselves.
+template <class Model, class Mask, class Pieces = InOneGo>
+ATTUNE_INLINE auto pieces_of(const Mask& mask, const Pieces& pieces = {}) {
+  if constexpr (kSaysLength<Mask> && kTakesLength<Model>) {
+    return FirstTokens<Pieces, kTokens<Model>>(pieces, length_of<kTokens<Model>>(mask));
+  } else {
+    return pieces;
+  }
+}
+/// Rows of y behind its tokens become zeros.
+template <class Pieces, class Y>
+ATTUNE_INLINE void clear_behind([[maybe_unused]] const Pieces& pieces, [[maybe_unused]] const Y& y) {
+  if constexpr (kHasLength<Pieces>) {
+    for (int i = pieces.template count<Y::rows>(); i < Y::rows; ++i) {
+      for (int j = 0; j < Y::cols; ++j) y(i, j) = typename Y::Scalar(0);
+    }
+  }
+}
 
 /// Whether the scalars of a layer may be lanes (training/lockstep.hpp).
 template <class Layer>

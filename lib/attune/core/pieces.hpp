@@ -4,6 +4,13 @@
 //   pieces([&] { … });                                       // a piece
 //   pieces.template rows<n, work>([&]<int count>(int first) { … });  // n rows, block by block
 //   pieces.template elements<n, work>([&](int first, int count) { … });
+//   pieces.template tokens<n, work>([&]<int count>(auto first) { … });  // n rows that are tokens
+//   pieces.template some_tokens<n, some, work>(from, …)      // of those, `some` from `from` on
+//   pieces.template token_elements<n, cols, work>([&](int first, int count) { … });
+//   pieces.first(view)                                       // of a matrix of tokens, those that there are
+//
+// A sequence that is shorter than its layers were made for has the pieces of its first tokens: FirstTokens.
+// `first` is then a RowRange, so that rows_at<count>(first) are those that count (kernels/matrix_view.hpp).
 //
 // A layer is written once, as a sequence of pieces. InOneGo runs them all, and is nothing to the compiler.
 // OnePiece goes through the same sequence, skips what lies before the piece that it was made for, runs that,
@@ -19,12 +26,30 @@
 #include <type_traits>
 #include <utility>
 
+#include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/storage.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+namespace detail {
+
+// Of pieces whose tokens are all rows.
+struct AllTokens {
+  /// How many of `rows` tokens there are.
+  template <int rows>
+  static constexpr std::integral_constant<int, rows> count() {
+    return {};
+  }
+  template <class View>
+  ATTUNE_INLINE static const View& first(const View& view) {
+    return view;
+  }
+};
+
+}  // namespace detail
+
 /// All pieces, one after the other.
-struct InOneGo {
+struct InOneGo : detail::AllTokens {
   static constexpr bool kInOneGo = true;
 
   template <class Body>
@@ -39,6 +64,18 @@ struct InOneGo {
   ATTUNE_INLINE void elements(Body&& body) const {
     body(0, count);
   }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void tokens(Body&& body) const {
+    body.template operator()<count>(0);
+  }
+  template <int, int rows, int work, class Body>
+  ATTUNE_INLINE void some_tokens(int, Body&& body) const {
+    body.template operator()<rows>(0);
+  }
+  template <int rows, int cols, int work, class Body>
+  ATTUNE_INLINE void token_elements(Body&& body) const {
+    body(0, rows * cols);
+  }
 };
 
 /// How much work a piece is, unless a single row is more: below 50,000 instructions on a Cortex-M4.
@@ -46,7 +83,7 @@ inline constexpr int kPieceWork = 8192;
 
 /// One piece of a sequence, that with the given number; with a number behind the last one, none.
 template <int most_work = kPieceWork>
-class OnePiece {
+class OnePiece : public detail::AllTokens {
   static_assert(most_work > 0, "attune::OnePiece: the work of a piece must be positive");
 
  public:
@@ -62,24 +99,50 @@ class OnePiece {
   }
   template <int count, int work, class Body>
   ATTUNE_INLINE void rows(Body&& body) const {
-    constexpr int kTogether = together<8>(count, work);
-    constexpr int kRest = count % kTogether;
-    for (int first = 0; first < count - kRest; first += kTogether) {
-      (*this)([&]() ATTUNE_INLINE_LAMBDA { body.template operator()<kTogether>(first); });
-    }
-    if constexpr (kRest > 0) {
-      (*this)([&]() ATTUNE_INLINE_LAMBDA { body.template operator()<kRest>(count - kRest); });
-    }
+    rows_up_to<count, work>(count_of<count>(), body);
   }
   template <int count, int work, class Body>
   ATTUNE_INLINE void elements(Body&& body) const {
-    constexpr int kTogether = together<64>(count, work);
-    for (int first = 0; first < count; first += kTogether) {
-      (*this)([&]() ATTUNE_INLINE_LAMBDA { body(first, std::min(kTogether, count - first)); });
+    elements_up_to<count, work>(count_of<count>(), body);
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void tokens(Body&& body) const {
+    rows<count, work>(body);
+  }
+  template <int, int rows_of_some, int work, class Body>
+  ATTUNE_INLINE void some_tokens(int, Body&& body) const {
+    rows<rows_of_some, work>(body);
+  }
+  template <int rows, int cols, int work, class Body>
+  ATTUNE_INLINE void token_elements(Body&& body) const {
+    elements<rows * cols, work>(body);
+  }
+  /// The first of them: at least `used`, and the rest of the last piece.
+  template <int most, int work, class Used, class Body>
+  ATTUNE_INLINE void rows_up_to(Used used, Body&& body) const {
+    constexpr int kTogether = together<8>(most, work);
+    constexpr int kRest = most % kTogether;
+    for (int first = 0; first < most - kRest && first < used; first += kTogether) {
+      (*this)([&]() ATTUNE_INLINE_LAMBDA { body.template operator()<kTogether>(first); });
+    }
+    if constexpr (kRest > 0) {
+      if (most - kRest < used) {
+        (*this)([&]() ATTUNE_INLINE_LAMBDA { body.template operator()<kRest>(most - kRest); });
+      }
+    }
+  }
+  template <int most, int work, class Used, class Body>
+  ATTUNE_INLINE void elements_up_to(Used used, Body&& body) const {
+    constexpr int kTogether = together<64>(most, work);
+    for (int first = 0; first < used; first += kTogether) {
+      (*this)([&]() ATTUNE_INLINE_LAMBDA { body(first, std::min<int>(kTogether, used - first)); });
     }
   }
 
  private:
+  template <int count>
+  using count_of = std::integral_constant<int, count>;
+
   // How many rows make a piece: whole register tiles and packets if there is room.
   template <int tile>
   static constexpr int together(int count, int work) {
@@ -90,6 +153,74 @@ class OnePiece {
   int* before_;
 };
 
+/// The pieces of the first `length` tokens of a sequence of up to seq_len: time is that of so many. Rows
+/// behind them are not written, or hold nothing that counts.
+template <class Pieces, int seq_len>
+class FirstTokens {
+ public:
+  static constexpr bool kInOneGo = Pieces::kInOneGo;
+  static constexpr int kSeqLen = seq_len;
+
+  constexpr FirstTokens(const Pieces& pieces, int length) : pieces_(pieces), length_(length) {}
+
+  template <int rows>
+  [[nodiscard]] constexpr auto count() const {
+    if constexpr (rows == seq_len) {
+      return length_;
+    } else {
+      return std::integral_constant<int, rows>{};
+    }
+  }
+  template <class View>
+  ATTUNE_INLINE auto first(const View& view) const {
+    if constexpr (View::rows == seq_len) {
+      return Part<View, int, std::integral_constant<int, View::cols>>(view, length_, {});
+    } else {
+      return view;
+    }
+  }
+  template <class Body>
+  ATTUNE_INLINE void operator()(Body&& body) const {
+    pieces_(body);
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void rows(Body&& body) const {
+    pieces_.template rows<count, work>(body);
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void elements(Body&& body) const {
+    pieces_.template elements<count, work>(body);
+  }
+  template <int most, int work, class Body>
+  ATTUNE_INLINE void tokens(Body&& body) const {
+    some_tokens<most, most, work>(0, body);
+  }
+  template <int most, int some, int work, class Body>
+  ATTUNE_INLINE void some_tokens([[maybe_unused]] int from, Body&& body) const {
+    if constexpr (most != seq_len) {
+      pieces_.template rows<some, work>(body);
+    } else if constexpr (kInOneGo) {
+      body.template operator()<some>(RowRange{0, std::min(some, length_ - from)});
+    } else {
+      pieces_.template rows_up_to<some, work>(length_ - from, body);
+    }
+  }
+  template <int rows, int cols, int work, class Body>
+  ATTUNE_INLINE void token_elements(Body&& body) const {
+    if constexpr (rows != seq_len) {
+      pieces_.template elements<rows * cols, work>(body);
+    } else if constexpr (kInOneGo) {
+      body(0, length_ * cols);
+    } else {
+      pieces_.template elements_up_to<rows * cols, work>(length_ * cols, body);
+    }
+  }
+
+ private:
+  Pieces pieces_;
+  int length_;
+};
+
 /// What layers take behind the mask.
 template <class P>
 concept AnyPieces = requires {
@@ -97,6 +228,12 @@ concept AnyPieces = requires {
 };
 
 namespace detail {
+
+/// Whether pieces are those of a true length.
+template <class Pieces>
+inline constexpr bool kHasLength = requires {
+  Pieces::kSeqLen;
+};
 
 /// What a pass in pieces is given by name does not end before it.
 template <class Source>

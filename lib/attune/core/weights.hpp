@@ -82,7 +82,8 @@ ATTUNE_INLINE void add_product(const A& a, const B& b,
 template <class Gradient, class Scalar>
 ATTUNE_INLINE void add_column_sums(const Gradient& dy,
                                    const MatrixView<Scalar, 1, Gradient::cols>& gradient) {
-  kernels::add_column_sums<Gradient::rows, Gradient::cols, Gradient::row_stride>(dy.data, gradient.data);
+  kernels::add_column_sums<Gradient::rows, Gradient::cols, Gradient::row_stride>(dy.data, gradient.data,
+                                                                                 used_rows(dy));
 }
 
 /// Nothing: a part of the parameters that is not trained.

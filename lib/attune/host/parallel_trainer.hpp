@@ -268,10 +268,12 @@ class ParallelTrainer {
     skip_masks(worker.tape, number - worker.masks);
     worker.masks = number;
     Status& status = shared.statuses[index];
-    status = attune::detail::forward_status<Model>(InOneGo{}, mask, shared.state.parameters, x,
+    const auto pieces = attune::detail::pieces_of<Model>(mask);
+    status = attune::detail::forward_status<Model>(pieces, mask, shared.state.parameters, x,
                                                    OutputView(worker.output), worker.tape,
                                                    worker.scratch.training);
     if (status != Status::kOk) return;
+    attune::detail::clear_behind(pieces, OutputView(worker.output));
     const LossSum<Scalar> loss = loss_of.sum(ConstView<Output>(worker.output), Targets::at(targets, sequence),
                                              OutputView(worker.output));
     status =
@@ -280,9 +282,9 @@ class ParallelTrainer {
     shared.losses[index] = loss.sum;
     shared.normalisers[index] = loss.normaliser;
     set_zero(gradients);
-    attune::detail::backward_through<Model>(mask, shared.state.parameters, x, worker.tape,
-                                            ConstView<typename Model::Output>(worker.output), NoGradient{},
-                                            gradients, worker.scratch.training);
+    attune::detail::backward_in<Model>(pieces, mask, shared.state.parameters, x, worker.tape,
+                                       ConstView<typename Model::Output>(worker.output), NoGradient{},
+                                       gradients, worker.scratch.training);
     worker.masks = number + 1;
   }
 

@@ -23,6 +23,16 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 template <class ScalarType, int kRows, int kCols, int kRowStride = kCols, int kColStride = 1>
 struct MatrixView;
+template <class View, class Rows, class Cols>
+struct Part;
+
+/// Some rows, as many as run time says.
+struct RowRange {
+  int first;
+  int count;
+  constexpr operator int() const { return first; }
+  friend constexpr RowRange operator+(int offset, RowRange rows) { return {offset + rows.first, rows.count}; }
+};
 
 namespace detail {
 
@@ -110,6 +120,13 @@ struct MatrixView {
     static_assert(kCount <= kRows, "attune::MatrixView: more rows asked for than there are");
     return MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>(data + first * kRowStride);
   }
+  /// The same, of which no more than range.count are looked at.
+  template <int kCount>
+  [[nodiscard]] constexpr auto rows_at(RowRange range) const {
+    return Part<MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>, int,
+                std::integral_constant<int, kCols>>(rows_at<kCount>(range.first),
+                                                    range.count < kCount ? range.count : kCount, {});
+  }
 
  private:
   template <class Source>
@@ -163,6 +180,80 @@ struct Storage<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>> {
 };
 
 }  // namespace detail
+
+/// The first rows and columns of a matrix: as many as run time says where Rows or Cols is int, else a
+/// std::integral_constant. What lies behind them is storage, whose values do not matter.
+template <class View, class Rows, class Cols>
+struct Part : View {
+  [[no_unique_address]] Rows used_rows;
+  [[no_unique_address]] Cols used_cols;
+
+  constexpr Part(const View& all, Rows number_of_rows, Cols number_of_cols)
+      : View(all), used_rows(number_of_rows), used_cols(number_of_cols) {}
+
+  [[nodiscard]] constexpr auto transpose() const { return part_of(View::transpose(), used_cols, used_rows); }
+  template <int kCount>
+  [[nodiscard]] constexpr auto columns(int first) const {
+    return part_of(View::template columns<kCount>(first), used_rows, left<kCount>(used_cols, first));
+  }
+  template <int kCount>
+  [[nodiscard]] constexpr auto rows_at(int first) const {
+    return part_of(View::template rows_at<kCount>(first), left<kCount>(used_rows, first), used_cols);
+  }
+  template <int kCount>
+  [[nodiscard]] constexpr auto rows_at(RowRange range) const {
+    const int most = left<kCount>(used_rows, range.first);
+    return part_of(View::template rows_at<kCount>(range.first), range.count < most ? range.count : most,
+                   used_cols);
+  }
+
+ private:
+  template <class Other, class Few, class Many>
+  static constexpr Part<Other, Few, Many> part_of(const Other& all, Few rows, Many cols) {
+    return {all, rows, cols};
+  }
+  // Of so many from the beginning, those among kMost from `first` on; all of them where they are constant.
+  template <int kMost>
+  static constexpr int left(int used, int first) {
+    return used <= first ? 0 : used - first < kMost ? used - first : kMost;
+  }
+  template <int kMost, int kUsed>
+  static constexpr auto left(std::integral_constant<int, kUsed>, int) {
+    return std::integral_constant<int, kMost>{};
+  }
+};
+
+template <class>
+inline constexpr bool kIsPart = false;
+template <class View, class Rows, class Cols>
+inline constexpr bool kIsPart<Part<View, Rows, Cols>> = true;
+
+/// How many rows and columns of a view count: its own number, known to the compiler, or a part's.
+template <class View>
+[[nodiscard]] constexpr auto used_rows(const View& view) {
+  if constexpr (kIsPart<View>) {
+    return view.used_rows;
+  } else {
+    return std::integral_constant<int, View::rows>{};
+  }
+}
+template <class View>
+[[nodiscard]] constexpr auto used_cols(const View& view) {
+  if constexpr (kIsPart<View>) {
+    return view.used_cols;
+  } else {
+    return std::integral_constant<int, View::cols>{};
+  }
+}
+/// How many rows a body of pieces (core/pieces.hpp) is to do: kCount, or those of a range.
+template <int kCount>
+[[nodiscard]] constexpr auto rows_in(int) {
+  return std::integral_constant<int, kCount>{};
+}
+template <int kCount>
+[[nodiscard]] constexpr int rows_in(RowRange rows) {
+  return rows.count < kCount ? rows.count : kCount;
+}
 
 /// The view of anything that has one: a Tensor, a fixed-size row-major Eigen matrix or map, an array of
 /// arrays. A flat array is one row, [1, n].

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <attune/kernels/finite.hpp>
-#include <attune/kernels/product.hpp>
+#include <attune/kernels/part_product.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
@@ -103,7 +103,8 @@ class NonzeroTerms {
   ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) const {
     if constexpr (std::is_floating_point_v<typename C::Scalar>) {
       if (needed_) {
-        const detail::ProductExtents extents{C::rows,       C::cols,       A::cols,       A::row_stride,
+        const detail::UsedExtents used = detail::used_extents(a, b, c);
+        const detail::ProductExtents extents{used.rows,     used.cols,     used.depth,    A::row_stride,
                                              A::col_stride, B::row_stride, B::col_stride, C::row_stride};
         return detail::nonzero_product<typename C::Scalar>(a.data, b.data, c.data, extents,
                                                            detail::kSumsFrom<Epilogue>);

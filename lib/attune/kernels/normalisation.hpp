@@ -68,15 +68,16 @@ template <Normalisation kind, int kCols, bool kWeight, bool kBias, class Scalar>
 }
 
 /// d_weight += Σ_rows dy ∘ x̂ and, if there is a bias, d_bias += Σ_rows dy; rows are added in rising order.
-/// `tape.statistics(i, x)` gives row i's. With kZeroStays, where dy is zero x̂ does not matter.
+/// `tape.statistics(i, x)` gives row i's. With kZeroStays, where dy is zero x̂ does not matter. `rows` are
+/// those that are used.
 template <Normalisation kind, int kRows, int kCols, bool kBias, bool kZeroStays = false, class Scalar,
-          class Tape>
+          class Tape, class Rows = std::integral_constant<int, kRows>>
 [[gnu::noinline]] void normalise_rows_backward_parameters(const Scalar* x, const Tape& tape, const Scalar* dy,
-                                                          Scalar* d_weight, Scalar* d_bias) {
+                                                          Scalar* d_weight, Scalar* d_bias, Rows rows = {}) {
   for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     P weight_sum = broadcast<P>(Scalar(0));
     P bias_sum = broadcast<P>(Scalar(0));
-    for (int i = 0; i < kRows; ++i) {
+    for (int i = 0; i < rows; ++i) {
       const P gradient = load<P>(dy + i * kCols + j);
       P value = normalised<kind>(load<P>(x + i * kCols + j), tape.statistics(i, x));
       if constexpr (kZeroStays) value = unless_zero(gradient, value);

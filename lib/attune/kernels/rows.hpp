@@ -13,12 +13,13 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// sums[1, kCols] += Σ_rows x[kRows, kCols]: the gradient of a bias. Rows are added in rising order.
-template <int kRows, int kCols, int kRowStride, class Scalar>
-[[gnu::noinline]] void add_column_sums(const Scalar* x, Scalar* sums) {
+/// sums[1, kCols] += Σ_rows x[kRows, kCols]: the gradient of a bias. Rows are added in rising order. `rows`
+/// are those that are used, at least one.
+template <int kRows, int kCols, int kRowStride, class Scalar, class Rows = std::integral_constant<int, kRows>>
+[[gnu::noinline]] void add_column_sums(const Scalar* x, Scalar* sums, Rows rows = {}) {
   for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     P column = load<P>(x + j);
-    for (int i = 1; i < kRows; ++i) column = add(column, load<P>(x + i * kRowStride + j));
+    for (int i = 1; i < rows; ++i) column = add(column, load<P>(x + i * kRowStride + j));
     store(sums + j, add(load<P>(sums + j), column));
   });
 }

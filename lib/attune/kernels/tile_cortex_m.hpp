@@ -127,17 +127,17 @@ namespace detail {
 #define ATTUNE_B_ACROSS_LAST "vldmia r1,{s8-s11}\n"
 
 // The sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many pairs of
-// k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The convention is not C++'s: call_tile calls
-// it. A branch to 32 bits across two words would take a cycle more.
-#define ATTUNE_TILE_FUNCTION(name, lines, pair_of_k, last)                                                \
+// k, none where there is one k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The convention is
+// not C++'s: call_tile calls it. A branch to 32 bits across two words would take a cycle more.
+#define ATTUNE_TILE_FUNCTION(name, lines, begin, pair_of_k, last)                                         \
   [[gnu::naked]] inline void name() {                                                                     \
     asm("mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n " \
-        "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n" lines                                        \
+        "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n" lines begin                                  \
         ".p2align 2\n1: subs r12,r12,#1\n" pair_of_k "bne 1b\n" last "bx lr\n");                          \
   }
 #define ATTUNE_TILE_FUNCTIONS(name, lines, pair_of_k, last) \
-  ATTUNE_TILE_FUNCTION(name, lines, pair_of_k, "")          \
-  ATTUNE_TILE_FUNCTION(name##_odd, lines, pair_of_k, last)
+  ATTUNE_TILE_FUNCTION(name, lines, "", pair_of_k, "")      \
+  ATTUNE_TILE_FUNCTION(name##_odd, lines, "cmp r12,#0\n beq 2f\n", pair_of_k, "2:\n" last)
 
 #if ATTUNE_SPLIT_VMLA
 // Products in s12 … s15, or s4 … s7 where B is along k.

@@ -27,6 +27,7 @@ struct ActivationLayer {
   using Parameters = NoParameters;
   static constexpr bool kRunsInLockstep = kind == Activation::kRelu || kind == Activation::kSilu;
   static constexpr bool kTakesMask = false;
+  static constexpr bool kTakesLength = true;
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
   struct Tape {};
@@ -34,27 +35,40 @@ struct ActivationLayer {
   struct InferenceScratch {};
 
   /// y[rows, cols] = f(x). `y` may be `x`, but then backward has no input any more.
-  static void forward(ConstView<Input> x, View<Output> y) {
-    kernels::activate<kind>(Input::size, x.data, y.data);
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(ConstView<Input> x, View<Output> y, const Pieces& pieces = {}) {
+    pieces.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
+      kernels::activate<kind>(count, x.data + first, y.data + first);
+    });
   }
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
-    forward(x, y);
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Pieces& pieces = {}) {
+    forward(x, y, pieces);
   }
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
-    forward(x, y);
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Pieces& pieces = {}) {
+    forward(x, y, pieces);
   }
 
   /// dx[rows, cols] = dy ∘ f′(x). `dx` may be `dy` or `x`. With a mask, dx is zero where dy is, whatever x
   /// is.
-  template <AttentionMask Mask = NoMask>
-  static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Mask& = {}) {
-    kernels::activate_backward<kind, kMasks<Mask>>(Input::size, x.data, dy.data, dx.data);
+  template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Mask& = {},
+                       const Pieces& pieces = {}) {
+    pieces.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
+      kernels::activate_backward<kind, kMasks<Mask>>(count, x.data + first, dy.data + first, dx.data + first);
+    });
   }
-  template <class Dx, AttentionMask Mask = NoMask>
+  template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Mask& mask = {}) {
-    if constexpr (kAsked<Dx>) backward(x, dy, dx, mask);
+                       Parameters&, Scratch&, const Mask& mask = {}, const Pieces& pieces = {}) {
+    if constexpr (kAsked<Dx>) backward(x, dy, dx, mask, pieces);
   }
+
+ private:
+  static constexpr int kWork = kind == Activation::kRelu ? 3 : 24;
 };
 
 template <int kRows, int kCols, class Scalar = float>

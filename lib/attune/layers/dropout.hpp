@@ -112,6 +112,7 @@ struct Dropout {
   template <class Gradients>
   static constexpr bool kReadsInput = false;
   static constexpr bool kTakesMask = false;
+  static constexpr bool kTakesLength = true;
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
   struct NoTape {};
@@ -120,8 +121,10 @@ struct Dropout {
   struct InferenceScratch {};
 
   /// Inference: y[rows, d_model] = x. `y` may be `x`.
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
-    copy(x, y, InOneGo{});
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Pieces& pieces = {}) {
+    copy(x, y, pieces);
   }
   /// Training, with the mask of tape.position. Until backward every forward has this mask. `y` may be `x`.
   template <AnyPieces Pieces = InOneGo>
@@ -146,7 +149,7 @@ struct Dropout {
   static void apply(ConstView<Input> x, [[maybe_unused]] const Tape& tape, View<Output> y,
                     const Pieces& pieces = {}) {
     if constexpr (kDrops) {
-      pieces.template elements<Input::size, detail::kWorkOfDraw>(
+      pieces.template token_elements<Input::rows, Input::cols, detail::kWorkOfDraw>(
           [&](int first, int count) ATTUNE_INLINE_LAMBDA {
             Rng rng = generator(tape);
             rng.skip(static_cast<std::uint64_t>(first));
@@ -180,9 +183,10 @@ struct Dropout {
 
   static void copy(ConstView<Input> x, View<Output> y, const auto& pieces) {
     if (x.data == y.data) return;
-    pieces.template elements<Input::size, 1>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
-      for (int i = first; i < first + count; ++i) y.data[i] = x.data[i];
-    });
+    pieces.template token_elements<Input::rows, Input::cols, 1>(
+        [&](int first, int count) ATTUNE_INLINE_LAMBDA {
+          for (int i = first; i < first + count; ++i) y.data[i] = x.data[i];
+        });
   }
 };
 

@@ -66,6 +66,7 @@ struct Embedding {
   using Parameters = ParametersOf<Tensor>;
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kTakesMask = false;
+  static constexpr bool kTakesLength = true;
   struct Tape {};  // backward needs nothing but the ids
   struct Scratch {
     Tensor<Scalar, 1, shape.d_model> total;  // of dy over the tokens of one id
@@ -73,52 +74,69 @@ struct Embedding {
   struct InferenceScratch {};
 
   /// y[seq_len, d_model] of seq_len ids. Status::kInvalidToken, and nothing written, when one is outside
-  /// [0, vocabulary).
-  template <class Set = Parameters>
-  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y) {
-    if (!valid(ids)) return Status::kInvalidToken;
-    for (int i = 0; i < shape.seq_len; ++i) {
-      look_up(parameters.weight, id_of(ids, i), y.data + i * shape.d_model);
-    }
-    return Status::kOk;
+  /// [0, vocabulary). Refused by the piece that looks at them.
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
+                        const Pieces& pieces = {}) {
+    Status status = Status::kOk;
+    pieces([&]() ATTUNE_INLINE_LAMBDA {
+      const auto tokens = pieces.template count<shape.seq_len>();
+      if (!valid(ids, tokens)) {
+        status = Status::kInvalidToken;
+        return;
+      }
+      for (int i = 0; i < tokens; ++i) {
+        look_up(parameters.weight, id_of(ids, i), y.data + i * shape.d_model);
+      }
+    });
+    return status;
   }
-  template <class Set = Parameters>
-  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, InferenceScratch&) {
-    return forward(parameters, ids, y);
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, InferenceScratch&,
+                        const Pieces& pieces = {}) {
+    return forward(parameters, ids, y, pieces);
   }
-  template <class Set = Parameters>
-  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, Tape&, Scratch&) {
-    return forward(parameters, ids, y);
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, Tape&, Scratch&,
+                        const Pieces& pieces = {}) {
+    return forward(parameters, ids, y, pieces);
   }
 
   /// gradients += dL/dW from dy[seq_len, d_model]; nothing for ids that forward refuses. Each row is added to
   /// once, so the bits of a batch's sum are those of adding the sequences' gradients.
-  template <class Set = Parameters, class Gradients>
+  template <class Set = Parameters, class Gradients, AnyPieces Pieces = InOneGo>
   static void backward(const Set&, ConstView<Input> ids, const Tape&, [[maybe_unused]] ConstView<Output> dy,
-                       NoGradient, [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch) {
+                       NoGradient, [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch,
+                       const Pieces& pieces = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      if (!valid(ids)) return;
-      Scalar* total = scratch.total.data();
-      add_rows(view(gradients.weight), [&](int first, const auto& rows) {
-        for (int i = 0; i < shape.seq_len; ++i) {
-          const int id = id_of(ids, i);
-          if (id < first || id >= first + rows.rows || id == shape.padding) continue;
-          if (std::find(ids.begin(), ids.begin() + i, id) != ids.begin() + i) continue;
-          scratch.total.set_zero();
-          for (int j = i; j < shape.seq_len; ++j) {
-            if (id_of(ids, j) == id) kernels::add_to(shape.d_model, dy.data + j * shape.d_model, total);
-          }
-          kernels::add_to(shape.d_model, total, rows.data + (id - first) * shape.d_model);
-        }
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        add_gradients(ids, dy, gradients, scratch, pieces.template count<shape.seq_len>());
       });
     }
   }
 
  private:
+  static void add_gradients(ConstView<Input> ids, ConstView<Output> dy, auto& gradients, Scratch& scratch,
+                            auto tokens) {
+    if (!valid(ids, tokens)) return;
+    Scalar* total = scratch.total.data();
+    add_rows(view(gradients.weight), [&](int first, const auto& rows) {
+      for (int i = 0; i < tokens; ++i) {
+        const int id = id_of(ids, i);
+        if (id < first || id >= first + rows.rows || id == shape.padding) continue;
+        if (std::find(ids.begin(), ids.begin() + i, id) != ids.begin() + i) continue;
+        scratch.total.set_zero();
+        for (int j = i; j < tokens; ++j) {
+          if (id_of(ids, j) == id) kernels::add_to(shape.d_model, dy.data + j * shape.d_model, total);
+        }
+        kernels::add_to(shape.d_model, total, rows.data + (id - first) * shape.d_model);
+      }
+    });
+  }
   static int id_of(ConstView<Input> ids, int i) { return ids[static_cast<std::size_t>(i)]; }
-  static bool valid(ConstView<Input> ids) {
-    for (const int id : ids) {
-      if (id < 0 || id >= shape.vocabulary) return false;
+  static bool valid(ConstView<Input> ids, auto tokens) {
+    for (int i = 0; i < tokens; ++i) {
+      if (id_of(ids, i) < 0 || id_of(ids, i) >= shape.vocabulary) return false;
     }
     return true;
   }

@@ -215,6 +215,7 @@ struct FeedForwardNetwork {
   static constexpr bool kRunsInLockstep =
       shape.activation == Activation::kRelu || shape.activation == Activation::kSilu;
   static constexpr bool kTakesMask = false;
+  static constexpr bool kTakesLength = true;
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
   /// Whether backward reads x.
@@ -287,7 +288,7 @@ struct FeedForwardNetwork {
     constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
     constexpr bool kOfSlopes = kOnceMore && Projections::Kept::kFindsSlopes;
     if constexpr (kOfSlopes) {
-      pieces.template elements<Hidden::size, kWorkOfActivation>(
+      pieces.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
           [&](int first, int count)
               ATTUNE_INLINE_LAMBDA { tape.kept.activate_with_slopes(scratch.activated, first, count); });
       HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, pieces);
@@ -302,11 +303,12 @@ struct FeedForwardNetwork {
                                 pieces);
     }
     HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated, pieces);
-    pieces.template elements<Hidden::size, kWorkOfActivation>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
-      tape.kept.template activate_backward<kOfSlopes>(scratch.activated, first, count);
-    });
+    pieces.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
+        [&](int first, int count) ATTUNE_INLINE_LAMBDA {
+          tape.kept.template activate_backward<kOfSlopes>(scratch.activated, first, count);
+        });
     const ConstView<Input> x = input();
-    const auto terms = terms_of<Mask, Pieces>(x);
+    const auto terms = terms_of<Mask, Pieces>(pieces.first(x));
     if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, terms, pieces);
     if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), pieces);
     if constexpr (kInputFirst) tape.kept.backward_parameters(x, gradients, terms, pieces);
@@ -316,7 +318,7 @@ struct FeedForwardNetwork {
   static constexpr int kWorkOfActivation = shape.activation == Activation::kRelu ? 3 : 24;
 
   static void activate(const auto& kept, Hidden& activated, const auto& pieces) {
-    pieces.template elements<Hidden::size, kWorkOfActivation>(
+    pieces.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA { kept.activate(activated, first, count); });
   }
   // Where W₂ changes as soon as its gradient is known: a few features of da, which need the old one, come

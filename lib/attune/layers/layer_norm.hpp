@@ -114,6 +114,7 @@ struct Norm {
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = true;
   static constexpr bool kTakesMask = false;
+  static constexpr bool kTakesLength = true;
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
   using Tape = NormTape<Scalar, shape.rows, shape.d_model, kind>;
@@ -173,7 +174,7 @@ struct Norm {
       if constexpr (kBias) d_bias = gradients.bias.data();
       pieces([&]() ATTUNE_INLINE_LAMBDA {
         kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias, kMasks<Mask>>(
-            x.data, tape, dy.data, gradients.weight.data(), d_bias);
+            x.data, tape, dy.data, gradients.weight.data(), d_bias, pieces.template count<shape.rows>());
       });
       backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
     }
@@ -203,9 +204,9 @@ struct Norm {
   template <class Body>
   ATTUNE_INLINE static void for_each_row(const auto& pieces, const Body& body) {
     constexpr int kWorkOfFeature = 8;
-    pieces.template rows<shape.rows, kWorkOfFeature * shape.d_model>(
-        [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-          for (int i = first; i < first + count; ++i) body(i);
+    pieces.template tokens<shape.rows, kWorkOfFeature * shape.d_model>(
+        [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+          for (int i = first; i < first + rows_in<count>(first); ++i) body(i);
         });
   }
   static const Scalar* row(ConstView<Input> x, int i) { return x.data + i * shape.d_model; }

@@ -82,6 +82,7 @@ struct Linear {
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = true;
   static constexpr bool kTakesMask = false;
+  static constexpr bool kTakesLength = true;
   static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
   struct Tape {};                                    // backward needs nothing but the input
   struct Scratch {};
@@ -90,8 +91,8 @@ struct Linear {
   /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Pieces& pieces = {}) {
-    pieces.template rows<shape.rows, shape.d_in * shape.d_out>(
-        [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+    pieces.template tokens<shape.rows, shape.d_in * shape.d_out>(
+        [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           const auto from = x.template rows_at<count>(first);
           const auto to = y.template rows_at<count>(first);
           if constexpr (shape.bias) {
@@ -119,12 +120,12 @@ struct Linear {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
       pieces.template rows<shape.d_in, shape.rows * shape.d_out>(
           [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-            add_product(x.transpose().template rows_at<count>(first), dy,
+            add_product(pieces.first(x).transpose().template rows_at<count>(first), pieces.first(dy),
                         view(gradients.weight).template rows_at<count>(first), terms);
           });
     }
     if constexpr (shape.bias) {
-      pieces([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(dy, view(gradients.bias)); });
+      pieces([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(pieces.first(dy), view(gradients.bias)); });
     }
   }
 
@@ -135,8 +136,8 @@ struct Linear {
                              const Pieces& pieces = {}) {
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
-      pieces.template rows<shape.rows, shape.d_in * shape.d_out>(
-          [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+      pieces.template tokens<shape.rows, shape.d_in * shape.d_out>(
+          [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
             multiply_transposed(dy.template rows_at<count>(first), parameters.weight,
                                 to.template rows_at<count>(first), epilogue);
           });
@@ -150,7 +151,7 @@ struct Linear {
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Scratch&, const Mask& = {}, const Pieces& pieces = {}) {
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.weight)>;
-    const auto terms = detail::terms_of<Mask, Pieces>(x);
+    const auto terms = detail::terms_of<Mask, Pieces>(pieces.first(x));
     if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, terms, pieces);
     backward_input(parameters, dy, dx, kernels::Assign{}, pieces);
     if constexpr (kInputFirst) backward_parameters(x, dy, gradients, terms, pieces);

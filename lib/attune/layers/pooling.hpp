@@ -47,6 +47,7 @@ struct Pooling {
   static constexpr bool kReadsInput = shape.kind == PoolingKind::kMax;
   static constexpr bool kRunsInLockstep = shape.kind != PoolingKind::kMax;
   static constexpr bool kTakesMask = true;
+  static constexpr bool kTakesLength = true;  // what is padding is not read
   static constexpr bool kTakesPaddingOnly = true;
   /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
   /// the largest stands is found once more in backward.

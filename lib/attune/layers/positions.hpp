@@ -25,12 +25,6 @@ struct PositionShape {
 
 namespace detail {
 
-template <class Scalar, int rows, int cols>
-void copy(const Scalar* x, Scalar* y) {
-  if (x == y) return;
-  for (int i = 0; i < rows * cols; ++i) y[i] = x[i];
-}
-
 // y = x + W of given vectors W; backward of x is the identity.
 template <PositionShape shape, class ScalarType>
 struct AddedPositions {
@@ -48,21 +42,32 @@ struct AddedPositions {
   static constexpr bool kTakesMask = false;
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
+  static constexpr bool kTakesLength = true;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
 
  protected:
-  static void add(const auto& positions, ConstView<Input> x, View<Output> y) {
-    copy<Scalar, shape.seq_len, shape.d_model>(x.data, y.data);
-    add_table(positions, y.data);
+  static void add(const auto& positions, ConstView<Input> x, View<Output> y, const auto& pieces) {
+    pieces([&]() ATTUNE_INLINE_LAMBDA {
+      copy(pieces.template count<shape.seq_len>(), x.data, y.data);
+      add_table(positions, y.data);
+    });
   }
   // dx[seq_len, d_model] = dy.
   template <class Dx>
-  static void pass_on(ConstView<Output> dy, Dx&& dx) {
+  static void pass_on(ConstView<Output> dy, Dx&& dx, const auto& pieces) {
     if constexpr (kAsked<Dx>) {
-      copy<Scalar, shape.seq_len, shape.d_model>(dy.data, sink<Input>(dx).data);
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        copy(pieces.template count<shape.seq_len>(), dy.data, sink<Input>(dx).data);
+      });
     }
+  }
+
+ private:
+  static void copy(auto rows, const Scalar* x, Scalar* y) {
+    if (x == y) return;
+    for (int i = 0; i < rows * shape.d_model; ++i) y[i] = x[i];
   }
 };
 
@@ -117,24 +122,29 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   using Parameters = ParametersOf<Tensor>;
 
   /// y[seq_len, d_model] = x + W. `y` may be `x`.
-  template <class Set = Parameters>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&) {
-    Base::add(parameters.weight, x, y);
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Pieces& pieces = {}) {
+    Base::add(parameters.weight, x, y, pieces);
   }
-  template <class Set = Parameters>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
-    Base::add(parameters.weight, x, y);
+  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Pieces& pieces = {}) {
+    Base::add(parameters.weight, x, y, pieces);
   }
   /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
-  template <class Set = Parameters, class Dx, class Gradients>
+  template <class Set = Parameters, class Dx, class Gradients, AnyPieces Pieces = InOneGo>
   static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       [[maybe_unused]] Gradients& gradients, Scratch&) {
+                       [[maybe_unused]] Gradients& gradients, Scratch&, const Pieces& pieces = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
-        kernels::add_to(rows.rows * rows.cols, dy.data + first * shape.d_model, rows.data);
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
+          const int tokens = std::min<int>(rows.rows, pieces.template count<shape.seq_len>() - first);
+          kernels::add_to(tokens * rows.cols, dy.data + first * shape.d_model, rows.data);
+        });
       });
     }
-    Base::pass_on(dy, dx);
+    Base::pass_on(dy, dx, pieces);
   }
 };
 
@@ -180,17 +190,21 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   }();
 
   /// y[seq_len, d_model] = x + E. `y` may be `x`.
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
-    Base::add(kVectors, x, y);
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Pieces& pieces = {}) {
+    Base::add(kVectors, x, y, pieces);
   }
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
-    Base::add(kVectors, x, y);
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Pieces& pieces = {}) {
+    Base::add(kVectors, x, y, pieces);
   }
   /// dx[seq_len, d_model] = dy. `dx` may be `dy`.
-  template <class Dx>
+  template <class Dx, AnyPieces Pieces = InOneGo>
   static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&) {
-    Base::pass_on(dy, dx);
+                       Parameters&, Scratch&, const Pieces& pieces = {}) {
+    Base::pass_on(dy, dx, pieces);
   }
 
  private:

@@ -52,6 +52,7 @@ struct RowByRow {
   template <class Gradients>
   static constexpr bool kReadsInput = false;
   static constexpr bool kTakesMask = false;
+  static constexpr bool kTakesLength = true;
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
   /// y: backward needs nothing else.
@@ -62,24 +63,32 @@ struct RowByRow {
   struct InferenceScratch {};
 
   /// y[rows, cols] of x[rows, cols]. `y` may be `x`.
-  static void forward(ConstView<Input> x, View<Output> y) {
-    for (int i = 0; i < kRows; ++i) {
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(ConstView<Input> x, View<Output> y, const Pieces& pieces = {}) {
+    for (int i = 0; i < pieces.template count<kRows>(); ++i) {
       Row::template forward<kCols, Scalar>(x.data + i * kCols, y.data + i * kCols);
     }
   }
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
-    forward(x, y);
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Pieces& pieces = {}) {
+    pieces([&]() ATTUNE_INLINE_LAMBDA { forward(x, y, pieces); });
   }
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&) {
-    forward(x, y);
-    for (int i = 0; i < Output::size; ++i) tape.y.values[i] = y.data[i];
+  template <AnyPieces Pieces = InOneGo>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
+                      const Pieces& pieces = {}) {
+    pieces([&]() ATTUNE_INLINE_LAMBDA {
+      forward(x, y, pieces);
+      for (int i = 0; i < pieces.template count<kRows>() * kCols; ++i) tape.y.values[i] = y.data[i];
+    });
   }
 
   /// dx[rows, cols] from the output y of forward and dy. `dx` may be `dy` or `y`. With a mask, a row of dx is
   /// zero where that of dy is, whatever y holds.
-  template <AttentionMask Mask = NoMask>
-  static void backward(ConstView<Output> y, ConstView<Output> dy, View<Input> dx, const Mask& = {}) {
-    for (int i = 0; i < kRows; ++i) {
+  template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  static void backward(ConstView<Output> y, ConstView<Output> dy, View<Input> dx, const Mask& = {},
+                       const Pieces& pieces = {}) {
+    for (int i = 0; i < pieces.template count<kRows>(); ++i) {
       const Scalar* of_row = dy.data + i * kCols;
       if constexpr (kMasks<Mask>) {
         if (kernels::is_zero_row(kCols, of_row)) {
@@ -90,10 +99,10 @@ struct RowByRow {
       Row::template backward<kCols, Scalar>(y.data + i * kCols, of_row, dx.data + i * kCols);
     }
   }
-  template <class Dx, AttentionMask Mask = NoMask>
+  template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Parameters&, ConstView<Input>, const Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Mask& mask = {}) {
-    if constexpr (kAsked<Dx>) backward(tape.y, dy, dx, mask);
+                       Parameters&, Scratch&, const Mask& mask = {}, const Pieces& pieces = {}) {
+    if constexpr (kAsked<Dx>) pieces([&]() ATTUNE_INLINE_LAMBDA { backward(tape.y, dy, dx, mask, pieces); });
   }
 };
 

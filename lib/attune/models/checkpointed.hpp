@@ -25,6 +25,7 @@ struct RunOnceMore : Layer {
   template <class Gradients>
   static constexpr bool kReadsInput = true;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
+  static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
 
   template <class Gradients>

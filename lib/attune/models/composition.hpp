@@ -92,10 +92,10 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
   }
 }
 
-/// y += x, `size` scalars, in pieces.
-template <int size, class Scalar>
+/// y += x, of tokens, in pieces.
+template <class Matrix, class Scalar>
 ATTUNE_INLINE void add_to(const auto& pieces, const Scalar* x, Scalar* y) {
-  pieces.template elements<size, 2>(
+  pieces.template token_elements<Matrix::rows, Matrix::cols, 2>(
       [&](int first, int count) ATTUNE_INLINE_LAMBDA { kernels::add_to(count, x + first, y + first); });
 }
 

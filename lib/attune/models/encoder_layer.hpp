@@ -103,6 +103,8 @@ struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, No
   template <class Gradients>
   static constexpr bool kReadsInput = Branches::template kReadsLayerInput<Gradients>;
   static constexpr bool kTakesMask = true;
+  static constexpr bool kTakesLength =
+      detail::kTakesLength<SelfAttention> && detail::kTakesLength<Network> && detail::kTakesLength<Norm>;
   static constexpr bool kGradientMayBeInput =
       Branches::kGradientMayBeLayerInput;  // not with ParameterUpdates
   /// What backward needs beside x.

@@ -160,6 +160,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   /// Whether nothing is trained.
   static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
+  static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
 
  private:

@@ -247,7 +247,7 @@ struct RecomputedBranches : Layer {
         return input_once_more<index>(parameters, x, scratch, context);
       }
     }();
-    add_to<Tokens::size>(context.pieces, other.data, sum.data);
+    add_to<Tokens>(context.pieces, other.data, sum.data);
     if constexpr (index + 1 < end) compute_sums<end, index + 1>(parameters, x, y, tape, scratch, context);
   }
 
@@ -273,8 +273,7 @@ struct RecomputedBranches : Layer {
       const View<Tokens> d_normed =
           backward_branch<index>(parameters, x, tape, d_output, NoGradient{}, gradients, scratch, context);
       backward_norm(input_of_norm<index>(x, scratch), d_normed, d_input);
-      if constexpr (kAsked<decltype(d_input)>)
-        add_to<Tokens::size>(context.pieces, d_output.data, d_input.data);
+      if constexpr (kAsked<decltype(d_input)>) add_to<Tokens>(context.pieces, d_output.data, d_input.data);
       if constexpr (index > 0) {
         backward_sum<index - 1>(parameters, x, tape, d_input, dx, gradients, scratch, context);
       }
@@ -284,7 +283,7 @@ struct RecomputedBranches : Layer {
       const auto d_branch =
           backward_branch<index>(parameters, x, tape, sum, d_input, gradients, scratch, context);
       if constexpr (kAsked<decltype(d_branch)>)
-        add_to<Tokens::size>(context.pieces, static_cast<const Scalar*>(sum.data), d_branch.data);
+        add_to<Tokens>(context.pieces, static_cast<const Scalar*>(sum.data), d_branch.data);
       if constexpr (index > 0) {
         backward_sum<index - 1>(parameters, x, tape, d_branch, dx, gradients, scratch, context);
       }

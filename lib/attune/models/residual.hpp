@@ -21,6 +21,7 @@ struct Residual : Layer {
   using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
   static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
+  static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
   /// Token by token (core/stream.hpp), where the layer does.
   template <CacheShape cache>
@@ -43,7 +44,7 @@ struct Residual : Layer {
                       const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Residual, Mask>();
     detail::forward_in<Layer>(pieces, mask, parameters, x, y, scratch);
-    detail::add_to<Input::size>(pieces, x.data, y.data);
+    detail::add_to<Input>(pieces, x.data, y.data);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class AnyTape, class AnyScratch, AttentionMask Mask = NoMask,
@@ -53,7 +54,7 @@ struct Residual : Layer {
                       AnyScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Residual, Mask>();
     detail::forward_in<Layer>(pieces, mask, parameters, x, y, tape, scratch);
-    detail::add_to<Input::size>(pieces, x.data, y.data);
+    detail::add_to<Input>(pieces, x.data, y.data);
   }
   /// dx from dy, overwritten; gradients accumulate. `dx` may overlap neither `dy` nor `x`.
   template <class Set = Parameters, class AnyTape, class Dx, class Gradients, class AnyScratch,
@@ -63,7 +64,7 @@ struct Residual : Layer {
                        const Pieces& pieces = {}) {
     const auto to = detail::sink<Input>(dx);
     detail::backward_in<Layer>(pieces, mask, parameters, x, tape, dy, to, gradients, scratch);
-    if constexpr (kAsked<Dx>) detail::add_to<Input::size>(pieces, dy.data, to.data);
+    if constexpr (kAsked<Dx>) detail::add_to<Input>(pieces, dy.data, to.data);
   }
 };
 

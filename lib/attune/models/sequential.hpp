@@ -73,6 +73,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   static constexpr bool kUpdatesInBackward = (detail::kUpdatesInBackward<Layers> && ...);
   static constexpr bool kRunsInLockstep = (detail::kRunsInLockstep<Layers> && ...);
   static constexpr bool kTakesMask = (detail::kTakesMask<Layers> || ...);
+  static constexpr bool kTakesLength = (detail::kTakesLength<Layers> && ...);
   static constexpr bool kTakesPaddingOnly =
       kTakesMask && ((!detail::kTakesMask<Layers> || detail::kTakesPaddingOnly<Layers>)&&...);
 

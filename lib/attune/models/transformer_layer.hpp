@@ -150,7 +150,7 @@ struct MemoryBranch : Attention {
     };
     if constexpr (kAsked<decltype(context.d_memory)>) {
       with_mask(context.d_memory, View<Memory>(scratch.d_value));
-      add_to<Memory::size>(context.pieces, scratch.d_value.data(), context.d_memory.data);
+      add_to<Memory>(context.pieces, scratch.d_value.data(), context.d_memory.data);
     } else {
       with_mask(NoGradient{}, NoGradient{});
     }
@@ -248,9 +248,9 @@ struct ResidualBranches {
     Branch<index>::forward(Sets::template branch<index>(parameters), input, output, context,
                            one_of<index>(scratch.branches));
     if constexpr (index == 0) {
-      add_to<Tokens::size>(context.pieces, x.data, y.data);
+      add_to<Tokens>(context.pieces, x.data, y.data);
     } else {
-      add_to<Tokens::size>(context.pieces, static_cast<const Scalar*>(output.data), y.data);
+      add_to<Tokens>(context.pieces, static_cast<const Scalar*>(output.data), y.data);
     }
     if constexpr (!kNormBefore) {
       forward_in<NormLayer>(context.pieces, NoMask{}, Sets::template norm<index>(parameters),
@@ -281,7 +281,7 @@ struct ResidualBranches {
     Branch<index>::forward(Sets::template branch<index>(parameters), input, sum, context,
                            Sets::template branch<index>(tape), one_of<index>(scratch.branches));
     if constexpr (kDrops) BranchDropout<index>::apply(sum, tape.dropout.of[index], sum, context.pieces);
-    add_to<Tokens::size>(context.pieces, x.data, sum.data);
+    add_to<Tokens>(context.pieces, x.data, sum.data);
     if constexpr (kNormBefore) {
       if constexpr (index < kLast) forward<index + 1>(parameters, sum, y, tape, scratch, context);
     } else if constexpr (index < kLast) {
@@ -359,8 +359,7 @@ struct ResidualBranches {
     }();
     backward_in<NormLayer>(context.pieces, context.mask, norm, input, tape.norms[index],
                            ConstView<Tokens>(d_normalised), d_input, norm_gradients, none);
-    if constexpr (index > 0 || kAsked<decltype(dx)>)
-      add_to<Tokens::size>(context.pieces, d_sum.data, d_input.data);
+    if constexpr (index > 0 || kAsked<decltype(dx)>) add_to<Tokens>(context.pieces, d_sum.data, d_input.data);
     if constexpr (index > 0) {
       backward_before<index - 1>(parameters, x, tape, d_input, dx, gradients, scratch, context);
     }
@@ -380,14 +379,14 @@ struct ResidualBranches {
       const View<Tokens> d_input =
           backward_branch<index>(parameters, Sets::template norm<index - 1>(parameters), tape.sums[index - 1],
                                  tape, sum, gradients, scratch, context);
-      add_to<Tokens::size>(context.pieces, static_cast<const Scalar*>(sum.data), d_input.data);
+      add_to<Tokens>(context.pieces, static_cast<const Scalar*>(sum.data), d_input.data);
       backward_after<index - 1>(parameters, x, tape, d_input, dx, gradients, scratch, context);
     } else {
       Branch<0>::backward(Sets::template branch<0>(parameters), x, Sets::template branch<0>(tape),
                           behind_dropout<0>(sum, tape, scratch, context), dx,
                           Sets::template branch<0>(gradients), one_of<0>(scratch.branches), context);
       if constexpr (kAsked<decltype(dx)>) {
-        add_to<Tokens::size>(context.pieces, static_cast<const Scalar*>(sum.data), dx.data);
+        add_to<Tokens>(context.pieces, static_cast<const Scalar*>(sum.data), dx.data);
       }
     }
   }

@@ -373,7 +373,9 @@ class Trainer {
 
   template <class Mask, class OnOutput, class Pieces>
   ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Mask& mask, const Loss& loss,
-                                    const OnOutput& on_output, LossSum<Scalar>& added, const Pieces& pieces) {
+                                    const OnOutput& on_output, LossSum<Scalar>& added,
+                                    const Pieces& all_pieces) {
+    const auto pieces = detail::pieces_of<Model>(mask, all_pieces);
     using Output = typename Model::Output;
     auto& tape = work_.tape();
     auto& scratch = work_.scratch().training;
@@ -386,6 +388,7 @@ class Trainer {
     if (taken != Status::kOk) return taken;
     Status status = Status::kOk;
     pieces([&]() ATTUNE_INLINE_LAMBDA {
+      detail::clear_behind(pieces, output);
       on_output(ConstView<Output>(output));
       added = loss.sum(ConstView<Output>(output), target, output);
       status = added.status;

@@ -36,6 +36,15 @@ struct KeptIn<Plan, Model> {
   using type = typename Plan::template Kept<Model>;
 };
 
+// y of the tokens that there are; zeros behind them.
+template <class Model, class Mask, class X, class Y, class... Memory>
+ATTUNE_INLINE Status infer(const Mask& mask, const auto& parameters, X x, Y y, Memory&... memory) {
+  const auto pieces = pieces_of<Model>(mask);
+  const Status status = forward_status<Model>(pieces, mask, parameters, x, y, memory...);
+  if (status == Status::kOk) clear_behind(pieces, y);
+  return status;
+}
+
 // Scratch of training, which is dead when a prediction starts, and the other way round.
 template <class Model, class Gradients = typename Model::Parameters,
           bool kDrops = kDropsIn<typename Model::Tape>>
@@ -45,7 +54,7 @@ struct EitherScratch {
   template <class Mask, class Parameters, class X, class Y>
   ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
                                TapeOf<Model, Gradients>& tape) {
-    return forward_status<Model>(InOneGo{}, mask, parameters, x, y, tape, training);
+    return infer<Model>(mask, parameters, x, y, tape, training);
   }
 };
 // With dropout a prediction goes another way than training: without a tape.
@@ -59,7 +68,7 @@ struct EitherScratch<Model, Gradients, true> {
   template <class Mask, class Parameters, class X, class Y>
   ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
                                TapeOf<Model, Gradients>&) {
-    return forward_status<Model>(InOneGo{}, mask, parameters, x, y, inference);
+    return infer<Model>(mask, parameters, x, y, inference);
   }
 };
 

@@ -1,0 +1,52 @@
+// The true length of a sequence that is shorter than its model: a mask that hides what lies behind, and says
+// so, which costs no time then.
+//
+//   SequenceLength<29> length;
+//   if (length.set_length(7) != Status::kOk) …
+//   trainer.accumulate(x, target, length);   // the time of 7 tokens, the bits of KeyPaddingMask
+#pragma once
+
+#include <attune/attention/mask.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// The first tokens of up to kSeqLen; all of them until told otherwise. A Trainer, a ParallelTrainer and
+/// infer_in_pieces compute nothing of those behind: a sequence of n tokens takes the time of n, and has the
+/// bits that it has with KeyPaddingMask, where no loss reaches tokens behind. What x, or ids, hold there has
+/// no influence, nor have targets: y is zero there when the loss sees it. The whole length is computed, and
+/// the mask hides as KeyPaddingMask does, in layers that do not take a length, which core/layer.hpp lists, in
+/// sequences in lockstep and with UpdateInBackward.
+template <int kSeqLen>
+class SequenceLength {
+ public:
+  /// The first `length` tokens are real. Status::kInvalidLength, and nothing changed, unless 1 ≤ length ≤
+  /// kSeqLen.
+  constexpr Status set_length(int length) {
+    if (length < 1 || length > kSeqLen) return Status::kInvalidLength;
+    padding_ = kSeqLen - length;
+    return Status::kOk;
+  }
+  [[nodiscard]] constexpr int length() const { return kSeqLen - padding_; }
+
+  template <int kv_len>
+  [[nodiscard]] constexpr bool keeps_key(int key) const {
+    static_assert(kv_len == kSeqLen, "attune::SequenceLength: made for another seq_len than the layer's");
+    return key < length();
+  }
+  template <ScoreShape shape>
+  static constexpr void fits() {
+    static_assert(shape.kv_len == kSeqLen,
+                  "attune::SequenceLength: made for another seq_len than the layer's");
+  }
+  template <int kv_len, class Scalar>
+  constexpr void hide(int, int, Scalar* row) const {
+    detail::hide_from(row, length(), kv_len);
+  }
+  template <int kv_len, class Scalar>
+  constexpr void bias(int, int, Scalar*) const {}
+
+ private:
+  int padding_ = 0;  // zeros, where a static one is cleared alone, are the whole length
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,237 @@
+// A sequence of n tokens through a model of up to kTokens, by SequenceLength: the bits that it has with
+// padding and a mask, and the work of n tokens.
+#include <attune/attention/sequence_length.hpp>
+
+#include <attune/layers/activation.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/layers/softmax.hpp>
+#include <attune/models/checkpointed.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::Status;
+
+constexpr int kTokens = 9, kWidth = 8, kClasses = 3;
+constexpr int kIgnored = -100;
+using Padding = attune::KeyPaddingMask<kTokens>;
+using Length = attune::SequenceLength<kTokens>;
+
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = kTokens,
+                                                               .d_model = kWidth,
+                                                               .num_heads = 2,
+                                                               .d_ff = 12,
+                                                               .norm = attune::NormPlacement::kBefore}>;
+using Pooled = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>,
+                                  attune::SinusoidalPositions<attune::PositionShape{kTokens, kWidth}>,
+                                  attune::Repeat<2, attune::Checkpointed<Encoder>>,
+                                  attune::Pooling<attune::PoolingShape{kTokens, kWidth}>,
+                                  attune::Linear<attune::LinearShape{1, kWidth, kClasses}>>;
+
+// An answer for every token, of ids, with dropout and shared keys.
+constexpr attune::AttentionShape kGrouped{.seq_len = kTokens,
+                                          .d_model = kWidth,
+                                          .num_heads = 4,
+                                          .num_kv_heads = 2,
+                                          .rotary_dim = 2,
+                                          .dropout = 0.25,
+                                          .softcap = 5};
+using Tagger = attune::Sequential<
+    attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 7, .d_model = kWidth}>,
+    attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>,
+    attune::EncoderLayerOf<
+        attune::MultiHeadAttention<kGrouped>, attune::SwiGlu<attune::FeedForwardShape{kTokens, kWidth, 12}>,
+        attune::RmsNorm<attune::NormShape{kTokens, kWidth}>, attune::BranchOptions{.dropout = 0.25}>,
+    attune::Residual<attune::Gelu<kTokens, kWidth>>,
+    attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>, attune::LogSoftmax<kTokens, kClasses>>;
+
+template <class Model>
+using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 2>;
+
+// An input and a target of `length` tokens; behind them what has no influence.
+template <class Model>
+struct Example {
+  typename Model::Input x{};
+  std::array<int, std::size_t{Model::Output::rows}> target{};
+
+  Example(int length, attune::Rng& rng, bool garbage) {
+    for (int i = 0; i < static_cast<int>(target.size()); ++i) {
+      target[static_cast<std::size_t>(i)] = i < length ? static_cast<int>(rng.next() % kClasses) : kIgnored;
+    }
+    for (int i = 0; i < kTokens; ++i) fill(x, i, i < length, rng, garbage);
+  }
+
+ private:
+  static void fill(std::array<int, kTokens>& ids, int i, bool real, attune::Rng& rng, bool garbage) {
+    ids[static_cast<std::size_t>(i)] = real ? static_cast<int>(rng.next() % 7) : garbage ? -1 : 0;
+  }
+  static void fill(auto& matrix, int i, bool real, attune::Rng& rng, bool garbage) {
+    for (int j = 0; j < matrix.cols; ++j) {
+      matrix(i, j) = real ? rng.uniform(-1.0f, 1.0f) : garbage ? check::kNan<float> : 0.5f;
+    }
+  }
+};
+
+template <class Mask>
+Mask of_length(int length) {
+  Mask mask;
+  EXPECT_EQ(mask.set_length(length), Status::kOk);
+  return mask;
+}
+
+template <class Model>
+struct Pair {
+  Trainer<Model> padded, trainer;
+
+  void start() {
+    padded.initialise(attune::XavierUniform{}, attune::Rng{42});
+    trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  }
+};
+
+// Three steps of batches whose second sequence has `length` tokens, and a prediction.
+template <class Model, class Mask = Length>
+void expect_bits_of_padding(Pair<Model>& both, int length) {
+  both.start();
+  attune::Rng lengths(static_cast<std::uint64_t>(length));
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    for (const int n : {1 + static_cast<int>(lengths.next() % kTokens), length}) {
+      attune::Rng one(step), other(step);
+      const Example<Model> clean(n, one, false), dirty(n, other, true);
+      const auto expected = both.padded.accumulate(clean.x, clean.target, of_length<Padding>(n));
+      const auto added = both.trainer.accumulate(dirty.x, dirty.target, of_length<Mask>(n));
+      EXPECT_TRUE(expected.ok() && added.ok());
+      EXPECT_TRUE(check::same_bits(expected.loss, added.loss));
+      EXPECT_TRUE(check::same_bits(both.padded.gradients(), both.trainer.gradients()));
+    }
+    EXPECT_TRUE(both.padded.update({.learning_rate = 0.01f}).ok());
+    EXPECT_TRUE(both.trainer.update({.learning_rate = 0.01f}).ok());
+    EXPECT_TRUE(check::same_bits(both.padded.parameters(), both.trainer.parameters()));
+  }
+  attune::Rng one(5), other(5);
+  const Example<Model> clean(length, one, false), dirty(length, other, true);
+  static typename Model::Output expected, y;
+  (void)both.padded.predict(clean.x, expected, of_length<Padding>(length));
+  (void)both.trainer.predict(dirty.x, y, of_length<Mask>(length));
+  for (int i = 0; i < y.rows; ++i) {
+    const bool computed = y.rows == 1 || i < length;
+    for (int j = 0; j < y.cols; ++j) EXPECT_EQ(y(i, j), computed ? expected(i, j) : 0.0f);
+  }
+}
+
+}  // namespace
+
+TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_pools) {
+  static Pair<Pooled> both;
+  static_assert(attune::detail::kTakesLength<Pooled>);
+  for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
+}
+
+TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_answers_for_every_token) {
+  static Pair<Tagger> both;
+  static_assert(attune::detail::kTakesLength<Tagger>);
+  for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
+}
+
+TEST(TrueLength, has_the_bits_of_padding_in_pieces) {
+  static Pair<Pooled> both;
+  for (int length = 1; length <= kTokens; ++length) {
+    both.start();
+    attune::Rng one(1), other(1);
+    const Example<Pooled> clean(length, one, false), dirty(length, other, true);
+    EXPECT_TRUE(both.padded.accumulate(clean.x, clean.target, of_length<Padding>(length)).ok());
+    auto pass = both.trainer.accumulate_in_pieces<100>(dirty.x, dirty.target, of_length<Length>(length));
+    while (pass.advance()) {
+    }
+    EXPECT_TRUE(pass.result().ok());
+    EXPECT_TRUE(check::same_bits(both.padded.gradients(), both.trainer.gradients()));
+  }
+}
+
+namespace {
+
+// Counts the queries that a mask is asked for, and hides nothing.
+struct Counter {
+  int* queries;
+  template <int kv_len, class Scalar>
+  void hide(int, int, Scalar*) const {
+    ++*queries;
+  }
+  template <int kv_len, class Scalar>
+  void bias(int, int, Scalar*) const {}
+};
+
+// Does nothing to tokens but count them.
+struct Counting {
+  using Scalar = float;
+  using Input = attune::Tensor<float, kTokens, kWidth>;
+  using Output = Input;
+  using Parameters = attune::NoParameters;
+  static constexpr bool kTakesLength = true;
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+  static inline int features = 0;
+
+  template <attune::AnyPieces Pieces = attune::InOneGo>
+  static void forward(const Parameters&, attune::ConstView<Input> x, attune::View<Output> y, auto&,
+                      const Pieces& pieces = {}) {
+    pieces.template token_elements<kTokens, kWidth, 1>([&](int first, int count) {
+      features += count;
+      for (int i = first; i < first + count; ++i) y.data[i] = x.data[i];
+    });
+  }
+  template <attune::AnyPieces Pieces = attune::InOneGo>
+  static void forward(const Parameters& none, attune::ConstView<Input> x, attune::View<Output> y, Tape&,
+                      Scratch& scratch, const Pieces& pieces = {}) {
+    forward(none, x, y, scratch, pieces);
+  }
+  static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
+                       auto&& dx, Parameters&, Scratch&) {
+    if constexpr (attune::kAsked<decltype(dx)>) {
+      for (int i = 0; i < Input::size; ++i) dx.data[i] = dy.data[i];
+    }
+  }
+};
+// The same, but knows nothing of lengths.
+struct Plain : Counting {
+  static constexpr bool kTakesLength = false;
+};
+
+template <class Part>
+using With = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>, Part, Encoder,
+                                attune::Pooling<attune::PoolingShape{kTokens, kWidth}>,
+                                attune::Linear<attune::LinearShape{1, kWidth, kClasses}>>;
+
+}  // namespace
+
+TEST(TrueLength, computes_no_token_behind) {
+  static Trainer<With<Counting>> trainer;
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  for (const int length : {1, 4, 5, kTokens}) {
+    attune::Rng rng(1);
+    const Example<Pooled> example(length, rng, true);
+    int queries = 0;
+    Counting::features = 0;
+    const auto mask = Counter{&queries} && of_length<Length>(length);
+    EXPECT_TRUE(trainer.accumulate(example.x, example.target, mask).ok());
+    trainer.discard();
+    EXPECT_EQ(Counting::features, length * kWidth);
+    EXPECT_LE(queries, 2 * (length + 3));  // of two heads, whole blocks of rows
+  }
+}
+
+TEST(TrueLength, is_padding_in_a_model_with_a_layer_that_takes_none) {
+  static Pair<With<Plain>> both;
+  static_assert(!attune::detail::kTakesLength<With<Plain>>);
+  expect_bits_of_padding(both, 4);
+}
