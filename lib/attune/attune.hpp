@@ -61,6 +61,7 @@
 #include <attune/training/parameter_groups.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/schedule.hpp>
+#include <attune/training/self_test.hpp>
 #include <attune/training/sgd.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/trainer.hpp>
@@ -81,5 +82,3 @@
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
 #include <attune/exchange/write_safetensors.hpp>
-
-#include <attune/self_test.hpp>
