@@ -17,9 +17,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <exception>
 #include <span>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <attune/host/ranks.hpp>
@@ -40,7 +42,11 @@ class MpiRanks final : public Ranks {
     MPI_Comm_size(ring_, &size_);
   }
   ~MpiRanks() override {
-    if (std::uncaught_exceptions() > exceptions_) MPI_Abort(ring_, 1);  // the others would wait for ever
+    if (std::uncaught_exceptions() > exceptions_) {  // the others would wait for ever
+      std::fprintf(stderr, "attune::MpiRanks: rank %d of %d leaves by an exception, and ends all\n", rank_,
+                   size_);
+      MPI_Abort(ring_, 1);
+    }
     settle();
     MPI_Comm_free(&ring_);
     MPI_Finalize();
@@ -57,9 +63,10 @@ class MpiRanks final : public Ranks {
   }
   void receive(std::span<std::byte> bytes) override {
     for_each_message(bytes, [this](std::span<std::byte> message) {
-      MPI_Status status;
-      MPI_Recv(message.data(), static_cast<int>(message.size()), MPI_BYTE, (rank_ + size_ - 1) % size_, 0,
-               ring_, &status);
+      MPI_Request request;
+      MPI_Irecv(message.data(), static_cast<int>(message.size()), MPI_BYTE, (rank_ + size_ - 1) % size_, 0,
+                ring_, &request);
+      const MPI_Status status = wait(request);
       int count = 0;
       MPI_Get_count(&status, MPI_BYTE, &count);
       if (count != static_cast<int>(message.size()))
@@ -67,7 +74,7 @@ class MpiRanks final : public Ranks {
     });
   }
   void settle() override {
-    MPI_Waitall(static_cast<int>(sent_.size()), sent_.data(), MPI_STATUSES_IGNORE);
+    for (MPI_Request& request : sent_) wait(request);
     sent_.clear();
   }
 
@@ -78,6 +85,16 @@ class MpiRanks final : public Ranks {
     constexpr std::size_t kMost = std::size_t{1} << 30;
     for (std::size_t at = 0; at < bytes.size(); at += kMost)
       body(bytes.subspan(at, std::min(kMost, bytes.size() - at)));
+  }
+
+  // MPI's own waiting keeps a processor busy, which may be the one that the other rank needs.
+  static MPI_Status wait(MPI_Request& request) {
+    MPI_Status status;
+    for (int done = 0;;) {
+      MPI_Test(&request, &done, &status);
+      if (done != 0) return status;
+      std::this_thread::yield();
+    }
   }
 
   MPI_Comm ring_ = MPI_COMM_NULL;
