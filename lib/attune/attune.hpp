@@ -68,6 +68,7 @@
 #include <attune/training/update_in_backward.hpp>
 #include <attune/training/workspace.hpp>
 
+#include <attune/exchange/average_safetensors.hpp>
 #include <attune/exchange/cpp_header.hpp>
 #include <attune/exchange/crc32.hpp>
 #include <attune/exchange/element_type.hpp>
