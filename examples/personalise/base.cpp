@@ -14,22 +14,12 @@
 #include <arguments.hpp>
 
 #include "../terminal.hpp"
+#include "../words.hpp"
 #include "base_training.hpp"
 
 namespace {
 
 using namespace personalise;
-
-/// The word behind `name` on the command line; empty without one.
-std::string word_after(std::string_view name) {
-  char line[4096];
-  port::command_line(line, sizeof line);
-  const std::string text = std::string(" ") + line + " ", key = " " + std::string(name) + " ";
-  const std::size_t at = text.find(key);
-  if (at == std::string::npos) return {};
-  const std::size_t first = at + key.size();
-  return text.substr(first, text.find(' ', first) - first);
-}
 
 bool write(const std::string& path, const std::string& bytes) {
   std::FILE* const file = std::fopen(path.c_str(), "wb");
