@@ -1,18 +1,18 @@
 // Training on several machines, to the bits of a Trainer. Needs threads and a heap; never included by
 // attune.hpp.
 //
-//   attune::host::MpiRanks ranks(argc, argv);                                        // host/mpi.hpp
+//   attune::host::MpiRanks ranks;  // host/mpi.hpp
 //   attune::host::DistributedTrainer<Model, attune::CrossEntropy<>, attune::AdamW, 64> trainer(ranks);
-//   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});                    // the same on every
-//   rank const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});     // of the whole
-//   batch
+//   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+//   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 //
 // Every rank runs the same program. Of a batch, rank r of n computes the sequences from ⌊r·batch/n⌋ up to
 // ⌊(r+1)·batch/n⌋, on its threads. Then the sum of the gradients goes from rank to rank, and each adds its
 // sequences in the order of the batch: the sums are those of one sequence after the other, which no
 // all-reduce promises. The last rank has the sum over the batch, and sends it round once more; every rank
 // takes the optimiser's step with it. Both go in chunks, so that all ranks add and send at once: a ring,
-// whose links carry the gradients twice, as in a ring all-reduce (Patarasuk and Yuan, 2009).
+// whose links carry the gradients twice, as in a ring all-reduce (Patarasuk and Yuan, 2009). (Where
+// ParallelTrainer's bits are not a Trainer's, these are ParallelTrainer's.)
 #pragma once
 
 #include <stdexcept>
@@ -29,7 +29,7 @@ struct DistributedOptions {
   int threads = 0;  // of each rank; 0: as many as it may run at once, so tell it where ranks share a machine
   std::size_t gradient_bytes = std::size_t{64} << 20;  // of each rank, as in ParallelOptions
   int compare_every = 100;                             // steps; 0: at the first one, and after a resume
-  std::size_t chunk_bytes = std::size_t{1} << 17;      // added and sent at a time; no bit depends on it
+  std::size_t chunk_bytes = std::size_t{1} << 15;      // added and sent at a time; no bit depends on it
 };
 
 namespace detail {
