@@ -1,12 +1,14 @@
 // Training steps of attune::host::DistributedTrainer on the ranks that there are, a thread each, and what the
 // model of tests/bench/ranks.py is made of. Rank 0 prints
-//   step NAME BATCH GRADIENT_BYTES RANKS SECONDS FASTEST  the median, the fastest tenth
-//   parts NAME SECONDS_OF_ADDING SECONDS_OF_AN_UPDATE     on one rank: of one sequence's gradient, of the
-//   optimiser ring LATENCY BYTES_PER_SECOND                         on two tests/bench/run --ranks
+//   step NAME BATCH GRADIENT_BYTES RANKS SECONDS WITHOUT  of a step; of this rank's sequences without the
+//   other ranks parts NAME SECONDS_OF_ADDING SECONDS_OF_AN_UPDATE     on one rank: of one sequence's
+//   gradient, of the optimiser ring LATENCY BYTES_PER_SECOND                         on two tests/bench/run
+//   --ranks
 #include <attune/attune.hpp>
 #include <attune/host/distributed_trainer.hpp>
 #include <attune/host/mpi.hpp>
 
+#include <array>
 #include <memory>
 
 #include "timing.hpp"
@@ -16,29 +18,21 @@ namespace {
 using attune::host::Ranks;
 using Clock = std::chrono::steady_clock;
 
-struct Times {
-  double median;
-  double fastest;  // that a tenth of the calls do not exceed: on a busy machine those that nobody got in the
-                   // way of
-};
-
+template <class Work>
+double seconds(const Work& work) {
+  const auto start = Clock::now();
+  work();
+  bench::keep();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 /// Of one call. Ranks call as often.
 template <class Work>
-Times time(int calls, const Work& work) {
-  std::vector<double> times;
-  for (int i = 0; i < calls; ++i) {
-    const auto start = Clock::now();
-    work();
-    bench::keep();
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-  }
-  std::sort(times.begin(), times.end());
-  const auto count = times.size();
-  return {times[count / 2], times[count / 10]};
-}
-template <class Work>
 double median(int calls, const Work& work) {
-  return time(calls, work).median;
+  std::vector<double> times;
+  for (int i = 0; i < calls; ++i) times.push_back(seconds(work));
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
 }
 
 template <class Model, int batch>
@@ -49,6 +43,7 @@ void measure(const char* name, int steps, Ranks& ranks) {
   struct Data {
     typename Trainer::BatchInput x;
     typename Trainer::BatchTarget target;
+    typename Trainer::OneByOne alone;
     Parameters parameters, gradients;
     attune::AdamW::Moments<Parameters> moments;
   };
@@ -58,11 +53,27 @@ void measure(const char* name, int steps, Ranks& ranks) {
   for (int& id : data->target) id = static_cast<int>(rng.next() % 10);
   Trainer trainer(ranks, {.threads = 1, .compare_every = 0});
   trainer.initialise(attune::XavierUniform{}, attune::Rng(rng));
-  const Times step =
-      time(steps, [&] { (void)trainer.step(data->x, data->target, {.learning_rate = 1e-3f}); });
+  data->alone.initialise(attune::XavierUniform{}, attune::Rng(rng));
+  const auto mean = [&](const auto& work) {
+    (void)attune::host::of_all_ranks(ranks, 0);  // all begin
+    return seconds([&] {
+             for (int step = 0; step < steps; ++step) work();
+             (void)attune::host::of_all_ranks(ranks, 0);  // all have ended
+           }) /
+           steps;
+  };
+  const double together = mean([&] { (void)trainer.step(data->x, data->target, {.learning_rate = 1e-3f}); });
+  const double without = mean([&] {
+    for (int i = trainer.first_sequence(); i < trainer.end_sequence(); ++i) {
+      (void)data->alone.accumulate(
+          attune::view(data->x).template rows_at<Model::Input::rows>(i * Model::Input::rows),
+          std::array{data->target[static_cast<std::size_t>(i)]});
+    }
+    data->alone.discard();
+  });
   if (ranks.rank() == 0)
-    std::printf("step %s %d %zu %d %.9f %.9f\n", name, batch, sizeof(Parameters), ranks.size(), step.median,
-                step.fastest);
+    std::printf("step %s %d %zu %d %.9f %.9f\n", name, batch, sizeof(Parameters), ranks.size(), together,
+                without);
   if (ranks.size() > 1) return;
 
   data->parameters = trainer.parameters();

@@ -54,19 +54,19 @@ def main():
     steps, parts, ring = read(sys.argv[1])
     latency, bandwidth = medians(ring)
     print(f"between two ranks of this machine: {latency * 1e6:.1f} us, {bandwidth / 1e9:.2f} GB/s")
-    print("\ntimes as fast as one rank, one thread each: medians, fastest tenths of the steps, and as modelled without other "
-          "load and with a processor for each rank")
+    print("\na step on one rank; on several, one thread each: times as fast as that / the same of work for which no "
+          "rank waits, which is what the processors have to give / modelled, with a processor for each rank and no other load")
     rows = []
     for (name, batch, gradient), times in steps.items():
         add, update = medians(parts[name])
-        median, fastest = medians(times[1])
-        rows.append((name, batch, gradient, max((fastest - update) / batch - add, 0), add, update))
-        said = [f"{name:10} batch {batch}, {gradient:7} bytes, {fastest * 1e3:7.3f} ms a step, {add * 1e6:.1f} us to add:"]
+        step, without = medians(times[1])
+        rows.append((name, batch, gradient, max((step - update) / batch - add, 0), add, update))
+        said = [f"{name:10} batch {batch}, {gradient:7} bytes, {step * 1e3:7.3f} ms, {add * 1e6:4.1f} us to add a gradient:"]
         for ranks in sorted(times):
             if ranks > 1:
                 model = step_time(1, *rows[-1][1:], 0, 1) / step_time(ranks, *rows[-1][1:], latency, bandwidth)
                 of_ranks = medians(times[ranks])
-                said.append(f"{ranks} ranks {median / of_ranks[0]:.2f}, {fastest / of_ranks[1]:.2f} ({model:.2f})")
+                said.append(f"{ranks} ranks {step / of_ranks[0]:.2f} / {without / of_ranks[1]:.2f} / {model:.2f}")
         print("  ".join(said))
     print("\nmodelled: times as fast as one rank")
     print(f"{'':10} {'batch':>6} {'network':17}" + "".join(f"{f'n = {ranks}':>8}" for ranks in RANKS))

@@ -35,7 +35,7 @@ namespace detail {
 
 class SafetensorsAverage {
  public:
-  explicit SafetensorsAverage(std::span<const TrainedFile> files) : files_(files) {}
+  explicit SafetensorsAverage(const std::span<const TrainedFile>& files) : files_(files) {}
 
   [[nodiscard]] AveragedFiles check() {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // integers that a double has
@@ -176,7 +176,7 @@ class SafetensorsAverage {
 /// kMissingTensor, kInvalidShape against the first file; kInvalidType of other types than F32 and F64, or
 /// than the first file's; kNotFinite of what is not, or of a size above 1e290; and what is no such file.
 template <class Sink>
-AveragedFiles average_safetensors(std::span<const TrainedFile> files, Sink&& sink) {
+AveragedFiles average_safetensors(const std::span<const TrainedFile>& files, Sink&& sink) {
   detail::SafetensorsAverage average(files);
   const AveragedFiles checked = average.check();
   if (checked.status == Status::kOk) average.write(sink);
