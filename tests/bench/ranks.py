@@ -58,17 +58,17 @@ def main():
           "rank waits, which is what the processors have to give / modelled, with a processor for each rank and no other load")
     rows = []
     for (name, batch, gradient), times in steps.items():
-        add, update = medians(parts[name])
+        of_processor, add, update = medians(parts[name])
         step, without = medians(times[1])
-        rows.append((name, batch, gradient, max((step - update) / batch - add, 0), add, update))
-        said = [f"{name:10} batch {batch}, {gradient:7} bytes, {step * 1e3:7.3f} ms, {add * 1e6:4.1f} us to add a gradient:"]
+        rows.append((name, batch, gradient, max((of_processor - update) / batch - add, 0), add, update))
+        said = [f"{name:10} batch {batch}, {gradient:7} bytes, {step * 1e3:7.3f} ms, {of_processor * 1e3:.3f} of a processor, {add * 1e6:4.1f} us to add a gradient:"]
         for ranks in sorted(times):
             if ranks > 1:
                 model = step_time(1, *rows[-1][1:], 0, 1) / step_time(ranks, *rows[-1][1:], latency, bandwidth)
                 of_ranks = medians(times[ranks])
                 said.append(f"{ranks} ranks {step / of_ranks[0]:.2f} / {without / of_ranks[1]:.2f} / {model:.2f}")
         print("  ".join(said))
-    print("\nmodelled: times as fast as one rank")
+    print("\nmodelled, with the processor's time of a step on one rank: times as fast as that")
     print(f"{'':10} {'batch':>6} {'network':17}" + "".join(f"{f'n = {ranks}':>8}" for ranks in RANKS))
     for name, batch, *rest in rows:
         for large in (batch, 8 * batch):

@@ -2,8 +2,8 @@
 // changes too early shows as wrong bits, and for ThreadSanitizer as a race.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <mutex>
 #include <stdexcept>
@@ -37,7 +37,7 @@ class ThreadRing {
       ring_.changed_.wait(lock, [&] { return !link.empty() || ring_.gone(before); });
       if (link.empty()) throw std::runtime_error("the rank before is gone");
       if (link.front().size() != bytes.size()) throw std::logic_error("messages of different sizes");
-      std::memcpy(bytes.data(), link.front().data(), bytes.size());
+      std::copy(link.front().begin(), link.front().end(), bytes.begin());
       link.pop_front();
       ring_.changed_.notify_all();
     }
