@@ -63,6 +63,7 @@ void measure(const char* name, int steps, Ranks& ranks) {
            }) /
            steps;
   };
+  const std::clock_t begin = std::clock();
   const double together = mean([&] { (void)trainer.step(data->x, data->target, {.learning_rate = 1e-3f}); });
   const double of_processor = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC / steps;
   const double without = mean([&] {

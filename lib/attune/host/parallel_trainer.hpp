@@ -260,7 +260,7 @@ class ParallelTrainer {
     const auto bytes = std::as_writable_bytes(std::span(&set, 1));
     return bytes.subspan(begin, std::min(most, bytes.size() - begin));
   }
-  /// The sum of the gradients here, and a set that is free once it has been sent or needs to be sent no more.
+  /// The sum of the gradients up to here; a set that is free when all sequences here have been added.
   Parameters& sum_here() { return shared_->gradients; }
   Parameters& spare() { return slots_[0]; }
 
