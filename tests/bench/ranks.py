@@ -52,8 +52,9 @@ def medians(rows):
 
 def main():
     steps, parts, ring = read(sys.argv[1])
-    latency, bandwidth = medians(ring)
-    print(f"between two ranks of this machine: {latency * 1e6:.1f} us, {bandwidth / 1e9:.2f} GB/s")
+    latencies, bandwidths = zip(*ring)
+    latency, bandwidth = min(latencies), max(bandwidths)  # what load makes of them is not the link's
+    print(f"between two ranks of this machine, at best: {latency * 1e6:.1f} us, {bandwidth / 1e9:.2f} GB/s")
     print("\na step on one rank; on several, one thread each: times as fast as that / the same of work for which no "
           "rank waits, which is what the processors have to give / modelled, with a processor for each rank and no other load")
     rows = []
