@@ -10,6 +10,7 @@
 #   format  clang-format
 #   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
 #   bible   the King James Bible and the program that prints it, a text to learn from
+#   mpi     mpirun and mpicxx; attune_mpirun N COMMAND... then starts ranks on this machine
 # What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
 # With everything in place it costs a few milliseconds.
 
@@ -68,6 +69,17 @@ _attune_has_torch() {
   return 1
 }
 
+# attune_mpirun N COMMAND...: in place of the shell, N ranks on this machine, which may have fewer processors, and be a
+# container with no other user than root. In the environment, for not every mpirun has options for it.
+attune_mpirun() {
+  export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
+  export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+  if [ "$(id -u)" -eq 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  fi
+  exec mpirun -n "$@"
+}
+
 # Adds to `missing` (for people) and `packages` (for apt-get) what the kinds lack.
 _attune_check() {
   missing=() packages=()
@@ -95,8 +107,9 @@ _attune_check() {
       format) _attune_has clang-format || { missing+=("clang-format"); packages+=(clang-format); } ;;
       torch) _attune_has_torch || { missing+=("PyTorch"); packages+=(python3-torch python3-numpy); } ;;
       bible) _attune_has bible || { missing+=("the program bible, with its text"); packages+=(bible-kjv); } ;;
+      mpi) { _attune_has mpirun && _attune_has mpicxx; } || { missing+=("MPI"); packages+=(libopenmpi-dev openmpi-bin); } ;;
       *)
-        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, tests, clang, format, torch and bible" >&2
+        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, tests, clang, format, torch, bible and mpi" >&2
         exit 2
         ;;
     esac

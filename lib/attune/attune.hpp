@@ -72,12 +72,14 @@
 #include <attune/training/parameter_groups.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/schedule.hpp>
+#include <attune/training/self_test.hpp>
 #include <attune/training/sgd.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/trainer.hpp>
 #include <attune/training/update_in_backward.hpp>
 #include <attune/training/workspace.hpp>
 
+#include <attune/exchange/average_safetensors.hpp>
 #include <attune/exchange/cpp_header.hpp>
 #include <attune/exchange/crc32.hpp>
 #include <attune/exchange/element_type.hpp>
@@ -92,5 +94,3 @@
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
 #include <attune/exchange/write_safetensors.hpp>
-
-#include <attune/self_test.hpp>

@@ -16,8 +16,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include <attune/host/thread_pool.hpp>
 #include <attune/kernels/residual.hpp>
@@ -30,6 +32,14 @@ struct ParallelOptions {
   /// For gradients of single sequences. At least a set for every thread is kept, at most one for every
   /// sequence of a batch; in between, fewer are less memory and more waiting. No bit depends on it.
   std::size_t gradient_bytes = std::size_t{64} << 20;
+};
+
+/// What the first sequences of a batch add up to, beside their gradients.
+template <class Scalar>
+struct BatchSums {
+  Scalar loss;
+  Scalar normaliser;
+  Status status;  // of the first of them that is refused; there are then no gradients
 };
 
 /// Trains `Model` on batches of `batch` sequences on several threads. What a Trainer takes and gives, this
@@ -142,7 +152,8 @@ class ParallelTrainer {
               const Clipping& clipping = {}, const Masks& masks = {}, const Loss& loss = {}) {
     if constexpr (attune::detail::check_clipping<Clipping>()) {
       attune::detail::check_masks<Model, Masks, batch>();
-      return step_over_batch(inputs, targets, options, clipping, masks, loss);
+      WholeBatch all{shared_->gradients};
+      return step_over(all, inputs, targets, options, clipping, masks, loss);
     }
   }
 
@@ -194,13 +205,82 @@ class ParallelTrainer {
     return report;
   }
 
+ protected:
+  using Sums = BatchSums<Scalar>;
+
+  /// One step of which the sequences [part.first(), part.end()) are computed here. part.receive() gets what
+  /// those before add up to, part.send() takes the same of all up to here: first Sums, then, if those are
+  /// sound, the bytes of the gradients' sum, chunk after chunk. part.total(sums) is the gradients' sum over
+  /// the batch, of which the Sums go to `sums`.
+  template <class Part, class Clipping, class Masks>
+  Result step_over(Part& part, BatchInputView inputs, BatchTargetView targets, const Options& options,
+                   const Clipping& clipping, const Masks& masks, const Loss& loss_of) {
+    Shared& shared = *shared_;
+    Sums sums{};
+    int first = part.first();
+    do {
+      const int end = std::min(part.end(), first + slot_count_);
+      for_each_sequence(first, end, [&](Worker& worker, int sequence) {
+        differentiate(worker, sequence, slots_[static_cast<std::size_t>(sequence - first)], inputs, targets,
+                      attune::detail::mask_of(masks, sequence), loss_of);
+      });
+      const bool begins = first == part.first();
+      if (begins) part.receive(sums);
+      const bool received = begins && sums.status == Status::kOk;
+      for (int sequence = first; sequence < end && sums.status == Status::kOk; ++sequence) {
+        const auto index = static_cast<std::size_t>(sequence);
+        sums.status = shared.statuses[index];
+        if (sums.status != Status::kOk) break;
+        sums.loss += shared.losses[index];
+        sums.normaliser += shared.normalisers[index];
+      }
+      const bool sound = sums.status == Status::kOk, ends = end == part.end() || !sound;
+      if (ends) part.send(sums);
+      for (std::size_t begin = 0; begin < sizeof(Parameters); begin += part.chunk_bytes()) {
+        const auto chunk = chunk_of(shared.gradients, begin, part.chunk_bytes());
+        if (received) part.receive(chunk);
+        if (sound) add_slots(end - first, begin, begin + chunk.size());
+        if (sound && ends) part.send(chunk);
+      }
+      first = end;
+    } while (first < part.end() && sums.status == Status::kOk);
+    const Parameters& gradients = part.total(sums);
+    if (sums.status != Status::kOk) return Result::refused(sums.status);
+    Scalar scale, norm;
+    const Status status =
+        attune::detail::apply<Loss, Optimizer>(shared.state.parameters, gradients, shared.state.moments,
+                                               options, clipping, sums.loss, sums.normaliser, scale, norm);
+    if (status != Status::kOk) return Result::refused(status);
+    shared.trained += batch;
+    shared.state.count_step(batch);
+    return {sums.loss * scale, status, norm};
+  }
+
+  static std::span<std::byte> chunk_of(Parameters& set, std::size_t begin, std::size_t most) {
+    const auto bytes = std::as_writable_bytes(std::span(&set, 1));
+    return bytes.subspan(begin, std::min(most, bytes.size() - begin));
+  }
+  /// The sum of the gradients up to here; a set that is free when all sequences here have been added.
+  Parameters& sum_here() { return shared_->gradients; }
+  Parameters& spare() { return slots_[0]; }
+
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Scratch = attune::detail::EitherScratch<Model>;
   static constexpr std::size_t kCacheLine = 64;
-  // Sums that fit the first cache while slot after slot is added to them; too little for two is not shared
-  // out.
-  static constexpr int kParts = static_cast<int>(std::clamp<std::size_t>(sizeof(Parameters) >> 14, 1, 64));
+
+  // No sequences before this process's, and none behind.
+  struct WholeBatch {
+    Parameters& gradients;
+    static constexpr int first() { return 0; }
+    static constexpr int end() { return batch; }
+    static constexpr std::size_t chunk_bytes() { return sizeof(Parameters); }
+    static void receive(Sums&) {}
+    void receive(std::span<std::byte>) { set_zero(gradients); }
+    static void send(const Sums&) {}
+    static void send(std::span<std::byte>) {}
+    const Parameters& total(Sums&) { return gradients; }
+  };
 
   struct Shared {
     State state;
@@ -217,36 +297,6 @@ class ParallelTrainer {
     typename Model::Output output;  // y, then dL/dy
     std::int64_t masks;             // the sequence, of all that are trained, whose masks the tape stands at
   };
-
-  template <class Clipping, class Masks>
-  Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
-                         const Clipping& clipping, const Masks& masks, const Loss& loss_of) {
-    Shared& shared = *shared_;
-    set_zero(shared.gradients);
-    Scalar loss = 0, normaliser = 0;
-    for (int first = 0; first < batch; first += slot_count_) {
-      const int end = std::min(batch, first + slot_count_);
-      for_each_sequence(first, end, [&](Worker& worker, int sequence) {
-        differentiate(worker, sequence, slots_[static_cast<std::size_t>(sequence - first)], inputs, targets,
-                      attune::detail::mask_of(masks, sequence), loss_of);
-      });
-      for (int sequence = first; sequence < end; ++sequence) {
-        const auto index = static_cast<std::size_t>(sequence);
-        if (shared.statuses[index] != Status::kOk) return Result::refused(shared.statuses[index]);
-        loss += shared.losses[index];
-        normaliser += shared.normalisers[index];
-      }
-      add_slots(end - first);
-    }
-    Scalar scale, norm;
-    const Status status = attune::detail::apply<Loss, Optimizer>(shared.state.parameters, shared.gradients,
-                                                                 shared.state.moments, options, clipping,
-                                                                 loss, normaliser, scale, norm);
-    if (status != Status::kOk) return Result::refused(status);
-    shared.trained += batch;
-    shared.state.count_step(batch);
-    return {loss * scale, status, norm};
-  }
 
   // body(worker, sequence) for first ≤ sequence < end, each on some thread.
   template <class Body>
@@ -288,24 +338,32 @@ class ParallelTrainer {
     worker.masks = number + 1;
   }
 
-  // gradients += slot 0, then slot 1, …, of every element; all of them for one part of the elements at a
-  // time.
-  void add_slots(int count) {
-    pool_.for_each(kParts, [&](int, int part) {
-      for (int slot = 0; slot < count; ++slot) {
-        for_each_tensor(
-            [part](const TensorPath&, auto& sum, const auto& of_sequence) {
-              const int begin = part_begin(sum.size, part), end = part_begin(sum.size, part + 1);
-              kernels::add_to(end - begin, of_sequence.data() + begin, sum.data() + begin);
-            },
-            shared_->gradients, slots_[static_cast<std::size_t>(slot)]);
-      }
+  // gradients += slot 0, then slot 1, …, of what is in the bytes [begin, end) of a set; all slots for one
+  // part of it at a time: sums that fit the first cache while slot after slot is added to them. Too little
+  // for two parts is not shared out.
+  void add_slots(int count, std::size_t begin, std::size_t end) {
+    const std::size_t lines = (end - begin + kCacheLine - 1) / kCacheLine,
+                      parts = std::clamp<std::size_t>((end - begin) >> 14, 1, 64);
+    pool_.for_each(static_cast<int>(parts), [&](int, int number) {
+      const auto part = static_cast<std::size_t>(number);
+      const std::size_t from = begin + lines * part / parts * kCacheLine,
+                        to = std::min(end, begin + lines * (part + 1) / parts * kCacheLine);
+      for (int slot = 0; slot < count; ++slot) add(slots_[static_cast<std::size_t>(slot)], from, to);
     });
   }
-  // Where a part of `size` scalars begins, by whole lines of the cache; the last one ends with them.
-  static constexpr int part_begin(int size, int part) {
-    constexpr int kLine = static_cast<int>(kCacheLine / sizeof(Scalar));
-    return part == kParts ? size : static_cast<int>(std::int64_t{size} / kLine * part / kParts) * kLine;
+  void add(const Parameters& of_sequence, std::size_t from, std::size_t to) {
+    const auto* const set = reinterpret_cast<const std::byte*>(&shared_->gradients);
+    for_each_tensor(
+        [=](const TensorPath&, auto& sum, const auto& added) {
+          const auto at = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(sum.data()) - set);
+          const auto index_of = [&](std::size_t byte) {
+            const std::size_t within = std::clamp(byte, at, at + sizeof(Scalar) * std::size_t{sum.size}) - at;
+            return static_cast<int>(within / sizeof(Scalar));
+          };
+          const int first = index_of(from), last = index_of(to);
+          if (first < last) kernels::add_to(last - first, added.data() + first, sum.data() + first);
+        },
+        shared_->gradients, of_sequence);
   }
 
   template <class Mask>

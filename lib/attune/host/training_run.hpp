@@ -70,6 +70,13 @@ struct TrainingRun {
 
 namespace detail {
 
+/// A trainer of several processes, which end together or not at all, and keeps files for all of them
+/// (distributed_trainer.hpp).
+template <class Trainer>
+inline constexpr bool kOfSeveralProcesses = requires(Trainer& trainer) {
+  trainer.ranks();
+};
+
 /// A run in a file: the trainer's state, then this, what is beside, and lists.
 template <class Parameters>
 struct RunRecord {
@@ -80,7 +87,7 @@ struct RunRecord {
 };
 
 template <class Trainer, class Parameters>
-Status save_run(const TrainingOptions& options, const Trainer& trainer, const TrainingRun<Parameters>& run,
+Status save_run(const TrainingOptions& options, Trainer& trainer, const TrainingRun<Parameters>& run,
                 double seconds) {
   const auto record = std::make_unique<RunRecord<Parameters>>();
   record->steps = run.steps;
@@ -91,10 +98,14 @@ Status save_run(const TrainingOptions& options, const Trainer& trainer, const Tr
   record->best_accuracy = run.best_accuracy;
   record->seconds = seconds;
   record->best = *run.best;
-  return save_whole_file(
-      options.file, Trainer::State::kFingerprint,
-      {std::as_bytes(std::span(&trainer.state(), 1)), std::as_bytes(std::span(record.get(), 1)),
-       options.beside, std::as_bytes(std::span(run.losses)), std::as_bytes(std::span(run.validations))});
+  const std::initializer_list<std::span<const std::byte>> parts{
+      std::as_bytes(std::span(&trainer.state(), 1)), std::as_bytes(std::span(record.get(), 1)),
+      options.beside, std::as_bytes(std::span(run.losses)), std::as_bytes(std::span(run.validations))};
+  if constexpr (kOfSeveralProcesses<Trainer>) {
+    return trainer.save_run(options.file, Trainer::State::kFingerprint, parts);
+  } else {
+    return save_whole_file(options.file, Trainer::State::kFingerprint, parts);
+  }
 }
 
 /// kOk when the run goes on from the file, kNothingStored when there is none; else nothing has changed.
@@ -102,7 +113,12 @@ template <class Trainer, class Parameters>
 Status load_run(const TrainingOptions& options, Trainer& trainer, TrainingRun<Parameters>& run) {
   using State = typename Trainer::State;
   std::vector<std::byte> bytes;
-  const Status status = load_whole_file(options.file, State::kFingerprint, bytes);
+  Status status;
+  if constexpr (kOfSeveralProcesses<Trainer>) {
+    status = trainer.load_run(options.file, State::kFingerprint, bytes);
+  } else {
+    status = load_whole_file(options.file, State::kFingerprint, bytes);
+  }
   if (status != Status::kOk) return status;
   const auto state = std::make_unique<State>();
   const auto record = std::make_unique<RunRecord<Parameters>>();
@@ -145,7 +161,8 @@ struct NoValidation {
 /// `validate()` gives an accuracy, in [0, 1] for the display, larger for better. It validates once more at
 /// the end, also after Ctrl-C, if steps were taken since. A step that is refused ends training; what it left
 /// unchanged counts. With options.file a run that was ended in any way, at any time, goes on where it was
-/// last written: call it with the same arguments.
+/// last written: call it with the same arguments. On several ranks (distributed_trainer.hpp) each of them
+/// calls it, `step` and `validate` do the same on all, and Ctrl-C is for who started them.
 template <class Trainer, class Step, class Validate = NoValidation>
 auto run_training(Trainer& trainer, const TrainingOptions& options, Step&& step, Validate&& validate = {}) {
   constexpr bool kValidates = !std::is_same_v<std::remove_cvref_t<Validate>, NoValidation>;
@@ -216,7 +233,9 @@ auto run_training(Trainer& trainer, const TrainingOptions& options, Step&& step,
     }
     progress.step_done(run.losses.back());
     if (options.save_every > 0 && run.steps % options.save_every == 0) save_now();
-    if (run.end == TrainingEnd::kAllSteps && interrupt.requested()) run.end = TrainingEnd::kInterrupted;
+    if constexpr (!detail::kOfSeveralProcesses<Trainer>) {
+      if (run.end == TrainingEnd::kAllSteps && interrupt.requested()) run.end = TrainingEnd::kInterrupted;
+    }
   }
   if (run.end == TrainingEnd::kInterrupted) save_now();  // what goes on from here has not validated here
   if constexpr (kValidates) {

@@ -1,4 +1,4 @@
-#include <attune/self_test.hpp>
+#include <attune/training/self_test.hpp>
 
 #include "check.hpp"
 

@@ -1,0 +1,186 @@
+// What many devices have learned, as one: the mean of .safetensors files, weighted by the examples that each
+// has learned from. A round of Federated Averaging (McMahan et al., "Communication-Efficient Learning of Deep
+// Networks from Decentralized Data", 2017, algorithm 1) is what the devices do, and then this.
+//
+//   const attune::TrainedFile files[] = {{first, 120}, {second, 80}};   // bytes of files, examples
+//   const auto [status, file] = attune::average_safetensors(files, sink);
+//
+// It knows no model: the files have the same tensors, in any order. Neither heap nor stdio.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <attune/core/status.hpp>
+#include <attune/exchange/safetensors.hpp>
+#include <attune/exchange/write_safetensors.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+struct TrainedFile {
+  std::string_view bytes;
+  std::uint64_t examples;
+};
+
+/// Where `status` is not kOk, `file` is the number of the one that was refused.
+struct [[nodiscard]] AveragedFiles {
+  Status status;
+  std::size_t file;
+};
+
+namespace detail {
+
+class SafetensorsAverage {
+ public:
+  explicit SafetensorsAverage(const std::span<const TrainedFile>& files) : files_(files) {}
+
+  [[nodiscard]] AveragedFiles check() {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // integers that a double has
+    if (files_.empty()) return {Status::kInvalidLength, 0};
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      if (files_[i].examples == 0 || files_[i].examples > kMost - examples_)
+        return {Status::kInvalidLength, i};
+      examples_ += files_[i].examples;
+      if (const Status status = check(i); status != Status::kOk) return {status, i};
+    }
+    return {Status::kOk, 0};
+  }
+
+  /// The first file's header, order and metadata.
+  template <class Sink>
+  void write(Sink& sink) const {
+    ByteWriter<Sink> out(sink);
+    const SafetensorsFile first = split_safetensors(files_[0].bytes);
+    out.add_little_endian(static_cast<std::uint64_t>(first.header.size()));
+    out.add(first.header);
+    for (std::uint64_t at = 0; at < first.body.size();) {
+      const auto next =
+          find(first, [at](const SafetensorsEntry& entry) { return entry.begin == at; });  // no holes
+      for (std::uint64_t from = 0; from < elements(next.entry); from += kBlock)
+        add_means(next.entry, from, out);
+      at = next.entry.end;
+    }
+    out.flush();
+  }
+
+ private:
+  static constexpr std::uint64_t kBlock = 128;
+
+  struct Found {
+    SafetensorsEntry entry;
+    int count;  // of those that there are
+  };
+  template <class Condition>
+  static Found find(const SafetensorsFile& file, const Condition& condition) {
+    SafetensorsHeader entries(file.header, file.body.size());
+    Found found{{}, 0};
+    SafetensorsEntry entry;
+    while (entries.next(entry)) {
+      if (!condition(entry)) continue;
+      found.entry = entry;
+      ++found.count;
+    }
+    return found;
+  }
+  static Found find(const SafetensorsFile& file, std::string_view name) {
+    return find(file, [name](const SafetensorsEntry& entry) { return entry.name == name; });
+  }
+
+  /// Of a file by itself, and against the first one.
+  [[nodiscard]] Status check(std::size_t index) const {
+    const SafetensorsFile file = split_safetensors(files_[index].bytes);
+    if (file.status != Status::kOk) return file.status;
+    const SafetensorsFile first = split_safetensors(files_[0].bytes);
+    SafetensorsHeader entries(file.header, file.body.size());
+    SafetensorsEntry entry;
+    Status status = Status::kOk;
+    int tensors = 0;
+    while (status == Status::kOk && entries.next(entry)) {
+      ++tensors;
+      const Found expected = find(first, entry.name);
+      if (expected.count == 0) {
+        status = Status::kUnknownTensor;
+      } else if (find(file, entry.name).count > 1) {
+        status = Status::kDuplicateTensor;
+      } else if (entry.type != expected.entry.type ||
+                 (entry.type != ElementType::kF32 && entry.type != ElementType::kF64)) {
+        status = Status::kInvalidType;
+      } else if (!same_shape(entry, expected.entry)) {
+        status = Status::kInvalidShape;
+      } else if (!all_finite(file, entry)) {
+        status = Status::kNotFinite;
+      }
+    }
+    if (status != Status::kOk) return status;
+    if (entries.status() != Status::kOk) return entries.status();
+    const int wanted = find(first, [](const SafetensorsEntry&) { return true; }).count;
+    return tensors == wanted ? Status::kOk : Status::kMissingTensor;
+  }
+  static bool same_shape(const SafetensorsEntry& a, const SafetensorsEntry& b) {
+    bool same = a.rank == b.rank;
+    for (int i = 0; same && i < a.rank; ++i) same = a.shape[i] == b.shape[i];
+    return same;
+  }
+  static std::uint64_t elements(const SafetensorsEntry& entry) {
+    return entry.bytes() / static_cast<std::uint64_t>(bytes_of(entry.type));
+  }
+  static double at(const SafetensorsFile& file, const SafetensorsEntry& entry, std::uint64_t index) {
+    const std::uint64_t byte = entry.begin + index * static_cast<std::uint64_t>(bytes_of(entry.type));
+    return element<double>(entry.type, file.body.data() + byte);
+  }
+  // Below the largest float or double by the factor that sums over all examples need.
+  [[nodiscard]] static bool all_finite(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+    constexpr double kLargest = 1e290;
+    for (std::uint64_t i = 0; i < elements(entry); ++i) {
+      const double value = at(file, entry, i);
+      if (!(value >= -kLargest && value <= kLargest)) return false;
+    }
+    return true;
+  }
+
+  /// Σ examples·value / Σ examples, in double, file after file; rounded once more where the file has floats.
+  /// Of some elements at once, since every file's header has to be read for them.
+  void add_means(const SafetensorsEntry& entry, std::uint64_t from, auto& out) const {
+    const std::uint64_t rest = elements(entry) - from, count = rest < kBlock ? rest : kBlock;
+    double sums[kBlock] = {};
+    for (const TrainedFile& trained : files_) {
+      const SafetensorsFile file = split_safetensors(trained.bytes);
+      const SafetensorsEntry here = find(file, entry.name).entry;
+      for (std::uint64_t i = 0; i < count; ++i)
+        sums[i] += static_cast<double>(trained.examples) * at(file, here, from + i);
+    }
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const double mean = sums[i] / static_cast<double>(examples_);
+      if (entry.type == ElementType::kF64) {
+        out.add_element(mean);
+      } else {
+        out.add_element(static_cast<float>(mean));
+      }
+    }
+  }
+
+  std::span<const TrainedFile> files_;
+  std::uint64_t examples_ = 0;
+};
+
+}  // namespace detail
+
+/// Writes a file whose every number is Σₖ nₖ·wₖ / Σₖ nₖ over the files' w and examples n: computed in double,
+/// in the order of the files, and rounded to the file's type, so that the bits are the same everywhere. The
+/// mean of files that are equal, of less than 2²⁹ examples of floats, is that file. Header and metadata are
+/// the first file's. sink(const char* bytes, std::size_t count) gets pieces of at most 64 bytes. Nothing is
+/// written of what is refused: kInvalidLength without files or examples, or of 2⁵³ of them; kUnknownTensor,
+/// kMissingTensor, kInvalidShape against the first file; kInvalidType of other types than F32 and F64, or
+/// than the first file's; kNotFinite of what is not, or of a size above 1e290; and what is no such file.
+template <class Sink>
+AveragedFiles average_safetensors(const std::span<const TrainedFile>& files, Sink&& sink) {
+  detail::SafetensorsAverage average(files);
+  const AveragedFiles checked = average.check();
+  if (checked.status == Status::kOk) average.write(sink);
+  return checked;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,250 @@
+// Training on several machines, to the bits of a Trainer. Needs threads and a heap; never included by
+// attune.hpp.
+//
+//   attune::host::MpiRanks ranks;  // host/mpi.hpp
+//   attune::host::DistributedTrainer<Model, attune::CrossEntropy<>, attune::AdamW, 64> trainer(ranks);
+//   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+//   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
+//
+// Every rank runs the same program. Of a batch, rank r of n computes the sequences from ⌊r·batch/n⌋ up to
+// ⌊(r+1)·batch/n⌋, on its threads. Then the sum of the gradients goes from rank to rank, and each adds its
+// sequences in the order of the batch: the sums are those of one sequence after the other, which no
+// all-reduce promises. The last rank has the sum over the batch, and sends it round once more; every rank
+// takes the optimiser's step with it. Both go in chunks, so that all ranks add and send at once: a ring,
+// whose links carry the gradients twice, as in a ring all-reduce (Patarasuk and Yuan, 2009). (Where
+// ParallelTrainer's bits are not a Trainer's, these are ParallelTrainer's.)
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include <attune/host/parallel_trainer.hpp>
+#include <attune/host/ranks.hpp>
+#include <attune/host/whole_file.hpp>
+#include <attune/training/self_test.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::host {
+
+struct DistributedOptions {
+  int threads = 0;  // of each rank; 0: as many as it may run at once, so tell it where ranks share a machine
+  std::size_t gradient_bytes = std::size_t{64} << 20;  // of each rank, as in ParallelOptions
+  int compare_every = 100;                             // steps; 0: at the first one, and after a resume
+  std::size_t chunk_bytes = std::size_t{1} << 15;      // added and sent at a time; no bit depends on it
+};
+
+namespace detail {
+
+/// The gradients' way through the ring, as a part of ParallelTrainer::step_over. Sequences [first, end) are
+/// this rank's.
+template <class Parameters, class Sums>
+class PartOfRing {
+ public:
+  PartOfRing(Ranks& ranks, int batch, std::size_t chunk_bytes, Parameters& sum, Parameters& spare)
+      : ranks_(ranks), batch_(batch), chunk_bytes_(chunk_bytes), sum_(sum), spare_(spare) {}
+
+  [[nodiscard]] int first() const { return begin_of(ranks_.rank()); }
+  [[nodiscard]] int end() const { return begin_of(ranks_.rank() + 1); }
+  [[nodiscard]] std::size_t chunk_bytes() const { return chunk_bytes_; }
+
+  void receive(Sums& sums) {
+    if (ranks_.rank() > 0) ranks_.receive(bytes_of(sums));
+  }
+  void receive(std::span<std::byte> chunk) {
+    if (ranks_.rank() > 0) {
+      ranks_.receive(chunk);
+    } else {
+      std::memset(chunk.data(), 0, chunk.size());
+    }
+  }
+  // From the last rank these are the totals, on their second way round.
+  void send(const Sums& sums) {
+    sent_ = sums;
+    if (ranks_.size() > 1) ranks_.send(bytes_of(sent_));
+  }
+  void send(std::span<const std::byte> chunk) {
+    if (ranks_.size() > 1) ranks_.send(chunk);
+  }
+  const Parameters& total(Sums& sums) {
+    if (!ranks_.is_last()) {
+      const bool passes_on = ranks_.rank() + 2 < ranks_.size();  // the last rank has it
+      ranks_.receive(bytes_of(sums));
+      if (passes_on) ranks_.send(bytes_of(sums));
+      const auto bytes = std::as_writable_bytes(std::span(&spare_, 1));
+      for (std::size_t at = 0; at < bytes.size() && sums.status == Status::kOk; at += chunk_bytes_) {
+        const auto chunk = bytes.subspan(at, std::min(chunk_bytes_, bytes.size() - at));
+        ranks_.receive(chunk);
+        if (passes_on) ranks_.send(chunk);
+      }
+    }
+    ranks_.settle();
+    return ranks_.is_last() ? sum_ : spare_;
+  }
+
+ private:
+  [[nodiscard]] int begin_of(int rank) const {
+    return static_cast<int>(std::int64_t{batch_} * rank / ranks_.size());
+  }
+  static std::span<std::byte> bytes_of(Sums& sums) { return std::as_writable_bytes(std::span(&sums, 1)); }
+
+  Ranks& ranks_;
+  const int batch_;
+  const std::size_t chunk_bytes_;
+  Parameters& sum_;    // of the sequences up to here
+  Parameters& spare_;  // for that of the batch: what of `sum_` is on its way stays as it is
+  Sums sent_{};
+};
+
+}  // namespace detail
+
+/// Trains `Model` on batches of `batch` sequences on all ranks together. What a ParallelTrainer takes and
+/// gives, this does too; predictions are each rank's own. The ranks call initialise(), start_from(), load()
+/// and resume() with the same, and step() with the same options, masks and loss, as often; of a batch each
+/// reads the sequences [first_sequence(), end_sequence()) alone. Ranks must compute on one byte order.
+template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
+          int batch = 1>
+class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch> {
+  using OnOneMachine = ParallelTrainer<Model, Loss, Optimizer, batch>;
+
+ public:
+  using typename OnOneMachine::BatchInput;
+  using typename OnOneMachine::BatchInputView;
+  using typename OnOneMachine::BatchOutputView;
+  using typename OnOneMachine::BatchTarget;
+  using typename OnOneMachine::BatchTargetView;
+  using typename OnOneMachine::InputView;
+  using typename OnOneMachine::OneByOne;
+  using typename OnOneMachine::Options;
+  using typename OnOneMachine::OutputView;
+  using typename OnOneMachine::Parameters;
+  using typename OnOneMachine::Result;
+  using typename OnOneMachine::Scalar;
+  using typename OnOneMachine::State;
+  using typename OnOneMachine::TargetView;
+
+  using OnOneMachine::initialise;
+  using OnOneMachine::load;
+  using OnOneMachine::memory;
+  using OnOneMachine::parameters;
+  using OnOneMachine::predict;
+  using OnOneMachine::predict_batch;
+  using OnOneMachine::resume;
+  using OnOneMachine::start_from;
+  using OnOneMachine::state;
+  using OnOneMachine::tape;
+  using OnOneMachine::threads;
+
+  /// All ranks at once. `ranks` must live as long. Throws std::runtime_error, on every rank the same, where
+  /// one of them has another model, optimiser, batch or arithmetic than rank 0, or fails the SelfTest.
+  explicit DistributedTrainer(Ranks& ranks, const DistributedOptions& options = {})
+      : OnOneMachine({.threads = options.threads,
+                      .gradient_bytes = std::min(options.gradient_bytes, most_gradients(ranks.size()))}),
+        ranks_(ranks),
+        compare_every_(options.compare_every),
+        chunk_bytes_((std::max<std::size_t>(options.chunk_bytes, 1) + kLine - 1) / kLine * kLine) {
+    struct Program {
+      std::uint32_t model, arithmetic, loss, sequences, chunk;
+      Status self_test;
+    };
+    const Program mine{State::kFingerprint,
+                       State::kArithmetic,
+                       kFingerprintOf<Loss>,
+                       static_cast<std::uint32_t>(batch),
+                       static_cast<std::uint32_t>(chunk_bytes_),
+                       std::make_unique<SelfTest>()->run()};
+    const auto all = of_all_ranks(ranks_, mine);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      const Program &one = all[rank], &first = all[0];
+      if (one.arithmetic != first.arithmetic) refuse(rank, "computes in another arithmetic than rank 0");
+      if (one.self_test != Status::kOk) refuse(rank, message(one.self_test));
+      if (one.model != first.model) refuse(rank, "has another model or optimiser than rank 0");
+      if (one.loss != first.loss) refuse(rank, "has another loss than rank 0");
+      if (one.sequences != first.sequences) refuse(rank, "has another batch than rank 0");
+      if (one.chunk != first.chunk) refuse(rank, "has other chunks than rank 0");
+    }
+  }
+
+  /// As Trainer::step, on every rank with the same result. Throws std::runtime_error, on every rank the same,
+  /// where ranks turn out to train different parameters or moments: hashes are compared before the first
+  /// step, where it goes on from a state, and every `compare_every` steps.
+  template <class Clipping = NoClipping, class Masks = NoMask>
+  Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
+              const Clipping& clipping = {}, const Masks& masks = {}, const Loss& loss = {}) {
+    if constexpr (attune::detail::check_clipping<Clipping>()) {
+      attune::detail::check_masks<Model, Masks, batch>();
+      compare();
+      auto part = this->part();
+      const Result result = this->step_over(part, inputs, targets, options, clipping, masks, loss);
+      if (result.ok()) ++next_;
+      return result;
+    }
+  }
+
+  /// Of a batch, what this rank reads.
+  [[nodiscard]] int first_sequence() { return part().first(); }
+  [[nodiscard]] int end_sequence() { return part().end(); }
+  [[nodiscard]] Ranks& ranks() { return ranks_; }
+
+  /// What run_training keeps a run with: rank 0 has the file, the others what it says.
+  Status save_run(const std::string& path, std::uint32_t fingerprint,
+                  std::initializer_list<std::span<const std::byte>> parts) {
+    Status status = Status::kOk;
+    if (ranks_.rank() == 0) status = save_whole_file(path, fingerprint, parts);
+    hand_out(ranks_, std::as_writable_bytes(std::span(&status, 1)));
+    return status;
+  }
+  Status load_run(const std::string& path, std::uint32_t fingerprint, std::vector<std::byte>& bytes) {
+    struct {
+      std::uint64_t size;
+      Status status;
+    } file{};
+    if (ranks_.rank() == 0) {
+      file.status = load_whole_file(path, fingerprint, bytes);
+      file.size = bytes.size();
+    }
+    hand_out(ranks_, std::as_writable_bytes(std::span(&file, 1)));
+    bytes.resize(static_cast<std::size_t>(file.size));
+    hand_out(ranks_, bytes);
+    return file.status;
+  }
+
+ private:
+  static constexpr std::size_t kLine = 64;  // of the cache: scalars and parts begin with them
+
+  // For every sequence that a rank can have.
+  static constexpr std::size_t most_gradients(int ranks) {
+    return sizeof(Parameters) * static_cast<std::size_t>((batch + ranks - 1) / ranks);
+  }
+
+  auto part() {
+    return detail::PartOfRing<Parameters, typename OnOneMachine::Sums>(ranks_, batch, chunk_bytes_,
+                                                                       this->sum_here(), this->spare());
+  }
+
+  void compare() {
+    const std::uint64_t steps = state().steps;
+    const bool due = compare_every_ > 0 && steps % static_cast<std::uint64_t>(compare_every_) == 0;
+    if (steps == next_ && !due) return;
+    next_ = steps;
+    struct Training {
+      std::uint64_t steps;
+      std::uint32_t hash;
+    };
+    const auto all = of_all_ranks(ranks_, Training{steps, hash(state())});
+    const std::string after = " than rank 0 after step " + std::to_string(all[0].steps);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank].steps != all[0].steps) refuse(rank, "is at another step" + after);
+      if (all[rank].hash != all[0].hash) refuse(rank, "has other parameters or moments" + after);
+    }
+  }
+
+  [[noreturn]] static void refuse(std::size_t rank, const std::string& why) {
+    throw std::runtime_error("attune::DistributedTrainer: rank " + std::to_string(rank) + ": " + why);
+  }
+
+  Ranks& ranks_;
+  const int compare_every_;
+  const std::size_t chunk_bytes_;
+  std::uint64_t next_ = ~std::uint64_t{0};  // the step that the ranks are known to be at
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::host

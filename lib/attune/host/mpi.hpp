@@ -1,0 +1,107 @@
+// Ranks over MPI, the Message Passing Interface (mpi-forum.org). The one header of attune that names it;
+// never included by another one.
+//
+//   find_package(MPI REQUIRED)                                  # Debian: libopenmpi-dev
+//   target_link_libraries(program PRIVATE MPI::MPI_CXX)
+//
+//   mpirun -n 4 ./program
+#pragma once
+
+#if !defined(OMPI_SKIP_MPICXX)
+#define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
+#endif
+#if !defined(MPICH_SKIP_MPICXX)
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <span>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <attune/host/ranks.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::host {
+
+/// The processes that mpirun has started; one alone without it. One object a program, from its beginning to
+/// its end; its functions are called by the thread that has made it. A process that dies, or leaves the scope
+/// by an exception, ends all of them with a message and a code that is not 0.
+class MpiRanks final : public Ranks {
+ public:
+  MpiRanks() {
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    if (provided < MPI_THREAD_FUNNELED) throw std::runtime_error("attune::MpiRanks: MPI allows no threads");
+    MPI_Comm_dup(MPI_COMM_WORLD, &ring_);  // of its own: no message of the program's comes between
+    MPI_Comm_rank(ring_, &rank_);
+    MPI_Comm_size(ring_, &size_);
+  }
+  ~MpiRanks() override {
+    if (std::uncaught_exceptions() > exceptions_) {  // the others would wait for ever
+      std::fprintf(stderr, "attune::MpiRanks: rank %d of %d leaves by an exception, and ends all\n", rank_,
+                   size_);
+      MPI_Abort(ring_, 1);
+    }
+    settle();
+    MPI_Comm_free(&ring_);
+    MPI_Finalize();
+  }
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return size_; }
+
+  void send(std::span<const std::byte> bytes) override {
+    for_each_message(bytes, [this](std::span<const std::byte> message) {
+      MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_BYTE, (rank_ + 1) % size_, 0, ring_,
+                &sent_.emplace_back());
+    });
+  }
+  void receive(std::span<std::byte> bytes) override {
+    for_each_message(bytes, [this](std::span<std::byte> message) {
+      MPI_Request request;
+      MPI_Irecv(message.data(), static_cast<int>(message.size()), MPI_BYTE, (rank_ + size_ - 1) % size_, 0,
+                ring_, &request);
+      const MPI_Status status = wait(request);
+      int count = 0;
+      MPI_Get_count(&status, MPI_BYTE, &count);
+      if (count != static_cast<int>(message.size()))
+        throw std::runtime_error("attune::MpiRanks: the rank before runs another program");
+    });
+  }
+  void settle() override {
+    for (MPI_Request& request : sent_) wait(request);
+    sent_.clear();
+  }
+
+ private:
+  // MPI counts in int.
+  template <class Byte, class Body>
+  static void for_each_message(std::span<Byte> bytes, const Body& body) {
+    constexpr std::size_t kMost = std::size_t{1} << 30;
+    for (std::size_t at = 0; at < bytes.size(); at += kMost)
+      body(bytes.subspan(at, std::min(kMost, bytes.size() - at)));
+  }
+
+  // MPI's own waiting keeps a processor busy, which may be the one that the other rank needs.
+  static MPI_Status wait(MPI_Request& request) {
+    MPI_Status status;
+    for (int done = 0;;) {
+      MPI_Test(&request, &done, &status);
+      if (done != 0) return status;
+      std::this_thread::yield();
+    }
+  }
+
+  MPI_Comm ring_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+  std::vector<MPI_Request> sent_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::host

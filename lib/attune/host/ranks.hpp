@@ -1,0 +1,61 @@
+// Processes that train one model together, on one machine or on many: ranks 0, 1, …, in a ring. Never
+// included by attune.hpp. host/mpi.hpp has them over MPI.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include <attune/kernels/policy.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::host {
+
+/// A process's place among all, and its two neighbours: the rank before 0 is the last one. What a rank sends
+/// is received by the next one in the same order and the same sizes. Where a neighbour is gone, a function
+/// throws or ends the program; it does not wait for ever.
+class Ranks {
+ public:
+  Ranks() = default;
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+  virtual ~Ranks() = default;
+
+  [[nodiscard]] virtual int rank() const = 0;  // in [0, size())
+  [[nodiscard]] virtual int size() const = 0;
+  /// To the next rank, without waiting for it. `bytes` have to stay as they are until settle() returns.
+  virtual void send(std::span<const std::byte> bytes) = 0;
+  /// From the rank before, waiting for it.
+  virtual void receive(std::span<std::byte> bytes) = 0;
+  /// Waits until all that was sent is on its way, and its memory free.
+  virtual void settle() = 0;
+
+  [[nodiscard]] bool is_last() const { return rank() + 1 == size(); }
+};
+
+/// What rank 0 has in `bytes`, on every rank.
+inline void hand_out(Ranks& ranks, std::span<std::byte> bytes) {
+  if (ranks.rank() > 0) ranks.receive(bytes);
+  if (!ranks.is_last()) ranks.send(bytes);
+  ranks.settle();
+}
+
+/// The values of all ranks, in their order, on every rank.
+template <class Value>
+[[nodiscard]] std::vector<Value> of_all_ranks(Ranks& ranks, const Value& mine) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  const int size = ranks.size();
+  std::vector<Value> all(static_cast<std::size_t>(size), mine);
+  // In round r comes the value of the rank r places before.
+  const auto place = [&](int before) {
+    return std::span(all).subspan(static_cast<std::size_t>((ranks.rank() + size - before) % size), 1);
+  };
+  for (int before = 1; before < size; ++before) {
+    ranks.send(std::as_bytes(place(before - 1)));
+    ranks.receive(std::as_writable_bytes(place(before)));
+  }
+  ranks.settle();
+  return all;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::host
