@@ -2,6 +2,7 @@
 // padding and a mask, and the work of n tokens.
 #include <attune/attention/sequence_length.hpp>
 
+#include <attune/core/inference_in_pieces.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
@@ -154,6 +155,30 @@ TEST(TrueLength, has_the_bits_of_padding_in_pieces) {
     }
     EXPECT_TRUE(pass.result().ok());
     EXPECT_TRUE(check::same_bits(both.padded.gradients(), both.trainer.gradients()));
+  }
+}
+
+TEST(TrueLength, is_predicted_in_pieces_beside_another_mask_with_zeros_behind) {
+  using Model = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>, Encoder,
+                                   attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>>;
+  static Model::Parameters parameters;
+  static Model::InferenceScratch scratch;
+  attune::Rng rng(1);
+  check::fill_set(parameters, rng);
+  for (int length = 1; length <= kTokens; ++length) {
+    const Example<Model> example(length, rng, false);
+    Model::Output expected, y;
+    check::fill(y, rng);
+    Model::forward(parameters, example.x, expected, scratch,
+                   attune::CausalMask{} && of_length<Padding>(length));
+    auto prediction = attune::infer_in_pieces<Model, 60>(parameters, example.x, y, scratch,
+                                                         attune::CausalMask{} && of_length<Length>(length));
+    while (prediction.advance()) {
+    }
+    EXPECT_EQ(prediction.status(), Status::kOk);
+    for (int i = 0; i < kTokens; ++i) {
+      for (int j = 0; j < kClasses; ++j) EXPECT_EQ(y(i, j), i < length ? expected(i, j) : 0.0f);
+    }
   }
 }
 

@@ -10,12 +10,15 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The first tokens of up to kSeqLen; all of them until told otherwise. A Trainer, a ParallelTrainer and
-/// infer_in_pieces compute nothing of those behind: a sequence of n tokens takes the time of n, and has the
-/// bits that it has with KeyPaddingMask, where no loss reaches tokens behind. What x, or ids, hold there has
-/// no influence, nor have targets: y is zero there when the loss sees it. The whole length is computed, and
-/// the mask hides as KeyPaddingMask does, in layers that do not take a length, which core/layer.hpp lists, in
-/// sequences in lockstep and with UpdateInBackward.
+/// The first tokens of up to kSeqLen; all of them until told otherwise. Trainer, ParallelTrainer and
+/// infer_in_pieces compute no others: a sequence of n tokens takes the time of n, and has the bits that it
+/// has with KeyPaddingMask where no loss reaches the tokens behind. What x, or ids, hold there has no
+/// influence. y is zero there when the loss sees it, and targets of a loss over all tokens are to be ignored
+/// there.
+///
+/// Where a layer of the model does not take a length (kTakesLength, core/layer.hpp), of sequences in
+/// lockstep, with UpdateInBackward and in Model::forward, all tokens are computed, and the mask hides as
+/// KeyPaddingMask.
 template <int kSeqLen>
 class SequenceLength {
  public:

@@ -27,7 +27,9 @@ class InferenceInPieces {
     int before = next_++;
     const auto pieces = detail::pieces_of<Model>(mask_, OnePiece<most_work>(before));
     status_ = detail::forward_status<Model>(pieces, mask_, *parameters_, x_, y_, *scratch_);
-    pieces([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(pieces, y_); });
+    if constexpr (detail::kSaysLength<Mask>) {
+      pieces([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(pieces, y_); });
+    }
     const bool computed = before < 0;
     if (!computed || status_ != Status::kOk) next_ = kDone;
     return computed;
