@@ -1,5 +1,5 @@
-// A QEMU plugin that counts the instructions a program executes between two marks: the Thumb hints 0xBF60 (begin) and
-// 0xBF70 (end), which do nothing on a processor. instructions.hpp sets them.
+// A QEMU plugin that counts the instructions a program executes between two marks, hints that do nothing on a processor: of
+// Thumb 0xBF60 (begin) and 0xBF70 (end), of RISC-V 0x0006 and 0x000A (c.slli of x0, for custom use). instructions.hpp sets them.
 //
 //   -plugin instruction_counter.so,out=FILE[,functions=on]
 //
@@ -15,7 +15,9 @@
 // What is used of QEMU's plugin interface, version 1, as in QEMU 7.2. Debian ships no header for it.
 
 typedef uint64_t qemu_plugin_id_t;
-typedef struct qemu_info_t qemu_info_t;
+typedef struct {
+  const char *target_name;  // and more, which is not used
+} qemu_info_t;
 struct qemu_plugin_tb;    // a translated block
 struct qemu_plugin_insn;  // an instruction in it
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
@@ -43,6 +45,7 @@ static struct function {
 } functions[MAX_FUNCTIONS];
 static int num_functions;
 static bool count_functions;
+static uint16_t begin_mark = 0xBF60, end_mark = 0xBF70;
 
 static uint64_t instructions, at_begin;
 static FILE *out;
@@ -76,17 +79,18 @@ static uint64_t *counter_of(const char *name) {
   return &functions[num_functions++].count;
 }
 
-static bool begins_with(const struct qemu_plugin_insn *instruction, uint8_t low, uint8_t high) {
+static bool is(const struct qemu_plugin_insn *instruction, uint16_t mark) {
   // Only the first half-word is looked at, never the size: at the end of a page QEMU takes the half-word behind a
-  // 16-bit instruction for a part of it. No 32-bit Thumb instruction begins with 0xBF.
+  // 16-bit instruction for a part of it. No 32-bit instruction begins like a mark: of Thumb none with 0xBF, and of RISC-V
+  // all with two bits that are set.
   const uint8_t *bytes = qemu_plugin_insn_data(instruction);
-  return bytes[1] == high && bytes[0] == low;
+  return bytes[0] == (mark & 0xFF) && bytes[1] == mark >> 8;
 }
 
 static bool has_marks(const struct qemu_plugin_tb *block) {
   for (size_t i = 0; i < qemu_plugin_tb_n_insns(block); ++i) {
     const struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
-    if (begins_with(instruction, 0x60, 0xBF) || begins_with(instruction, 0x70, 0xBF)) return true;
+    if (is(instruction, begin_mark) || is(instruction, end_mark)) return true;
   }
   return false;
 }
@@ -108,10 +112,10 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
     struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
     count(instruction, &instructions, 1);
     if (count_functions) count(instruction, counter_of(qemu_plugin_insn_symbol(instruction)), 1);
-    if (begins_with(instruction, 0x60, 0xBF)) {
+    if (is(instruction, begin_mark)) {
       qemu_plugin_register_vcpu_insn_exec_cb(instruction, begin, QEMU_PLUGIN_CB_NO_REGS, NULL);
     }
-    if (begins_with(instruction, 0x70, 0xBF)) {
+    if (is(instruction, end_mark)) {
       qemu_plugin_register_vcpu_insn_exec_cb(instruction, end, QEMU_PLUGIN_CB_NO_REGS, NULL);
     }
   }
@@ -123,7 +127,7 @@ static void on_exit_of_qemu(qemu_plugin_id_t id, void *data) {
 }
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv) {
-  (void)info;
+  if (strncmp(info->target_name, "riscv", 5) == 0) begin_mark = 0x0006, end_mark = 0x000A;
   for (int i = 0; i < argc; ++i) {
     if (strncmp(argv[i], "out=", 4) == 0) out = fopen(argv[i] + 4, "w");
     if (strcmp(argv[i], "functions=on") == 0) count_functions = true;
