@@ -29,7 +29,8 @@ namespace {
 // that outgrows the bottom of RAM faults. Addresses are in units of four bytes; an entry reaches from the
 // one before it to its own.
 void protect_memory() {
-  constexpr std::uint32_t kRead = 1U, kWrite = 1U << 1, kExecute = 1U << 2, kToHere = 1U << 3, kLocked = 1U << 7;
+  constexpr std::uint32_t kRead = 1U, kWrite = 1U << 1, kExecute = 1U << 2, kToHere = 1U << 3,
+                          kLocked = 1U << 7;
   constexpr std::uint32_t kNothing = kLocked | kToHere;
   constexpr std::uint32_t kNullPage = 0x1000;
   const auto quarter = [](const std::uint32_t* address) {
@@ -39,8 +40,8 @@ void protect_memory() {
       "csrw pmpaddr0, %0\n csrw pmpaddr1, %1\n csrw pmpaddr2, %2\n csrw pmpaddr3, %3\n csrw pmpaddr4, %4\n"
       "csrw pmpcfg1, %6\n csrw pmpcfg0, %5" ::"r"(kNullPage >> 2),
       "r"(quarter(code_region_begin)), "r"(quarter(code_region_end)), "r"(quarter(ram_region_begin)),
-      "r"(quarter(ram_region_end)),
-      "r"(kNothing | (kNothing | kRead | kExecute) << 16 | kNothing << 24), "r"(kNothing | kRead | kWrite)
+      "r"(quarter(ram_region_end)), "r"(kNothing | (kNothing | kRead | kExecute) << 16 | kNothing << 24),
+      "r"(kNothing | kRead | kWrite)
       : "memory");
 }
 

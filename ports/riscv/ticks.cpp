@@ -1,5 +1,5 @@
-// The machine timer of a CLINT, as in QEMU's virt and chips of SiFive: board.conf's clock is the rate at which
-// mtime counts.
+// The machine timer of a CLINT, as in QEMU's virt and chips of SiFive: board.conf's clock is the rate at
+// which mtime counts.
 #include "../ticks.hpp"
 
 namespace {
