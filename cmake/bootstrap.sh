@@ -5,6 +5,7 @@
 #   build   C++ compiler, CMake 3.25, Ninja, Eigen 3.4
 #   arm     arm-none-eabi-g++ with newlib and the C++ headers
 #   qemu    qemu-system-arm
+#   riscv   riscv64-unknown-elf-g++ with picolibc, headers of C++ for it, and qemu-system-riscv32
 #   tests   GoogleTest and Python 3
 #   clang   clang++
 #   format  clang-format
@@ -45,6 +46,12 @@ _attune_has_arm_headers() {
 _attune_has_arm_libraries() {
   local library
   library=$(arm-none-eabi-g++ -print-file-name=libc.a 2>/dev/null) && [ -f "$library" ]
+}
+
+# Debian's compiler for RISC-V has no headers of C++: those for Arm with newlib do.
+_attune_has_riscv_libraries() {
+  local specs
+  specs=$(riscv64-unknown-elf-g++ -print-file-name=picolibc.specs 2>/dev/null) && [ -f "$specs" ]
 }
 
 _attune_has_gtest() {
@@ -99,6 +106,12 @@ _attune_check() {
           { missing+=("libstdc++ for arm-none-eabi"); packages+=(libstdc++-arm-none-eabi-newlib); }
         ;;
       qemu) _attune_has qemu-system-arm || { missing+=("qemu-system-arm"); packages+=(qemu-system-arm); } ;;
+      riscv)
+        _attune_has riscv64-unknown-elf-g++ ||
+          { missing+=("riscv64-unknown-elf-g++"); packages+=(gcc-riscv64-unknown-elf); }
+        _attune_has_riscv_libraries || { missing+=("picolibc for RISC-V"); packages+=(picolibc-riscv64-unknown-elf); }
+        _attune_has qemu-system-riscv32 || { missing+=("qemu-system-riscv32"); packages+=(qemu-system-misc); }
+        ;;
       tests)
         _attune_has_gtest || { missing+=("GoogleTest"); packages+=(libgtest-dev); }
         _attune_has python3 || { missing+=("Python 3"); packages+=(python3); }
@@ -109,7 +122,7 @@ _attune_check() {
       bible) _attune_has bible || { missing+=("the program bible, with its text"); packages+=(bible-kjv); } ;;
       mpi) { _attune_has mpirun && _attune_has mpicxx; } || { missing+=("MPI"); packages+=(libopenmpi-dev openmpi-bin); } ;;
       *)
-        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, tests, clang, format, torch, bible and mpi" >&2
+        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, riscv, tests, clang, format, torch, bible and mpi" >&2
         exit 2
         ;;
     esac

@@ -1,6 +1,6 @@
-// A QEMU plugin that counts the instructions a program executes between two marks, the Thumb hints 0xBF60 (begin) and
-// 0xBF70 (end), which do nothing on a processor (instructions.hpp sets them), and estimates their cycles on a core of
-// cycles/core.h.
+// A QEMU plugin that counts the instructions a program executes between two marks, hints that do nothing on a processor: of
+// Thumb 0xBF60 (begin) and 0xBF70 (end), of RISC-V 0x0006 and 0x000A (c.slli of x0, for custom use). instructions.hpp sets
+// them. It estimates cycles on a core of cycles/core.h, which are all of Arm's.
 //
 //   -plugin instruction_counter.so,out=FILE[,core=NAME][,functions=on]
 //
@@ -19,7 +19,9 @@
 // What is used of QEMU's plugin interface, version 1, as in QEMU 7.2. Debian ships no header for it.
 
 typedef uint64_t qemu_plugin_id_t;
-typedef struct qemu_info_t qemu_info_t;
+typedef struct {
+  const char *target_name;  // and more, which is not used
+} qemu_info_t;
 struct qemu_plugin_tb;    // a translated block
 struct qemu_plugin_insn;  // an instruction in it
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
@@ -50,6 +52,7 @@ static struct function {
 } functions[MAX_FUNCTIONS];
 static int num_functions;
 static bool count_functions;
+static uint16_t begin_mark = 0xBF60, end_mark = 0xBF70;
 
 // Instructions that are executed from the first one to the last one: a translated block, or its part up to a mark.
 struct piece {
@@ -153,9 +156,9 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
       instruction = qemu_plugin_tb_get_insn(block, at);
       const uint16_t first = half_word(instruction, 0);
       piece->end = qemu_plugin_insn_vaddr(instruction) + (is_wide(first) ? 4 : 2);
-      ends = first == BEGIN_MARK || first == END_MARK;
+      ends = first == begin_mark || first == end_mark;
       if (ends) {
-        void (*const on_mark)(unsigned, void *) = first == BEGIN_MARK ? on_begin : on_end;
+        void (*const on_mark)(unsigned, void *) = first == begin_mark ? on_begin : on_end;
         qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
         continue;
       }
@@ -176,7 +179,7 @@ static void on_exit_of_qemu(qemu_plugin_id_t id, void *data) {
 }
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv) {
-  (void)info;
+  if (strncmp(info->target_name, "riscv", 5) == 0) begin_mark = 0x0006, end_mark = 0x000A;
   for (int i = 0; i < argc; ++i) {
     if (strncmp(argv[i], "out=", 4) == 0) out = fopen(argv[i] + 4, "w");
     if (strncmp(argv[i], "core=", 5) == 0) core = find_core(argv[i] + 5);

@@ -19,6 +19,12 @@ namespace port {
   asm volatile(".inst.n 0xbf70" ::: "memory");
   return 0;
 }
+#elif defined(__riscv)
+[[gnu::always_inline]] inline void begin_counting() { asm volatile(".2byte 0x0006" ::: "memory"); }
+[[gnu::always_inline]] inline std::uint64_t end_counting() {
+  asm volatile(".2byte 0x000a" ::: "memory");
+  return 0;
+}
 #else
 void begin_counting();
 std::uint64_t end_counting();

@@ -9,7 +9,8 @@
 //     …
 //   }
 //
-// On a Cortex-M a tick is the interrupt of SysTick, which comes while the program computes. On the host and
+// On a Cortex-M a tick is the interrupt of SysTick, on RISC-V of the machine timer, and comes while the
+// program computes. On the host and
 // on Cortex-A time is simulated: it stands still while the program computes, and wait_for_tick is what ends a
 // tick. A program whose results depend on the number of a tick, and not on how far it had computed by then,
 // has the same results on both. QEMU's own time passes with the host's clock, unless it is made to count

@@ -20,7 +20,7 @@ constexpr float kPeakLearningRate = kSmall ? 0.1f : 0.02f;
 constexpr int kUnseen = 1024;
 // Without an FPU an emulated board takes minutes for all steps, so it takes the first of them, of the same
 // schedule.
-#if defined(__SOFTFP__)
+#if defined(__SOFTFP__) || defined(__riscv_float_abi_soft)
 constexpr int kDefaultSteps = kSmall ? 400 : kEntries <= 128 ? 100 : 25;
 #else
 constexpr int kDefaultSteps = kSteps;

@@ -59,7 +59,7 @@ attune::Status begin(std::uint64_t) {
 
 // From initial parameters on. Without an FPU an emulated board takes the first steps of the same schedule
 // only.
-#if defined(__SOFTFP__)
+#if defined(__SOFTFP__) || defined(__riscv_float_abi_soft)
 constexpr int kDefaultSteps = 20;
 #else
 constexpr int kDefaultSteps = kSteps;

@@ -9,7 +9,6 @@
 //   --out DIR     the files of the last round: device_0.safetensors, …, and fleet.safetensors
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <initializer_list>
 #include <memory>
 #include <string>

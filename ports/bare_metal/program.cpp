@@ -9,7 +9,8 @@ extern "C" int program_main() asm("main");
 extern "C" {
 // Statics with destructors register them here; the program ends by stopping the machine, so they never run.
 void* __dso_handle = nullptr;
-int __aeabi_atexit(void*, void (*)(void*), void*) { return 0; }
+int __aeabi_atexit(void*, void (*)(void*), void*) { return 0; }  // Arm
+int __cxa_atexit(void (*)(void*), void*, void*) { return 0; }    // others
 }
 
 void run_program() {

@@ -215,7 +215,7 @@ class Target:
 
     def __init__(self, wanted):
         known = boards()
-        self.name, self.cpu = "host", None
+        self.name, self.cpu, self.is_riscv = "host", None, False
         if wanted != "host":
             matches = [name for name, conf in known.items() if wanted in (name, conf.get("cpu"))]
             if not matches:
@@ -223,15 +223,18 @@ class Target:
                 raise Usage(f"no target '{wanted}'; there are: {', '.join(names)}")
             self.name = matches[0]
             self.cpu = known[self.name]["cpu"]
-        tools = ["cmake", "ninja", *(["arm-none-eabi-g++", "qemu-system-arm"] if self.cpu else [])]
+            self.is_riscv = known[self.name]["family"] == "riscv"
+        compiler = ["riscv64-unknown-elf-g++", "qemu-system-riscv32"] if self.is_riscv else ["arm-none-eabi-g++", "qemu-system-arm"]
+        tools = ["cmake", "ninja", *(compiler if self.cpu else [])]
         if missing := [tool for tool in tools if not shutil.which(tool)]:
             raise Usage(f"{self.name} needs {', '.join(missing)}")
 
     def configure_options(self):
         if self.cpu is None:
             return ["-DCMAKE_BUILD_TYPE=Release", "-DATTUNE_NATIVE=ON"]
+        toolchain = "riscv-unknown-elf.cmake" if self.is_riscv else "arm-none-eabi.cmake"
         return ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O2", f"-DATTUNE_CPU={self.cpu}",
-                f"-DATTUNE_PORT={self.name}", f"--toolchain={ROOT / 'cmake' / 'arm-none-eabi.cmake'}"]
+                f"-DATTUNE_PORT={self.name}", f"--toolchain={ROOT / 'cmake' / toolchain}"]
 
     def command(self, build, program):
         if self.cpu is None:

@@ -145,7 +145,8 @@ ATTUNE_INLINE P negate(const P& a) {
   return Eigen::internal::pnegate(a);
 }
 
-#if ATTUNE_FUSED && defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 8))
+#if ATTUNE_FUSED && ((defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 8))) || \
+                     (defined(__riscv_flen) && __riscv_flen < 64))
 namespace detail {
 
 // Where the FPU has no double, libm's fma rounds twice. This one rounds once: the sum of the exact terms is
@@ -354,7 +355,11 @@ ATTUNE_INLINE float square_root(float a) {
   float root;
   asm("fsqrt %s0, %s1" : "=w"(root) : "w"(a));
   return root;
-#elif defined(__arm__)
+#elif defined(__riscv_flen) && __riscv_flen >= 32
+  float root;
+  asm("fsqrt.s %0, %1" : "=f"(root) : "f"(a));
+  return root;
+#elif defined(__arm__) || defined(__riscv)
   return detail::software_square_root(a);
 #else
   return __builtin_sqrtf(a);
@@ -371,7 +376,11 @@ ATTUNE_INLINE double square_root(double a) {
   double root;
   asm("fsqrt %d0, %d1" : "=w"(root) : "w"(a));
   return root;
-#elif defined(__arm__)
+#elif defined(__riscv_flen) && __riscv_flen >= 64
+  double root;
+  asm("fsqrt.d %0, %1" : "=f"(root) : "f"(a));
+  return root;
+#elif defined(__arm__) || defined(__riscv)
   return detail::software_square_root(a);
 #else
   return __builtin_sqrt(a);

@@ -58,9 +58,9 @@
 #define ATTUNE_ARITHMETIC unfused
 #endif
 
-#if ATTUNE_FUSED && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)
+#if ATTUNE_FUSED && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA) && !defined(__riscv_flen)
 #error \
-    "attune: ATTUNE_FUSED=1 needs a target with fused multiply-add (x86: -mfma or -march=native; Cortex-M4F, M7, M33, M55; Cortex-A with VFPv4)"
+    "attune: ATTUNE_FUSED=1 needs a target with fused multiply-add (x86: -mfma or -march=native; Cortex-M4F, M7, M33, M55; Cortex-A with VFPv4; RISC-V with F)"
 #endif
 
 // Assembly for the single-precision FPU of a Cortex-M, of the same bits as the portable code.

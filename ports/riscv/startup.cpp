@@ -1,0 +1,55 @@
+// From reset to main on a 32-bit RISC-V processor in machine mode, as a chip or an emulator without firmware
+// of its own leaves it: interrupts off, physical addresses. Without an A extension, and with or without F.
+#include "../bare_metal/memory_map.hpp"
+#include "../bare_metal/program.hpp"
+
+extern "C" {
+[[noreturn]] void reset_handler();
+[[noreturn, gnu::used]] void start_program();
+extern const std::uint32_t trap_vectors[];
+}
+
+// The first instruction of CODE. The stack, then the floating-point unit (mstatus.FS, rounding to nearest),
+// then C++.
+[[gnu::naked, gnu::section(".vectors")]] void reset_handler() {
+  asm volatile(
+      "la   sp, stack_top      \n"
+#if defined(__riscv_flen)
+      "li   t0, 0x2000         \n"
+      "csrs mstatus, t0        \n"
+      "csrw fcsr, zero         \n"
+#endif
+      "j    start_program      \n");
+}
+
+namespace {
+
+// Physical memory protection, for machine mode as well: entries are locked ("Physical Memory Protection").
+// Nothing at null pointers, CODE is never written, RAM never executed, and between them is nothing: a stack
+// that outgrows the bottom of RAM faults. Addresses are in units of four bytes; an entry reaches from the
+// one before it to its own.
+void protect_memory() {
+  constexpr std::uint32_t kRead = 1U, kWrite = 1U << 1, kExecute = 1U << 2, kToHere = 1U << 3,
+                          kLocked = 1U << 7;
+  constexpr std::uint32_t kNothing = kLocked | kToHere;
+  constexpr std::uint32_t kNullPage = 0x1000;
+  const auto quarter = [](const std::uint32_t* address) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(address)) >> 2;
+  };
+  asm volatile(
+      "csrw pmpaddr0, %0\n csrw pmpaddr1, %1\n csrw pmpaddr2, %2\n csrw pmpaddr3, %3\n csrw pmpaddr4, %4\n"
+      "csrw pmpcfg1, %6\n csrw pmpcfg0, %5" ::"r"(kNullPage >> 2),
+      "r"(quarter(code_region_begin)), "r"(quarter(code_region_end)), "r"(quarter(ram_region_begin)),
+      "r"(quarter(ram_region_end)), "r"(kNothing | (kNothing | kRead | kExecute) << 16 | kNothing << 24),
+      "r"(kNothing | kRead | kWrite)
+      : "memory");
+}
+
+}  // namespace
+
+void start_program() {
+  constexpr std::uint32_t kVectored = 1U;
+  asm volatile("csrw mtvec, %0" ::"r"(reinterpret_cast<std::uintptr_t>(trap_vectors) | kVectored));
+  protect_memory();
+  run_program();
+}
