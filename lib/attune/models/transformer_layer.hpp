@@ -51,11 +51,7 @@ struct HidesElsewhere : NoMask {};
 template <class Part>
 struct LayerBranch : Part {
   /// Whether it can leave out its output, and takes its input when its scratch is dead.
-  static constexpr bool kRetapes =
-      requires(const typename Part::Parameters& parameters, ConstView<typename Part::Input> x,
-               typename Part::Tape& tape, typename Part::Scratch& scratch) {
-    Part::retape(parameters, x, tape, scratch);
-  };
+  static constexpr bool kRetapes = detail::kRetapes<Part>;
   template <class Gradients>
   using TapeOf = detail::TapeOf<Part, Gradients>;
   template <class Gradients>
