@@ -40,7 +40,7 @@ const char *qemu_plugin_insn_symbol(const struct qemu_plugin_insn *);
 
 EXPORT int qemu_plugin_version = 1;
 
-enum { BEGIN_MARK = 0xBF60, END_MARK = 0xBF70, MAX_FUNCTIONS = 4096 };
+enum { MAX_FUNCTIONS = 4096 };
 
 struct total {
   uint64_t instructions, cycles;

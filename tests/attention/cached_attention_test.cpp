@@ -78,6 +78,7 @@ TEST(CachedAttention, keeps_no_more_than_the_window_of_a_layer) {
   constexpr AttentionShape kNarrow = with_window({.left = 17, .sinks = 2});
   expect_bits_of_batch<kNarrow, CacheShape{.capacity = 70}, 3>();
   expect_bits_of_batch<kNarrow, CacheShape{.window = 18, .sinks = 4}, 3>();
+  expect_bits_of_batch<kNarrow, CacheShape{.window = 18, .sinks = 1}, 3>();
   expect_bits_of_batch<kNarrow, CacheShape{.window = 9, .sinks = 1}, 3>();
   using Layer = MultiHeadAttention<kNarrow>;
   static_assert(sizeof(attune::KeyValueCache<Layer, CacheShape{.capacity = 7000}>) ==
@@ -200,6 +201,29 @@ TEST(CachedAttention, a_decoder_layer_projects_its_memory_once) {
   attune::KeyPaddingMask<10> padding;
   ASSERT_EQ(padding.set_length(6), attune::Status::kOk);
   expect_decoder_of_batch<kShape, CacheShape{.window = 4}>(padding);
+  static attune::Tensor<float, 21, 10> bias;
+  attune::Rng rng(3);
+  check::fill(bias, rng);
+  expect_decoder_of_batch<kShape, CacheShape{.capacity = 21}>(attune::AdditiveMask(bias));
+}
+TEST(CachedAttention, a_mask_of_the_memory_goes_on_behind_the_positions_of_an_int) {
+  using Layer = attune::DecoderLayer<attune::DecoderLayerShape{
+      .seq_len = 21, .d_model = 8, .num_heads = 2, .d_ff = 9, .memory_len = 10}>;
+  using Cache = attune::KeyValueCache<Layer, CacheShape{.window = 4}>;
+  static const Case<Layer> a(13);
+  static Layer::Memory memory;
+  static Cache cache;
+  static Cache::Scratch<> scratch;
+  static attune::Tensor<float, 1, 8> masked, y;
+  attune::Rng rng(5);
+  check::fill(memory, rng);
+  Layer::remember(a.parameters, memory, cache);
+  cache.tokens = 3'000'000'000;
+  static Cache other = cache;
+  const auto x = check::tokens_at<1>(a.x, 0);
+  ASSERT_EQ(Layer::step(a.parameters, x, y, cache, scratch), attune::Status::kOk);
+  ASSERT_EQ(Layer::step(a.parameters, x, masked, other, scratch, attune::CausalMask{}), attune::Status::kOk);
+  EXPECT_TRUE(check::same_bits(masked, y));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/trainer.hpp>
@@ -77,6 +78,11 @@ TEST(Checkpointed, trains_to_the_bits_of_the_layer) {
   expect_same_training<Trained<Three, 2>, Trained<attune::Repeat<3, Checkpointed<Encoder<float>>>, 2>>();
   expect_same_training<Trained<Three, 2>, Trained<Checkpointed<Three>, 2>>();
   expect_same_training<Trained<Words, 2>, Trained<Checkpointed<Words>, 2>>();
+}
+
+TEST(Checkpointed, runs_what_inherits_from_an_encoder_layer_as_it_is) {
+  using Around = attune::Residual<Encoder<float>>;
+  expect_same_training<Trained<Around, 2>, Trained<Checkpointed<Around>, 2>>();
 }
 
 TEST(Checkpointed, drops_what_the_layer_drops) {

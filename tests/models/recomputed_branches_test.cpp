@@ -7,6 +7,7 @@
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
@@ -105,6 +106,10 @@ void expect_bits_of_the_layer() {
 using Constant = Encoder<kBefore, false>;
 Constant::Parameters constant_before;
 Encoder<kAfter, false>::Parameters constant_after;
+using TwoAfter = attune::Repeat<2, Encoder<kAfter, false>>;
+using TwoAgain = attune::Repeat<2, Checkpointed<Encoder<kAfter, false>>>;
+TwoAfter::Parameters constant_two;
+TwoAgain::Parameters constant_again;
 
 // Gradients of what is trained beside constants, dx asked for and not.
 template <class Plain, class Again>
@@ -135,6 +140,7 @@ void expect_gradients_of_the_layer() {
   EXPECT_TRUE(check::same_bits(dx_again, dx));
   EXPECT_TRUE(same());
   gradients_again = {};
+  Again::forward(again, x, y_again, tape_again, scratch_again);
   Again::backward(again, x, tape_again, dy, attune::NoGradient{}, gradients_again, scratch_again);
   EXPECT_TRUE(same());
 }
@@ -182,4 +188,21 @@ TEST(RecomputedBranches, have_the_gradients_of_the_layer_where_a_part_is_trained
                                 BiasesAndNorms<Checkpointed<Constant>, constant_before>>();
   expect_gradients_of_the_layer<BiasesAndNorms<After, constant_after>,
                                 BiasesAndNorms<Checkpointed<After>, constant_after>>();
+}
+
+// Biases alone leave a first branch whose own backward would not read what stands between two layers.
+TEST(RecomputedBranches, read_their_input_whatever_is_trained) {
+  attune::Rng rng(7);
+  check::fill_set(constant_two, rng);
+  constant_again = std::bit_cast<TwoAgain::Parameters>(constant_two);
+  expect_gradients_of_the_layer<attune::BiasesAndNorms<TwoAfter, constant_two>,
+                                attune::BiasesAndNorms<TwoAgain, constant_again>>();
+}
+
+// A part that inherits from attention is another function than what it inherits.
+TEST(RecomputedBranches, run_parts_as_they_are) {
+  using Attention = Encoder<kBefore, true>::SelfAttention;
+  using Layer = attune::EncoderLayerOf<attune::Residual<Attention>, Slope,
+                                       attune::RmsNorm<attune::NormShape{.rows = 9, .d_model = 4}>, kBefore>;
+  expect_bits_of_the_layer<Layer>();
 }

@@ -6,6 +6,7 @@
 // needs no room for more. The cost is that of the keys there are, not of the capacity.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -115,7 +116,7 @@ constexpr CacheShape kept_of() {
     constexpr bool kOwnIsWithin =
         cache.window == 0 || (kOwn.left < cache.window && kOwn.sinks <= cache.sinks);
     static_assert(
-        kOwnIsWithin || (kOwn.left >= cache.window && kOwn.sinks >= cache.sinks),
+        kOwnIsWithin || (kOwn.left >= cache.window - 1 && kOwn.sinks >= cache.sinks),
         "attune: a layer's own window reaches less far back than the cache's, but has more sinks, or "
         "the other way round; give the cache at least both, or a capacity");
     return kOwnIsWithin ? CacheShape{.window = kOwn.left + 1, .sinks = kOwn.sinks} : cache;
@@ -252,7 +253,8 @@ struct MemoryStream : AttentionParts<Attention> {
     append_keys<kShape, Scalar>(parameters.appended, memory, InOneGo{});
     Parts::template scale<decltype(memory.key)::size>(memory.key.data());
   }
-  template <int tokens, class Mask>
+  /// `mask` is asked about `most` queries in all, and of positions up to 2³⁰, as masks are.
+  template <int tokens, std::uint64_t most, class Mask>
   static void step(std::uint64_t position, const auto& parameters,
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
                    View<Tensor<Scalar, tokens, kShape.d_out>> y, const Memory& memory,
@@ -262,13 +264,15 @@ struct MemoryStream : AttentionParts<Attention> {
     const auto& all_masks = with_options<kShape>(mask);
     const auto value = view(memory.value);
     const auto terms = terms_of<std::remove_cvref_t<decltype(all_masks)>>(value);
+    constexpr int kQueries = static_cast<int>(std::min(most, std::uint64_t{kUnlimited}));
+    const int first_query = static_cast<int>(std::min(position, std::uint64_t{1} << 30));
     for (int head = 0; head < kHeads; ++head) {
       const int kv_head = kShape.kv_head_of(head);
-      attend<kHeads, kShape.seq_len>(
-          view(scratch.query).template columns<kDk>(head * kDk),
-          view(memory.key).template columns<kDk>(kv_head * kDk), value.template columns<kDv>(kv_head * kDv),
-          view(scratch.context).template columns<kDv>(head * kDv), view(scratch.weights), Parts::scores(),
-          all_masks, head, static_cast<int>(position), AllWeights{}, terms);
+      attend<kHeads, kQueries>(view(scratch.query).template columns<kDk>(head * kDk),
+                               view(memory.key).template columns<kDk>(kv_head * kDk),
+                               value.template columns<kDv>(kv_head * kDv),
+                               view(scratch.context).template columns<kDv>(head * kDv), view(scratch.weights),
+                               Parts::scores(), all_masks, head, first_query, AllWeights{}, terms);
     }
     Parts::template project<typename Attention::OutputProjection, tokens>(parameters.output,
                                                                           view(scratch.context), y);

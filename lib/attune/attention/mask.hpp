@@ -142,7 +142,8 @@ struct QueryPaddingMask : detail::ValidTokens<kSeqLen> {
   template <ScoreShape shape>
   static constexpr void fits() {
     static_assert(shape.seq_len == kSeqLen,
-                  "attune::QueryPaddingMask: made for another seq_len than the layer's");
+                  "attune::QueryPaddingMask: made for another seq_len than the layer's or, in a stream, its "
+                  "cache's capacity");
   }
   template <int kv_len, class Scalar>
   constexpr void hide(int, int query, Scalar* row) const {
@@ -169,7 +170,8 @@ struct AdditiveMask {
   static constexpr void fits() {
     static_assert(shape.kv_len == kKvLen, "attune::AdditiveMask: made for another kv_len than the layer's");
     static_assert(shape.seq_len == kSeqLen,
-                  "attune::AdditiveMask: made for another seq_len than the layer's");
+                  "attune::AdditiveMask: made for another seq_len than the layer's or, in a stream, its "
+                  "cache's capacity");
     static_assert(kHeads == 1 || shape.num_heads == kHeads,
                   "attune::additive_mask_per_head: made for another number of heads than the layer's");
   }

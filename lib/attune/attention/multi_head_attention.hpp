@@ -642,4 +642,11 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   }
 };
 
+namespace detail {
+
+template <AttentionShape shape, class Scalar>
+inline constexpr bool kRetapes<MultiHeadAttention<shape, Scalar>> = true;
+
+}  // namespace detail
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -445,6 +445,14 @@ ATTUNE_INLINE void clear_behind([[maybe_unused]] const Pieces& pieces, [[maybe_u
   }
 }
 
+/// Whether a layer's retape and backward_from are its forward and backward, and whether it is run by its
+/// Branches (models/transformer_layer.hpp). Said of each type by itself: one that inherits from it may be
+/// another function.
+template <class Layer>
+inline constexpr bool kRetapes = false;
+template <class Layer>
+inline constexpr bool kRunsByBranches = false;
+
 /// Whether the scalars of a layer may be lanes (training/lockstep.hpp).
 template <class Layer>
 inline constexpr bool kRunsInLockstep = requires {

@@ -364,4 +364,13 @@ struct GatedFeedForward : detail::FeedForwardNetwork<shape, detail::GatedProject
 template <FeedForwardShape shape, class Scalar = float>
 using SwiGlu = GatedFeedForward<detail::with_silu(shape), Scalar>;
 
+namespace detail {
+
+template <FeedForwardShape shape, class Scalar>
+inline constexpr bool kRetapes<FeedForward<shape, Scalar>> = true;
+template <FeedForwardShape shape, class Scalar>
+inline constexpr bool kRetapes<GatedFeedForward<shape, Scalar>> = true;
+
+}  // namespace detail
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC

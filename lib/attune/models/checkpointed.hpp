@@ -72,7 +72,7 @@ struct OnceMore {
   using type = RunOnceMore<Layer>;
 };
 template <class Layer>
-  requires requires { typename Layer::Branches; }
+  requires(kRunsByBranches<Layer>)
 struct OnceMore<Layer> {
   using type = RecomputedBranches<Layer>;
 };

@@ -145,7 +145,8 @@ struct DecoderLayerOf
   using InferenceScratch = typename Branches::InferenceScratch;
 
   /// Token by token (core/stream.hpp), causal, of a memory that is remembered first. A step takes the
-  /// memory's mask behind its scratch; the number of a query is its position.
+  /// memory's mask behind its scratch; the number of a query is its position, so a mask that is made for a
+  /// seq_len is made for the cache's capacity.
   ///
   ///   Decoder::remember(parameters, memory, cache);
   ///   status = Decoder::step(parameters, token, y, cache, scratch[, memory_mask]);
@@ -161,7 +162,7 @@ struct DecoderLayerOf
         detail::ResidualBranches<options, Sets,
                                  typename detail::TokenwiseStream<Norm>::template Of<tokens>::type,
                                  detail::StreamBranch<0, SelfAttention, cache, tokens>,
-                                 detail::MemoryStreamBranch<1, CrossAttention, tokens>,
+                                 detail::MemoryStreamBranch<1, CrossAttention, tokens, kMostTokens>,
                                  detail::StreamBranch<2, Network, cache, tokens>>;
     template <int tokens>
     using Scratch = typename Branches<tokens>::InferenceScratch;

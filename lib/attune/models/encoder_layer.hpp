@@ -239,4 +239,13 @@ struct EncoderLayer : EncoderLayerOf<typename detail::EncoderParts<shape, Scalar
   using WithScalar = EncoderLayer<shape, Other>;
 };
 
+namespace detail {
+
+template <class SelfAttention, class Network, class Norm, BranchOptions options>
+inline constexpr bool kRunsByBranches<EncoderLayerOf<SelfAttention, Network, Norm, options>> = true;
+template <EncoderLayerShape shape, class Scalar>
+inline constexpr bool kRunsByBranches<EncoderLayer<shape, Scalar>> = true;
+
+}  // namespace detail
+
 }  // namespace attune::inline ATTUNE_ARITHMETIC

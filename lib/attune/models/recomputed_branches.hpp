@@ -58,6 +58,8 @@ struct RecomputedBranches : Layer {
   using Norm = typename Branches::Norm;
   using Parameters = typename Layer::Parameters;
   using InferenceScratch = typename Layer::InferenceScratch;
+  template <class Gradients>
+  static constexpr bool kReadsInput = true;
 
  private:
   static constexpr int kBranches = Branches::kBranches, kLast = kBranches - 1;

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include <attune/core/rng.hpp>
 #include <attune/core/status.hpp>
@@ -63,6 +64,9 @@ template <class Logits, class Scalar, int vocabulary>
   static_assert(
       row.rows == 1 && row.cols == vocabulary,
       "attune::sample: logits must be one row of as many as SamplingScratch has room for, [1, vocabulary]");
+  static_assert(std::is_same_v<std::remove_const_t<typename decltype(row)::Scalar>, Scalar>,
+                "attune::sample: logits of another scalar than the scratch's; name it in "
+                "SamplingScratch<vocabulary, Scalar>");
   const Scalar* const x = row.data;
   const Scalar temperature = static_cast<Scalar>(options.temperature);
   if (!(temperature >= 0 && temperature <= std::numeric_limits<float>::max()) || options.top_k < 0) {

@@ -51,11 +51,7 @@ struct HidesElsewhere : NoMask {};
 template <class Part>
 struct LayerBranch : Part {
   /// Whether it can leave out its output, and takes its input when its scratch is dead.
-  static constexpr bool kRetapes =
-      requires(const typename Part::Parameters& parameters, ConstView<typename Part::Input> x,
-               typename Part::Tape& tape, typename Part::Scratch& scratch) {
-    Part::retape(parameters, x, tape, scratch);
-  };
+  static constexpr bool kRetapes = detail::kRetapes<Part>;
   template <class Gradients>
   using TapeOf = detail::TapeOf<Part, Gradients>;
   template <class Gradients>
@@ -96,16 +92,16 @@ struct MaskedStreamContext : StreamContext<Memory> {
   const MemoryMask& memory_mask;
 };
 
-// The branch that attends to what a decoder layer remembers of its memory.
-template <int index, class Part, int tokens>
+// The branch that attends to what a decoder layer remembers of its memory, of a stream of at most `most`.
+template <int index, class Part, int tokens, std::uint64_t most>
 struct MemoryStreamBranch {
   using Stream = MemoryStream<Part>;
   using InferenceScratch = typename Stream::template Scratch<tokens>;
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {
-    Stream::template step<tokens>(context.position, parameters, x, y, member<index>(context.memory), scratch,
-                                  context.memory_mask);
+    Stream::template step<tokens, most>(context.position, parameters, x, y, member<index>(context.memory),
+                                        scratch, context.memory_mask);
   }
 };
 

@@ -1,0 +1,13 @@
+// expect: attune::AdditiveMask: made for another seq_len than the layer's or, in a stream
+#include <attune/attune.hpp>
+
+constexpr attune::DecoderLayerShape kShape{
+    .seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 5, .memory_len = 3};
+using Layer = attune::DecoderLayer<kShape>;
+using Cache = attune::KeyValueCache<Layer, attune::CacheShape{.window = 8}>;
+
+attune::Status use(const Layer::Parameters& parameters, const attune::Tensor<float, 1, 8>& x,
+                   attune::Tensor<float, 1, 8>& y, Cache& cache, Cache::Scratch<>& scratch,
+                   const attune::Tensor<float, 4, 3>& bias) {
+  return Layer::step(parameters, x, y, cache, scratch, attune::AdditiveMask(bias));
+}
