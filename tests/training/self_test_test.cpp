@@ -24,6 +24,16 @@ unsigned mode() {
 }
 void set_mode(unsigned mode) { asm volatile("vmsr fpscr,%0" ::"r"(mode) : "memory"); }
 #define ATTUNE_TEST_HAS_MODES 1
+#elif defined(__riscv_flen)
+// fcsr: rounding in bits 5 to 7. Nothing flushes to zero.
+constexpr unsigned kTowardsZero = 1u << 5;
+unsigned mode() {
+  unsigned fcsr;
+  asm volatile("frcsr %0" : "=r"(fcsr)::"memory");
+  return fcsr;
+}
+void set_mode(unsigned mode) { asm volatile("fscsr %0" ::"r"(mode) : "memory"); }
+#define ATTUNE_TEST_HAS_MODES 1
 #endif
 
 #if ATTUNE_TEST_HAS_MODES
@@ -50,7 +60,7 @@ TEST(SelfTest, finds_a_processor_that_rounds_towards_zero) {
   EXPECT_EQ(self_test.run(), Status::kOk);
 }
 
-#if !ATTUNE_MVE && !ATTUNE_NEON
+#if !ATTUNE_MVE && !ATTUNE_NEON && !defined(__riscv)
 TEST(SelfTest, finds_a_processor_that_flushes_subnormals) {
   EXPECT_EQ(run_with(kFlushToZero), Status::kWrongArithmetic);
   EXPECT_EQ(self_test.run(), Status::kOk);
