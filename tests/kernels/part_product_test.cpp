@@ -8,7 +8,7 @@ namespace kernels = attune::kernels;
 using Extents = kernels::detail::UsedExtents;
 
 template <class View>
-attune::Part<View, int, int> part(const View& view, int rows, int cols) {
+attune::PartView<View, int, int> part(const View& view, int rows, int cols) {
   return {view, rows, cols};
 }
 

@@ -174,7 +174,7 @@ class FirstTokens {
   template <class View>
   ATTUNE_INLINE auto first(const View& view) const {
     if constexpr (View::rows == seq_len) {
-      return Part<View, int, std::integral_constant<int, View::cols>>(view, length_, {});
+      return PartView<View, int, std::integral_constant<int, View::cols>>(view, length_, {});
     } else {
       return view;
     }

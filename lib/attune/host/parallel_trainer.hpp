@@ -357,7 +357,8 @@ class ParallelTrainer {
         [=](const TensorPath&, auto& sum, const auto& added) {
           const auto at = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(sum.data()) - set);
           const auto index_of = [&](std::size_t byte) {
-            const std::size_t within = std::clamp(byte, at, at + sizeof(Scalar) * std::size_t{sum.size}) - at;
+            const std::size_t within =
+                std::clamp(byte, at, at + sizeof(Scalar) * static_cast<std::size_t>(sum.size)) - at;
             return static_cast<int>(within / sizeof(Scalar));
           };
           const int first = index_of(from), last = index_of(to);

@@ -24,7 +24,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 template <class ScalarType, int kRows, int kCols, int kRowStride = kCols, int kColStride = 1>
 struct MatrixView;
 template <class View, class Rows, class Cols>
-struct Part;
+struct PartView;
 
 /// Some rows, as many as run time says.
 struct RowRange {
@@ -123,7 +123,7 @@ struct MatrixView {
   /// The same, of which no more than range.count are looked at.
   template <int kCount>
   [[nodiscard]] constexpr auto rows_at(RowRange range) const {
-    return Part<MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>, int,
+    return PartView<MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>, int,
                 std::integral_constant<int, kCols>>(rows_at<kCount>(range.first),
                                                     range.count < kCount ? range.count : kCount, {});
   }
@@ -184,11 +184,11 @@ struct Storage<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>> {
 /// The first rows and columns of a matrix: as many as run time says where Rows or Cols is int, else a
 /// std::integral_constant. What lies behind them is storage, whose values do not matter.
 template <class View, class Rows, class Cols>
-struct Part : View {
+struct PartView : View {
   [[no_unique_address]] Rows used_rows;
   [[no_unique_address]] Cols used_cols;
 
-  constexpr Part(const View& all, Rows number_of_rows, Cols number_of_cols)
+  constexpr PartView(const View& all, Rows number_of_rows, Cols number_of_cols)
       : View(all), used_rows(number_of_rows), used_cols(number_of_cols) {}
 
   [[nodiscard]] constexpr auto transpose() const { return part_of(View::transpose(), used_cols, used_rows); }
@@ -209,7 +209,7 @@ struct Part : View {
 
  private:
   template <class Other, class Few, class Many>
-  static constexpr Part<Other, Few, Many> part_of(const Other& all, Few rows, Many cols) {
+  static constexpr PartView<Other, Few, Many> part_of(const Other& all, Few rows, Many cols) {
     return {all, rows, cols};
   }
   // Of so many from the beginning, those among kMost from `first` on; all of them where they are constant.
@@ -226,7 +226,7 @@ struct Part : View {
 template <class>
 inline constexpr bool kIsPart = false;
 template <class View, class Rows, class Cols>
-inline constexpr bool kIsPart<Part<View, Rows, Cols>> = true;
+inline constexpr bool kIsPart<PartView<View, Rows, Cols>> = true;
 
 /// How many rows and columns of a view count: its own number, known to the compiler, or a part's.
 template <class View>

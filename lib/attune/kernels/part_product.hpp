@@ -228,7 +228,7 @@ template <class A, class B, class C>
 
 }  // namespace detail
 
-/// C = epilogue(A·B) where any of the three is a Part: its rows, columns and terms are those that all have.
+/// C = epilogue(A·B) where any of the three is a PartView: its rows, columns and terms are those that all have.
 /// Of a narrow B, all rows.
 template <class A, class B, class C, class Epilogue = Assign>
   requires(kIsPart<A> || kIsPart<B> || kIsPart<C>)
@@ -255,7 +255,7 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
 
 /// Whether what is used of a matrix is finite.
 template <class View, class Rows, class Cols>
-[[nodiscard]] bool finite(const Part<View, Rows, Cols>& part) {
+[[nodiscard]] bool finite(const PartView<View, Rows, Cols>& part) {
   using Scalar = std::remove_const_t<typename View::Scalar>;
   static_assert(View::col_stride == 1);
   if (View::row_stride == part.used_cols) return finite<Scalar>(part.used_rows * View::row_stride, part.data);
