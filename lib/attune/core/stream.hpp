@@ -78,6 +78,18 @@ concept SaysStream = requires {
   typename Layer::template Stream<cache>;
 };
 
+// Whether Stream is the layer's own, not one that it inherits: its forward may be another one.
+template <class Layer, CacheShape cache>
+inline constexpr bool kSaysOwnStream = [] {
+  if constexpr (requires { typename Layer::SteppedAs; }) {
+    using Said = typename Layer::SteppedAs;
+    return std::is_same_v<Said, Layer> ||
+           !std::is_same_v<typename Layer::template Stream<cache>, typename Said::template Stream<cache>>;
+  } else {
+    return true;
+  }
+}();
+
 // A layer in which tokens do not meet.
 template <class Layer>
 struct TokenwiseStream {
@@ -111,7 +123,12 @@ template <class Layer, CacheShape cache>
 struct StreamOfLayer : std::type_identity<TokenwiseStream<Layer>> {};
 template <class Layer, CacheShape cache>
   requires SaysStream<Layer, cache>
-struct StreamOfLayer<Layer, cache> : std::type_identity<typename Layer::template Stream<cache>> {
+struct StreamOfLayer<Layer, cache> {
+  static_assert(
+      kSaysOwnStream<Layer, cache>,
+      "attune: a layer of the model would run token by token as the one that it inherits from: give it "
+      "a Stream of its own, or `using SteppedAs` of its own type where both are the same function");
+  using type = typename Layer::template Stream<cache>;
 };
 
 /// How a layer runs token by token: what it says, or what follows from its WithLength.
@@ -201,6 +218,7 @@ namespace detail {
 /// What a model's type inherits so that it is asked itself: Model::step(parameters, x, y, cache, scratch).
 template <class Self>
 struct Steps {
+  using SteppedAs = Self;
   template <class Set, class Model, CacheShape shape, int tokens, class... More>
   static Status step(const Set& parameters, ConstView<StepInput<Model, tokens>> x,
                      View<StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,

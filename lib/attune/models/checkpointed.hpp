@@ -86,6 +86,7 @@ struct Checkpointed : detail::OnceMore<Layer>::type {
   using WithScalar = Checkpointed<typename detail::WithScalarOf<Layer, Other>::type>;
   template <CacheShape cache>
   using Stream = detail::StreamOf<Layer, cache>;
+  using SteppedAs = Checkpointed;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -295,6 +295,7 @@ struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, Scalar
                                      BranchOptions{shape.norm, shape.dropout}> {
   template <class Other>
   using WithScalar = DecoderLayer<shape, Other>;
+  using SteppedAs = DecoderLayer;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -237,6 +237,7 @@ struct EncoderLayer : EncoderLayerOf<typename detail::EncoderParts<shape, Scalar
                                      BranchOptions{shape.norm, shape.dropout}> {
   template <class Other>
   using WithScalar = EncoderLayer<shape, Other>;
+  using SteppedAs = EncoderLayer;
 };
 
 namespace detail {

@@ -1,0 +1,11 @@
+// expect: attune: a layer of the model would run token by token as the one that it inherits from
+#include <attune/attune.hpp>
+
+using Encoder =
+    attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 4, .d_model = 4, .num_heads = 2, .d_ff = 8}>;
+struct Doubled : Encoder {
+  template <class... Arguments>
+  static void forward(const Arguments&...) {}
+};
+
+attune::KeyValueCache<Doubled, attune::CacheShape{.capacity = 4}> cache;
