@@ -138,7 +138,7 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
   // Of a sequence of its true length, keys behind it are left out by themselves.
   constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key>;
   const auto weigh = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-    const auto rows = p.template rows_at<count>(first);
+    const auto p_rows = p.template rows_at<count>(first);
     const auto end = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (kByMask) {
         return end_of_keys<kKeys>(mask, first_query + first, count);
@@ -150,15 +150,15 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
         0, end,
         [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
           scores.forward(query.template rows_at<count>(first), key.template rows_at<keys>(at),
-                         rows.template columns<keys>(at));
+                         p_rows.template columns<keys>(at));
         },
         []<int>(int) {});
     if constexpr (std::is_null_pointer_v<Kept>) {
-      masked_softmax<Scalar, count, kKeys>(rows.data, mask, head, first_query + first, kept, end,
-                                           used_rows(rows));
+      masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, first_query + first, kept, end,
+                                           used_rows(p_rows));
     } else {
-      masked_softmax<Scalar, count, kKeys>(rows.data, mask, head, first_query + first, kept + 2 * first, end,
-                                           used_rows(rows));
+      masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, first_query + first, kept + 2 * first,
+                                           end, used_rows(p_rows));
     }
   };
   if constexpr (kByMask) {
