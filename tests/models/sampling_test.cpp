@@ -40,17 +40,16 @@ TEST(Sampling, draws_by_the_softmax_of_logits_over_the_temperature) {
   const Logits logits{{0, -1, -3, 1, -2}};
   for (const float temperature : {0.5f, 1.0f, 2.0f}) {
     const Counts counts(logits, {.temperature = temperature});
-    double total = 0;
-    for (const float x : logits.values) total += std::exp(static_cast<double>(x / temperature));
-    for (int j = 0; j < kTokens; ++j) {
-      expect_share(counts.of[j], std::exp(static_cast<double>(logits.values[j] / temperature)) / total);
-    }
+    const auto weight = [&](float x) { return attune::kernels::exponential((x - 1) / temperature); };
+    float total = 0;
+    for (const float x : logits.values) total += weight(x);
+    for (int j = 0; j < kTokens; ++j) expect_share(counts.of[j], weight(logits.values[j]) / total);
   }
 }
 
 TEST(Sampling, draws_among_the_k_largest_and_of_equals_the_first) {
   const Counts two({{0, -1, -3, 1, -2}}, {.top_k = 2});
-  const double likelier = 1 / (1 + std::exp(-1.0));
+  const double likelier = 1 / (1 + attune::kernels::exponential(-1.0));
   expect_share(two.of[3], likelier);
   expect_share(two.of[0], 1 - likelier);
   EXPECT_EQ(two.of[1] + two.of[2] + two.of[4], 0);
