@@ -27,6 +27,9 @@
 //     template <int tokens>
 //     static void step(std::uint64_t position, const auto& parameters, x, y, Memory&, Scratch<tokens>&);
 //   };
+//
+// Neither is inherited: a layer derived from another may be another function, and says its own. Where it is
+// the same function, it says so by `using SteppedAs = itself`.
 #pragma once
 
 #include <algorithm>

@@ -156,7 +156,7 @@ struct RecomputedBranches : Layer {
     }
   }
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. x, parameters and mask are
-  /// forward's. `dx` may be `dy`, or `x` where it may be the layer's.
+  /// forward's. `dx` may be `dy`, or, but not with ParameterUpdates, `x` where it may be the layer's.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
             AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
