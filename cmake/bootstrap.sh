@@ -76,6 +76,15 @@ _attune_has_torch() {
   return 1
 }
 
+# attune_cmake FOLDER ARGUMENT...: cmake, which works in a build folder, when nobody else does.
+attune_cmake() {
+  if _attune_has flock; then
+    mkdir -p "$1" && flock "$1" cmake "${@:2}"
+  else
+    cmake "${@:2}"
+  fi
+}
+
 # attune_mpirun N COMMAND...: in place of the shell, N ranks on this machine, which may have fewer processors, and be a
 # container with no other user than root. In the environment, for not every mpirun has options for it.
 attune_mpirun() {

@@ -90,14 +90,19 @@ def tools():
 
 # Measuring.
 
+def cmake(preset, *arguments):
+    """CMake in a preset's build folder, when no other process works there."""
+    output_of("bash", "-c", 'source cmake/bootstrap.sh && attune_cmake "$@"', "bash", f"build/{preset}", *arguments, cwd=ROOT)
+
+
 def build(board):
     """Builds the images of a board. Returns its build folder."""
     preset = board_value(board, "preset")
-    output_of("cmake", "--preset", preset, cwd=ROOT)
+    cmake(preset, "--preset", preset)
     cache = (ROOT / "build" / preset / "CMakeCache.txt").read_text(encoding="utf-8")
     if "ATTUNE_ARITHMETIC:STRING=unfused\n" not in cache:
         raise Failure(f"build/{preset} is not configured for unfused arithmetic, which budgets are for")
-    output_of("cmake", "--build", "--preset", preset, "--target", "budget_images", cwd=ROOT)
+    cmake(preset, "--build", "--preset", preset, "--target", "budget_images")
     return ROOT / "build" / preset
 
 

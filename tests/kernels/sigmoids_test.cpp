@@ -82,7 +82,6 @@ void expect_packets_equal_scalars() {
 template <class Scalar>
 void expect_limits() {
   constexpr Scalar kInf = kInfinity<Scalar>;
-  constexpr Scalar kMinusZero = static_cast<Scalar>(-0.0);
   EXPECT_EQ(sigmoid(Scalar(0)), Scalar(0.5));
   EXPECT_EQ(sigmoid(kInf), Scalar(1));
   EXPECT_EQ(sigmoid(-kInf), Scalar(0));
