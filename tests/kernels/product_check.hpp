@@ -17,7 +17,7 @@ template <class Scalar>
 inline Scalar operands[4][kLargestOperand];
 
 /// c[m, n] as the library documents it: k rising, in blocks of kDepthBlock that are added one after the
-/// other; Accumulate adds each of them to C.
+/// other; Accumulate adds each of them to C, Continue begins with C.
 template <class Scalar, class Epilogue>
 [[gnu::noinline]] void plain_product(int m, int n, int depth, const Scalar* a, int a_row, int a_col,
                                      const Scalar* b, int b_row, int b_col, Scalar* c, int c_row,
@@ -30,7 +30,7 @@ template <class Scalar, class Epilogue>
       Scalar total = 0;
       for (int from = 0; from < depth; from += kernels::kDepthBlock) {
         const int to = from + kernels::kDepthBlock < depth ? from + kernels::kDepthBlock : depth;
-        Scalar block = 0;
+        Scalar block = std::is_same_v<Epilogue, kernels::Continue> ? *element : Scalar(0);
         for (int k = from; k < to; ++k) {
           block = kernels::multiply_add<Scalar>(a[i * a_row + k * a_col], b[k * b_row + j * b_col], block);
         }

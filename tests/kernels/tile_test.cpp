@@ -68,6 +68,7 @@ TEST(Tile, every_epilogue) {
   attune::Tensor<float, 1, 16> bias;
   check::fill(bias, rng);
   check_epilogue(kernels::Accumulate{});
+  check_epilogue(kernels::Continue{});
   check_epilogue(kernels::Scale<float>{0.3f});
   check_epilogue(kernels::AddBias<float>{bias.data()});
 }

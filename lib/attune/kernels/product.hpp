@@ -235,7 +235,7 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
     panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     return;
   }
-  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kCols, kACol, kBRow, kBCol)) {
+  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kCols, kDepth, kACol, kBRow, kBCol)) {
     // Rows by eight, then four, then the portable block's.
     constexpr int kEights = kRows / kNarrowRows * kNarrowRows, kFours = kRows / kTileSide * kTileSide;
     constexpr int kTwos = kCols / kNarrowCols * kNarrowCols, kFourCols = kCols / kTileSide * kTileSide;
@@ -383,11 +383,17 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
 
 namespace detail {
 
-// Sums that go on: portable blocks alone begin with what is there.
+// Sums that go on: portable blocks and tile_cortex_m.hpp's begin with what is there.
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
           class Scalar>
 [[gnu::noinline]] void continued_product(const Scalar* a, const Scalar* b, Scalar* c) {
   static_assert(kDepth <= kDepthBlock);
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> &&
+                fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
+    return block_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, Continue{});
+  }
+#endif
   panels<0, 1 << 10, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, Continue{});
 }
 

@@ -12,12 +12,6 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-#if ATTUNE_FUSED
-#define ATTUNE_MAC "vfma.f32 "
-#else
-#define ATTUNE_MAC "vmla.f32 "
-#endif
-
 // Two numbers, and one, from where `from` points.
 #define ATTUNE_INT8_PAIR(from, d, s0, s1)                                                          \
   "ldrsb r11,[" from "],#1\n ldrsb lr,[" from "],#1\n vmov " d ",r11,lr\n vcvt.f32.s32 " s0 "," s0 \
@@ -30,44 +24,35 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   "ldr lr,[" from "],#4\n vmov " s0 ",lr\n vcvtt.f32.f16 " s1 "," s0 "\n vcvtb.f32.f16 " s0 "," s0 "\n"
 #define ATTUNE_FLOAT16_SINGLE(from, s) "ldrh lr,[" from "]\n vmov " s ",lr\n vcvtb.f32.f16 " s "," s "\n"
 
-#define ATTUNE_PAIR_OF_COLUMNS(pair, from0, from1, c0, c1)                    \
-  pair(from0, "d4", "s8", "s9") pair(from1, "d5", "s10", "s11") ATTUNE_MAC c0 \
-      ",s0,s8\n" ATTUNE_MAC c1 ",s0,s10\n" ATTUNE_MAC c0 ",s1,s9\n" ATTUNE_MAC c1 ",s1,s11\n"
-#define ATTUNE_COLUMN(single, from, c) single(from, "s8") ATTUNE_MAC c ",s0,s8\n"
+#define ATTUNE_PAIR_OF_COLUMNS(pair, from0, from1, c0, c1)      \
+  pair(from0, "d4", "s8", "s9") pair(from1, "d5", "s10", "s11") \
+      ATTUNE_MACS(c0, "s0", "s8", c1, "s0", "s10", c0, "s1", "s9", c1, "s1", "s11", "s2", "s3", "s4", "s5")
+#define ATTUNE_FOUR_COLUMNS(single, from0, from1, from2, from3, c0, c1, c2, c3)     \
+  single(from0, "s8") single(from1, "s9") single(from2, "s10") single(from3, "s11") \
+      ATTUNE_MACS(c0, "s0", "s8", c1, "s0", "s9", c2, "s0", "s10", c3, "s0", "s11", "s2", "s3", "s4", "s5")
 
 // sums[0 … 7] = Σ_k a(k)·b(k, 0 … 7), as few_rows_product calls it.
-#define ATTUNE_NARROW_ROW(name, pair, single)                                                                                                                                                             \
-  [[gnu::naked]] inline void name(const float*, const void*, float*, const RowGrid&) {                                                                                                                    \
-    asm("push {r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d12-d15}\n ldmia r3,{r3,r12}\n mov lr,#0\n "                                                                                                      \
-        "vmov d12,lr,lr\n vmov d13,lr,lr\n vmov d14,lr,lr\n vmov d15,lr,lr\n add r4,r1,r3\n "                                                                                                           \
-        "add r5,r4,r3\n add r6,r5,r3\n add r7,r6,r3\n add r8,r7,r3\n add r9,r8,r3\n add r10,r9,r3\n "                                                                                                   \
-        "subs r12,r12,#2\n"                                                                                                                                                                             \
-        "1: vldmia r0!,{s0-s1}\n" ATTUNE_PAIR_OF_COLUMNS(                                                                                                                                               \
-            pair, "r1", "r4", "s24", "s25") ATTUNE_PAIR_OF_COLUMNS(pair, "r5", "r6", "s26", "s27")                                                                                                      \
-            ATTUNE_PAIR_OF_COLUMNS(pair, "r7", "r8", "s28", "s29") ATTUNE_PAIR_OF_COLUMNS(                                                                                                              \
-                pair, "r9", "r10", "s30",                                                                                                                                                               \
-                "s31") "subs r12,r12,#2\n bhs 1b\n adds r12,r12,#2\n beq 2f\n vldr s0,[r0]\n" ATTUNE_COLUMN(single,                                                                                     \
-                                                                                                            "r1",                                                                                       \
-                                                                                                            "s24") ATTUNE_COLUMN(single,                                                                \
-                                                                                                                                 "r4",                                                                  \
-                                                                                                                                 "s25") ATTUNE_COLUMN(single,                                           \
-                                                                                                                                                      "r5",                                             \
-                                                                                                                                                      "s26") ATTUNE_COLUMN(single,                      \
-                                                                                                                                                                           "r6",                        \
-                                                                                                                                                                           "s27") ATTUNE_COLUMN(single, \
-                                                                                                                                                                                                "r7",   \
-                                                                                                                                                                                                "s28")  \
-                ATTUNE_COLUMN(single, "r8", "s29") ATTUNE_COLUMN(single, "r9", "s30") ATTUNE_COLUMN(                                                                                                    \
-                    single, "r10",                                                                                                                                                                      \
-                    "s31") "2: vstmia r2,{s24-s31}\n vpop {d12-d15}\n pop "                                                                                                                             \
-                           "{r4,r5,r6,r7,r8,r9,r10,r11,pc}\n"); \
+#define ATTUNE_NARROW_ROW(name, pair, single)                                                        \
+  [[gnu::naked]] inline void name(const float*, const void*, float*, const RowGrid&) {               \
+    asm("push {r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d12-d15}\n ldmia r3,{r3,r12}\n mov lr,#0\n " \
+        "vmov d12,lr,lr\n vmov d13,lr,lr\n vmov d14,lr,lr\n vmov d15,lr,lr\n add r4,r1,r3\n "      \
+        "add r5,r4,r3\n add r6,r5,r3\n add r7,r6,r3\n add r8,r7,r3\n add r9,r8,r3\n add r10,r9,r3\n " \
+        "subs r12,r12,#2\n"                                                                         \
+        "1: vldmia r0!,{s0-s1}\n"                                                                   \
+        ATTUNE_PAIR_OF_COLUMNS(pair, "r1", "r4", "s24", "s25")                                      \
+        ATTUNE_PAIR_OF_COLUMNS(pair, "r5", "r6", "s26", "s27")                                      \
+        ATTUNE_PAIR_OF_COLUMNS(pair, "r7", "r8", "s28", "s29")                                      \
+        ATTUNE_PAIR_OF_COLUMNS(pair, "r9", "r10", "s30", "s31")                                     \
+        "subs r12,r12,#2\n bhs 1b\n adds r12,r12,#2\n beq 2f\n vldr s0,[r0]\n"                      \
+        ATTUNE_FOUR_COLUMNS(single, "r1", "r4", "r5", "r6", "s24", "s25", "s26", "s27")             \
+        ATTUNE_FOUR_COLUMNS(single, "r7", "r8", "r9", "r10", "s28", "s29", "s30", "s31")            \
+        "2: vstmia r2,{s24-s31}\n vpop {d12-d15}\n pop {r4,r5,r6,r7,r8,r9,r10,r11,pc}\n"); \
   }
 
 ATTUNE_NARROW_ROW(row_along_int8, ATTUNE_INT8_PAIR, ATTUNE_INT8_SINGLE)
 ATTUNE_NARROW_ROW(row_along_bfloat16, ATTUNE_BFLOAT16_PAIR, ATTUNE_BFLOAT16_SINGLE)
 ATTUNE_NARROW_ROW(row_along_float16, ATTUNE_FLOAT16_PAIR, ATTUNE_FLOAT16_SINGLE)
 
-#undef ATTUNE_MAC
 #undef ATTUNE_INT8_PAIR
 #undef ATTUNE_INT8_SINGLE
 #undef ATTUNE_BFLOAT16_PAIR
@@ -75,7 +60,7 @@ ATTUNE_NARROW_ROW(row_along_float16, ATTUNE_FLOAT16_PAIR, ATTUNE_FLOAT16_SINGLE)
 #undef ATTUNE_FLOAT16_PAIR
 #undef ATTUNE_FLOAT16_SINGLE
 #undef ATTUNE_PAIR_OF_COLUMNS
-#undef ATTUNE_COLUMN
+#undef ATTUNE_FOUR_COLUMNS
 #undef ATTUNE_NARROW_ROW
 
 // Which of them reads a B; nullptr for none.

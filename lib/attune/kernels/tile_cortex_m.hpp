@@ -3,11 +3,10 @@
 //
 // Sixteen sums stand in s16 … s31, two columns of A and two rows of B in s0 … s15, so all 32 registers work
 // and two k take 32 multiply-accumulates and ten other instructions. Compilers do not find the multiple
-// loads. Every sum starts from +0 and takes its terms in rising k, with one rounding (vfma) or two (vmla, or
-// vmul and vadd) a term: the bits of the portable block.
+// loads. Every sum starts from +0 and takes its terms in rising k, with one rounding or two a term: the bits
+// of the portable block.
 //
-// With two roundings, vmla takes one cycle on M7 and M55, and three on M4 and M33, which take vmul and vadd
-// in one each, pipelined (ports/cycles/README.md). There four registers hold products, and half of B or A is
+// Where a term is a vmul and a vadd (terms_cortex_m.hpp), four registers hold products, and half of B or A is
 // loaded at a time.
 //
 // The code is small: the inner loop exists once for each pair of layouts, the loops around it once for each
@@ -15,22 +14,10 @@
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/epilogues.hpp>
+#include <attune/kernels/terms_cortex_m.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
-
-// Whether a vmul and a vadd take less time than a vmla. What compilers tell of an M7 without double precision
-// is what they tell of an M4: cmake/arm-none-eabi.cmake says -DATTUNE_SPLIT_VMLA=0 for it. The bits are the
-// same, the code is larger.
-#if ATTUNE_FUSED
-#undef ATTUNE_SPLIT_VMLA
-#define ATTUNE_SPLIT_VMLA 0
-#elif !defined(ATTUNE_SPLIT_VMLA)
-#if __ARM_FP == 4 && !defined(__OPTIMIZE_SIZE__)
-#define ATTUNE_SPLIT_VMLA 1
-#else
-#define ATTUNE_SPLIT_VMLA 0
-#endif
-#endif
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 namespace detail {
@@ -82,22 +69,6 @@ struct PacketTraits<detail::TileRow> {
 
 namespace detail {
 
-// Four terms. p0 … p3 hold their products, if those are instructions of their own.
-#if ATTUNE_SPLIT_VMLA
-#define ATTUNE_MACS(c0, a0, b0, c1, a1, b1, c2, a2, b2, c3, a3, b3, p0, p1, p2, p3)               \
-  "vmul.f32 " p0 "," a0 "," b0 "\n vmul.f32 " p1 "," a1 "," b1 "\n vmul.f32 " p2 "," a2 "," b2    \
-  "\n vmul.f32 " p3 "," a3 "," b3 "\n vadd.f32 " c0 "," c0 "," p0 "\n vadd.f32 " c1 "," c1 "," p1 \
-  "\n vadd.f32 " c2 "," c2 "," p2 "\n vadd.f32 " c3 "," c3 "," p3 "\n"
-#else
-#if ATTUNE_FUSED
-#define ATTUNE_MAC "vfma.f32 "
-#else
-#define ATTUNE_MAC "vmla.f32 "
-#endif
-#define ATTUNE_MACS(c0, a0, b0, c1, a1, b1, c2, a2, b2, c3, a3, b3, p0, p1, p2, p3)             \
-  ATTUNE_MAC c0 "," a0 "," b0 "\n" ATTUNE_MAC c1 "," a1 "," b1 "\n" ATTUNE_MAC c2 "," a2 "," b2 \
-                "\n" ATTUNE_MAC c3 "," a3 "," b3 "\n"
-#endif
 // One k of the tile, and two k of its columns c and c + 1.
 #define ATTUNE_MACS_ROW(c0, c1, c2, c3, a, b0, b1, b2, b3, ...) \
   ATTUNE_MACS(c0, a, b0, c1, a, b1, c2, a, b2, c3, a, b3, __VA_ARGS__)
@@ -126,14 +97,13 @@ namespace detail {
 #define ATTUNE_A_ACROSS_LAST "vldmia r0,{s0-s3}\n"
 #define ATTUNE_B_ACROSS_LAST "vldmia r1,{s8-s11}\n"
 
-// The sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many pairs of
-// k, none where there is one k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The convention is
-// not C++'s: call_tile calls it. A branch to 32 bits across two words would take a cycle more.
-#define ATTUNE_TILE_FUNCTION(name, lines, begin, pair_of_k, last)                                         \
-  [[gnu::naked]] inline void name() {                                                                     \
-    asm("mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n " \
-        "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n" lines begin                                  \
-        ".p2align 2\n1: subs r12,r12,#1\n" pair_of_k "bne 1b\n" last "bx lr\n");                          \
+// Adds to the sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many
+// pairs of k, none where there is one k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The
+// convention is not C++'s: tiles_product calls it. A branch to 32 bits across two words would take a cycle
+// more.
+#define ATTUNE_TILE_FUNCTION(name, lines, begin, pair_of_k, last)                            \
+  [[gnu::naked]] inline void name() {                                                        \
+    asm(lines begin ".p2align 2\n1: subs r12,r12,#1\n" pair_of_k "bne 1b\n" last "bx lr\n"); \
   }
 #define ATTUNE_TILE_FUNCTIONS(name, lines, pair_of_k, last) \
   ATTUNE_TILE_FUNCTION(name, lines, "", pair_of_k, "")      \
@@ -166,10 +136,11 @@ namespace detail {
 #define ATTUNE_PAIR_NT                                                                                      \
   ATTUNE_A_ALONG ATTUNE_B_ALONG ATTUNE_MACS_TILE("s0", "s2", "s4", "s6", "s8", "s10", "s12", "s14", , , , ) \
       ATTUNE_MACS_TILE("s1", "s3", "s5", "s7", "s9", "s11", "s13", "s15", , , , )
-#define ATTUNE_PAIR_TN                                                                       \
-  ATTUNE_A_ACROSS("s0-s3")                                                                   \
-  ATTUNE_A_ACROSS("s4-s7")                                                                   \
-  ATTUNE_B_ACROSS("s8-s11") ATTUNE_B_ACROSS("s12-s15") ATTUNE_MACS_K("s0", "s1", "s2", "s3") \
+#define ATTUNE_PAIR_TN                                             \
+  ATTUNE_A_ACROSS("s0-s3")                                         \
+  ATTUNE_A_ACROSS("s4-s7")                                         \
+  ATTUNE_B_ACROSS("s8-s11")                                        \
+  ATTUNE_B_ACROSS("s12-s15") ATTUNE_MACS_K("s0", "s1", "s2", "s3") \
       ATTUNE_MACS_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15", , , , )
 #define ATTUNE_PAIR_TT                                     \
   ATTUNE_A_ACROSS("s0-s3")                                 \
@@ -189,8 +160,6 @@ ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_PAIR_TT,
                       ATTUNE_A_ACROSS_LAST ATTUNE_B_ALONG_LAST("s8", "s10", "s12", "s14")
                           ATTUNE_MACS_TT("s8", "s10", "s12", "s14"))
 
-#undef ATTUNE_MAC
-#undef ATTUNE_MACS
 #undef ATTUNE_MACS_ROW
 #undef ATTUNE_MACS_TILE
 #undef ATTUNE_MACS_COLUMNS
@@ -256,8 +225,8 @@ ATTUNE_INLINE float* bytes_after(float* from, int bytes) {
   return reinterpret_cast<float*>(reinterpret_cast<char*>(from) + bytes);
 }
 
-/// C = epilogue(A·B) over a grid of tiles. An epilogue without a state is not passed, so that four registers
-/// take all arguments.
+/// C = epilogue(A·B) over a grid of tiles, or, with Continue, C + A·B, term by term. An epilogue without a
+/// state is not passed, so that four registers take all arguments.
 template <class Epilogue, class... State>
 [[gnu::noinline]] void tiles_product(const float* a, const float* b, float* c, const TileGrid& grid,
                                      State... state) {
@@ -274,13 +243,25 @@ template <class Epilogue, class... State>
       register float s20 asm("s20"), s21 asm("s21"), s22 asm("s22"), s23 asm("s23");
       register float s24 asm("s24"), s25 asm("s25"), s26 asm("s26"), s27 asm("s27");
       register float s28 asm("s28"), s29 asm("s29"), s30 asm("s30"), s31 asm("s31");
-      asm volatile("ldmia %[grid],{r2,r3,r12,lr}\n blx lr"
-                   : "+r"(r0), "+r"(r1), "=t"(s16), "=t"(s17), "=t"(s18), "=t"(s19), "=t"(s20), "=t"(s21),
-                     "=t"(s22), "=t"(s23), "=t"(s24), "=t"(s25), "=t"(s26), "=t"(s27), "=t"(s28), "=t"(s29),
-                     "=t"(s30), "=t"(s31)
-                   : [grid] "r"(&grid)
-                   : "r2", "r3", "r4", "r5", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3",
-                     "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
+#define ATTUNE_CALL_TILE(begin, ...)                                                                      \
+  asm volatile(begin "ldmia %[grid],{r2,r3,r12,lr}\n blx lr"                                              \
+               : "+r"(r0), "+r"(r1), "=t"(s16), "=t"(s17), "=t"(s18), "=t"(s19), "=t"(s20), "=t"(s21),    \
+                 "=t"(s22), "=t"(s23), "=t"(s24), "=t"(s25), "=t"(s26), "=t"(s27), "=t"(s28), "=t"(s29),  \
+                 "=t"(s30), "=t"(s31)                                                                     \
+               : [grid] "r"(&grid)__VA_OPT__(, ) __VA_ARGS__                                              \
+               : "r2", "r3", "r4", "r5", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", \
+                 "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15")
+      if constexpr (std::is_same_v<Epilogue, Continue>) {
+        ATTUNE_CALL_TILE(
+            "add r2,%[c],%[stride]\n add r3,r2,%[stride]\n add r4,r3,%[stride]\n vldmia %[c],{s16-s19}\n "
+            "vldmia r2,{s20-s23}\n vldmia r3,{s24-s27}\n vldmia r4,{s28-s31}\n",
+            [c] "r"(c_row), [stride] "r"(grid.c_stride));
+      } else {
+        ATTUNE_CALL_TILE(
+            "mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n "
+            "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n");
+      }
+#undef ATTUNE_CALL_TILE
       const int c_stride = grid.c_stride;  // once, whatever is stored
 #define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                       \
   {                                                                             \

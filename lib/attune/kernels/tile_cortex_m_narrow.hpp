@@ -56,32 +56,31 @@ struct PacketTraits<detail::TilePair> {
 
 namespace detail {
 
-#if ATTUNE_FUSED
-#define ATTUNE_MAC "vfma.f32 "
+// Four k of two rows, B along k or across. Where products need registers, row by row.
+#if ATTUNE_SPLIT_VMLA
+#define ATTUNE_ROW(from, c0, c1, b0, b1, b2, b3, b4, b5, b6, b7)                                          \
+  "vldmia " from "!,{s0-s3}\n" ATTUNE_MACS(c0, "s0", b0, c1, "s0", b1, c0, "s1", b2, c1, "s1", b3, "s12", \
+                                           "s13", "s14", "s15")                                           \
+      ATTUNE_MACS(c0, "s2", b4, c1, "s2", b5, c0, "s3", b6, c1, "s3", b7, "s12", "s13", "s14", "s15")
+#define ATTUNE_ROWS(from0, from1, c0, c1, c2, c3, ...) \
+  ATTUNE_ROW(from0, c0, c1, __VA_ARGS__) ATTUNE_ROW(from1, c2, c3, __VA_ARGS__)
 #else
-#define ATTUNE_MAC "vmla.f32 "
+#define ATTUNE_K_OF_ROWS(c0, c1, c2, c3, a0, a1, b0, b1) \
+  ATTUNE_MACS(c0, a0, b0, c1, a0, b1, c2, a1, b0, c3, a1, b1, , , , )
+#define ATTUNE_ROWS(from0, from1, c0, c1, c2, c3, b0, b1, b2, b3, b4, b5, b6, b7) \
+  "vldmia " from0 "!,{s0-s3}\n vldmia " from1                                     \
+  "!,{s12-s15}\n" ATTUNE_K_OF_ROWS(c0, c1, c2, c3, "s0", "s12", b0, b1)           \
+      ATTUNE_K_OF_ROWS(c0, c1, c2, c3, "s1", "s13", b2, b3)                       \
+          ATTUNE_K_OF_ROWS(c0, c1, c2, c3, "s2", "s14", b4, b5)                   \
+              ATTUNE_K_OF_ROWS(c0, c1, c2, c3, "s3", "s15", b6, b7)
 #endif
-// One k of two rows.
-#define ATTUNE_MACS(c0, c1, c2, c3, a0, a1, b0, b1)                                             \
-  ATTUNE_MAC c0 "," a0 "," b0 "\n" ATTUNE_MAC c1 "," a0 "," b1 "\n" ATTUNE_MAC c2 "," a1 "," b0 \
-                "\n" ATTUNE_MAC c3 "," a1 "," b1 "\n"
-// Four k of two rows, B along k or across.
-#define ATTUNE_ROWS_ALONG(from0, from1, c0, c1, c2, c3)                \
-  "vldmia " from0 "!,{s0-s3}\n vldmia " from1                          \
-  "!,{s12-s15}\n" ATTUNE_MACS(c0, c1, c2, c3, "s0", "s12", "s4", "s8") \
-      ATTUNE_MACS(c0, c1, c2, c3, "s1", "s13", "s5", "s9")             \
-          ATTUNE_MACS(c0, c1, c2, c3, "s2", "s14", "s6", "s10")        \
-              ATTUNE_MACS(c0, c1, c2, c3, "s3", "s15", "s7", "s11")
-#define ATTUNE_ROWS_ACROSS(from0, from1, c0, c1, c2, c3)               \
-  "vldmia " from0 "!,{s0-s3}\n vldmia " from1                          \
-  "!,{s12-s15}\n" ATTUNE_MACS(c0, c1, c2, c3, "s0", "s12", "s4", "s6") \
-      ATTUNE_MACS(c0, c1, c2, c3, "s1", "s13", "s5", "s7")             \
-          ATTUNE_MACS(c0, c1, c2, c3, "s2", "s14", "s10", "s8")        \
-              ATTUNE_MACS(c0, c1, c2, c3, "s3", "s15", "s11", "s9")
-#define ATTUNE_ROWS_SINGLE(from0, from1, c0, c1, c2, c3) \
-  "vldmia " from0 "!,{s0}\n vldmia " from1 "!,{s12}\n" ATTUNE_MACS(c0, c1, c2, c3, "s0", "s12", "s4", "s5")
+#define ATTUNE_ROWS_ALONG(...) ATTUNE_ROWS(__VA_ARGS__, "s4", "s8", "s5", "s9", "s6", "s10", "s7", "s11")
+#define ATTUNE_ROWS_ACROSS(...) ATTUNE_ROWS(__VA_ARGS__, "s4", "s6", "s5", "s7", "s10", "s8", "s11", "s9")
+#define ATTUNE_ROWS_SINGLE(from0, from1, c0, c1, c2, c3)           \
+  "vldmia " from0 "!,{s0}\n vldmia " from1 "!,{s1}\n" ATTUNE_MACS( \
+      c0, "s0", "s4", c1, "s0", "s5", c2, "s1", "s4", c3, "s1", "s5", "s12", "s13", "s14", "s15")
 #define ATTUNE_ALL_ROWS(rows)                                                               \
-  rows("r0", "r4", "s16", "s17", "s18", "s19") rows("r5", "r6", "s20", "s21", "s22", "s23") \
+  rows("r0", "lr", "s16", "s17", "s18", "s19") rows("r5", "r6", "s20", "s21", "s22", "s23") \
       rows("r8", "r9", "s24", "s25", "s26", "s27") rows("r10", "r2", "s28", "s29", "s30", "s31")
 
 // Two numbers of B into a pair of registers.
@@ -106,30 +105,33 @@ namespace detail {
                                                                                          "[r1]", "[r1,r3]") \
           pair("d5", "s10", "s11", "[r1,#-" bytes "]!", "[r1,r3]") "add r1,r1,r3,lsl #1\n"
 #define ATTUNE_SCALE_FOUR                                                                                \
-  "vldmia lr!,{s0-s3}\n vmul.f32 s4,s4,s0\n vmul.f32 s6,s6,s0\n vmul.f32 s5,s5,s1\n vmul.f32 s7,s7,s1\n" \
+  "vldmia r4!,{s0-s3}\n vmul.f32 s4,s4,s0\n vmul.f32 s6,s6,s0\n vmul.f32 s5,s5,s1\n vmul.f32 s7,s7,s1\n" \
   "vmul.f32 s10,s10,s2\n vmul.f32 s8,s8,s2\n vmul.f32 s11,s11,s3\n vmul.f32 s9,s9,s3\n"
-#define ATTUNE_SCALE_SINGLE "vldmia lr!,{s0}\n vmul.f32 s4,s4,s0\n vmul.f32 s5,s5,s0\n"
+#define ATTUNE_SCALE_SINGLE "vldmia r4!,{s0}\n vmul.f32 s4,s4,s0\n vmul.f32 s5,s5,s0\n"
 
-// The sums of one block, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many k, r4
-// the scales of B's rows. Changes all of them, lr, r5, r8, r9 and s0 … s15; 20 bytes of stack. The convention
-// is not C++'s: narrow_tiles_product calls it.
-#define ATTUNE_NARROW_TILE(name, lines_of_b, four, rows, single)                                                \
-  [[gnu::naked]] inline void name() {                                                                           \
-    asm("push {r6,r7,r10,r11,lr}\n mov lr,r4\n mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n " \
-        "vmov d11,r4,r4\n vmov d12,r4,r4\n vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n "              \
-        "add r4,r0,r2\n add r5,r4,r2\n add r6,r5,r2\n add r8,r6,r2\n add r9,r8,r2\n add r10,r9,r2\n "        \
-        "add r2,r10,r2\n" lines_of_b "subs r12,r12,#4\n blo 2f\n"                                            \
-        "1:\n" four ATTUNE_ALL_ROWS(rows) "subs r12,r12,#4\n bhs 1b\n"                                       \
-        "2: adds r12,r12,#4\n beq 4f\n"                                                                      \
-        "3:\n" single ATTUNE_ALL_ROWS(ATTUNE_ROWS_SINGLE) "subs r12,r12,#1\n bne 3b\n"                       \
-        "4: pop {r6,r7,r10,r11,pc}\n"); \
+// Adds to the sums of one block, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 four
+// less than how many k, r4 the scales of B's rows. Changes all of them, lr, r5, r8, r9 and s0 … s15; 20 bytes
+// of stack. The convention is not C++'s: narrow_tiles_product calls it. Eight k at a time; an odd number of
+// fours begins with the second half.
+#define ATTUNE_NARROW_TILE(name, lines_of_b, four, rows, rest)                                   \
+  [[gnu::naked]] inline void name() {                                                            \
+    asm("push {r6,r7,r10,r11,lr}\n add lr,r0,r2\n add r5,lr,r2\n add r6,r5,r2\n add r8,r6,r2\n " \
+        "add r9,r8,r2\n add r10,r9,r2\n add.w r2,r10,r2\n" lines_of_b                            \
+        "tst r12,#4\n beq 2f\n .p2align 2\n"                                                     \
+        "1:\n" four ATTUNE_ALL_ROWS(rows) "2:\n" four ATTUNE_ALL_ROWS(                           \
+            rows) "subs r12,r12,#8\n bhs 1b\n" rest "pop {r6,r7,r10,r11,pc}\n");                 \
   }
-#define ATTUNE_NARROW_TILE_ALONG(name, pair, bytes)                                          \
-  ATTUNE_NARROW_TILE(name, "add r3,r1,r3\n", ATTUNE_B_ALONG(pair, bytes), ATTUNE_ROWS_ALONG, \
-                     pair("d2", "s4", "s5", "[r1],#" bytes, "[r3],#" bytes))
-#define ATTUNE_NARROW_TILE_ACROSS(name, pair, bytes, scale_four, scale_single)              \
-  ATTUNE_NARROW_TILE(name, "", ATTUNE_B_ACROSS(pair, bytes) scale_four, ATTUNE_ROWS_ACROSS, \
-                     ATTUNE_B_ROW(pair, bytes, "d2", "s4", "s5") scale_single)
+#define ATTUNE_NARROW_TILES(name, lines_of_b, four, rows, single) \
+  ATTUNE_NARROW_TILE(name, lines_of_b, four, rows, "")            \
+  ATTUNE_NARROW_TILE(name##_rest, lines_of_b, four, rows,         \
+                     "and r12,r12,#3\n"                           \
+                     "3:\n" single ATTUNE_ALL_ROWS(ATTUNE_ROWS_SINGLE) "subs r12,r12,#1\n bne 3b\n")
+#define ATTUNE_NARROW_TILE_ALONG(name, pair, bytes)                                             \
+  ATTUNE_NARROW_TILES(name, "add.w r3,r1,r3\n", ATTUNE_B_ALONG(pair, bytes), ATTUNE_ROWS_ALONG, \
+                      pair("d2", "s4", "s5", "[r1],#" bytes, "[r3],#" bytes))
+#define ATTUNE_NARROW_TILE_ACROSS(name, pair, bytes, scale_four, scale_single)               \
+  ATTUNE_NARROW_TILES(name, "", ATTUNE_B_ACROSS(pair, bytes) scale_four, ATTUNE_ROWS_ACROSS, \
+                      ATTUNE_B_ROW(pair, bytes, "d2", "s4", "s5") scale_single)
 
 ATTUNE_NARROW_TILE_ALONG(int8_along, ATTUNE_INT8_PAIR, "1")
 ATTUNE_NARROW_TILE_ALONG(bfloat16_along, ATTUNE_BFLOAT16_PAIR, "2")
@@ -138,52 +140,56 @@ ATTUNE_NARROW_TILE_ACROSS(scaled_int8_across, ATTUNE_INT8_PAIR, "1", ATTUNE_SCAL
 ATTUNE_NARROW_TILE_ACROSS(bfloat16_across, ATTUNE_BFLOAT16_PAIR, "2", "", "")
 ATTUNE_NARROW_TILE_ACROSS(float16_across, ATTUNE_FLOAT16_PAIR, "2", "", "")
 
-// The same of 4 × 4.
-#define ATTUNE_MAC_FOUR(a, b0, b1, b2, b3, c0, c1, c2, c3)                                   \
-  ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n" ATTUNE_MAC c2 "," a "," b2 \
-                "\n" ATTUNE_MAC c3 "," a "," b3 "\n"
-#define ATTUNE_MAC_SMALL(a0, a1, a2, a3, b0, b1, b2, b3)          \
-  ATTUNE_MAC_FOUR(a0, b0, b1, b2, b3, "s16", "s17", "s18", "s19") \
-  ATTUNE_MAC_FOUR(a1, b0, b1, b2, b3, "s20", "s21", "s22", "s23") \
-  ATTUNE_MAC_FOUR(a2, b0, b1, b2, b3, "s24", "s25", "s26", "s27") \
-  ATTUNE_MAC_FOUR(a3, b0, b1, b2, b3, "s28", "s29", "s30", "s31")
-#define ATTUNE_SMALL_TILE(name, lines_of_b, two, macs0, macs1, single)                                   \
-  [[gnu::naked]] inline void name() {                                                                    \
-    asm("push {r7,r11,lr}\n mov lr,r4\n mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n "   \
-        "vmov d11,r4,r4\n vmov d12,r4,r4\n vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n "          \
-        "add r4,r0,r2\n add r5,r4,r2\n add r2,r5,r2\n" lines_of_b                                        \
-        "subs r12,r12,#2\n blo 2f\n"                                                                     \
-        "1:\n" two "vldmia r0!,{d0}\n vldmia r4!,{d1}\n vldmia r5!,{d2}\n vldmia r2!,{d3}\n" macs0 macs1 \
-        "subs r12,r12,#2\n bhs 1b\n"                                                                     \
-        "2: adds r12,r12,#2\n beq 3f\n" single                                                           \
-        "vldr s0,[r0]\n vldr s2,[r4]\n vldr s4,[r5]\n vldr s6,[r2]\n" ATTUNE_MAC_SMALL(                  \
-            "s0", "s2", "s4", "s6", "s8", "s9", "s10", "s11") "3: pop {r7,r11,pc}\n");                   \
+// The same of 4 × 4, two rows at a time; r12 is how many k.
+#define ATTUNE_SMALL_ROW_OF_SUMS(c0, c1, c2, c3, a, b0, b1, b2, b3) \
+  ATTUNE_MACS(c0, a, b0, c1, a, b1, c2, a, b2, c3, a, b3, "s4", "s5", "s6", "s7")
+#define ATTUNE_SMALL_ROWS(load0, load1, macs0, macs1, ...) \
+  load0 "\n" load1 "\n" macs0("s0", "s2", __VA_ARGS__) macs1("s1", "s3", __VA_ARGS__)
+#define ATTUNE_SMALL_K(b0, b1, b2, b3, a0, a1, c0, c1, c2, c3, d0, d1, d2, d3) \
+  ATTUNE_SMALL_ROW_OF_SUMS(c0, c1, c2, c3, a0, b0, b1, b2, b3)                 \
+  ATTUNE_SMALL_ROW_OF_SUMS(d0, d1, d2, d3, a1, b0, b1, b2, b3)
+#define ATTUNE_SMALL_TILE(name, lines_of_b, two, macs0, macs1, single, macs)                                    \
+  [[gnu::naked]] inline void name() {                                                                           \
+    asm("push {r7,r11,lr}\n add lr,r0,r2\n add r5,lr,r2\n add.w r2,r5,r2\n" lines_of_b                        \
+        "subs r12,r12,#2\n blo 2f\n .p2align 2\n"                                                           \
+        "1:\n" two ATTUNE_SMALL_ROWS("vldmia r0!,{d0}", "vldmia lr!,{d1}", macs0, macs1, "s16", "s17",      \
+                                     "s18", "s19", "s20", "s21", "s22", "s23")                              \
+            ATTUNE_SMALL_ROWS("vldmia r5!,{d0}", "vldmia r2!,{d1}", macs0, macs1, "s24", "s25", "s26",      \
+                              "s27", "s28", "s29", "s30", "s31") "subs r12,r12,#2\n bhs 1b\n"               \
+        "2: adds r12,r12,#2\n beq 3f\n" single                                                              \
+        "vldr s0,[r0]\n vldr s2,[lr]\n" macs("s0", "s2", "s16", "s17", "s18", "s19", "s20", "s21", "s22",   \
+                                             "s23") "vldr s0,[r5]\n vldr s2,[r2]\n" macs(                   \
+            "s0", "s2", "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31") "3: pop {r7,r11,pc}\n"); \
   }
-#define ATTUNE_SMALL_TILE_ALONG(name, pair, bytes)                                        \
-  ATTUNE_SMALL_TILE(name, "add r8,r1,r3\n add r9,r8,r3\n add r3,r9,r3\n",                 \
-                    pair("d4", "s8", "s9", "[r1],#" bytes, "[r1],#" bytes)                \
-                        pair("d5", "s10", "s11", "[r8],#" bytes, "[r8],#" bytes)          \
-                            pair("d6", "s12", "s13", "[r9],#" bytes, "[r9],#" bytes)      \
-                                pair("d7", "s14", "s15", "[r3],#" bytes, "[r3],#" bytes), \
-                    ATTUNE_MAC_SMALL("s0", "s2", "s4", "s6", "s8", "s10", "s12", "s14"),  \
-                    ATTUNE_MAC_SMALL("s1", "s3", "s5", "s7", "s9", "s11", "s13", "s15"),  \
-                    pair("d4", "s8", "s9", "[r1]", "[r8]") pair("d5", "s10", "s11", "[r9]", "[r3]"))
+#define ATTUNE_SMALL_EVEN(...) ATTUNE_SMALL_K("s8", "s10", "s12", "s14", __VA_ARGS__)
+#define ATTUNE_SMALL_ODD(...) ATTUNE_SMALL_K("s9", "s11", "s13", "s15", __VA_ARGS__)
+#define ATTUNE_SMALL_FIRST(...) ATTUNE_SMALL_K("s8", "s9", "s10", "s11", __VA_ARGS__)
+#define ATTUNE_SMALL_SECOND(...) ATTUNE_SMALL_K("s12", "s13", "s14", "s15", __VA_ARGS__)
+#define ATTUNE_SMALL_TILE_ALONG(name, pair, bytes)                                                   \
+  ATTUNE_SMALL_TILE(name, "add r8,r1,r3\n add r9,r8,r3\n add.w r3,r9,r3\n",                          \
+                    pair("d4", "s8", "s9", "[r1],#" bytes, "[r1],#" bytes)                           \
+                        pair("d5", "s10", "s11", "[r8],#" bytes, "[r8],#" bytes)                     \
+                            pair("d6", "s12", "s13", "[r9],#" bytes, "[r9],#" bytes)                 \
+                                pair("d7", "s14", "s15", "[r3],#" bytes, "[r3],#" bytes),            \
+                    ATTUNE_SMALL_EVEN, ATTUNE_SMALL_ODD,                                             \
+                    pair("d4", "s8", "s9", "[r1]", "[r8]") pair("d5", "s10", "s11", "[r9]", "[r3]"), \
+                    ATTUNE_SMALL_FIRST)
 #define ATTUNE_SMALL_ROW(pair, i1, i2, i3, d0, s0, s1, d1, s2, s3) \
   pair(d0, s0, s1, "[r1]", "[r1,#" i1 "]") pair(d1, s2, s3, "[r1,#" i2 "]", "[r1,#" i3 "]") "add r1,r1,r3\n"
-#define ATTUNE_SMALL_TILE_ACROSS(name, pair, i1, i2, i3, scale_two, scale_single)                  \
-  ATTUNE_SMALL_TILE(name, "",                                                                      \
-                    ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d4", "s8", "s9", "d5", "s10", "s11")       \
-                        ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d6", "s12", "s13", "d7", "s14", "s15") \
-                            scale_two,                                                             \
-                    ATTUNE_MAC_SMALL("s0", "s2", "s4", "s6", "s8", "s9", "s10", "s11"),            \
-                    ATTUNE_MAC_SMALL("s1", "s3", "s5", "s7", "s12", "s13", "s14", "s15"),          \
-                    ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d4", "s8", "s9", "d5", "s10", "s11") scale_single)
+#define ATTUNE_SMALL_TILE_ACROSS(name, pair, i1, i2, i3, scale_two, scale_single)                          \
+  ATTUNE_SMALL_TILE(name, "",                                                                              \
+                    ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d4", "s8", "s9", "d5", "s10", "s11")               \
+                        ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d6", "s12", "s13", "d7", "s14", "s15")         \
+                            scale_two,                                                                     \
+                    ATTUNE_SMALL_FIRST, ATTUNE_SMALL_SECOND,                                               \
+                    ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d4", "s8", "s9", "d5", "s10", "s11") scale_single, \
+                    ATTUNE_SMALL_FIRST)
 #define ATTUNE_SCALE_SMALL(s) \
   "vmul.f32 s8,s8," s "\n vmul.f32 s9,s9," s "\n vmul.f32 s10,s10," s "\n vmul.f32 s11,s11," s "\n"
 #define ATTUNE_SCALE_SMALL_TWO \
-  "vldmia lr!,{s0-s1}\n" ATTUNE_SCALE_SMALL("s0") "vmul.f32 s12,s12,s1\n vmul.f32 s13,s13,s1\n "         \
+  "vldmia r4!,{s0-s1}\n" ATTUNE_SCALE_SMALL("s0") "vmul.f32 s12,s12,s1\n vmul.f32 s13,s13,s1\n "         \
   "vmul.f32 s14,s14,s1\n vmul.f32 s15,s15,s1\n"
-#define ATTUNE_SCALE_SMALL_SINGLE "vldr s0,[lr]\n" ATTUNE_SCALE_SMALL("s0")
+#define ATTUNE_SCALE_SMALL_SINGLE "vldr s0,[r4]\n" ATTUNE_SCALE_SMALL("s0")
 
 ATTUNE_SMALL_TILE_ALONG(int8_along_small, ATTUNE_INT8_PAIR, "1")
 ATTUNE_SMALL_TILE_ALONG(bfloat16_along_small, ATTUNE_BFLOAT16_PAIR, "2")
@@ -193,8 +199,13 @@ ATTUNE_SMALL_TILE_ACROSS(scaled_int8_across_small, ATTUNE_INT8_PAIR, "1", "2", "
 ATTUNE_SMALL_TILE_ACROSS(bfloat16_across_small, ATTUNE_BFLOAT16_PAIR, "2", "4", "6", "", "")
 ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_PAIR, "2", "4", "6", "", "")
 
-#undef ATTUNE_MAC_FOUR
-#undef ATTUNE_MAC_SMALL
+#undef ATTUNE_SMALL_ROW_OF_SUMS
+#undef ATTUNE_SMALL_ROWS
+#undef ATTUNE_SMALL_K
+#undef ATTUNE_SMALL_EVEN
+#undef ATTUNE_SMALL_ODD
+#undef ATTUNE_SMALL_FIRST
+#undef ATTUNE_SMALL_SECOND
 #undef ATTUNE_SMALL_TILE
 #undef ATTUNE_SMALL_TILE_ALONG
 #undef ATTUNE_SMALL_ROW
@@ -202,8 +213,9 @@ ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_PAIR, "2", "4", "6
 #undef ATTUNE_SCALE_SMALL
 #undef ATTUNE_SCALE_SMALL_TWO
 #undef ATTUNE_SCALE_SMALL_SINGLE
-#undef ATTUNE_MAC
-#undef ATTUNE_MACS
+#undef ATTUNE_ROW
+#undef ATTUNE_ROWS
+#undef ATTUNE_K_OF_ROWS
 #undef ATTUNE_ROWS_ALONG
 #undef ATTUNE_ROWS_ACROSS
 #undef ATTUNE_ROWS_SINGLE
@@ -217,50 +229,72 @@ ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_PAIR, "2", "4", "6
 #undef ATTUNE_SCALE_FOUR
 #undef ATTUNE_SCALE_SINGLE
 #undef ATTUNE_NARROW_TILE
+#undef ATTUNE_NARROW_TILES
 #undef ATTUNE_NARROW_TILE_ALONG
 #undef ATTUNE_NARROW_TILE_ACROSS
 
-// Which of the functions above reads B along k, and which across; nullptr for none.
+// Which of the functions above reads B along k, and which across; nullptr for none. In blocks of eight rows,
+// those for whole fours of k, and those with a rest.
 struct NarrowTiles {
   void (*along)();
   void (*across)();
 };
-template <class B, bool kSmall>
+enum class NarrowBlock { kEight, kEightAndRest, kFour };
+template <class B, NarrowBlock>
 inline constexpr NarrowTiles kNarrowTiles{nullptr, nullptr};
 template <>
-inline constexpr NarrowTiles kNarrowTiles<const Int8*, false>{int8_along, nullptr};
+inline constexpr NarrowTiles kNarrowTiles<const Int8*, NarrowBlock::kEight>{int8_along, nullptr};
 template <>
-inline constexpr NarrowTiles kNarrowTiles<const Int8*, true>{int8_along_small, nullptr};
+inline constexpr NarrowTiles kNarrowTiles<const Int8*, NarrowBlock::kEightAndRest>{int8_along_rest, nullptr};
 template <>
-inline constexpr NarrowTiles kNarrowTiles<ScaledRows<Int8, float>, false>{nullptr, scaled_int8_across};
+inline constexpr NarrowTiles kNarrowTiles<const Int8*, NarrowBlock::kFour>{int8_along_small, nullptr};
 template <>
-inline constexpr NarrowTiles kNarrowTiles<ScaledRows<Int8, float>, true>{nullptr, scaled_int8_across_small};
+inline constexpr NarrowTiles kNarrowTiles<ScaledRows<Int8, float>, NarrowBlock::kEight>{nullptr,
+                                                                                        scaled_int8_across};
 template <>
-inline constexpr NarrowTiles kNarrowTiles<const Bfloat16*, false>{bfloat16_along, bfloat16_across};
+inline constexpr NarrowTiles kNarrowTiles<ScaledRows<Int8, float>, NarrowBlock::kEightAndRest>{
+    nullptr, scaled_int8_across_rest};
 template <>
-inline constexpr NarrowTiles kNarrowTiles<const Bfloat16*, true>{bfloat16_along_small, bfloat16_across_small};
+inline constexpr NarrowTiles kNarrowTiles<ScaledRows<Int8, float>, NarrowBlock::kFour>{
+    nullptr, scaled_int8_across_small};
 template <>
-inline constexpr NarrowTiles kNarrowTiles<const Float16*, false>{float16_along, float16_across};
+inline constexpr NarrowTiles kNarrowTiles<const Bfloat16*, NarrowBlock::kEight>{bfloat16_along,
+                                                                                bfloat16_across};
 template <>
-inline constexpr NarrowTiles kNarrowTiles<const Float16*, true>{float16_along_small, float16_across_small};
+inline constexpr NarrowTiles kNarrowTiles<const Bfloat16*, NarrowBlock::kEightAndRest>{bfloat16_along_rest,
+                                                                                       bfloat16_across_rest};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<const Bfloat16*, NarrowBlock::kFour>{bfloat16_along_small,
+                                                                               bfloat16_across_small};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<const Float16*, NarrowBlock::kEight>{float16_along, float16_across};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<const Float16*, NarrowBlock::kEightAndRest>{float16_along_rest,
+                                                                                      float16_across_rest};
+template <>
+inline constexpr NarrowTiles kNarrowTiles<const Float16*, NarrowBlock::kFour>{float16_along_small,
+                                                                              float16_across_small};
 
 template <class B>
-constexpr bool fits_narrow_tile(int cols, int a_col, int b_row, int b_col) {
-  return cols >= kTileSide && a_col == 1 &&
-         ((b_row == 1 && kNarrowTiles<B, true>.along != nullptr) ||
-          (b_col == 1 && kNarrowTiles<B, true>.across != nullptr));
+constexpr bool fits_narrow_tile(int cols, int depth, int a_col, int b_row, int b_col) {
+  constexpr NarrowTiles kTiles = kNarrowTiles<B, NarrowBlock::kEight>;
+  return cols >= kTileSide && depth >= 4 && a_col == 1 &&
+         ((b_row == 1 && kTiles.along != nullptr) || (b_col == 1 && kTiles.across != nullptr));
 }
 
 // Of kRows and kCols in whole blocks; B's strides count elements.
 template <class B, bool kSmall, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
 consteval TileGrid narrow_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
-  constexpr bool kAlong = kBRow == 1 && kNarrowTiles<B, kSmall>.along != nullptr;
+  constexpr NarrowTiles kTiles = kNarrowTiles < B, kSmall            ? NarrowBlock::kFour
+                                                   : kDepth % 4 == 0 ? NarrowBlock::kEight
+                                                                     : NarrowBlock::kEightAndRest > ;
+  constexpr bool kAlong = kBRow == 1 && kTiles.along != nullptr;
   constexpr int kBlockRows = kSmall ? kTileSide : kNarrowRows, kBlockCols = kSmall ? kTileSide : kNarrowCols;
   return {.a_stride = 4 * kARow,
           .b_stride = kBytes * (kAlong ? kBCol : kBRow),
-          .pairs = kDepth,
-          .tile = kAlong ? kNarrowTiles<B, kSmall>.along : kNarrowTiles<B, kSmall>.across,
+          .pairs = kSmall ? kDepth : kDepth - 4,
+          .tile = kAlong ? kTiles.along : kTiles.across,
           .c_stride = 4 * kCRow,
           .a_step = 4 * kBlockRows * kARow,
           .b_step = kBytes * kBlockCols * kBCol,
@@ -277,6 +311,9 @@ ATTUNE_INLINE const float* scales_of(const Element*) {
 }
 ATTUNE_INLINE const float* scales_of(const ScaledRows<Int8, float>& b) { return b.scale; }
 
+// To load takes fewer instructions than to move zeros there, and as many cycles.
+inline constexpr float kNoSums[16] = {};
+
 /// C = epilogue(A·B) over a grid of blocks; `scale` has the scales of B's rows, if they have any.
 template <bool kSmall, class Epilogue>
 [[gnu::noinline]] void narrow_tiles_product(const float* a, const void* b, float* c, const TileGrid& grid,
@@ -291,18 +328,20 @@ template <bool kSmall, class Epilogue>
       register const float* r0 asm("r0") = a_tile;
       register const char* r1 asm("r1") = b_tile;
       register const float* r4 asm("r4") = scale;
+      register const float* r5 asm("r5") = kNoSums;
+      register int c_stride asm("r2");  // both at once, whatever is stored
+      register int a_step asm("r3");
       register float s16 asm("s16"), s17 asm("s17"), s18 asm("s18"), s19 asm("s19");
       register float s20 asm("s20"), s21 asm("s21"), s22 asm("s22"), s23 asm("s23");
       register float s24 asm("s24"), s25 asm("s25"), s26 asm("s26"), s27 asm("s27");
       register float s28 asm("s28"), s29 asm("s29"), s30 asm("s30"), s31 asm("s31");
-      asm volatile("ldmia %[grid],{r2,r3,r12,lr}\n blx lr"
-                   : "+r"(r0), "+r"(r1), "+r"(r4), "=t"(s16), "=t"(s17), "=t"(s18), "=t"(s19), "=t"(s20),
-                     "=t"(s21), "=t"(s22), "=t"(s23), "=t"(s24), "=t"(s25), "=t"(s26), "=t"(s27), "=t"(s28),
-                     "=t"(s29), "=t"(s30), "=t"(s31)
+      asm volatile("vldmia r5,{s16-s31}\n ldmia %[grid],{r2,r3,r12,lr}\n blx lr\n ldrd r2,r3,[%[grid],#16]"
+                   : "+r"(r0), "+r"(r1), "+r"(r4), "+r"(r5), "=&r"(c_stride), "=&r"(a_step), "=t"(s16),
+                     "=t"(s17), "=t"(s18), "=t"(s19), "=t"(s20), "=t"(s21), "=t"(s22), "=t"(s23), "=t"(s24),
+                     "=t"(s25), "=t"(s26), "=t"(s27), "=t"(s28), "=t"(s29), "=t"(s30), "=t"(s31)
                    : [grid] "r"(&grid)
-                   : "r2", "r3", "r5", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", "s4",
-                     "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
-      const int c_stride = grid.c_stride;  // once, whatever is stored
+                   : "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7",
+                     "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
 #define ATTUNE_FINISH_PAIR(c0, c1)                                              \
   {                                                                             \
     const TilePair sum{c0, c1};                                                 \
@@ -340,7 +379,7 @@ template <bool kSmall, class Epilogue>
       }
 #undef ATTUNE_FINISH_PAIR
 #undef ATTUNE_FINISH_ROW
-      a_tile = bytes_after(a_tile, grid.a_step);
+      a_tile = bytes_after(a_tile, a_step);
     } while (--row != 0);
     b_tile += grid.b_step;
     c += kSmall ? kTileSide : kNarrowCols;
