@@ -22,9 +22,8 @@ void expect_scores_of_a_product() {
   for (int i = 0; i < keys.rows; ++i) {
     for (int k = 0; k < kDepth; ++k) in_blocks[(i / kBlock * kDepth + k) * kBlock + i % kBlock] = keys(i, k);
   }
-  const Scalar scale = Scalar(0.3);
-  kernels::product(view(query), view(keys).transpose(), view(expected), kernels::Scale<Scalar>{scale});
-  kernels::block_scores<kDepth, Scalar>(blocks, query.data(), in_blocks, scale, scores.data());
+  kernels::product(view(query), view(keys).transpose(), view(expected));
+  kernels::block_scores<kDepth, Scalar>(blocks, query.data(), in_blocks, scores.data());
   EXPECT_TRUE(check::same_bits(scores, expected));
 }
 TEST(CachedRows, scores_have_the_bits_of_a_product) {
@@ -37,14 +36,17 @@ TEST(CachedRows, scores_have_the_bits_of_a_product) {
 
 template <class Scalar, int blocks>
 void expect_softmax_of_a_row(const attune::Tensor<Scalar, 1, blocks * kBlock>& scores) {
-  auto row = scores, expected = scores;
-  kernels::softmax_rows<Scalar, 1, blocks * kBlock>(expected.data());
-  kernels::block_softmax(blocks, row.data());
-  for (int i = 0; i < row.cols; ++i) {
-    if (check::is_nan(expected(0, i))) {
-      EXPECT_TRUE(check::is_nan(row(0, i)));
-    } else {
-      EXPECT_TRUE(check::same_bits(row(0, i), expected(0, i)));
+  for (const Scalar scale : {Scalar(1), Scalar(0.3)}) {
+    auto row = scores, expected = scores;
+    kernels::scale<blocks * kBlock>(expected.data(), scale);
+    kernels::softmax_rows<Scalar, 1, blocks * kBlock>(expected.data());
+    kernels::block_softmax(blocks, row.data(), scale);
+    for (int i = 0; i < row.cols; ++i) {
+      if (check::is_nan(expected(0, i))) {
+        EXPECT_TRUE(check::is_nan(row(0, i)));
+      } else {
+        EXPECT_TRUE(check::same_bits(row(0, i), expected(0, i)));
+      }
     }
   }
 }
@@ -52,17 +54,33 @@ template <class Scalar, int blocks>
 void expect_softmax_of_rows() {
   attune::Tensor<Scalar, 1, blocks * kBlock> row;
   attune::Rng rng(2);
+  const auto expect = [&] { expect_softmax_of_a_row<Scalar, blocks>(row); };
+  for (int i = 0; i < row.cols; ++i) row(0, i) = Scalar(i - row.cols);  // each larger than all before it
+  expect();
+  check::fill(row, rng, -9, -1);
+  expect();
+  for (const int largest : {0, 3, 6, 12, row.cols - 1}) {  // the first that is positive
+    const Scalar before = row(0, largest);
+    row(0, largest) = Scalar(0.5);
+    expect();
+    row(0, largest) = before;
+  }
   check::fill(row, rng, -200, 4);  // of which some are too far apart for a weight
-  expect_softmax_of_a_row<Scalar, blocks>(row);
+  expect();
   check::fill(row, rng, -2, 2);
   for (int i = 0; i < row.cols; i += 3) row(0, i) = -check::kInfinity<Scalar>;
-  expect_softmax_of_a_row<Scalar, blocks>(row);
-  row(0, row.cols - 1) = check::kNan<Scalar>;
-  expect_softmax_of_a_row<Scalar, blocks>(row);
+  expect();
+  const auto bits_of_nan =
+      std::bit_cast<typename kernels::detail::ExpCoefficients<Scalar>::Bits>(check::kNan<Scalar>);
+  for (const Scalar nan :
+       {check::kNan<Scalar>, -check::kNan<Scalar>, std::bit_cast<Scalar>(bits_of_nan + 1)}) {
+    row(0, row.cols - 1) = nan;
+    expect();
+  }
   for (Scalar& value : row.values) value = -check::kInfinity<Scalar>;
-  expect_softmax_of_a_row<Scalar, blocks>(row);
+  expect();
   row(0, 1) = check::kInfinity<Scalar>;
-  expect_softmax_of_a_row<Scalar, blocks>(row);
+  expect();
 }
 TEST(CachedRows, softmax_has_the_bits_of_a_whole_row) {
   expect_softmax_of_rows<float, 1>();

@@ -129,6 +129,8 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
                                        [[maybe_unused]] int head, const Scalar* query, Scalar* scores,
                                        Scalar* context) {
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
+  // Scores are scaled by what looks at them first.
+  constexpr bool kScalesScores = Parts::kShape.softcap > 0 || Parts::kShape.alibi;
   int end = 0;
   const auto hide_up_to = [&](int axis) {
     for (; end < axis; ++end) scores[end] = kHidden<Scalar>;
@@ -136,8 +138,10 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   for (const auto& run : visible) {
     const int block = run.slot / kBlock, blocks = (run.slot + run.count - 1) / kBlock + 1 - block;
     Scalar* const to = scores + run.axis / kBlock * kBlock;
-    kernels::block_scores<kDk>(blocks, query, blocks_of_head.keys.data() + block * kDk * kBlock,
-                               Parts::kScoreScale, to);
+    kernels::block_scores<kDk>(blocks, query, blocks_of_head.keys.data() + block * kDk * kBlock, to);
+    if constexpr (kScalesScores) {
+      for (int i = 0; i < blocks; ++i) kernels::scale<kBlock>(to + i * kBlock, Parts::kScoreScale);
+    }
     if constexpr (Parts::kShape.softcap > 0) kernels::softcap(blocks * kBlock, to, Parts::scores().cap);
     if constexpr (Parts::kShape.alibi) {
       for (int i = 0; i < blocks; ++i) {
@@ -149,7 +153,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
     end = run.axis + run.count;
   }
   hide_up_to(visible.blocks() * kBlock);
-  kernels::block_softmax(visible.blocks(), scores);
+  kernels::block_softmax(visible.blocks(), scores, kScalesScores ? Scalar(1) : Parts::kScoreScale);
 
   // Sums begin at zero and add up from zero: neither is ever −0, so adding the first is having it.
   const auto add_values = [&](const auto& add_rows) ATTUNE_INLINE_LAMBDA {

@@ -89,7 +89,7 @@ class VisibleKeys {
     blocks_ += static_cast<int>((end - origin + kBlock - 1) / kBlock);
   }
 
-  Run runs_[std::size_t{kMostRuns}] = {};
+  Run runs_[std::size_t{kMostRuns}];
   std::uint64_t position_;
   int count_ = 0;
   int blocks_ = 0;

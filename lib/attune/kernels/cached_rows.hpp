@@ -16,13 +16,12 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 inline constexpr int kCacheBlock = kSumLanes;
 
-/// scores[blocks · kCacheBlock] = scale · query[kDepth] · each key, in the order of product.hpp.
+/// scores[blocks · kCacheBlock] = query[kDepth] · each key, in the order of product.hpp.
 template <int kDepth, class Scalar>
-[[gnu::noinline]] void block_scores(int blocks, const Scalar* query, const Scalar* keys, Scalar scale,
-                                    Scalar* scores) {
+[[gnu::noinline]] void block_scores(int blocks, const Scalar* query, const Scalar* keys, Scalar* scores) {
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<Scalar, float> && kDepth <= kDepthBlock) {
-    return detail::scores_of_blocks(blocks, query, keys, scale, scores, kDepth);
+    return detail::scores_of_blocks(blocks, query, keys, scores, kDepth);
   }
 #endif
   using P = Packet<Scalar, kCacheBlock>;
@@ -39,17 +38,15 @@ template <int kDepth, class Scalar>
       }
       ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) total[p] = first == 0 ? sum[p] : add(total[p], sum[p]);
     }
-    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
-      store(scores + p * kLanes<P>, multiply(total[p], broadcast<P>(scale)));
-    }
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) { store(scores + p * kLanes<P>, total[p]); }
   }
 }
 
-/// softmax_rows() of one row of `blocks` · kCacheBlock scalars, one block at least.
+/// softmax_rows() of `scale` > 0 times one row of `blocks` · kCacheBlock scalars, one block at least.
 template <class Scalar>
-[[gnu::noinline]] void block_softmax(int blocks, Scalar* row) {
+[[gnu::noinline]] void block_softmax(int blocks, Scalar* row, Scalar scale) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float>) return detail::softmax_of_blocks(blocks, row);
+  if constexpr (std::is_same_v<Scalar, float>) return detail::softmax_of_blocks(blocks, row, scale);
 #endif
   using P = Packet<Scalar, kCacheBlock>;
   constexpr int kPackets = kCacheBlock / kLanes<P>;
@@ -59,10 +56,11 @@ template <class Scalar>
   for (const Scalar* from = row; from < end; from += kCacheBlock) {
     best = maximum(largest_of<kCacheBlock>(from), best);
   }
-  const Scalar shift = select_less(kMinusInfinity, best, best, Scalar(0));
+  const Scalar shift = select_less(kMinusInfinity, best, multiply(best, scale), Scalar(0));
   Array<P, kPackets> lanes;
   ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) lanes[p] = broadcast<P>(Scalar(-0.0));
   for (Scalar* from = row; from < end; from += kCacheBlock) {
+    detail::scale_row<kCacheBlock>(from, scale);
     detail::shifted_exponentials<kCacheBlock>(from, shift);
     ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
       lanes[p] = add(lanes[p], load<P>(from + p * kLanes<P>));

@@ -34,29 +34,25 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
       "s30", "s31"
 
 /// block_scores() of a depth that is one block of a sum.
-[[gnu::noinline]] inline void scores_of_blocks(int blocks, const float* query, const float* keys, float scale,
+[[gnu::noinline]] inline void scores_of_blocks(int blocks, const float* query, const float* keys,
                                                float* scores, int depth) {
+  static constexpr float kZeros[kManyRegisters] = {};
   do {
     const float* factors = query;
-    int fours = depth / 4, ones = depth % 4;
+    int eights = depth / 8, ones = depth % 8;
     asm volatile(
-        "vmov d8,%[zero],%[zero]\n vmov d9,%[zero],%[zero]\n vmov d10,%[zero],%[zero]\n "
-        "vmov d11,%[zero],%[zero]\n vmov d12,%[zero],%[zero]\n vmov d13,%[zero],%[zero]\n "
-        "vmov d14,%[zero],%[zero]\n vmov d15,%[zero],%[zero]\n cmp %[fours],#0\n beq 2f\n"
-        "1: vldmia %[factors]!,{s8-s11}\n subs %[fours],%[fours],#1\n" ATTUNE_SIXTEEN("s8", "%[keys]")
+        "vldmia %[zeros],{s16-s31}\n cmp %[eights],#0\n beq 2f\n"
+        "1: vldmia %[factors]!,{s8-s15}\n subs %[eights],%[eights],#1\n" ATTUNE_SIXTEEN("s8", "%[keys]")
             ATTUNE_SIXTEEN("s9", "%[keys]") ATTUNE_SIXTEEN("s10", "%[keys]") ATTUNE_SIXTEEN("s11", "%[keys]")
+                ATTUNE_SIXTEEN("s12", "%[keys]") ATTUNE_SIXTEEN("s13", "%[keys]")
+                    ATTUNE_SIXTEEN("s14", "%[keys]") ATTUNE_SIXTEEN("s15", "%[keys]")
         "bne 1b\n"
         "2: cmp %[ones],#0\n beq 4f\n"
         "3: vldmia %[factors]!,{s8}\n subs %[ones],%[ones],#1\n" ATTUNE_SIXTEEN("s8", "%[keys]") "bne 3b\n"
-        "4: vmov s0,%[scale]\n"
-        "vmul.f32 s16,s16,s0\n vmul.f32 s17,s17,s0\n vmul.f32 s18,s18,s0\n vmul.f32 s19,s19,s0\n "
-        "vmul.f32 s20,s20,s0\n vmul.f32 s21,s21,s0\n vmul.f32 s22,s22,s0\n vmul.f32 s23,s23,s0\n "
-        "vmul.f32 s24,s24,s0\n vmul.f32 s25,s25,s0\n vmul.f32 s26,s26,s0\n vmul.f32 s27,s27,s0\n "
-        "vmul.f32 s28,s28,s0\n vmul.f32 s29,s29,s0\n vmul.f32 s30,s30,s0\n vmul.f32 s31,s31,s0\n "
-        "vstmia %[scores]!,{s16-s31}\n"
-        : [factors] "+&r"(factors), [keys] "+&r"(keys), [fours] "+&r"(fours), [ones] "+&r"(ones),
+        "4: vstmia %[scores]!,{s16-s31}\n"
+        : [factors] "+&r"(factors), [keys] "+&r"(keys), [eights] "+&r"(eights), [ones] "+&r"(ones),
           [scores] "+&r"(scores)
-        : [zero] "r"(0), [scale] "r"(scale)
+        : [zeros] "r"(kZeros)
         : "cc", "memory", ATTUNE_ALL_REGISTERS);
   } while (--blocks > 0);
 }
@@ -117,19 +113,55 @@ ATTUNE_INLINE float sum_of_blocks(int blocks, const float* x) {
   return s0;
 }
 
+/// The bits of the largest of `blocks` · 16 scalars, which is a NaN if one without a sign is among them.
+/// Bits compare as integers do, those of negative numbers the other way round: from the first positive
+/// number on in order, before it in the order of numbers without a sign. A comparison of four takes as many
+/// instructions and a half.
+[[gnu::naked]] inline std::int32_t largest_bits(int, const float*) {
+#define ATTUNE_ANY_OF_FOUR(yes, no, it, a, b, c, d, to)                                                     \
+  "cmp " a ",r12\n " it "\n cmp" no " " b ",r12\n cmp" no " " c ",r12\n cmp" no " " d ",r12\n b" yes " " to \
+  "\n"
+#define ATTUNE_TAKE(a, when) "cmp " a ",r12\n it " when "\n mov" when " r12," a "\n"
+#define ATTUNE_TAKE_FOUR(a, b, c, d, when) \
+  ATTUNE_TAKE(a, when) ATTUNE_TAKE(b, when) ATTUNE_TAKE(c, when) ATTUNE_TAKE(d, when)
+  asm("push {r4-r11}\n ldr r12,[r1]\n lsls r0,r0,#1\n cmp r12,#0\n blt 5f\n"
+      "1: ldmia r1!,{r4-r11}\n" ATTUNE_ANY_OF_FOUR("gt", "le", "ittt le", "r4", "r5", "r6", "r7", "3f")
+      "2: " ATTUNE_ANY_OF_FOUR("gt", "le", "ittt le", "r8", "r9", "r10", "r11", "4f")
+      "subs r0,r0,#1\n bne 1b\n b 8f\n"
+      "3: " ATTUNE_TAKE_FOUR("r4", "r5", "r6", "r7", "gt") "b 2b\n"
+      "4: " ATTUNE_TAKE_FOUR("r8", "r9", "r10", "r11", "gt") "subs r0,r0,#1\n bne 1b\n b 8f\n"
+      "5: ldmia r1!,{r4-r11}\n" ATTUNE_ANY_OF_FOUR("lo", "hs", "ittt hs", "r4", "r5", "r6", "r7", "7f")
+          ATTUNE_ANY_OF_FOUR("lo", "hs", "ittt hs", "r8", "r9", "r10", "r11", "7f")
+      "6: subs r0,r0,#1\n bne 5b\n b 8f\n"
+      "7: " ATTUNE_TAKE_FOUR("r4", "r5", "r6", "r7", "lo") ATTUNE_TAKE_FOUR("r8", "r9", "r10", "r11", "lo")
+      "cmp r12,#0\n blt 6b\n sub r1,r1,#32\n b 1b\n"
+      "8: mov r0,r12\n pop {r4-r11}\n bx lr\n");
+#undef ATTUNE_ANY_OF_FOUR
+#undef ATTUNE_TAKE
+#undef ATTUNE_TAKE_FOUR
+}
+
 /// block_softmax().
-[[gnu::noinline]] inline void softmax_of_blocks(int blocks, float* row) {
+[[gnu::noinline]] inline void softmax_of_blocks(int blocks, float* row, float scale) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-  float best = kMinusInfinity;
-  for (int i = 0; i < blocks; ++i) best = maximum(largest_of_many(row + i * kManyRegisters), best);
-  exponentials_of_pairs(blocks * kManyRegisters / 2, row, kMinusInfinity < best ? best : 0.0f);
+  const float best = std::bit_cast<float>(largest_bits(blocks, row));
+  exponentials_of_fours(blocks * kManyRegisters / 4, row, scale,
+                        kMinusInfinity < best ? multiply(best, scale) : 0.0f);
   const float total = sum_of_blocks(blocks, row);
-  const float inverse = total < 0.5f ? 0.0f : 1 / total;
-  for (int i = 0; i < blocks; ++i, row += kManyRegisters) {
-    ManyRegisters many = load_many(row);
-    ATTUNE_UNROLL for (float& lane : many.lane) lane = multiply(lane, inverse);
-    store_many(row, many);
-  }
+  float inverse = total < 0.5f ? 0.0f : 1 / total;
+  if (best != best) inverse = best;
+#define ATTUNE_SCALE(lane) "vmul.f32 " lane "," lane ",%[inverse]\n"
+  asm volatile("1: vldmia %[row],{s16-s31}\n subs %[blocks],%[blocks],#1\n" ATTUNE_SCALE("s16")
+                   ATTUNE_SCALE("s17") ATTUNE_SCALE("s18") ATTUNE_SCALE("s19") ATTUNE_SCALE("s20")
+                       ATTUNE_SCALE("s21") ATTUNE_SCALE("s22") ATTUNE_SCALE("s23") ATTUNE_SCALE("s24")
+                           ATTUNE_SCALE("s25") ATTUNE_SCALE("s26") ATTUNE_SCALE("s27") ATTUNE_SCALE("s28")
+                               ATTUNE_SCALE("s29") ATTUNE_SCALE("s30")
+                                   ATTUNE_SCALE("s31") "vstmia %[row]!,{s16-s31}\n bne 1b\n"
+               : [row] "+&r"(row), [blocks] "+&r"(blocks)
+               : [inverse] "t"(inverse)
+               : "cc", "memory", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26",
+                 "s27", "s28", "s29", "s30", "s31");
+#undef ATTUNE_SCALE
 }
 
 #undef ATTUNE_MAC

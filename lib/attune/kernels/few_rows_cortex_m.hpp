@@ -126,6 +126,14 @@ template <class Epilogue, class... State>
     const char* b_block = static_cast<const char*>(b);
     int col = 0, rest = grid.cols;
     do {
+      if constexpr (std::is_same_v<Epilogue, Assign>) {
+        for (; rest >= grid.width; rest -= grid.width) {  // whole blocks are finished sums
+          grid.sums(a, b_block, c + col, grid);
+          b_block += grid.width * grid.b_step;
+          col += grid.width;
+        }
+        if (rest == 0) break;
+      }
       float sums[kAcrossCols];
       const float* sum = sums;
       int count = grid.width;
