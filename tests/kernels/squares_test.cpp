@@ -11,10 +11,10 @@ constexpr int kMost = 71;
 // As the header says it, one by one.
 template <class Scalar>
 Scalar plain_sum(int size, const Scalar* x) {
-  Scalar lanes[8] = {};
+  Scalar lanes[16] = {};
   const int whole = size / 16 * 16;
-  for (int i = 0; i < whole; ++i) lanes[i % 8] += x[i] * x[i];
-  for (int half = 4; half >= 1; half /= 2) {
+  for (int i = 0; i < whole; ++i) lanes[i % 16] += x[i] * x[i];
+  for (int half = 8; half >= 1; half /= 2) {
     for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
   }
   for (int i = whole; i < size; ++i) lanes[0] += x[i] * x[i];

@@ -92,6 +92,36 @@ TEST(Trainer, accumulate_and_update_are_a_step) {
   EXPECT_TRUE(check::same_bits(accumulated.parameters(), stepped.parameters()));
 }
 
+TEST(Trainer, a_batch_begins_with_gradients_of_zero) {
+  using Wide = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 33, .d_out = 65}>;  // > 1024 weights
+  using Trainer = attune::Trainer<Wide>;
+  static Trainer trainer;
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  static Trainer::BatchInput x;
+  static Trainer::BatchTarget target;
+  attune::Rng rng(3);
+  check::fill(x, rng);
+  check::fill(target, rng);
+  static constexpr Wide::Parameters kZero{};
+  EXPECT_TRUE(trainer.step(x, target, {}).ok());
+  EXPECT_TRUE(check::same_bits(trainer.gradients(), kZero));
+  EXPECT_TRUE(trainer.accumulate(x, target).ok());
+  EXPECT_FALSE(check::same_bits(trainer.gradients(), kZero));
+  EXPECT_TRUE(trainer.update({}).ok());
+  EXPECT_TRUE(check::same_bits(trainer.gradients(), kZero));
+}
+
+TEST(Trainer, step_forgets_what_was_accumulated) {
+  Batched& trainer = initialised<Batched>();
+  const Data data(3);
+  EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
+  const Layer::Parameters stepped = trainer.parameters();
+  initialised<Batched>();
+  EXPECT_TRUE(trainer.accumulate(data.input(1), data.target_of(1)).ok());
+  EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
+  EXPECT_TRUE(check::same_bits(trainer.parameters(), stepped));
+}
+
 TEST(Trainer, loss_of_a_batch_is_the_mean_of_its_sequences) {
   const Data data(3);
   Single& single = initialised<Single>();

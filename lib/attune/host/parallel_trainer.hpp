@@ -244,7 +244,7 @@ class ParallelTrainer {
       }
       first = end;
     } while (first < part.end() && sums.status == Status::kOk);
-    const Parameters& gradients = part.total(sums);
+    Parameters& gradients = part.total(sums);
     if (sums.status != Status::kOk) return Result::refused(sums.status);
     Scalar scale, norm;
     const Status status =
@@ -279,7 +279,7 @@ class ParallelTrainer {
     void receive(std::span<std::byte>) { set_zero(gradients); }
     static void send(const Sums&) {}
     static void send(std::span<std::byte>) {}
-    const Parameters& total(Sums&) { return gradients; }
+    Parameters& total(Sums&) { return gradients; }
   };
 
   struct Shared {

@@ -51,23 +51,25 @@ ATTUNE_INLINE float largest_of_many(const float* from) {
 
 // Σ x² from `first` up to `end`, a multiple of 16 and at least 16, in the order of squares.hpp.
 ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
-#define ATTUNE_SQUARES(x0, x1, x2, x3, x4, x5, x6, x7)                                                  \
-  "vmla.f32 s0," x0 "," x0 "\n vmla.f32 s1," x1 "," x1 "\n vmla.f32 s2," x2 "," x2 "\n vmla.f32 s3," x3 \
-  "," x3 "\n vmla.f32 s4," x4 "," x4 "\n vmla.f32 s5," x5 "," x5 "\n vmla.f32 s6," x6 "," x6            \
-  "\n vmla.f32 s7," x7 "," x7 "\n "
   register float s0 asm("s0");
   asm("vmov d0,%[zero],%[zero]\n vmov d1,%[zero],%[zero]\n vmov d2,%[zero],%[zero]\n "
-      "vmov d3,%[zero],%[zero]\n"
-      "1: vldmia %[first]!,{s16-s31}\n cmp %[first],%[end]\n " ATTUNE_SQUARES(
-          "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23")
-          ATTUNE_SQUARES("s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31")
-      "bne 1b\n vadd.f32 s0,s0,s4\n vadd.f32 s1,s1,s5\n vadd.f32 s2,s2,s6\n vadd.f32 s3,s3,s7\n "
-      "vadd.f32 s0,s0,s2\n vadd.f32 s1,s1,s3\n vadd.f32 s0,s0,s1\n"
+      "vmov d3,%[zero],%[zero]\n vmov d4,%[zero],%[zero]\n vmov d5,%[zero],%[zero]\n "
+      "vmov d6,%[zero],%[zero]\n vmov d7,%[zero],%[zero]\n "
+      "1: vldmia %[first]!,{s16-s31}\n cmp %[first],%[end]\n "
+      "vmla.f32 s0,s16,s16\n vmla.f32 s1,s17,s17\n vmla.f32 s2,s18,s18\n vmla.f32 s3,s19,s19\n "
+      "vmla.f32 s4,s20,s20\n vmla.f32 s5,s21,s21\n vmla.f32 s6,s22,s22\n vmla.f32 s7,s23,s23\n "
+      "vmla.f32 s8,s24,s24\n vmla.f32 s9,s25,s25\n vmla.f32 s10,s26,s26\n vmla.f32 s11,s27,s27\n "
+      "vmla.f32 s12,s28,s28\n vmla.f32 s13,s29,s29\n vmla.f32 s14,s30,s30\n vmla.f32 s15,s31,s31\n "
+      "bne 1b\n "
+      "vadd.f32 s0,s0,s8\n vadd.f32 s1,s1,s9\n vadd.f32 s2,s2,s10\n vadd.f32 s3,s3,s11\n "
+      "vadd.f32 s4,s4,s12\n vadd.f32 s5,s5,s13\n vadd.f32 s6,s6,s14\n vadd.f32 s7,s7,s15\n "
+      "vadd.f32 s0,s0,s4\n vadd.f32 s1,s1,s5\n vadd.f32 s2,s2,s6\n vadd.f32 s3,s3,s7\n "
+      "vadd.f32 s0,s0,s2\n vadd.f32 s1,s1,s3\n vadd.f32 s0,s0,s1\n "
       : "=&t"(s0), [first] "+&r"(first)
       : [end] "r"(end), [zero] "r"(0)
-      : "cc", "memory", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s16", "s17", "s18", "s19", "s20", "s21",
-        "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31");
-#undef ATTUNE_SQUARES
+      : "cc", "memory", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13",
+        "s14", "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27",
+        "s28", "s29", "s30", "s31");
   return s0;
 }
 

@@ -12,13 +12,13 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Σ x² over `size` scalars: of whole blocks of 16 in 8 interleaved lanes, whose halves are added pairwise;
+/// Σ x² over `size` scalars: of whole blocks of 16 in 16 interleaved lanes, whose halves are added pairwise;
 /// then what is left, one by one. The same bits on every target. Infinite or NaN where an x is, and where a
 /// square overflows.
 template <class Scalar>
 [[gnu::noinline]] Scalar sum_of_squares(int size, const Scalar* x) {
-  constexpr int kSquareLanes = 8, kBlock = 16;
-  const int whole = size & ~(kBlock - 1);
+  constexpr int kSquareLanes = 16;
+  const int whole = size & ~(kSquareLanes - 1);
   Scalar total = 0;
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float>) {

@@ -18,7 +18,7 @@
 //     static Coefficients advance(Moments<Parameters>&, const Options&, Scalar gradient_scale);
 //     // `size` parameters of a tensor, their gradients, and kMoments times their moments.
 //     static void update(const Coefficients&, TensorKind, int size, Scalar* p, const Scalar* g, Scalar*… m);
-//     // visitor(path, tensor of each set…, tensor of each moment…), tensor by tensor.
+//     // visitor(path, tensor of each set…, tensor of each moment…) for every tensor of the sets.
 //     static void for_each_with_moments(visitor, Moments<Parameters>&, sets&…);
 //   };
 //
@@ -28,6 +28,7 @@
 // restarts call it.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
@@ -150,5 +151,23 @@ Status optimizer_step(Parameters& parameters, const Parameters& gradients,
       moments, parameters, gradients);
   return Status::kOk;
 }
+
+namespace detail {
+
+// Optimizer::update of a part of a tensor; then the gradients are zero. A few at a time, so that they are
+// zeroed where the update has brought them: in the first cache, where there is one.
+template <class Optimizer, class... Moments>
+[[gnu::noinline]] void update_and_clear(const typename Optimizer::Coefficients& coefficients, TensorKind kind,
+                                        int size, typename Optimizer::Scalar* p,
+                                        typename Optimizer::Scalar* g, Moments... moments) {
+  constexpr int kAtOnce = 1024;
+  for (int first = 0; first < size; first += kAtOnce) {
+    const int count = std::min(kAtOnce, size - first);
+    Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
+    std::memset(g + first, 0, sizeof *g * static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace detail
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -70,17 +70,25 @@ struct BatchGradient {
   }
 };
 
-/// One optimiser step with what was added up over a batch. What is not kOk changes nothing. What to multiply
-/// loss and gradients by in a mean, and the norm before clipping, go to `scale` and `norm`.
+/// One optimiser step with what was added up over a batch; gradients are then zero. What is not kOk changes
+/// nothing. What to multiply loss and gradients by in a mean, and the norm before clipping, go to `scale` and
+/// `norm`.
 template <class Loss, class Optimizer, class Parameters, class Moments, class Clipping, class Scalar>
-ATTUNE_INLINE Status apply(Parameters& parameters, const Parameters& gradients, Moments& moments,
+ATTUNE_INLINE Status apply(Parameters& parameters, Parameters& gradients, Moments& moments,
                            const typename Optimizer::Options& options, const Clipping& clipping,
                            const Scalar& loss, const Scalar& normaliser, Scalar& scale, Scalar& norm) {
   const auto batch = BatchGradient<Scalar>::template of<Loss>(gradients, clipping, loss, normaliser);
   scale = batch.scale;
   norm = batch.norm;
   if (batch.status != Status::kOk) return batch.status;
-  return optimizer_step<Optimizer>(parameters, gradients, moments, options, scale * batch.factor);
+  if (const Status status = Optimizer::check(options); status != Status::kOk) return status;
+  const auto coefficients = Optimizer::advance(moments, options, scale * batch.factor);
+  Optimizer::for_each_with_moments(
+      [&coefficients](const TensorPath& path, auto& p, auto& g, auto&... moment) {
+        update_and_clear<Optimizer>(coefficients, path.kind, p.size, p.data(), g.data(), moment.data()...);
+      },
+      moments, parameters, gradients);
+  return Status::kOk;
 }
 
 /// Called with outputs that nobody asks for.
@@ -429,17 +437,17 @@ class Trainer {
     });
     constexpr int kWorkOfUpdate = 16;
     Optimizer::for_each_with_moments(
-        [&](const TensorPath& path, auto& p, const auto& g, auto&... moment) {
+        [&](const TensorPath& path, auto& p, auto& g, auto&... moment) {
           pieces.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
               [&](int first, int count) {
-                Optimizer::update(coefficients, path.kind, count, p.data() + first, g.data() + first,
-                                  (moment.data() + first)...);
+                detail::update_and_clear<Optimizer>(coefficients, path.kind, count, p.data() + first,
+                                                    g.data() + first, (moment.data() + first)...);
               });
         },
         state_.moments, state_.parameters, gradients_);
     pieces([&] {
       state_.count_step(-accumulated_);
-      clear();
+      begin_batch();
       work_.end_pass(this);
     });
   }
@@ -448,7 +456,7 @@ class Trainer {
   ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
                                        const Clipping& clipping, const Masks& masks, const Loss& loss) {
     if (work_.under_way()) return Result::refused(Status::kUnderWay);
-    discard();
+    if (accumulated_ > 0) discard();
     constexpr bool kInLockstep = kTogether > 1 && detail::kOneForAll<Masks>;
     if constexpr (kInLockstep) workspace_.load(state_.parameters);
     for (int lockstep_from = 0; accumulated_ < batch;) {
@@ -487,7 +495,7 @@ class Trainer {
       if (status == Status::kOk) {
         const Scalar loss = loss_ * scale;
         state_.count_step(accumulated_);
-        clear();
+        begin_batch();
         return {loss, status, norm};
       }
       if (status == Status::kNotFinite || status == Status::kNoTargets) discard();
@@ -544,6 +552,10 @@ class Trainer {
 
   void clear() {
     std::memset(static_cast<void*>(&gradients_), 0, sizeof gradients_);
+    begin_batch();
+  }
+  // With gradients that are zero.
+  void begin_batch() {
     loss_ = 0;
     normalisers_.clear();
     accumulated_ = 0;
