@@ -20,6 +20,10 @@
 #include <attune/kernels/packet_mve.hpp>
 #include <attune/kernels/policy.hpp>
 
+#if !EIGEN_VERSION_AT_LEAST(3, 4, 0)
+#error "attune needs Eigen 3.4 or newer; the one that the compiler finds is older"
+#endif
+
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored \
