@@ -19,7 +19,7 @@ namespace attune::dispatch {
 
 /// Processors with all that a level of the x86-64 psABI has, each with all of those before: x86-64 itself,
 /// x86-64-v3 (which has FMA) and x86-64-v4.
-enum class Processor { sse2, avx2, avx512 };
+enum class Processor { kSse2, kAvx2, kAvx512 };
 inline constexpr std::string_view kProcessorNames[] = {"sse2", "avx2", "avx512"};
 
 /// A program's code for a processor. Its initialisers run when it is chosen, and only then.
@@ -67,9 +67,9 @@ struct ProcessorFeatures {
     const auto all = [](unsigned has, unsigned wanted) { return (has & wanted) == wanted; };
     if (!all(ecx_1, kAvx2Ecx1) || !all(ebx_7, kAvx2Ebx7) || !all(ecx_80000001, kAvx2Ecx80000001) ||
         !all(xcr0, kAvx2Xcr0)) {
-      return Processor::sse2;
+      return Processor::kSse2;
     }
-    return all(ebx_7, kAvx512Ebx7) && all(xcr0, kAvx512Xcr0) ? Processor::avx512 : Processor::avx2;
+    return all(ebx_7, kAvx512Ebx7) && all(xcr0, kAvx512Xcr0) ? Processor::kAvx512 : Processor::kAvx2;
   }
 
  private:
