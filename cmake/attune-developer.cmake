@@ -8,7 +8,8 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING)
 else()
   set(attune_native_default OFF)
 endif()
-option(ATTUNE_NATIVE "Compile examples and tests for exactly this processor" ${attune_native_default})
+option(ATTUNE_NATIVE "Compile examples and tests for exactly this processor; without it examples are for ATTUNE_PROCESSORS"
+  ${attune_native_default})
 
 add_library(attune_developer INTERFACE)
 target_compile_options(attune_developer INTERFACE
@@ -17,6 +18,7 @@ if(ATTUNE_NATIVE AND NOT CMAKE_CROSSCOMPILING)
   check_cxx_compiler_flag(-march=native ATTUNE_HAS_MARCH_NATIVE)
   if(ATTUNE_HAS_MARCH_NATIVE)
     target_compile_options(attune_developer INTERFACE -march=native)
+    set(ATTUNE_PROCESSORS "")
   endif()
 endif()
 

@@ -69,6 +69,10 @@ function(attune_add_model target)
     COMMENT "Writing ${model_NAME}.hpp of ${model_FILE}"
     VERBATIM)
   target_sources(${target} PRIVATE ${outputs})
+  # attune_add_dispatched compiles the target's sources elsewhere, once the header is there.
+  add_custom_target(${target}_${model_NAME} DEPENDS ${outputs})
+  add_dependencies(${target} ${target}_${model_NAME})
+  set_property(TARGET ${target} APPEND PROPERTY ATTUNE_MODELS ${target}_${model_NAME})
   target_include_directories(${target} PRIVATE ${folder})
 endfunction()
 

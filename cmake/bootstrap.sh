@@ -5,6 +5,7 @@
 #   build   C++ compiler, CMake 3.25, Ninja, Eigen 3.4
 #   arm     arm-none-eabi-g++ with newlib and the C++ headers
 #   qemu    qemu-system-arm
+#   qemu-user  qemu-x86_64, which runs programs of this system on older processors
 #   riscv   riscv64-unknown-elf-g++ with picolibc, headers of C++ for it, and qemu-system-riscv32
 #   tests   GoogleTest and Python 3
 #   clang   clang++
@@ -115,6 +116,7 @@ _attune_check() {
           { missing+=("libstdc++ for arm-none-eabi"); packages+=(libstdc++-arm-none-eabi-newlib); }
         ;;
       qemu) _attune_has qemu-system-arm || { missing+=("qemu-system-arm"); packages+=(qemu-system-arm); } ;;
+      qemu-user) _attune_has qemu-x86_64 || { missing+=("qemu-x86_64"); packages+=(qemu-user); } ;;
       riscv)
         _attune_has riscv64-unknown-elf-g++ ||
           { missing+=("riscv64-unknown-elf-g++"); packages+=(gcc-riscv64-unknown-elf); }
@@ -131,7 +133,7 @@ _attune_check() {
       bible) _attune_has bible || { missing+=("the program bible, with its text"); packages+=(bible-kjv); } ;;
       mpi) { _attune_has mpirun && _attune_has mpicxx; } || { missing+=("MPI"); packages+=(libopenmpi-dev openmpi-bin); } ;;
       *)
-        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, riscv, tests, clang, format, torch, bible and mpi" >&2
+        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, qemu-user, riscv, tests, clang, format, torch, bible and mpi" >&2
         exit 2
         ;;
     esac

@@ -1,0 +1,166 @@
+# For attune_add_dispatched, which runs it in a build:
+#   cmake -DTARGET=name -DFOLDER=folder -DLD=ld -DNM=nm -DOBJCOPY=objcopy -P this-file PROCESSOR object... PROCESSOR object...
+# Links the objects of a processor into one, FOLDER/PROCESSOR.o, in which nothing can be seen from outside but the functions
+# that it defines, each with the processor after its name; and writes FOLDER/dispatch.cpp, where a function of the name
+# itself jumps to that of the chosen processor.
+cmake_minimum_required(VERSION 3.20)
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "attune_add_dispatched, ${TARGET}: ${output}${errors}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+# Initialisers, in their order, become an array that nobody runs but dispatch.cpp.
+file(WRITE ${FOLDER}/initialisers.ld "\
+SECTIONS {
+  .data.rel.ro.initialisers 0 : {
+    initialisers = .;
+    KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*)))
+    KEEP(*(.init_array))
+    initialisers_end = .;
+  }
+  others 0 : { KEEP(*(.fini_array .fini_array.* .preinit_array .ctors .ctors.* .dtors .dtors.*)) }
+}
+ASSERT(SIZEOF(others) == 0, \"a function with __attribute__((destructor)) would run on every processor\")
+")
+
+# defined_in(object type result): the symbols of an object that it defines, of a type as nm tells it, sorted.
+function(defined_in object type result)
+  run("${NM}" -P --defined-only ${object})
+  string(REGEX MATCHALL "[^ \n]+ ${type} [^\n]*" symbols "${output}")
+  list(TRANSFORM symbols REPLACE " .*" "")
+  list(SORT symbols)
+  set(${result} ${symbols} PARENT_SCOPE)
+endfunction()
+
+# The arguments after the script.
+set(processors "")
+set(options TRUE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  set(argument "${CMAKE_ARGV${i}}")
+  if(argument MATCHES "^(sse2|avx2|avx512)$")
+    list(APPEND processors ${argument})
+    set(options FALSE)
+  elseif(NOT options)
+    list(GET processors -1 processor)
+    list(APPEND objects_${processor} "${argument}")
+  endif()
+endforeach()
+
+string(MAKE_C_IDENTIFIER "${TARGET}" name)
+foreach(processor IN LISTS processors)
+  set(linked ${FOLDER}/${processor}_linked.o)
+  # Sections that linkers take once of all files that have them become this file's own.
+  run("${LD}" -r --force-group-allocation -T ${FOLDER}/initialisers.ld -o ${linked} ${objects_${processor}})
+  defined_in(${linked} T defined)
+  if(NOT defined)
+    message(FATAL_ERROR "attune_add_dispatched, ${TARGET}: its sources define no function that another file could call.")
+  endif()
+  if(DEFINED functions AND NOT functions STREQUAL defined)
+    set(some ${functions} ${defined})
+    list(REMOVE_ITEM some ${functions})
+    list(REMOVE_ITEM functions ${defined})
+    message(FATAL_ERROR "attune_add_dispatched, ${TARGET}: not every processor has ${functions} ${some}")
+  endif()
+  set(functions ${defined})
+
+  list(TRANSFORM functions APPEND .${processor} OUTPUT_VARIABLE kept)
+  list(TRANSFORM functions REPLACE "(.+)" "\\1 \\1.${processor}" OUTPUT_VARIABLE renamed)
+  foreach(symbol IN ITEMS initialisers initialisers_end)
+    list(APPEND kept ${symbol}.${name}.${processor})
+    list(APPEND renamed "${symbol} ${symbol}.${name}.${processor}")
+  endforeach()
+  foreach(lines IN ITEMS kept renamed)
+    list(JOIN ${lines} "\n" text)
+    file(WRITE ${FOLDER}/${processor}.${lines} "${text}\n")
+  endforeach()
+  run("${OBJCOPY}" --redefine-syms=${FOLDER}/${processor}.renamed --keep-global-symbols=${FOLDER}/${processor}.kept
+    # Of a type that no linker takes for initialisers.
+    --rename-section .data.rel.ro.initialisers=.data.rel.ro.${name}.${processor},alloc,load,data,contents
+    ${linked} ${FOLDER}/${processor}.o)
+  file(REMOVE ${linked})
+  defined_in(${FOLDER}/${processor}.o "[A-Zuvw]" seen)
+  list(SORT kept)
+  set(kept_${processor} ${kept})
+  if(NOT seen STREQUAL kept)
+    list(REMOVE_ITEM seen ${kept})
+    message(FATAL_ERROR "attune_add_dispatched, ${TARGET}: code for ${processor} would be seen from outside: ${seen}")
+  endif()
+endforeach()
+
+# The tables, the choice and the jumps.
+set(declarations "")
+set(tables "")
+set(choices "")
+set(jumps "")
+set(hidden "")
+foreach(processor IN LISTS processors)
+  set(row "")
+  set(i 0)
+  foreach(function IN LISTS functions)
+    string(APPEND declarations "Function ${processor}_${i} asm(\"${function}.${processor}\");\n")
+    string(APPEND row "${processor}_${i},")
+    math(EXPR i "${i} + 1")
+  endforeach()
+  foreach(symbol IN ITEMS initialisers initialisers_end)
+    string(APPEND declarations "extern Function* const ${processor}_${symbol}[] asm(\"${symbol}.${name}.${processor}\");\n")
+  endforeach()
+  foreach(symbol IN LISTS kept_${processor})
+    string(APPEND hidden "    \".hidden ${symbol}\\n\"\n")
+  endforeach()
+  string(APPEND tables "constexpr Function* k_${processor}[] = {${row}};\n")
+  string(REPLACE "avx" "kAvx" enumerator ${processor})
+  string(REPLACE "sse" "kSse" enumerator ${enumerator})
+  string(APPEND choices
+    "    {attune::dispatch::Processor::${enumerator}, k_${processor}, ${processor}_initialisers, ${processor}_initialisers_end},\n")
+endforeach()
+list(GET processors 0 least)
+set(i 0)
+foreach(function IN LISTS functions)
+  string(APPEND jumps "\
+    \".globl ${function}\\n.type ${function}, @function\\n.balign 16\\n${function}:\\n.cfi_startproc\\nendbr64\\n\"
+    \"movq attune_${name}_functions(%rip), %r11\\njmp *8*${i}(%r11)\\n.cfi_endproc\\n.size ${function}, . - ${function}\\n\"\n")
+  math(EXPR i "${i} + 1")
+endforeach()
+file(WRITE ${FOLDER}/dispatch.cpp "\
+// The functions of ${TARGET}, each a jump to that of one processor. By attune_add_dispatched, not for editing.
+#include <attune/host/dispatch.hpp>
+
+using Function = void();
+
+extern \"C\" {
+${declarations}}
+
+namespace {
+
+${tables}constexpr attune::dispatch::CodeOfProcessor kCode[] = {
+${choices}};
+const attune::dispatch::CodeOfProcessor* code = kCode;
+
+}  // namespace
+
+extern \"C\" {
+[[gnu::visibility(\"hidden\")]] constinit Function* const* attune_${name}_functions = k_${least};
+}
+
+namespace {
+
+// Before other initialisers, which may call the functions.
+[[gnu::constructor(101)]] void choose() {
+  code = &attune::dispatch::choose(kCode);
+  attune_${name}_functions = code->functions;
+}
+
+[[gnu::constructor]] void initialise() {
+  for (Function* const* next = code->initialisers; next != code->initialisers_end; ++next) (*next)();
+}
+
+}  // namespace
+
+asm(\".pushsection .text.attune_dispatch, \\\"ax\\\", @progbits\\n\"
+${jumps}${hidden}    \".popsection\\n\");
+")
