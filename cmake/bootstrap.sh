@@ -11,6 +11,7 @@
 #   format  clang-format
 #   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
 #   bible   the King James Bible and the program that prints it, a text to learn from
+#   browser em++ (Emscripten) and Chromium
 #   mpi     mpirun and mpicxx; attune_mpirun N COMMAND... then starts ranks on this machine
 # What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
 # With everything in place it costs a few milliseconds.
@@ -76,6 +77,8 @@ _attune_has_torch() {
   return 1
 }
 
+_attune_has_chromium() { _attune_has chromium-headless-shell || _attune_has chromium || _attune_has google-chrome; }
+
 # attune_mpirun N COMMAND...: in place of the shell, N ranks on this machine, which may have fewer processors, and be a
 # container with no other user than root. In the environment, for not every mpirun has options for it.
 attune_mpirun() {
@@ -120,9 +123,13 @@ _attune_check() {
       format) _attune_has clang-format || { missing+=("clang-format"); packages+=(clang-format); } ;;
       torch) _attune_has_torch || { missing+=("PyTorch"); packages+=(python3-torch python3-numpy); } ;;
       bible) _attune_has bible || { missing+=("the program bible, with its text"); packages+=(bible-kjv); } ;;
+      browser)
+        _attune_has em++ || { missing+=("Emscripten"); packages+=(emscripten); }
+        _attune_has_chromium || { missing+=("Chromium"); packages+=(chromium-headless-shell); }
+        ;;
       mpi) { _attune_has mpirun && _attune_has mpicxx; } || { missing+=("MPI"); packages+=(libopenmpi-dev openmpi-bin); } ;;
       *)
-        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, riscv, tests, clang, format, torch, bible and mpi" >&2
+        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, riscv, tests, clang, format, torch, bible, browser and mpi" >&2
         exit 2
         ;;
     esac
