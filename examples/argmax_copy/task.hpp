@@ -46,7 +46,7 @@ inline int largest_token(const Layer::Input& tokens) {
   return largest;
 }
 
-inline void draw(attune::Rng& rng, Example& to) {
+[[gnu::noinline]] inline void draw(attune::Rng& rng, Example& to) {
   for (float& value : to.tokens.values) value = (rng.uniform(-5.0f, 10.0f) - kMean) / kDeviation;
   const int largest = largest_token(to.tokens);
   for (int i = 0; i < kShape.seq_len; ++i) {
@@ -54,7 +54,7 @@ inline void draw(attune::Rng& rng, Example& to) {
   }
 }
 
-inline bool solved(const Layer::Output& output, const Layer::Output& target) {
+[[gnu::noinline]] inline bool solved(const Layer::Output& output, const Layer::Output& target) {
   for (int i = 0; i < Layer::Output::size; ++i) {
     const float error = (output.values[i] - target.values[i]) * kDeviation;
     if (!(error <= 0.5f && error >= -0.5f)) return false;
