@@ -9,6 +9,7 @@ set(ATTUNE_CPU cortex-m4 CACHE STRING "Processor of the firmware")
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ATTUNE_CPU)
 
 set(attune_flags_cortex-m0  "-mcpu=cortex-m0 -mfloat-abi=soft")
+set(attune_flags_cortex-m0plus "-mcpu=cortex-m0plus -mfloat-abi=soft")
 set(attune_flags_cortex-m3  "-mcpu=cortex-m3 -mfloat-abi=soft")
 set(attune_flags_cortex-m4  "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard")
 set(attune_flags_cortex-m7  "-mcpu=cortex-m7 -mfpu=fpv5-sp-d16 -mfloat-abi=hard -DATTUNE_SPLIT_VMLA=0")
@@ -18,7 +19,7 @@ set(attune_flags_cortex-m55 "-mcpu=cortex-m55 -mfloat-abi=hard")
 # newlib's int32_t is long, which arm_neon.h's vector types and therefore Eigen's NEON code do not accept.
 set(attune_flags_cortex-a15 "-mcpu=cortex-a15 -mfpu=neon-vfpv4 -mfloat-abi=hard \
 -U__INT32_TYPE__ -D__INT32_TYPE__=int -U__UINT32_TYPE__ -D__UINT32_TYPE__=unsigned")
-set(attune_cpus cortex-m0 cortex-m3 cortex-m4 cortex-m7 cortex-m7-dp cortex-m33 cortex-m55 cortex-a15)
+set(attune_cpus cortex-m0 cortex-m0plus cortex-m3 cortex-m4 cortex-m7 cortex-m7-dp cortex-m33 cortex-m55 cortex-a15)
 set_property(CACHE ATTUNE_CPU PROPERTY STRINGS ${attune_cpus})
 if(NOT ATTUNE_CPU IN_LIST attune_cpus)
   list(JOIN attune_cpus ", " attune_cpus)

@@ -12,6 +12,8 @@
 #   format  clang-format
 #   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
 #   bible   the King James Bible and the program that prints it, a text to learn from
+#   rp2040js Node.js, and from npm an emulator of the Raspberry Pi Pico, in build/npm
+#   browser em++ (Emscripten) and Chromium
 #   mpi     mpirun and mpicxx; attune_mpirun N COMMAND... then starts ranks on this machine
 # What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
 # With everything in place it costs a few milliseconds.
@@ -86,6 +88,8 @@ attune_cmake() {
   fi
 }
 
+_attune_has_chromium() { _attune_has chromium-headless-shell || _attune_has chromium || _attune_has google-chrome; }
+
 # attune_mpirun N COMMAND...: in place of the shell, N ranks on this machine, which may have fewer processors, and be a
 # container with no other user than root. In the environment, for not every mpirun has options for it.
 attune_mpirun() {
@@ -97,9 +101,12 @@ attune_mpirun() {
   exec mpirun -n "$@"
 }
 
-# Adds to `missing` (for people) and `packages` (for apt-get) what the kinds lack.
+# Where modules of npm are installed.
+_attune_npm=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/npm
+
+# Adds to `missing` (for people), `packages` (for apt-get) and `modules` (for npm) what the kinds lack.
 _attune_check() {
-  missing=() packages=()
+  missing=() packages=() modules=()
   local kind
   for kind in "$@"; do
     case $kind in
@@ -131,9 +138,19 @@ _attune_check() {
       format) _attune_has clang-format || { missing+=("clang-format"); packages+=(clang-format); } ;;
       torch) _attune_has_torch || { missing+=("PyTorch"); packages+=(python3-torch python3-numpy); } ;;
       bible) _attune_has bible || { missing+=("the program bible, with its text"); packages+=(bible-kjv); } ;;
+      rp2040js)
+        _attune_has node || { missing+=("Node.js"); packages+=(nodejs); }
+        _attune_has npm || { missing+=("npm"); packages+=(npm); }
+        [ -d "$_attune_npm/node_modules/rp2040js" ] || { missing+=("rp2040js"); modules+=("rp2040js@1.4.1"); }
+        ;;
+      browser)
+        _attune_has em++ || { missing+=("Emscripten"); packages+=(emscripten); }
+        _attune_has_chromium || { missing+=("Chromium"); packages+=(chromium-headless-shell); }
+        ;;
       mpi) { _attune_has mpirun && _attune_has mpicxx; } || { missing+=("MPI"); packages+=(libopenmpi-dev openmpi-bin); } ;;
       *)
-        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, qemu-user, riscv, tests, clang, format, torch, bible and mpi" >&2
+        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, qemu-user, riscv, tests, clang, format, torch, bible," \
+          "browser, rp2040js and mpi" >&2
         exit 2
         ;;
     esac
@@ -169,16 +186,21 @@ _attune_install() {
 }
 
 attune_need() {
-  local missing packages
+  local missing packages modules
   _attune_check "$@"
   [ ${#missing[@]} -gt 0 ] || return 0
-  if ! _attune_has apt-get; then
+  if [ ${#packages[@]} -gt 0 ] && ! _attune_has apt-get; then
     echo "attune needs: $(_attune_list "${missing[@]}"). Please install; Debian calls them: ${packages[*]}" >&2
     exit 1
   fi
-  echo "attune needs: $(_attune_list "${missing[@]}"); installing with apt-get: ${packages[*]}" >&2
-  if ! _attune_install "${packages[@]}"; then
+  echo "attune needs: $(_attune_list "${missing[@]}"); installing${packages[*]:+ with apt-get: ${packages[*]}}${modules[*]:+ with npm: ${modules[*]}}" >&2
+  if [ ${#packages[@]} -gt 0 ] && ! _attune_install "${packages[@]}"; then
     echo "attune: apt-get could not install: ${packages[*]}" >&2
+    exit 1
+  fi
+  if [ ${#modules[@]} -gt 0 ] &&
+    ! _attune_quietly npm install --prefix "$_attune_npm" --no-audit --no-fund --ignore-scripts "${modules[@]}"; then
+    echo "attune: npm could not install: ${modules[*]}" >&2
     exit 1
   fi
   hash -r

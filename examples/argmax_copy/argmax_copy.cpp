@@ -1,23 +1,16 @@
 // Trains one attention layer from scratch, on a PC or on a microcontroller, to find the token whose first
-// feature is the largest and copy that token to every output row. Entries are uniform in [-5, 10); a sequence
-// counts as solved when every entry of the output is within 0.5 of its target.
+// feature is the largest and copy that token to every output row.
 #include <arguments.hpp>
 #include <attune/attune.hpp>
 #include <instructions.hpp>
 
 #include "../terminal.hpp"
+#include "task.hpp"
 
 namespace {
 
-constexpr attune::AttentionShape kShape{.seq_len = ATTUNE_EXAMPLE_SEQ_LEN,
-                                        .d_model = ATTUNE_EXAMPLE_D_MODEL,
-                                        .num_heads = ATTUNE_EXAMPLE_NUM_HEADS};
-constexpr int kEntries = kShape.seq_len * kShape.d_model;
-constexpr bool kSmall = kEntries <= 64;
-constexpr int kBatch = kSmall ? 64 : 32;
-constexpr int kSteps = kSmall ? 4000 : 8000;
-constexpr float kPeakLearningRate = kSmall ? 0.1f : 0.02f;
-constexpr int kUnseen = 1024;
+using namespace argmax_copy;
+
 // Without an FPU an emulated board takes minutes for all steps, so it takes the first of them, of the same
 // schedule.
 #if defined(__SOFTFP__) || defined(__riscv_float_abi_soft)
@@ -26,45 +19,7 @@ constexpr int kDefaultSteps = kSmall ? 400 : kEntries <= 128 ? 100 : 25;
 constexpr int kDefaultSteps = kSteps;
 #endif
 
-using Layer = attune::MultiHeadAttention<kShape>;
-using Trainer = attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, kBatch>;
-constexpr attune::MemoryReport kMemory = Trainer::memory(attune::Feeding::kOneByOne);
-static_assert(kMemory.total() <= (kSmall            ? 4
-                                  : kEntries <= 128 ? 14
-                                                    : 90) *
-                                     1024);  // the RAM contract, checked by the compiler
-
-// The model sees entries with mean 0 and variance 1: (entry − 2.5) / √18.75.
-constexpr float kMean = 2.5f;
-constexpr float kDeviation = 4.33012702f;
-
-// All the RAM that training takes. Sequences arrive one by one, so only one of them exists.
-struct Example {
-  Layer::Input tokens;
-  Layer::Output target;
-};
-Trainer trainer;
-Example example;
 terminal::LossCurve<60> curve;
-
-void draw(attune::Rng& rng, Example& to) {
-  for (float& value : to.tokens.values) value = (rng.uniform(-5.0f, 10.0f) - kMean) / kDeviation;
-  int largest = 0;
-  for (int i = 1; i < kShape.seq_len; ++i) {
-    if (to.tokens(i, 0) > to.tokens(largest, 0)) largest = i;
-  }
-  for (int i = 0; i < kShape.seq_len; ++i) {
-    for (int j = 0; j < kShape.d_model; ++j) to.target(i, j) = to.tokens(largest, j);
-  }
-}
-
-bool solved(const Layer::Output& output, const Layer::Output& target) {
-  for (int i = 0; i < Layer::Output::size; ++i) {
-    const float error = (output.values[i] - target.values[i]) * kDeviation;
-    if (!(error <= 0.5f && error >= -0.5f)) return false;
-  }
-  return true;
-}
 
 struct Training {
   float first_loss;
@@ -73,24 +28,11 @@ struct Training {
   std::uint64_t instructions;  // of the first step; 0 where the program cannot tell
 };
 
-[[gnu::noinline]] Trainer::Result take_step(attune::Rng& rng, const attune::AdamW::Options& options) {
-  for (int sequence = 0; sequence < kBatch; ++sequence) {
-    draw(rng, example);
-    const auto added = trainer.accumulate(example.tokens, example.target);
-    if (!added.ok()) return Trainer::Result::refused(added.status);
-  }
-  return trainer.update(options);
-}
-
 Training train(attune::Rng& rng, int steps) {
-  const attune::CosineSchedule learning_rate{
-      .peak = kPeakLearningRate, .total_steps = kSteps, .warmup_steps = 20};
   Training training{};
   terminal::Progress progress(steps);
   for (int step = 0; step < steps; ++step) {
-    const attune::AdamW::Options options{.learning_rate = learning_rate(static_cast<std::uint32_t>(step)),
-                                         .beta2 = 0.99,
-                                         .weight_decay = 0.0f};
+    const attune::AdamW::Options options = options_of(step);
     if (step == 0) port::begin_counting();
     const Trainer::Result result = take_step(rng, options);
     if (step == 0) training.instructions = port::end_counting();
@@ -129,12 +71,8 @@ void print_example_attention() {
   draw(rng, example);
   trainer.predict(example.tokens, output);
   trainer.tape().average_weights(weights);
-  int largest = 0;
-  for (int i = 1; i < kShape.seq_len; ++i) {
-    if (example.tokens(i, 0) > example.tokens(largest, 0)) largest = i;
-  }
   port::print("attention of an unseen sequence", kShape.num_heads > 1 ? ", mean of the heads" : "",
-              "; the token to copy is key ", largest, '\n');
+              "; the token to copy is key ", largest_token(example.tokens), '\n');
   terminal::print_attention(attune::as_const(attune::view(weights)));
 }
 

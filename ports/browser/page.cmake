@@ -1,0 +1,10 @@
+# The page of attune_add_page: cmake -DNAME=… -DHTML=… -DFILES=a.wasm,b.wasm -DPAGE=… -P page.cmake
+string(REPLACE "," ";" FILES "${FILES}")
+set(modules "")
+foreach(file IN LISTS FILES)
+  cmake_path(GET file STEM module)
+  string(REGEX REPLACE "^${NAME}_" "" module ${module})
+  file(READ ${file} digits HEX)
+  string(APPEND modules "\n  '${module}': '${digits}',")
+endforeach()
+configure_file(${HTML} ${PAGE} @ONLY)
