@@ -7,16 +7,11 @@ sides start from the same numbers, and what they compute is compared before it i
 """
 import ctypes
 import gc
-import statistics
 import sys
-import time
 
 import torch
 
-TURN = 1e-3         # seconds of work in a turn, at least
-BUDGET = 1.5        # seconds for all turns, about
-FEWEST_ROUNDS = 11
-MOST_ROUNDS = 61
+from turns import race, ratio, repeated, timed
 
 Floats = ctypes.POINTER(ctypes.c_float)
 
@@ -33,39 +28,9 @@ class Entry(ctypes.Structure):
         return torch.tensor(getattr(self, name)[:size]).reshape(shape)
 
 
-def turn(work, calls):
-    start = time.perf_counter()
-    work(calls)
-    return time.perf_counter() - start
-
-
-def calibrate(work):
-    """How many calls make a turn, and how long that turn takes."""
-    calls = 1
-    while (seconds := turn(work, calls)) < TURN:
-        calls = int(calls * min(10.0, 1.2 * TURN / seconds)) + 1
-    return calls, seconds
-
-
-def ratio(slower, faster):
-    """How many times longer a call of `slower` takes, the median over turns A B A B ...
-
-    Both are functions of how often to do their work.
-    """
-    plans = [(work, *calibrate(work)) for work in (slower, faster)]
-    rounds = int(min(MOST_ROUNDS, max(FEWEST_ROUNDS, BUDGET / sum(seconds for _, _, seconds in plans))))
-    ratios = []
-    for _ in range(rounds):
-        slow, fast = (turn(work, calls) / calls for work, calls, _ in plans)
-        ratios.append(slow / fast)
-    return statistics.median(ratios)
-
-
-def repeated(work):
-    def calls(count):
-        for _ in range(count):
-            work()
-    return calls
+def times_as_fast(theirs, ours):
+    """By how much `ours` is faster; both are contenders of turns.py."""
+    return ratio(*race([theirs, ours], turn=1e-3, budget=1.5, fewest=11, most=61))
 
 
 def load(layer, entry):
@@ -97,7 +62,7 @@ def compare(entry):
     with torch.inference_mode():
         entry.forward(1)
         require_close(f"the output at {name}", entry.tensor("y", *shape), layer(x, x, x, need_weights=False)[0])
-        forward = ratio(repeated(lambda: layer(x, x, x, need_weights=False)), entry.forward)
+        forward = times_as_fast(repeated(lambda: layer(x, x, x, need_weights=False)), timed(entry.forward))
 
     layer.train()
     x.requires_grad_(True)
@@ -115,7 +80,7 @@ def compare(entry):
     entry.step(1)
     require_close(f"the loss at {name}", entry.tensor("loss", 1), step().detach().reshape(1))
     require_close(f"dx at {name}", entry.tensor("dx", *shape), x.grad)
-    print(f"step.{name}.vs_torch {ratio(repeated(step), entry.step):.6g}")
+    print(f"step.{name}.vs_torch {times_as_fast(repeated(step), timed(entry.step)):.6g}")
     print(f"forward.{name}.vs_torch {forward:.6g}", flush=True)
 
 

@@ -1,8 +1,11 @@
 """The benchmark's table and JSON, and what its figures are to reach.
 
-usage: report.py TARGET FIGURES JSON     FIGURES has `key value` and `absent competitor` lines
+usage: report.py [--add] TARGET FIGURES JSON     FIGURES has `key value` and `absent competitor` lines
+
+--add leaves the other figures of JSON in it.
 """
 import json
+import os
 import re
 import sys
 
@@ -22,6 +25,8 @@ HOST = [
     (r"(x86-64-v3|sse2)\.gemm\..*\.vs_eigen", ">=", 1),
     (r"step\.batch1024\.8x4x1\.vs_openblas", ">=", 10),
     (r"step\.64x512x8\.stack_bytes", "<=", 64 * 1024),
+    (r"model\..*\.native\.(threads2\.)?vs_.*", ">=", 1.5),
+    (r"model\..*\.default\.(threads2\.)?vs_.*", ">=", 1),
     *((rf"step\.{shape}\.vs_torch", ">=", bound) for shape, bound in zip(SHAPES, STEP_VS_TORCH)),
     *((rf"forward\.{shape}\.vs_torch", ">=", bound) for shape, bound in zip(SHAPES, FORWARD_VS_TORCH)),
 ]
@@ -38,6 +43,10 @@ CORTEX_M4 = FPU_PRODUCTS + [
     (r"trainer\.16x32x4\.text_bytes", "<=", 8 * 1024),
     (r"trainer\.16x32x4\.os\.text_bytes", "<=", 5 * 1024),
     (r"trainer\.16x32x4\.(os\.)?stack_bytes", "<=", 256),
+    (r"model\.kwt1\.forward\.instructions_per_mac", "<=", 1.6),
+    (r"model\.bioformer\.forward\.instructions_per_mac", "<=", 1.5),
+    (r"model\.digits\.step\.instructions_per_mac", "<=", 3.4),
+    (r"model\.attention256\.forward\.instructions_per_mac", "<=", 2.2),
 ]
 CORTEX_M33 = FPU_PRODUCTS + [
     (r"unfused\.gemm\.(nn|nt|tn)\.32\.cycles_per_mac", "<=", 2.90),
@@ -55,7 +64,8 @@ GOALS = {"host": HOST, "cortex-m4": CORTEX_M4, "cortex-m7": FPU_PRODUCTS, "corte
 
 COMPETITORS = {"openblas": ("OpenBLAS", "libopenblas-dev"),
                "libxsmm": ("libxsmm", "libxsmm-dev"),
-               "torch": ("PyTorch", "python3-torch")}
+               "torch": ("PyTorch", "python3-torch"),
+               "ort": ("ONNX Runtime", "npm, and from it onnxruntime-node")}
 
 
 def read_figures(path):
@@ -84,7 +94,7 @@ def goal_of(target, key):
 
 def group_of(key):
     """What stands together in the table."""
-    return re.match(r"((unfused|x86-64-v3|sse2)\.)?[a-z]+(\.(nn|nt|tn))?", key).group()
+    return re.match(r"((unfused|x86-64-v3|sse2)\.)?(model\.[a-z0-9]+|[a-z]+(\.(nn|nt|tn))?)", key).group()
 
 
 def is_reached(value, relation, bound):
@@ -95,16 +105,20 @@ def text(value):
     return str(value) if isinstance(value, int) else f"{value:.3f}" if value < 100 else f"{value:.1f}"
 
 
-def report_figures(target, figures_path, json_path):
+def report_figures(target, figures_path, json_path, add):
     figures, absent = read_figures(figures_path)
+    every = {}
+    if add and os.path.exists(json_path):
+        with open(json_path, encoding="utf-8") as before:
+            every = json.load(before)
     with open(json_path, "w", encoding="utf-8") as out:
-        json.dump(figures, out, indent=2)
+        json.dump(every | figures, out, indent=2)
         out.write("\n")
 
     groups = {}
     for key in figures:
         groups.setdefault(group_of(key), []).append(key)
-    width = max(map(len, figures))
+    width = max(map(len, figures), default=0)
     print(f"\n{target}\n{'figure':{width}} {'measured':>10}  {'to reach':>11}")
     reached = total = 0
     for keys in groups.values():
@@ -123,4 +137,5 @@ def report_figures(target, figures_path, json_path):
     sys.stdout.flush()
 
 
-report_figures(*sys.argv[1:])
+arguments = sys.argv[1:]
+report_figures(*(argument for argument in arguments if argument != "--add"), add="--add" in arguments)

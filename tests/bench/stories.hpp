@@ -2,27 +2,16 @@
 // blocks, the head tied to the embedding.
 #pragma once
 
-#include <attune/attune.hpp>
+#include "models.hpp"
 
 namespace bench {
 
-inline constexpr int kLength = 512, kVocabulary = 512, kWidth = 64, kLayers = 5;
-inline constexpr int kHeads = 8, kKvHeads = 4, kHeadWidth = kWidth / kHeads, kHidden = 172;
-
-inline constexpr attune::NormShape kNorm{.rows = kLength, .d_model = kWidth};
-using Block = attune::EncoderLayerOf<
-    attune::MultiHeadAttention<attune::AttentionShape{.seq_len = kLength,
-                                                      .d_model = kWidth,
-                                                      .num_heads = kHeads,
-                                                      .num_kv_heads = kKvHeads,
-                                                      .bias = false,
-                                                      .rotary_dim = kHeadWidth,
-                                                      .rotary_pairs = attune::RotaryPairs::kInterleaved}>,
-    attune::SwiGlu<attune::FeedForwardShape{
-        .rows = kLength, .d_model = kWidth, .d_ff = kHidden, .bias = false}>,
-    attune::RmsNorm<kNorm>, attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>;
-using Stories = attune::Tied<attune::Embedding<attune::EmbeddingShape{kLength, kVocabulary, kWidth}>,
-                             attune::Sequential<attune::Repeat<kLayers, Block>, attune::RmsNorm<kNorm>>>;
+inline constexpr ModelShape kStories = shape_of("stories512");
+inline constexpr int kLength = kStories.seq_len, kVocabulary = kStories.d_in, kWidth = kStories.d_model;
+inline constexpr int kLayers = kStories.num_layers, kHidden = kStories.d_ff;
+inline constexpr int kHeads = kStories.num_heads, kKvHeads = kStories.num_kv_heads,
+                     kHeadWidth = kStories.d_head;
+using Stories = Model<kStories>;
 using StoriesCache = attune::KeyValueCache<Stories, attune::CacheShape{.capacity = kLength}>;
 
 /// Multiply-accumulates of one token, those of attention included.

@@ -57,6 +57,10 @@ TEST(Product, heads_are_columns_of_wider_matrices) {
   check_product<double, Layout::kNT, 6, 9, 5, 4>();
 }
 
+TEST(Product, columns_of_a_transposed_operand_may_be_far_apart) {
+  check_product<float, Layout::kTN, 50, 33, 32, 206>();  // 1024 bytes: two blocks of rows, and a rest
+}
+
 TEST(Product, every_epilogue) {
   check_epilogues<5, 19, 6>();
   check_epilogues<4, 3, 8>();

@@ -276,11 +276,11 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   if constexpr (kCopyA) {
     constexpr int kWhole = kRows / kRowBlock * kRowBlock;
     for (int i = 0; i < kWhole; i += kRowBlock) {
-      copied_few_rows_product<kRowBlock, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + i, b, c + i * kCRow,
-                                                                                    epilogue);
+      copied_rows_product<kRowBlock, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + i, b, c + i * kCRow,
+                                                                                epilogue);
     }
     if constexpr (kWhole < kRows) {
-      copied_few_rows_product<kRows - kWhole, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(
+      copied_rows_product<kRows - kWhole, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(
           a + kWhole, b, c + kWhole * kCRow, epilogue);
     }
   } else {

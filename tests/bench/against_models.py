@@ -1,0 +1,270 @@
+"""Times attune's models against PyTorch's and ONNX Runtime's, taking turns.
+
+usage: against_models.py [--threads N] [--node FOLDER] [--quick] NATIVE DEFAULT NAME...
+
+NATIVE and DEFAULT are folders with libmodel_NAME.so of two builds. FOLDER has the node_modules of onnxruntime-node, which
+cannot train; without it only PyTorch is compared with.
+
+A forward pass is inference; a step is forward, loss, backward and AdamW, of 1 and of 32 sequences. PyTorch and ONNX Runtime
+take the sequences of a batch at once. Of PyTorch's forms of the same work, on as many threads or on one, the fastest counts.
+What all compute is compared before it is timed. Prints `key value` lines; which of PyTorch's forms it was goes to standard error.
+"""
+import argparse
+import ctypes
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+import torch
+
+import torch_models
+from turns import race, ratio, repeated, timed
+
+BATCHES = 1, 32
+
+
+class Library:
+    """A build of a model, as model_library.cpp has it."""
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL(path)
+        for name in ("parameters", "x", "target", "y"):
+            getattr(self.library, f"attune_bench_{name}").restype = ctypes.c_void_p
+        self.library.attune_bench_describe.restype = ctypes.c_char_p
+        self.library.attune_bench_step.restype = ctypes.c_float
+        self.shape = json.loads(self.library.attune_bench_describe())
+
+    def numbers(self, name, *size, ids=False):
+        """A copy of what attune has under `name`."""
+        kind = ctypes.c_int if ids else ctypes.c_float
+        address = ctypes.cast(getattr(self.library, f"attune_bench_{name}")(), ctypes.POINTER(kind))
+        numbers = torch.from_numpy(np.ctypeslib.as_array(address, (int(np.prod(size)),)).copy()).reshape(size)
+        return numbers.long() if ids else numbers
+
+    def tensors(self):
+        sizes = [rows * cols for _, rows, cols in self.shape["tensors"]]
+        parts = self.numbers("parameters", sum(sizes)).split(sizes)
+        return {name: part.reshape(rows, cols) for (name, rows, cols), part in zip(self.shape["tensors"], parts)}
+
+    def prepare(self, threads):
+        self.library.attune_bench_prepare(threads)
+
+    def forward(self, batch):
+        return timed(lambda calls: self.library.attune_bench_forward(batch, ctypes.c_long(calls)))
+
+    def step(self, batch):
+        return timed(lambda calls: self.library.attune_bench_step(batch, ctypes.c_long(calls)))
+
+
+class OnnxRuntime:
+    """A Node with ONNX Runtime, which takes its turns there: its time is measured on that side."""
+
+    def __init__(self, folder, threads):
+        worker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ort_worker.mjs")
+        self.node = subprocess.Popen(["node", worker, os.path.abspath(folder)], stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, text=True)
+        self.threads, self.files = threads, tempfile.TemporaryDirectory()
+
+    def ask(self, **request):
+        self.node.stdin.write(json.dumps(request) + "\n")
+        self.node.stdin.flush()
+        answer = json.loads(self.node.stdout.readline() or '{"error": "Node has ended"}')
+        if "error" in answer:
+            sys.exit(f"against_models.py: ONNX Runtime says: {answer['error']}")
+        return answer
+
+    def load(self, model, x):
+        """Makes the model what contender() runs; returns what it gives for x, flat."""
+        model_file, x_file, y_file = (os.path.join(self.files.name, name) for name in ("model.onnx", "x", "y"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(model, (x,), model_file, opset_version=17)
+        x.numpy().tofile(x_file)
+        self.ask(load=model_file, threads=self.threads, ids=x.dtype == torch.int64, shape=list(x.shape), x=x_file, y=y_file)
+        return torch.from_numpy(np.fromfile(y_file, np.float32))
+
+    def contender(self, calls):
+        return self.ask(calls=calls)["seconds"]
+
+    def close(self):
+        self.node.stdin.close()
+        self.node.wait()
+
+
+class Same(torch.nn.Module):
+    """Nothing to compute: what ONNX Runtime takes is its own and its binding's."""
+
+    def forward(self, x):
+        return torch.nn.Identity()(x.view(x.shape))
+
+
+def require_close(what, ours, theirs):
+    if not torch.allclose(ours.flatten(), theirs.flatten(), rtol=2e-3, atol=1e-4):
+        worst = (ours.flatten() - theirs.flatten()).abs().max()
+        sys.exit(f"against_models.py: {what} differ by up to {worst:.3g}")
+
+
+def on_threads(threads, contender):
+    def seconds(calls):
+        torch.set_num_threads(threads)
+        return contender(calls)
+    return seconds
+
+
+def fastest(forms):
+    """The name of the fastest of {name: contender}, by a few turns."""
+    names = list(forms)
+    if len(names) == 1:
+        return names[0]
+    times = race([forms[name] for name in names], turn=5e-4, budget=0.1, fewest=2, most=9)
+    return min(zip(map(min, times), names))[1]
+
+
+def forward_forms(shape, model, x):
+    """PyTorch's forms of inference, as contenders."""
+    forms = {"eager": model}
+    if other := torch_models.fused(shape, model):
+        forms["fused layers"] = other
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(model, (x,))
+        forms["traced and frozen"] = torch.jit.freeze(traced)
+        forms["traced, frozen, oneDNN"] = torch.jit.optimize_for_inference(torch.jit.trace(model, (x,)))
+    y = model(x)
+    for name, form in forms.items():
+        require_close(f"PyTorch's own forms ({name})", form(x), y)
+    return {name: repeated(lambda form=form: form(x)) for name, form in forms.items()}
+
+
+def training_step(model, x, target, **options):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, **options)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = model.loss(x, target)
+        loss.backward()
+        optimizer.step()
+        return loss
+    return step
+
+
+class Comparison:
+    def __init__(self, name, builds, threads, onnx_runtime, quick):
+        self.name, self.builds, self.threads, self.onnx_runtime, self.quick = name, builds, threads, onnx_runtime, quick
+        self.shape = builds["native"].shape
+        self.on_threads = "" if threads == 1 else f"threads{threads}."  # in keys
+        self.model = torch_models.Model(self.shape)
+        for library in builds.values():
+            library.prepare(threads)
+
+    def figure(self, key, value):
+        print(f"model.{self.name}.{key} {value:.6g}", flush=True)
+
+    def race(self, work, batch, theirs):
+        """Times both builds of attune and {competitor: contender}."""
+        contenders = [getattr(library, work)(batch) for library in self.builds.values()] + list(theirs.values())
+        limits = dict(turn=1e-4, budget=0, fewest=1, most=1) if self.quick else dict(
+            turn=2e-3, budget=2.0, fewest=3, most=25)
+        times = race(contenders, pause=2e-3 if self.threads == 1 else 8e-3, **limits)
+        for build, ours in zip(self.builds, times):
+            key = f"{work}.b{batch}.{build}.{self.on_threads}"
+            self.figure(key + "milliseconds", 1e3 * statistics.median(ours))
+            for competitor, other in zip(theirs, times[len(self.builds):]):
+                self.figure(f"{key}vs_{competitor}", ratio(other, ours))
+        return dict(zip([*self.builds, *theirs], times))
+
+    def chosen(self, work, batch, forms):
+        forms = {(name, threads): on_threads(threads, form)
+                 for name, form in forms.items() for threads in sorted({1, self.threads})}
+        name, threads = fastest(forms)
+        print(f"{self.name}, {work}, batch of {batch}, {self.threads} threads: PyTorch's fastest form is {name} on {threads}",
+              file=sys.stderr)
+        return forms[name, threads]
+
+    def forward(self, batch, x):
+        shape, model = self.shape, self.model.eval()
+        rows = shape["outputs"], shape["d_out"]
+        with torch.inference_mode():
+            expected = model(x)
+            for build, library in self.builds.items():
+                library.forward(batch)(1)
+                ours = library.numbers("y", batch, *rows)
+                require_close(f"outputs of {self.name}, {build}, and of PyTorch", ours, expected)
+        with torch.no_grad():
+            forms = forward_forms(shape, model, x)
+        with torch.inference_mode():
+            theirs = {"torch": self.chosen("forward", batch, forms)}
+            if not self.onnx_runtime:
+                self.race("forward", batch, theirs)
+                return
+        with torch.no_grad():
+            self.onnx_runtime.load(Same(), x)
+            _, alone = race([self.onnx_runtime.contender] * 2, turn=5e-4, budget=0.1, fewest=3, most=25)
+            require_close(f"outputs of {self.name} and of ONNX Runtime", self.onnx_runtime.load(model, x), expected)
+        with torch.inference_mode():
+            theirs["ort"] = self.onnx_runtime.contender
+            times = self.race("forward", batch, theirs)
+        self.figure(f"forward.b{batch}.{self.on_threads}ort_call_share", statistics.median(alone) / statistics.median(times["ort"]))
+
+    def step(self, batch, x, target):
+        self.model.load(self.builds["native"].tensors())
+        self.model.train()
+        steps = {name: training_step(self.model, x, target, foreach=foreach)
+                 for name, foreach in (("AdamW a tensor", False), ("AdamW over all tensors", True))}
+        expected = steps["AdamW a tensor"]().item()
+        for build, library in self.builds.items():
+            library.prepare(self.threads)
+            loss = library.library.attune_bench_step(batch, ctypes.c_long(1))
+            if abs(loss - expected) > 1e-4 * abs(expected):
+                sys.exit(f"against_models.py: the loss of {self.name}, {build}, is {loss}, PyTorch's {expected}")
+        forms = {name: repeated(step) for name, step in steps.items()}
+        self.race("step", batch, {"torch": self.chosen("step", batch, forms)})
+
+    def run(self):
+        shape = self.shape
+        language = shape["kind"] == torch_models.LANGUAGE
+        for batch in BATCHES:
+            size = (batch, shape["seq_len"]) if language else (batch, shape["seq_len"], shape["d_in"])
+            x = self.builds["native"].numbers("x", *size, ids=language)
+            attention = shape["kind"] == torch_models.ATTENTION
+            size = (batch, shape["outputs"], shape["d_out"]) if attention else (batch, shape["outputs"])
+            target = self.builds["native"].numbers("target", *size, ids=not attention)
+            self.model.load(self.builds["native"].tensors())
+            self.forward(batch, x)
+            self.step(batch, x, target)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--node")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("native")
+    parser.add_argument("default")
+    parser.add_argument("names", nargs="+")
+    options = parser.parse_args()
+    torch.manual_seed(1)
+    torch.set_num_threads(options.threads)
+    gc.disable()
+    torch.mm(torch.ones(8, 8), torch.ones(8, 8))
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        libraries = maps.read()
+        if not any(name in libraries for name in ("openblas", "mkl")):
+            sys.exit("against_models.py: PyTorch's products are those of the reference BLAS; tests/bench/run --install gets OpenBLAS")
+    onnx_runtime = OnnxRuntime(options.node, options.threads) if options.node else None
+    for name in options.names:
+        builds = {build: Library(os.path.join(os.path.abspath(folder), f"libmodel_{name}.so"))
+                  for build, folder in (("native", options.native), ("default", options.default))}
+        Comparison(name, builds, options.threads, onnx_runtime, options.quick).run()
+        gc.collect()
+    if onnx_runtime:
+        onnx_runtime.close()
+
+
+main()

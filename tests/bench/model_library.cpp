@@ -1,0 +1,154 @@
+// One of the models of models.hpp behind C functions, for against_models.py: what it is, its numbers, and its
+// two pieces of work, a forward pass and a training step of a batch.
+//   ATTUNE_BENCH_MODEL   its name
+#include <array>
+#include <memory>
+#include <string>
+
+#include <attune/host/parallel_trainer.hpp>
+#include <attune/host/thread_pool.hpp>
+
+#include "models.hpp"
+
+namespace {
+
+constexpr bench::ModelShape kShape = bench::shape_of(ATTUNE_BENCH_MODEL);
+constexpr int kBatch = 32;
+constexpr float kLearningRate = 1e-3f;
+
+using Model = bench::Model<kShape>;
+using Mask = bench::MaskOf<kShape>;
+using Trainer = attune::Trainer<Model, bench::LossOf<kShape>, attune::AdamW, kBatch>;
+using Parallel = attune::host::ParallelTrainer<Model, bench::LossOf<kShape>, attune::AdamW, kBatch>;
+
+// What a step and a forward pass need for a number of threads; large, so on the heap and built when asked
+// for.
+class Runner {
+ public:
+  Runner() {
+    attune::Rng rng(1);
+    attune::initialise(parameters, attune::XavierUniform{}, rng);
+    bench::draw(data->x, kShape.d_in, rng);
+    bench::draw(data->target, kShape.d_out, rng);
+  }
+
+  void prepare(int threads) {
+    pool = std::make_unique<attune::host::ThreadPool>(threads);
+    scratch = std::make_unique<typename Model::InferenceScratch[]>(static_cast<std::size_t>(threads));
+    trainer = std::make_unique<Trainer>();
+    trainer->load(parameters);
+    parallel.reset();
+    if (threads > 1) {
+      parallel = std::make_unique<Parallel>(attune::host::ParallelOptions{.threads = threads});
+      parallel->load(parameters);
+    }
+  }
+
+  void forward(int batch) {
+    pool->for_each(batch, [this](int thread, int sequence) {
+      (void)Model::forward(parameters, Inputs::at(data->x, sequence),
+                           attune::View<Output>(data->y.data() + sequence * Output::size), scratch[thread],
+                           Mask{});
+    });
+  }
+
+  // A sequence alone is one thread's work: within it, the library does not share out.
+  float step(int batch) {
+    if (batch == kBatch && parallel) {
+      return parallel
+          ->step(data->x, data->target, {.learning_rate = kLearningRate}, attune::NoClipping{}, Mask{})
+          .loss;
+    }
+    for (int sequence = 0; sequence < batch; ++sequence) {
+      (void)trainer->accumulate(Inputs::at(data->x, sequence), Targets::at(data->target, sequence), Mask{});
+    }
+    return trainer->update_incomplete({.learning_rate = kLearningRate}).loss;
+  }
+
+  using Output = Model::Output;
+  using Inputs = attune::detail::InputsOf<Model, kBatch>;
+  using Targets = attune::detail::TargetsOf<bench::LossOf<kShape>, Output, kBatch>;
+  struct Data {
+    typename Trainer::BatchInput x;
+    typename Trainer::BatchTarget target;
+    attune::Tensor<float, kBatch * Output::rows, Output::cols> y;
+  };
+  typename Model::Parameters parameters;
+  std::unique_ptr<Data> data = std::make_unique<Data>();
+
+ private:
+  std::unique_ptr<attune::host::ThreadPool> pool;
+  std::unique_ptr<typename Model::InferenceScratch[]> scratch;
+  std::unique_ptr<Trainer> trainer;
+  std::unique_ptr<Parallel> parallel;
+};
+
+Runner& runner() {
+  static const auto only = std::make_unique<Runner>();
+  return *only;
+}
+
+std::string path_text(const attune::TensorPath* path) {
+  if (!path) return "";
+  std::string text = path_text(path->parent);
+  if (!text.empty()) text += '.';
+  return text + path->name;
+}
+
+}  // namespace
+
+extern "C" {
+
+/// Its shape and, in the order of memory, its tensors, as JSON.
+[[gnu::visibility("default")]] const char* attune_bench_describe() {
+  static const std::string text = [] {
+    std::string json = "{";
+    const auto add = [&json](const char* key, long value) {
+      json += '"' + std::string(key) + "\": " + std::to_string(value) + ", ";
+    };
+    add("kind", static_cast<long>(kShape.kind));
+    add("seq_len", kShape.seq_len);
+    add("d_in", kShape.d_in);
+    add("d_model", kShape.d_model);
+    add("num_layers", kShape.num_layers);
+    add("num_heads", kShape.num_heads);
+    add("num_kv_heads", kShape.num_kv_heads);
+    add("d_head", kShape.d_head);
+    add("d_ff", kShape.d_ff);
+    add("d_out", kShape.d_out);
+    add("norm_before", kShape.norm == attune::NormPlacement::kBefore);
+    add("batch", kBatch);
+    add("outputs", Model::Output::rows);
+    add("forward_macs", bench::forward_macs(kShape));
+    add("step_macs", bench::step_macs(kShape));
+    json += "\"tensors\": [";
+    attune::for_each_tensor(
+        [&](const attune::TensorPath& path, const auto& tensor) {
+          json += "[\"" + path_text(&path) + "\", " + std::to_string(tensor.rows) + ", " +
+                  std::to_string(tensor.cols) + "], ";
+        },
+        runner().parameters);
+    json.resize(json.size() - 2);
+    return json + "]}";
+  }();
+  return text.c_str();
+}
+
+[[gnu::visibility("default")]] const void* attune_bench_parameters() { return &runner().parameters; }
+[[gnu::visibility("default")]] const void* attune_bench_x() { return runner().data->x.data(); }
+[[gnu::visibility("default")]] const void* attune_bench_target() { return runner().data->target.data(); }
+[[gnu::visibility("default")]] const float* attune_bench_y() { return runner().data->y.data(); }
+
+/// The first numbers again, and this many threads.
+[[gnu::visibility("default")]] void attune_bench_prepare(int threads) { runner().prepare(threads); }
+
+[[gnu::visibility("default")]] void attune_bench_forward(int batch, long calls) {
+  for (long i = 0; i < calls; ++i) runner().forward(batch);
+}
+/// The loss of the last one.
+[[gnu::visibility("default")]] float attune_bench_step(int batch, long calls) {
+  float loss = 0;
+  for (long i = 0; i < calls; ++i) loss = runner().step(batch);
+  return loss;
+}
+}
