@@ -33,14 +33,15 @@ struct NarrowRows {
   using Scalar = ScalarType;
   using Transposed = NarrowRows<Element, Scalar, kLength, kCount>;
   static constexpr int count = kCount;
-  static constexpr int length = kLength;
+  static constexpr int length = kLength;  // Elements of a row.
   struct NoScales {};
   using Scales = Scalar[static_cast<std::size_t>(kCount)];
 
   [[no_unique_address]] std::conditional_t<Element::kScaled, Scales, NoScales> scales;
-  Element elements[static_cast<std::size_t>(kCount * kLength)];
+  Element elements[static_cast<std::size_t>(kCount * kLength)];  // row after row
 
   [[nodiscard]] constexpr const Element* data() const { return elements; }
+  /// The first scale; nullptr where elements have none.
   [[nodiscard]] constexpr const Scalar* scale() const {
     if constexpr (Element::kScaled) {
       return scales;
@@ -57,7 +58,7 @@ struct NarrowRowsReference {
   using Scalar = ScalarType;
   using Transposed = NarrowRowsReference<Element, Scalar, kLength, kCount>;
   static constexpr int count = kCount;
-  static constexpr int length = kLength;
+  static constexpr int length = kLength;  // Elements of a row.
 
   const void* base;  // that of a file, so that constants may refer into one
   std::size_t offset;
@@ -66,6 +67,7 @@ struct NarrowRowsReference {
   [[nodiscard]] const Element* data() const {
     return reinterpret_cast<const Element*>(static_cast<const char*>(base) + offset);
   }
+  /// The first scale; nullptr where elements have none.
   [[nodiscard]] constexpr const Scalar* scale() const { return scales; }
 };
 
@@ -128,6 +130,7 @@ struct NarrowTable {
 
   Rows stored;
 
+  /// The element, widened.
   [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
     return detail::narrow_value(stored, row, col);
   }

@@ -15,10 +15,11 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 enum class PoolingKind { kMean, kMax, kFirst };
 
+/// What a Pooling is of.
 struct PoolingShape {
-  int seq_len;  // tokens
-  int d_model;  // features of a token, and of the result
-  PoolingKind kind = PoolingKind::kMean;
+  int seq_len;                            // tokens
+  int d_model;                            // features of a token, and of the result
+  PoolingKind kind = PoolingKind::kMean;  // what becomes of the tokens
 };
 
 /// Pools x[seq_len, d_model] to y[1, d_model]. Of a mask, what it says of padding counts:

@@ -25,8 +25,8 @@ enum class NormPlacement { kAfter, kBefore };
 
 /// What a layer of given parts adds to them.
 struct BranchOptions {
-  NormPlacement norm = NormPlacement::kAfter;
-  double dropout = 0;  // probability of a feature that a branch gives, in training
+  NormPlacement norm = NormPlacement::kAfter;  // before the branch, or after the sum
+  double dropout = 0;                          // probability of a feature that a branch gives, in training
 };
 
 namespace detail {

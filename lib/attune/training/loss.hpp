@@ -31,7 +31,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// The loss of one sequence before any division.
 template <class Scalar>
 struct LossSum {
-  Scalar sum;
+  Scalar sum;                            // of all targets
   kernels::Real<Scalar> normaliser = 1;  // the targets' number or weight; not negative
   Status status = Status::kOk;           // where it is not kOk nothing is written
 };
@@ -42,6 +42,7 @@ struct [[nodiscard]] LossResult {
   Scalar loss;
   Status status;
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
+  /// Whether the status is this one.
   [[nodiscard]] friend constexpr bool operator==(const LossResult& result, Status other) {
     return result.status == other;
   }
@@ -108,6 +109,7 @@ enum class Reduction {
   kHalfSum,  // ½ Σ (y − t)²,      gradient y − t
 };
 
+/// The squared error of y[rows, cols] against a target of the same shape: mean, sum or half sum.
 template <Reduction reduction>
 struct SquaredError {
   /// A mean over a batch of sequences of one size is the mean of their means.
