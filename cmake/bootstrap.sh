@@ -11,6 +11,7 @@
 #   format  clang-format
 #   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
 #   bible   the King James Bible and the program that prints it, a text to learn from
+#   docs    Doxygen and the theme of the site
 #   mpi     mpirun and mpicxx; attune_mpirun N COMMAND... then starts ranks on this machine
 # What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
 # With everything in place it costs a few milliseconds.
@@ -119,10 +120,14 @@ _attune_check() {
       clang) _attune_has_clang || { missing+=("clang++"); packages+=(clang); } ;;
       format) _attune_has clang-format || { missing+=("clang-format"); packages+=(clang-format); } ;;
       torch) _attune_has_torch || { missing+=("PyTorch"); packages+=(python3-torch python3-numpy); } ;;
+      docs)
+        _attune_has doxygen || { missing+=("Doxygen"); packages+=(doxygen); }
+        [ -d /usr/share/doxygen-awesome-css ] || { missing+=("a theme for it"); packages+=(doxygen-awesome-css); }
+        ;;
       bible) _attune_has bible || { missing+=("the program bible, with its text"); packages+=(bible-kjv); } ;;
       mpi) { _attune_has mpirun && _attune_has mpicxx; } || { missing+=("MPI"); packages+=(libopenmpi-dev openmpi-bin); } ;;
       *)
-        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, riscv, tests, clang, format, torch, bible and mpi" >&2
+        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, riscv, tests, clang, format, torch, docs, bible and mpi" >&2
         exit 2
         ;;
     esac

@@ -18,7 +18,7 @@ enum class Scaling {
 /// parameters that the heads share (Henry et al., "Query-Key Normalization for Transformers", 2020; Dehghani
 /// et al., "Scaling Vision Transformers to 22 Billion Parameters", 2023).
 enum class QueryKeyNorm {
-  kNone,
+  kNone,            // nothing
   kRootMeanSquare,  // RmsNorm, as in Qwen 3 and Gemma 3
   kLayerNorm,       // LayerNorm; with a bias where the projections have one
 };

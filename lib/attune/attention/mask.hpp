@@ -267,6 +267,7 @@ struct BothMasks {
   }
 };
 
+/// Both masks: what one of them hides is hidden, what they add is added.
 template <AttentionMask First, AttentionMask Second>
 [[nodiscard]] constexpr BothMasks<First, Second> operator&&(const First& first, const Second& second) {
   return {first, second};

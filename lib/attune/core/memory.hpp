@@ -27,8 +27,11 @@ struct MemoryReport {
   [[nodiscard]] constexpr std::size_t total() const { return object() + inputs; }
 };
 
-/// How data reaches a trainer: a whole batch in memory, or one sequence after the other.
-enum class Feeding { kWholeBatch, kOneByOne };
+/// How data reaches a trainer.
+enum class Feeding {
+  kWholeBatch,  // all of it in memory
+  kOneByOne     // one sequence after the other
+};
 
 namespace detail {
 template <class T>

@@ -165,16 +165,22 @@ using ElementOfForm = typename ElementOfFormIs<Form>::type;
 
 }  // namespace detail
 
+/// 8-bit integers with a scale for each output, [in, out].
 template <class Scalar, int rows, int cols>
 using Int8Weights = NarrowWeights<NarrowRows<Int8, Scalar, cols, rows>>;
+/// 16 bits: the upper half of a float, [in, out].
 template <class Scalar, int rows, int cols>
 using Bfloat16Weights = NarrowWeights<NarrowRows<Bfloat16, Scalar, cols, rows>>;
+/// 16 bits: IEEE 754 binary16, [in, out].
 template <class Scalar, int rows, int cols>
 using Float16Weights = NarrowWeights<NarrowRows<Float16, Scalar, cols, rows>>;
+/// Int8Weights that stand elsewhere, in a file for one.
 template <class Scalar, int rows, int cols>
 using Int8Reference = NarrowWeights<NarrowRowsReference<Int8, Scalar, cols, rows>>;
+/// Bfloat16Weights that stand elsewhere.
 template <class Scalar, int rows, int cols>
 using Bfloat16Reference = NarrowWeights<NarrowRowsReference<Bfloat16, Scalar, cols, rows>>;
+/// Float16Weights that stand elsewhere.
 template <class Scalar, int rows, int cols>
 using Float16Reference = NarrowWeights<NarrowRowsReference<Float16, Scalar, cols, rows>>;
 

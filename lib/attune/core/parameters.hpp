@@ -40,6 +40,7 @@ struct UntrainedIn {
   /// Itself: it is a view.
   friend constexpr UntrainedIn view(const UntrainedIn& nothing) { return nothing; }
 };
+/// Nothing, in the place of a tensor that is not trained: no gradient, no moment, no code.
 template <class Scalar, int rows, int cols>
 using Untrained = UntrainedIn<Scalar, rows, cols, void>;
 

@@ -41,8 +41,9 @@ struct TrainingOptions {
       {};  // bytes of one's own that are kept with it: where in the data, a generator
 };
 
+/// Why a training ended.
 enum class TrainingEnd {
-  kAllSteps,
+  kAllSteps,     // as many as were asked for
   kNoPatience,   // the accuracy did not become better any more
   kInterrupted,  // Ctrl-C
   kRefused,      // a step was not kOk

@@ -234,6 +234,7 @@ struct PartView : View {
   }
 };
 
+/// Whether a view is a PartView.
 template <class>
 inline constexpr bool kIsPart = false;
 template <class View, class Rows, class Cols>
@@ -248,6 +249,7 @@ template <class View>
     return std::integral_constant<int, View::rows>{};
   }
 }
+/// How many columns of a view are used.
 template <class View>
 [[nodiscard]] constexpr auto used_cols(const View& view) {
   if constexpr (kIsPart<View>) {
@@ -261,6 +263,7 @@ template <int kCount>
 [[nodiscard]] constexpr auto rows_in(int) {
   return std::integral_constant<int, kCount>{};
 }
+/// How many rows there are, at most.
 template <int kCount>
 [[nodiscard]] constexpr int rows_in(RowRange rows) {
   return rows.count < kCount ? rows.count : kCount;

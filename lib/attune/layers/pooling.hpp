@@ -13,7 +13,12 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-enum class PoolingKind { kMean, kMax, kFirst };
+/// What becomes of the tokens, feature by feature.
+enum class PoolingKind {
+  kMean,  // their mean
+  kMax,   // the largest
+  kFirst  // the first token
+};
 
 /// What a Pooling is of.
 struct PoolingShape {

@@ -64,11 +64,13 @@ struct BiasCorrection {
 
 }  // namespace detail
 
+/// How λ is used.
 enum class WeightDecay {
   kDecoupled,  // p ← (1 − lr·λ)p − …     Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019
   kCoupled,  // g ← g + λp              L2 in the loss
 };
 
+/// Where ε is added.
 enum class EpsilonPlacement {
   kOutsideRoot,           // √v̂ + ε, after bias correction: PyTorch
   kInsideRoot,            // √(v̂ + ε)
@@ -211,6 +213,7 @@ struct Adam {
   static constexpr bool kCoupled = variant.weight_decay == WeightDecay::kCoupled;
 };
 
+/// Adam with decoupled weight decay, as PyTorch's AdamW (Loshchilov and Hutter, 2019).
 using AdamW = Adam<>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -103,6 +103,7 @@ struct Normalisers<Loss, Scalar> {
 
 }  // namespace detail
 
+/// What becomes of the squares.
 enum class Reduction {
   kMean,     // (1/n) Σ (y − t)²,  gradient (2/n)(y − t)      PyTorch's nn.MSELoss
   kSum,      // Σ (y − t)²,        gradient 2(y − t)
@@ -162,8 +163,11 @@ struct SquaredError {
   }
 };
 
+/// The mean of squares, as PyTorch's nn.MSELoss.
 using MeanSquaredError = SquaredError<Reduction::kMean>;
+/// The sum of squares.
 using SumSquaredError = SquaredError<Reduction::kSum>;
+/// Half the sum of squares: its gradient is y − t.
 using HalfSumSquaredError = SquaredError<Reduction::kHalfSum>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -10,7 +10,11 @@
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// Which momentum Sgd has.
-enum class Momentum { kNone, kClassic, kNesterov };
+enum class Momentum {
+  kNone,     // b = g
+  kClassic,  // p ← p − lr·b
+  kNesterov  // p ← p − lr·(g + μb)
+};
 
 template <Momentum kind = Momentum::kNone, class ScalarType = float,
           MomentPrecision precision = MomentPrecision::kScalar>
