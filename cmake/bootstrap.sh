@@ -14,6 +14,7 @@
 #   bible   the King James Bible and the program that prints it, a text to learn from
 #   rp2040js Node.js, and from npm an emulator of the Raspberry Pi Pico, in build/npm
 #   browser em++ (Emscripten) and Chromium
+#   docs    Doxygen and the theme of the site
 #   mpi     mpirun and mpicxx; attune_mpirun N COMMAND... then starts ranks on this machine
 # What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
 # With everything in place it costs a few milliseconds.
@@ -137,6 +138,10 @@ _attune_check() {
       clang) _attune_has_clang || { missing+=("clang++"); packages+=(clang); } ;;
       format) _attune_has clang-format || { missing+=("clang-format"); packages+=(clang-format); } ;;
       torch) _attune_has_torch || { missing+=("PyTorch"); packages+=(python3-torch python3-numpy); } ;;
+      docs)
+        _attune_has doxygen || { missing+=("Doxygen"); packages+=(doxygen); }
+        [ -d /usr/share/doxygen-awesome-css ] || { missing+=("a theme for it"); packages+=(doxygen-awesome-css); }
+        ;;
       bible) _attune_has bible || { missing+=("the program bible, with its text"); packages+=(bible-kjv); } ;;
       rp2040js)
         _attune_has node || { missing+=("Node.js"); packages+=(nodejs); }
@@ -150,7 +155,7 @@ _attune_check() {
       mpi) { _attune_has mpirun && _attune_has mpicxx; } || { missing+=("MPI"); packages+=(libopenmpi-dev openmpi-bin); } ;;
       *)
         echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, qemu-user, riscv, tests, clang, format, torch, bible," \
-          "browser, rp2040js and mpi" >&2
+          "docs, browser, rp2040js and mpi" >&2
         exit 2
         ;;
     esac

@@ -18,7 +18,7 @@ enum class Scaling {
 /// parameters that the heads share (Henry et al., "Query-Key Normalization for Transformers", 2020; Dehghani
 /// et al., "Scaling Vision Transformers to 22 Billion Parameters", 2023).
 enum class QueryKeyNorm {
-  kNone,
+  kNone,            // nothing
   kRootMeanSquare,  // RmsNorm, as in Qwen 3 and Gemma 3
   kLayerNorm,       // LayerNorm; with a bias where the projections have one
 };
@@ -35,11 +35,11 @@ struct AttentionShape {
   int d_k =
       num_heads > 0 && d_model % num_heads == 0 ? d_model / num_heads : -1;  // per head: queries and keys
   int d_v = d_k;                                                             // per head: values
-  int d_key = d_model;    // width of a key token (PyTorch: kdim)
-  int d_value = d_model;  // width of a value token (PyTorch: vdim)
-  int d_out = d_model;    // width of an output token
-  bool bias = true;
-  Scaling scaling = Scaling::kInverseSqrtDk;
+  int d_key = d_model;                        // width of a key token (PyTorch: kdim)
+  int d_value = d_model;                      // width of a value token (PyTorch: vdim)
+  int d_out = d_model;                        // width of an output token
+  bool bias = true;                           // of all projections
+  Scaling scaling = Scaling::kInverseSqrtDk;  // what scores are divided by
   int rotary_dim = 0;  // features of a head's queries and keys that are rotated by position; 0: none
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   double rotary_base = 10'000;

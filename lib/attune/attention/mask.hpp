@@ -158,10 +158,12 @@ struct QueryPaddingMask : detail::ValidTokens<kSeqLen> {
 /// scores. Holds a view: the matrix must outlive the mask.
 template <class ScalarType, int kSeqLen, int kKvLen, int kHeads = 1>
 struct AdditiveMask {
-  MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> matrix;
+  MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> matrix;  // what is added to the scaled scores
 
+  /// Of a matrix that is viewed: nothing is copied.
   explicit constexpr AdditiveMask(MatrixView<const ScalarType, kHeads * kSeqLen, kKvLen> values)
       : matrix(values) {}
+  /// Of what owns its numbers, and must outlive the mask: a temporary does not compile.
   template <class Owner>
     requires(detail::kOwnsStorage<Owner>)
   explicit constexpr AdditiveMask(Owner&& values) : matrix(values) { detail::check_lifetime<Owner>(); }
@@ -228,8 +230,9 @@ template <int kHeads, class Source>
 /// set in a mask later does not reach it. An AdditiveMask stays a view.
 template <AttentionMask First, AttentionMask Second>
 struct BothMasks {
-  First first;
-  Second second;
+  First first;    // asked first
+  Second second;  // asked behind it
+  /// Whether both keep the key.
   template <int kv_len>
     requires(detail::kSaysPadding<First> || detail::kSaysPadding<Second>)
   [[nodiscard]] constexpr bool keeps_key(int key) const {
@@ -240,6 +243,7 @@ struct BothMasks {
     constexpr int kAny = std::numeric_limits<int>::max();
     return std::min(detail::length_of<kAny>(first), detail::length_of<kAny>(second));
   }
+  /// The smaller end of the two.
   template <int kv_len>
     requires(detail::kSaysEnd<First, kv_len> || detail::kSaysEnd<Second, kv_len>)
   [[nodiscard]] constexpr int kv_end(int first_query, int queries) const {
@@ -263,6 +267,7 @@ struct BothMasks {
   }
 };
 
+/// Both masks: what one of them hides is hidden, what they add is added.
 template <AttentionMask First, AttentionMask Second>
 [[nodiscard]] constexpr BothMasks<First, Second> operator&&(const First& first, const Second& second) {
   return {first, second};

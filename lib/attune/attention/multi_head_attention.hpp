@@ -30,6 +30,9 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// Multi-head attention: P = softmax(Q·Kᵀ/√d_k + mask) of each head, Y = [P·V of the heads side by side]·W_o
+/// + b_o (Vaswani et al., 2017, section 3.2). Self-attention of x[seq_len, d_model], or cross-attention of
+/// query[seq_len, d_model], key[kv_len, d_key] and value[kv_len, d_value]; y[seq_len, d_out].
 template <AttentionShape shape, class ScalarType = float>
 struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>> {
   static_assert(detail::check_attention_shape<shape>());
@@ -42,34 +45,44 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   template <CacheShape cache>
   using Stream = detail::AttentionStream<MultiHeadAttention, cache>;
   static constexpr std::uint32_t kFingerprint = detail::fingerprint_of(shape);
+  /// Whether queries, keys and values may be one matrix.
   static constexpr bool kSelfAttention =
       shape.kv_len == shape.seq_len && shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 
   static constexpr int kKeys = shape.num_keys();  // with appended ones
 
+  /// Q = query·W_q + b_q.
   using QueryProjection =
       Linear<LinearShape{shape.seq_len, shape.d_model, shape.num_heads* shape.d_k, shape.bias}, Scalar>;
+  /// K = key·W_k + b_k.
   using KeyProjection =
       Linear<LinearShape{shape.kv_len, shape.d_key, shape.num_kv_heads* shape.d_k, shape.bias}, Scalar>;
+  /// V = value·W_v + b_v.
   using ValueProjection =
       Linear<LinearShape{shape.kv_len, shape.d_value, shape.num_kv_heads* shape.d_v, shape.bias}, Scalar>;
+  /// Y = context·W_o + b_o.
   using OutputProjection =
       Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.bias}, Scalar>;
 
   using Norms = detail::QueryKeyNorms<shape, Scalar>;
+  /// The key and value that `add_bias_kv` and `add_zero_attn` append.
   using Appended = detail::AppendedKeys<shape, Scalar>;
 
   /// W_q, b_q, …, W_o, b_o and what options add, or what stands for each of these tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
+    /// The role of keys: their bias counts only where positions rotate them.
     static constexpr Role kKeyRole = shape.key_bias_counts() ? Role::kRotatedKeys : Role::kKeys;
+    /// W_q [d_model, num_heads·d_k], b_q.
     [[no_unique_address]] detail::SetOfMember<QueryProjection, Role::kQueries, Matrix, Vector> query;
+    /// W_k [d_key, num_kv_heads·d_k], b_k.
     [[no_unique_address]] detail::SetOfMember<KeyProjection, kKeyRole, Matrix, Vector> key;
+    /// W_v [d_value, num_kv_heads·d_v], b_v.
     [[no_unique_address]] detail::SetOfMember<ValueProjection, Role::kValues, Matrix, Vector> value;
     [[no_unique_address]] detail::SetOfMember<OutputProjection, Role::kAttentionOutput, Matrix, Vector>
-        output;
-    [[no_unique_address]] detail::SetOfMember<Norms, 4, Matrix, Vector> norms;
+        output;  // W_o [num_heads·d_v, d_out], b_o
+    [[no_unique_address]] detail::SetOfMember<Norms, 4, Matrix, Vector> norms;  // of queries and keys
     [[no_unique_address]] detail::SetOfMember<Appended, 5, Matrix, Vector> appended;
 
     template <class Visitor, class... Sets>
@@ -116,12 +129,16 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
+  /// Keys of cross-attention.
   using KeyInput = Tensor<Scalar, shape.kv_len, shape.d_key>;
+  /// Values of cross-attention.
   using ValueInput = Tensor<Scalar, shape.kv_len, shape.d_value>;
   using Output = Tensor<Scalar, shape.seq_len, shape.d_out>;
   using Weights = Tensor<Scalar, shape.seq_len, kKeys>;  // of one head
+  /// Dropout of attention weights.
   using WeightDropout = Dropout<DropoutShape{shape.num_heads * shape.seq_len, kKeys, shape.dropout}, Scalar>;
 
+  /// The outputs of the heads, side by side.
   using Context = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v>;
   template <int>
   struct None {};  // in the place of a member; each another type, so that all can have one address
@@ -190,7 +207,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
         !shape.keep_weights,
         detail::RecomputeScratch<Scalar, shape.seq_len, kKeys, shape.d_k, shape.d_v, (kGroup > 1)>,
         std::conditional_t<(kGroup > 1), detail::KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, None<2>>>
-        of_keys;
+        of_keys;  // sums of the gradients of keys and values, or what computing weights once more needs
     [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Tensor<Scalar, kQueriesInTraining, kKeys>,
                                              None<0>>
         dropped;  // rows of a head's P
@@ -270,6 +287,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
       }
     }
   }
+  /// The same of self-attention.
   template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void retape(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
                      const Mask& mask = {}, const Pieces& pieces = {}) {

@@ -18,14 +18,15 @@ enum class RotaryPairs {
   kInterleaved,  // 2i and 2i + 1, as in the paper
 };
 
+/// What RotaryPositions are of.
 struct RotaryShape {
   int seq_len;  // tokens
   int num_heads;
-  int d_k;               // features of a head
-  int rotary_dim = d_k;  // of them the first that are rotated; the rest passes
-  RotaryPairs pairs = RotaryPairs::kHalves;
-  double base = 10'000;
-  int offset = 0;  // position of the first token
+  int d_k;                                   // features of a head
+  int rotary_dim = d_k;                      // of them the first that are rotated; the rest passes
+  RotaryPairs pairs = RotaryPairs::kHalves;  // which features are rotated together
+  double base = 10'000;                      // of ω
+  int offset = 0;                            // position of the first token
 };
 
 /// Rotates queries or keys [seq_len, num_heads·d_k], heads side by side as MultiHeadAttention has them: to be
@@ -48,6 +49,7 @@ struct RotaryPositions {
       shape.offset == 0
           ? fingerprint(shape.num_heads, shape.rotary_dim, shape.pairs, shape.base)
           : fingerprint(shape.num_heads, shape.rotary_dim, shape.pairs, shape.base, shape.offset);
+  /// Pairs of features that are rotated.
   static constexpr int kPairs = shape.rotary_dim / 2;
   using Input = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k>;
   using Output = Input;

@@ -12,7 +12,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// In the place of a scale: scaled scores s become softcap · tanh(s / softcap). softcap must be positive.
 template <class Scalar>
 struct CappedScale {
-  Scalar scale;
+  Scalar scale;  // what scores are multiplied by
   Scalar softcap;
 };
 template <class Scalar>

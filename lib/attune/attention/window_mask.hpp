@@ -14,18 +14,19 @@ inline constexpr int kUnlimited = std::numeric_limits<int>::max();
 /// (Beltagy et al., "Longformer: The Long-Document Transformer", 2020; Xiao et al., "Efficient Streaming
 /// Language Models with Attention Sinks", 2023). {.right = 0} is causal.
 struct AttentionWindow {
-  int left = kUnlimited;
-  int right = kUnlimited;
+  int left = kUnlimited;   // keys before the query
+  int right = kUnlimited;  // keys behind the query
   int sinks = 0;
 
+  /// Whether it hides any key.
   [[nodiscard]] constexpr bool hides() const { return left != kUnlimited || right != kUnlimited; }
 };
 
 /// Query i is at position i + offset and sees the keys of its window; key j is at position j. Lengths and
 /// positions up to 2³⁰; left, right and sinks must not be negative.
 struct SlidingWindowMask {
-  int left = kUnlimited;
-  int right = kUnlimited;
+  int left = kUnlimited;   // keys before the query
+  int right = kUnlimited;  // keys behind the query
   int sinks = 0;
   int offset = 0;
 

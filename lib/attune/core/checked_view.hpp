@@ -20,7 +20,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// A view, of nothing when `status` is not kOk.
 template <class View>
 struct [[nodiscard]] CheckedView {
-  View view;
+  View view;  // only to be used where ok()
   Status status;
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
 };

@@ -79,10 +79,12 @@ concept Clipping = requires(const C& clipping, const NoParameters& gradients, fl
 /// 1e-22 are 0; gradients above 1e19 are refused.
 struct NoClipping {
   [[nodiscard]] static constexpr Status check() { return Status::kOk; }
+  /// √Σg² of all gradients, in one pass.
   template <class Scalar, class Set>
   [[nodiscard]] static Scalar norm(const Set& gradients) {
     return kernels::square_root(sum_of_squares<Scalar>(gradients));
   }
+  /// What to multiply every gradient by: 1.
   template <class Scalar>
   [[nodiscard]] static constexpr Scalar factor(Scalar) {
     return 1;
@@ -92,11 +94,12 @@ struct NoClipping {
 /// Clipping by the norm over all gradients (Pascanu et al., 2013): longer ones are scaled to `max_norm`. As
 /// torch.nn.utils.clip_grad_norm_, the divisor is norm + 1e-6.
 struct GradientClipping {
-  float max_norm;
+  float max_norm;  // > 0
 
   [[nodiscard]] constexpr Status check() const {
     return max_norm > 0 ? Status::kOk : Status::kInvalidMaxNorm;
   }
+  /// √Σg² of all gradients, without overflow.
   template <class Scalar, class Set>
   [[nodiscard]] static Scalar norm(const Set& gradients) {
     return gradient_norm<Scalar>(gradients);

@@ -22,6 +22,7 @@ class Ids {
   /// n ids must stand at `first`.
   template <detail::PointerTo<const int> Pointer>
   constexpr explicit Ids(const Pointer& first) : first_(first) {}
+  /// A pointer alone does not compile: it does not say how many ids there are.
   template <detail::Pointer Pointer>
   constexpr Ids(const Pointer&) : first_(nullptr) {
     static_assert(!detail::Pointer<Pointer>,
@@ -29,19 +30,22 @@ class Ids {
                   "attune::checked_view, or vouch for it with Ids{pointer}");
   }
 
+  /// One id.
   constexpr Ids(const int& id ATTUNE_LIFETIME_BOUND) requires(n == 1) : first_(&id) {}
   template <std::floating_point Number>
   Ids(Number) = delete;
 
-  // Written in braces, too.
+  /// An array of n ids, written in braces, too; of another number it does not compile.
   template <std::size_t count>
   constexpr Ids(const int (&ids ATTUNE_LIFETIME_BOUND)[count]) : first_(ids) {
     static_assert(count == n,
                   "attune::Ids: this is another number of ids; there is one for each token or row");
   }
   // Whatever holds numbers may come here, so that a wrong one is told.
+  /// A std::array or std::span of n ids; what holds another number does not compile.
   template <detail::Stored Source>
   constexpr Ids(const Source& source) : first_(first_of(source)) {}
+  /// Another number of ids does not compile.
   template <int count>
     requires(count != n)
   constexpr Ids(const Ids<count>&) : first_(nullptr) {
@@ -49,12 +53,16 @@ class Ids {
                   "attune::Ids: this is another number of ids; there is one for each token or row");
   }
 
+  /// Id of a token; the index is not checked.
   [[nodiscard]] constexpr const int& operator[](std::integral auto index) const { return first_[index]; }
   [[nodiscard]] constexpr const int* data() const { return first_; }
+  /// The first id.
   [[nodiscard]] constexpr const int* begin() const { return first_; }
+  /// Behind the last id.
   [[nodiscard]] constexpr const int* end() const { return first_ + n; }
   [[nodiscard]] static constexpr std::size_t size() { return n; }
 
+  /// The ids as a span.
   constexpr operator std::span<const int, std::size_t{n}>() const {
     return std::span<const int, std::size_t{n}>(first_, std::size_t{n});
   }

@@ -17,6 +17,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 template <class Model, class Set, class Mask, int most_work>
 class InferenceInPieces {
  public:
+  /// Begins a prediction y of x, of which nothing is computed yet. All that is passed must outlive it.
   InferenceInPieces(const Set& parameters, ConstView<typename Model::Input> x, View<typename Model::Output> y,
                     typename Model::InferenceScratch& scratch, const Mask& mask)
       : parameters_(&parameters), x_(x), y_(y), scratch_(&scratch), mask_(mask) {}

@@ -47,8 +47,8 @@ struct UniformOverFans {
 
 /// W ~ N(mean, standard_deviation²), b = 0.
 struct Normal {
-  float mean = 0.0f;
-  float standard_deviation = 0.02f;
+  float mean = 0.0f;                 // of the weights
+  float standard_deviation = 0.02f;  // of the weights
   template <class Weight>
   void weight(Weight& w, Rng& rng) const {
     using Scalar = typename Weight::Scalar;

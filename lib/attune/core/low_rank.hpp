@@ -29,11 +29,13 @@ struct LowRankFactors {
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
+  /// The rank.
   static constexpr int kRank = low_rank.rank;
+  /// Α / r.
   static constexpr Scalar kScale = static_cast<Scalar>(low_rank.alpha / low_rank.rank);
 
-  Tensor<Scalar, rows, kRank> a;
-  Tensor<Scalar, kRank, cols> b;
+  Tensor<Scalar, rows, kRank> a;  // A
+  Tensor<Scalar, kRank, cols> b;  // B
 
   template <class Visitor, class... Sets>
   static constexpr void visit(const Visitor& visitor, const TensorPath* weight, Sets&&... sets) {
@@ -60,7 +62,7 @@ struct LowRankWeight {
   static constexpr int cols = Factors::cols;
   static constexpr int size = rows * cols;
 
-  Base base;
+  Base base;  // refers to the constant
   const Factors* factors;
   Scalar* room;
 
@@ -80,8 +82,9 @@ struct LowRankGradient {
   const Factors* factors;
   Factors* gradients;
   typename Factors::Scalar* room;
-  int first_row = 0;
+  int first_row = 0;  // of the weight that the rows begin with
 
+  /// Itself: it is a view.
   friend constexpr LowRankGradient view(const LowRankGradient& gradient) { return gradient; }
   template <int kCount>
   [[nodiscard]] constexpr LowRankGradient<Factors, tokens, kCount> rows_at(int row) const {

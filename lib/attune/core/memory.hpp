@@ -12,22 +12,26 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 struct MemoryReport {
   std::size_t parameters = 0;
   std::size_t gradients = 0;
-  std::size_t moments = 0;
-  std::size_t tape = 0;
-  std::size_t scratch = 0;
-  std::size_t inputs = 0;  // inputs, targets or outputs that the caller holds
-  std::size_t state = 0;
-  std::size_t cache = 0;  // keys and values of a stream (core/stream.hpp)
+  std::size_t moments = 0;  // what the optimiser keeps
+  std::size_t tape = 0;     // what backward needs of forward
+  std::size_t scratch = 0;  // dead between two calls
+  std::size_t inputs = 0;   // inputs, targets or outputs that the caller holds
+  std::size_t state = 0;    // what belongs to none of the others: counters and alignment
+  std::size_t cache = 0;    // keys and values of a stream (core/stream.hpp)
 
   /// The object that the library defines: everything but `inputs`.
   [[nodiscard]] constexpr std::size_t object() const {
     return parameters + gradients + moments + tape + scratch + state + cache;
   }
+  /// All of it.
   [[nodiscard]] constexpr std::size_t total() const { return object() + inputs; }
 };
 
-/// How data reaches a trainer: a whole batch in memory, or one sequence after the other.
-enum class Feeding { kWholeBatch, kOneByOne };
+/// How data reaches a trainer.
+enum class Feeding {
+  kWholeBatch,  // all of it in memory
+  kOneByOne     // one sequence after the other
+};
 
 namespace detail {
 template <class T>

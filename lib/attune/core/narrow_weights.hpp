@@ -33,14 +33,15 @@ struct NarrowRows {
   using Scalar = ScalarType;
   using Transposed = NarrowRows<Element, Scalar, kLength, kCount>;
   static constexpr int count = kCount;
-  static constexpr int length = kLength;
+  static constexpr int length = kLength;  // Elements of a row.
   struct NoScales {};
   using Scales = Scalar[static_cast<std::size_t>(kCount)];
 
   [[no_unique_address]] std::conditional_t<Element::kScaled, Scales, NoScales> scales;
-  Element elements[static_cast<std::size_t>(kCount * kLength)];
+  Element elements[static_cast<std::size_t>(kCount * kLength)];  // row after row
 
   [[nodiscard]] constexpr const Element* data() const { return elements; }
+  /// The first scale; nullptr where elements have none.
   [[nodiscard]] constexpr const Scalar* scale() const {
     if constexpr (Element::kScaled) {
       return scales;
@@ -57,7 +58,7 @@ struct NarrowRowsReference {
   using Scalar = ScalarType;
   using Transposed = NarrowRowsReference<Element, Scalar, kLength, kCount>;
   static constexpr int count = kCount;
-  static constexpr int length = kLength;
+  static constexpr int length = kLength;  // Elements of a row.
 
   const void* base;  // that of a file, so that constants may refer into one
   std::size_t offset;
@@ -66,6 +67,7 @@ struct NarrowRowsReference {
   [[nodiscard]] const Element* data() const {
     return reinterpret_cast<const Element*>(static_cast<const char*>(base) + offset);
   }
+  /// The first scale; nullptr where elements have none.
   [[nodiscard]] constexpr const Scalar* scale() const { return scales; }
 };
 
@@ -128,6 +130,7 @@ struct NarrowTable {
 
   Rows stored;
 
+  /// The element, widened.
   [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
     return detail::narrow_value(stored, row, col);
   }
@@ -162,16 +165,22 @@ using ElementOfForm = typename ElementOfFormIs<Form>::type;
 
 }  // namespace detail
 
+/// 8-bit integers with a scale for each output, [in, out].
 template <class Scalar, int rows, int cols>
 using Int8Weights = NarrowWeights<NarrowRows<Int8, Scalar, cols, rows>>;
+/// 16 bits: the upper half of a float, [in, out].
 template <class Scalar, int rows, int cols>
 using Bfloat16Weights = NarrowWeights<NarrowRows<Bfloat16, Scalar, cols, rows>>;
+/// 16 bits: IEEE 754 binary16, [in, out].
 template <class Scalar, int rows, int cols>
 using Float16Weights = NarrowWeights<NarrowRows<Float16, Scalar, cols, rows>>;
+/// Int8Weights that stand elsewhere, in a file for one.
 template <class Scalar, int rows, int cols>
 using Int8Reference = NarrowWeights<NarrowRowsReference<Int8, Scalar, cols, rows>>;
+/// Bfloat16Weights that stand elsewhere.
 template <class Scalar, int rows, int cols>
 using Bfloat16Reference = NarrowWeights<NarrowRowsReference<Bfloat16, Scalar, cols, rows>>;
+/// Float16Weights that stand elsewhere.
 template <class Scalar, int rows, int cols>
 using Float16Reference = NarrowWeights<NarrowRowsReference<Float16, Scalar, cols, rows>>;
 

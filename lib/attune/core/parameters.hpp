@@ -25,9 +25,9 @@ enum class TensorKind {
 /// The name of a tensor within its set, innermost part first: {"weight", of "query"}. Lives on the stack of
 /// the visit.
 struct TensorPath {
-  const char* name = nullptr;
-  const TensorPath* parent = nullptr;
-  TensorKind kind = TensorKind::kWeight;
+  const char* name = nullptr;             // of the tensor or set, within `parent`
+  const TensorPath* parent = nullptr;     // of the set that it is in
+  TensorKind kind = TensorKind::kWeight;  // what is decided by kind: decay, for one
 };
 
 /// In the place of a tensor that is not trained, in a set of gradients, moments or trained parameters. Empty
@@ -37,8 +37,10 @@ struct UntrainedIn {
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
 
+  /// Itself: it is a view.
   friend constexpr UntrainedIn view(const UntrainedIn& nothing) { return nothing; }
 };
+/// Nothing, in the place of a tensor that is not trained: no gradient, no moment, no code.
 template <class Scalar, int rows, int cols>
 using Untrained = UntrainedIn<Scalar, rows, cols, void>;
 
@@ -58,7 +60,7 @@ struct Reference {
   static constexpr int cols = kCols;
   static constexpr int size = kRows * kCols;
 
-  const Scalar* first;
+  const Scalar* first;  // where the elements stand
 
   [[nodiscard]] constexpr const Scalar* data() const { return first; }
 };
@@ -71,10 +73,12 @@ struct TransposedReference {
   static constexpr int cols = kCols;
   static constexpr int size = kRows * kCols;
 
-  const Scalar* first;
+  const Scalar* first;  // where the elements stand
 
   [[nodiscard]] constexpr const Scalar* data() const requires(kRows == 1) { return first; }
+  /// Element (row, col) of the matrix, not of its transpose.
   [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const { return first[col * rows + row]; }
+  /// The matrix, read where its transpose stands.
   friend constexpr auto view(const TransposedReference& source) {
     return MatrixView<const Scalar, rows, cols, 1, rows>(source.first);
   }
@@ -88,20 +92,25 @@ struct TransposedTensor {
   static constexpr int cols = kCols;
   static constexpr int size = kRows * kCols;
 
+  /// Of the transpose, row-major.
   Scalar values[static_cast<std::size_t>(size)];
 
   [[nodiscard]] constexpr Scalar* data() requires(kRows == 1) { return values; }
   [[nodiscard]] constexpr const Scalar* data() const requires(kRows == 1) { return values; }
+  /// Element (row, col) of the matrix, not of its transpose.
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) { return values[col * rows + row]; }
+  /// Element (row, col) of the matrix, not of its transpose.
   [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const {
     return values[col * rows + row];
   }
   constexpr void set_zero() {
     for (Scalar& value : values) value = 0;
   }
+  /// The matrix, where its transpose stands.
   friend constexpr auto view(TransposedTensor& source) {
     return MatrixView<Scalar, rows, cols, 1, rows>(&source.values[0]);
   }
+  /// The matrix, read where its transpose stands.
   friend constexpr auto view(const TransposedTensor& source) {
     return MatrixView<const Scalar, rows, cols, 1, rows>(&source.values[0]);
   }
@@ -114,7 +123,7 @@ struct GradientReference {
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
 
-  Scalar* first;
+  Scalar* first;  // where the elements stand
 
   [[nodiscard]] constexpr Scalar* data() const { return first; }
 };

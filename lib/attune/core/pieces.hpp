@@ -52,6 +52,7 @@ struct AllTokens {
 struct InOneGo : detail::AllTokens {
   static constexpr bool kInOneGo = true;
 
+  /// Runs a body that is a piece.
   template <class Body>
   ATTUNE_INLINE void operator()(Body&& body) const {
     body();
@@ -93,6 +94,7 @@ class OnePiece : public detail::AllTokens {
   /// done. Layers copy an OnePiece, which all refer to one number.
   constexpr explicit OnePiece(int& before) : before_(&before) {}
 
+  /// Runs a body that is a piece, if it is this one's turn.
   template <class Body>
   ATTUNE_INLINE void operator()(Body&& body) const {
     if ((*before_)-- == 0) body();
@@ -131,6 +133,7 @@ class OnePiece : public detail::AllTokens {
       }
     }
   }
+  /// Runs body(first, count) over the elements up to `used`, `most` at most, a piece at a time.
   template <int most, int work, class Used, class Body>
   ATTUNE_INLINE void elements_up_to(Used used, Body&& body) const {
     constexpr int kTogether = together<64>(most, work);
@@ -159,10 +162,13 @@ template <class Pieces, int seq_len>
 class FirstTokens {
  public:
   static constexpr bool kInOneGo = Pieces::kInOneGo;
+  /// Tokens of the whole sequence.
   static constexpr int kSeqLen = seq_len;
 
+  /// The pieces of the first `length` tokens.
   constexpr FirstTokens(const Pieces& pieces, int length) : pieces_(pieces), length_(length) {}
 
+  /// How many of `rows` rows are computed.
   template <int rows>
   [[nodiscard]] constexpr auto count() const {
     if constexpr (rows == seq_len) {
@@ -171,6 +177,7 @@ class FirstTokens {
       return std::integral_constant<int, rows>{};
     }
   }
+  /// The first tokens of a matrix that has seq_len of them; another matrix as it is.
   template <class View>
   ATTUNE_INLINE auto first(const View& view) const {
     if constexpr (View::rows == seq_len) {
@@ -179,6 +186,7 @@ class FirstTokens {
       return view;
     }
   }
+  /// Runs a body that is a piece.
   template <class Body>
   ATTUNE_INLINE void operator()(Body&& body) const {
     pieces_(body);

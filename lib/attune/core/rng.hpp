@@ -26,6 +26,7 @@ inline constexpr std::uint64_t kGamma = 0x9E3779B97F4A7C15u;
 /// for Random Number Generation", 2014). 8 bytes; copies continue independently.
 class Rng {
  public:
+  /// The sequence of numbers that belongs to a seed.
   explicit constexpr Rng(std::uint64_t seed) : state_(seed + kIncrement) { (void)next(); }
 
   /// 32 uniform bits.

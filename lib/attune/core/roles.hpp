@@ -11,21 +11,22 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// Roles, one or several: Role::kQueries | Role::kValues.
 enum class Role : unsigned {
-  kProjections = 1,  // of Linear, and of layers that name no roles
-  kQueries = 2,
-  kKeys = 4,
-  kValues = 8,
-  kAttentionOutput = 16,
-  kFeedForwardIn = 32,  // to d_ff
-  kFeedForwardOut = 64,
+  kProjections = 1,       // of Linear, and of layers that name no roles
+  kQueries = 2,           // W_q
+  kKeys = 4,              // W_k
+  kValues = 8,            // W_v
+  kAttentionOutput = 16,  // W_o
+  kFeedForwardIn = 32,    // to d_ff
+  kFeedForwardOut = 64,   // from d_ff
   // What layers say beside; asking for one asks for all of its kind.
-  kRotatedKeys = kKeys | 128,  // by position, or whose biases count for another reason
-  kGate = kFeedForwardIn | 256,
+  kRotatedKeys = kKeys | 128,    // by position, or whose biases count for another reason
+  kGate = kFeedForwardIn | 256,  // of a gated network
 
-  kAttention = kQueries | kKeys | kValues | kAttentionOutput,
-  kFeedForward = kFeedForwardIn | kFeedForwardOut,
-  kEverything = kProjections | kAttention | kFeedForward,
+  kAttention = kQueries | kKeys | kValues | kAttentionOutput,  // all of attention
+  kFeedForward = kFeedForwardIn | kFeedForwardOut,             // all of a feed-forward network
+  kEverything = kProjections | kAttention | kFeedForward,      // every weight
 };
+/// Both roles.
 [[nodiscard]] constexpr Role operator|(Role a, Role b) {
   return static_cast<Role>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }

@@ -8,8 +8,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// What became of a call. Whatever is not kOk has changed nothing, unless it says so; message() has a
+/// sentence for it.
 enum class [[nodiscard]] Status : std::uint8_t{
-    kOk = 0,
+    kOk = 0,           // it was done
     kInvalidLength,    // a length or size from outside that is not what the type has room for
     kIncompleteBatch,  // update() before `batch` sequences were accumulated; update_incomplete() before any
     kFullBatch,        // accumulate() after `batch` sequences without an update()

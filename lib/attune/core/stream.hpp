@@ -48,9 +48,9 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// the newest included, and of the first `sinks` (Xiao et al., "Efficient Streaming Language Models with
 /// Attention Sinks", 2024), for ever.
 struct CacheShape {
-  int capacity = 0;
-  int window = 0;
-  int sinks = 0;
+  int capacity = 0;  // most tokens; 0: a ring
+  int window = 0;    // last tokens that are kept; 0: no ring
+  int sinks = 0;     // first tokens that a ring keeps
 };
 
 namespace detail {
@@ -181,6 +181,7 @@ struct KeyValueCache {
   using Scratch = StepScratch<Model, shape, tokens>;
 
   std::uint64_t tokens;  // so far: the position of the next one
+  /// Of the layers; zeros at the start.
   [[no_unique_address]] typename detail::StreamOf<Model, shape>::Memory memory;
 
   /// Whether as many more fit.

@@ -28,16 +28,21 @@ struct Tensor {
   static constexpr int cols = kCols;
   static constexpr int size = kRows * kCols;
 
+  /// Row-major.
   Scalar values[static_cast<std::size_t>(size)];
 
   [[nodiscard]] constexpr Scalar* data() { return values; }
   [[nodiscard]] constexpr const Scalar* data() const { return values; }
+  /// Element (row, col); not checked.
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) { return values[row * cols + col]; }
+  /// Element (row, col); not checked.
   [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const {
     return values[row * cols + col];
   }
 
+  /// The same numbers as an Eigen matrix.
   [[nodiscard]] Eigen::Map<Matrix> matrix() { return Eigen::Map<Matrix>(values); }
+  /// The same numbers as an Eigen matrix.
   [[nodiscard]] Eigen::Map<const Matrix> matrix() const { return Eigen::Map<const Matrix>(values); }
   constexpr void set_zero() {
     for (Scalar& value : values) value = 0;

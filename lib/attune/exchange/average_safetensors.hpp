@@ -20,15 +20,16 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// A file that takes part in a mean, and its weight.
 struct TrainedFile {
-  std::string_view bytes;
-  std::uint64_t examples;
+  std::string_view bytes;  // of the file
+  std::uint64_t examples;  // on which it was trained: its weight
 };
 
 /// Where `status` is not kOk, `file` is the number of the one that was refused.
 struct [[nodiscard]] AveragedFiles {
   Status status;
-  std::size_t file;
+  std::size_t file;  // which of them is wrong
 };
 
 namespace detail {

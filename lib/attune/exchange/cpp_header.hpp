@@ -23,9 +23,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// How write_cpp_header writes.
 struct CppHeaderOptions {
   std::string_view name_space = "model";  // may be nested: "firmware::model"
-  std::string_view name = "kParameters";
+  std::string_view name = "kParameters";  // of the constant
 };
 
 namespace detail {

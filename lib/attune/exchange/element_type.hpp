@@ -15,8 +15,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// What can be read comes first.
 enum class ElementType : std::uint8_t {
-  kF64,
-  kF32,
+  kF64,   // double
+  kF32,   // float
   kF16,   // IEEE 754 binary16
   kBF16,  // the upper half of a float
   kI8,    // with scales in a tensor of their own

@@ -122,8 +122,11 @@ class FlashStore {
  public:
   /// Bytes of a head and of the records, each in whole program units.
   static constexpr std::uint32_t kHeadSize = up_to_whole(sizeof(Head), kUnit);
+  /// Bytes of the records, each in whole program units.
   static constexpr std::uint32_t kBodySize = (0u + ... + up_to_whole(sizeof(Records), kUnit));
+  /// Pages of a slot: a head and the records.
   static constexpr std::uint32_t kSlotPages = up_to_whole(kHeadSize + kBodySize, kPageSize) / kPageSize;
+  /// Slots: each save goes to the next one.
   static constexpr std::uint32_t kSlots = Flash::kPages / kSlotPages;
   /// RAM of an object and of its buffers on the stack, at most: a program unit and 64 bytes.
   static constexpr std::size_t kRam =
@@ -149,6 +152,7 @@ class FlashStore {
       "attune::FlashStore: a state that power cuts cannot break needs two slots of kSlotPages pages; "
       "give the store more pages, or fewer records");
 
+  /// A store in that flash, which must outlive it. Nothing is read yet.
   constexpr explicit FlashStore(Flash& flash) : flash_(flash) {}
 
   /// Reads the newest valid state. A state is copied only after all of it was read and verified.

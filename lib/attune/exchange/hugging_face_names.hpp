@@ -47,8 +47,9 @@ inline constexpr EncoderLayerNames kDistilBertLayer{.query = "attention.q_lin",
                                                     .norm2 = "output_layer_norm"};
 
 /// Llama, below "model.layers": RmsNorm before each part, SwiGlu, rotary positions in halves; Qwen 3, which
-/// normalises queries and keys, too. With a tied head, HuggingFaceModule<kLlamaLayer, Tied<…>,
-/// "model.embed_tokens", "model.layers", "model.norm">.
+/// normalises queries and keys, too. With a tied head:
+///
+///   HuggingFaceModule<kLlamaLayer, Tied<…>, "model.embed_tokens", "model.layers", "model.norm">
 inline constexpr EncoderLayerNames kLlamaLayer{.query = "self_attn.q_proj",
                                                .key = "self_attn.k_proj",
                                                .value = "self_attn.v_proj",

@@ -54,26 +54,27 @@ constexpr bool is_vector(StateDictLayout layout) {
 /// rows of a vector.) 0 rows: it is all of it.
 template <StateDictLayout kLayout>
 struct StateDictPlace {
+  /// How the tensor lies there.
   static constexpr StateDictLayout layout = kLayout;
-  TensorPath path;
-  int first_row = 0;
-  int rows = 0;
+  TensorPath path;    // its name there
+  int first_row = 0;  // where its own rows begin
+  int rows = 0;       // of the tensor that it is in; 0: it is all of it
 };
 
 /// The modules of an encoder layer whose attention is four linear layers, as seen from the layer. What a
 /// layer does not have may stay without a name.
 struct EncoderLayerNames {
-  const char* query;
-  const char* key;
-  const char* value;
-  const char* output;
-  const char* linear1;  // of the network: d_model to d_ff; of a gated one what is gated
-  const char* linear2;
-  const char* norm1;           // of the attention, before or after it
-  const char* norm2;           // of the network
-  const char* gate = nullptr;  // of a gated network
-  const char* query_norm = nullptr;
-  const char* key_norm = nullptr;
+  const char* query;                 // of the projection of queries
+  const char* key;                   // of keys
+  const char* value;                 // of values
+  const char* output;                // of the heads' outputs
+  const char* linear1;               // of the network: d_model to d_ff; of a gated one what is gated
+  const char* linear2;               // of the network: d_ff to d_model
+  const char* norm1;                 // of the attention, before or after it
+  const char* norm2;                 // of the network
+  const char* gate = nullptr;        // of a gated network
+  const char* query_norm = nullptr;  // of each head's queries
+  const char* key_norm = nullptr;    // of each head's keys
 };
 
 /// Calls visitor(place, tensor) for each tensor of a layer's set, of any form: PyTorch's names below
@@ -123,8 +124,11 @@ struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
 /// and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
 template <AttentionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
+  /// The layer.
   using Attention = MultiHeadAttention<shape, Scalar>;
+  /// Whether heads normalise queries and keys.
   static constexpr bool kNormalises = shape.query_key_norm != QueryKeyNorm::kNone;
+  /// Whether its projections are four linear layers, not one packed one.
   static constexpr bool kFourLinears = shape.num_kv_heads != shape.num_heads || kNormalises;
   static_assert(kFourLinears ||
                     (shape.num_heads * shape.d_k == shape.d_model &&
@@ -466,9 +470,12 @@ using PyTorchModule = ModuleWithLayers<Model, nullptr, names...>;
 template <class Module, detail::Name... prefix>
   requires(sizeof...(prefix) <= 1)
 struct PyTorchPart {
+  /// The model whose names these are.
   using Model = typename Module::Model;
+  /// The file may have more tensors.
   static constexpr bool kWholeFile = false;
 
+  /// Calls visitor(place, tensor) for each tensor of the model's set.
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     if constexpr (sizeof...(prefix) == 0) {
       Module::visit(visitor, parent, set);

@@ -120,16 +120,17 @@ constexpr Status check_in_place(const SafetensorsLayout<Names>& layout, int tens
 /// Where in a file a model's tensors are.
 template <class Names>
 struct SafetensorsLayout {
+  /// Tensors of the model.
   static constexpr int kTensors = detail::StateDict<Names>::kTensors;
 
   Status status = Status::kOk;  // what is wrong with the file, or that it is not of this model
   std::string_view tensor;      // the name of the tensor with which something is wrong
   std::string_view metadata;    // text of the object "__metadata__"; empty without one
   std::size_t body = 0;         // bytes in front of the tensors
-  std::size_t begin[std::size_t{kTensors}] = {};  // from there on; in the order of names
-  ElementType type[std::size_t{kTensors}] = {};
-  std::size_t scale[std::size_t{kTensors}] = {};  // of an I8, where its scales begin
-  ElementType scale_type[std::size_t{kTensors}] = {};
+  std::size_t begin[std::size_t{kTensors}] = {};       // from there on; in the order of names
+  ElementType type[std::size_t{kTensors}] = {};        // of its elements
+  std::size_t scale[std::size_t{kTensors}] = {};       // of an I8, where its scales begin
+  ElementType scale_type[std::size_t{kTensors}] = {};  // of an I8, the type of its scales
 };
 
 /// Of the text of a header, and the size of the tensors behind it.

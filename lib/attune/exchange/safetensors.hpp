@@ -20,16 +20,18 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// A tensor as the header has it.
 struct SafetensorsEntry {
+  /// A tensor of more dimensions is refused.
   static constexpr int kMostDimensions = 8;
 
-  std::string_view name;  // within the header
-  ElementType type = ElementType::kOther;
-  std::string_view type_name;  // as the header has it
-  int rank = 0;
-  std::uint64_t shape[kMostDimensions] = {};
-  std::uint64_t begin = 0;  // in bytes, from the end of the header
-  std::uint64_t end = 0;
+  std::string_view name;                      // within the header
+  ElementType type = ElementType::kOther;     // of its elements
+  std::string_view type_name;                 // as the header has it
+  int rank = 0;                               // dimensions
+  std::uint64_t shape[kMostDimensions] = {};  // of the first `rank` dimensions
+  std::uint64_t begin = 0;                    // in bytes, from the end of the header
+  std::uint64_t end = 0;                      // behind its last byte
 
+  /// Bytes of the tensor.
   [[nodiscard]] constexpr std::uint64_t bytes() const { return end - begin; }
 };
 
@@ -46,6 +48,7 @@ struct SafetensorsEntry {
 /// over hashes of their ends: who makes up a file may deceive it, but no tensor reaches outside of the file.
 class SafetensorsHeader {
  public:
+  /// Of a header's text, and the bytes behind it.
   constexpr SafetensorsHeader(std::string_view text, std::uint64_t body_size)
       : text_(text), body_size_(body_size) {
     if (peek() != '{') {

@@ -22,6 +22,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// How write_safetensors writes.
 struct SafetensorsOptions {
   /// The text of a JSON object of strings, as {"format":"pt"}, or SafetensorsLayout::metadata of the file
   /// that was read; none where empty.

@@ -15,11 +15,11 @@ namespace attune::inline ATTUNE_ARITHMETIC::host {
 /// The weights of one head, P[queries, keys]. `layer` is where it is in the model, as "layer 2, block 0";
 /// empty where the model is the attention layer.
 struct AttentionMap {
-  std::string layer;
-  int head;
-  int queries;
-  int keys;
-  std::vector<double> weights;
+  std::string layer;            // the name of the layer
+  int head;                     // of a layer, from 0
+  int queries;                  // rows
+  int keys;                     // columns
+  std::vector<double> weights;  // [queries, keys], row-major
 };
 
 namespace detail {

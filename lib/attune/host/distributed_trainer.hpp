@@ -25,6 +25,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
+/// How a DistributedTrainer works; only speed and memory depend on it.
 struct DistributedOptions {
   int threads = 0;  // of each rank; 0: as many as it may run at once, so tell it where ranks share a machine
   std::size_t gradient_bytes = std::size_t{64} << 20;  // of each rank, as in ParallelOptions
@@ -108,6 +109,7 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
  public:
   using typename OnOneMachine::BatchInput;
   using typename OnOneMachine::BatchInputView;
+  /// What predict() of a batch writes.
   using typename OnOneMachine::BatchOutputView;
   using typename OnOneMachine::BatchTarget;
   using typename OnOneMachine::BatchTargetView;
@@ -181,7 +183,9 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
 
   /// Of a batch, what this rank reads.
   [[nodiscard]] int first_sequence() { return part().first(); }
+  /// Behind the last sequence that this rank reads.
   [[nodiscard]] int end_sequence() { return part().end(); }
+  /// The ranks that train together.
   [[nodiscard]] Ranks& ranks() { return ranks_; }
 
   /// What run_training keeps a run with: rank 0 has the file, the others what it says.
@@ -192,6 +196,7 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
     hand_out(ranks_, std::as_writable_bytes(std::span(&status, 1)));
     return status;
   }
+  /// Reads such a run, on rank 0, and hands it out.
   Status load_run(const std::string& path, std::uint32_t fingerprint, std::vector<std::byte>& bytes) {
     struct {
       std::uint64_t size;

@@ -25,6 +25,7 @@ class Interrupt {
     if (before_ != SIG_ERR) std::signal(SIGINT, before_);
   }
 
+  /// Whether Ctrl-C was pressed since.
   [[nodiscard]] bool requested() const { return noted; }
 
  private:

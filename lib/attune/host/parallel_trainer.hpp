@@ -27,6 +27,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
+/// How a ParallelTrainer works; only speed and memory depend on it.
 struct ParallelOptions {
   int threads = 0;  // 0: as many as the process may run at once
   /// For gradients of single sequences. At least a set for every thread is kept, at most one for every
@@ -38,8 +39,8 @@ struct ParallelOptions {
 template <class Scalar>
 struct BatchSums {
   Scalar loss;
-  Scalar normaliser;
-  Status status;  // of the first of them that is refused; there are then no gradients
+  Scalar normaliser;  // what the loss is divided by
+  Status status;      // of the first of them that is refused; there are then no gradients
 };
 
 /// Trains `Model` on batches of `batch` sequences on several threads. What a Trainer takes and gives, this
@@ -67,11 +68,13 @@ class ParallelTrainer {
   using BatchTarget = typename OneByOne::BatchTarget;
   using BatchInputView = typename OneByOne::BatchInputView;
   using BatchTargetView = typename OneByOne::BatchTargetView;
+  /// What predict() of a batch writes.
   using BatchOutputView = MatrixView<Scalar, batch * Model::Output::rows, Model::Output::cols>;
   using Result = StepResult<Scalar>;
   using Options = typename Optimizer::Options;
   using Outcome = attune::detail::Outcome<Model>;  // void, or a Status where ids can be refused
 
+  /// Starts the threads. Parameters are zero until initialise() or load().
   explicit ParallelTrainer(const ParallelOptions& options = {})
       : pool_(options.threads),
         slot_count_(std::min(
@@ -206,6 +209,7 @@ class ParallelTrainer {
   }
 
  protected:
+  /// Loss, normaliser and status of a batch.
   using Sums = BatchSums<Scalar>;
 
   /// One step of which the sequences [part.first(), part.end()) are computed here. part.receive() gets what
@@ -256,12 +260,14 @@ class ParallelTrainer {
     return {sums.loss * scale, status, norm};
   }
 
+  /// The bytes of a set from `begin` on, at most so many.
   static std::span<std::byte> chunk_of(Parameters& set, std::size_t begin, std::size_t most) {
     const auto bytes = std::as_writable_bytes(std::span(&set, 1));
     return bytes.subspan(begin, std::min(most, bytes.size() - begin));
   }
   /// The sum of the gradients up to here; a set that is free when all sequences here have been added.
   Parameters& sum_here() { return shared_->gradients; }
+  /// A set that is free when all sequences here have been added.
   Parameters& spare() { return slots_[0]; }
 
  private:

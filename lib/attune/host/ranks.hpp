@@ -30,6 +30,7 @@ class Ranks {
   /// Waits until all that was sent is on its way, and its memory free.
   virtual void settle() = 0;
 
+  /// Whether it is the last rank.
   [[nodiscard]] bool is_last() const { return rank() + 1 == size(); }
 };
 

@@ -26,6 +26,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::host {
 /// Sections stand in the order in which they are added. All text may be any UTF-8.
 class TrainingPage {
  public:
+  /// A page without a section, with this title.
   explicit TrainingPage(std::string title) : title_(std::move(title)) {}
 
   /// A number or a word with its name, at the top.

@@ -38,7 +38,9 @@ inline void write_to_standard_output(std::string_view text) {
 /// elsewhere.
 class TrainingProgress {
  public:
+  /// What time is read from.
   using Clock = std::chrono::steady_clock;
+  /// Takes what is to be shown.
   using Write = std::function<void(std::string_view)>;
 
   /// Nothing is written without `write`.
@@ -58,6 +60,7 @@ class TrainingProgress {
     const bool tenth = tenths(done_) != tenths(done_ - 1);
     if (done_ == steps_ || (terminal_ ? since >= kRedrawSeconds : tenth || since >= kLineSeconds)) show(now);
   }
+  /// The accuracy to be shown from here on.
   void validated(double accuracy) {
     accuracy_ = accuracy;
     has_accuracy_ = true;
@@ -76,6 +79,7 @@ class TrainingProgress {
     write_(line += '\n');
   }
 
+  /// Seconds since the start, those before a resume included.
   [[nodiscard]] double seconds(Clock::time_point now = Clock::now()) const {
     return std::chrono::duration<double>(now - start_).count();
   }

@@ -25,8 +25,9 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
+/// How long a training goes on, and where it is kept.
 struct TrainingOptions {
-  int steps = 0;
+  int steps = 0;           // of the whole training
   int validate_every = 0;  // steps from one validation to the next; 0: only after the last step
   int patience = 0;        // validations in a row without a better accuracy that end training; 0: none do
   bool terminal = false;   // progress overwrites its line; otherwise it is a line now and then
@@ -40,32 +41,34 @@ struct TrainingOptions {
       {};  // bytes of one's own that are kept with it: where in the data, a generator
 };
 
+/// Why a training ended.
 enum class TrainingEnd {
-  kAllSteps,
+  kAllSteps,     // as many as were asked for
   kNoPatience,   // the accuracy did not become better any more
   kInterrupted,  // Ctrl-C
   kRefused,      // a step was not kOk
   kNotSaved,     // the file could not be written, or is not one of this training
 };
 
+/// What a validation found.
 struct Validation {
-  int step;  // steps that had been taken
-  double accuracy;
+  int step;         // steps that had been taken
+  double accuracy;  // as the caller's function tells it
 };
 
 /// What happened. `best` are the parameters of the best validation (the first of equals); the last ones
 /// without validation.
 template <class Parameters>
 struct TrainingRun {
-  TrainingEnd end = TrainingEnd::kAllSteps;
-  Status status = Status::kOk;  // of the last step; of the file where that was what ended it
-  int steps = 0;                // that were taken
-  double seconds = 0;
-  std::vector<float> losses = {};  // of every step
-  std::vector<Validation> validations = {};
-  int best_step = 0;
-  double best_accuracy = 0;
-  std::unique_ptr<Parameters> best = {};  // never empty
+  TrainingEnd end = TrainingEnd::kAllSteps;  // why it ended
+  Status status = Status::kOk;               // of the last step; of the file where that was what ended it
+  int steps = 0;                             // that were taken
+  double seconds = 0;                        // of all calls that worked on it
+  std::vector<float> losses = {};            // of every step
+  std::vector<Validation> validations = {};  // in their order
+  int best_step = 0;                         // steps behind which `best` was found
+  double best_accuracy = 0;                  // of `best`
+  std::unique_ptr<Parameters> best = {};     // never empty
 };
 
 namespace detail {
@@ -154,6 +157,7 @@ Status load_run(const TrainingOptions& options, Trainer& trainer, TrainingRun<Pa
 
 /// No validation: the last parameters are the best.
 struct NoValidation {
+  /// Never called: there is no validation.
   double operator()() const { return 0; }
 };
 

@@ -28,9 +28,11 @@ struct PartView;
 
 /// Some rows, as many as run time says.
 struct RowRange {
-  int first;
+  int first;  // the first of them
   int count;
+  /// The first of them, where an offset is wanted.
   constexpr operator int() const { return first; }
+  /// As many rows, so much further down.
   friend constexpr RowRange operator+(int offset, RowRange rows) { return {offset + rows.first, rows.count}; }
 };
 
@@ -70,7 +72,9 @@ struct MatrixView {
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
+  /// Scalars from one row to the next.
   static constexpr int row_stride = kRowStride;
+  /// Scalars from one column to the next.
   static constexpr int col_stride = kColStride;
 
   Scalar* data;
@@ -81,6 +85,7 @@ struct MatrixView {
   /// As many scalars as the view spans must stand at `first`.
   template <detail::PointerTo<ScalarType> Pointer>
   constexpr explicit MatrixView(const Pointer& first) : data(first) {}
+  /// A pointer alone does not compile: it does not say how many numbers there are.
   template <detail::Pointer Pointer>
   constexpr MatrixView(const Pointer&) : data(nullptr) {
     static_assert(
@@ -90,10 +95,13 @@ struct MatrixView {
   }
 
   // Whatever holds numbers may come here, so that a wrong one is told.
+  /// Of what holds such a matrix: see above.
   template <detail::SourceOf<MatrixView> Source>
   constexpr MatrixView(Source& source) : data(first_of(source)) {}
+  /// Of another view, or of what refers to a matrix.
   template <detail::SourceOf<MatrixView> Source>
   constexpr MatrixView(Source&& source) : data(first_of(source)) {}
+  /// Of a temporary, to be read to the end of the call.
   template <detail::SourceOf<MatrixView> Source>
     requires(detail::Storage<std::remove_const_t<Source>>::kOwns)
   constexpr MatrixView(Source&& source ATTUNE_LIFETIME_BOUND) : data(first_of(source)) {
@@ -101,6 +109,7 @@ struct MatrixView {
                   "attune::MatrixView: what is written to a temporary is lost; give it a name");
   }
 
+  /// Element (row, col); not checked.
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) const {
     return data[row * kRowStride + col * kColStride];
   }
@@ -185,13 +194,15 @@ struct Storage<MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>> {
 /// std::integral_constant. What lies behind them is storage, whose values do not matter.
 template <class View, class Rows, class Cols>
 struct PartView : View {
-  [[no_unique_address]] Rows used_rows;
-  [[no_unique_address]] Cols used_cols;
+  [[no_unique_address]] Rows used_rows;  // of the matrix's rows
+  [[no_unique_address]] Cols used_cols;  // of the matrix's columns
 
+  /// The first rows and columns of `all`.
   constexpr PartView(const View& all, Rows number_of_rows, Cols number_of_cols)
       : View(all), used_rows(number_of_rows), used_cols(number_of_cols) {}
 
   [[nodiscard]] constexpr auto transpose() const { return part_of(View::transpose(), used_cols, used_rows); }
+  /// What is used of kCount columns from `first` on.
   template <int kCount>
   [[nodiscard]] constexpr auto columns(int first) const {
     return part_of(View::template columns<kCount>(first), used_rows, left<kCount>(used_cols, first));
@@ -223,6 +234,7 @@ struct PartView : View {
   }
 };
 
+/// Whether a view is a PartView.
 template <class>
 inline constexpr bool kIsPart = false;
 template <class View, class Rows, class Cols>
@@ -237,6 +249,7 @@ template <class View>
     return std::integral_constant<int, View::rows>{};
   }
 }
+/// How many columns of a view are used.
 template <class View>
 [[nodiscard]] constexpr auto used_cols(const View& view) {
   if constexpr (kIsPart<View>) {
@@ -250,6 +263,7 @@ template <int kCount>
 [[nodiscard]] constexpr auto rows_in(int) {
   return std::integral_constant<int, kCount>{};
 }
+/// How many rows there are, at most.
 template <int kCount>
 [[nodiscard]] constexpr int rows_in(RowRange rows) {
   return rows.count < kCount ? rows.count : kCount;

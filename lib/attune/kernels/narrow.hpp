@@ -12,20 +12,21 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// An integer of 8 bits, times the scale of its output.
 struct Int8 {
   static constexpr bool kScaled = true;
   static constexpr int kLargest = 127;  // symmetric: −128 is not written, but read
-  std::int8_t value;
+  std::int8_t value;                    // times the scale of its output
 };
 /// The upper half of a float.
 struct Bfloat16 {
   static constexpr bool kScaled = false;
-  std::uint16_t bits;
+  std::uint16_t bits;  // of the number, in memory
 };
 /// IEEE 754 binary16.
 struct Float16 {
   static constexpr bool kScaled = false;
-  std::uint16_t bits;
+  std::uint16_t bits;  // of the number, in memory
 };
 
 /// Half precision, binary16, as a float.

@@ -71,12 +71,16 @@ struct ActivationLayer {
   static constexpr int kWork = kind == Activation::kRelu ? 3 : 24;
 };
 
+/// max(x, 0).
 template <int kRows, int kCols, class Scalar = float>
 using Relu = ActivationLayer<Activation::kRelu, kRows, kCols, Scalar>;
+/// x·σ(x) (Elfwing et al., 2018).
 template <int kRows, int kCols, class Scalar = float>
 using Silu = ActivationLayer<Activation::kSilu, kRows, kCols, Scalar>;
+/// x·Φ(x), exactly (Hendrycks and Gimpel, 2016).
 template <int kRows, int kCols, class Scalar = float>
 using Gelu = ActivationLayer<Activation::kGelu, kRows, kCols, Scalar>;
+/// x·Φ(x), approximated by tanh.
 template <int kRows, int kCols, class Scalar = float>
 using GeluTanh = ActivationLayer<Activation::kGeluTanh, kRows, kCols, Scalar>;
 

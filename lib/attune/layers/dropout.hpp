@@ -14,6 +14,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// What a Dropout is of.
 struct DropoutShape {
   int rows;            // tokens
   int d_model;         // features of a token
@@ -24,7 +25,7 @@ struct DropoutShape {
 /// Where a mask comes from: start + n·γ (rng.hpp) for sequence n. Zero is a start like any other; layers with
 /// the same position and stream have the same masks.
 struct DropoutTape {
-  std::uint64_t position;
+  std::uint64_t position;  // in the sequence of masks
 
   /// To the mask as many sequences later, or earlier where negative.
   constexpr void skip(std::int64_t sequences) {
@@ -90,6 +91,8 @@ template <class Scalar>
 
 }  // namespace kernels
 
+/// Dropout (Srivastava et al., 2014): in training each element is 0 with the probability, else divided by 1 −
+/// probability; in inference y = x. The mask follows from tape and stream alone, on every target.
 template <DropoutShape shape, class ScalarType = float>
 struct Dropout {
   static_assert(shape.rows > 0 && shape.d_model > 0,
@@ -173,6 +176,7 @@ struct Dropout {
     constexpr std::uint64_t kStream = detail::mix(std::uint64_t{shape.stream});
     return Rng(detail::mix(tape.position + kStream));
   }
+  /// Y = x with dropped elements, of `size` elements and a generator; y may be x.
   static void drop(int size, Rng& rng, const Scalar* x, Scalar* y) requires kDrops {
     kernels::drop(size, rng, kThreshold, Scalar(kScale), x, y);
   }

@@ -19,6 +19,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// What an Embedding is of.
 struct EmbeddingShape {
   int seq_len;     // tokens
   int vocabulary;  // ids are 0 … vocabulary − 1
@@ -27,6 +28,8 @@ struct EmbeddingShape {
       -1;  // the id that stands for nothing: its row has no gradient (PyTorch: padding_idx); −1: none
 };
 
+/// Token embedding: y[seq_len, d_model] has a row of the table for each id. Ids are checked: kInvalidToken,
+/// and nothing is written.
 template <EmbeddingShape shape, class ScalarType = float>
 struct Embedding {
   static_assert(shape.seq_len > 0 && shape.vocabulary > 0 && shape.d_model > 0,

@@ -25,7 +25,7 @@ struct FeedForwardShape {
   int d_model;  // features of a token, going in and coming out
   int d_ff;     // of a token between the two layers
   Activation activation = Activation::kRelu;
-  bool bias = true;
+  bool bias = true;    // of both products
   double dropout = 0;  // probability, in training, after the activation
 };
 
@@ -344,6 +344,7 @@ constexpr FeedForwardShape with_silu(FeedForwardShape shape) {
 
 }  // namespace detail
 
+/// Y = f(x·W₁ + b₁)·W₂ + b₂, x and y [rows, d_model], hidden features d_ff.
 template <FeedForwardShape shape, class Scalar = float>
 struct FeedForward : detail::FeedForwardNetwork<shape, detail::OneProjection<shape, Scalar>> {
   template <class Other>
@@ -352,6 +353,8 @@ struct FeedForward : detail::FeedForwardNetwork<shape, detail::OneProjection<sha
   using WithLength = FeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
 };
 
+/// Y = (f(x·W_gate + b_gate) ∘ (x·W_up + b_up))·W_down + b_down, x and y [rows, d_model], hidden features
+/// d_ff.
 template <FeedForwardShape shape, class Scalar = float>
 struct GatedFeedForward : detail::FeedForwardNetwork<shape, detail::GatedProjections<shape, Scalar>> {
   template <class Other>

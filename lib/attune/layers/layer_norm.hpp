@@ -22,8 +22,8 @@ struct NormShape {
   int rows;               // tokens
   int d_model;            // features of a token, normalised together
   double epsilon = 1e-5;  // PyTorch's default for LayerNorm, ONNX's for both
-  bool weight = true;
-  bool bias = weight;  // LayerNorm; RmsNorm has none
+  bool weight = true;     // whether there are factors
+  bool bias = weight;     // LayerNorm; RmsNorm has none
 };
 
 /// w and b, each if there is one, or what stands for it.

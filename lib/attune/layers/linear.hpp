@@ -13,11 +13,12 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// What a Linear is of.
 struct LinearShape {
-  int rows;   // tokens
-  int d_in;   // features of a token going in
-  int d_out;  // and coming out
-  bool bias = true;
+  int rows;          // tokens
+  int d_in;          // features of a token going in
+  int d_out;         // and coming out
+  bool bias = true;  // whether there is one
 };
 
 /// W and b of a Linear; without a bias, W alone. Matrix and Vector are what stands for each tensor
@@ -61,6 +62,7 @@ struct LinearParameters<Scalar, d_in, d_out, false, Matrix, Vector> {
   }
 };
 
+/// Y = x·W + b, x[rows, d_in], W[d_in, d_out], y[rows, d_out]. dx = dy·Wᵀ, dW += xᵀ·dy, db += Σ rows of dy.
 template <LinearShape shape, class ScalarType = float>
 struct Linear {
   static_assert(shape.rows > 0 && shape.d_in > 0 && shape.d_out > 0,

@@ -13,12 +13,18 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-enum class PoolingKind { kMean, kMax, kFirst };
+/// What becomes of the tokens, feature by feature.
+enum class PoolingKind {
+  kMean,  // their mean
+  kMax,   // the largest
+  kFirst  // the first token
+};
 
+/// What a Pooling is of.
 struct PoolingShape {
-  int seq_len;  // tokens
-  int d_model;  // features of a token, and of the result
-  PoolingKind kind = PoolingKind::kMean;
+  int seq_len;                            // tokens
+  int d_model;                            // features of a token, and of the result
+  PoolingKind kind = PoolingKind::kMean;  // what becomes of the tokens
 };
 
 /// Pools x[seq_len, d_model] to y[1, d_model]. Of a mask, what it says of padding counts:

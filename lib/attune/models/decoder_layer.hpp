@@ -226,9 +226,9 @@ struct DecoderLayerShape {
   int d_ff;                  // features of a token inside the feed-forward network
   int memory_len = seq_len;  // tokens of the memory
   Activation activation = Activation::kRelu;
-  NormPlacement norm = NormPlacement::kAfter;
-  double epsilon = 1e-5;     // of the normalisations
-  bool bias = true;          // of linear layers and normalisations
+  NormPlacement norm = NormPlacement::kAfter;  // of the three branches
+  double epsilon = 1e-5;                       // of the normalisations
+  bool bias = true;                            // of linear layers and normalisations
   double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
   int rotary_dim = 0;        // of a head's queries and keys in self-attention, rotated by position; 0: none
   bool keep_weights = true;  // of both attentions, from forward to backward; false: computed once more
@@ -287,14 +287,18 @@ struct DecoderParts : EncoderParts<encoder_shape(shape), Scalar> {
 
 }  // namespace detail
 
+/// A transformer's decoder layer, as PyTorch's nn.TransformerDecoderLayer: causal self-attention, attention
+/// to the encoder's output, and a feed-forward network, each a residual branch with its norm.
 template <DecoderLayerShape shape, class ScalarType = float>
 struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, ScalarType>::SelfAttention,
                                      typename detail::DecoderParts<shape, ScalarType>::CrossAttention,
                                      typename detail::DecoderParts<shape, ScalarType>::Network,
                                      typename detail::DecoderParts<shape, ScalarType>::Norm,
                                      BranchOptions{shape.norm, shape.dropout}> {
+  /// The same with another scalar.
   template <class Other>
   using WithScalar = DecoderLayer<shape, Other>;
+  /// Runs token by token as this layer.
   using SteppedAs = DecoderLayer;
 };
 

@@ -94,10 +94,11 @@ struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, No
  public:
   using Branches = detail::ResidualBranches<options, Sets, Norm, detail::LayerBranch<SelfAttention>,
                                             detail::LayerBranch<Network>>;
+  /// What its branches are called with.
   template <class Mask, class Pieces>
   struct Context {
-    const Mask& mask;
-    const Pieces& pieces;
+    const Mask& mask;      // of the attention
+    const Pieces& pieces;  // of the call
   };
   /// Whether backward reads x.
   template <class Gradients>
@@ -181,9 +182,9 @@ struct EncoderLayerShape {
   int num_heads;
   int d_ff;  // features of a token inside the feed-forward network
   Activation activation = Activation::kRelu;
-  NormPlacement norm = NormPlacement::kAfter;
-  double epsilon = 1e-5;     // of the normalisations
-  bool bias = true;          // of linear layers and normalisations
+  NormPlacement norm = NormPlacement::kAfter;  // of both branches
+  double epsilon = 1e-5;                       // of the normalisations
+  bool bias = true;                            // of linear layers and normalisations
   double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
   int rotary_dim = 0;        // features of a head's queries and keys that are rotated by position; 0: none
   bool keep_weights = true;  // of attention, from forward to backward; false: computed once more
@@ -230,13 +231,17 @@ struct EncoderParts {
 
 }  // namespace detail
 
+/// A transformer's encoder layer, as PyTorch's nn.TransformerEncoderLayer: self-attention and a feed-forward
+/// network, each a residual branch with its norm, before or after it. x and y are [seq_len, d_model].
 template <EncoderLayerShape shape, class ScalarType = float>
 struct EncoderLayer : EncoderLayerOf<typename detail::EncoderParts<shape, ScalarType>::SelfAttention,
                                      typename detail::EncoderParts<shape, ScalarType>::Network,
                                      typename detail::EncoderParts<shape, ScalarType>::Norm,
                                      BranchOptions{shape.norm, shape.dropout}> {
+  /// The same with another scalar.
   template <class Other>
   using WithScalar = EncoderLayer<shape, Other>;
+  /// Runs token by token as this layer.
   using SteppedAs = EncoderLayer;
 };
 

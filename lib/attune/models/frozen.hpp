@@ -156,6 +156,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       "constant", kFingerprintOf<Layer>, detail::fingerprint_of_tensors<Layer>(), kFingerprintOf<What>);
   template <class Other>
   struct WithScalar;  // constants have one scalar
+  /// The set with tensors for what is trained, and nothing in the place of the rest.
   using Trained = detail::SetOf<Layer, ByRole<What>::template Matrix, ByRole<What>::template Vector>;
   /// Whether nothing is trained.
   static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
@@ -207,6 +208,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       std::type_identity<Trained>>::type;
 
  public:
+  /// What is trained, as a set of parameters.
   struct TrainedParameters : Trained {
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {

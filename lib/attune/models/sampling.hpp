@@ -22,11 +22,13 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// How a token is drawn.
 struct SamplingOptions {
   float temperature = 1;  // T ≥ 0 and finite; 0: the largest logit, and the generator stays where it is
   int top_k = 0;          // k ≥ 0; 0, or more than there are: all tokens
 };
 
+/// The token that was drawn.
 struct Sampled {
   int id;  // of equal logits at temperature 0, or at the end of the k largest, the first; −1 where refused
   Status status;
@@ -34,9 +36,10 @@ struct Sampled {
   [[nodiscard]] bool ok() const { return status == Status::kOk; }
 };
 
+/// Memory of a draw, dead after it.
 template <int vocabulary, class Scalar = float>
 struct SamplingScratch {
-  Tensor<Scalar, 1, vocabulary> weights;
+  Tensor<Scalar, 1, vocabulary> weights;  // of each token
 };
 
 namespace detail {

@@ -35,12 +35,15 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
+    /// The sets of the layers, in their order.
     [[no_unique_address]] detail::Members<detail::SetOf<Layers, Matrix, Vector>...> members;
 
+    /// The set of layer i.
     template <int index>
     constexpr decltype(auto) layer() {
       return detail::member<index>(members);
     }
+    /// The set of layer i.
     template <int index>
     constexpr decltype(auto) layer() const {
       return detail::member<index>(members);

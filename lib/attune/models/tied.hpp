@@ -41,6 +41,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
                           typename detail::WithScalarOf<BodyLayer, Other>::type>;
   using Body = BodyLayer;
   using Tokens = typename EmbeddingLayer::Output;
+  /// Rows of the table, and columns of the logits.
   static constexpr int kVocabulary = detail::TiedShape<EmbeddingLayer>::kVocabulary;
   using Input = typename EmbeddingLayer::Input;
   using Output = Tensor<Scalar, Tokens::rows, kVocabulary>;
@@ -53,6 +54,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
+    /// The table, [vocabulary, d_model].
     [[no_unique_address]] detail::SetOfMember<EmbeddingLayer, 0, Matrix, Vector> embedding;
     [[no_unique_address]] detail::SetOfMember<Body, 1, Matrix, Vector> body;
 
@@ -115,6 +117,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   /// Token by token (core/stream.hpp), where the body does.
   template <CacheShape cache>
   struct Stream {
+    /// How the body runs token by token.
     using OfBody = detail::StreamOf<Body, cache>;
     using Memory = typename OfBody::Memory;
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Body, cache>;

@@ -21,12 +21,15 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// Where a layer normalises: after each residual sum, y = norm(x + f(x)) (Vaswani et al., 2017; PyTorch's
 /// default), or before each branch, y = x + f(norm(x)) (Xiong et al., "On Layer Normalization in the
 /// Transformer Architecture", 2020; PyTorch's norm_first).
-enum class NormPlacement { kAfter, kBefore };
+enum class NormPlacement {
+  kAfter,  // the sum
+  kBefore  // the branch
+};
 
 /// What a layer of given parts adds to them.
 struct BranchOptions {
-  NormPlacement norm = NormPlacement::kAfter;
-  double dropout = 0;  // probability of a feature that a branch gives, in training
+  NormPlacement norm = NormPlacement::kAfter;  // before the branch, or after the sum
+  double dropout = 0;                          // probability of a feature that a branch gives, in training
 };
 
 namespace detail {

@@ -16,16 +16,18 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// on the device.
 template <class Scalar>
 struct DecayRate {
-  Scalar value;
-  Scalar complement;
-  std::uint64_t fixed_point;
+  Scalar value;               // β
+  Scalar complement;          // 1 − β
+  std::uint64_t fixed_point;  // 2⁶⁴β
 
+  /// Of a double, so that 1 − β is rounded from what was written.
   constexpr DecayRate(double beta)  // NOLINT: {.beta1 = 0.9} is the spelling
       : value(static_cast<Scalar>(beta)),
         complement(static_cast<Scalar>(1.0 - beta)),
         fixed_point(beta >= 0.0 && beta < 1.0 ? static_cast<std::uint64_t>(beta * 18446744073709551616.0)
                                               : 0) {}
 
+  /// Whether it is in [0, 1).
   [[nodiscard]] constexpr bool valid() const { return value >= 0 && complement > 0; }
 };
 
@@ -62,21 +64,24 @@ struct BiasCorrection {
 
 }  // namespace detail
 
+/// How λ is used.
 enum class WeightDecay {
   kDecoupled,  // p ← (1 − lr·λ)p − …     Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019
   kCoupled,  // g ← g + λp              L2 in the loss
 };
 
+/// Where ε is added.
 enum class EpsilonPlacement {
   kOutsideRoot,           // √v̂ + ε, after bias correction: PyTorch
   kInsideRoot,            // √(v̂ + ε)
   kBeforeBiasCorrection,  // √v + ε, the efficient form of the paper's section 2: TensorFlow, ONNX
 };
 
+/// Which Adam it is.
 struct AdamVariant {
   WeightDecay weight_decay = WeightDecay::kDecoupled;
   EpsilonPlacement epsilon = EpsilonPlacement::kOutsideRoot;
-  MomentPrecision moments = MomentPrecision::kScalar;
+  MomentPrecision moments = MomentPrecision::kScalar;  // how they are kept
 };
 
 /// Adam (Kingma and Ba, 2015, algorithm 1), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):  p ← p − lr·m̂/(√v̂ + ε).
@@ -100,17 +105,17 @@ struct Adam {
 
   /// 1 − βᵗ, and where rounding stands. All zero at the start.
   struct Counters {
-    detail::BiasCorrection beta1_correction;
-    detail::BiasCorrection beta2_correction;
+    detail::BiasCorrection beta1_correction;  // 1 − β₁ᵗ
+    detail::BiasCorrection beta2_correction;  // 1 − β₂ᵗ
     [[no_unique_address]] std::conditional_t<kRounds, detail::RoundingKeys, detail::NoRoundingKeys> rounding;
   };
   /// m and v of every parameter beside. All zero at the start. In 16 bits they have no tensors by name.
   template <class Parameters, bool kInScalars = !kRounds>
   struct Moments {
-    Parameters first;
-    Parameters second;
-    detail::BiasCorrection beta1_correction;
-    detail::BiasCorrection beta2_correction;
+    Parameters first;                         // m
+    Parameters second;                        // v
+    detail::BiasCorrection beta1_correction;  // 1 − β₁ᵗ
+    detail::BiasCorrection beta2_correction;  // 1 − β₂ᵗ
     [[no_unique_address]] detail::NoRoundingKeys rounding;
 
     void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
@@ -149,8 +154,9 @@ struct Adam {
 
   // ---- The parts of a step, for what updates tensor by tensor. ----
 
+  /// Those of a step, and the random bits of its rounding.
   struct RoundingCoefficients : kernels::AdamCoefficients<Scalar> {
-    kernels::PositionBits bits;
+    kernels::PositionBits bits;  // of each parameter
   };
   using Coefficients = std::conditional_t<kRounds, RoundingCoefficients, kernels::AdamCoefficients<Scalar>>;
   using MomentPointer = std::conditional_t<kRounds, kernels::Bfloat16Moments, Scalar*>;
@@ -207,6 +213,7 @@ struct Adam {
   static constexpr bool kCoupled = variant.weight_decay == WeightDecay::kCoupled;
 };
 
+/// Adam with decoupled weight decay, as PyTorch's AdamW (Loshchilov and Hutter, 2019).
 using AdamW = Adam<>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

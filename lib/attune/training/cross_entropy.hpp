@@ -17,12 +17,15 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// What a cross-entropy may leave out or smooth.
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::kMean;  // or kSum
   double label_smoothing = 0;              // s, in [0, 1]
   int ignore_index = -100;                 // rows with this target count for nothing
 };
 
+/// L = −log softmax(y)[target], a mean over the targets of the batch as PyTorch's nn.CrossEntropyLoss takes
+/// it. Targets are classes, or rows of probabilities.
 template <CrossEntropyOptions options = CrossEntropyOptions{}>
 struct CrossEntropy {
   static_assert(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum,
@@ -267,9 +270,10 @@ struct WeightedCrossEntropy {
   static constexpr bool kMeanOverBatch = CrossEntropy<options>::kMeanOverBatch;
   static constexpr bool kClassTargets = true;
 
-  Tensor<Scalar, 1, classes> class_weights;
+  Tensor<Scalar, 1, classes> class_weights;  // of each class
 
   WeightedCrossEntropy() = delete;  // no step without them
+  /// Weights of the classes, which are copied.
   constexpr explicit WeightedCrossEntropy(const Tensor<Scalar, 1, classes>& weights)
       : class_weights(weights) {}
 

@@ -11,11 +11,13 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// Where a Huber loss turns.
 struct HuberOptions {
   Reduction reduction = Reduction::kMean;  // or kSum
-  double delta = 1;
+  double delta = 1;                        // errors up to it are squared
 };
 
+/// Huber's loss: e²/2 for |e| ≤ δ, δ·(|e| − δ/2) beyond, e = y − target; the mean or the sum of all elements.
 template <HuberOptions options = HuberOptions{}>
 struct Huber {
   static_assert(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum,

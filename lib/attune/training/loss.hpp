@@ -31,7 +31,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// The loss of one sequence before any division.
 template <class Scalar>
 struct LossSum {
-  Scalar sum;
+  Scalar sum;                            // of all targets
   kernels::Real<Scalar> normaliser = 1;  // the targets' number or weight; not negative
   Status status = Status::kOk;           // where it is not kOk nothing is written
 };
@@ -42,6 +42,7 @@ struct [[nodiscard]] LossResult {
   Scalar loss;
   Status status;
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
+  /// Whether the status is this one.
   [[nodiscard]] friend constexpr bool operator==(const LossResult& result, Status other) {
     return result.status == other;
   }
@@ -102,12 +103,14 @@ struct Normalisers<Loss, Scalar> {
 
 }  // namespace detail
 
+/// What becomes of the squares.
 enum class Reduction {
   kMean,     // (1/n) Σ (y − t)²,  gradient (2/n)(y − t)      PyTorch's nn.MSELoss
   kSum,      // Σ (y − t)²,        gradient 2(y − t)
   kHalfSum,  // ½ Σ (y − t)²,      gradient y − t
 };
 
+/// The squared error of y[rows, cols] against a target of the same shape: mean, sum or half sum.
 template <Reduction reduction>
 struct SquaredError {
   /// A mean over a batch of sequences of one size is the mean of their means.
@@ -160,8 +163,11 @@ struct SquaredError {
   }
 };
 
+/// The mean of squares, as PyTorch's nn.MSELoss.
 using MeanSquaredError = SquaredError<Reduction::kMean>;
+/// The sum of squares.
 using SumSquaredError = SquaredError<Reduction::kSum>;
+/// Half the sum of squares: its gradient is y − t.
 using HalfSumSquaredError = SquaredError<Reduction::kHalfSum>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -19,16 +19,16 @@ struct ParameterGroups {
 
   /// What is not named has the options of what stands before it.
   struct Options {
-    typename Base::Options weights = {};
-    typename Base::Options biases = weights;
-    typename Base::Options norms = biases;
+    typename Base::Options weights = {};      // of weights
+    typename Base::Options biases = weights;  // of biases
+    typename Base::Options norms = biases;    // of norms
   };
 
   /// The tensors of Base's moments, and counters for each group.
   template <class Parameters>
   struct Moments : Base::template Moments<Parameters> {
-    typename Base::Counters of_biases;
-    typename Base::Counters of_norms;
+    typename Base::Counters of_biases;  // of the steps of biases
+    typename Base::Counters of_norms;   // of the steps of norms
 
     void reset() {
       Base::template Moments<Parameters>::reset();

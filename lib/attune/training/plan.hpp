@@ -27,6 +27,7 @@ struct Streaming {
   using Gradients = typename Model::Parameters;
   template <class Model>
   struct Workspace {
+    /// Sequences that are computed at a time.
     static constexpr int kSequences = 1;
     static constexpr MemoryReport memory() { return {}; }
   };

@@ -7,8 +7,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// The same rate in every step.
 struct ConstantSchedule {
   float learning_rate;
+  /// The rate.
   [[nodiscard]] constexpr float operator()(std::uint32_t) const { return learning_rate; }
 };
 
@@ -16,6 +18,7 @@ struct ConstantSchedule {
 struct LinearWarmupSchedule {
   float peak;
   std::uint32_t warmup_steps;
+  /// The rate of a step, 0 for the first.
   [[nodiscard]] constexpr float operator()(std::uint32_t step) const {
     if (warmup_steps == 0 || step >= warmup_steps - 1) return peak;
     return peak * (static_cast<float>(step + 1) / static_cast<float>(warmup_steps));
@@ -27,8 +30,9 @@ struct LinearWarmupSchedule {
 struct CosineSchedule {
   float peak;
   std::uint32_t total_steps;
-  float last = 0.0f;
+  float last = 0.0f;  // the rate at the end
   std::uint32_t warmup_steps = 0;
+  /// The rate of a step, 0 for the first.
   [[nodiscard]] float operator()(std::uint32_t step) const {
     if (step < warmup_steps) return LinearWarmupSchedule{peak, warmup_steps}(step);
     if (step >= total_steps) return last;

@@ -14,6 +14,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// Whether this build computes, on this processor, the bits that every other target computes. It is RAM for a
+/// training of a tiny layer; run() takes the time of four steps.
 class SelfTest {
  public:
   /// kOk, or kWrongArithmetic.

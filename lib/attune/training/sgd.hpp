@@ -9,12 +9,17 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Stochastic gradient descent, as torch.optim.SGD:  g ← g + λp,  b ← μb + (1 − dampening)g  (b ← g on the
-/// first step), p ← p − lr·b, or with Nesterov p ← p − lr·(g + μb).
-enum class Momentum { kNone, kClassic, kNesterov };
+/// Which momentum Sgd has.
+enum class Momentum {
+  kNone,     // b = g
+  kClassic,  // p ← p − lr·b
+  kNesterov  // p ← p − lr·(g + μb)
+};
 
 template <Momentum kind = Momentum::kNone, class ScalarType = float,
           MomentPrecision precision = MomentPrecision::kScalar>
+/// Stochastic gradient descent, as torch.optim.SGD:  g ← g + λp,  b ← μb + (1 − dampening)g  (b ← g on the
+/// first step), p ← p − lr·b, or with Nesterov p ← p − lr·(g + μb).
 struct Sgd {
   using Scalar = ScalarType;
   static constexpr bool kRounds = precision == MomentPrecision::kBfloat16;
@@ -26,7 +31,7 @@ struct Sgd {
   struct Options {
     Scalar learning_rate = Scalar(1e-2);
     Scalar momentum = kind == Momentum::kNone ? Scalar(0) : Scalar(0.9);
-    Scalar dampening = 0;
+    Scalar dampening = 0;  // of the momentum, in [0, 1]
     Scalar weight_decay = 0;
   };
 
@@ -81,8 +86,9 @@ struct Sgd {
 
   // ---- The parts of a step, for what updates tensor by tensor. ----
 
+  /// Those of a step, and the random bits of its rounding.
   struct RoundingCoefficients : kernels::SgdCoefficients<Scalar> {
-    kernels::PositionBits bits;
+    kernels::PositionBits bits;  // of each parameter
   };
   using Coefficients = std::conditional_t<kRounds, RoundingCoefficients, kernels::SgdCoefficients<Scalar>>;
   using MomentPointer = std::conditional_t<kRounds, kernels::Bfloat16Moments, Scalar*>;

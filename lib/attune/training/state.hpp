@@ -43,20 +43,23 @@ template <class Model, class Optimizer>
 struct TrainingState {
   using Parameters = typename Model::Parameters;
   using Moments = typename Optimizer::template Moments<Parameters>;
+  /// Whether the model drops anything.
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
 
   /// Of model and optimiser: their types, shapes, names and options, but not the values of what is Frozen;
   /// keep a version of those beside the state. Of the arithmetic (kernels/policy.hpp), in which a training
   /// goes on to the same bits.
   static constexpr std::uint32_t kFingerprint = detail::training_fingerprint<Model, Optimizer>();
+  /// Of this program's arithmetic.
   static constexpr std::uint32_t kArithmetic = fingerprint(kArithmeticName);
 
   Parameters parameters;
-  [[no_unique_address]] Moments moments;
-  std::uint64_t steps;  // of the optimiser
+  [[no_unique_address]] Moments moments;  // of the optimiser
+  std::uint64_t steps;                    // of the optimiser
+  /// Where dropout's masks stand.
   [[no_unique_address]] std::conditional_t<kDrops, detail::MaskState, detail::NoMaskState> masks;
-  std::uint32_t fingerprint_of_type;
-  std::uint32_t fingerprint_of_arithmetic;
+  std::uint32_t fingerprint_of_type;        // kFingerprint of the program that wrote it
+  std::uint32_t fingerprint_of_arithmetic;  // kArithmetic of that program
 
   /// Whether a trainer of this program can go on from it: kOtherState, or kOtherArithmetic, where
   /// load(parameters) is what can be had.

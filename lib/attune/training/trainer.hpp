@@ -36,6 +36,7 @@ struct [[nodiscard]] StepResult {
   Scalar gradient_norm;  // √Σg² of the batch's gradient, before clipping; NaN where the step was refused
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
 
+  /// Of a step that was refused: loss and norm are NaN.
   [[nodiscard]] static constexpr StepResult refused(Status status) {
     constexpr Scalar kNan = std::numeric_limits<Scalar>::quiet_NaN();
     return {kNan, status, kNan};

@@ -175,10 +175,12 @@ class ParameterUpdates {
  public:
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
+  /// Room for gradients of the largest tensor's rows.
   using Rows = Tensor<Scalar, 1, detail::updated_scalars<Model>()>;
   using Tape = detail::TapeOf<Model, UpdateInBackward::Kept<Model>>;
   using Scratch = detail::ScratchOf<Model, UpdateInBackward::Kept<Model>>;
 
+  /// Begins a step of the optimiser: see above.
   ParameterUpdates(Parameters& parameters, typename Optimizer::template Moments<Parameters>& moments,
                    const typename Optimizer::Options& options, Rows& rows, Scalar gradient_scale = 1)
       : context_{.coefficients = Optimizer::advance(moments, options, gradient_scale),
@@ -205,6 +207,7 @@ class ParameterUpdates {
   /// √Σg² of what backward has given so far.
   [[nodiscard]] Scalar gradient_norm() const { return kernels::square_root(context_.squares); }
 
+  /// Takes the place of the gradients in backward.
   typename Model::template ParametersOf<detail::Updates<Optimizer>::template Leaf> leaves;
 
  private:

@@ -196,6 +196,7 @@ class Workspace {
 /// prediction leaves in tape() is there until the next one's turn.
 template <auto& shared, class Plan = Streaming>
 struct InWorkspace : Plan {
+  /// The workspace that is shared.
   static auto& workspace() { return shared; }
 };
 
