@@ -53,6 +53,12 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const Weight& weight, const
   kernels::product(dy, view(weight).transpose(), dx, epilogue);
 }
 
+/// dx[rows, some] = dy[rows, out]·Wᵀ of some rows of W, from `first` on.
+template <class Dy, class Weight, class Dx>
+ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const Weight& weight, int first, const Dx& dx) {
+  kernels::product(dy, view(weight).template rows_at<Dx::cols>(first).transpose(), dx);
+}
+
 /// y[1, cols] = a row of a table.
 template <class Table, class Scalar>
 ATTUNE_INLINE void look_up(const Table& table, int row, Scalar* y) {
@@ -115,7 +121,7 @@ constexpr void copy_elements(const From& from, To& to) {
 /// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
 template <class Leaf>
 inline constexpr bool kUpdatesAtOnce = requires {
-  std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
+  requires std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
 };
 
 }  // namespace detail

@@ -36,6 +36,12 @@ struct NarrowView {
                                                                   : ScalesOf::kNothing;
     return NarrowView<Element, Scalar, kCols, kRows, kColStride, kRowStride, kOther>{data, scale};
   }
+  template <int kCount>
+  [[nodiscard]] constexpr auto columns(int first) const {
+    const Scalar* scales = kScalesOf == ScalesOf::kColumns ? scale + first : scale;
+    return NarrowView<Element, Scalar, kRows, kCount, kRowStride, kColStride, kScalesOf>{
+        data + first * kColStride, scales};
+  }
 };
 
 namespace detail {

@@ -96,18 +96,48 @@ constexpr auto stands_for([[maybe_unused]] const Constant& constant, [[maybe_unu
     return reference_to(own);
   }
 }
-// And for its gradient.
-template <int tokens, class Own, class Scalar>
-constexpr auto stands_for_gradient(const Own& own, [[maybe_unused]] Own& gradient,
-                                   [[maybe_unused]] Scalar* room) {
+// And for its gradient, where `gradient` stands for that of what is trained.
+template <int tokens, class Own, class Gradient, class Scalar>
+constexpr auto stands_for_gradient(const Own& own, Gradient& gradient, [[maybe_unused]] Scalar* room) {
   if constexpr (!kTrained<Own>) {
     return own;
   } else if constexpr (kIsLowRank<Own>) {
-    return LowRankGradient<Own, tokens>{&own, &gradient, room};
-  } else {
+    if constexpr (kTrained<decltype(gradient.a)>) {
+      return LowRankGradient<Own, tokens, Gradient>{&own, &gradient, room};
+    } else {
+      return Untrained<Scalar, Own::rows, Own::cols>{};
+    }
+  } else if constexpr (std::is_same_v<Own, Gradient>) {
     return GradientReference<Scalar, Own::rows, Own::cols>{gradient.data()};
+  } else {
+    return gradient;
   }
 }
+
+// What stands in another form for what is trained.
+template <class Own, template <class, int, int> class Other>
+struct InForm {
+  using type = Own;
+};
+template <class Scalar, int rows, int cols, template <class, int, int> class Other>
+struct InForm<Tensor<Scalar, rows, cols>, Other> {
+  using type = Other<Scalar, rows, cols>;
+};
+template <LowRank low_rank, class Scalar, int rows, int cols, template <class, int, int> class Other>
+struct InForm<LowRankFactors<low_rank, Scalar, rows, cols>, Other> {
+  using type = LowRankFactors<low_rank, Scalar, rows, cols, Other>;
+};
+template <class What, template <class, int, int> class OfMatrix, template <class, int, int> class OfVector>
+struct InForms {
+  template <Role role>
+  struct In {
+    using Own = typename What::template In<role>;
+    template <class Scalar, int rows, int cols>
+    using Matrix = typename InForm<typename Own::template Matrix<Scalar, rows, cols>, OfMatrix>::type;
+    template <class Scalar, int rows, int cols>
+    using Vector = typename InForm<typename Own::template Vector<Scalar, rows, cols>, OfVector>::type;
+  };
+};
 template <class Form, class What, int tokens>
 struct StandsFor {
   template <Role role>
@@ -123,18 +153,21 @@ struct StandsFor {
         std::declval<const typename Own::template Vector<Scalar, rows, cols>&>(), std::declval<Scalar*>()));
   };
 };
-template <class What, int tokens>
+template <class What, class Forms, int tokens>
 struct StandsForGradient {
   template <Role role>
   struct In {
     using Own = typename What::template In<role>;
-    template <class Leaf, class Scalar>
-    using Of = decltype(stands_for_gradient<tokens>(std::declval<const Leaf&>(), std::declval<Leaf&>(),
+    using Gradients = typename Forms::template In<role>;
+    template <class Leaf, class Gradient, class Scalar>
+    using Of = decltype(stands_for_gradient<tokens>(std::declval<const Leaf&>(), std::declval<Gradient&>(),
                                                     std::declval<Scalar*>()));
     template <class Scalar, int rows, int cols>
-    using Matrix = Of<typename Own::template Matrix<Scalar, rows, cols>, Scalar>;
+    using Matrix = Of<typename Own::template Matrix<Scalar, rows, cols>,
+                      typename Gradients::template Matrix<Scalar, rows, cols>, Scalar>;
     template <class Scalar, int rows, int cols>
-    using Vector = Of<typename Own::template Vector<Scalar, rows, cols>, Scalar>;
+    using Vector = Of<typename Own::template Vector<Scalar, rows, cols>,
+                      typename Gradients::template Vector<Scalar, rows, cols>, Scalar>;
   };
 };
 
@@ -156,12 +189,16 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       "constant", kFingerprintOf<Layer>, detail::fingerprint_of_tensors<Layer>(), kFingerprintOf<What>);
   template <class Other>
   struct WithScalar;  // constants have one scalar
-  using Trained = detail::SetOf<Layer, ByRole<What>::template Matrix, ByRole<What>::template Vector>;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  using TrainedOf = detail::SetOf<Layer, ByRole<detail::InForms<What, Matrix, Vector>>::template Matrix,
+                                  ByRole<detail::InForms<What, Matrix, Vector>>::template Vector>;
+  using Trained = TrainedOf<Tensor, Tensor>;
   /// Whether nothing is trained.
   static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
+  static constexpr bool kUpdatesInBackward = kFrozen || detail::kUpdatesInBackward<Layer>;
 
  private:
   static constexpr int kRank = detail::kRankOf<What>;
@@ -188,33 +225,42 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   struct Room<tokens> {
     static Scalar* first() { return nullptr; }
   };
-  template <class OfLayer>
+  template <class OfLayer, int rooms>
   struct WithRoom {
     [[no_unique_address]] OfLayer layer;
-    Tensor<Scalar, kTokens, kRank> room;  // for x·A of one weight
+    Tensor<Scalar, rooms * kTokens, kRank> room;  // for x·A of one weight
   };
-  template <class OfLayer>
-  using ScratchWith = typename std::conditional_t<(kRank > 0), std::type_identity<WithRoom<OfLayer>>,
+  template <class OfLayer, int rooms = 1>
+  using ScratchWith = typename std::conditional_t<(kRank > 0), std::type_identity<WithRoom<OfLayer, rooms>>,
                                                   std::type_identity<OfLayer>>::type;
 
   using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
   using AllForms = ByRole<detail::StandsFor<Form, What, kTokens>>;
-  using GradientForms = ByRole<detail::StandsForGradient<What, kTokens>>;
   using All = detail::SetOf<Layer, AllForms::template Matrix, AllForms::template Vector>;
-  // What backward of Layer adds to: the trained set itself, where its tensors are some of Layer's.
-  using Gradients = typename std::conditional_t<
-      (kRank > 0), detail::SetOfLayer<Layer, GradientForms::template Matrix, GradientForms::template Vector>,
-      std::type_identity<Trained>>::type;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  using GradientForms =
+      ByRole<detail::StandsForGradient<What, detail::InForms<What, Matrix, Vector>, kTokens>>;
 
  public:
-  struct TrainedParameters : Trained {
+  /// What is trained, or what stands for it.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  struct TrainedSet : TrainedOf<Matrix, Vector> {
+    using Form = attune::Form<Matrix, Vector>;
+    using OfLayer = TrainedOf<Matrix, Vector>;
+    // What backward of Layer adds to: the set itself, where its tensors are some of Layer's.
+    using Gradients =
+        typename std::conditional_t<(kRank > 0),
+                                    detail::SetOfLayer<Layer, GradientForms<Matrix, Vector>::template Matrix,
+                                                       GradientForms<Matrix, Vector>::template Vector>,
+                                    std::type_identity<OfLayer>>::type;
+
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      Trained::visit(
+      OfLayer::visit(
           [&visitor]<class First, class... Rest>(const TensorPath& path, First&& first, Rest&&... rest) {
             using Leaf = std::remove_cvref_t<First>;
             if constexpr (detail::kIsLowRank<Leaf> &&
-                          (std::is_same_v<Leaf, std::remove_cvref_t<Rest>> && ...)) {
+                          (detail::kIsLowRank<std::remove_cvref_t<Rest>> && ...)) {
               Leaf::visit(visitor, &path, first, rest...);
             } else {
               visitor(path, first, rest...);
@@ -235,14 +281,37 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
               detail::copy_elements(initial, trained);
             }
           },
-          static_cast<Trained&>(*this), kConstants);
+          static_cast<OfLayer&>(*this), kConstants);
     }
   };
-  using Parameters = std::conditional_t<kFrozen, NoParameters, TrainedParameters>;
-  template <class>
-  static constexpr bool kReadsInput = detail::kReadsInput<Layer, Gradients>;
-  using Tape = detail::TapeOf<Layer, Gradients>;
-  using Scratch = ScratchWith<detail::ScratchOf<Layer, Gradients>>;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = typename std::conditional_t<kFrozen, std::type_identity<NoParameters>,
+                                                   std::type_identity<TrainedSet<Matrix, Vector>>>::type;
+  using Parameters = ParametersOf<Tensor>;
+
+ private:
+  template <class Set>
+  struct GradientsIn {
+    using type = Trained;
+  };
+  template <class Set>
+    requires(!kFrozen)
+  struct GradientsIn<Set> {
+    using type = typename Set::Gradients;
+  };
+  template <class Set>
+  using GradientsOf = typename GradientsIn<Set>::type;
+
+ public:
+  template <class Set>
+  static constexpr bool kReadsInput = detail::kReadsInput<Layer, GradientsOf<Set>>;
+  template <class Set>
+  using TapeOf = detail::TapeOf<Layer, GradientsOf<Set>>;
+  template <class Set>
+  using ScratchOf = ScratchWith<detail::ScratchOf<Layer, GradientsOf<Set>>,
+                                detail::kUpdatesInSet<GradientsOf<Set>> ? 2 : 1>;
+  using Tape = TapeOf<Parameters>;
+  using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = ScratchWith<typename Layer::InferenceScratch>;
 
   /// Token by token (core/stream.hpp), where the layer does.
@@ -273,10 +342,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                                         const Pieces& pieces = {}) {
     return detail::forward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, y, of_layer(scratch));
   }
-  /// Training. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  /// Training, with tape and scratch of any gradients. `y` may not overlap `x`.
+  template <class Kept, class Used, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+    requires(!AttentionMask<std::remove_const_t<Used>>)
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
-                                        Tape& tape, Scratch& scratch, const Mask& mask = {},
+                                        Kept& tape, Used& scratch, const Mask& mask = {},
                                         const Pieces& pieces = {}) {
     return detail::forward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, y, tape,
                                      of_layer(scratch));
@@ -284,9 +354,10 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`. Where nothing is trained and nobody asks for dx, the tape goes on to the next sequence's masks of
   /// dropout.
-  template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
-  static void backward(const Parameters& trained, ConstView<Input> x, Tape& tape, ConstView<Output> dy,
-                       Dx&& dx, Parameters& gradients, Scratch& scratch, const Mask& mask = {},
+  template <class Kept, class Dx, class Gradients, class Used, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
+  static void backward(const Parameters& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy,
+                       Dx&& dx, Gradients& gradients, Used& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
     if constexpr (kFrozen && !kAsked<Dx>) {
       pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
@@ -324,18 +395,20 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   }
 
  private:
-  static constexpr decltype(auto) gradients_of([[maybe_unused]] const Parameters& trained,
-                                               Parameters& gradients, [[maybe_unused]] Scalar* room) {
+  template <class Set>
+  static constexpr decltype(auto) gradients_of([[maybe_unused]] const Parameters& trained, Set& gradients,
+                                               [[maybe_unused]] Scalar* room) {
+    using OfLayer = typename Set::OfLayer;
     if constexpr (kRank == 0) {
-      return static_cast<Trained&>(gradients);
+      return static_cast<OfLayer&>(gradients);
     } else {
-      Gradients all{};
-      Gradients::visit(
+      typename Set::Gradients all{};
+      Set::Gradients::visit(
           [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
             leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
           },
           static_cast<const TensorPath*>(nullptr), all, static_cast<const Trained&>(trained),
-          static_cast<Trained&>(gradients));
+          static_cast<OfLayer&>(gradients));
       return all;
     }
   }
