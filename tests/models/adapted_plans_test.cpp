@@ -115,3 +115,48 @@ TEST(AdaptedInBackward, trains_biases_and_norms_as_with_gradients) {
   expect_same_in_backward<Sequential<First, attune::BiasesAndNorms<Before, Constants<Before>::integers>,
                                      attune::Frozen<After, Constants<After>::floats>, Pool, Head>>();
 }
+
+namespace {
+
+// Three steps in lockstep and one by one.
+template <class Model, int batch, class Mask = attune::NoMask>
+void expect_same_in_lockstep(const Mask& mask = {}) {
+  using Loss = attune::MeanSquaredError;
+  using Lockstep = attune::Trainer<Model, Loss, attune::AdamW, batch, attune::Lockstep>;
+  static_assert(Lockstep::memory().object() == sizeof(Lockstep));
+  static Lockstep lockstep;
+  static attune::Trainer<Model, Loss, attune::AdamW, batch> streaming;
+  static typename Lockstep::BatchInput x;
+  static typename Lockstep::BatchTarget target;
+  lockstep.initialise(attune::XavierUniform{}, attune::Rng{42});
+  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
+  attune::Rng rng(3);
+  for (int step = 0; step < 3; ++step) {
+    check::fill(x, rng);
+    check::fill(target, rng);
+    const auto a = lockstep.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+    const auto b = streaming.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
+    EXPECT_TRUE(a.ok() && b.ok());
+    EXPECT_EQ(a.loss, b.loss);
+    EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
+  }
+}
+
+}  // namespace
+
+TEST(AdaptedInLockstep, trains_models_as_one_by_one) {
+  Constants<Whole>::fill();
+  expect_same_in_lockstep<BesideFloats<Whole, kAllAndVectors>, 17>(attune::CausalMask{});
+  expect_same_in_lockstep<BesideIntegers<Whole, kAll>, 18>();
+}
+
+TEST(AdaptedInLockstep, trains_layers_between_others_as_one_by_one) {
+  Constants<Before>::fill();
+  Constants<After>::fill();
+  Constants<Network>::fill();
+  expect_same_in_lockstep<
+      Sequential<First, BesideIntegers<Before, kAllAndVectors>, attune::Repeat<2, BesideFloats<After, kAll>>,
+                 attune::BiasesAndNorms<After, Constants<After>::integers>,
+                 attune::Frozen<Network, Constants<Network>::integers>, Pool, Head>,
+      17>();
+}

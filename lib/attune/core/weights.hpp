@@ -99,6 +99,30 @@ ATTUNE_INLINE void add_product(const A&, const B&, UntrainedIn<Scalar, rows, col
 template <class Gradient, class Scalar, int cols, class Place>
 ATTUNE_INLINE void add_column_sums(const Gradient&, UntrainedIn<Scalar, 1, cols, Place>) {}
 
+/// In the place of a constant weight where the scalars of a layer are lanes (kernels/lanes.hpp): `Base` of
+/// their numbers. A table would be read without a product, and is a tensor of lanes.
+template <class Lanes, class Base>
+struct WeightOfLanes {
+  using Scalar = Lanes;
+  static constexpr int rows = Base::rows;
+  static constexpr int cols = Base::cols;
+  Base base;
+};
+template <class Lanes, class Base>
+struct TableForm<WeightOfLanes<Lanes, Base>> {
+  using type = Tensor<Lanes, Base::rows, Base::cols>;
+};
+template <class X, class Lanes, class Base, class Y, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply(const X& x, const WeightOfLanes<Lanes, Base>& weight, const Y& y,
+                            Epilogue epilogue = {}) {
+  multiply(x, weight.base, y, epilogue);
+}
+template <class Dy, class Lanes, class Base, class Dx, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply_transposed(const Dy& dy, const WeightOfLanes<Lanes, Base>& weight, const Dx& dx,
+                                       Epilogue epilogue = {}) {
+  multiply_transposed(dy, weight.base, dx, epilogue);
+}
+
 namespace detail {
 
 /// An element of a weight of any form.

@@ -83,19 +83,37 @@ constexpr int most_tokens() {
   return most;
 }
 
+/// Whether a layer's scalars are those of several sequences, and its constants numbers.
+template <class Scalar>
+inline constexpr bool kInLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
+
+// What refers to a constant weight.
+template <class Scalar, class Constant>
+constexpr auto weight_of(const Constant& constant) {
+  if constexpr (kInLanes<Scalar>) {
+    return WeightOfLanes<Scalar, decltype(reference_to(constant))>{reference_to(constant)};
+  } else {
+    return reference_to(constant);
+  }
+}
 // What stands for a tensor in the layer's parameters: the constant, what is trained in RAM, or both.
 template <int tokens, class Constant, class Own, class Scalar>
 constexpr auto stands_for([[maybe_unused]] const Constant& constant, [[maybe_unused]] const Own& own,
                           [[maybe_unused]] Scalar* room) {
   if constexpr (!kTrained<Own>) {
-    return reference_to(constant);
+    return weight_of<Scalar>(constant);
   } else if constexpr (kIsLowRank<Own>) {
-    using Base = decltype(reference_to(constant));
-    return LowRankWeight<Base, Own, tokens>{reference_to(constant), &own, room};
+    using Base = decltype(weight_of<Scalar>(constant));
+    return LowRankWeight<Base, Own, tokens>{weight_of<Scalar>(constant), &own, room};
   } else {
     return reference_to(own);
   }
 }
+// Of constants that no product reads lanes have their own, which are copied for each call.
+template <class Leaf>
+inline constexpr bool kIsCopied = false;
+template <class Scalar, int rows, int cols>
+inline constexpr bool kIsCopied<Tensor<Scalar, rows, cols>> = true;
 // And for its gradient, where `gradient` stands for that of what is trained.
 template <int tokens, class Own, class Gradient, class Scalar>
 constexpr auto stands_for_gradient(const Own& own, Gradient& gradient, [[maybe_unused]] Scalar* room) {
@@ -143,14 +161,18 @@ struct StandsFor {
   template <Role role>
   struct In {
     using Own = typename What::template In<role>;
+    template <class Constant, class Leaf, class Scalar>
+    using Of = decltype(stands_for<tokens>(std::declval<const Constant&>(), std::declval<const Leaf&>(),
+                                           std::declval<Scalar*>()));
     template <class Scalar, int rows, int cols>
-    using Matrix = decltype(stands_for<tokens>(
-        std::declval<const typename Form::template Matrix<Scalar, rows, cols>&>(),
-        std::declval<const typename Own::template Matrix<Scalar, rows, cols>&>(), std::declval<Scalar*>()));
+    using Matrix = Of<typename Form::template Matrix<kernels::Real<Scalar>, rows, cols>,
+                      typename Own::template Matrix<Scalar, rows, cols>, Scalar>;
     template <class Scalar, int rows, int cols>
-    using Vector = decltype(stands_for<tokens>(
-        std::declval<const typename Form::template Vector<Scalar, rows, cols>&>(),
-        std::declval<const typename Own::template Vector<Scalar, rows, cols>&>(), std::declval<Scalar*>()));
+    using Vector = typename std::conditional_t<
+        kInLanes<Scalar> && !kTrained<typename Own::template Vector<Scalar, rows, cols>>,
+        std::type_identity<Tensor<Scalar, rows, cols>>,
+        std::type_identity<Of<typename Form::template Vector<kernels::Real<Scalar>, rows, cols>,
+                              typename Own::template Vector<Scalar, rows, cols>, Scalar>>>::type;
   };
 };
 template <class What, class Forms, int tokens>
@@ -188,7 +210,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static constexpr std::uint32_t kFingerprint = fingerprint(
       "constant", kFingerprintOf<Layer>, detail::fingerprint_of_tensors<Layer>(), kFingerprintOf<What>);
   template <class Other>
-  struct WithScalar;  // constants have one scalar
+  using WithScalar = PartlyTrained<typename detail::WithScalarOf<Layer, Other>::type, kConstants, What>;
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
   using TrainedOf = detail::SetOf<Layer, ByRole<detail::InForms<What, Matrix, Vector>>::template Matrix,
                                   ByRole<detail::InForms<What, Matrix, Vector>>::template Vector>;
@@ -199,6 +221,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
   static constexpr bool kUpdatesInBackward = kFrozen || detail::kUpdatesInBackward<Layer>;
+  static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
 
  private:
   static constexpr int kRank = detail::kRankOf<What>;
@@ -215,6 +238,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                 "attune::Adapted: no weight of the layer has one of these roles; name others in LowRank");
 
   static constexpr int kTokens = detail::most_tokens<Layer>();
+  using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
+  using AllForms = ByRole<detail::StandsFor<Form, What, kTokens>>;
+  using All = detail::SetOf<Layer, AllForms::template Matrix, AllForms::template Vector>;
+
+  static constexpr bool kInLanes = detail::kInLanes<Scalar>;
   template <int tokens>
   struct Room {  // for x·A of one weight
     Tensor<Scalar, tokens, kRank> values;
@@ -225,18 +253,18 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   struct Room<tokens> {
     static Scalar* first() { return nullptr; }
   };
+  struct NoCopies {};
   template <class OfLayer, int rooms>
   struct WithRoom {
     [[no_unique_address]] OfLayer layer;
-    Tensor<Scalar, rooms * kTokens, kRank> room;  // for x·A of one weight
+    [[no_unique_address]] Room<rooms * kTokens> room;
+    [[no_unique_address]] std::conditional_t<kInLanes, All, NoCopies> all;
   };
   template <class OfLayer, int rooms = 1>
-  using ScratchWith = typename std::conditional_t<(kRank > 0), std::type_identity<WithRoom<OfLayer, rooms>>,
-                                                  std::type_identity<OfLayer>>::type;
+  using ScratchWith =
+      typename std::conditional_t<(kRank > 0 || kInLanes), std::type_identity<WithRoom<OfLayer, rooms>>,
+                                  std::type_identity<OfLayer>>::type;
 
-  using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
-  using AllForms = ByRole<detail::StandsFor<Form, What, kTokens>>;
-  using All = detail::SetOf<Layer, AllForms::template Matrix, AllForms::template Vector>;
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
   using GradientForms =
       ByRole<detail::StandsForGradient<What, detail::InForms<What, Matrix, Vector>, kTokens>>;
@@ -340,7 +368,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         InferenceScratch& scratch, const Mask& mask = {},
                                         const Pieces& pieces = {}) {
-    return detail::forward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, y, of_layer(scratch));
+    return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained), x, y, of_layer(scratch));
   }
   /// Training, with tape and scratch of any gradients. `y` may not overlap `x`.
   template <class Kept, class Used, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
@@ -348,8 +376,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         Kept& tape, Used& scratch, const Mask& mask = {},
                                         const Pieces& pieces = {}) {
-    return detail::forward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, y, tape,
-                                     of_layer(scratch));
+    return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained), x, y, tape, of_layer(scratch));
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`. Where nothing is trained and nobody asks for dx, the tape goes on to the next sequence's masks of
@@ -366,10 +393,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                     "attune::Frozen: behind what is trained, the layer, and each one in it, needs "
                     "ParametersOf<Matrix, Vector>: a set that has nothing in the place of its gradients");
       Trained nothing;
-      detail::backward_in<Layer>(pieces, mask, kConstants, x, tape, dy, dx, nothing, scratch);
+      detail::backward_in<Layer>(pieces, mask, all_in(scratch, trained), x, tape, dy, dx, nothing,
+                                 of_layer(scratch));
     } else {
       auto&& of_tensors = gradients_of(trained, gradients, room_in(scratch));
-      detail::backward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, tape, dy, dx, of_tensors,
+      detail::backward_in<Layer>(pieces, mask, all_in(scratch, trained), x, tape, dy, dx, of_tensors,
                                  of_layer(scratch));
     }
   }
@@ -382,10 +410,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       return (kConstants);
     } else {
       All all{};
-      All::visit([room](const TensorPath&, auto& reference, const auto& constant,
-                        const auto& own) { reference = detail::stands_for<kTokens>(constant, own, room); },
-                 static_cast<const TensorPath*>(nullptr), all, kConstants,
-                 static_cast<const Trained&>(trained));
+      refer(static_cast<const Trained&>(trained), room, all);
       return all;
     }
   }
@@ -412,8 +437,30 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       return all;
     }
   }
+  static constexpr void refer(const Trained& trained, Scalar* room, All& all) {
+    All::visit(
+        [room](const TensorPath&, auto& leaf, const auto& constant, const auto& own) {
+          if constexpr (detail::kIsCopied<std::remove_cvref_t<decltype(leaf)>>) {
+            detail::copy_elements(constant, leaf);
+          } else {
+            leaf = detail::stands_for<kTokens>(constant, own, room);
+          }
+        },
+        static_cast<const TensorPath*>(nullptr), all, kConstants, trained);
+  }
+  static constexpr decltype(auto) all_in([[maybe_unused]] auto& scratch, const Parameters& trained) {
+    if constexpr (!kInLanes) {
+      return all(trained, room_in(scratch));
+    } else if constexpr (kFrozen) {
+      refer(Trained{}, nullptr, scratch.all);
+      return (scratch.all);
+    } else {
+      refer(static_cast<const Trained&>(trained), room_in(scratch), scratch.all);
+      return (scratch.all);
+    }
+  }
   static constexpr auto& of_layer(auto& scratch) {
-    if constexpr (kRank > 0) {
+    if constexpr (kRank > 0 || kInLanes) {
       return scratch.layer;
     } else {
       return scratch;
@@ -421,7 +468,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   }
   static constexpr Scalar* room_in([[maybe_unused]] auto& scratch) {
     if constexpr (kRank > 0) {
-      return scratch.room.data();
+      return scratch.room.first();
     } else {
       return nullptr;
     }
