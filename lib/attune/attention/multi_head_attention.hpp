@@ -24,6 +24,7 @@
 #include <attune/attention/recomputed_attention.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
+#include <attune/core/gradient_rows.hpp>
 #include <attune/core/roles.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/linear.hpp>
@@ -306,7 +307,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                        ConstView<ValueInput> value, TapeOf<Kept>& tape, ConstView<Output> dy,
                        DQuery&& d_query, DKey&& d_key, DValue&& d_value, Gradients& gradients,
                        ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
-    constexpr bool kInputsFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
+    constexpr bool kInputsFirst = detail::kUpdatesInSet<Gradients>;
     constexpr kernels::Assign kAssign{};
     const auto& all_masks = detail::with_options<shape>(mask);
     const auto terms = terms_of_backward(all_masks, pieces, tape, scratch, query, key, value);
@@ -335,7 +336,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                             ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch,
                             const Mask& mask, const Pieces& pieces) {
     check_self_attention();
-    constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.query.weight)>;
+    constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
     const auto& all_masks = detail::with_options<shape>(mask);
     backward_heads(parameters, tape, dy, gradients, scratch, all_masks,
                    terms_of_backward(all_masks, pieces, tape, scratch), pieces);
@@ -534,7 +535,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
       OutputProjection::backward_parameters(context, dy, gradients.output, terms, pieces);
       OutputProjection::backward_input(parameters.output, dy, context, kernels::Assign{}, pieces);
     } else {
-      backward_output_by_head(parameters, context, dy, gradients, scratch.head.data(), terms);
+      update_in_place(view(context), dy, parameters.output.weight, view(gradients.output.weight), terms);
+      if constexpr (shape.bias) add_column_sums(dy, view(gradients.output.bias));
     }
     for (int head = 0; head < shape.num_heads; ++head) {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
@@ -576,23 +578,6 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
       });
     }
     Norms::backward(parameters.norms, tape, gradients.norms, mask, pieces);
-  }
-
-  // Where W_o may change as soon as its gradient is known: dO of a head, which needs the old one, comes
-  // first, and takes the place of O when the gradient of the head's rows of W_o is done with it.
-  static void backward_output_by_head(const auto& parameters, Context& kept, ConstView<Output> dy,
-                                      auto& gradients, Scalar* scratch, const auto& terms) {
-    const MatrixView<Scalar, shape.seq_len, shape.d_v> d_context(scratch);
-    for (int head = 0; head < shape.num_heads; ++head) {
-      const int first = head * shape.d_v;
-      const auto weight = view(parameters.output.weight).template rows_at<shape.d_v>(first);
-      const auto context = view(kept).template columns<shape.d_v>(first);
-      kernels::product(dy, weight.transpose(), d_context);
-      add_product(context.transpose(), dy, view(gradients.output.weight).template rows_at<shape.d_v>(first),
-                  terms);
-      kernels::spread_rows<shape.d_v>(shape.seq_len, d_context.data, context.data, context.row_stride);
-    }
-    if constexpr (shape.bias) add_column_sums(dy, view(gradients.output.bias));
   }
 
   static void backward_projections(ConstView<Input> query, ConstView<KeyInput> key,

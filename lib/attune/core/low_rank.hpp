@@ -7,9 +7,11 @@
 //
 // The sums are made as they are written: products with W as its form makes them, epilogue included, then the
 // others are added to y and dx. A row of x or dy has the same bits whatever rows it is computed with. t is
-// computed once more in backward; it and u take turns in a room that the caller owns.
+// computed once more in backward; it and u take turns in a room that the caller owns. Where A and B change as
+// soon as their gradients are known, t and u come before both, and each has half of a room twice as large.
 #pragma once
 
+#include <attune/core/gradient_rows.hpp>
 #include <attune/core/roles.hpp>
 #include <attune/core/weights.hpp>
 
@@ -23,19 +25,22 @@ struct LowRank {
   bool biases_and_norms = false;                // whether those are trained, too
 };
 
-/// A and B of a weight [kRows, kCols].
-template <LowRank low_rank, class ScalarType, int kRows, int kCols>
+/// A and B of a weight [kRows, kCols], or what stands for them.
+template <LowRank low_rank, class ScalarType, int kRows, int kCols,
+          template <class, int, int> class Matrix = Tensor>
 struct LowRankFactors {
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
   /// The rank.
   static constexpr int kRank = low_rank.rank;
-  /// Α / r.
-  static constexpr Scalar kScale = static_cast<Scalar>(low_rank.alpha / low_rank.rank);
+  /// Of the scale and of factors that hold numbers.
+  using Real = kernels::Real<Scalar>;
+  /// α / r.
+  static constexpr Real kScale = static_cast<Real>(low_rank.alpha / low_rank.rank);
 
-  Tensor<Scalar, rows, kRank> a;  // A
-  Tensor<Scalar, kRank, cols> b;  // B
+  [[no_unique_address]] Matrix<Scalar, rows, kRank> a;  // A
+  [[no_unique_address]] Matrix<Scalar, kRank, cols> b;  // B
 
   template <class Visitor, class... Sets>
   static constexpr void visit(const Visitor& visitor, const TensorPath* weight, Sets&&... sets) {
@@ -48,8 +53,8 @@ namespace detail {
 
 template <class Leaf>
 inline constexpr bool kIsLowRank = false;
-template <LowRank low_rank, class Scalar, int rows, int cols>
-inline constexpr bool kIsLowRank<LowRankFactors<low_rank, Scalar, rows, cols>> = true;
+template <LowRank low_rank, class Scalar, int rows, int cols, template <class, int, int> class Matrix>
+inline constexpr bool kIsLowRank<LowRankFactors<low_rank, Scalar, rows, cols, Matrix>> = true;
 
 }  // namespace detail
 
@@ -72,35 +77,37 @@ struct LowRankWeight {
     for (int k = 0; k < Factors::kRank; ++k) {
       sum = kernels::multiply_add(factors->a(row, k), factors->b(k, col), sum);
     }
-    return kernels::multiply_add(sum, Factors::kScale, detail::element_of(base, row, col));
+    return kernels::multiply_add(sum, Scalar(Factors::kScale), detail::element_of(base, row, col));
   }
 };
 
-/// In the place of the gradient of such a weight, or of kRows rows of it: adds to the gradients of A and B.
-template <class Factors, int tokens, int kRows = Factors::rows>
+/// In the place of the gradient of such a weight, or of kRows rows of it: adds to what stands for the
+/// gradients of A and B.
+template <class Factors, int tokens, class Gradients = Factors, int kRows = Factors::rows>
 struct LowRankGradient {
+  static constexpr bool kUpdatesAtOnce = detail::kUpdatesAtOnce<decltype(Gradients::a)>;
   const Factors* factors;
-  Factors* gradients;
+  Gradients* gradients;
   typename Factors::Scalar* room;
   int first_row = 0;  // of the weight that the rows begin with
 
   /// Itself: it is a view.
   friend constexpr LowRankGradient view(const LowRankGradient& gradient) { return gradient; }
   template <int kCount>
-  [[nodiscard]] constexpr LowRankGradient<Factors, tokens, kCount> rows_at(int row) const {
+  [[nodiscard]] constexpr LowRankGradient<Factors, tokens, Gradients, kCount> rows_at(int row) const {
     return {factors, gradients, room, first_row + row};
   }
 };
 
 // Tables have no product, so no factors beside them.
-template <LowRank low_rank, class Scalar, int rows, int cols>
-struct TableForm<LowRankFactors<low_rank, Scalar, rows, cols>> {
+template <LowRank low_rank, class Scalar, int rows, int cols, template <class, int, int> class Matrix>
+struct TableForm<LowRankFactors<low_rank, Scalar, rows, cols, Matrix>> {
   using type = Untrained<Scalar, rows, cols>;
 };
 template <class Base, class Factors, int tokens>
 struct TableForm<LowRankWeight<Base, Factors, tokens>> : TableForm<Base> {};
-template <class Factors, int tokens>
-struct TableForm<LowRankGradient<Factors, tokens>> {
+template <class Factors, int tokens, class Gradients>
+struct TableForm<LowRankGradient<Factors, tokens, Gradients>> {
   using type = Untrained<typename Factors::Scalar, Factors::rows, Factors::cols>;
 };
 
@@ -123,8 +130,14 @@ ATTUNE_INLINE auto narrowed(const X& x, const A& a, typename Factors::Scalar* ro
                 "listed in it; list it in the Sequential that is adapted");
   const MatrixView<typename Factors::Scalar, X::rows, Factors::kRank> narrow(room);
   terms.product(x, a, narrow);
-  if constexpr (Factors::kScale != 1) kernels::scale<X::rows * Factors::kRank>(room, Factors::kScale);
+  if constexpr (Factors::kScale != 1) {
+    kernels::scale<X::rows * Factors::kRank>(room, typename Factors::Scalar(Factors::kScale));
+  }
   return narrow;
+}
+template <class Factors, int tokens>
+ATTUNE_INLINE typename Factors::Scalar* second_room(typename Factors::Scalar* room) {
+  return room + tokens * Factors::kRank;
 }
 
 }  // namespace detail
@@ -149,20 +162,56 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const LowRankWeight<Base, F
 }
 
 /// `x_transposed` is rows of all of xᵀ, as the gradient is of dW: with the last of them comes dB, which needs
-/// all of x, so that its sums are the same whatever the pieces.
-template <class XTransposed, class Dy, class Factors, int tokens, int kRows, class Terms = kernels::AllTerms>
+/// all of x, so that its sums are the same whatever the pieces. All rows at once where A and B change.
+template <class XTransposed, class Dy, class Factors, int tokens, class Gradients, int kRows,
+          class Terms = kernels::AllTerms>
 ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,
-                               const LowRankGradient<Factors, tokens, kRows>& gradient,
+                               const LowRankGradient<Factors, tokens, Gradients, kRows>& gradient,
                                const Terms& terms = {}) {
   const auto& [a, b] = *gradient.factors;
-  const auto u = detail::narrowed<Factors, tokens>(dy, view(b).transpose(), gradient.room, terms);
-  add_product(x_transposed, u, view(gradient.gradients->a).template rows_at<kRows>(gradient.first_row),
-              terms);
-  if (gradient.first_row + kRows < Factors::rows) return;
+  auto& [da, db] = *gradient.gradients;
   using X = MatrixView<typename XTransposed::Scalar, XTransposed::cols, Factors::rows,
                        XTransposed::col_stride, XTransposed::row_stride>;
   const X x(x_transposed.data - gradient.first_row * XTransposed::row_stride);
-  const auto t = detail::narrowed<Factors, tokens>(x, view(a), gradient.room, terms);
+  const auto u_of = [&](auto* room) ATTUNE_INLINE_LAMBDA {
+    return detail::narrowed<Factors, tokens>(dy, view(b).transpose(), room, terms);
+  };
+  const auto t_of = [&](auto* room) ATTUNE_INLINE_LAMBDA {
+    return detail::narrowed<Factors, tokens>(x, view(a), room, terms);
+  };
+  const auto add_to_a = [&](const auto& u) ATTUNE_INLINE_LAMBDA {
+    add_product(x_transposed, u, view(da).template rows_at<kRows>(gradient.first_row), terms);
+  };
+  const auto add_to_b = [&](const auto& t)
+                            ATTUNE_INLINE_LAMBDA { add_product(t.transpose(), dy, view(db), terms); };
+  if constexpr (LowRankGradient<Factors, tokens, Gradients>::kUpdatesAtOnce) {
+    static_assert(kRows == Factors::rows);
+    const auto t = t_of(detail::second_room<Factors, tokens>(gradient.room));
+    add_to_a(u_of(gradient.room));
+    add_to_b(t);
+  } else {
+    add_to_a(u_of(gradient.room));
+    if (gradient.first_row + kRows == Factors::rows) add_to_b(t_of(gradient.room));
+  }
+}
+/// x becomes dx of the weight as it was (core/gradient_rows.hpp).
+template <class X, class Dy, class Base, class Factors, int tokens, class Gradients,
+          class Terms = kernels::AllTerms>
+ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy,
+                                   const LowRankWeight<Base, Factors, tokens>& weight,
+                                   const LowRankGradient<Factors, tokens, Gradients>& gradient,
+                                   const Terms& terms = {}) {
+  const auto& [a, b] = *gradient.factors;
+  const auto t = detail::narrowed<Factors, tokens>(
+      x, view(a), detail::second_room<Factors, tokens>(gradient.room), terms);
+  const auto u = detail::narrowed<Factors, tokens>(dy, view(b).transpose(), gradient.room, terms);
+  add_rows(view(gradient.gradients->a), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
+    const auto features = x.template columns<Rows::rows>(first);
+    add_product(features.transpose(), u, rows, terms);
+    multiply_transposed_rows(dy, weight.base, first, features);
+    kernels::product(u, view(a).template rows_at<Rows::rows>(first).transpose(), features,
+                     kernels::Accumulate{});
+  });
   add_product(t.transpose(), dy, view(gradient.gradients->b), terms);
 }
 

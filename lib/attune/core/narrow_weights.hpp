@@ -242,6 +242,12 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const NarrowWeights<Rows>& 
                                        Epilogue epilogue = {}) {
   kernels::product(dy, detail::narrow_view(weight.stored).transpose(), dx, epilogue);
 }
+/// dx[rows, some] = dy[rows, out]·Wᵀ of some rows of W.
+template <class Dy, class Rows, class Dx>
+ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const NarrowWeights<Rows>& weight, int first,
+                                            const Dx& dx) {
+  kernels::product(dy, detail::narrow_view(weight.stored).transpose().template columns<Dx::cols>(first), dx);
+}
 
 /// The same of a table T[rows, cols], whose rows have the scales: its rows are columns of a weight.
 template <class X, class Rows, class Y, class Epilogue = kernels::Assign>

@@ -53,6 +53,12 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const Weight& weight, const
   kernels::product(dy, view(weight).transpose(), dx, epilogue);
 }
 
+/// dx[rows, some] = dy[rows, out]·Wᵀ of some rows of W, from `first` on.
+template <class Dy, class Weight, class Dx>
+ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const Weight& weight, int first, const Dx& dx) {
+  kernels::product(dy, view(weight).template rows_at<Dx::cols>(first).transpose(), dx);
+}
+
 /// y[1, cols] = a row of a table.
 template <class Table, class Scalar>
 ATTUNE_INLINE void look_up(const Table& table, int row, Scalar* y) {
@@ -93,6 +99,30 @@ ATTUNE_INLINE void add_product(const A&, const B&, UntrainedIn<Scalar, rows, col
 template <class Gradient, class Scalar, int cols, class Place>
 ATTUNE_INLINE void add_column_sums(const Gradient&, UntrainedIn<Scalar, 1, cols, Place>) {}
 
+/// In the place of a constant weight where the scalars of a layer are lanes (kernels/lanes.hpp): `Base` of
+/// their numbers. A table would be read without a product, and is a tensor of lanes.
+template <class Lanes, class Base>
+struct WeightOfLanes {
+  using Scalar = Lanes;
+  static constexpr int rows = Base::rows;
+  static constexpr int cols = Base::cols;
+  Base base;
+};
+template <class Lanes, class Base>
+struct TableForm<WeightOfLanes<Lanes, Base>> {
+  using type = Tensor<Lanes, Base::rows, Base::cols>;
+};
+template <class X, class Lanes, class Base, class Y, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply(const X& x, const WeightOfLanes<Lanes, Base>& weight, const Y& y,
+                            Epilogue epilogue = {}) {
+  multiply(x, weight.base, y, epilogue);
+}
+template <class Dy, class Lanes, class Base, class Dx, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply_transposed(const Dy& dy, const WeightOfLanes<Lanes, Base>& weight, const Dx& dx,
+                                       Epilogue epilogue = {}) {
+  multiply_transposed(dy, weight.base, dx, epilogue);
+}
+
 namespace detail {
 
 /// An element of a weight of any form.
@@ -115,7 +145,7 @@ constexpr void copy_elements(const From& from, To& to) {
 /// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
 template <class Leaf>
 inline constexpr bool kUpdatesAtOnce = requires {
-  std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
+  requires std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
 };
 
 }  // namespace detail

@@ -44,14 +44,18 @@ struct AddBias {
   }
 };
 
-/// C = epilogue(A·B·diag(scale))
+/// C = epilogue(A·B·diag(scale)); of lanes, scales are numbers.
 template <class Scalar, class Epilogue>
 struct ScaleColumns {
   const Scalar* scale;
   Epilogue epilogue;
   template <class P>
-  ATTUNE_INLINE P operator()(const P& sum, const Scalar* c, int col) const {
-    return epilogue(multiply(sum, load<P>(scale + col)), c, col);
+  ATTUNE_INLINE P operator()(const P& sum, const auto* c, int col) const {
+    if constexpr (std::is_same_v<ScalarOf<P>, Scalar>) {
+      return epilogue(multiply(sum, load<P>(scale + col)), c, col);
+    } else {
+      return epilogue(multiply(sum, broadcast<P>(scale[col])), c, col);
+    }
   }
 };
 

@@ -36,6 +36,12 @@ struct NarrowView {
                                                                   : ScalesOf::kNothing;
     return NarrowView<Element, Scalar, kCols, kRows, kColStride, kRowStride, kOther>{data, scale};
   }
+  template <int kCount>
+  [[nodiscard]] constexpr auto columns(int first) const {
+    const Scalar* scales = kScalesOf == ScalesOf::kColumns ? scale + first : scale;
+    return NarrowView<Element, Scalar, kRows, kCount, kRowStride, kColStride, kScalesOf>{
+        data + first * kColStride, scales};
+  }
 };
 
 namespace detail {
@@ -119,11 +125,14 @@ ATTUNE_INLINE float32x4_t widen_mve(const Float16* from) {
 }
 #endif
 
-// Of a scalar, as the FPU has it.
+// Of a scalar, as the FPU has it. Lanes have a number in each of them.
 template <class Scalar, class Element>
 ATTUNE_INLINE Scalar widen_scalar(Element element) {
+  if constexpr (std::is_floating_point_v<Element>) {
+    return Scalar(element);
+  } else
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Element, Float16>) {
+      if constexpr (std::is_same_v<Element, Float16>) {
     float value = std::bit_cast<float>(std::uint32_t{element.bits});
     asm("vcvtb.f32.f16 %0,%0" : "+t"(value));
     return static_cast<Scalar>(value);

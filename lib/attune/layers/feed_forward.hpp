@@ -283,7 +283,7 @@ struct FeedForwardNetwork {
                             Dx&& dx, Gradients& gradients, Scratch& scratch, const Mask&,
                             const Pieces& pieces) {
     auto& out_gradients = Projections::out(gradients);
-    constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(out_gradients.weight)>;
+    constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
     if constexpr (kMasks<Mask>) pieces([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
     constexpr bool kOfSlopes = kOnceMore && Projections::Kept::kFindsSlopes;
@@ -295,8 +295,10 @@ struct FeedForwardNetwork {
     } else if constexpr (kOnceMore) {
       activate_and_drop(tape, scratch, pieces);
     }
-    if constexpr (kInputFirst) {
-      update_out(Projections::out(parameters), dy, out_gradients, scratch);
+    if constexpr (detail::kUpdatesAtOnce<decltype(out_gradients.weight)>) {
+      update_in_place(view(scratch.activated), dy, Projections::out(parameters).weight,
+                      view(out_gradients.weight));
+      if constexpr (shape.bias) add_column_sums(dy, view(out_gradients.bias));
     } else {
       OutLinear::backward_parameters(scratch.activated, dy, out_gradients, kernels::AllTerms{}, pieces);
       OutLinear::backward_input(Projections::out(parameters), dy, scratch.activated, kernels::Assign{},
@@ -320,16 +322,6 @@ struct FeedForwardNetwork {
   static void activate(const auto& kept, Hidden& activated, const auto& pieces) {
     pieces.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA { kept.activate(activated, first, count); });
-  }
-  // Where W₂ changes as soon as its gradient is known: a few features of da, which need the old one, come
-  // between gradient and update of its rows, and take the place of those of a, which are done with by then.
-  static void update_out(const auto& parameters, ConstView<Output> dy, auto& gradients, Scratch& scratch) {
-    add_rows(view(gradients.weight), [&]<class Rows>(int first, const Rows& rows) {
-      const auto features = view(scratch.activated).template columns<Rows::rows>(first);
-      add_product(features.transpose(), dy, rows);
-      kernels::product(dy, view(parameters.weight).template rows_at<Rows::rows>(first).transpose(), features);
-    });
-    if constexpr (shape.bias) add_column_sums(dy, view(gradients.bias));
   }
   static void activate_and_drop(const Tape& tape, Scratch& scratch, const auto& pieces) {
     activate(tape.kept, scratch.activated, pieces);

@@ -83,58 +83,113 @@ constexpr int most_tokens() {
   return most;
 }
 
+/// Whether a layer's scalars are those of several sequences, and its constants numbers.
+template <class Scalar>
+inline constexpr bool kInLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
+
+// What refers to a constant weight.
+template <class Scalar, class Constant>
+constexpr auto weight_of(const Constant& constant) {
+  if constexpr (kInLanes<Scalar>) {
+    return WeightOfLanes<Scalar, decltype(reference_to(constant))>{reference_to(constant)};
+  } else {
+    return reference_to(constant);
+  }
+}
 // What stands for a tensor in the layer's parameters: the constant, what is trained in RAM, or both.
 template <int tokens, class Constant, class Own, class Scalar>
 constexpr auto stands_for([[maybe_unused]] const Constant& constant, [[maybe_unused]] const Own& own,
                           [[maybe_unused]] Scalar* room) {
   if constexpr (!kTrained<Own>) {
-    return reference_to(constant);
+    return weight_of<Scalar>(constant);
   } else if constexpr (kIsLowRank<Own>) {
-    using Base = decltype(reference_to(constant));
-    return LowRankWeight<Base, Own, tokens>{reference_to(constant), &own, room};
+    using Base = decltype(weight_of<Scalar>(constant));
+    return LowRankWeight<Base, Own, tokens>{weight_of<Scalar>(constant), &own, room};
   } else {
     return reference_to(own);
   }
 }
-// And for its gradient.
-template <int tokens, class Own, class Scalar>
-constexpr auto stands_for_gradient(const Own& own, [[maybe_unused]] Own& gradient,
-                                   [[maybe_unused]] Scalar* room) {
+// Of constants that no product reads lanes have their own, which are copied for each call.
+template <class Leaf>
+inline constexpr bool kIsCopied = false;
+template <class Scalar, int rows, int cols>
+inline constexpr bool kIsCopied<Tensor<Scalar, rows, cols>> = true;
+// And for its gradient, where `gradient` stands for that of what is trained.
+template <int tokens, class Own, class Gradient, class Scalar>
+constexpr auto stands_for_gradient(const Own& own, Gradient& gradient, [[maybe_unused]] Scalar* room) {
   if constexpr (!kTrained<Own>) {
     return own;
   } else if constexpr (kIsLowRank<Own>) {
-    return LowRankGradient<Own, tokens>{&own, &gradient, room};
-  } else {
+    if constexpr (kTrained<decltype(gradient.a)>) {
+      return LowRankGradient<Own, tokens, Gradient>{&own, &gradient, room};
+    } else {
+      return Untrained<Scalar, Own::rows, Own::cols>{};
+    }
+  } else if constexpr (std::is_same_v<Own, Gradient>) {
     return GradientReference<Scalar, Own::rows, Own::cols>{gradient.data()};
+  } else {
+    return gradient;
   }
 }
+
+// What stands in another form for what is trained.
+template <class Own, template <class, int, int> class Other>
+struct InForm {
+  using type = Own;
+};
+template <class Scalar, int rows, int cols, template <class, int, int> class Other>
+struct InForm<Tensor<Scalar, rows, cols>, Other> {
+  using type = Other<Scalar, rows, cols>;
+};
+template <LowRank low_rank, class Scalar, int rows, int cols, template <class, int, int> class Other>
+struct InForm<LowRankFactors<low_rank, Scalar, rows, cols>, Other> {
+  using type = LowRankFactors<low_rank, Scalar, rows, cols, Other>;
+};
+template <class What, template <class, int, int> class OfMatrix, template <class, int, int> class OfVector>
+struct InForms {
+  template <Role role>
+  struct In {
+    using Own = typename What::template In<role>;
+    template <class Scalar, int rows, int cols>
+    using Matrix = typename InForm<typename Own::template Matrix<Scalar, rows, cols>, OfMatrix>::type;
+    template <class Scalar, int rows, int cols>
+    using Vector = typename InForm<typename Own::template Vector<Scalar, rows, cols>, OfVector>::type;
+  };
+};
 template <class Form, class What, int tokens>
 struct StandsFor {
   template <Role role>
   struct In {
     using Own = typename What::template In<role>;
+    template <class Constant, class Leaf, class Scalar>
+    using Of = decltype(stands_for<tokens>(std::declval<const Constant&>(), std::declval<const Leaf&>(),
+                                           std::declval<Scalar*>()));
     template <class Scalar, int rows, int cols>
-    using Matrix = decltype(stands_for<tokens>(
-        std::declval<const typename Form::template Matrix<Scalar, rows, cols>&>(),
-        std::declval<const typename Own::template Matrix<Scalar, rows, cols>&>(), std::declval<Scalar*>()));
+    using Matrix = Of<typename Form::template Matrix<kernels::Real<Scalar>, rows, cols>,
+                      typename Own::template Matrix<Scalar, rows, cols>, Scalar>;
     template <class Scalar, int rows, int cols>
-    using Vector = decltype(stands_for<tokens>(
-        std::declval<const typename Form::template Vector<Scalar, rows, cols>&>(),
-        std::declval<const typename Own::template Vector<Scalar, rows, cols>&>(), std::declval<Scalar*>()));
+    using Vector = typename std::conditional_t<
+        kInLanes<Scalar> && !kTrained<typename Own::template Vector<Scalar, rows, cols>>,
+        std::type_identity<Tensor<Scalar, rows, cols>>,
+        std::type_identity<Of<typename Form::template Vector<kernels::Real<Scalar>, rows, cols>,
+                              typename Own::template Vector<Scalar, rows, cols>, Scalar>>>::type;
   };
 };
-template <class What, int tokens>
+template <class What, class Forms, int tokens>
 struct StandsForGradient {
   template <Role role>
   struct In {
     using Own = typename What::template In<role>;
-    template <class Leaf, class Scalar>
-    using Of = decltype(stands_for_gradient<tokens>(std::declval<const Leaf&>(), std::declval<Leaf&>(),
+    using Gradients = typename Forms::template In<role>;
+    template <class Leaf, class Gradient, class Scalar>
+    using Of = decltype(stands_for_gradient<tokens>(std::declval<const Leaf&>(), std::declval<Gradient&>(),
                                                     std::declval<Scalar*>()));
     template <class Scalar, int rows, int cols>
-    using Matrix = Of<typename Own::template Matrix<Scalar, rows, cols>, Scalar>;
+    using Matrix = Of<typename Own::template Matrix<Scalar, rows, cols>,
+                      typename Gradients::template Matrix<Scalar, rows, cols>, Scalar>;
     template <class Scalar, int rows, int cols>
-    using Vector = Of<typename Own::template Vector<Scalar, rows, cols>, Scalar>;
+    using Vector = Of<typename Own::template Vector<Scalar, rows, cols>,
+                      typename Gradients::template Vector<Scalar, rows, cols>, Scalar>;
   };
 };
 
@@ -154,15 +209,22 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   /// Not of the constants' values.
   static constexpr std::uint32_t kFingerprint = fingerprint(
       "constant", kFingerprintOf<Layer>, detail::fingerprint_of_tensors<Layer>(), kFingerprintOf<What>);
+  /// The same with the scalar of Lockstep's lanes; constants stay what they are.
   template <class Other>
-  struct WithScalar;  // constants have one scalar
+  using WithScalar = PartlyTrained<typename detail::WithScalarOf<Layer, Other>::type, kConstants, What>;
+  /// The set with these forms for what is trained, and nothing in the place of the rest.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  using TrainedOf = detail::SetOf<Layer, ByRole<detail::InForms<What, Matrix, Vector>>::template Matrix,
+                                  ByRole<detail::InForms<What, Matrix, Vector>>::template Vector>;
   /// The set with tensors for what is trained, and nothing in the place of the rest.
-  using Trained = detail::SetOf<Layer, ByRole<What>::template Matrix, ByRole<What>::template Vector>;
+  using Trained = TrainedOf<Tensor, Tensor>;
   /// Whether nothing is trained.
   static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
+  static constexpr bool kUpdatesInBackward = kFrozen || detail::kUpdatesInBackward<Layer>;
+  static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
 
  private:
   static constexpr int kRank = detail::kRankOf<What>;
@@ -179,6 +241,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                 "attune::Adapted: no weight of the layer has one of these roles; name others in LowRank");
 
   static constexpr int kTokens = detail::most_tokens<Layer>();
+  using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
+  using AllForms = ByRole<detail::StandsFor<Form, What, kTokens>>;
+  using All = detail::SetOf<Layer, AllForms::template Matrix, AllForms::template Vector>;
+
+  static constexpr bool kInLanes = detail::kInLanes<Scalar>;
   template <int tokens>
   struct Room {  // for x·A of one weight
     Tensor<Scalar, tokens, kRank> values;
@@ -189,34 +256,39 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   struct Room<tokens> {
     static Scalar* first() { return nullptr; }
   };
-  template <class OfLayer>
+  struct NoCopies {};
+  template <class OfLayer, int rooms>
   struct WithRoom {
     [[no_unique_address]] OfLayer layer;
-    Tensor<Scalar, kTokens, kRank> room;  // for x·A of one weight
+    [[no_unique_address]] Room<rooms * kTokens> room;
+    [[no_unique_address]] std::conditional_t<kInLanes, All, NoCopies> all;
   };
-  template <class OfLayer>
-  using ScratchWith = typename std::conditional_t<(kRank > 0), std::type_identity<WithRoom<OfLayer>>,
-                                                  std::type_identity<OfLayer>>::type;
+  template <class OfLayer, int rooms = 1>
+  using ScratchWith =
+      typename std::conditional_t<(kRank > 0 || kInLanes), std::type_identity<WithRoom<OfLayer, rooms>>,
+                                  std::type_identity<OfLayer>>::type;
 
-  using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
-  using AllForms = ByRole<detail::StandsFor<Form, What, kTokens>>;
-  using GradientForms = ByRole<detail::StandsForGradient<What, kTokens>>;
-  using All = detail::SetOf<Layer, AllForms::template Matrix, AllForms::template Vector>;
-  // What backward of Layer adds to: the trained set itself, where its tensors are some of Layer's.
-  using Gradients = typename std::conditional_t<
-      (kRank > 0), detail::SetOfLayer<Layer, GradientForms::template Matrix, GradientForms::template Vector>,
-      std::type_identity<Trained>>::type;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  using GradientForms =
+      ByRole<detail::StandsForGradient<What, detail::InForms<What, Matrix, Vector>, kTokens>>;
 
  public:
-  /// What is trained, as a set of parameters.
-  struct TrainedParameters : Trained {
+  /// The same with the scalar of Lockstep's lanes; constants stay what they are.
+  template <class Other>
+  using WithScalar = PartlyTrained<typename detail::WithScalarOf<Layer, Other>::type, kConstants, What>;
+  /// The set with these forms for what is trained, and nothing in the place of the rest.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  using TrainedOf = detail::SetOf<Layer, ByRole<detail::InForms<What, Matrix, Vector>>::template Matrix,
+                                  ByRole<detail::InForms<What, Matrix, Vector>>::template Vector>;
+  /// The set with tensors for what is trained, and nothing in the place of the rest.
+  using Trained = TrainedOf<Tensor, Tensor>;
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      Trained::visit(
+      OfLayer::visit(
           [&visitor]<class First, class... Rest>(const TensorPath& path, First&& first, Rest&&... rest) {
             using Leaf = std::remove_cvref_t<First>;
             if constexpr (detail::kIsLowRank<Leaf> &&
-                          (std::is_same_v<Leaf, std::remove_cvref_t<Rest>> && ...)) {
+                          (detail::kIsLowRank<std::remove_cvref_t<Rest>> && ...)) {
               Leaf::visit(visitor, &path, first, rest...);
             } else {
               visitor(path, first, rest...);
@@ -237,14 +309,37 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
               detail::copy_elements(initial, trained);
             }
           },
-          static_cast<Trained&>(*this), kConstants);
+          static_cast<OfLayer&>(*this), kConstants);
     }
   };
-  using Parameters = std::conditional_t<kFrozen, NoParameters, TrainedParameters>;
-  template <class>
-  static constexpr bool kReadsInput = detail::kReadsInput<Layer, Gradients>;
-  using Tape = detail::TapeOf<Layer, Gradients>;
-  using Scratch = ScratchWith<detail::ScratchOf<Layer, Gradients>>;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = typename std::conditional_t<kFrozen, std::type_identity<NoParameters>,
+                                                   std::type_identity<TrainedSet<Matrix, Vector>>>::type;
+  using Parameters = ParametersOf<Tensor>;
+
+ private:
+  template <class Set>
+  struct GradientsIn {
+    using type = Trained;
+  };
+  template <class Set>
+    requires(!kFrozen)
+  struct GradientsIn<Set> {
+    using type = typename Set::Gradients;
+  };
+  template <class Set>
+  using GradientsOf = typename GradientsIn<Set>::type;
+
+ public:
+  template <class Set>
+  static constexpr bool kReadsInput = detail::kReadsInput<Layer, GradientsOf<Set>>;
+  template <class Set>
+  using TapeOf = detail::TapeOf<Layer, GradientsOf<Set>>;
+  template <class Set>
+  using ScratchOf = ScratchWith<detail::ScratchOf<Layer, GradientsOf<Set>>,
+                                detail::kUpdatesInSet<GradientsOf<Set>> ? 2 : 1>;
+  using Tape = TapeOf<Parameters>;
+  using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = ScratchWith<typename Layer::InferenceScratch>;
 
   /// Token by token (core/stream.hpp), where the layer does.
@@ -273,22 +368,23 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         InferenceScratch& scratch, const Mask& mask = {},
                                         const Pieces& pieces = {}) {
-    return detail::forward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, y, of_layer(scratch));
+    return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained), x, y, of_layer(scratch));
   }
-  /// Training. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  /// Training, with tape and scratch of any gradients. `y` may not overlap `x`.
+  template <class Kept, class Used, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+    requires(!AttentionMask<std::remove_const_t<Used>>)
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
-                                        Tape& tape, Scratch& scratch, const Mask& mask = {},
+                                        Kept& tape, Used& scratch, const Mask& mask = {},
                                         const Pieces& pieces = {}) {
-    return detail::forward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, y, tape,
-                                     of_layer(scratch));
+    return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained), x, y, tape, of_layer(scratch));
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`. Where nothing is trained and nobody asks for dx, the tape goes on to the next sequence's masks of
   /// dropout.
-  template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
-  static void backward(const Parameters& trained, ConstView<Input> x, Tape& tape, ConstView<Output> dy,
-                       Dx&& dx, Parameters& gradients, Scratch& scratch, const Mask& mask = {},
+  template <class Kept, class Dx, class Gradients, class Used, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
+  static void backward(const Parameters& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy,
+                       Dx&& dx, Gradients& gradients, Used& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
     if constexpr (kFrozen && !kAsked<Dx>) {
       pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
@@ -297,10 +393,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                     "attune::Frozen: behind what is trained, the layer, and each one in it, needs "
                     "ParametersOf<Matrix, Vector>: a set that has nothing in the place of its gradients");
       Trained nothing;
-      detail::backward_in<Layer>(pieces, mask, kConstants, x, tape, dy, dx, nothing, scratch);
+      detail::backward_in<Layer>(pieces, mask, all_in(scratch, trained), x, tape, dy, dx, nothing,
+                                 of_layer(scratch));
     } else {
       auto&& of_tensors = gradients_of(trained, gradients, room_in(scratch));
-      detail::backward_in<Layer>(pieces, mask, all(trained, room_in(scratch)), x, tape, dy, dx, of_tensors,
+      detail::backward_in<Layer>(pieces, mask, all_in(scratch, trained), x, tape, dy, dx, of_tensors,
                                  of_layer(scratch));
     }
   }
@@ -313,10 +410,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       return (kConstants);
     } else {
       All all{};
-      All::visit([room](const TensorPath&, auto& reference, const auto& constant,
-                        const auto& own) { reference = detail::stands_for<kTokens>(constant, own, room); },
-                 static_cast<const TensorPath*>(nullptr), all, kConstants,
-                 static_cast<const Trained&>(trained));
+      refer(static_cast<const Trained&>(trained), room, all);
       return all;
     }
   }
@@ -326,23 +420,47 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   }
 
  private:
-  static constexpr decltype(auto) gradients_of([[maybe_unused]] const Parameters& trained,
-                                               Parameters& gradients, [[maybe_unused]] Scalar* room) {
+  template <class Set>
+  static constexpr decltype(auto) gradients_of([[maybe_unused]] const Parameters& trained, Set& gradients,
+                                               [[maybe_unused]] Scalar* room) {
+    using OfLayer = typename Set::OfLayer;
     if constexpr (kRank == 0) {
-      return static_cast<Trained&>(gradients);
+      return static_cast<OfLayer&>(gradients);
     } else {
-      Gradients all{};
-      Gradients::visit(
+      typename Set::Gradients all{};
+      Set::Gradients::visit(
           [room](const TensorPath&, auto& leaf, const auto& own, auto& gradient) {
             leaf = detail::stands_for_gradient<kTokens>(own, gradient, room);
           },
           static_cast<const TensorPath*>(nullptr), all, static_cast<const Trained&>(trained),
-          static_cast<Trained&>(gradients));
+          static_cast<OfLayer&>(gradients));
       return all;
     }
   }
+  static constexpr void refer(const Trained& trained, Scalar* room, All& all) {
+    All::visit(
+        [room](const TensorPath&, auto& leaf, const auto& constant, const auto& own) {
+          if constexpr (detail::kIsCopied<std::remove_cvref_t<decltype(leaf)>>) {
+            detail::copy_elements(constant, leaf);
+          } else {
+            leaf = detail::stands_for<kTokens>(constant, own, room);
+          }
+        },
+        static_cast<const TensorPath*>(nullptr), all, kConstants, trained);
+  }
+  static constexpr decltype(auto) all_in([[maybe_unused]] auto& scratch, const Parameters& trained) {
+    if constexpr (!kInLanes) {
+      return all(trained, room_in(scratch));
+    } else if constexpr (kFrozen) {
+      refer(Trained{}, nullptr, scratch.all);
+      return (scratch.all);
+    } else {
+      refer(static_cast<const Trained&>(trained), room_in(scratch), scratch.all);
+      return (scratch.all);
+    }
+  }
   static constexpr auto& of_layer(auto& scratch) {
-    if constexpr (kRank > 0) {
+    if constexpr (kRank > 0 || kInLanes) {
       return scratch.layer;
     } else {
       return scratch;
@@ -350,7 +468,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   }
   static constexpr Scalar* room_in([[maybe_unused]] auto& scratch) {
     if constexpr (kRank > 0) {
-      return scratch.room.data();
+      return scratch.room.first();
     } else {
       return nullptr;
     }

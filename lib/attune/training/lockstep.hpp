@@ -39,9 +39,9 @@ class LockstepWorkspace {
       "leave the plan at Streaming");
   static_assert(
       kRunsInLockstep<Model>,
-      "attune::Lockstep: one of the layers has constants or functions without lanes: GELU, rotary and "
-      "sinusoidal positions, softmax layers, pooling of the largest, or a layer of one's own that does not "
-      "say kRunsInLockstep; leave the plan at Streaming");
+      "attune::Lockstep: one of the layers has functions without lanes: GELU, rotary and sinusoidal "
+      "positions, softmax layers, pooling of the largest, or a layer of one's own that does not say "
+      "kRunsInLockstep; leave the plan at Streaming");
 
  public:
   static constexpr int kSequences = kLanesOf;
