@@ -63,33 +63,44 @@ struct RotaryPositions {
   /// cos and sin, each [seq_len, rotary_dim/2].
   using Table = kernels::SineTable<Scalar, shape.seq_len, kPairs>;
 
+  struct NoBeyond {};
   /// Positions offset … offset + seq_len − 1, in flash; made only where it is used.
   static constexpr Table kTable =
       kernels::sine_table<Scalar, shape.seq_len, kPairs>(shape.base, shape.rotary_dim, shape.offset);
 
-  /// The same of tokens from number `first` on, of any number: from kTable where it has them.
-  template <int tokens>
-  static void angles_from(std::uint64_t first, kernels::SineTable<Scalar, tokens, kPairs>& angles) {
-    static constexpr auto kFrequencies = kernels::frequencies<kPairs>(shape.base, shape.rotary_dim);
+  /// What a stream keeps of positions behind kTable, if it may come to them.
+  template <CacheShape cache>
+  using Beyond = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
+                                    kernels::AnglesOfPosition<kPairs>, NoBeyond>;
+
+  /// The angles of tokens from number `first` on: from kTable where it has them.
+  template <int tokens, class Kept>
+  static void angles_from(std::uint64_t first, kernels::SineTable<Scalar, tokens, kPairs>& angles,
+                          [[maybe_unused]] Kept& beyond) {
     for (int t = 0; t < tokens; ++t) {
       const std::uint64_t position = first + static_cast<std::uint64_t>(t);
-      for (int i = 0; i < kPairs; ++i) {
-        if (position < std::uint64_t{shape.seq_len}) {
-          angles.cosine(t, i) = kTable.cosine(static_cast<int>(position), i);
-          angles.sine(t, i) = kTable.sine(static_cast<int>(position), i);
-        } else {
-          const auto at = kernels::cosine_sine_at(position + shape.offset, kFrequencies.of[i]);
-          angles.cosine(t, i) = static_cast<Scalar>(at.cosine);
-          angles.sine(t, i) = static_cast<Scalar>(at.sine);
+      if constexpr (!std::is_same_v<Kept, NoBeyond>) {
+        if (position >= std::uint64_t{shape.seq_len}) {
+          static constexpr auto kFrequencies = kernels::frequencies<kPairs>(shape.base, shape.rotary_dim);
+          beyond.move_to(position + shape.offset, kFrequencies);
+          for (int i = 0; i < kPairs; ++i) {
+            angles.cosine(t, i) = static_cast<Scalar>(beyond.of[i].cosine);
+            angles.sine(t, i) = static_cast<Scalar>(beyond.of[i].sine);
+          }
+          continue;
         }
+      }
+      for (int i = 0; i < kPairs; ++i) {
+        angles.cosine(t, i) = kTable.cosine(static_cast<int>(position), i);
+        angles.sine(t, i) = kTable.sine(static_cast<int>(position), i);
       }
     }
   }
 
   /// Token by token.
-  template <CacheShape>
+  template <CacheShape cache>
   struct Stream {
-    struct Memory {};
+    using Memory = Beyond<cache>;
     template <int tokens>
     struct Scratch {
       kernels::SineTable<Scalar, tokens, kPairs> angles;
@@ -97,9 +108,9 @@ struct RotaryPositions {
     template <int tokens>
     static void step(std::uint64_t position, const auto&,
                      ConstView<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> x,
-                     View<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> y, Memory&,
+                     View<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> y, Memory& memory,
                      Scratch<tokens>& scratch) {
-      angles_from(position, scratch.angles);
+      angles_from(position, scratch.angles, memory);
       RotaryPositions<detail::with(shape, &RotaryShape::seq_len, tokens), Scalar>::forward(x, y,
                                                                                            scratch.angles);
     }

@@ -138,6 +138,11 @@ struct StreamOfLayer<Layer, cache> {
 template <class Layer, CacheShape cache>
 using StreamOf = typename StreamOfLayer<Layer, cache>::type;
 
+/// Whether a stream may have more than so many tokens.
+constexpr bool goes_beyond(CacheShape cache, int tokens) {
+  return cache.window > 0 || cache.capacity > tokens;
+}
+
 inline constexpr std::uint64_t kAnyNumber = std::numeric_limits<std::uint64_t>::max();
 /// How many tokens a layer takes in all.
 template <class Layer, CacheShape cache>
