@@ -250,6 +250,7 @@ struct MemoryStream : AttentionParts<Attention> {
   struct Memory {
     Tensor<Scalar, kKeys, kKvHeads * kDk> key;
     Tensor<Scalar, kKeys, kKvHeads * kDv> value;
+    std::uint32_t remembered;  // 0: not yet
     // Of the queries, of which there may be any number.
     [[no_unique_address]] typename Parts::template Beyond<CacheShape{.window = 1}> beyond;
   };
@@ -273,6 +274,10 @@ struct MemoryStream : AttentionParts<Attention> {
                                         view(memory.value).template rows_at<kShape.kv_len>(0));
     append_keys<kShape, Scalar>(parameters.appended, memory, InOneGo{});
     Parts::template scale<decltype(memory.key)::size>(memory.key.data());
+    memory.remembered = 1;
+  }
+  static Status ready(const Memory& memory) {
+    return memory.remembered != 0 ? Status::kOk : Status::kNothingRemembered;
   }
   /// `mask` is asked about `most` queries in all, and of positions up to 2³⁰, as masks are.
   template <int tokens, std::uint64_t most, class Mask>
