@@ -6,6 +6,9 @@
 //   dx: the rotation back.
 #pragma once
 
+#include <concepts>
+#include <type_traits>
+
 #include <attune/core/layer.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/stream.hpp>
@@ -116,8 +119,13 @@ struct RotaryPositions {
     }
   };
 
-  /// y = x rotated, by kTable or by a table of other positions. `y` may be `x`.
-  static void forward(ConstView<Input> x, View<Output> y) { rotate<false>(x, y, kTable); }
+  using AllTokens = std::integral_constant<int, shape.seq_len>;
+  /// y = x rotated, by kTable or by a table of other positions. `y` may be `x`. Of the first tokens, where
+  /// others are not used.
+  template <std::convertible_to<int> Used = AllTokens>
+  static void forward(ConstView<Input> x, View<Output> y, Used tokens = {}) {
+    rotate<false>(x, y, kTable, tokens);
+  }
   static void forward(ConstView<Input> x, View<Output> y, const Table& table) { rotate<false>(x, y, table); }
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
     forward(x, y);
@@ -127,7 +135,10 @@ struct RotaryPositions {
   }
 
   /// dx = dy rotated back. `dx` may be `dy`.
-  static void backward(ConstView<Output> dy, View<Input> dx) { rotate<true>(dy, dx, kTable); }
+  template <std::convertible_to<int> Used = AllTokens>
+  static void backward(ConstView<Output> dy, View<Input> dx, Used tokens = {}) {
+    rotate<true>(dy, dx, kTable, tokens);
+  }
   static void backward(ConstView<Output> dy, View<Input> dx, const Table& table) {
     rotate<true>(dy, dx, table);
   }
@@ -173,9 +184,10 @@ struct RotaryPositions {
     }
   }
 
-  template <bool kBack>
-  [[gnu::noinline]] static void rotate(ConstView<Input> x, View<Output> y, const Table& table) {
-    for (int t = 0; t < shape.seq_len; ++t) {
+  template <bool kBack, class Used = AllTokens>
+  [[gnu::noinline]] static void rotate(ConstView<Input> x, View<Output> y, const Table& table,
+                                       Used tokens = {}) {
+    for (int t = 0; t < tokens; ++t) {
       const Scalar* cosine = table.cosine.data() + t * kPairs;
       const Scalar* sine = table.sine.data() + t * kPairs;
       for (int head = 0; head < shape.num_heads; ++head) {
