@@ -1,7 +1,7 @@
 // Writes text, token by token, with a model in flash that base.cpp trained on a PC. A token goes through the
-// model once and leaves keys and values in a cache, which has those of the last kTokens: text goes on for as
-// long as one likes. At the end its beginning goes through the model in one go, to the same logits, bit for
-// bit.
+// model once, those of the prompt several at a time, and leaves keys and values in a cache, which has those
+// of the last kTokens: text goes on for as long as one likes. At the end its beginning goes through the model
+// in one go, to the same logits, bit for bit.
 //
 //   --prompt HEX       how the text begins, two digits a byte
 //   --tokens N         of the text, the prompt among them
@@ -28,18 +28,31 @@ using attune::Status;
 constexpr auto& kBase = attune::kInFlash<Names, stream_base>;
 constexpr attune::CacheShape kLastTokens{.window = kTokens};
 using Cache = attune::KeyValueCache<Model, kLastTokens>;
+constexpr int kTogether = 2;  // tokens of the prompt: as many as there is RAM for
+
+/// What a step works on, first those of the prompt, then those of single tokens.
+template <int tokens>
+struct Step {
+  Cache::Scratch<tokens> scratch;
+  attune::Tensor<float, tokens, kVocabulary> logits;
+};
+struct StepAndDraw : Step<1> {
+  attune::SamplingScratch<kVocabulary> sampling;
+};
+union InTurn {
+  Step<kTogether> prompt;
+  StepAndDraw token;
+};
 constexpr attune::MemoryReport kMemory = [] {
-  attune::MemoryReport memory = attune::stream_memory<Model, kLastTokens>();
+  attune::MemoryReport memory = attune::stream_memory<Model, kLastTokens, kTogether>();
   memory.parameters = 0;  // which are in flash
-  memory.scratch += sizeof(attune::SamplingScratch<kVocabulary>);
+  memory.scratch += sizeof(InTurn) - sizeof(Step<kTogether>);
   return memory;
 }();
 static_assert(kMemory.total() <= 120 * 1024);  // the RAM contract, checked by the compiler
 
 Cache cache;
-Cache::Scratch<> scratch;
-attune::SamplingScratch<kVocabulary> sampling_scratch;
-attune::Tensor<float, 1, kVocabulary> logits;
+InTurn in_turn;
 int prompt[Prompt::kLongest];
 
 /// What going through the model at once comes to.
@@ -84,7 +97,7 @@ struct Text {
   Vocabulary vocabulary;
   Fnv1a hash;         // of its bytes
   Fnv1a logits_hash;  // of what is behind each of its first kTokens tokens, if anything is
-  int tokens = 0, drawn = 0;
+  int tokens = 0, tokens_read = 0, drawn = 0;
   std::uint64_t instructions = 0;  // of all that were drawn; 0 where the program cannot tell
 
   void write(int id) {
@@ -94,33 +107,51 @@ struct Text {
     in_one_go.keep(tokens++, id);
   }
 
-  /// The token goes through the model; `logits` are of what comes behind it.
-  Status read(int id) { return Model::step(kBase, attune::Ids<1>(id), logits, cache, scratch); }
-  void note_logits() {
-    if (tokens <= kTokens) logits_hash.add(logits.values, kVocabulary);
+  /// Tokens go through the model; `step.logits` are of what comes behind each.
+  template <int together>
+  Status read(const attune::Ids<together>& ids, Step<together>& step) {
+    return Model::step(kBase, ids, step.logits, cache, step.scratch);
+  }
+  template <int together>
+  void note_logits(const Step<together>& step) {
+    const int noted = std::clamp(kTokens - tokens_read, 0, together);
+    logits_hash.add(step.logits.values, noted * kVocabulary);
+    tokens_read += together;
   }
 };
+
+/// Writes the prompt; all of it but its last token goes through the model.
+Status read_prompt(Text& text, int count) {
+  for (int i = 0; i < count; ++i) text.write(prompt[i]);
+  const auto read = [&]<int together>(int first, Step<together>& step) {
+    const Status status = text.read(attune::Ids<together>(prompt + first), step);
+    if (status == Status::kOk) text.note_logits(step);
+    return status;
+  };
+  Status status = Status::kOk;
+  int first = 0;
+  for (; status == Status::kOk && first + kTogether < count; first += kTogether) {
+    status = read(first, in_turn.prompt);
+  }
+  for (; status == Status::kOk && first + 1 < count; ++first) status = read(first, in_turn.token);
+  return status;
+}
 
 /// Writes the prompt and what is drawn behind it, up to `count` tokens.
 Status write_text(Text& text, int prompt_tokens, int count, const attune::SamplingOptions& options,
                   attune::Rng& rng) {
-  text.write(prompt[0]);
-  int last = prompt[0];
-  while (text.tokens < count) {
-    const bool draws = text.tokens >= prompt_tokens;
-    if (draws) port::begin_counting();
-    if (const Status status = text.read(last); status != Status::kOk) return status;
-    if (draws) {
-      const attune::Sampled next = attune::sample(logits, options, rng, sampling_scratch);
-      text.instructions += port::end_counting();
-      if (!next.ok()) return next.status;
-      ++text.drawn;
-      last = next.id;
-    } else {
-      last = prompt[text.tokens];
-    }
-    text.note_logits();
-    text.write(last);
+  prompt_tokens = std::min(prompt_tokens, count);
+  if (const Status status = read_prompt(text, prompt_tokens); status != Status::kOk) return status;
+  StepAndDraw& step = in_turn.token;
+  for (int last = prompt[prompt_tokens - 1]; text.tokens < count; text.write(last)) {
+    port::begin_counting();
+    if (const Status status = text.read<1>(last, step); status != Status::kOk) return status;
+    const attune::Sampled next = attune::sample(step.logits, options, rng, step.sampling);
+    text.instructions += port::end_counting();
+    if (!next.ok()) return next.status;
+    ++text.drawn;
+    last = next.id;
+    text.note_logits<1>(step);
   }
   return Status::kOk;
 }

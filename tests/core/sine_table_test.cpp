@@ -17,6 +17,22 @@ TEST(SineTable, has_the_known_sines_and_cosines) {
   static_assert(kernels::inverse_power(10'000, 0) == 1);
 }
 
+TEST(SineTable, positions_of_a_stream_have_the_bits_of_a_table) {
+  static constexpr auto table = kernels::sine_table<double, 70, 3>(10'000, 6);
+  static constexpr auto frequencies = kernels::frequencies<3>(10'000, 6);
+  kernels::AnglesOfPosition<3> angles = {};
+  const auto expect = [&](int position) {
+    angles.move_to(static_cast<std::uint64_t>(position), frequencies);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(check::same_bits(angles.of[i].cosine, table.cosine(position, i)));
+      EXPECT_TRUE(check::same_bits(angles.of[i].sine, table.sine(position, i)));
+    }
+  };
+  for (int position = 0; position < 70; ++position) expect(position);
+  for (const int position : {21, 21, 22, 5, 31, 32, 34, 33, 16, 0, 69})
+    expect(position);  // back, and over some
+}
+
 TEST(SineTable, adding_angles_loses_nothing_that_shows) {
   static constexpr auto table = kernels::sine_table<double, 40, 3>(10'000, 6);
   for (int t = 0; t < 40; ++t) {

@@ -13,6 +13,7 @@
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/tied.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -54,6 +55,17 @@ using Tagger = attune::Sequential<
         attune::RmsNorm<attune::NormShape{kTokens, kWidth}>, attune::BranchOptions{.dropout = 0.25}>,
     attune::Residual<attune::Gelu<kTokens, kWidth>>,
     attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>, attune::LogSoftmax<kTokens, kClasses>>;
+
+// Ids to logits with one table for both, queries and keys normalised and scaled each.
+constexpr attune::AttentionShape kNormalised{.seq_len = kTokens,
+                                             .d_model = kWidth,
+                                             .num_heads = 4,
+                                             .num_kv_heads = 2,
+                                             .scaling = attune::Scaling::kInverseFourthRootDkEach,
+                                             .query_key_norm = attune::QueryKeyNorm::kLayerNorm};
+using TiedTagger = attune::Tied<attune::Embedding<attune::EmbeddingShape{kTokens, 7, kWidth}>,
+                                attune::Sequential<attune::MultiHeadAttention<kNormalised>,
+                                                   attune::RmsNorm<attune::NormShape{kTokens, kWidth}>>>;
 
 template <class Model>
 using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 2>;
@@ -143,6 +155,12 @@ TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_answers_for_every_token
   for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
 }
 
+TEST(TrueLength, has_the_bits_of_padding_in_a_tied_model_with_normalised_queries_and_keys) {
+  static Pair<TiedTagger> both;
+  static_assert(attune::detail::kTakesLength<TiedTagger>);
+  for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
+}
+
 TEST(TrueLength, has_the_bits_of_padding_in_pieces) {
   static Pair<Pooled> both;
   for (int length = 1; length <= kTokens; ++length) {
@@ -178,6 +196,32 @@ TEST(TrueLength, is_predicted_in_pieces_beside_another_mask_with_zeros_behind) {
     EXPECT_EQ(prediction.status(), Status::kOk);
     for (int i = 0; i < kTokens; ++i) {
       for (int j = 0; j < kClasses; ++j) EXPECT_EQ(y(i, j), i < length ? expected(i, j) : 0.0f);
+    }
+  }
+}
+
+TEST(TrueLength, has_the_bits_of_padding_in_rows_of_weights_longer_than_a_block) {
+  constexpr int kLong = 40;
+  using Layer = attune::MultiHeadAttention<attune::AttentionShape{
+      .seq_len = kLong, .d_model = 4, .num_heads = 2, .rotary_dim = 2}>;
+  static Layer::Parameters parameters;
+  static Layer::Input x;
+  static Layer::Output expected, y;
+  static Layer::Tape padded, tape;
+  static Layer::Scratch scratch;
+  attune::Rng rng(1);
+  check::fill_set(parameters, rng);
+  check::fill(x, rng);
+  for (const int length : {1, 15, 16, 17, 31, 32, 33, 39, kLong}) {
+    attune::SequenceLength<kLong> mask;
+    ASSERT_EQ(mask.set_length(length), Status::kOk);
+    const auto masks = attune::CausalMask{} && mask;
+    Layer::forward(parameters, x, expected, padded, scratch, masks);
+    Layer::forward(parameters, x, y, tape, scratch, masks,
+                   attune::FirstTokens<attune::InOneGo, kLong>({}, length));
+    for (int i = 0; i < length; ++i) {
+      for (int j = 0; j < y.cols; ++j) EXPECT_TRUE(check::same_bits(y(i, j), expected(i, j)));
+      for (int j = 0; j < kLong; ++j) EXPECT_TRUE(check::same_bits(tape.weights(i, j), padded.weights(i, j)));
     }
   }
 }

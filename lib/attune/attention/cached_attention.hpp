@@ -54,12 +54,24 @@ struct AttentionParts {
                                                .base = kShape.rotary_base},
                                    Scalar>;
   struct NoAngles {};
+  template <CacheShape cache>
+  static auto angles_or_none() {
+    if constexpr (kRotates) {
+      return typename Rotation<kShape.seq_len, kHeads>::template Beyond<cache>{};
+    } else {
+      return NoAngles{};
+    }
+  }
+  /// What a stream keeps of positions behind the table.
+  template <CacheShape cache>
+  using Beyond = decltype(angles_or_none<cache>());
   /// Of the positions of a step.
   template <int tokens>
   using Angles = std::conditional_t<kRotates, kernels::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
   template <int tokens>
-  static void find_angles([[maybe_unused]] std::uint64_t position, [[maybe_unused]] Angles<tokens>& angles) {
-    if constexpr (kRotates) Rotation<kShape.seq_len, kHeads>::angles_from(position, angles);
+  static void find_angles([[maybe_unused]] std::uint64_t position, [[maybe_unused]] Angles<tokens>& angles,
+                          [[maybe_unused]] auto& beyond) {
+    if constexpr (kRotates) Rotation<kShape.seq_len, kHeads>::angles_from(position, angles, beyond);
   }
 
   /// Queries or keys of `heads` heads, from their projection to what is rotated.
@@ -186,7 +198,10 @@ struct AttentionStream : AttentionParts<Attention> {
   using typename Parts::Scalar;
 
   static constexpr CacheShape kKept = kept_of<kShape, cache>();
-  using Memory = KeyValueBlocks<Scalar, kKvHeads, kDk, kDv, kKept>;
+  using Tokens = KeyValueBlocks<Scalar, kKvHeads, kDk, kDv, kKept>;
+  struct Memory : Tokens {
+    [[no_unique_address]] typename Parts::template Beyond<cache> beyond;
+  };
   static constexpr std::uint64_t kMostTokens = cache.window > 0 ? kAnyNumber : std::uint64_t{cache.capacity};
 
   template <int tokens>
@@ -195,7 +210,7 @@ struct AttentionStream : AttentionParts<Attention> {
     Tensor<Scalar, tokens, kKvHeads * kDk> key;
     Tensor<Scalar, tokens, kKvHeads * kDv> value;
     Tensor<Scalar, tokens, kHeads * kDv> context;
-    Tensor<Scalar, 1, Memory::Places::kSlots> scores;  // of one head
+    Tensor<Scalar, 1, Tokens::Places::kSlots> scores;  // of one head
     [[no_unique_address]] typename Parts::template Angles<tokens> angles;
   };
 
@@ -203,7 +218,7 @@ struct AttentionStream : AttentionParts<Attention> {
   static void step(std::uint64_t position, const auto& parameters,
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
                    View<Tensor<Scalar, tokens, kShape.d_out>> y, Memory& memory, Scratch<tokens>& scratch) {
-    Parts::template find_angles<tokens>(position, scratch.angles);
+    Parts::template find_angles<tokens>(position, scratch.angles, memory.beyond);
     Parts::template find_queries<tokens>(parameters, x, scratch.query, scratch.angles);
     Parts::template find_keys<tokens>(parameters, x, scratch.key.data(), scratch.angles);
     Parts::template scale<tokens * kKvHeads * kDk>(scratch.key.data());
@@ -235,6 +250,9 @@ struct MemoryStream : AttentionParts<Attention> {
   struct Memory {
     Tensor<Scalar, kKeys, kKvHeads * kDk> key;
     Tensor<Scalar, kKeys, kKvHeads * kDv> value;
+    std::uint32_t remembered;  // 0: not yet
+    // Of the queries, of which there may be any number.
+    [[no_unique_address]] typename Parts::template Beyond<CacheShape{.window = 1}> beyond;
   };
   template <int tokens>
   struct Scratch {
@@ -256,27 +274,30 @@ struct MemoryStream : AttentionParts<Attention> {
                                         view(memory.value).template rows_at<kShape.kv_len>(0));
     append_keys<kShape, Scalar>(parameters.appended, memory, InOneGo{});
     Parts::template scale<decltype(memory.key)::size>(memory.key.data());
+    memory.remembered = 1;
+  }
+  static Status ready(const Memory& memory) {
+    return memory.remembered != 0 ? Status::kOk : Status::kNothingRemembered;
   }
   /// `mask` is asked about `most` queries in all, and of positions up to 2³⁰, as masks are.
   template <int tokens, std::uint64_t most, class Mask>
   static void step(std::uint64_t position, const auto& parameters,
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
-                   View<Tensor<Scalar, tokens, kShape.d_out>> y, const Memory& memory,
-                   Scratch<tokens>& scratch, const Mask& mask) {
-    Parts::template find_angles<tokens>(position, scratch.angles);
+                   View<Tensor<Scalar, tokens, kShape.d_out>> y, Memory& memory, Scratch<tokens>& scratch,
+                   const Mask& mask) {
+    Parts::template find_angles<tokens>(position, scratch.angles, memory.beyond);
     Parts::template find_queries<tokens>(parameters, x, scratch.query, scratch.angles);
     const auto& all_masks = with_options<kShape>(mask);
-    const auto value = view(memory.value);
+    const auto key = view(std::as_const(memory.key)), value = view(std::as_const(memory.value));
     const auto terms = terms_of<std::remove_cvref_t<decltype(all_masks)>>(value);
     constexpr int kQueries = static_cast<int>(std::min(most, std::uint64_t{kUnlimited}));
     const int first_query = static_cast<int>(std::min(position, std::uint64_t{1} << 30));
     for (int head = 0; head < kHeads; ++head) {
       const int kv_head = kShape.kv_head_of(head);
-      attend<kHeads, kQueries>(view(scratch.query).template columns<kDk>(head * kDk),
-                               view(memory.key).template columns<kDk>(kv_head * kDk),
-                               value.template columns<kDv>(kv_head * kDv),
-                               view(scratch.context).template columns<kDv>(head * kDv), view(scratch.weights),
-                               Parts::scores(), all_masks, head, first_query, AllWeights{}, terms);
+      attend<kHeads, kQueries>(
+          view(scratch.query).template columns<kDk>(head * kDk), key.template columns<kDk>(kv_head * kDk),
+          value.template columns<kDv>(kv_head * kDv), view(scratch.context).template columns<kDv>(head * kDv),
+          view(scratch.weights), Parts::scores(), all_masks, head, first_query, AllWeights{}, terms);
     }
     Parts::template project<typename Attention::OutputProjection, tokens>(parameters.output,
                                                                           view(scratch.context), y);

@@ -124,9 +124,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = shape.rotary_dim == 0;
   static constexpr bool kTakesMask = true;
-  static constexpr bool kTakesLength = kSelfAttention && kKeys == shape.seq_len && shape.keep_weights &&
-                                       shape.query_key_norm == QueryKeyNorm::kNone &&
-                                       shape.scaling != Scaling::kInverseFourthRootDkEach;
+  static constexpr bool kTakesLength = kSelfAttention && kKeys == shape.seq_len && shape.keep_weights;
   static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
@@ -430,10 +428,12 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
     ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), pieces);
     Norms::forward(parameters.norms, kept, pieces);
     if constexpr (kRotates) {
-      pieces([&]() ATTUNE_INLINE_LAMBDA { QueryRotation::forward(kept.query, kept.query); });
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        QueryRotation::forward(kept.query, kept.query, pieces.template count<shape.seq_len>());
+      });
       pieces([&]() ATTUNE_INLINE_LAMBDA {
         const auto key_rows = projected<KeyProjection>(kept.key);
-        KeyRotation::forward(key_rows, key_rows);
+        KeyRotation::forward(key_rows, key_rows, pieces.template count<shape.kv_len>());
       });
     }
     detail::append_keys<shape, Scalar>(parameters.appended, kept, pieces);
@@ -571,10 +571,12 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
     scale_operands(tape.query, tape.key, pieces);
     Appended::backward(tape, gradients.appended, pieces);
     if constexpr (kRotates) {
-      pieces([&]() ATTUNE_INLINE_LAMBDA { QueryRotation::backward(tape.query, tape.query); });
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        QueryRotation::backward(tape.query, tape.query, pieces.template count<shape.seq_len>());
+      });
       pieces([&]() ATTUNE_INLINE_LAMBDA {
         const auto key_rows = projected<KeyProjection>(tape.key);
-        KeyRotation::backward(key_rows, key_rows);
+        KeyRotation::backward(key_rows, key_rows, pieces.template count<shape.kv_len>());
       });
     }
     Norms::backward(parameters.norms, tape, gradients.norms, mask, pieces);
@@ -638,8 +640,17 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void scale_operands(Query& query, Key& key, const auto& pieces) {
     if constexpr (kScaleOperands) {
       pieces([&]() ATTUNE_INLINE_LAMBDA {
-        kernels::scale<Query::size>(query.data(), Scalar(kOperandScale));
-        kernels::scale<Key::size>(key.data(), Scalar(kOperandScale));
+        const auto scale = [&]<class Operand>(Operand& operand) {
+          const auto rows = pieces.template count<Operand::rows>();
+          if constexpr (detail::kHasLength<std::remove_cvref_t<decltype(pieces)>>) {
+            for (int i = 0; i < rows; ++i)
+              kernels::scale<Operand::cols>(&operand(i, 0), Scalar(kOperandScale));
+          } else {
+            kernels::scale<Operand::size>(operand.data(), Scalar(kOperandScale));
+          }
+        };
+        scale(query);
+        scale(key);
       });
     }
   }

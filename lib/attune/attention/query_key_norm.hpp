@@ -51,23 +51,28 @@ struct QueryKeyNorms {
   };
 
   static void forward(const auto& parameters, auto& kept, const auto& pieces) {
+    const auto& of_queries = pieces.template parts<shape.num_heads>();
+    const auto& of_keys = pieces.template parts<shape.num_kv_heads>();
     const View<typename QueryNorm::Input> query(kept.query.data());
     const View<typename KeyNorm::Input> key(kept.key.data());
     if constexpr (requires { kept.norms; }) {
       typename QueryNorm::Scratch of_query;
       typename KeyNorm::Scratch of_key;
       pieces([&] {
-        std::copy_n(query.data, QueryNorm::Input::size, kept.norms.query.data());
-        std::copy_n(key.data, KeyNorm::Input::size, kept.norms.key.data());
+        const auto copy = [](auto rows, const auto& from, auto& to) {
+          std::copy_n(from.data, rows * shape.d_k, to.data());
+        };
+        copy(of_queries.template count<QueryNorm::Input::rows>(), query, kept.norms.query);
+        copy(of_keys.template count<KeyNorm::Input::rows>(), key, kept.norms.key);
       });
       QueryNorm::forward(parameters.query_norm, kept.norms.query, query, kept.norms.of_query, of_query,
-                         pieces);
-      KeyNorm::forward(parameters.key_norm, kept.norms.key, key, kept.norms.of_key, of_key, pieces);
+                         of_queries);
+      KeyNorm::forward(parameters.key_norm, kept.norms.key, key, kept.norms.of_key, of_key, of_keys);
     } else {
       typename QueryNorm::InferenceScratch of_query;
       typename KeyNorm::InferenceScratch of_key;
-      QueryNorm::forward(parameters.query_norm, query, query, of_query, pieces);
-      KeyNorm::forward(parameters.key_norm, key, key, of_key, pieces);
+      QueryNorm::forward(parameters.query_norm, query, query, of_query, of_queries);
+      KeyNorm::forward(parameters.key_norm, key, key, of_key, of_keys);
     }
   }
 
@@ -79,9 +84,9 @@ struct QueryKeyNorms {
     const View<typename QueryNorm::Input> query(tape.query.data());
     const View<typename KeyNorm::Input> key(tape.key.data());
     QueryNorm::backward(parameters.query_norm, tape.norms.query, tape.norms.of_query, query, query,
-                        gradients.query_norm, of_query, mask, pieces);
+                        gradients.query_norm, of_query, mask, pieces.template parts<shape.num_heads>());
     KeyNorm::backward(parameters.key_norm, tape.norms.key, tape.norms.of_key, key, key, gradients.key_norm,
-                      of_key, mask, pieces);
+                      of_key, mask, pieces.template parts<shape.num_kv_heads>());
   }
 };
 

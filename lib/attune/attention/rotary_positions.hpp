@@ -6,6 +6,9 @@
 //   dx: the rotation back.
 #pragma once
 
+#include <concepts>
+#include <type_traits>
+
 #include <attune/core/layer.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/stream.hpp>
@@ -65,33 +68,44 @@ struct RotaryPositions {
   /// cos and sin, each [seq_len, rotary_dim/2].
   using Table = kernels::SineTable<Scalar, shape.seq_len, kPairs>;
 
+  struct NoBeyond {};
   /// Positions offset … offset + seq_len − 1, in flash; made only where it is used.
   static constexpr Table kTable =
       kernels::sine_table<Scalar, shape.seq_len, kPairs>(shape.base, shape.rotary_dim, shape.offset);
 
-  /// The same of tokens from number `first` on, of any number: from kTable where it has them.
-  template <int tokens>
-  static void angles_from(std::uint64_t first, kernels::SineTable<Scalar, tokens, kPairs>& angles) {
-    static constexpr auto kFrequencies = kernels::frequencies<kPairs>(shape.base, shape.rotary_dim);
+  /// What a stream keeps of positions behind kTable, if it may come to them.
+  template <CacheShape cache>
+  using Beyond = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
+                                    kernels::AnglesOfPosition<kPairs>, NoBeyond>;
+
+  /// The angles of tokens from number `first` on: from kTable where it has them.
+  template <int tokens, class Kept>
+  static void angles_from(std::uint64_t first, kernels::SineTable<Scalar, tokens, kPairs>& angles,
+                          [[maybe_unused]] Kept& beyond) {
     for (int t = 0; t < tokens; ++t) {
       const std::uint64_t position = first + static_cast<std::uint64_t>(t);
-      for (int i = 0; i < kPairs; ++i) {
-        if (position < std::uint64_t{shape.seq_len}) {
-          angles.cosine(t, i) = kTable.cosine(static_cast<int>(position), i);
-          angles.sine(t, i) = kTable.sine(static_cast<int>(position), i);
-        } else {
-          const auto at = kernels::cosine_sine_at(position + shape.offset, kFrequencies.of[i]);
-          angles.cosine(t, i) = static_cast<Scalar>(at.cosine);
-          angles.sine(t, i) = static_cast<Scalar>(at.sine);
+      if constexpr (!std::is_same_v<Kept, NoBeyond>) {
+        if (position >= std::uint64_t{shape.seq_len}) {
+          static constexpr auto kFrequencies = kernels::frequencies<kPairs>(shape.base, shape.rotary_dim);
+          beyond.move_to(position + shape.offset, kFrequencies);
+          for (int i = 0; i < kPairs; ++i) {
+            angles.cosine(t, i) = static_cast<Scalar>(beyond.of[i].cosine);
+            angles.sine(t, i) = static_cast<Scalar>(beyond.of[i].sine);
+          }
+          continue;
         }
+      }
+      for (int i = 0; i < kPairs; ++i) {
+        angles.cosine(t, i) = kTable.cosine(static_cast<int>(position), i);
+        angles.sine(t, i) = kTable.sine(static_cast<int>(position), i);
       }
     }
   }
 
   /// Token by token.
-  template <CacheShape>
+  template <CacheShape cache>
   struct Stream {
-    struct Memory {};
+    using Memory = Beyond<cache>;
     template <int tokens>
     struct Scratch {
       kernels::SineTable<Scalar, tokens, kPairs> angles;
@@ -99,16 +113,21 @@ struct RotaryPositions {
     template <int tokens>
     static void step(std::uint64_t position, const auto&,
                      ConstView<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> x,
-                     View<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> y, Memory&,
+                     View<Tensor<Scalar, tokens, shape.num_heads * shape.d_k>> y, Memory& memory,
                      Scratch<tokens>& scratch) {
-      angles_from(position, scratch.angles);
+      angles_from(position, scratch.angles, memory);
       RotaryPositions<detail::with(shape, &RotaryShape::seq_len, tokens), Scalar>::forward(x, y,
                                                                                            scratch.angles);
     }
   };
 
-  /// y = x rotated, by kTable or by a table of other positions. `y` may be `x`.
-  static void forward(ConstView<Input> x, View<Output> y) { rotate<false>(x, y, kTable); }
+  using AllTokens = std::integral_constant<int, shape.seq_len>;
+  /// y = x rotated, by kTable or by a table of other positions. `y` may be `x`. Of the first tokens, where
+  /// others are not used.
+  template <std::convertible_to<int> Used = AllTokens>
+  static void forward(ConstView<Input> x, View<Output> y, Used tokens = {}) {
+    rotate<false>(x, y, kTable, tokens);
+  }
   static void forward(ConstView<Input> x, View<Output> y, const Table& table) { rotate<false>(x, y, table); }
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&) {
     forward(x, y);
@@ -118,7 +137,10 @@ struct RotaryPositions {
   }
 
   /// dx = dy rotated back. `dx` may be `dy`.
-  static void backward(ConstView<Output> dy, View<Input> dx) { rotate<true>(dy, dx, kTable); }
+  template <std::convertible_to<int> Used = AllTokens>
+  static void backward(ConstView<Output> dy, View<Input> dx, Used tokens = {}) {
+    rotate<true>(dy, dx, kTable, tokens);
+  }
   static void backward(ConstView<Output> dy, View<Input> dx, const Table& table) {
     rotate<true>(dy, dx, table);
   }
@@ -164,9 +186,10 @@ struct RotaryPositions {
     }
   }
 
-  template <bool kBack>
-  [[gnu::noinline]] static void rotate(ConstView<Input> x, View<Output> y, const Table& table) {
-    for (int t = 0; t < shape.seq_len; ++t) {
+  template <bool kBack, class Used = AllTokens>
+  [[gnu::noinline]] static void rotate(ConstView<Input> x, View<Output> y, const Table& table,
+                                       Used tokens = {}) {
+    for (int t = 0; t < tokens; ++t) {
       const Scalar* cosine = table.cosine.data() + t * kPairs;
       const Scalar* sine = table.sine.data() + t * kPairs;
       for (int head = 0; head < shape.num_heads; ++head) {

@@ -153,12 +153,19 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
                          p_rows.template columns<keys>(at));
         },
         []<int>(int) {});
+    const auto end_of_row = [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (kIsPart<Key> && kKeys > kernels::kTogether) {
+        return used_rows(key);
+      } else {
+        return end;
+      }
+    }();
     if constexpr (std::is_null_pointer_v<Kept>) {
-      masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, first_query + first, kept, end,
+      masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, first_query + first, kept, end_of_row,
                                            used_rows(p_rows));
     } else {
       masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, first_query + first, kept + 2 * first,
-                                           end, used_rows(p_rows));
+                                           end_of_row, used_rows(p_rows));
     }
   };
   if constexpr (kByMask) {

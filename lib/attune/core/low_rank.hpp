@@ -168,22 +168,23 @@ template <class XTransposed, class Dy, class Factors, int tokens, class Gradient
 ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,
                                const LowRankGradient<Factors, tokens, Gradients, kRows>& gradient,
                                const Terms& terms = {}) {
-  const auto& [a, b] = *gradient.factors;
-  auto& [da, db] = *gradient.gradients;
+  const Factors& factors = *gradient.factors;
+  Gradients& gradients = *gradient.gradients;
   using X = MatrixView<typename XTransposed::Scalar, XTransposed::cols, Factors::rows,
                        XTransposed::col_stride, XTransposed::row_stride>;
   const X x(x_transposed.data - gradient.first_row * XTransposed::row_stride);
   const auto u_of = [&](auto* room) ATTUNE_INLINE_LAMBDA {
-    return detail::narrowed<Factors, tokens>(dy, view(b).transpose(), room, terms);
+    return detail::narrowed<Factors, tokens>(dy, view(factors.b).transpose(), room, terms);
   };
   const auto t_of = [&](auto* room) ATTUNE_INLINE_LAMBDA {
-    return detail::narrowed<Factors, tokens>(x, view(a), room, terms);
+    return detail::narrowed<Factors, tokens>(x, view(factors.a), room, terms);
   };
   const auto add_to_a = [&](const auto& u) ATTUNE_INLINE_LAMBDA {
-    add_product(x_transposed, u, view(da).template rows_at<kRows>(gradient.first_row), terms);
+    add_product(x_transposed, u, view(gradients.a).template rows_at<kRows>(gradient.first_row), terms);
   };
-  const auto add_to_b = [&](const auto& t)
-                            ATTUNE_INLINE_LAMBDA { add_product(t.transpose(), dy, view(db), terms); };
+  const auto add_to_b = [&](const auto& t) ATTUNE_INLINE_LAMBDA {
+    add_product(t.transpose(), dy, view(gradients.b), terms);
+  };
   if constexpr (LowRankGradient<Factors, tokens, Gradients>::kUpdatesAtOnce) {
     static_assert(kRows == Factors::rows);
     const auto t = t_of(detail::second_room<Factors, tokens>(gradient.room));

@@ -8,6 +8,7 @@
 //   pieces.template some_tokens<n, some, work>(from, …)      // of those, `some` from `from` on
 //   pieces.template token_elements<n, cols, work>([&](int first, int count) { … });
 //   pieces.first(view)                                       // of a matrix of tokens, those that there are
+//   pieces.template parts<n>()                               // those of tokens that are n rows each
 //
 // A sequence that is shorter than its layers were made for has the pieces of its first tokens: FirstTokens.
 // `first` is then a RowRange, so that rows_at<count>(first) are those that count (kernels/matrix_view.hpp).
@@ -52,6 +53,12 @@ struct AllTokens {
 struct InOneGo : detail::AllTokens {
   static constexpr bool kInOneGo = true;
 
+  /// The same for of_token rows of every token.
+  template <int>
+  ATTUNE_INLINE const InOneGo& parts() const {
+    return *this;
+  }
+
   /// Runs a body that is a piece.
   template <class Body>
   ATTUNE_INLINE void operator()(Body&& body) const {
@@ -93,6 +100,12 @@ class OnePiece : public detail::AllTokens {
   /// `before`: how many pieces lie before this one. Counts down, as it goes through them; below zero it is
   /// done. Layers copy an OnePiece, which all refer to one number.
   constexpr explicit OnePiece(int& before) : before_(&before) {}
+
+  /// The same for of_token rows of every token.
+  template <int>
+  ATTUNE_INLINE const OnePiece& parts() const {
+    return *this;
+  }
 
   /// Runs a body that is a piece, if it is this one's turn.
   template <class Body>
@@ -185,6 +198,11 @@ class FirstTokens {
     } else {
       return view;
     }
+  }
+  /// The same for of_token rows of every token.
+  template <int of_token>
+  ATTUNE_INLINE auto parts() const {
+    return FirstTokens<Pieces, seq_len * of_token>(pieces_, length_ * of_token);
   }
   /// Runs a body that is a piece.
   template <class Body>

@@ -40,6 +40,11 @@ struct CosineSine {
   }
 }
 
+/// Of the sum of two angles.
+[[nodiscard]] constexpr CosineSine sum_of_angles(const CosineSine& a, const CosineSine& b) {
+  return {a.cosine * b.cosine - a.sine * b.sine, a.sine * b.cosine + a.cosine * b.sine};
+}
+
 /// base^(−exponent) for a base above 1 and an exponent in [0, 1], to 5e-16 relative.
 [[nodiscard]] constexpr double inverse_power(double base, double exponent) {
   constexpr double kLn2 = 0.69314718055994530942;
@@ -78,7 +83,7 @@ template <class Scalar, int kPositions, int kFrequencies>
       if (position % 16 == 0) {
         at = cosine_sine(position * frequency);
       } else {
-        at = {at.cosine * step.cosine - at.sine * step.sine, at.sine * step.cosine + at.cosine * step.sine};
+        at = sum_of_angles(at, step);
       }
       if (position < first) continue;
       table.cosine(position - first, i) = static_cast<Scalar>(at.cosine);
@@ -88,27 +93,39 @@ template <class Scalar, int kPositions, int kFrequencies>
   return table;
 }
 
-/// ω_i = base^(−2i/d).
+/// ω_i = base^(−2i/d), with cos and sin of it.
 template <int kFrequencies>
 struct Frequencies {
   double of[std::size_t{kFrequencies}];
+  CosineSine step[std::size_t{kFrequencies}];
 };
 template <int kFrequencies>
 [[nodiscard]] consteval Frequencies<kFrequencies> frequencies(double base, int d) {
   Frequencies<kFrequencies> frequencies{};
-  for (int i = 0; i < kFrequencies; ++i) frequencies.of[i] = inverse_power(base, 2.0 * i / d);
+  for (int i = 0; i < kFrequencies; ++i) {
+    frequencies.of[i] = inverse_power(base, 2.0 * i / d);
+    frequencies.step[i] = cosine_sine(frequencies.of[i]);
+  }
   return frequencies;
 }
 
-/// What a table has at a position that it may be too short for: computed at run time, to the same bits.
-[[nodiscard, gnu::noinline]] inline CosineSine cosine_sine_at(std::uint64_t position, double frequency) {
-  const int added = static_cast<int>(position % 16);
-  CosineSine at = cosine_sine(static_cast<double>(position - static_cast<std::uint64_t>(added)) * frequency);
-  const CosineSine step = cosine_sine(frequency);
-  for (int i = 0; i < added; ++i) {
-    at = {at.cosine * step.cosine - at.sine * step.sine, at.sine * step.cosine + at.cosine * step.sine};
+/// What a table has at positions that it is too short for, at run time, to the same bits: of one position
+/// after the other each is made of the one before. Zeros: none so far.
+template <int kFrequencies>
+struct AnglesOfPosition {
+  CosineSine of[std::size_t{kFrequencies}];
+  std::uint64_t next;  // behind the position that they are of
+
+  [[gnu::noinline]] void move_to(std::uint64_t position, const Frequencies<kFrequencies>& frequencies) {
+    if (position + 1 == next) return;
+    const auto added = position % 16;
+    const bool follows = position == next && added != 0;
+    for (int i = 0; i < kFrequencies; ++i) {
+      if (!follows) of[i] = cosine_sine(static_cast<double>(position - added) * frequencies.of[i]);
+      for (auto n = follows ? 1 : added; n > 0; --n) of[i] = sum_of_angles(of[i], frequencies.step[i]);
+    }
+    next = position + 1;
   }
-  return at;
-}
+};
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -27,6 +27,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kNoTargets,            // nothing to learn from: every target of a batch is ignored, or weighs nothing
     kInvalidToken,         // a token id outside the vocabulary
     kCacheFull,            // no room for more tokens in a cache, or no position in a table of positions
+    kNothingRemembered,    // a decoder's memory has not been remembered before its first step
     kNotFinite,            // input, loss or gradient is infinite or NaN, or too large to be squared
     kCutShort,             // a file ends before its header does, or before its last tensor
     kTrailingBytes,        // a file goes on behind its last tensor
@@ -90,6 +91,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "a token id is outside [0, vocabulary)";
     case Status::kCacheFull:
       return "the cache is full: reset() it, or give it more capacity or a window";
+    case Status::kNothingRemembered:
+      return "nothing is remembered: remember() comes before a decoder's first step";
     case Status::kNotFinite:
       return "input, loss or gradient is not finite or too large";
     case Status::kCutShort:

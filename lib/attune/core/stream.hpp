@@ -21,6 +21,7 @@
 //   struct Stream {
 //     struct Memory { … };                            // what later tokens need of earlier ones; zeros: none
 //     static constexpr std::uint64_t kMostTokens = …; // that it takes in all; without: any number
+//     static Status ready(const Memory&);             // for steps; without: always
 //     template <int tokens>
 //     struct Scratch { … };                           // dead after every call
 //     /// y[tokens, …] of x[tokens, …], which do not overlap; `position` tokens came before.
@@ -138,6 +139,11 @@ struct StreamOfLayer<Layer, cache> {
 template <class Layer, CacheShape cache>
 using StreamOf = typename StreamOfLayer<Layer, cache>::type;
 
+/// Whether a stream may have more than so many tokens.
+constexpr bool goes_beyond(CacheShape cache, int tokens) {
+  return cache.window > 0 || cache.capacity > tokens;
+}
+
 inline constexpr std::uint64_t kAnyNumber = std::numeric_limits<std::uint64_t>::max();
 /// How many tokens a layer takes in all.
 template <class Layer, CacheShape cache>
@@ -195,12 +201,16 @@ struct KeyValueCache {
 /// y[tokens, …] of the next tokens x[tokens, …] of a stream, or of their ids; parameters in any form. `y` may
 /// not overlap `x`. `more` is what a model's own step takes behind the scratch. kCacheFull where the cache
 /// has no room for all of them, or a table of positions has ended; kInvalidToken where an id is outside the
-/// vocabulary: then nothing has changed.
+/// vocabulary; kNothingRemembered where a decoder layer has no memory yet: then nothing has changed.
 template <class Set, class Model, CacheShape shape, int tokens, class... More>
 Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x,
             View<detail::StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
             StepScratch<Model, shape, tokens>& scratch, const More&... more) {
   if (!cache.has_room(std::uint64_t{tokens})) return Status::kCacheFull;
+  if constexpr (requires { detail::StreamOf<Model, shape>::ready(cache.memory); }) {
+    const Status status = detail::StreamOf<Model, shape>::ready(cache.memory);
+    if (status != Status::kOk) return status;
+  }
   const auto through = [&] {
     return detail::StreamOf<Model, shape>::template step<tokens>(cache.tokens, parameters, x, y, cache.memory,
                                                                  scratch.layers, more...);

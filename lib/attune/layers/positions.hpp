@@ -72,14 +72,6 @@ struct AddedPositions {
   }
 };
 
-// What both need to run token by token: nothing but the position.
-template <PositionShape shape, class Scalar>
-struct AddedPositionsStream {
-  struct Memory {};
-  template <int tokens>
-  struct Scratch {};
-};
-
 }  // namespace detail
 
 /// Vectors that are trained, one a position. Nothing is taped.
@@ -93,13 +85,15 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   using WithScalar = LearnedPositions<shape, Other>;
   /// Token by token, as far as the table goes.
   template <CacheShape>
-  struct Stream : detail::AddedPositionsStream<shape, Scalar> {
+  struct Stream {
     static constexpr std::uint64_t kMostTokens = std::uint64_t{shape.seq_len};
+    struct Memory {};
+    template <int tokens>
+    struct Scratch {};
     template <int tokens>
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<Tensor<Scalar, tokens, shape.d_model>> x,
-                     View<Tensor<Scalar, tokens, shape.d_model>> y, typename Stream::Memory&,
-                     typename Stream::template Scratch<tokens>&) {
+                     View<Tensor<Scalar, tokens, shape.d_model>> y, Memory&, Scratch<tokens>&) {
       for (int i = 0; i < tokens; ++i) {
         Scalar* row = y.data + i * shape.d_model;
         look_up(parameters.weight, static_cast<int>(position) + i, row);
@@ -154,21 +148,26 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
 template <PositionShape shape, class ScalarType = float>
 struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static_assert(shape.base > 1, "attune::SinusoidalPositions: base must be above 1");
+  static constexpr int kFrequencies = (shape.d_model + 1) / 2;
 
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = SinusoidalPositions<shape, Other>;
   /// Token by token, of any number: computed where kVectors ends.
-  template <CacheShape>
-  struct Stream : detail::AddedPositionsStream<shape, Scalar> {
+  template <CacheShape cache>
+  struct Stream {
+    struct InTable {};
+    using Memory = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
+                                      kernels::AnglesOfPosition<kFrequencies>, InTable>;
+    template <int tokens>
+    struct Scratch {};
     template <int tokens>
     static void step(std::uint64_t position, const auto&, ConstView<Tensor<Scalar, tokens, shape.d_model>> x,
-                     View<Tensor<Scalar, tokens, shape.d_model>> y, typename Stream::Memory&,
-                     typename Stream::template Scratch<tokens>&) {
+                     View<Tensor<Scalar, tokens, shape.d_model>> y, Memory& memory, Scratch<tokens>&) {
       for (int i = 0; i < tokens; ++i) {
         Scalar* row = y.data + i * shape.d_model;
-        vector_at(position + static_cast<std::uint64_t>(i), row);
+        vector_at(position + static_cast<std::uint64_t>(i), row, memory);
         kernels::add_to(shape.d_model, x.data + i * shape.d_model, row);
       }
     }
@@ -179,7 +178,6 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
 
   /// E[seq_len, d_model].
   static constexpr Tensor<Scalar, shape.seq_len, shape.d_model> kVectors = [] {
-    constexpr int kFrequencies = (shape.d_model + 1) / 2;
     const auto table = kernels::sine_table<Scalar, shape.seq_len, kFrequencies>(shape.base, shape.d_model);
     Tensor<Scalar, shape.seq_len, shape.d_model> vectors{};
     for (int t = 0; t < shape.seq_len; ++t) {
@@ -209,17 +207,20 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   }
 
  private:
-  static void vector_at(std::uint64_t position, Scalar* vector) {
-    static constexpr auto kFrequencies =
-        kernels::frequencies<(shape.d_model + 1) / 2>(shape.base, shape.d_model);
-    for (int j = 0; j < shape.d_model; ++j) {
-      if (position < std::uint64_t{shape.seq_len}) {
-        vector[j] = kVectors(static_cast<int>(position), j);
-      } else {
-        const auto at = kernels::cosine_sine_at(position, kFrequencies.of[j / 2]);
-        vector[j] = static_cast<Scalar>(j % 2 == 0 ? at.sine : at.cosine);
+  template <class Beyond>
+  static void vector_at(std::uint64_t position, Scalar* vector, [[maybe_unused]] Beyond& beyond) {
+    if constexpr (requires { beyond.next; }) {
+      if (position >= std::uint64_t{shape.seq_len}) {
+        static constexpr auto kAngles = kernels::frequencies<kFrequencies>(shape.base, shape.d_model);
+        beyond.move_to(position, kAngles);
+        for (int j = 0; j < shape.d_model; ++j) {
+          const auto& at = beyond.of[j / 2];
+          vector[j] = static_cast<Scalar>(j % 2 == 0 ? at.sine : at.cosine);
+        }
+        return;
       }
     }
+    for (int j = 0; j < shape.d_model; ++j) vector[j] = kVectors(static_cast<int>(position), j);
   }
 };
 

@@ -144,7 +144,8 @@ struct DecoderLayerOf
   using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = typename Branches::InferenceScratch;
 
-  /// Token by token (core/stream.hpp), causal, of a memory that is remembered first. A step takes the
+  /// Token by token (core/stream.hpp), causal, of a memory that is remembered first: without one a step
+  /// answers kNothingRemembered. A step takes the
   /// memory's mask behind its scratch; the number of a query is its position, so a mask that is made for a
   /// seq_len is made for the cache's capacity.
   ///
@@ -152,9 +153,10 @@ struct DecoderLayerOf
   ///   status = Decoder::step(parameters, token, y, cache, scratch[, memory_mask]);
   template <CacheShape cache>
   struct Stream {
-    using Memory = detail::Members<typename detail::StreamOf<SelfAttention, cache>::Memory,
-                                   typename detail::MemoryStream<CrossAttention>::Memory,
-                                   typename detail::StreamOf<Network, cache>::Memory>;
+    using MemoryStream = detail::MemoryStream<CrossAttention>;
+    using Memory =
+        detail::Members<typename detail::StreamOf<SelfAttention, cache>::Memory,
+                        typename MemoryStream::Memory, typename detail::StreamOf<Network, cache>::Memory>;
     static constexpr std::uint64_t kMostTokens =
         std::min(detail::kMostTokens<SelfAttention, cache>, detail::kMostTokens<Network, cache>);
     template <int tokens>
@@ -166,6 +168,7 @@ struct DecoderLayerOf
                                  detail::StreamBranch<2, Network, cache, tokens>>;
     template <int tokens>
     using Scratch = typename Branches<tokens>::InferenceScratch;
+    static Status ready(const Memory& memory) { return MemoryStream::ready(detail::member<1>(memory)); }
     template <int tokens, AttentionMask MemoryMask = NoMask>
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<detail::StepInput<DecoderLayerOf, tokens>> x,

@@ -203,9 +203,9 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     static constexpr std::uint64_t kMostTokens = std::min({detail::kMostTokens<Layers, cache>...});
     template <int tokens>
     struct Scratch {
-      detail::OneOf<typename detail::StreamOf<Layers, cache>::template Scratch<tokens>...> layers;
-      [[no_unique_address]] detail::Turns<Scalar, tokens * std::max({Layers::Output::cols...}), kLayers - 1>
-          activations;
+      detail::InTurn<Scalar, std::integer_sequence<int, tokens * Layers::Output::cols...>,
+                     typename detail::StreamOf<Layers, cache>::template Scratch<tokens>...>
+          layers;
     };
     template <int tokens, int index = 0>
     ATTUNE_INLINE static detail::Outcome<Layer<index>> step(
@@ -215,12 +215,12 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         auto&& own = parameters.template layer<index>();
         auto&& layer_memory = detail::member<index>(memory);
         return detail::StreamOf<Layer<index>, cache>::template step<tokens>(
-            position, own, x, to, layer_memory, detail::one_of<index>(scratch.layers));
+            position, own, x, to, layer_memory, scratch.layers.template of_layer<index>());
       };
       if constexpr (index + 1 == kLayers) {
         return through(y);
       } else {
-        const auto next = scratch.activations.template at<detail::StepOutput<Layer<index>, tokens>>(index);
+        const auto next = scratch.layers.template behind<detail::StepOutput<Layer<index>, tokens>, index>();
         return detail::in_turn([&]() ATTUNE_INLINE_LAMBDA { return through(next); },
                                [&]() ATTUNE_INLINE_LAMBDA {
                                  step<tokens, index + 1>(position, parameters, next, y, memory, scratch);

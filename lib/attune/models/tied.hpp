@@ -72,6 +72,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   static constexpr bool kUpdatesInBackward = false;
   static constexpr bool kTakesMask = detail::kTakesMask<Body>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Body>;
+  static constexpr bool kTakesLength = detail::kTakesLength<EmbeddingLayer> && detail::kTakesLength<Body>;
 
  private:
   // y = x·E of rows of the vocabulary: the head is its transpose.
@@ -164,7 +165,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     constexpr bool kTrains = kTrainsTable<Gradients>;
     const ConstView<Tokens> hidden = hidden_of(tape, scratch);
     if constexpr (kTrains) {
-      const auto terms = detail::terms_of<Mask, Pieces>(hidden);
+      const auto terms = detail::terms_of<Mask, Pieces>(pieces.first(hidden));
       Head::backward_parameters(dy, hidden, gradients.embedding, terms, pieces);
     }
     const View<Tokens> d_hidden = scratch.hidden;
