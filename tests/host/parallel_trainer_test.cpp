@@ -358,6 +358,8 @@ TEST(ParallelTrainer, memory_grows_with_threads_and_slots) {
   EXPECT_EQ(three.scratch, 3 * device.scratch);
   EXPECT_EQ(three.inputs, device.inputs);
   EXPECT_EQ(Trainer({.threads = 1}).memory().gradients, (1 + kBatch) * device.gradients);
+  using Large = Parallel<attune::Linear<attune::LinearShape{1, 512, 256}>>;  // no two fit 512 KiB
+  EXPECT_EQ(Large({.threads = 1}).memory().gradients, 3 * Large::OneByOne::memory().gradients);
 }
 
 TEST(ParallelTrainer, weighs_classes_and_ignores_targets_over_the_batch) {

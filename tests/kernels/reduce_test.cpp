@@ -49,7 +49,24 @@ void check_sizes(std::integer_sequence<int, kSizes...>) {
   check_size<Scalar, 200>(x.data());
 }
 
+template <class Scalar>
+void check_sizes_of_run_time() {
+  attune::Rng rng(44);
+  attune::Tensor<Scalar, 1, 200> x;
+  check::fill(x, rng, -1, 1);
+  for (int i = 0; i < x.size; i += 3) x.values[i] *= Scalar(1000);
+  const auto term = [&x]<class P>(int i) { return kernels::load<P>(x.data() + i); };
+  for (int size = 1; size <= x.size; ++size) {
+    EXPECT_TRUE(check::same_bits(kernels::sum<Scalar>(size, term), plain_sum(x.data(), size))) << size;
+  }
+}
+
 }  // namespace
+
+TEST(Reduce, sum_of_a_size_of_run_time_has_the_same_order) {
+  check_sizes_of_run_time<float>();
+  check_sizes_of_run_time<double>();
+}
 
 TEST(Reduce, sum_of_every_size_has_the_documented_order) {
   check_sizes<float>(std::make_integer_sequence<int, 70>{});

@@ -202,15 +202,15 @@ ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy,
                                    const LowRankWeight<Base, Factors, tokens>& weight,
                                    const LowRankGradient<Factors, tokens, Gradients>& gradient,
                                    const Terms& terms = {}) {
-  const auto& [a, b] = *gradient.factors;
+  const Factors& factors = *gradient.factors;
   const auto t = detail::narrowed<Factors, tokens>(
-      x, view(a), detail::second_room<Factors, tokens>(gradient.room), terms);
-  const auto u = detail::narrowed<Factors, tokens>(dy, view(b).transpose(), gradient.room, terms);
+      x, view(factors.a), detail::second_room<Factors, tokens>(gradient.room), terms);
+  const auto u = detail::narrowed<Factors, tokens>(dy, view(factors.b).transpose(), gradient.room, terms);
   add_rows(view(gradient.gradients->a), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
     const auto features = x.template columns<Rows::rows>(first);
     add_product(features.transpose(), u, rows, terms);
     multiply_transposed_rows(dy, weight.base, first, features);
-    kernels::product(u, view(a).template rows_at<Rows::rows>(first).transpose(), features,
+    kernels::product(u, view(factors.a).template rows_at<Rows::rows>(first).transpose(), features,
                      kernels::Accumulate{});
   });
   add_product(t.transpose(), dy, view(gradient.gradients->b), terms);

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <attune/host/thread_pool.hpp>
@@ -31,8 +32,9 @@ namespace attune::inline ATTUNE_ARITHMETIC::host {
 struct ParallelOptions {
   int threads = 0;  // 0: as many as the process may run at once
   /// For gradients of single sequences. At least a set for every thread is kept, at most one for every
-  /// sequence of a batch; in between, fewer are less memory and more waiting. No bit depends on it.
-  std::size_t gradient_bytes = std::size_t{64} << 20;
+  /// sequence of a batch; in between, fewer are less memory and more waiting. Unless told, they are what
+  /// stays in the threads' caches: 512 KiB of each, two sets or more. No bit depends on it.
+  std::optional<std::size_t> gradient_bytes = std::nullopt;
 };
 
 /// What the first sequences of a batch add up to, beside their gradients.
@@ -77,12 +79,10 @@ class ParallelTrainer {
   /// Starts the threads. Parameters are zero until initialise() or load().
   explicit ParallelTrainer(const ParallelOptions& options = {})
       : pool_(options.threads),
-        slot_count_(std::min(
-            batch, std::max(pool_.threads(), static_cast<int>(std::min<std::size_t>(
-                                                 batch, options.gradient_bytes / sizeof(Parameters)))))),
+        slot_count_(slots_for(pool_.threads(), options.gradient_bytes)),
         shared_(std::make_unique<Shared>()),
         workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(pool_.threads()))),
-        slots_(std::make_unique<Parameters[]>(static_cast<std::size_t>(slot_count_))) {
+        slots_(std::make_unique<Slot[]>(static_cast<std::size_t>(slot_count_))) {
     Rng rng{0};
     restart(rng);
   }
@@ -134,7 +134,6 @@ class ParallelTrainer {
   Status resume(const State& state) {
     if (const Status status = state.check(); status != Status::kOk) return status;
     if (&state != &shared_->state) shared_->state = state;
-    set_zero(shared_->gradients);
     stand_at_masks();
     return Status::kOk;
   }
@@ -195,10 +194,10 @@ class ParallelTrainer {
   /// training takes on a device is OneByOne::memory().
   [[nodiscard]] MemoryReport memory() const {
     const auto workers = static_cast<std::size_t>(pool_.threads());
-    const std::size_t slots = static_cast<std::size_t>(slot_count_) * sizeof(Parameters);
+    const std::size_t slots = static_cast<std::size_t>(slot_count_) * sizeof(Slot);
     MemoryReport report{
         .parameters = sizeof(Parameters),
-        .gradients = sizeof(Parameters) + slots,
+        .gradients = sizeof(Parameters) * (1 + static_cast<std::size_t>(slot_count_)),
         .moments = attune::detail::kBytes<Moments>,
         .tape = workers * (attune::detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output)),
         .scratch = workers * attune::detail::kBytes<Scratch>,
@@ -220,13 +219,15 @@ class ParallelTrainer {
   Result step_over(Part& part, BatchInputView inputs, BatchTargetView targets, const Options& options,
                    const Clipping& clipping, const Masks& masks, const Loss& loss_of) {
     Shared& shared = *shared_;
+    if (!shared.clear) clear_gradients();
+    shared.clear = false;
     Sums sums{};
     int first = part.first();
     do {
       const int end = std::min(part.end(), first + slot_count_);
       for_each_sequence(first, end, [&](Worker& worker, int sequence) {
-        differentiate(worker, sequence, slots_[static_cast<std::size_t>(sequence - first)], inputs, targets,
-                      attune::detail::mask_of(masks, sequence), loss_of);
+        differentiate(worker, sequence, slots_[static_cast<std::size_t>(sequence - first)].gradients, inputs,
+                      targets, attune::detail::mask_of(masks, sequence), loss_of);
       });
       const bool begins = first == part.first();
       if (begins) part.receive(sums);
@@ -250,14 +251,14 @@ class ParallelTrainer {
     } while (first < part.end() && sums.status == Status::kOk);
     Parameters& gradients = part.total(sums);
     if (sums.status != Status::kOk) return Result::refused(sums.status);
-    Scalar scale, norm;
-    const Status status =
-        attune::detail::apply<Loss, Optimizer>(shared.state.parameters, gradients, shared.state.moments,
-                                               options, clipping, sums.loss, sums.normaliser, scale, norm);
-    if (status != Status::kOk) return Result::refused(status);
+    const auto gradient = attune::detail::BatchGradient<Scalar>::template of<Loss, Optimizer>(
+        gradients, options, clipping, sums.loss, sums.normaliser);
+    if (gradient.status != Status::kOk) return Result::refused(gradient.status);
+    update(gradients, Optimizer::advance(shared.state.moments, options, gradient.scale * gradient.factor));
+    shared.clear = true;
     shared.trained += batch;
     shared.state.count_step(batch);
-    return {sums.loss * scale, status, norm};
+    return {sums.loss * gradient.scale, Status::kOk, gradient.norm};
   }
 
   /// The bytes of a set from `begin` on, at most so many.
@@ -268,7 +269,7 @@ class ParallelTrainer {
   /// The sum of the gradients up to here; a set that is free when all sequences here have been added.
   Parameters& sum_here() { return shared_->gradients; }
   /// A set that is free when all sequences here have been added.
-  Parameters& spare() { return slots_[0]; }
+  Parameters& spare() { return slots_[0].gradients; }
 
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
@@ -282,19 +283,24 @@ class ParallelTrainer {
     static constexpr int end() { return batch; }
     static constexpr std::size_t chunk_bytes() { return sizeof(Parameters); }
     static void receive(Sums&) {}
-    void receive(std::span<std::byte>) { set_zero(gradients); }
+    static void receive(std::span<std::byte>) {}
     static void send(const Sums&) {}
     static void send(std::span<std::byte>) {}
     Parameters& total(Sums&) { return gradients; }
   };
 
   struct Shared {
+    alignas(kCacheLine) Parameters gradients;  // their sum over the batch
     State state;
-    Parameters gradients;  // their sum over the batch
+    bool clear;  // gradients and all slots are zero, as where a step begins
     Scalar losses[static_cast<std::size_t>(batch)];
     Scalar normalisers[static_cast<std::size_t>(batch)];
     Status statuses[static_cast<std::size_t>(batch)];
     std::int64_t trained;  // sequences since the tapes stood where their worker's `masks` is 0
+  };
+  // The gradient of a sequence.
+  struct alignas(kCacheLine) Slot {
+    Parameters gradients;
   };
   // What a thread computes a sequence in; no two threads share a line of the cache.
   struct alignas(kCacheLine) Worker {
@@ -337,50 +343,84 @@ class ParallelTrainer {
     if (status != Status::kOk) return;
     shared.losses[index] = loss.sum;
     shared.normalisers[index] = loss.normaliser;
-    set_zero(gradients);
     attune::detail::backward_in<Model>(pieces, mask, shared.state.parameters, x, worker.tape,
                                        ConstView<typename Model::Output>(worker.output), NoGradient{},
                                        gradients, worker.scratch.training);
     worker.masks = number + 1;
   }
 
-  // gradients += slot 0, then slot 1, …, of what is in the bytes [begin, end) of a set; all slots for one
-  // part of it at a time: sums that fit the first cache while slot after slot is added to them. Too little
-  // for two parts is not shared out.
+  // gradients += slot 0, then slot 1, …, of what is in the bytes [begin, end) of a set, and the slots are
+  // zero there; all slots for one part of it at a time.
   void add_slots(int count, std::size_t begin, std::size_t end) {
+    for_each_part(begin, end, [&](std::size_t from, std::size_t to) {
+      const std::size_t first = from / sizeof(Scalar), size = (to - from) / sizeof(Scalar);
+      for (int slot = 0; slot < count; ++slot) {
+        kernels::move_to(static_cast<int>(size),
+                         scalars_of(slots_[static_cast<std::size_t>(slot)].gradients) + first,
+                         scalars_of(shared_->gradients) + first);
+      }
+    });
+  }
+  static Scalar* scalars_of(Parameters& set) { return reinterpret_cast<Scalar*>(&set); }
+  // The optimiser's step with gradients that are then zero, on all threads.
+  void update(Parameters& gradients, const typename Optimizer::Coefficients& coefficients) {
+    State& state = shared_->state;
+    for_each_part(0, sizeof(Parameters), [&](std::size_t from, std::size_t to) {
+      Optimizer::for_each_with_moments(
+          [&](const TensorPath& path, auto& p, auto& g, auto&... moment) {
+            const auto [first, size] = part_of(p, state.parameters, from, to);
+            if (size == 0) return;
+            attune::detail::update_and_clear<Optimizer>(coefficients, path.kind, size, p.data() + first,
+                                                        g.data() + first, (moment.data() + first)...);
+          },
+          state.moments, state.parameters, gradients);
+    });
+  }
+  struct PartOfTensor {
+    int first, size;
+  };
+  // What is in the bytes [from, to) of a set, of a tensor of it.
+  static PartOfTensor part_of(const auto& tensor, const Parameters& set, std::size_t from, std::size_t to) {
+    const auto at = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(tensor.data()) -
+                                             reinterpret_cast<const std::byte*>(&set));
+    const auto index_of = [&](std::size_t byte) {
+      const std::size_t end = at + sizeof(Scalar) * static_cast<std::size_t>(tensor.size);
+      return static_cast<int>((std::clamp(byte, at, end) - at) / sizeof(Scalar));
+    };
+    return {index_of(from), index_of(to) - index_of(from)};
+  }
+  // body(from, to) for parts of the bytes [begin, end) of a set that fit the first cache, each on some
+  // thread. Too little for two parts is not shared out.
+  template <class Body>
+  void for_each_part(std::size_t begin, std::size_t end, const Body& body) {
     const std::size_t lines = (end - begin + kCacheLine - 1) / kCacheLine,
                       parts = std::clamp<std::size_t>((end - begin) >> 14, 1, 64);
     pool_.for_each(static_cast<int>(parts), [&](int, int number) {
       const auto part = static_cast<std::size_t>(number);
-      const std::size_t from = begin + lines * part / parts * kCacheLine,
-                        to = std::min(end, begin + lines * (part + 1) / parts * kCacheLine);
-      for (int slot = 0; slot < count; ++slot) add(slots_[static_cast<std::size_t>(slot)], from, to);
+      body(begin + lines * part / parts * kCacheLine,
+           std::min(end, begin + lines * (part + 1) / parts * kCacheLine));
     });
   }
-  void add(const Parameters& of_sequence, std::size_t from, std::size_t to) {
-    const auto* const set = reinterpret_cast<const std::byte*>(&shared_->gradients);
-    for_each_tensor(
-        [=](const TensorPath&, auto& sum, const auto& added) {
-          const auto at = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(sum.data()) - set);
-          const auto index_of = [&](std::size_t byte) {
-            const std::size_t within =
-                std::clamp(byte, at, at + sizeof(Scalar) * static_cast<std::size_t>(sum.size)) - at;
-            return static_cast<int>(within / sizeof(Scalar));
-          };
-          const int first = index_of(from), last = index_of(to);
-          if (first < last) kernels::add_to(last - first, added.data() + first, sum.data() + first);
-        },
-        shared_->gradients, of_sequence);
-  }
-
   template <class Mask>
   Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask) {
     return worker.scratch.predict(mask, shared_->state.parameters, x, y, worker.tape);
   }
 
+  // As many sets of gradients as sequences are computed in before they are added up.
+  static int slots_for(int threads, std::optional<std::size_t> bytes) {
+    const auto count = static_cast<std::size_t>(threads);
+    const std::size_t in_cache = std::max(std::size_t{2}, (std::size_t{1} << 19) / sizeof(Slot));
+    const std::size_t slots = bytes ? *bytes / sizeof(Slot) : count * in_cache;
+    return static_cast<int>(std::min<std::size_t>(batch, std::max(count, slots)));
+  }
+
+  void clear_gradients() {
+    set_zero(shared_->gradients);
+    for (int slot = 0; slot < slot_count_; ++slot) set_zero(slots_[static_cast<std::size_t>(slot)].gradients);
+  }
+
   void restart(Rng& rng) {
     shared_->state.restart(rng);
-    set_zero(shared_->gradients);
     draw_seeds(workers_[0].tape, rng);
     stand_at_masks();
   }
@@ -398,7 +438,7 @@ class ParallelTrainer {
   const int slot_count_;
   std::unique_ptr<Shared> shared_;
   std::unique_ptr<Worker[]> workers_;
-  std::unique_ptr<Parameters[]> slots_;
+  std::unique_ptr<Slot[]> slots_;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::host

@@ -32,19 +32,20 @@ ATTUNE_INLINE P normalised(const P& x, const RowStatistics<Scalar>& row) {
   }
 }
 
-/// The statistics of a row. The variance is the biased one, from the differences to the mean.
-template <Normalisation kind, int kCols, class Scalar>
-[[gnu::noinline]] RowStatistics<Scalar> row_statistics(const Scalar* x, Scalar epsilon) {
-  const auto count = Scalar(Real<Scalar>(kCols));
+/// The statistics of a row. The variance is the biased one, from the differences to the mean. Widths and
+/// numbers of rows, here and below, are what size_for_rows() (reduce.hpp) makes of them.
+template <Normalisation kind, class Scalar, class Width>
+[[gnu::noinline]] RowStatistics<Scalar> row_statistics(Width width, const Scalar* x, Scalar epsilon) {
+  const auto count = Scalar(static_cast<Real<Scalar>>(width));
   RowStatistics<Scalar> row{Scalar(0), Scalar(0), Scalar(1)};
   if constexpr (kind == Normalisation::kMeanAndVariance) {
     row.first = x[0];
-    const Scalar differences = sum<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    const Scalar differences = sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
       return subtract(load<P>(x + j), broadcast<P>(row.first));
     });
     row.offset = divide(differences, count);
   }
-  const Scalar squares = sum<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+  const Scalar squares = sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     const P value = normalised<kind>(load<P>(x + j), row);  // inverse is still 1
     return multiply(value, value);
   });
@@ -53,10 +54,10 @@ template <Normalisation kind, int kCols, class Scalar>
 }
 
 /// y = x̂ ∘ weight + bias of one row; those that are not there are 1 and 0, and nullptr. `y` may be `x`.
-template <Normalisation kind, int kCols, bool kWeight, bool kBias, class Scalar>
-[[gnu::noinline]] void normalise_row(const Scalar* x, RowStatistics<Scalar> row, const Scalar* weight,
-                                     const Scalar* bias, Scalar* y) {
-  for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+template <Normalisation kind, bool kWeight, bool kBias, class Scalar, class Width>
+[[gnu::noinline]] void normalise_row(Width width, const Scalar* x, RowStatistics<Scalar> row,
+                                     const Scalar* weight, const Scalar* bias, Scalar* y) {
+  for_each_packet<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     P value = normalised<kind>(load<P>(x + j), row);
     if constexpr (kBias) {
       value = multiply_add(value, load<P>(weight + j), load<P>(bias + j));
@@ -67,47 +68,68 @@ template <Normalisation kind, int kCols, bool kWeight, bool kBias, class Scalar>
   });
 }
 
-/// d_weight += Σ_rows dy ∘ x̂ and, if there is a bias, d_bias += Σ_rows dy; rows are added in rising order.
-/// `tape.statistics(i, x)` gives row i's. With kZeroStays, where dy is zero x̂ does not matter. `rows` are
-/// those that are used.
-template <Normalisation kind, int kRows, int kCols, bool kBias, bool kZeroStays = false, class Scalar,
-          class Tape, class Rows = std::integral_constant<int, kRows>>
-[[gnu::noinline]] void normalise_rows_backward_parameters(const Scalar* x, const Tape& tape, const Scalar* dy,
-                                                          Scalar* d_weight, Scalar* d_bias, Rows rows = {}) {
-  for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    P weight_sum = broadcast<P>(Scalar(0));
-    P bias_sum = broadcast<P>(Scalar(0));
-    for (int i = 0; i < rows; ++i) {
-      const P gradient = load<P>(dy + i * kCols + j);
-      P value = normalised<kind>(load<P>(x + i * kCols + j), tape.statistics(i, x));
-      if constexpr (kZeroStays) value = unless_zero(gradient, value);
-      weight_sum = multiply_add(gradient, value, weight_sum);
-      if constexpr (kBias) bias_sum = add(bias_sum, gradient);
+/// d_weight += Σ_rows dy ∘ x̂ and, if there is a bias, d_bias += Σ_rows dy, of so many rows; they are
+/// added in rising order. `offset` and `inverse` are of each row, the first is not read for
+/// kRootMeanSquare. With kZeroStays, where dy is zero x̂ does not matter.
+template <Normalisation kind, bool kBias, bool kZeroStays, class Scalar, class Rows, class Width>
+[[gnu::noinline]] void normalise_rows_backward_parameters(Rows rows, Width width, const Scalar* x,
+                                                          const Scalar* offset, const Scalar* inverse,
+                                                          const Scalar* dy, Scalar* d_weight,
+                                                          Scalar* d_bias) {
+  // Of some packets of columns beside each other, for which a row's statistics are loaded once.
+  const auto columns = [&]<class P, int kPackets>(int first) ATTUNE_INLINE_LAMBDA {
+    Array<P, kPackets> weight_sum, bias_sum;
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+      weight_sum[p] = bias_sum[p] = broadcast<P>(Scalar(0));
     }
-    store(d_weight + j, add(load<P>(d_weight + j), weight_sum));
-    if constexpr (kBias) store(d_bias + j, add(load<P>(d_bias + j), bias_sum));
-  });
+    const Scalar *x_row = x, *dy_row = dy + first;
+    for (int i = 0; i < rows; ++i, x_row += width, dy_row += width) {
+      RowStatistics<Scalar> row{Scalar(0), Scalar(0), inverse[i]};
+      if constexpr (kind == Normalisation::kMeanAndVariance) row.first = x_row[0], row.offset = offset[i];
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+        const P gradient = load<P>(dy_row + p * kLanes<P>);
+        P value = normalised<kind>(load<P>(x_row + first + p * kLanes<P>), row);
+        if constexpr (kZeroStays) value = unless_zero(gradient, value);
+        weight_sum[p] = multiply_add(gradient, value, weight_sum[p]);
+        if constexpr (kBias) bias_sum[p] = add(bias_sum[p], gradient);
+      }
+    }
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+      Scalar* const to = d_weight + first + p * kLanes<P>;
+      store(to, add(load<P>(to), weight_sum[p]));
+      if constexpr (kBias) {
+        Scalar* const bias = d_bias + first + p * kLanes<P>;
+        store(bias, add(load<P>(bias), bias_sum[p]));
+      }
+    }
+  };
+  using Widest = Packet<Scalar>;
+  constexpr int kTwo = 2 * kLanes<Widest>;
+  int first = 0;
+  for (; first + kTwo <= width; first += kTwo) columns.template operator()<Widest, 2>(first);
+  for_each_packet<Scalar>(
+      width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA { columns.template operator()<P, 1>(j); }, first);
 }
 
 /// dx = inverse · (dx̂ − mean(dx̂) − x̂ · mean(dx̂ ∘ x̂)) of one row, dx̂ = dy ∘ weight; without the mean of dx̂
 /// for kRootMeanSquare. `dx` may be `x` or `dy`.
-template <Normalisation kind, int kCols, bool kWeight, class Scalar>
-[[gnu::noinline]] void normalise_row_backward(const Scalar* x, RowStatistics<Scalar> row,
+template <Normalisation kind, bool kWeight, class Scalar, class Width>
+[[gnu::noinline]] void normalise_row_backward(Width width, const Scalar* x, RowStatistics<Scalar> row,
                                               const Scalar* weight, const Scalar* dy, Scalar* dx) {
-  const auto count = Scalar(Real<Scalar>(kCols));
+  const auto count = Scalar(static_cast<Real<Scalar>>(width));
   const auto gradient = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     if constexpr (kWeight) return multiply(load<P>(dy + j), load<P>(weight + j));
     return load<P>(dy + j);
   };
   Scalar mean_gradient = 0;
   if constexpr (kind == Normalisation::kMeanAndVariance) {
-    mean_gradient = divide(sum<Scalar, kCols>(gradient), count);
+    mean_gradient = divide(sum<Scalar>(width, gradient), count);
   }
-  const Scalar dot = sum<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+  const Scalar dot = sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     return multiply(gradient.template operator()<P>(j), normalised<kind>(load<P>(x + j), row));
   });
   const Scalar projection = divide(dot, count);
-  for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+  for_each_packet<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     P centred = gradient.template operator()<P>(j);
     if constexpr (kind == Normalisation::kMeanAndVariance) {
       centred = subtract(centred, broadcast<P>(mean_gradient));

@@ -40,6 +40,24 @@ ATTUNE_INLINE Scalar tree_sum(const Term& term) {
   }
 }
 
+// Lanes joined half by half.
+template <class Scalar>
+[[gnu::noinline]] Scalar sum_of_lanes(Scalar* lanes) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    ManyRegisters many = load_many(lanes);
+    ATTUNE_UNROLL for (int half = kSumLanes / 2; half >= 1; half /= 2) {
+      ATTUNE_UNROLL for (int l = 0; l < half; ++l) many.lane[l] = add(many.lane[l], many.lane[l + half]);
+    }
+    return many.lane[0];
+  }
+#endif
+  for (int half = kSumLanes / 2; half >= 1; half /= 2) {
+    for (int l = 0; l < half; ++l) lanes[l] = add(lanes[l], lanes[l + half]);
+  }
+  return lanes[0];
+}
+
 }  // namespace detail
 
 /// Σ term(i), i in [0, kSize), in the library's order. `term.template operator()<P>(i)` gives the terms i …
@@ -54,10 +72,7 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
   } else if constexpr (kLanes<P> == 1) {
     Scalar lanes[kSumLanes];
     for (int l = 0; l < kSumLanes; ++l) lanes[l] = detail::lane_sum<kSize, Scalar>(l, term);
-    for (int half = kSumLanes / 2; half >= 1; half /= 2) {
-      for (int l = 0; l < half; ++l) lanes[l] = add(lanes[l], lanes[l + half]);
-    }
-    return lanes[0];
+    return detail::sum_of_lanes(lanes);
   } else {
     constexpr int kPackets = kUsedLanes / kLanes<P>;
     constexpr int kWhole = kSize / kUsedLanes * kUsedLanes;
@@ -87,6 +102,43 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
     return fold(partial[0],
                 [](const auto& left, const auto& right) ATTUNE_INLINE_LAMBDA { return add(left, right); });
   }
+}
+
+/// A size as kernels take it that are to be the code of all sizes where rows have no packets: there a number
+/// of run time, elsewhere as it comes, a std::integral_constant for one that the compiler knows.
+template <class Scalar, class Size>
+constexpr auto size_for_rows(Size size) {
+  if constexpr (kIsScalar<Packet<Scalar>>)
+    return static_cast<int>(size);
+  else
+    return size;
+}
+
+/// Σ term(i), i in [0, size), in the same order.
+template <class Scalar, int kSize, class Term>
+ATTUNE_INLINE Scalar sum(std::integral_constant<int, kSize>, const Term& term) {
+  return sum<Scalar, kSize>(term);
+}
+template <class Scalar, class Term>
+ATTUNE_INLINE Scalar sum(int size, const Term& term) {
+  constexpr int kInRegisters = 4;
+  Scalar lanes[kSumLanes];
+  const int whole = size & -kInRegisters;
+  for (int first = 0; first < kSumLanes; first += kInRegisters) {
+    Scalar some[kInRegisters];
+    ATTUNE_UNROLL for (Scalar& lane : some) lane = Scalar(-0.0);  // changes no sum
+    for (int i = first; i < whole; i += kSumLanes) {
+      ATTUNE_UNROLL for (int l = 0; l < kInRegisters; ++l) {
+        some[l] = add(some[l], term.template operator()<Scalar>(i + l));
+      }
+    }
+    ATTUNE_UNROLL for (int l = 0; l < kInRegisters; ++l) lanes[first + l] = some[l];
+  }
+  for (int i = whole; i < size; ++i) {
+    Scalar& lane = lanes[i % kSumLanes];
+    lane = add(lane, term.template operator()<Scalar>(i));
+  }
+  return detail::sum_of_lanes(lanes);
 }
 
 /// Σ of kSize scalars one after the other, in the same order.

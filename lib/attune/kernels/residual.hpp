@@ -1,4 +1,5 @@
-// The sum at the end of a residual branch (He et al., "Deep Residual Learning for Image Recognition", 2016).
+// The sum at the end of a residual branch (He et al., "Deep Residual Learning for Image Recognition", 2016),
+// and of gradients.
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
@@ -10,6 +11,15 @@ template <class Scalar>
 [[gnu::noinline]] void add_to(int size, const Scalar* x, Scalar* y) {
   for_each_packet<Scalar>(
       size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA { store(y + i, add(load<P>(y + i), load<P>(x + i))); });
+}
+
+/// The same, and x is zero.
+template <class Scalar>
+[[gnu::noinline]] void move_to(int size, Scalar* x, Scalar* y) {
+  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    store(y + i, add(load<P>(y + i), load<P>(x + i)));
+    store(x + i, broadcast<P>(Scalar(0)));
+  });
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

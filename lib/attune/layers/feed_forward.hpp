@@ -44,8 +44,17 @@ template <Activation kind, class Scalar>
 [[gnu::noinline]] void gate_backward(int size, const Scalar* da, Scalar* gate, Scalar* up) {
   for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
     const P g = load<P>(gate + i), gradient = load<P>(da + i);
-    const P d_gate = activate_backward<kind>(g, multiply(gradient, load<P>(up + i)));
-    store(up + i, multiply(gradient, activate<kind>(g)));
+    const P d_value = multiply(gradient, load<P>(up + i));
+    P value, d_gate;
+    if constexpr (shares_evaluation(kind)) {
+      P slope;
+      value = activate<kind>(g, slope);
+      d_gate = multiply(d_value, slope);
+    } else {
+      value = activate<kind>(g);
+      d_gate = activate_backward<kind>(g, d_value);
+    }
+    store(up + i, multiply(gradient, value));
     store(gate + i, d_gate);
   });
 }

@@ -78,6 +78,8 @@ struct NormTape {
   [[nodiscard]] kernels::RowStatistics<Scalar> statistics(int row, const Scalar* x) const {
     return {x[row * kCols], mean_offset.values[row], inverse_deviation.values[row]};
   }
+  [[nodiscard]] const Scalar* offsets() const { return mean_offset.data(); }
+  [[nodiscard]] const Scalar* inverses() const { return inverse_deviation.data(); }
 };
 template <class Scalar, int kRows, int kCols>
 struct NormTape<Scalar, kRows, kCols, kernels::Normalisation::kRootMeanSquare> {
@@ -89,6 +91,8 @@ struct NormTape<Scalar, kRows, kCols, kernels::Normalisation::kRootMeanSquare> {
   [[nodiscard]] kernels::RowStatistics<Scalar> statistics(int row, const Scalar*) const {
     return {Scalar(0), Scalar(0), inverse_root_mean_square.values[row]};
   }
+  [[nodiscard]] const Scalar* offsets() const { return nullptr; }
+  [[nodiscard]] const Scalar* inverses() const { return inverse_root_mean_square.data(); }
 };
 
 template <NormShape shape, class ScalarType, kernels::Normalisation kind>
@@ -126,8 +130,7 @@ struct Norm {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
                       const Pieces& pieces = {}) {
     for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
-      normalise(parameters, i, x, kernels::row_statistics<kind, shape.d_model>(row(x, i), Scalar(kEpsilon)),
-                y);
+      normalise(parameters, i, x, kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon)), y);
     });
   }
   /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it will
@@ -136,7 +139,7 @@ struct Norm {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
                       const Pieces& pieces = {}) {
     for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
-      const auto statistics = kernels::row_statistics<kind, shape.d_model>(row(x, i), Scalar(kEpsilon));
+      const auto statistics = kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon));
       tape.keep(i, statistics);
       normalise(parameters, i, x, statistics, y);
     });
@@ -165,22 +168,26 @@ struct Norm {
       // dx, which may be x and reads the weights, comes between their gradient and their update.
       if constexpr (kBias) add_column_sums(dy, view(gradients.bias));
       add_rows(view(gradients.weight), [&](int, const auto& to) {
-        kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, false, kMasks<Mask>>(
-            x.data, tape, dy.data, to.data, static_cast<Scalar*>(nullptr));
+        kernels::normalise_rows_backward_parameters<kind, false, kMasks<Mask>>(
+            kRows, kWidth, x.data, tape.offsets(), tape.inverses(), dy.data, to.data,
+            static_cast<Scalar*>(nullptr));
         backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
       });
     } else {
       Scalar* d_bias = nullptr;
       if constexpr (kBias) d_bias = gradients.bias.data();
       pieces([&]() ATTUNE_INLINE_LAMBDA {
-        kernels::normalise_rows_backward_parameters<kind, shape.rows, shape.d_model, kBias, kMasks<Mask>>(
-            x.data, tape, dy.data, gradients.weight.data(), d_bias, pieces.template count<shape.rows>());
+        kernels::normalise_rows_backward_parameters<kind, kBias, kMasks<Mask>>(
+            kernels::size_for_rows<Scalar>(pieces.template count<shape.rows>()), kWidth, x.data,
+            tape.offsets(), tape.inverses(), dy.data, gradients.weight.data(), d_bias);
       });
       backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
     }
   }
 
  private:
+  static constexpr auto kWidth = kernels::size_for_rows<Scalar>(std::integral_constant<int, shape.d_model>{});
+  static constexpr auto kRows = kernels::size_for_rows<Scalar>(std::integral_constant<int, shape.rows>{});
   static constexpr auto kEpsilon = static_cast<kernels::Real<Scalar>>(shape.epsilon);
 
   template <class Mask>
@@ -195,8 +202,8 @@ struct Norm {
             return;
           }
         }
-        kernels::normalise_row_backward<kind, shape.d_model, shape.weight>(
-            row(x, i), tape.statistics(i, x.data), weight_of(parameters), row(dy, i), row(to, i));
+        kernels::normalise_row_backward<kind, shape.weight>(kWidth, row(x, i), tape.statistics(i, x.data),
+                                                            weight_of(parameters), row(dy, i), row(to, i));
       });
     }
   }
@@ -213,8 +220,8 @@ struct Norm {
   static Scalar* row(View<Input> x, int i) { return x.data + i * shape.d_model; }
   static void normalise(const auto& parameters, int i, ConstView<Input> x,
                         const kernels::RowStatistics<Scalar>& statistics, View<Output> y) {
-    kernels::normalise_row<kind, shape.d_model, shape.weight, kBias>(
-        row(x, i), statistics, weight_of(parameters), bias_of(parameters), row(y, i));
+    kernels::normalise_row<kind, shape.weight, kBias>(kWidth, row(x, i), statistics, weight_of(parameters),
+                                                      bias_of(parameters), row(y, i));
   }
   static const Scalar* weight_of([[maybe_unused]] const auto& parameters) {
     if constexpr (shape.weight) return parameters.weight.data();

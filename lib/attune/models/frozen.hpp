@@ -273,15 +273,18 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       ByRole<detail::StandsForGradient<What, detail::InForms<What, Matrix, Vector>, kTokens>>;
 
  public:
-  /// The same with the scalar of Lockstep's lanes; constants stay what they are.
-  template <class Other>
-  using WithScalar = PartlyTrained<typename detail::WithScalarOf<Layer, Other>::type, kConstants, What>;
-  /// The set with these forms for what is trained, and nothing in the place of the rest.
+  /// What is trained, or what stands for it.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
-  using TrainedOf = detail::SetOf<Layer, ByRole<detail::InForms<What, Matrix, Vector>>::template Matrix,
-                                  ByRole<detail::InForms<What, Matrix, Vector>>::template Vector>;
-  /// The set with tensors for what is trained, and nothing in the place of the rest.
-  using Trained = TrainedOf<Tensor, Tensor>;
+  struct TrainedSet : TrainedOf<Matrix, Vector> {
+    using Form = attune::Form<Matrix, Vector>;
+    using OfLayer = TrainedOf<Matrix, Vector>;
+    // What backward of Layer adds to: the set itself, where its tensors are some of Layer's.
+    using Gradients =
+        typename std::conditional_t<(kRank > 0),
+                                    detail::SetOfLayer<Layer, GradientForms<Matrix, Vector>::template Matrix,
+                                                       GradientForms<Matrix, Vector>::template Vector>,
+                                    std::type_identity<OfLayer>>::type;
+
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       OfLayer::visit(

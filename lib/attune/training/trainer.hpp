@@ -53,8 +53,9 @@ struct BatchGradient {
   Scalar norm;    // before clipping
   Scalar factor;  // of clipping
 
-  template <class Loss, class Gradients, class Clipping>
-  ATTUNE_INLINE static BatchGradient of(const Gradients& gradients, const Clipping& clipping,
+  template <class Loss, class Optimizer, class Gradients, class Clipping>
+  ATTUNE_INLINE static BatchGradient of(const Gradients& gradients,
+                                        const typename Optimizer::Options& options, const Clipping& clipping,
                                         const Scalar& loss, const Scalar& normaliser) {
     BatchGradient batch{};
     if (batch.status = clipping.check(); batch.status != Status::kOk) return batch;
@@ -66,31 +67,12 @@ struct BatchGradient {
       batch.status = Status::kNoTargets;
     } else if (!finite(loss) || !(batch.norm * batch.factor <= kLargestGradient<Scalar>)) {
       batch.status = Status::kNotFinite;
+    } else {
+      batch.status = Optimizer::check(options);
     }
     return batch;
   }
 };
-
-/// One optimiser step with what was added up over a batch; gradients are then zero. What is not kOk changes
-/// nothing. What to multiply loss and gradients by in a mean, and the norm before clipping, go to `scale` and
-/// `norm`.
-template <class Loss, class Optimizer, class Parameters, class Moments, class Clipping, class Scalar>
-ATTUNE_INLINE Status apply(Parameters& parameters, Parameters& gradients, Moments& moments,
-                           const typename Optimizer::Options& options, const Clipping& clipping,
-                           const Scalar& loss, const Scalar& normaliser, Scalar& scale, Scalar& norm) {
-  const auto batch = BatchGradient<Scalar>::template of<Loss>(gradients, clipping, loss, normaliser);
-  scale = batch.scale;
-  norm = batch.norm;
-  if (batch.status != Status::kOk) return batch.status;
-  if (const Status status = Optimizer::check(options); status != Status::kOk) return status;
-  const auto coefficients = Optimizer::advance(moments, options, scale * batch.factor);
-  Optimizer::for_each_with_moments(
-      [&coefficients](const TensorPath& path, auto& p, auto& g, auto&... moment) {
-        update_and_clear<Optimizer>(coefficients, path.kind, p.size, p.data(), g.data(), moment.data()...);
-      },
-      moments, parameters, gradients);
-  return Status::kOk;
-}
 
 /// Called with outputs that nobody asks for.
 struct Unused {
@@ -423,9 +405,8 @@ class Trainer {
                                   typename Optimizer::Coefficients& coefficients, Result& result,
                                   const Pieces& pieces) {
     pieces([&] {
-      auto gradient = detail::BatchGradient<Scalar>::template of<Loss>(gradients_, clipping, loss_,
-                                                                       normalisers_.total(accumulated_));
-      if (gradient.status == Status::kOk) gradient.status = Optimizer::check(options);
+      const auto gradient = detail::BatchGradient<Scalar>::template of<Loss, Optimizer>(
+          gradients_, options, clipping, loss_, normalisers_.total(accumulated_));
       if (gradient.status != Status::kOk) {
         result = Result::refused(gradient.status);
         work_.end_pass(this);
@@ -489,18 +470,24 @@ class Trainer {
   template <class Clipping>
   ATTUNE_INLINE Result finish(const Options& options, const Clipping& clipping) {
     if constexpr (detail::check_clipping<Clipping>()) {
-      Scalar scale, norm;
-      const Status status =
-          detail::apply<Loss, Optimizer>(state_.parameters, gradients_, state_.moments, options, clipping,
-                                         loss_, normalisers_.total(accumulated_), scale, norm);
-      if (status == Status::kOk) {
-        const Scalar loss = loss_ * scale;
+      const auto gradient = detail::BatchGradient<Scalar>::template of<Loss, Optimizer>(
+          gradients_, options, clipping, loss_, normalisers_.total(accumulated_));
+      if (gradient.status == Status::kOk) {
+        const auto coefficients =
+            Optimizer::advance(state_.moments, options, gradient.scale * gradient.factor);
+        Optimizer::for_each_with_moments(
+            [&coefficients](const TensorPath& path, auto& p, auto& g, auto&... moment) {
+              detail::update_and_clear<Optimizer>(coefficients, path.kind, p.size, p.data(), g.data(),
+                                                  moment.data()...);
+            },
+            state_.moments, state_.parameters, gradients_);
+        const Scalar loss = loss_ * gradient.scale;
         state_.count_step(accumulated_);
         begin_batch();
-        return {loss, status, norm};
+        return {loss, Status::kOk, gradient.norm};
       }
-      if (status == Status::kNotFinite || status == Status::kNoTargets) discard();
-      return Result::refused(status);
+      if (gradient.status == Status::kNotFinite || gradient.status == Status::kNoTargets) discard();
+      return Result::refused(gradient.status);
     }
   }
 
