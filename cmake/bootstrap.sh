@@ -11,6 +11,10 @@
 #   format  clang-format
 #   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
 #   bible   the King James Bible and the program that prints it, a text to learn from
+#   arduino arduino-builder
+#   meson   Meson
+#   zephyr  pykwalify and kconfiglib, which read what a module of Zephyr says of itself
+#   xmllint xmllint
 #   mpi     mpirun and mpicxx; attune_mpirun N COMMAND... then starts ranks on this machine
 # What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
 # With everything in place it costs a few milliseconds.
@@ -121,8 +125,18 @@ _attune_check() {
       torch) _attune_has_torch || { missing+=("PyTorch"); packages+=(python3-torch python3-numpy); } ;;
       bible) _attune_has bible || { missing+=("the program bible, with its text"); packages+=(bible-kjv); } ;;
       mpi) { _attune_has mpirun && _attune_has mpicxx; } || { missing+=("MPI"); packages+=(libopenmpi-dev openmpi-bin); } ;;
+      arduino) _attune_has arduino-builder || { missing+=("arduino-builder"); packages+=(arduino-builder); } ;;
+      meson) _attune_has meson || { missing+=("Meson"); packages+=(meson); } ;;
+      zephyr)
+        # Debian's modules are its own Python's.
+        /usr/bin/python3 -c 'import pykwalify.core' 2>/dev/null ||
+          { missing+=("pykwalify"); packages+=(python3-pykwalify python3-ruamel.yaml); }
+        /usr/bin/python3 -c 'import kconfiglib' 2>/dev/null || { missing+=("kconfiglib"); packages+=(python3-kconfiglib); }
+        ;;
+      xmllint) _attune_has xmllint || { missing+=("xmllint"); packages+=(libxml2-utils); } ;;
       *)
-        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, riscv, tests, clang, format, torch, bible and mpi" >&2
+        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, riscv, tests, clang, format, torch, bible, mpi," \
+          "arduino, meson, zephyr and xmllint" >&2
         exit 2
         ;;
     esac

@@ -1,5 +1,6 @@
 """The trees and archives of a release. What they are made of stands in description.json; a folder beside this file holds what
 a package has of its own, with @NAME@ in files that end in .in."""
+import functools
 import gzip
 import hashlib
 import io
@@ -30,6 +31,7 @@ def git(*arguments):
     return done.stdout.strip() if done.returncode == 0 and (root / ".git").exists() else None
 
 
+@functools.cache
 def seconds():
     """The time that all files of a release have: SOURCE_DATE_EPOCH, the commit's, or the changelog's."""
     told = os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct")
@@ -87,14 +89,13 @@ class Contents(dict):
 def changes_of(version):
     """The changelog's section of a version, or None."""
     text = (root / "CHANGELOG.md").read_text()
-    section = re.search(rf"^## {re.escape(version)}(?: .*)?\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    section = re.search(rf"^## {re.escape(version)}(?: [^\n]*)?\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
     return section[1].strip() if section else None
 
 
 class Release:
-    def __init__(self, homepage=None):
-        self.version = project("VERSION")
-        self.homepage = homepage or description["homepage"]
+    def __init__(self, version, homepage):
+        self.version, self.homepage = version, homepage
         self.files = source_files()
         self.name = f"attune-{self.version}"
         sources = Contents()
@@ -104,6 +105,7 @@ class Release:
         keywords = description["keywords"]
         self.values = {
             "VERSION": self.version,
+            "MINOR_VERSION": self.version.rpartition(".")[0],
             "DESCRIPTION": project("DESCRIPTION"),
             "HOMEPAGE": self.homepage,
             "LICENSE": description["license"],
