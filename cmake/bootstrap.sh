@@ -11,6 +11,7 @@
 #   format  clang-format
 #   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
 #   bible   the King James Bible and the program that prints it, a text to learn from
+#   clang++-N, g++-N  that version of a compiler
 #   arduino arduino-builder
 #   meson   Meson
 #   zephyr  pykwalify and kconfiglib, which read what a module of Zephyr says of itself
@@ -125,6 +126,9 @@ _attune_check() {
       torch) _attune_has_torch || { missing+=("PyTorch"); packages+=(python3-torch python3-numpy); } ;;
       bible) _attune_has bible || { missing+=("the program bible, with its text"); packages+=(bible-kjv); } ;;
       mpi) { _attune_has mpirun && _attune_has mpicxx; } || { missing+=("MPI"); packages+=(libopenmpi-dev openmpi-bin); } ;;
+      clang++-[0-9]* | g++-[0-9]*)
+        _attune_has "$kind" || { missing+=("$kind"); packages+=("${kind/clang++/clang}"); }
+        ;;
       arduino) _attune_has arduino-builder || { missing+=("arduino-builder"); packages+=(arduino-builder); } ;;
       meson) _attune_has meson || { missing+=("Meson"); packages+=(meson); } ;;
       zephyr)

@@ -1,5 +1,5 @@
-// What a sketch includes. The core's macros that the headers of C++ and Eigen have other uses for are set aside while
-// those are read.
+// What a sketch includes. The core's macros that the headers of C++ and Eigen have other uses for are set
+// aside while those are read.
 #pragma once
 
 #if __cplusplus <= 201703L

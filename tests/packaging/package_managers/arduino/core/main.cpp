@@ -10,6 +10,8 @@ void SerialPort::println(const char* text) { port::print(text, '\n'); }
 void SerialPort::println(long number) { port::print(number, '\n'); }
 void delay(unsigned long) {}
 
+const char* port::name() { return "mps2_an386"; }
+
 int main() {
   setup();
   for (int i = 0; i < 101; ++i) loop();
