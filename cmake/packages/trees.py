@@ -129,18 +129,21 @@ class Release:
         return re.sub(r"@([A-Z][A-Z0-9_]*)@", value, text)
 
     def tree(self, package):
-        """The contents of a package: files of the project, then its own."""
+        """The contents of a package: headers, where it has some, other files of the project, and its own."""
         told, contents = description["packages"][package], Contents()
-        left_out = [Path(path) for path in told.get("without", [])]
-        for source, target in told["copy"].items():
-            found = [path for path in self.files if path.is_relative_to(source)]
-            if not found:
+        files = dict(told.get("files", {}))
+        if "headers" in told:
+            files |= {"CHANGELOG.md": "CHANGELOG.md", "LICENSE": "LICENSE"}
+            for path in self.files:
+                on_a_device = not path.is_relative_to("lib/attune/host")
+                if path.is_relative_to("lib/attune") and path.suffix == ".hpp" and (on_a_device or told.get("host")):
+                    files[path] = Path(told["headers"]) / path.relative_to("lib/attune")
+        for source, target in files.items():
+            if Path(source) not in self.files:
                 raise SystemExit(f"release: {package} wants {source}, which is not there")
-            for path in found:
-                if not any(path.is_relative_to(folder) for folder in left_out):
-                    contents.add_file(Path(target) / path.relative_to(source), root / path)
+            contents.add_file(target, root / source)
+        own = Path("cmake/packages") / package
         for path in self.files:
-            own = Path("cmake/packages") / package
             if path.is_relative_to(own):
                 to = path.relative_to(own)
                 if to.suffix == ".in":
