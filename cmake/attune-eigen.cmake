@@ -16,14 +16,14 @@ function(attune_find_eigen problem)
     target_include_directories(Eigen3::Eigen SYSTEM INTERFACE ${folder})
     return()
   endif()
-  # An Eigen 5 answers no when it is asked for 3.4, and the other way around.
-  foreach(version IN ITEMS 3.4 5)
-    find_package(Eigen3 ${version} QUIET NO_MODULE)
-    if(TARGET Eigen3::Eigen)
-      return()
-    endif()
-  endforeach()
-  set(${problem} "attune needs Eigen 3.4 or 5. On Debian and Ubuntu: apt-get install libeigen3-dev. On macOS: brew install \
+  # Asked for a version, an Eigen of another major version says no: the first one on the path answers for itself.
+  find_package(Eigen3 QUIET NO_MODULE)
+  if(NOT TARGET Eigen3::Eigen)
+    set(${problem} "attune needs Eigen 3.4 or 5. On Debian and Ubuntu: apt-get install libeigen3-dev. On macOS: brew install \
 eigen. From elsewhere: set CMAKE_PREFIX_PATH to where it is installed, or ATTUNE_EIGEN_DIR to a folder with Eigen/Core."
-    PARENT_SCOPE)
+      PARENT_SCOPE)
+  elseif(Eigen3_VERSION VERSION_LESS 3.4)
+    set(${problem} "attune needs Eigen 3.4 or 5, and in ${Eigen3_DIR} is ${Eigen3_VERSION}: set CMAKE_PREFIX_PATH to where a newer \
+one is installed, or ATTUNE_EIGEN_DIR to a folder with Eigen/Core." PARENT_SCOPE)
+  endif()
 endfunction()

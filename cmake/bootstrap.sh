@@ -15,6 +15,11 @@
 #   rp2040js Node.js, and from npm an emulator of the Raspberry Pi Pico, in build/npm
 #   browser em++ (Emscripten) and Chromium
 #   docs    Doxygen and the theme of the site
+#   clang++-N, g++-N  that version of a compiler
+#   arduino arduino-builder
+#   meson   Meson
+#   zephyr  pykwalify and kconfiglib, which read what a module of Zephyr says of itself
+#   xmllint xmllint
 #   mpi     mpirun and mpicxx; attune_mpirun N COMMAND... then starts ranks on this machine
 # What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
 # With everything in place it costs a few milliseconds.
@@ -153,9 +158,20 @@ _attune_check() {
         _attune_has_chromium || { missing+=("Chromium"); packages+=(chromium-headless-shell); }
         ;;
       mpi) { _attune_has mpirun && _attune_has mpicxx; } || { missing+=("MPI"); packages+=(libopenmpi-dev openmpi-bin); } ;;
+      clang++-[0-9]* | g++-[0-9]*)
+        _attune_has "$kind" || { missing+=("$kind"); packages+=("${kind/clang++/clang}"); }
+        ;;
+      arduino) _attune_has arduino-builder || { missing+=("arduino-builder"); packages+=(arduino-builder); } ;;
+      meson) _attune_has meson || { missing+=("Meson"); packages+=(meson); } ;;
+      zephyr)
+        # Debian's modules are its own Python's.
+        /usr/bin/python3 -c 'import pykwalify.core' 2>/dev/null ||
+          { missing+=("pykwalify"); packages+=(python3-pykwalify python3-ruamel.yaml); }
+        /usr/bin/python3 -c 'import kconfiglib' 2>/dev/null || { missing+=("kconfiglib"); packages+=(python3-kconfiglib); }
+        ;;
+      xmllint) _attune_has xmllint || { missing+=("xmllint"); packages+=(libxml2-utils); } ;;
       *)
-        echo "attune_need: unknown kind '$kind'; there are build, arm, qemu, qemu-user, riscv, tests, clang, format, torch, bible," \
-          "docs, browser, rp2040js and mpi" >&2
+        echo "attune_need: unknown kind '$kind'; the first lines of cmake/bootstrap.sh have them all" >&2
         exit 2
         ;;
     esac

@@ -1,5 +1,6 @@
 """The trees and archives of a release. What they are made of stands in description.json; a folder beside this file holds what
 a package has of its own, with @NAME@ in files that end in .in."""
+import functools
 import gzip
 import hashlib
 import io
@@ -30,6 +31,7 @@ def git(*arguments):
     return done.stdout.strip() if done.returncode == 0 and (root / ".git").exists() else None
 
 
+@functools.cache
 def seconds():
     """The time that all files of a release have: SOURCE_DATE_EPOCH, the commit's, or the changelog's."""
     told = os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct")
@@ -87,14 +89,13 @@ class Contents(dict):
 def changes_of(version):
     """The changelog's section of a version, or None."""
     text = (root / "CHANGELOG.md").read_text()
-    section = re.search(rf"^## {re.escape(version)}(?: .*)?\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    section = re.search(rf"^## {re.escape(version)}(?: [^\n]*)?\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
     return section[1].strip() if section else None
 
 
 class Release:
-    def __init__(self, homepage=None):
-        self.version = project("VERSION")
-        self.homepage = homepage or description["homepage"]
+    def __init__(self, version, homepage):
+        self.version, self.homepage = version, homepage
         self.files = source_files()
         self.name = f"attune-{self.version}"
         sources = Contents()
@@ -104,6 +105,7 @@ class Release:
         keywords = description["keywords"]
         self.values = {
             "VERSION": self.version,
+            "MINOR_VERSION": self.version.rpartition(".")[0],
             "DESCRIPTION": project("DESCRIPTION"),
             "HOMEPAGE": self.homepage,
             "LICENSE": description["license"],
@@ -127,18 +129,21 @@ class Release:
         return re.sub(r"@([A-Z][A-Z0-9_]*)@", value, text)
 
     def tree(self, package):
-        """The contents of a package: files of the project, then its own."""
+        """The contents of a package: headers, where it has some, other files of the project, and its own."""
         told, contents = description["packages"][package], Contents()
-        left_out = [Path(path) for path in told.get("without", [])]
-        for source, target in told["copy"].items():
-            found = [path for path in self.files if path.is_relative_to(source)]
-            if not found:
+        files = dict(told.get("files", {}))
+        if "headers" in told:
+            files |= {"CHANGELOG.md": "CHANGELOG.md", "LICENSE": "LICENSE"}
+            for path in self.files:
+                on_a_device = not path.is_relative_to("lib/attune/host")
+                if path.is_relative_to("lib/attune") and path.suffix == ".hpp" and (on_a_device or told.get("host")):
+                    files[path] = Path(told["headers"]) / path.relative_to("lib/attune")
+        for source, target in files.items():
+            if Path(source) not in self.files:
                 raise SystemExit(f"release: {package} wants {source}, which is not there")
-            for path in found:
-                if not any(path.is_relative_to(folder) for folder in left_out):
-                    contents.add_file(Path(target) / path.relative_to(source), root / path)
+            contents.add_file(target, root / source)
+        own = Path("cmake/packages") / package
         for path in self.files:
-            own = Path("cmake/packages") / package
             if path.is_relative_to(own):
                 to = path.relative_to(own)
                 if to.suffix == ".in":

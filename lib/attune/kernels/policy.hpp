@@ -11,6 +11,8 @@
 #include <attune_ends_here_without_cpp20>  // there is no such file: the error that compilers stop at
 #endif
 
+#include <attune/kernels/version.hpp>
+
 #if !defined(ATTUNE_FUSED)
 #define ATTUNE_FUSED 0
 #endif
@@ -39,24 +41,28 @@
 #define ATTUNE_BLAS 0  // 1: large products go to the host's CBLAS (kernels/blas.hpp)
 #endif
 
-// Part of every symbol: the policies never link into one function.
 #if ATTUNE_FUSED && ATTUNE_BLAS
-#define ATTUNE_ARITHMETIC fused_blas
+#define ATTUNE_POLICY fused_blas
 #elif ATTUNE_BLAS
-#define ATTUNE_ARITHMETIC unfused_blas
+#define ATTUNE_POLICY unfused_blas
 #elif ATTUNE_FUSED && ATTUNE_MVE
-#define ATTUNE_ARITHMETIC fused_mve
+#define ATTUNE_POLICY fused_mve
 #elif ATTUNE_FUSED && ATTUNE_NEON
-#define ATTUNE_ARITHMETIC fused_neon
+#define ATTUNE_POLICY fused_neon
 #elif ATTUNE_FUSED
-#define ATTUNE_ARITHMETIC fused
+#define ATTUNE_POLICY fused
 #elif ATTUNE_MVE
-#define ATTUNE_ARITHMETIC unfused_mve
+#define ATTUNE_POLICY unfused_mve
 #elif ATTUNE_NEON
-#define ATTUNE_ARITHMETIC unfused_neon
+#define ATTUNE_POLICY unfused_neon
 #else
-#define ATTUNE_ARITHMETIC unfused
+#define ATTUNE_POLICY unfused
 #endif
+
+// Part of every symbol: neither policies nor versions but for their patches ever link into one function.
+#define ATTUNE_TAG_OF(major, minor, policy) v##major##_##minor##_##policy
+#define ATTUNE_TAG(major, minor, policy) ATTUNE_TAG_OF(major, minor, policy)
+#define ATTUNE_ARITHMETIC ATTUNE_TAG(ATTUNE_VERSION_MAJOR, ATTUNE_VERSION_MINOR, ATTUNE_POLICY)
 
 #if ATTUNE_FUSED && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA) && !defined(__riscv_flen)
 #error \
@@ -79,7 +85,7 @@
 #define ATTUNE_TEXT(macro) ATTUNE_TEXT_OF(macro)
 namespace attune::inline ATTUNE_ARITHMETIC {
 /// The arithmetic of this translation unit.
-inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_ARITHMETIC);
+inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_POLICY);
 }  // namespace attune::inline ATTUNE_ARITHMETIC
 #undef ATTUNE_TEXT
 #undef ATTUNE_TEXT_OF
