@@ -24,20 +24,23 @@ set(ATTUNE_PROCESSORS sse2 avx2 avx512 CACHE STRING
 # attune_why_once(result): why code cannot be compiled for several processors here, or "".
 function(attune_why_once result)
   set(why "")
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" configuration)
+  set(flags "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${configuration}}")
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" OR NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
     set(why "the processor is no x86-64")
   elseif(NOT CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$" OR APPLE OR NOT UNIX)
     set(why "it takes GCC or Clang, and ELF")
   elseif(CMAKE_GENERATOR MATCHES "Multi-Config|Xcode|Visual Studio")
     set(why "the generator has several configurations")
-  elseif("${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${CMAKE_BUILD_TYPE}}" MATCHES "-fsanitize|-fprofile|--coverage")
+  elseif(flags MATCHES "-fsanitize|-fprofile|--coverage")
     set(why "the project's options sanitize or profile")
   else()
     include(CheckCXXSourceCompiles)
     set(CMAKE_REQUIRED_QUIET TRUE)
-    string(MAKE_C_IDENTIFIER "ATTUNE_PLAIN_X86_64 ${CMAKE_CXX_FLAGS}" plain)
+    set(CMAKE_REQUIRED_FLAGS "${flags}")
+    string(MAKE_C_IDENTIFIER "ATTUNE_PLAIN_X86_64 ${flags}" plain)
     check_cxx_source_compiles("
-      #if defined(__SSE4_2__) || defined(__AVX__)
+      #if defined(__SSE3__)
       #error a processor of the project's own
       #endif
       int main() {}" ${plain})
@@ -113,7 +116,7 @@ function(attune_add_dispatched target)
     string(COMPARE NOTEQUAL ${processor} sse2 has_avx2)
     string(COMPARE EQUAL ${processor} avx512 has_avx512)
     file(CONFIGURE OUTPUT ${folder}/${processor}.cpp @ONLY CONTENT "\
-#if defined(__AVX__) != @has_avx2@ || defined(__AVX512F__) != @has_avx512@
+#if defined(__SSE3__) != @has_avx2@ || defined(__AVX2__) != @has_avx2@ || defined(__AVX512F__) != @has_avx512@
 #error \"attune_add_dispatched: an option of this target chooses a processor (-march, -mavx): leave it away, or ATTUNE_PROCESSORS empty\"
 #endif
 ")
@@ -143,6 +146,7 @@ function(attune_add_dispatched target)
     DEPENDS ${depends} ${script}
     COMMENT "Dispatching ${target}: ${processors}"
     COMMAND_EXPAND_LISTS VERBATIM)
+  add_dependencies(${target} ${parts})
   target_sources(${target} PRIVATE ${results})
   # Jumps in assembly cannot be delayed until the program is linked.
   set_source_files_properties(${folder}/dispatch.cpp PROPERTIES
