@@ -9,7 +9,8 @@
 # What other files may call are the functions that SOURCES define, but for inline ones and templates. All else in them is a
 # copy for each processor that no other file sees: variables, inline functions, templates (Eigen's and the standard library's,
 # too), initialisers, which run for the chosen one alone. So nothing of a processor's code is reachable on a lesser one.
-# Types that main.cpp and model.cpp share have one layout: Eigen aligns to 16 bytes in all of them.
+# Types that main.cpp and model.cpp share have one layout: Eigen aligns to 16 bytes in all of them. (What trains in Lockstep has
+# the width of the processor in its name and size; keep it in model.cpp.)
 #
 # ATTUNE_PROCESSOR=sse2, avx2 or avx512 in the environment of a program takes that one instead (attune/host/dispatch.hpp). In
 # unfused arithmetic all have the same bits. Fused arithmetic has no sse2, and a program of it refuses to run there; its files
@@ -47,13 +48,13 @@ function(attune_why_once result)
     # GNU's, whatever the compiler's own are.
     find_program(ATTUNE_LD NAMES ld.bfd ld)
     find_program(ATTUNE_OBJCOPY NAMES objcopy)
-    find_program(ATTUNE_NM NAMES nm)
-    mark_as_advanced(ATTUNE_LD ATTUNE_OBJCOPY ATTUNE_NM)
+    find_program(ATTUNE_READELF NAMES readelf)
+    mark_as_advanced(ATTUNE_LD ATTUNE_OBJCOPY ATTUNE_READELF)
     execute_process(COMMAND "${ATTUNE_LD}" --help OUTPUT_VARIABLE help ERROR_QUIET)
     if(NOT ${plain})
       set(why "the project's options choose a processor")
-    elseif(NOT help MATCHES "force-group-allocation" OR NOT ATTUNE_OBJCOPY OR NOT ATTUNE_NM)
-      set(why "it takes ld, objcopy and nm of GNU binutils 2.29")
+    elseif(NOT help MATCHES "force-group-allocation" OR NOT ATTUNE_OBJCOPY OR NOT ATTUNE_READELF)
+      set(why "it takes ld, objcopy and readelf of GNU binutils 2.29")
     endif()
   endif()
   set(${result} "${why}" PARENT_SCOPE)
@@ -141,8 +142,8 @@ function(attune_add_dispatched target)
   set(script ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/attune-dispatch-link.cmake)
   list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE depends)
   add_custom_command(OUTPUT ${results}
-    COMMAND ${CMAKE_COMMAND} -DTARGET=${target} -DFOLDER=${folder} -DLD=${ATTUNE_LD} -DNM=${ATTUNE_NM} -DOBJCOPY=${ATTUNE_OBJCOPY}
-      -P ${script} ${objects}
+    COMMAND ${CMAKE_COMMAND} -DTARGET=${target} -DFOLDER=${folder} -DLD=${ATTUNE_LD} -DOBJCOPY=${ATTUNE_OBJCOPY}
+      -DREADELF=${ATTUNE_READELF} -P ${script} ${objects}
     DEPENDS ${depends} ${script}
     COMMENT "Dispatching ${target}: ${processors}"
     COMMAND_EXPAND_LISTS VERBATIM)
