@@ -1,5 +1,5 @@
 # For attune_add_dispatched, which runs it in a build:
-#   cmake -DTARGET=name -DFOLDER=folder -DLD=ld -DNM=nm -DOBJCOPY=objcopy -P this-file PROCESSOR object... PROCESSOR object...
+#   cmake -DTARGET=name -DFOLDER=folder -DLD=ld -DOBJCOPY=objcopy -DREADELF=readelf -P this-file PROCESSOR object... PROCESSOR…
 # Links the objects of a processor into one, FOLDER/PROCESSOR.o, in which nothing can be seen from outside but the functions
 # that it defines, each with the processor after its name; and writes FOLDER/dispatch.cpp, where a function of the name
 # itself jumps to that of the chosen processor.
@@ -27,11 +27,12 @@ SECTIONS {
 ASSERT(SIZEOF(others) == 0, \"a function with __attribute__((destructor)) would run on every processor\")
 ")
 
-# defined_in(object type result): the symbols of an object that it defines, of a type as nm tells it, sorted.
-function(defined_in object type result)
-  run("${NM}" -P --defined-only ${object})
-  string(REGEX MATCHALL "[^ \n]+ ${type} [^\n]*" symbols "${output}")
-  list(TRANSFORM symbols REPLACE " .*" "")
+# defined_in(object types bindings visibilities result): the symbols of an object that it defines, of these, sorted. A line of
+# readelf is number, value, size, type, binding, visibility, section and name.
+function(defined_in object types bindings visibilities result)
+  run("${READELF}" -sW ${object})
+  string(REGEX MATCHALL " (${types}) +(${bindings}) +(${visibilities}) +([0-9]+|ABS|COM) [^ \n]+" symbols "${output}")
+  list(TRANSFORM symbols REPLACE ".* " "")
   list(SORT symbols)
   set(${result} ${symbols} PARENT_SCOPE)
 endfunction()
@@ -56,7 +57,7 @@ foreach(processor IN LISTS processors)
   set(linked ${FOLDER}/${processor}_linked.o)
   # Sections that linkers take once of all files that have them become this file's own.
   run("${LD}" -r --force-group-allocation -T ${FOLDER}/initialisers.ld -o ${linked} ${objects_${processor}})
-  defined_in(${linked} T defined)
+  defined_in(${linked} FUNC GLOBAL [A-Z]+ defined)
   if(NOT defined)
     message(FATAL_ERROR "attune_add_dispatched, ${TARGET}: its sources define no function that another file could call.")
   endif()
@@ -67,6 +68,7 @@ foreach(processor IN LISTS processors)
     message(FATAL_ERROR "attune_add_dispatched, ${TARGET}: not every processor has ${functions} ${some}")
   endif()
   set(functions ${defined})
+  defined_in(${linked} FUNC GLOBAL "HIDDEN|INTERNAL" hidden_functions)
 
   list(TRANSFORM functions APPEND .${processor} OUTPUT_VARIABLE kept)
   list(TRANSFORM functions REPLACE "(.+)" "\\1 \\1.${processor}" OUTPUT_VARIABLE renamed)
@@ -83,7 +85,7 @@ foreach(processor IN LISTS processors)
     --rename-section .data.rel.ro.initialisers=.data.rel.ro.${name}.${processor},alloc,load,data,contents
     ${linked} ${FOLDER}/${processor}.o)
   file(REMOVE ${linked})
-  defined_in(${FOLDER}/${processor}.o "[A-Zuvw]" seen)
+  defined_in(${FOLDER}/${processor}.o [A-Z]+ "GLOBAL|WEAK|UNIQUE" [A-Z]+ seen)
   list(SORT kept)
   set(kept_${processor} ${kept})
   if(NOT seen STREQUAL kept)
@@ -98,6 +100,9 @@ set(tables "")
 set(choices "")
 set(jumps "")
 set(hidden "")
+foreach(function IN LISTS hidden_functions)
+  string(APPEND hidden "    \".hidden ${function}\\n\"\n")
+endforeach()
 foreach(processor IN LISTS processors)
   set(row "")
   set(i 0)

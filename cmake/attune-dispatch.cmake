@@ -9,7 +9,8 @@
 # What other files may call are the functions that SOURCES define, but for inline ones and templates. All else in them is a
 # copy for each processor that no other file sees: variables, inline functions, templates (Eigen's and the standard library's,
 # too), initialisers, which run for the chosen one alone. So nothing of a processor's code is reachable on a lesser one.
-# Types that main.cpp and model.cpp share have one layout: Eigen aligns to 16 bytes in all of them.
+# Types that main.cpp and model.cpp share have one layout: Eigen aligns to 16 bytes in all of them. (What trains in Lockstep has
+# the width of the processor in its name and size; keep it in model.cpp.)
 #
 # ATTUNE_PROCESSOR=sse2, avx2 or avx512 in the environment of a program takes that one instead (attune/host/dispatch.hpp). In
 # unfused arithmetic all have the same bits. Fused arithmetic has no sse2, and a program of it refuses to run there; its files
@@ -24,33 +25,36 @@ set(ATTUNE_PROCESSORS sse2 avx2 avx512 CACHE STRING
 # attune_why_once(result): why code cannot be compiled for several processors here, or "".
 function(attune_why_once result)
   set(why "")
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" configuration)
+  set(flags "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${configuration}}")
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" OR NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
     set(why "the processor is no x86-64")
   elseif(NOT CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$" OR APPLE OR NOT UNIX)
     set(why "it takes GCC or Clang, and ELF")
   elseif(CMAKE_GENERATOR MATCHES "Multi-Config|Xcode|Visual Studio")
     set(why "the generator has several configurations")
-  elseif("${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${CMAKE_BUILD_TYPE}}" MATCHES "-fsanitize|-fprofile|--coverage")
+  elseif(flags MATCHES "-fsanitize|-fprofile|--coverage")
     set(why "the project's options sanitize or profile")
   else()
     include(CheckCXXSourceCompiles)
     set(CMAKE_REQUIRED_QUIET TRUE)
-    string(MAKE_C_IDENTIFIER "ATTUNE_PLAIN_X86_64 ${CMAKE_CXX_FLAGS}" plain)
+    set(CMAKE_REQUIRED_FLAGS "${flags}")
+    string(MAKE_C_IDENTIFIER "ATTUNE_PLAIN_X86_64 ${flags}" plain)
     check_cxx_source_compiles("
-      #if defined(__SSE4_2__) || defined(__AVX__)
+      #if defined(__SSE3__)
       #error a processor of the project's own
       #endif
       int main() {}" ${plain})
     # GNU's, whatever the compiler's own are.
     find_program(ATTUNE_LD NAMES ld.bfd ld)
     find_program(ATTUNE_OBJCOPY NAMES objcopy)
-    find_program(ATTUNE_NM NAMES nm)
-    mark_as_advanced(ATTUNE_LD ATTUNE_OBJCOPY ATTUNE_NM)
+    find_program(ATTUNE_READELF NAMES readelf)
+    mark_as_advanced(ATTUNE_LD ATTUNE_OBJCOPY ATTUNE_READELF)
     execute_process(COMMAND "${ATTUNE_LD}" --help OUTPUT_VARIABLE help ERROR_QUIET)
     if(NOT ${plain})
       set(why "the project's options choose a processor")
-    elseif(NOT help MATCHES "force-group-allocation" OR NOT ATTUNE_OBJCOPY OR NOT ATTUNE_NM)
-      set(why "it takes ld, objcopy and nm of GNU binutils 2.29")
+    elseif(NOT help MATCHES "force-group-allocation" OR NOT ATTUNE_OBJCOPY OR NOT ATTUNE_READELF)
+      set(why "it takes ld, objcopy and readelf of GNU binutils 2.29")
     endif()
   endif()
   set(${result} "${why}" PARENT_SCOPE)
@@ -113,7 +117,7 @@ function(attune_add_dispatched target)
     string(COMPARE NOTEQUAL ${processor} sse2 has_avx2)
     string(COMPARE EQUAL ${processor} avx512 has_avx512)
     file(CONFIGURE OUTPUT ${folder}/${processor}.cpp @ONLY CONTENT "\
-#if defined(__AVX__) != @has_avx2@ || defined(__AVX512F__) != @has_avx512@
+#if defined(__SSE3__) != @has_avx2@ || defined(__AVX2__) != @has_avx2@ || defined(__AVX512F__) != @has_avx512@
 #error \"attune_add_dispatched: an option of this target chooses a processor (-march, -mavx): leave it away, or ATTUNE_PROCESSORS empty\"
 #endif
 ")
@@ -138,11 +142,12 @@ function(attune_add_dispatched target)
   set(script ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/attune-dispatch-link.cmake)
   list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE depends)
   add_custom_command(OUTPUT ${results}
-    COMMAND ${CMAKE_COMMAND} -DTARGET=${target} -DFOLDER=${folder} -DLD=${ATTUNE_LD} -DNM=${ATTUNE_NM} -DOBJCOPY=${ATTUNE_OBJCOPY}
-      -P ${script} ${objects}
+    COMMAND ${CMAKE_COMMAND} -DTARGET=${target} -DFOLDER=${folder} -DLD=${ATTUNE_LD} -DOBJCOPY=${ATTUNE_OBJCOPY}
+      -DREADELF=${ATTUNE_READELF} -P ${script} ${objects}
     DEPENDS ${depends} ${script}
     COMMENT "Dispatching ${target}: ${processors}"
     COMMAND_EXPAND_LISTS VERBATIM)
+  add_dependencies(${target} ${parts})
   target_sources(${target} PRIVATE ${results})
   # Jumps in assembly cannot be delayed until the program is linked.
   set_source_files_properties(${folder}/dispatch.cpp PROPERTIES

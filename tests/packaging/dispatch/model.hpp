@@ -49,4 +49,7 @@ void refuse(const std::string& what);
 }  // namespace room
 
 extern "C" const char* compiled_for(int which, ...);
-bool file_agrees();  // file.cpp
+
+// file.cpp
+bool file_agrees();
+[[gnu::visibility("hidden")]] int of_the_library();
