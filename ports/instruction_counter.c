@@ -16,7 +16,11 @@
 
 #include "cycles/core.h"
 
-// What is used of QEMU's plugin interface, version 1, as in QEMU 7.2. Debian ships no header for it.
+// What is used of QEMU's plugin interface: version 1 as in QEMU 7.2, 2 the same, or 3 as in QEMU 10. Debian 12 ships no header
+// for it.
+#ifndef ATTUNE_PLUGIN_INTERFACE
+#define ATTUNE_PLUGIN_INTERFACE 1
+#endif
 
 typedef uint64_t qemu_plugin_id_t;
 typedef struct {
@@ -32,13 +36,17 @@ void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, void (*)(
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *), void *);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
+#if ATTUNE_PLUGIN_INTERFACE >= 3
+size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *, void *, size_t);
+#else
 const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
+#endif
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
 const char *qemu_plugin_insn_symbol(const struct qemu_plugin_insn *);
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT int qemu_plugin_version = 1;
+EXPORT int qemu_plugin_version = ATTUNE_PLUGIN_INTERFACE;
 
 enum { MAX_FUNCTIONS = 4096 };
 
@@ -135,8 +143,13 @@ static void on_piece(unsigned cpu, void *data) {
 // A half-word of an instruction. Its size is not QEMU's: at the end of a page the half-word behind a 16-bit instruction
 // is taken for a part of it.
 static uint16_t half_word(const struct qemu_plugin_insn *instruction, int at) {
-  const uint8_t *bytes = (const uint8_t *)qemu_plugin_insn_data(instruction) + 2 * at;
-  return (uint16_t)(bytes[0] | bytes[1] << 8);
+#if ATTUNE_PLUGIN_INTERFACE >= 3
+  uint8_t bytes[4] = {0};
+  qemu_plugin_insn_data(instruction, bytes, sizeof bytes);
+#else
+  const uint8_t *bytes = qemu_plugin_insn_data(instruction);
+#endif
+  return (uint16_t)(bytes[2 * at] | bytes[2 * at + 1] << 8);
 }
 
 // A block is executed from its first instruction to its last one, so it is counted at the first. Marks end a piece.

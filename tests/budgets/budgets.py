@@ -133,7 +133,7 @@ def emulate(board, elf, counted):
     if has_runner or not counted:
         return int(stack.group(1)), None
     if not pieces:
-        raise Failure(f"{elf.name} on {board}: no instructions are counted; ports/instruction_counter.c is for QEMU 7.2")
+        raise Failure(f"{elf.name} on {board}: no instructions are counted; ports/instruction_counter.c is for QEMU 7.2 to 10")
     return int(stack.group(1)), list(map(int, pieces[0].split()))  # the first piece that is counted
 
 
