@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bench {
@@ -47,9 +48,11 @@ class Race {
     std::vector<double> ratios = contenders_[static_cast<std::size_t>(slower)].turns;
     const std::vector<double>& divisors = contenders_[static_cast<std::size_t>(faster)].turns;
     for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= divisors[i];
-    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
-    std::nth_element(ratios.begin(), middle, ratios.end());
-    return *middle;
+    return median(std::move(ratios));
+  }
+  /// What one call takes, the median over the rounds.
+  [[nodiscard]] double seconds(int contender) const {
+    return median(contenders_[static_cast<std::size_t>(contender)].turns);
   }
 
  private:
@@ -63,6 +66,12 @@ class Race {
     long calls = 1;
     std::vector<double> turns = {};
   };
+
+  static double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  }
 
   // Sets how many calls make a turn; returns how long that turn takes.
   static double calibrate(Contender& contender) {
@@ -96,7 +105,7 @@ class Race {
 
 /// One line for report.py.
 inline void figure(const std::string& key, double value) {
-  std::printf("%s %.6g\n", key.c_str(), value);
+  std::printf("%s %.8g\n", key.c_str(), value);
   std::fflush(stdout);
 }
 inline void absent(const char* competitor) { std::printf("absent %s\n", competitor); }
