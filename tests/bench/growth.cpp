@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kTokens = 64, kLayers = 2;  // of the one while the other grows
 #if ATTUNE_BENCH_QUICK
-using Lengths = std::integer_sequence<int, 8, 16>;
+using Lengths = std::integer_sequence<int, 8>;
 using Depths = std::integer_sequence<int, 1>;
 #else
 using Lengths = std::integer_sequence<int, 16, 32, 64, 128, 256, 512>;
