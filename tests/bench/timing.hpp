@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace bench {
@@ -48,11 +47,14 @@ class Race {
     std::vector<double> ratios = contenders_[static_cast<std::size_t>(slower)].turns;
     const std::vector<double>& divisors = contenders_[static_cast<std::size_t>(faster)].turns;
     for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= divisors[i];
-    return median(std::move(ratios));
+    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+    std::nth_element(ratios.begin(), middle, ratios.end());
+    return *middle;
   }
-  /// What one call takes, the median over the rounds.
+  /// What one call takes, in the round where others took least of the processor.
   [[nodiscard]] double seconds(int contender) const {
-    return median(contenders_[static_cast<std::size_t>(contender)].turns);
+    const std::vector<double>& turns = contenders_[static_cast<std::size_t>(contender)].turns;
+    return *std::min_element(turns.begin(), turns.end());
   }
 
  private:
@@ -66,12 +68,6 @@ class Race {
     long calls = 1;
     std::vector<double> turns = {};
   };
-
-  static double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-  }
 
   // Sets how many calls make a turn; returns how long that turn takes.
   static double calibrate(Contender& contender) {
