@@ -122,7 +122,7 @@ def fastest(forms):
     names = list(forms)
     if len(names) == 1:
         return names[0]
-    times = race([forms[name] for name in names], turn=5e-4, budget=0.1, fewest=2, most=9)
+    times = race([forms[name] for name in names], turn=5e-4, budget=0.1, fewest=1, most=9)
     return min(zip(map(min, times), names))[1]
 
 
@@ -170,7 +170,7 @@ class Comparison:
         """Times both builds of attune and {competitor: contender}."""
         contenders = [getattr(library, work)(batch) for library in self.builds.values()] + list(theirs.values())
         limits = dict(turn=1e-4, budget=0, fewest=1, most=1) if self.quick else dict(
-            turn=2e-3, budget=2.0, fewest=3, most=25)
+            turn=2e-3, budget=1.2, fewest=3, most=25)
         times = race(contenders, pause=2e-3 if self.threads == 1 else 8e-3, **limits)
         for build, ours in zip(self.builds, times):
             key = f"{work}.b{batch}.{build}.{self.on_threads}"

@@ -90,6 +90,17 @@ def check_report(folder):
     check("a board's models have goals", "1 of 2 figures reached" in said)
 
 
+def check_tables(folder):
+    with open(os.path.join(folder, "host.json"), "w", encoding="utf-8") as out:
+        json.dump({"model.kwt1.step.b1.native.vs_torch": 3.14, "model.kwt1.forward.b1.native.vs_torch": 2.5,
+                   "model.kwt1.forward.b1.native.vs_ort": 1.25, "model.kwt1.forward.b1.default.vs_ort": 0.8}, out)
+    with open(os.path.join(folder, "cortex-m4.json"), "w", encoding="utf-8") as out:
+        json.dump({"model.kwt1.step.instructions_per_mac": 1.75, "unfused.model.kwt1.forward.cycles_per_mac": 25.5}, out)
+    said = run(sys.executable, f"{BENCH}/tables.py", folder)
+    check("the slowest comparison counts, and what was not measured stays empty", "| kwt1 | 1.25 / .80 |  /  | 3.14 /  |  /  |" in said)
+    check("boards have a table", "| kwt1 |  |  | 26 | 1.75 |  |  |" in said)
+
+
 def check_growth(folder):
     figures, picture = (os.path.join(folder, name) for name in ("figures", "growth.svg"))
     sizes = {"seq_len": (16, 512), "layers": (1, 2, 12)}
@@ -114,6 +125,7 @@ with tempfile.TemporaryDirectory() as work:
     check_models(work)
     run(*COMPILER, "-fsyntax-only", '-DATTUNE_BENCH_MODEL="attention64"', f"{BENCH}/model_library.cpp")
     check_report(work)
+    check_tables(work)
     check_growth(work)
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)
