@@ -7,7 +7,8 @@ cannot train; without it only PyTorch is compared with.
 
 A forward pass is inference; a step is forward, loss, backward and AdamW, of 1 and of 32 sequences. PyTorch and ONNX Runtime
 take the sequences of a batch at once. Of PyTorch's forms of the same work, on as many threads or on one, the fastest counts.
-What all compute is compared before it is timed. Prints `key value` lines; which of PyTorch's forms it was goes to standard error.
+What all compute is compared before it is timed. On one thread time is
+the processor's, on several what passes. Prints `key value` lines; which of PyTorch's forms it was goes to standard error.
 """
 import argparse
 import ctypes
@@ -18,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 
 import numpy as np
@@ -27,6 +29,11 @@ import torch_models
 from turns import race, ratio, repeated, timed
 
 BATCHES = 1, 32
+
+
+def clock_of(threads):
+    """Of one thread the processor's time, which does not count what others take of the core."""
+    return time.process_time if threads == 1 else time.perf_counter
 
 
 class Library:
@@ -55,15 +62,13 @@ class Library:
     def prepare(self, threads):
         self.library.attune_bench_prepare(threads)
 
-    def forward(self, batch):
-        return timed(lambda calls: self.library.attune_bench_forward(batch, ctypes.c_long(calls)))
-
-    def step(self, batch):
-        return timed(lambda calls: self.library.attune_bench_step(batch, ctypes.c_long(calls)))
+    def contender(self, work, batch, clock):
+        function = getattr(self.library, f"attune_bench_{work}")
+        return timed(lambda calls: function(batch, ctypes.c_long(calls)), clock)
 
 
 class OnnxRuntime:
-    """A Node with ONNX Runtime, which takes its turns there: its time is measured on that side."""
+    """A Node with ONNX Runtime, which takes its turns there: time is measured on that side."""
 
     def __init__(self, folder, threads):
         worker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ort_worker.mjs")
@@ -90,7 +95,7 @@ class OnnxRuntime:
         return torch.from_numpy(np.fromfile(y_file, np.float32))
 
     def contender(self, calls):
-        return self.ask(calls=calls)["seconds"]
+        return self.ask(calls=calls)["processor" if self.threads == 1 else "seconds"]
 
     def close(self):
         self.node.stdin.close()
@@ -122,11 +127,11 @@ def fastest(forms):
     names = list(forms)
     if len(names) == 1:
         return names[0]
-    times = race([forms[name] for name in names], turn=5e-4, budget=0.1, fewest=2, most=9)
+    times = race([forms[name] for name in names], turn=5e-4, budget=0.1, fewest=1, most=9)
     return min(zip(map(min, times), names))[1]
 
 
-def forward_forms(shape, model, x):
+def forward_forms(shape, model, x, clock):
     """PyTorch's forms of inference, as contenders."""
     forms = {"eager": model}
     if other := torch_models.fused(shape, model):
@@ -139,7 +144,7 @@ def forward_forms(shape, model, x):
     y = model(x)
     for name, form in forms.items():
         require_close(f"PyTorch's own forms ({name})", form(x), y)
-    return {name: repeated(lambda form=form: form(x)) for name, form in forms.items()}
+    return {name: repeated(lambda form=form: form(x), clock) for name, form in forms.items()}
 
 
 def training_step(model, x, target, **options):
@@ -158,6 +163,7 @@ class Comparison:
     def __init__(self, name, builds, threads, onnx_runtime, quick):
         self.name, self.builds, self.threads, self.onnx_runtime, self.quick = name, builds, threads, onnx_runtime, quick
         self.shape = builds["native"].shape
+        self.clock = clock_of(threads)
         self.on_threads = "" if threads == 1 else f"threads{threads}."  # in keys
         self.model = torch_models.Model(self.shape)
         for library in builds.values():
@@ -168,13 +174,13 @@ class Comparison:
 
     def race(self, work, batch, theirs):
         """Times both builds of attune and {competitor: contender}."""
-        contenders = [getattr(library, work)(batch) for library in self.builds.values()] + list(theirs.values())
+        contenders = [library.contender(work, batch, self.clock) for library in self.builds.values()] + list(theirs.values())
         limits = dict(turn=1e-4, budget=0, fewest=1, most=1) if self.quick else dict(
-            turn=2e-3, budget=2.0, fewest=3, most=25)
+            turn=2e-3, budget=1.2, fewest=3, most=25)
         times = race(contenders, pause=2e-3 if self.threads == 1 else 8e-3, **limits)
         for build, ours in zip(self.builds, times):
             key = f"{work}.b{batch}.{build}.{self.on_threads}"
-            self.figure(key + "milliseconds", 1e3 * statistics.median(ours))
+            self.figure(key + "milliseconds", 1e3 * min(ours))
             for competitor, other in zip(theirs, times[len(self.builds):]):
                 self.figure(f"{key}vs_{competitor}", ratio(other, ours))
         return dict(zip([*self.builds, *theirs], times))
@@ -193,11 +199,11 @@ class Comparison:
         with torch.inference_mode():
             expected = model(x)
             for build, library in self.builds.items():
-                library.forward(batch)(1)
+                library.contender("forward", batch, self.clock)(1)
                 ours = library.numbers("y", batch, *rows)
                 require_close(f"outputs of {self.name}, {build}, and of PyTorch", ours, expected)
         with torch.no_grad():
-            forms = forward_forms(shape, model, x)
+            forms = forward_forms(shape, model, x, self.clock)
         with torch.inference_mode():
             theirs = {"torch": self.chosen("forward", batch, forms)}
             if not self.onnx_runtime:
@@ -223,7 +229,7 @@ class Comparison:
             loss = library.library.attune_bench_step(batch, ctypes.c_long(1))
             if abs(loss - expected) > 1e-4 * abs(expected):
                 sys.exit(f"against_models.py: the loss of {self.name}, {build}, is {loss}, PyTorch's {expected}")
-        forms = {name: repeated(step) for name, step in steps.items()}
+        forms = {name: repeated(step, self.clock) for name, step in steps.items()}
         self.race("step", batch, {"torch": self.chosen("step", batch, forms)})
 
     def run(self):

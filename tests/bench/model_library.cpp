@@ -1,14 +1,13 @@
 // One of the models of models.hpp behind C functions, for against_models.py: what it is, its numbers, and its
 // two pieces of work, a forward pass and a training step of a batch.
 //   ATTUNE_BENCH_MODEL   its name
-#include <array>
 #include <memory>
 #include <string>
 
 #include <attune/host/parallel_trainer.hpp>
 #include <attune/host/thread_pool.hpp>
 
-#include "models.hpp"
+#include "model_description.hpp"
 
 namespace {
 
@@ -88,49 +87,13 @@ Runner& runner() {
   return *only;
 }
 
-std::string path_text(const attune::TensorPath* path) {
-  if (!path) return "";
-  std::string text = path_text(path->parent);
-  if (!text.empty()) text += '.';
-  return text + path->name;
-}
-
 }  // namespace
 
 extern "C" {
 
-/// Its shape and, in the order of memory, its tensors, as JSON.
+/// model_description.hpp
 [[gnu::visibility("default")]] const char* attune_bench_describe() {
-  static const std::string text = [] {
-    std::string json = "{";
-    const auto add = [&json](const char* key, long value) {
-      json += '"' + std::string(key) + "\": " + std::to_string(value) + ", ";
-    };
-    add("kind", static_cast<long>(kShape.kind));
-    add("seq_len", kShape.seq_len);
-    add("d_in", kShape.d_in);
-    add("d_model", kShape.d_model);
-    add("num_layers", kShape.num_layers);
-    add("num_heads", kShape.num_heads);
-    add("num_kv_heads", kShape.num_kv_heads);
-    add("d_head", kShape.d_head);
-    add("d_ff", kShape.d_ff);
-    add("d_out", kShape.d_out);
-    add("norm_before", kShape.norm == attune::NormPlacement::kBefore);
-    add("batch", kBatch);
-    add("outputs", Model::Output::rows);
-    add("forward_macs", bench::forward_macs(kShape));
-    add("step_macs", bench::step_macs(kShape));
-    json += "\"tensors\": [";
-    attune::for_each_tensor(
-        [&](const attune::TensorPath& path, const auto& tensor) {
-          json += "[\"" + path_text(&path) + "\", " + std::to_string(tensor.rows) + ", " +
-                  std::to_string(tensor.cols) + "], ";
-        },
-        runner().parameters);
-    json.resize(json.size() - 2);
-    return json + "]}";
-  }();
+  static const std::string text = bench::description<kShape>(runner().parameters);
   return text.c_str();
 }
 
