@@ -67,16 +67,16 @@ def of_file(lines):
     if not comment:
         return lines
     prose = [line if line.startswith("  ") else re.sub(r"(`[^`]*`)|([<@\\])", escaped, line) for line in comment]
-    # Empty lines around what is set apart become its fences.
+    # Empty lines around what is set apart become the ends of code.
     apart = [line.startswith("  ") for line in prose]
     for at, line in enumerate(prose):
         if not line:
             before, behind = apart[:at][-1:] == [True], apart[at + 1:at + 2] == [True]
             apart[at] = before and behind
-            prose[at] = "```" if before != behind else ""
+            prose[at] = "" if before == behind else "@endcode" if before else "@code"
     rest = lines[end + 1:]
     if apart[-1] and not rest[0]:
-        return ["/** @file", *prose, "``` */", *rest[1:]]
+        return ["/** @file", *prose, "@endcode */", *rest[1:]]
     return ["/** @file", *prose[:-1], prose[-1] + " */", *rest]
 
 
