@@ -3,7 +3,7 @@
 * The namespace of the arithmetic is hidden: names are attune::Trainer, as they are written.
 * A comment behind a declaration documents it, the one at the top of a header its file.
 * A name of names.txt that has no comment of its own has the sentence that stands there.
-* What is internal (namespaces detail, kernels, html; macros) is hidden.
+* What is internal (namespaces detail and kernels, what a page or generated code is made of, macros) is hidden.
 * Without a comment, a specialisation or a guide for deduction is like its template, and what lies in a tape or in scratch is its layer's affair: neither is shown.
 """
 import re
@@ -11,7 +11,7 @@ import re
 OPENS_SCOPE = re.compile(r"\b(?:struct|class|union|enum|namespace)\b")
 MEMORY = {"Tape", "TapeOf", "Scratch", "ScratchOf", "InferenceScratch", "StepScratch"}
 ACCESS = re.compile(r"(public|private|protected):")
-INTERNAL = re.compile(r"namespace [\w:]*\b(detail|kernels|html) *\{")
+INTERNAL = re.compile(r"namespace [\w:]*\b(detail|kernels|html|dispatch) *\{")
 SPECIALISATION = re.compile(r"(?:struct|class|inline constexpr \w+)\s+\w+\s*<|\w+\(.*\) *->")
 FUNCTION = re.compile(r"\b(\w+)\s*\(")
 DECLARED = (
