@@ -3,15 +3,16 @@
 * The namespace of the arithmetic is hidden: names are attune::Trainer, as they are written.
 * A comment behind a declaration documents it, the one at the top of a header its file.
 * A name of names.txt that has no comment of its own has the sentence that stands there.
-* What is internal (namespaces detail, kernels, html; macros) is hidden.
-* Without a comment, a specialisation or a guide for deduction is like its template, and what lies in a tape or in scratch is its layer's affair: neither is shown.
+* What is internal (namespaces detail and kernels, what a page or generated code is made of, macros) is hidden.
+* Without a comment, a specialisation or a guide for deduction is like its template, and what lies in a tape or in scratch is
+  its layer's affair: neither is shown.
 """
 import re
 
 OPENS_SCOPE = re.compile(r"\b(?:struct|class|union|enum|namespace)\b")
 MEMORY = {"Tape", "TapeOf", "Scratch", "ScratchOf", "InferenceScratch", "StepScratch"}
 ACCESS = re.compile(r"(public|private|protected):")
-INTERNAL = re.compile(r"namespace [\w:]*\b(detail|kernels|html) *\{")
+INTERNAL = re.compile(r"namespace [\w:]*\b(detail|kernels|html|dispatch) *\{")
 SPECIALISATION = re.compile(r"(?:struct|class|inline constexpr \w+)\s+\w+\s*<|\w+\(.*\) *->")
 FUNCTION = re.compile(r"\b(\w+)\s*\(")
 DECLARED = (
@@ -67,16 +68,16 @@ def of_file(lines):
     if not comment:
         return lines
     prose = [line if line.startswith("  ") else re.sub(r"(`[^`]*`)|([<@\\])", escaped, line) for line in comment]
-    # Empty lines around what is set apart become its fences.
+    # Empty lines around what is set apart become the ends of code.
     apart = [line.startswith("  ") for line in prose]
     for at, line in enumerate(prose):
         if not line:
             before, behind = apart[:at][-1:] == [True], apart[at + 1:at + 2] == [True]
             apart[at] = before and behind
-            prose[at] = "```" if before != behind else ""
+            prose[at] = "" if before == behind else "@endcode" if before else "@code"
     rest = lines[end + 1:]
     if apart[-1] and not rest[0]:
-        return ["/** @file", *prose, "``` */", *rest[1:]]
+        return ["/** @file", *prose, "@endcode */", *rest[1:]]
     return ["/** @file", *prose[:-1], prose[-1] + " */", *rest]
 
 
@@ -84,89 +85,119 @@ def escaped(match):
     return match[1] or "\\" + match[2]
 
 
-def readable(text, sentences):
-    text = re.sub(r"attune::inline ATTUNE_ARITHMETIC", "attune", text)
-    lines = of_file(text.splitlines())
-    stack = []  # of each open brace: the name of a type, "namespace" or "body"
-    hidden = None  # how deep what is hidden stands
-    head = ""  # of the declaration so far
-    parentheses = 0
-    documented = trailing = directive = in_file = in_macro = False
-    out = []
-    for number, line in enumerate(lines):
+class Reader:
+    """Goes through the lines of a header, and knows in which scope each of them stands."""
+
+    def __init__(self, lines, sentences):
+        self.lines = lines
+        self.sentences = sentences
+        self.scopes = []  # of each open brace: the name of a type, "namespace" or "body"
+        self.head = ""  # of the declaration so far
+        self.parentheses = 0  # that are open in it
+        self.hidden = None  # how deep what is hidden stands
+        self.documented = False  # by a comment in front
+        self.continued = False  # the last line ended with a comment behind a declaration
+        self.in_file_comment = self.in_directive = self.in_macro = False
+
+    def declares(self):
+        """Whether declarations stand here, and not statements."""
+        return not self.scopes or self.scopes[-1] != "body"
+
+    def read(self):
+        return [self.line(number, line) for number, line in enumerate(self.lines)]
+
+    def line(self, number, line):
         stripped = line.strip()
-        code = code_of(line)
-        declares = not stack or stack[-1] != "body"
-        directive = stripped.startswith("#") or directive and lines[number - 1].endswith("\\")
-        if directive:
-            in_macro = re.match(r"#\s*define\b", stripped) or in_macro and not stripped.startswith("#")
-            out.append("" if in_macro else line)  # macros are between the headers
-            continue
-        if line.startswith("/** @file"):
-            in_file = True
-        if in_file:
-            in_file = not line.endswith("*/")
-            out.append(line)
-            continue
+        self.in_directive = stripped.startswith("#") or self.in_directive and self.lines[number - 1].endswith("\\")
+        if self.in_directive:
+            self.in_macro = bool(re.match(r"#\s*define\b", stripped)) or self.in_macro and not stripped.startswith("#")
+            return "" if self.in_macro else line  # macros are between the headers
+        if line.startswith("/** @file") or self.in_file_comment:
+            self.in_file_comment = not line.endswith("*/")
+            return line
         if stripped.startswith("//"):
-            line = re.sub(r"^( *///)(   )", r"\1    \2", line)  # a line that is set apart is code
-            if trailing and not stripped.startswith("///"):
-                line = re.sub(r"//\s?", "///< ", line, count=1)
-            elif not head:
-                documented = documented or stripped.startswith("///")
-                trailing = False
-            out.append(line)
-            continue
-        starts = not head.strip() and stripped
-        trailing = False
+            return self.comment(line, stripped)
+        return self.code(number, line, stripped)
+
+    def comment(self, line, stripped):
+        line = re.sub(r"^( *///)(   )", r"\1    \2", line)  # a line that is set apart is code
+        if self.continued and not stripped.startswith("///"):
+            return re.sub(r"//\s?", "///< ", line, count=1)
+        if not self.head:
+            self.documented = self.documented or stripped.startswith("///")
+            self.continued = False
+        return line
+
+    def code(self, number, line, stripped):
+        code = code_of(line)
+        declares = self.declares()
         opens_type = re.match(r"(struct|class)\b", without_templates(code.strip()))
-        if starts and hidden is None and INTERNAL.match(stripped):
-            line = "/** @cond */" + line
-            hidden = len(stack)
-        elif starts and declares and not documented and hidden is None and stack and not ACCESS.match(stripped):
-            rest, i = code, number + 1
-            while not re.search(r"[;{}]", without_templates(rest)) and i < len(lines) and i < number + 8:
-                rest += " " + code_of(lines[i])
-                i += 1
-            name = declared(rest)
-            sentence = sentences.get(name)
-            behind = re.search(r"[;,]\s*//", line) and not opens_type
-            special = SPECIALISATION.match(without_templates(rest))
-            if special or (name and not behind and MEMORY & set(stack)):
-                line = "/** @cond */" + line
-                hidden = len(stack)
-            elif sentence and not behind:
-                line = re.sub(r"\S", lambda first: f"/** {sentence} */ {first[0]}", line, count=1)
-        if starts:
-            documented = False
+        self.continued = False
+        if stripped and not self.head.strip():  # a declaration begins
+            line = self.begun(number, line, stripped, opens_type)
+            self.documented = False
+        self.follow(code)
+        if declares and not opens_type and "///<" not in line and re.search(r"[;,]\s*//(?!/)|\w\s+//(?!/)", line):
+            line = re.sub(r"([;,\w]\s*)//\s?(?!/)", r"\1///< ", line, count=1)
+            self.continued = True
+        if self.hidden == len(self.scopes) and not self.head.strip():
+            line += " /** @endcond */"
+            self.hidden = None
+        return line
+
+    def begun(self, number, line, stripped, opens_type):
+        """The first line of a declaration, hidden or with a sentence where it needs that."""
+        if self.hidden is not None:
+            return line
+        if INTERNAL.match(stripped):
+            return self.hide(line)
+        if self.documented or not self.scopes or not self.declares() or ACCESS.match(stripped):
+            return line
+        whole = code_of(line)
+        for more in self.lines[number + 1:number + 8]:
+            if re.search("[;{}]", without_templates(whole)):
+                break
+            whole += " " + code_of(more)
+        name = declared(whole)
+        behind = not opens_type and re.search(r"[;,]\s*//", line)
+        if SPECIALISATION.match(without_templates(whole)) or name and not behind and MEMORY & set(self.scopes):
+            return self.hide(line)
+        if name in self.sentences and not behind:
+            return re.sub(r"\S", lambda first: f"/** {self.sentences[name]} */ {first[0]}", line, count=1)
+        return line
+
+    def hide(self, line):
+        self.hidden = len(self.scopes)
+        return "/** @cond */" + line
+
+    def follow(self, code):
+        """Scopes that open and close in a line, and the head of the declaration that it leaves."""
         for character in code:
             if character == "{":
-                bare = without_templates(head)
-                if parentheses == 0 and OPENS_SCOPE.search(bare) and "(" not in bare.split("alignas")[0]:
-                    stack.append("namespace" if "namespace" in bare else declared(bare) or "type")
-                    head = ""
+                bare = without_templates(self.head)
+                if self.parentheses == 0 and OPENS_SCOPE.search(bare) and "(" not in bare.split("alignas")[0]:
+                    self.scopes.append("namespace" if "namespace" in bare else declared(bare) or "type")
+                    self.head = ""
                 else:
-                    stack.append("body")
+                    self.scopes.append("body")
             elif character == "}":
-                if stack and stack.pop() == "body" and not (stack and stack[-1] == "body"):
-                    head = ""  # of a function; what follows a braced initialiser is ";"
-                head = "" if not stack or stack[-1] != "body" else head
-            elif character == ";" and parentheses == 0 and (not stack or stack[-1] != "body"):
-                head = ""
-            elif character == "," and parentheses == 0 and "enum" in head:
-                head = ""
+                if self.scopes:
+                    self.scopes.pop()
+                if self.declares():
+                    self.head = ""
+            elif not self.declares():
+                continue
+            elif self.parentheses == 0 and (character == ";" or character == "," and "enum" in self.head):
+                self.head = ""
             else:
-                parentheses += {"(": 1, ")": -1}.get(character, 0)
-                if not stack or stack[-1] != "body":
-                    head += character
-        head = re.sub(r"^\s*(public|private|protected):\s*$", "", head)
-        if head:
-            head += " "
-        if declares and not opens_type and re.search(r"[;,]\s*//(?!/)|\w\s+//(?!/)", line) and "///<" not in line:
-            line = re.sub(r"([;,\w]\s*)//\s?(?!/)", r"\1///< ", line, count=1)
-            trailing = True
-        if hidden is not None and len(stack) == hidden and not head.strip():
-            line += " /** @endcond */"
-            hidden = None
-        out.append(line)
-    return "\n".join(out) + "\n"
+                self.parentheses += {"(": 1, ")": -1}.get(character, 0)
+                self.head += character
+        self.head = ACCESS.sub("", self.head.strip()).strip()
+        if self.head:
+            self.head += " "
+
+
+def readable(text, sentences):
+    """A header's text with as many lines, for Doxygen; `sentences` are those of names.txt."""
+    text = text.replace("attune::inline ATTUNE_ARITHMETIC", "attune")
+    return "\n".join(Reader(of_file(text.splitlines()), sentences).read()) + "\n"

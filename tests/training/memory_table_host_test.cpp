@@ -1,4 +1,4 @@
-// The table in the README of what a training takes: each of its rows as the compiler has it.
+// The table on the page about memory of what a training takes: each of its rows as the compiler has it.
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -61,17 +61,17 @@ using OfTokens = attune::Sequential<
 
 TEST(MemoryTable, has_what_the_compiler_says) {
   const std::string path = __FILE__;
-  std::ifstream file(path.substr(0, path.rfind("tests/")) + "README.md");
+  std::ifstream file(path.substr(0, path.rfind("tests/")) + "cmake/docs/pages/memory.md");
   ASSERT_TRUE(file.good());
   std::stringstream text;
   text << file.rdbuf();
-  const std::string readme = text.str();
+  const std::string page = text.str();
   for (const std::string& expected :
        {row<Attention>("attention 16 × 32 × 4, all of it"),
         row<Classifier>("2 encoder layers 16 × 32 × 4, d_ff 64, and a head of 10 classes, all of it"),
         row<attune::BiasesAndNorms<Classifier, kClassifier>>("its biases and norms (`BiasesAndNorms`)"),
         row<attune::Sequential<attune::Frozen<Body, kBody>, Head>>("its head (`Frozen` body)"),
         row<OfTokens>("the same behind a table of 256 tokens, all of it")}) {
-    EXPECT_NE(readme.find(expected + "\n"), std::string::npos) << "README.md should have\n" << expected;
+    EXPECT_NE(page.find(expected + "\n"), std::string::npos) << "memory.md should have\n" << expected;
   }
 }

@@ -139,8 +139,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
 
   /// The outputs of the heads, side by side.
   using Context = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v>;
+  /// In the place of a member; each another type, so that all can have one address.
   template <int>
-  struct None {};  // in the place of a member; each another type, so that all can have one address
+  struct None {};
 
   /// How many query heads share a head of keys and values.
   static constexpr int kGroup = shape.num_heads / shape.num_kv_heads;

@@ -33,7 +33,8 @@ struct NarrowRows {
   using Scalar = ScalarType;
   using Transposed = NarrowRows<Element, Scalar, kLength, kCount>;
   static constexpr int count = kCount;
-  static constexpr int length = kLength;  // Elements of a row.
+  static constexpr int length = kLength;  // elements of a row
+  /// In the place of scales, where elements have none.
   struct NoScales {};
   using Scales = Scalar[static_cast<std::size_t>(kCount)];
 
@@ -58,7 +59,7 @@ struct NarrowRowsReference {
   using Scalar = ScalarType;
   using Transposed = NarrowRowsReference<Element, Scalar, kLength, kCount>;
   static constexpr int count = kCount;
-  static constexpr int length = kLength;  // Elements of a row.
+  static constexpr int length = kLength;  // elements of a row
 
   const void* base;  // that of a file, so that constants may refer into one
   std::size_t offset;

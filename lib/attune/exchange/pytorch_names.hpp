@@ -253,6 +253,7 @@ template <class Layer, const EncoderLayerNames* table>
   requires detail::IsTransformerLayer<Layer>
 struct PyTorchNames<Layer, table> {
   using Norm = PyTorchNames<typename Layer::Norm>;
+  /// Whether the layer attends to an encoder's output, too.
   static constexpr bool kDecoder = requires { typename Layer::CrossAttention; };
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {

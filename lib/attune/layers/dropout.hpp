@@ -118,6 +118,7 @@ struct Dropout {
   static constexpr bool kTakesLength = true;
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
+  /// The tape where nothing is dropped.
   struct NoTape {};
   using Tape = std::conditional_t<kDrops, DropoutTape, NoTape>;
   struct Scratch {};

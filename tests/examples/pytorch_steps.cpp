@@ -1,4 +1,4 @@
-// Steps 3 to 8 of README's page "From PyTorch to the board and back", with the file of train.py beside it.
+// Steps 3 to 8 of the page "From PyTorch to the board and back", with the file of train.py beside it.
 #include <cstdio>
 #include <cstring>
 
@@ -35,7 +35,7 @@ int main() {
   if (std::memcmp(&in_flash, &copied, sizeof copied) != 0) return 5;
   if (!adapted.step(x, 3, {.learning_rate = 0.01f}).ok()) return 6;
 
-  std::FILE* file = std::fopen("from_readme.safetensors", "wb");
+  std::FILE* file = std::fopen("from_page.safetensors", "wb");
   status = attune::write_safetensors<Names>(
       trainer.parameters(),
       [file](const char* bytes, std::size_t count) { std::fwrite(bytes, 1, count, file); });
