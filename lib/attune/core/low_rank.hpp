@@ -164,8 +164,10 @@ template <class XTransposed, class Dy, class Factors, int tokens, class Gradient
 ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,
                                const LowRankGradient<Factors, tokens, Gradients, kRows>& gradient,
                                const Terms& terms = {}) {
-  const auto& [a, b] = *gradient.factors;
-  auto& [da, db] = *gradient.gradients;
+  const auto& a = gradient.factors->a;  // clang 14 captures no structured bindings
+  const auto& b = gradient.factors->b;
+  auto& da = gradient.gradients->a;
+  auto& db = gradient.gradients->b;
   using X = MatrixView<typename XTransposed::Scalar, XTransposed::cols, Factors::rows,
                        XTransposed::col_stride, XTransposed::row_stride>;
   const X x(x_transposed.data - gradient.first_row * XTransposed::row_stride);
@@ -197,7 +199,8 @@ ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy,
                                    const LowRankWeight<Base, Factors, tokens>& weight,
                                    const LowRankGradient<Factors, tokens, Gradients>& gradient,
                                    const Terms& terms = {}) {
-  const auto& [a, b] = *gradient.factors;
+  const auto& a = gradient.factors->a;
+  const auto& b = gradient.factors->b;
   const auto t = detail::narrowed<Factors, tokens>(
       x, view(a), detail::second_room<Factors, tokens>(gradient.room), terms);
   const auto u = detail::narrowed<Factors, tokens>(dy, view(b).transpose(), gradient.room, terms);
