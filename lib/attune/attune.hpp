@@ -59,6 +59,7 @@
 #include <attune/models/sequential.hpp>
 #include <attune/models/tied.hpp>
 #include <attune/models/transformer_layer.hpp>
+#include <attune/models/what_is_trained.hpp>
 
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>

@@ -246,6 +246,19 @@ TEST(RecomputedAttention, keys_that_are_left_out_are_as_keys_that_are_hidden) {
   expect_bits_of_hiding<recomputed(kOfBlocks), double>(attune::CausalMask{} && padding);
 }
 
+TEST(Attention, keys_that_are_left_out_of_several_blocks_of_terms_are_as_keys_that_are_hidden) {
+  if constexpr (check::kEveryCase) {
+    constexpr AttentionShape kGrouped{
+        .seq_len = 230, .d_model = 4, .num_heads = 2, .num_kv_heads = 1, .kv_len = 210};
+    constexpr AttentionShape kCapped{.seq_len = 40, .d_model = 4, .num_heads = 1, .softcap = 2};
+    for (const int offset : {0, -150}) expect_bits_of_hiding<kGrouped>(attune::CausalMask{offset});
+    attune::KeyPaddingMask<210> padding;
+    EXPECT_EQ(padding.set_length(195), attune::Status::kOk);
+    expect_bits_of_hiding<kGrouped>(padding && attune::CausalMask{60});
+    expect_bits_of_hiding<kCapped>(attune::CausalMask{});
+  }
+}
+
 TEST(RecomputedAttention, keys_that_are_left_out_may_hold_nan_and_scratch_too) {
   attune::KeyPaddingMask<75> padding;
   EXPECT_EQ(padding.set_length(30), attune::Status::kOk);
@@ -428,6 +441,9 @@ void expect_bits_in_pieces() {
 TEST(RecomputedAttention, trains_to_the_same_bits_in_pieces) {
   expect_bits_in_pieces<attune::MultiHeadAttention<AttentionShape{
       .seq_len = 37, .d_model = 4, .num_heads = 2, .dropout = 0.3, .keep_weights = false}>>();
+  if constexpr (check::kEveryCase) {
+    expect_bits_in_pieces<attune::MultiHeadAttention<kDropping>>();
+  }
   expect_bits_in_pieces<WithOptions<true>>();
   expect_bits_in_pieces<WithOptions<false>>();
 }

@@ -54,7 +54,17 @@ using BesideFloats = Adapted<Layer, Constants<Layer>::floats, low_rank>;
 template <class Layer, LowRank low_rank>
 using BesideIntegers = Adapted<Layer, Constants<Layer>::integers, low_rank>;
 
-using Whole = Sequential<First, Positions, attune::Repeat<2, After>, Before, Pool, Head>;
+using Whole = Sequential<First, Positions, attune::Repeat<2, After>, Pool, Head>;
+using WholeAdapted = BesideFloats<Whole, kAllAndVectors>;
+using Mixed =
+    Sequential<First, BesideIntegers<Before, kAllAndVectors>, attune::Repeat<2, BesideFloats<After, kAll>>,
+               attune::BiasesAndNorms<After, Constants<After>::integers>,
+               attune::Frozen<Network, Constants<Network>::integers>, Pool, Head>;
+void fill_mixed() {
+  Constants<Before>::fill();
+  Constants<After>::fill();
+  Constants<Network>::fill();
+}
 
 }  // namespace
 
@@ -88,15 +98,12 @@ void expect_same_in_backward(const Mask& mask = {}) {
 
 TEST(AdaptedInBackward, trains_models_as_with_gradients) {
   Constants<Whole>::fill();
-  expect_same_in_backward<BesideFloats<Whole, kAllAndVectors>>(attune::CausalMask{});
-  expect_same_in_backward<BesideIntegers<Whole, kAll>>();
+  expect_same_in_backward<WholeAdapted>(attune::CausalMask{});
 }
 
 TEST(AdaptedInBackward, trains_layers_between_others_as_with_gradients) {
-  Constants<Before>::fill();
-  Constants<After>::fill();
-  expect_same_in_backward<Sequential<First, BesideIntegers<Before, kAllAndVectors>,
-                                     attune::Repeat<2, BesideFloats<After, kAll>>, Pool, Head>>();
+  fill_mixed();
+  expect_same_in_backward<Mixed>();
 }
 
 TEST(AdaptedInBackward, reads_what_some_roles_train_before_it_changes) {
@@ -107,13 +114,6 @@ TEST(AdaptedInBackward, reads_what_some_roles_train_before_it_changes) {
   constexpr LowRank kGate{.rank = 2, .roles = Role::kFeedForwardIn};
   expect_same_in_backward<Sequential<First, BesideFloats<Attention, kValues>, BesideIntegers<Attention, kOut>,
                                      BesideFloats<Network, kGate>>>();
-}
-
-TEST(AdaptedInBackward, trains_biases_and_norms_as_with_gradients) {
-  Constants<Before>::fill();
-  Constants<After>::fill();
-  expect_same_in_backward<Sequential<First, attune::BiasesAndNorms<Before, Constants<Before>::integers>,
-                                     attune::Frozen<After, Constants<After>::floats>, Pool, Head>>();
 }
 
 namespace {
@@ -147,20 +147,13 @@ void expect_same_in_lockstep(const Mask& mask = {}) {
 TEST(AdaptedInLockstep, trains_models_as_one_by_one) {
   if constexpr (check::kEveryCase) {  // boards have no lanes
     Constants<Whole>::fill();
-    expect_same_in_lockstep<BesideFloats<Whole, kAllAndVectors>, 17>(attune::CausalMask{});
-    expect_same_in_lockstep<BesideIntegers<Whole, kAll>, 18>();
+    expect_same_in_lockstep<WholeAdapted, 17>(attune::CausalMask{});
   }
 }
 
 TEST(AdaptedInLockstep, trains_layers_between_others_as_one_by_one) {
   if constexpr (check::kEveryCase) {
-    Constants<Before>::fill();
-    Constants<After>::fill();
-    Constants<Network>::fill();
-    expect_same_in_lockstep<Sequential<First, BesideIntegers<Before, kAllAndVectors>,
-                                       attune::Repeat<2, BesideFloats<After, kAll>>,
-                                       attune::BiasesAndNorms<After, Constants<After>::integers>,
-                                       attune::Frozen<Network, Constants<Network>::integers>, Pool, Head>,
-                            17>();
+    fill_mixed();
+    expect_same_in_lockstep<Mixed, 17>();
   }
 }

@@ -529,8 +529,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
 
   // From dy to dQ, dK and dV, which stand in tape.query, tape.key and tape.value on return.
   static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy, auto& gradients,
-                             auto& scratch, [[maybe_unused]] const auto& mask, const auto& terms,
-                             const auto& pieces) {
+                             auto& scratch, const auto& mask, const auto& terms, const auto& pieces) {
     Context& context = context_of(tape, scratch);
     if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
       OutputProjection::backward_parameters(context, dy, gradients.output, terms, pieces);
@@ -552,7 +551,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
         const auto to = [&](const auto& dk, const auto& dv) ATTUNE_INLINE_LAMBDA {
           detail::attend_backward(
               q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len), d_context, q,
-              dk, dv, scratch.head.data(), scores(), dropout_from(0), terms, pieces, SumOfGroup{});
+              dk, dv, scratch.head.data(), scores(), mask, dropout_from(0), terms, pieces, SumOfGroup{});
         };
         if constexpr (kGroup > 1) {
           to(view(scratch.of_keys.d_key), view(scratch.of_keys.d_value));

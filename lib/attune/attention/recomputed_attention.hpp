@@ -37,13 +37,6 @@ struct RecomputeScratch : KeyValueSums<ScalarType, kKvLen, kDk, kDv> {
   }
 };
 
-template <class Rows>
-void set_zero(const Rows& rows) {
-  for (int i = 0; i < Rows::rows; ++i) {
-    for (int j = 0; j < Rows::cols; ++j) rows(i, j) = typename Rows::Scalar(0);
-  }
-}
-
 /// Gradients of query[seq_len, d_k], key[kv_len, d_k] and value[kv_len, d_v] from d_context[seq_len, d_v],
 /// each in its place; with Sum = Accumulate those of key and value are added to the scratch's sums and stay
 /// there. `kept` is what masked_softmax kept of the head's rows, `mask` forward's, `weights` room

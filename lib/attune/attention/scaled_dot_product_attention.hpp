@@ -73,6 +73,51 @@ ATTUNE_INLINE void for_keys(int first, [[maybe_unused]] End end, const Body& bod
   }
 }
 
+template <class Rows>
+void set_zero(const Rows& rows) {
+  for (int i = 0; i < Rows::rows; ++i) {
+    for (int j = 0; j < Rows::cols; ++j) rows(i, j) = typename Rows::Scalar(0);
+  }
+}
+
+// C = A·B, or += with Accumulate, without the terms of which counts(first, how many) says that A's are zero,
+// some of them at a time. In fused arithmetic a zero may have another sign, where all of its other terms
+// vanish.
+template <class A, class B, class C, class Terms, class Counts, class Sum>
+ATTUNE_INLINE void product_of_some(const A& a, const B& b, const C& c, const Terms& terms,
+                                   const Counts& counts, Sum) {
+  in_blocks<A::cols, kernels::kDepthBlock>([&]<int kTerms>(int from) ATTUNE_INLINE_LAMBDA {
+    const auto block = [&](const auto& to) ATTUNE_INLINE_LAMBDA {
+      bool begun = false;
+      in_blocks<kTerms, kernels::kTogether>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+        if (!counts(from + first, count)) return;
+        const auto columns = a.template columns<count>(from + first);
+        const auto rows = b.template rows_at<count>(from + first);
+        if (begun) {
+          terms.product(columns, rows, to, kernels::Continue{});
+        } else {
+          terms.product(columns, rows, to);
+        }
+        begun = true;
+      });
+      return begun;
+    };
+    if constexpr (std::is_same_v<Sum, kernels::Assign>) {
+      if (from == 0) {
+        if (!block(c)) set_zero(c);
+        return;
+      }
+    }
+    if constexpr (A::cols > kernels::kDepthBlock || !std::is_same_v<Sum, kernels::Assign>) {
+      Tensor<typename C::Scalar, C::rows, C::cols> sums;
+      if (!block(view(sums))) return;
+      for (int i = 0; i < C::rows; ++i) {
+        kernels::add_to(C::cols, sums.data() + i * C::cols, c.data + i * C::row_stride);
+      }
+    }
+  });
+}
+
 // The weights P of one head, from scaled scores in place: rows of queries from `first_query` on. `kept` and
 // `end` are those of kernels::softmax_rows.
 template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::nullptr_t,
@@ -198,14 +243,16 @@ ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout&& dropout, const Piece
   }
 }
 
-// dK and dV are assigned, or added with Sum = Accumulate.
+// dK and dV are assigned, or added with Sum = Accumulate. Keys that the mask hides from all of some queries
+// are left out.
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
-          class DValue, class Scalar, class Scores, class Dropout, class Terms, class Pieces = InOneGo,
-          class Sum = kernels::Assign>
+          class DValue, class Scalar, class Scores, class Mask, class Dropout, class Terms,
+          class Pieces = InOneGo, class Sum = kernels::Assign>
 ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Value& value, const Weights& p,
                                    const DContext& d_context, const DQuery& dq, const DKey& dk,
-                                   const DValue& dv, Scalar* scratch, const Scores& scores, Dropout&& dropout,
-                                   const Terms& terms, const Pieces& pieces = {}, Sum sum = {}) {
+                                   const DValue& dv, Scalar* scratch, const Scores& scores, const Mask& mask,
+                                   Dropout&& dropout, const Terms& terms, const Pieces& pieces = {},
+                                   Sum sum = {}) {
   check_weights<Weights>();
   static_assert(DQuery::col_stride == 1,
                 "attune::scaled_dot_product_attention_backward: a row of d_query must be contiguous");
@@ -215,17 +262,53 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
   constexpr int kQueries = Weights::rows, kKeys = Weights::cols, kDk = Query::cols, kDv = Value::cols;
   const auto all_keys = pieces.first(key);
   const auto all_values = pieces.first(value);
+  constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<decltype(all_keys)>;
+  // C = A·B: some rows of C at a time, of which counts(row, rows, term, terms) says whether they have terms.
+  const auto product = [&]<class C>(const auto& first, const auto& a, const auto& b, const C& c,
+                                    const auto& of_terms, const auto& counts, auto how) ATTUNE_INLINE_LAMBDA {
+    if constexpr (kByMask) {
+      in_blocks<C::rows, kernels::kTogether>([&]<int rows>(int at) ATTUNE_INLINE_LAMBDA {
+        product_of_some(
+            a.template rows_at<rows>(at), b, c.template rows_at<rows>(at), of_terms,
+            [&](int term, int some) ATTUNE_INLINE_LAMBDA { return counts(first + at, rows, term, some); },
+            how);
+      });
+    } else {
+      of_terms.product(a, b, c, how);
+    }
+  };
+  const auto of_keys = [&](int key_row, int, int query_row, int queries)
+                           ATTUNE_INLINE_LAMBDA { return key_row < kv_end<kKeys>(mask, query_row, queries); };
+  const auto of_queries = [&](int query_row, int queries, int key_row, int) ATTUNE_INLINE_LAMBDA {
+    return key_row < kv_end<kKeys>(mask, query_row, queries);
+  };
+
   pieces.template tokens<kQueries, kKeys * kDv>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
     const auto d_rows = d_context.template rows_at<count>(first);
     const auto dp_rows = dp.template rows_at<count>(first);
     if (terms.needed()) kernels::clear_zero_rows(d_rows, p.template rows_at<count>(first));
-    kernels::product(d_rows, all_values.transpose(), dp_rows);
-    clear_keys_behind(used_rows(all_values), dp_rows);
+    if constexpr (kByMask) {
+      in_blocks<count, kernels::kTogether>([&]<int rows>(int at) ATTUNE_INLINE_LAMBDA {
+        for_keys<kKeys>(
+            0, end_of_keys<kKeys>(mask, first + at, rows),
+            [&]<int keys>(int key_row) ATTUNE_INLINE_LAMBDA {
+              kernels::product(d_rows.template rows_at<rows>(at),
+                               value.template rows_at<keys>(key_row).transpose(),
+                               dp_rows.template rows_at<rows>(at).template columns<keys>(key_row));
+            },
+            [&]<int keys>(int key_row) ATTUNE_INLINE_LAMBDA {
+              set_zero(dp_rows.template rows_at<rows>(at).template columns<keys>(key_row));
+            });
+      });
+    } else {
+      kernels::product(d_rows, all_values.transpose(), dp_rows);
+      clear_keys_behind(used_rows(all_values), dp_rows);
+    }
   });
   const auto kept = kept_weights(p, dropout, pieces);
   pieces.template tokens<kKeys, kQueries * kDv>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-    kernels::product(pieces.first(kept).transpose().template rows_at<count>(first), pieces.first(d_context),
-                     dv.template rows_at<count>(first), sum);
+    product(first, pieces.first(kept).transpose().template rows_at<count>(first), pieces.first(d_context),
+            dv.template rows_at<count>(first), kernels::AllTerms{}, of_keys, sum);
   });
   pieces.template tokens<kQueries, (kWorkOfSoftmaxBackward + Scores::template kWorkOfBackward<kDk>)*kKeys>(
       [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
@@ -241,11 +324,12 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
         scores.backward(query.template rows_at<count>(first), all_keys, p_rows, dp_rows);
       });
   pieces.template tokens<kQueries, kKeys * kDk>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-    terms.product(p.template rows_at<count>(first), all_keys, dq_dense.template rows_at<count>(first));
+    product(first, p.template rows_at<count>(first), all_keys, dq_dense.template rows_at<count>(first), terms,
+            of_queries, kernels::Assign{});
   });
   pieces.template tokens<kKeys, kQueries * kDk>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-    terms.product(pieces.first(p).transpose().template rows_at<count>(first), pieces.first(query),
-                  dk.template rows_at<count>(first), sum);
+    product(first, pieces.first(p).transpose().template rows_at<count>(first), pieces.first(query),
+            dk.template rows_at<count>(first), terms, of_keys, sum);
   });
   pieces([&]() ATTUNE_INLINE_LAMBDA {
     kernels::spread_rows<DQuery::cols>(pieces.template count<DQuery::rows>(), dq_dense.data, dq.data,
@@ -302,14 +386,15 @@ void scaled_dot_product_attention_backward(const Query& query, const Key& key, c
                                            Weights&& weights, const DContext& d_context, DQuery&& d_query,
                                            DKey&& d_key, DValue&& d_value,
                                            typename std::remove_cvref_t<Weights>::Scalar* scratch,
-                                           const Scale& scale, const Mask& = {}, Dropout&& dropout = {}) {
+                                           const Scale& scale, const Mask& mask = {},
+                                           Dropout&& dropout = {}) {
   const auto q = view(query);
   const auto k = view(key);
   const auto v = view(value);
   const auto p = view(weights);
   detail::attend_backward(q, k, v, p, view(d_context), view(d_query), view(d_key), view(d_value), scratch,
-                          detail::scores_of<typename std::remove_cvref_t<Weights>::Scalar>(scale), dropout,
-                          detail::terms_of<Mask>(p, q, k, v));
+                          detail::scores_of<typename std::remove_cvref_t<Weights>::Scalar>(scale), mask,
+                          dropout, detail::terms_of<Mask>(p, q, k, v));
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
