@@ -67,6 +67,22 @@ using TiedTagger = attune::Tied<attune::Embedding<attune::EmbeddingShape{kTokens
                                 attune::Sequential<attune::MultiHeadAttention<kNormalised>,
                                                    attune::RmsNorm<attune::NormShape{kTokens, kWidth}>>>;
 
+// Weights that are computed once more, in a group and alone.
+constexpr attune::AttentionShape recomputing(int num_kv_heads, bool causal_bias) {
+  return {.seq_len = kTokens,
+          .d_model = kWidth,
+          .num_heads = 2,
+          .num_kv_heads = num_kv_heads,
+          .dropout = 0.25,
+          .keep_weights = false,
+          .alibi = causal_bias,
+          .softcap = 5};
+}
+using Recomputing = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>,
+                                       attune::MultiHeadAttention<recomputing(1, false)>,
+                                       attune::MultiHeadAttention<recomputing(2, true)>,
+                                       attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>>;
+
 template <class Model>
 using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 2>;
 
@@ -161,6 +177,12 @@ TEST(TrueLength, has_the_bits_of_padding_in_a_tied_model_with_normalised_queries
   for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
 }
 
+TEST(TrueLength, has_the_bits_of_padding_where_weights_are_computed_once_more) {
+  static Pair<Recomputing> both;
+  static_assert(attune::detail::kTakesLength<Recomputing>);
+  for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
+}
+
 TEST(TrueLength, has_the_bits_of_padding_in_pieces) {
   static Pair<Pooled> both;
   for (int length = 1; length <= kTokens; ++length) {
@@ -200,30 +222,56 @@ TEST(TrueLength, is_predicted_in_pieces_beside_another_mask_with_zeros_behind) {
   }
 }
 
-TEST(TrueLength, has_the_bits_of_padding_in_rows_of_weights_longer_than_a_block) {
-  constexpr int kLong = 40;
+namespace {
+
+// Attention behind a causal mask, forward and backward; of x and dy nothing counts behind the length.
+template <int seq_len, bool keep_weights>
+void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
   using Layer = attune::MultiHeadAttention<attune::AttentionShape{
-      .seq_len = kLong, .d_model = 4, .num_heads = 2, .rotary_dim = 2}>;
-  static Layer::Parameters parameters;
-  static Layer::Input x;
-  static Layer::Output expected, y;
-  static Layer::Tape padded, tape;
-  static Layer::Scratch scratch;
-  attune::Rng rng(1);
-  check::fill_set(parameters, rng);
-  check::fill(x, rng);
-  for (const int length : {1, 15, 16, 17, 31, 32, 33, 39, kLong}) {
-    attune::SequenceLength<kLong> mask;
+      .seq_len = seq_len, .d_model = 4, .num_heads = 2, .rotary_dim = 2, .keep_weights = keep_weights}>;
+  static struct {
+    typename Layer::Parameters gradients;
+    typename Layer::Input x, dx;
+    typename Layer::Output y, dy;
+    typename Layer::Tape tape;
+  } padded, own;
+  static typename Layer::Parameters parameters;
+  static typename Layer::Scratch scratch;
+  for (const int length : lengths) {
+    attune::Rng rng(1);
+    check::fill_set(parameters, rng);
+    check::fill(padded.x, rng);
+    check::fill(padded.dy, rng);
+    own.x = padded.x;
+    own.dy = padded.dy;
+    for (int i = length; i < seq_len; ++i) {
+      for (int j = 0; j < 4; ++j) padded.dy(i, j) = 0, own.x(i, j) = own.dy(i, j) = check::kNan<float>;
+    }
+    attune::SequenceLength<seq_len> mask;
     ASSERT_EQ(mask.set_length(length), Status::kOk);
-    const auto masks = attune::CausalMask{} && mask;
-    Layer::forward(parameters, x, expected, padded, scratch, masks);
-    Layer::forward(parameters, x, y, tape, scratch, masks,
-                   attune::FirstTokens<attune::InOneGo, kLong>({}, length));
+    const auto run = [&](auto& on, const auto& pieces) {
+      const auto masks = attune::CausalMask{} && mask;
+      on.gradients = {};
+      Layer::forward(parameters, on.x, on.y, on.tape, scratch, masks, pieces);
+      Layer::backward(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, masks, pieces);
+    };
+    run(padded, attune::InOneGo{});
+    run(own, attune::FirstTokens<attune::InOneGo, seq_len>({}, length));
+    EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
     for (int i = 0; i < length; ++i) {
-      for (int j = 0; j < y.cols; ++j) EXPECT_TRUE(check::same_bits(y(i, j), expected(i, j)));
-      for (int j = 0; j < kLong; ++j) EXPECT_TRUE(check::same_bits(tape.weights(i, j), padded.weights(i, j)));
+      for (int j = 0; j < 4; ++j) {
+        EXPECT_TRUE(check::same_bits(own.y(i, j), padded.y(i, j)));
+        EXPECT_TRUE(check::same_bits(own.dx(i, j), padded.dx(i, j)));
+      }
     }
   }
+}
+
+}  // namespace
+
+TEST(TrueLength, has_the_bits_of_padding_in_rows_of_weights_longer_than_a_block) {
+  expect_bits_of_padding_of<40, true>({1, 15, 16, 17, 31, 32, 33, 39, 40});
+  expect_bits_of_padding_of<200, false>({1, 7, 8, 9, 17, 40, 191, 192, 193, 199, 200});
 }
 
 namespace {

@@ -124,7 +124,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = shape.rotary_dim == 0;
   static constexpr bool kTakesMask = true;
-  static constexpr bool kTakesLength = kSelfAttention && kKeys == shape.seq_len && shape.keep_weights;
+  static constexpr bool kTakesLength = kSelfAttention && kKeys == shape.seq_len;
   static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
@@ -496,14 +496,15 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                                              const auto& kept) {
     return detail::terms_of<Mask, Pieces>(pieces.first(view(kept.value)));
   }
-  // The weights of some queries of every head.
+  // What some queries of every head have, `width` scalars each.
+  template <int width>
   struct FirstQueries {
-    const Scalar* weights;
+    const Scalar* rows;
     int queries;
     friend bool finite(const FirstQueries& some) {
       bool all = true;
       for (int head = 0; head < shape.num_heads; ++head) {
-        all &= kernels::finite<Scalar>(some.queries * kKeys, some.weights + head * Weights::size);
+        all &= kernels::finite<Scalar>(some.queries * width, some.rows + head * shape.seq_len * width);
       }
       return all;
     }
@@ -514,12 +515,17 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                                 [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
                                 [[maybe_unused]] const auto&... inputs) {
     const auto weights = [&] {
+      const auto first = [&](const auto& rows) {
+        if constexpr (detail::kHasLength<Pieces>) {
+          return FirstQueries<rows.cols>{rows.data(), pieces.template count<shape.seq_len>()};
+        } else {
+          return view(rows);
+        }
+      };
       if constexpr (!shape.keep_weights) {
-        return view(tape.of_rows);  // finite where a row of weights is
-      } else if constexpr (detail::kHasLength<Pieces>) {
-        return FirstQueries{tape.weights.data(), pieces.template count<shape.seq_len>()};
+        return first(tape.of_rows);  // finite where a row of weights is
       } else {
-        return view(tape.weights);
+        return first(tape.weights);
       }
     }();
     return detail::terms_of<Mask, Pieces>(pieces.first(inputs)..., pieces.first(view(tape.query)),

@@ -51,6 +51,29 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
                                               const Pieces& pieces, Sum = {}) {
   using Scalar = typename Scratch::Scalar;
   constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
+  constexpr int kSome = recomputed_queries(kQueries);
+  // Of a sequence of its true length: keys behind it are left out by themselves, and of the queries those
+  // that are computed together with the last one are zeros, with weights of zero.
+  constexpr bool kHasLength = detail::kHasLength<Pieces>;
+  const auto queries = pieces.template count<kQueries>();
+  const auto all_keys = pieces.first(key);
+  const auto all_values = pieces.first(value);
+  if constexpr (kHasLength) {
+    pieces([&] {
+      for (int i = queries; i < kQueries && i % kSome != 0; ++i) {
+        set_zero(query.template rows_at<1>(i));
+        set_zero(d_context.template rows_at<1>(i));
+      }
+    });
+  }
+  // One more than the last key that any of some queries attends to, where blocks of keys are left out.
+  const auto end_for = [&](int first, int count) ATTUNE_INLINE_LAMBDA {
+    if constexpr (kHasLength && kKeys > kernels::kTogether) {
+      return std::min(kv_end<kKeys>(mask, first, count), used_rows(all_keys));
+    } else {
+      return end_of_keys<kKeys>(mask, first, count);
+    }
+  };
 
   // kRows queries from `from` on, whose terms of dK and dV begin sums, or go on with them.
   const auto some = [&]<int kRows>(int from, auto& sums, auto epilogue) {
@@ -62,21 +85,26 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     pieces.template rows<kRows, kKeys*(kDk + kWorkOfSoftmax + Scores::kWork)>(
         [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
           const auto p_rows = p.template rows_at<count>(first);
-          const auto end = end_of_keys<kKeys>(mask, from + first, count);
+          const auto end = end_for(from + first, count);
           for_keys<kKeys>(
               0, end,
               [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
-                scores.forward(q.template rows_at<count>(first), key.template rows_at<keys>(at),
+                scores.forward(q.template rows_at<count>(first), all_keys.template rows_at<keys>(at),
                                p_rows.template columns<keys>(at));
               },
               []<int>(int) {});
           masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, from + first,
                                                kept + 2 * (from + first), end);
+          if constexpr (kHasLength) {
+            for (int i = std::max(queries - from - first, 0); i < count; ++i) {
+              set_zero(p_rows.template rows_at<1>(i));
+            }
+          }
           if (terms.needed()) kernels::clear_zero_rows(d_rows.template rows_at<count>(first), p_rows);
         });
     const auto dropped = kept_weights(p, dropout, pieces);
     // Gradients of keys, which have no terms of queries that they are hidden from.
-    const auto end = end_of_keys<kKeys>(mask, from, kRows);
+    const auto end = end_for(from, kRows);
     const auto of_keys = [&]<int count>(int first, const auto& to, const auto& product) ATTUNE_INLINE_LAMBDA {
       for_keys<count>(
           first, end,
@@ -99,17 +127,18 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
           const auto p_rows = p.template rows_at<count>(first);
           const auto dp_rows = dp.template rows_at<count>(first);
           for_keys<kKeys>(
-              0, end_of_keys<kKeys>(mask, from + first, count),
+              0, end_for(from + first, count),
               [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
                 kernels::product(d_rows.template rows_at<count>(first),
-                                 value.template rows_at<keys>(at).transpose(),
+                                 all_values.template rows_at<keys>(at).transpose(),
                                  dp_rows.template columns<keys>(at));
               },
               [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA { set_zero(dp_rows.template columns<keys>(at)); });
+          clear_keys_behind(used_rows(all_values), dp_rows);
           dropout.from_row(first).backward(dp_rows);
           if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
           softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale);
-          scores.backward(q.template rows_at<count>(first), key, p_rows, dp_rows);
+          scores.backward(q.template rows_at<count>(first), all_keys, p_rows, dp_rows);
         });
     pieces.template rows<kKeys, kRows * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       of_keys.template operator()<count>(
@@ -118,17 +147,26 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
           });
     });
     pieces.template rows<kRows, kKeys * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-      terms.product(p.template rows_at<count>(first), key, q.template rows_at<count>(first));
+      terms.product(p.template rows_at<count>(first), all_keys, q.template rows_at<count>(first));
     });
+  };
+  // How many of `most` queries from `first` on there are.
+  const auto there_are = [&]<int most>(int first) ATTUNE_INLINE_LAMBDA {
+    if constexpr (kHasLength) {
+      return std::clamp(queries - first, 0, most);
+    } else {
+      return std::integral_constant<int, most>{};
+    }
   };
   // A block of as many queries as a product sums from zero.
   const auto block = [&]<int kRows>(int from, auto& sums) {
-    constexpr int kSome = recomputed_queries(kQueries);
     some.template operator()<std::min(kSome, kRows)>(from, sums, kernels::Assign{});
     if constexpr (kRows > kSome) {
-      in_blocks<kRows - kSome, kSome>([&]<int rows>(int first) ATTUNE_INLINE_LAMBDA {
-        some.template operator()<rows>(from + kSome + first, sums, kernels::Continue{});
-      });
+      in_blocks<kRows - kSome, kSome>(
+          [&]<int rows>(int first) ATTUNE_INLINE_LAMBDA {
+            some.template operator()<rows>(from + kSome + first, sums, kernels::Continue{});
+          },
+          there_are.template operator()<kRows - kSome>(from + kSome));
     }
   };
   const auto add_block = [&]<int kRows>(int from) {
@@ -147,9 +185,10 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     add_block.template operator()<kBlock>(0);
   }
   if constexpr (kQueries > kBlock) {
-    in_blocks<kQueries - kBlock, kBlock>([&]<int kRows>(int from) ATTUNE_INLINE_LAMBDA {
-      add_block.template operator()<kRows>(kBlock + from);
-    });
+    in_blocks<kQueries - kBlock, kBlock>(
+        [&]<int kRows>(int from)
+            ATTUNE_INLINE_LAMBDA { add_block.template operator()<kRows>(kBlock + from); },
+        there_are.template operator()<kQueries - kBlock>(kBlock));
   }
   if constexpr (kAssigns) {
     pieces([&]() ATTUNE_INLINE_LAMBDA { scratch.move_to(key, value); });

@@ -37,6 +37,8 @@ struct Residual : Layer {
   };
   static constexpr bool kOutputMayBeInput = false;
   static constexpr bool kGradientMayBeInput = false;
+  /// A norm's would leave out x, and norms work in place: this is none.
+  static void recompute(const auto&...) = delete;
 
   /// Inference. `y` may not overlap `x`.
   template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>

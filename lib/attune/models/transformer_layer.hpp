@@ -170,6 +170,12 @@ struct ResidualBranches {
   using Branch = typename TypeAt<index, Branches...>::type;
   using Tokens = typename NormLayer::Input;
   using Scalar = typename NormLayer::Scalar;
+  static_assert(
+      requires(const typename NormLayer::Parameters& parameters, ConstView<Tokens> x,
+               const typename NormLayer::Tape& tape,
+               View<Tokens> y) { NormLayer::recompute(parameters, x, tape, y); },
+      "attune::EncoderLayer, DecoderLayer: the norm has no recompute(parameters, x, tape, y), y once more; a "
+      "Residual around a norm is none");
   template <int index>
   using BranchDropout = Dropout<DropoutShape{Tokens::rows, Tokens::cols, options.dropout, 1 + index}, Scalar>;
   struct None {};
