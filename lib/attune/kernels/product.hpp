@@ -220,19 +220,36 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   if constexpr (std::is_same_v<B, const float*> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
     constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
-    constexpr const TileGrid& kGrid =
-        kTileGrid<kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
-    if constexpr (std::is_empty_v<Epilogue>) {
-      tiles_product<Epilogue>(a, b, c, kGrid);
-    } else {
-      tiles_product<Epilogue>(a, b, c, kGrid, epilogue);
+    const auto tiles = [&]<int kTileRows, int kTileCols>(int row, int col, const auto& finish)
+                           ATTUNE_INLINE_LAMBDA {
+                             using Finish = std::remove_cvref_t<decltype(finish)>;
+                             constexpr const TileGrid& kGrid =
+                                 kTileGrid<kTileRows, kTileCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
+                             const float *a_tiles = a + row * kARow, *b_tiles = b + col * kBCol;
+                             float* c_tiles = c + row * kCRow + col;
+                             if constexpr (std::is_empty_v<Finish>) {
+                               tiles_product<Finish>(a_tiles, b_tiles, c_tiles, kGrid);
+                             } else {
+                               tiles_product<Finish>(a_tiles, b_tiles, c_tiles, kGrid, finish);
+                             }
+                           };
+    tiles.template operator()<kTiledRows, kTiledCols>(0, 0, epilogue);
+    constexpr bool kRowsLeft = kTiledRows < kRows, kColsLeft = kTiledCols < kCols;
+    if constexpr (MayRepeat<Epilogue>) {  // the rest, if any, in tiles that begin earlier
+      constexpr int kLastRow = kRows - kTileSide, kLastCol = kCols - kTileSide;
+      if constexpr (kRowsLeft) tiles.template operator()<kTileSide, kTiledCols>(kLastRow, 0, epilogue);
+      if constexpr (kColsLeft) {
+        const auto finish = from_column(epilogue, kLastCol);
+        tiles.template operator()<kTiledRows, kTileSide>(0, kLastCol, finish);
+        if constexpr (kRowsLeft) tiles.template operator()<kTileSide, kTileSide>(kLastRow, kLastCol, finish);
+      }
+    } else {  // or the portable block's
+      if constexpr (kRowsLeft) {
+        panels<0, kWidest, kRows - kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+            a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
+      }
+      panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     }
-    // The rest, if any, is the portable block's.
-    if constexpr (kTiledRows < kRows) {
-      panels<0, kWidest, kRows - kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-          a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
-    }
-    panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     return;
   }
   if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kCols, kACol, kBRow, kBCol)) {
