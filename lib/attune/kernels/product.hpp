@@ -234,20 +234,27 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
                              }
                            };
     tiles.template operator()<kTiledRows, kTiledCols>(0, 0, epilogue);
-    constexpr bool kRowsLeft = kTiledRows < kRows, kColsLeft = kTiledCols < kCols;
-    if constexpr (MayRepeat<Epilogue>) {  // the rest, if any, in tiles that begin earlier
-      constexpr int kLastRow = kRows - kTileSide, kLastCol = kCols - kTileSide;
-      if constexpr (kRowsLeft) tiles.template operator()<kTileSide, kTiledCols>(kLastRow, 0, epilogue);
-      if constexpr (kColsLeft) {
-        const auto finish = from_column(epilogue, kLastCol);
-        tiles.template operator()<kTiledRows, kTileSide>(0, kLastCol, finish);
-        if constexpr (kRowsLeft) tiles.template operator()<kTileSide, kTileSide>(kLastRow, kLastCol, finish);
-      }
-    } else {  // or the portable block's
-      if constexpr (kRowsLeft) {
-        panels<0, kWidest, kRows - kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+    // The rest, if any, in tiles that begin earlier; one row or column, and what C is added to, is the
+    // portable block's.
+    constexpr int kRowsLeft = kRows - kTiledRows, kLastRow = kRows - kTileSide;
+    constexpr int kColsLeft = kCols - kTiledCols, kLastCol = kCols - kTileSide;
+    constexpr bool kRowsAgain = MayRepeat<Epilogue> && kRowsLeft > 1;
+    if constexpr (kRowsAgain) {
+      tiles.template operator()<kTileSide, kTiledCols>(kLastRow, 0, epilogue);
+    } else if constexpr (kRowsLeft > 0) {
+      panels<0, kWidest, kRowsLeft, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+          a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
+    }
+    if constexpr (MayRepeat<Epilogue> && kColsLeft > 1) {
+      const auto finish = from_column(epilogue, kLastCol);
+      tiles.template operator()<kTiledRows, kTileSide>(0, kLastCol, finish);
+      if constexpr (kRowsAgain) {
+        tiles.template operator()<kTileSide, kTileSide>(kLastRow, kLastCol, finish);
+      } else if constexpr (kRowsLeft > 0) {
+        panels<kTiledCols, kWidest, kRowsLeft, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
             a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
       }
+    } else {
       panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     }
     return;
