@@ -21,6 +21,7 @@ template <class Epilogue>
 void check_epilogue(const Epilogue& epilogue) {
   check_product<float, Layout::kNN, 8, 12, 6>(epilogue);
   check_product<float, Layout::kNT, 7, 13, 5>(epilogue);
+  check_product<float, Layout::kNN, 6, 15, 5>(epilogue);
   check_product<float, Layout::kTN, 13, 8, 7, 3>(epilogue);
 }
 

@@ -220,19 +220,43 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   if constexpr (std::is_same_v<B, const float*> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
     constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
-    constexpr const TileGrid& kGrid =
-        kTileGrid<kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
-    if constexpr (std::is_empty_v<Epilogue>) {
-      tiles_product<Epilogue>(a, b, c, kGrid);
-    } else {
-      tiles_product<Epilogue>(a, b, c, kGrid, epilogue);
-    }
-    // The rest, if any, is the portable block's.
-    if constexpr (kTiledRows < kRows) {
-      panels<0, kWidest, kRows - kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+    const auto tiles = [&]<int kTileRows, int kTileCols>(int row, int col, const auto& finish)
+                           ATTUNE_INLINE_LAMBDA {
+                             using Finish = std::remove_cvref_t<decltype(finish)>;
+                             constexpr const TileGrid& kGrid =
+                                 kTileGrid<kTileRows, kTileCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
+                             const float *a_tiles = a + row * kARow, *b_tiles = b + col * kBCol;
+                             float* c_tiles = c + row * kCRow + col;
+                             if constexpr (std::is_empty_v<Finish>) {
+                               tiles_product<Finish>(a_tiles, b_tiles, c_tiles, kGrid);
+                             } else {
+                               tiles_product<Finish>(a_tiles, b_tiles, c_tiles, kGrid, finish);
+                             }
+                           };
+    tiles.template operator()<kTiledRows, kTiledCols>(0, 0, epilogue);
+    // The rest, if any, in tiles that begin earlier; one row or column, and what C is added to, is the
+    // portable block's.
+    constexpr int kRowsLeft = kRows - kTiledRows, kLastRow = kRows - kTileSide;
+    constexpr int kColsLeft = kCols - kTiledCols, kLastCol = kCols - kTileSide;
+    constexpr bool kRowsAgain = MayRepeat<Epilogue> && kRowsLeft > 1;
+    if constexpr (kRowsAgain) {
+      tiles.template operator()<kTileSide, kTiledCols>(kLastRow, 0, epilogue);
+    } else if constexpr (kRowsLeft > 0) {
+      panels<0, kWidest, kRowsLeft, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
           a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
     }
-    panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    if constexpr (MayRepeat<Epilogue> && kColsLeft > 1) {
+      const auto finish = from_column(epilogue, kLastCol);
+      tiles.template operator()<kTiledRows, kTileSide>(0, kLastCol, finish);
+      if constexpr (kRowsAgain) {
+        tiles.template operator()<kTileSide, kTileSide>(kLastRow, kLastCol, finish);
+      } else if constexpr (kRowsLeft > 0) {
+        panels<kTiledCols, kWidest, kRowsLeft, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+            a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
+      }
+    } else {
+      panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    }
     return;
   }
   if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kCols, kDepth, kACol, kBRow, kBCol)) {

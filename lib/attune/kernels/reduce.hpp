@@ -145,10 +145,14 @@ ATTUNE_INLINE Scalar sum(int size, const Term& term) {
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> && kSize % detail::kManyRegisters == 0) {
+  if constexpr (std::is_same_v<Scalar, float> && kSize >= kSumLanes) {
+    constexpr int kRest = kSize % kSumLanes;
     detail::ManyRegisters lanes = detail::load_many(x);
-    for (int i = kSumLanes; i < kSize; i += kSumLanes) {
+    for (int i = kSumLanes; i < kSize - kRest; i += kSumLanes) {
       ATTUNE_UNROLL for (int l = 0; l < kSumLanes; ++l) lanes.lane[l] = add(lanes.lane[l], x[i + l]);
+    }
+    ATTUNE_UNROLL for (int l = 0; l < kRest; ++l) {
+      lanes.lane[l] = add(lanes.lane[l], x[kSize - kRest + l]);
     }
     ATTUNE_UNROLL for (int half = kSumLanes / 2; half >= 1; half /= 2) {
       ATTUNE_UNROLL for (int l = 0; l < half; ++l) lanes.lane[l] = add(lanes.lane[l], lanes.lane[l + half]);
@@ -181,12 +185,8 @@ ATTUNE_INLINE Scalar largest(const Term& term) {
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar largest_of(const Scalar* x) {
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
-  if constexpr (std::is_same_v<Scalar, float> && kSize % detail::kManyRegisters == 0) {
-    Scalar best = detail::largest_of_many(x);
-    for (int i = detail::kManyRegisters; i < kSize; i += detail::kManyRegisters) {
-      best = maximum(best, detail::largest_of_many(x + i));
-    }
-    return best;
+  if constexpr (std::is_same_v<Scalar, float> && kSize >= detail::kManyRegisters) {
+    return detail::largest_of_many(x, kSize);
   }
 #elif ATTUNE_MVE
   if constexpr (std::is_same_v<Scalar, float> && kSize % 4 == 0) {

@@ -32,21 +32,27 @@ ATTUNE_INLINE ManyRegisters load_many(const float* from) {
   return {s16, s17, s18, s19, s20, s21, s22, s23, s24, s25, s26, s27, s28, s29, s30, s31};
 }
 
-// The largest of sixteen. A branch over a move takes one instruction less than a conditional move.
-ATTUNE_INLINE float largest_of_many(const float* from) {
+// The largest of `size` scalars, at least 16; the last ones of a row that does not end with a sixteenth are
+// looked at twice. A branch over a move takes one instruction less than a conditional move. The registers are
+// those that a function need not save.
+[[gnu::noinline]] inline float largest_of_many(const float* x, int size = kManyRegisters) {
 #define ATTUNE_RAISE(lane) \
-  "vcmp.f32 " lane ",s16\n vmrs APSR_nzcv,fpscr\n ble 1f\n vmov.f32 s16," lane "\n1:\n "
-  register float s16 asm("s16");
-  asm("vldmia %[from],{s16-s31}\n " ATTUNE_RAISE("s17") ATTUNE_RAISE("s18") ATTUNE_RAISE("s19")
-          ATTUNE_RAISE("s20") ATTUNE_RAISE("s21") ATTUNE_RAISE("s22") ATTUNE_RAISE("s23") ATTUNE_RAISE("s24")
-              ATTUNE_RAISE("s25") ATTUNE_RAISE("s26") ATTUNE_RAISE("s27") ATTUNE_RAISE("s28")
-                  ATTUNE_RAISE("s29") ATTUNE_RAISE("s30") ATTUNE_RAISE("s31")
-      : "=t"(s16)
-      : [from] "r"(from), "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(from))
-      : "cc", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29",
-        "s30", "s31");
+  "vcmp.f32 " lane ",s0\n vmrs APSR_nzcv,fpscr\n ble 1f\n vmov.f32 s0," lane "\n1:\n "
+  register float s0 asm("s0") = *x;
+  for (const float *from = x, *const last = x + size - kManyRegisters;; from += kManyRegisters) {
+    if (from > last) from = last;
+    asm("vldmia %[from],{s1-s15}\n " ATTUNE_RAISE("s1") ATTUNE_RAISE("s2") ATTUNE_RAISE("s3")
+            ATTUNE_RAISE("s4") ATTUNE_RAISE("s5") ATTUNE_RAISE("s6") ATTUNE_RAISE("s7") ATTUNE_RAISE("s8")
+                ATTUNE_RAISE("s9") ATTUNE_RAISE("s10") ATTUNE_RAISE("s11") ATTUNE_RAISE("s12")
+                    ATTUNE_RAISE("s13") ATTUNE_RAISE("s14")
+                        ATTUNE_RAISE("s15") "vldr s1,[%[from],#60]\n " ATTUNE_RAISE("s1")
+        : "+t"(s0)
+        : [from] "r"(from), "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(from))
+        : "cc", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
+          "s15");
+    if (from == last) return s0;
+  }
 #undef ATTUNE_RAISE
-  return s16;
 }
 
 // Σ x² from `first` up to `end`, a multiple of 16 and at least 16, in the order of squares.hpp.

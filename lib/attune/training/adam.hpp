@@ -164,25 +164,9 @@ struct Adam {
 
   /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
   template <class Counting>
-  [[gnu::noinline]] static Coefficients advance(Counting& counters, const Options& options,
-                                                Scalar gradient_scale) {
-    counters.beta1_correction.advance(options.beta1.fixed_point);
-    counters.beta2_correction.advance(options.beta2.fixed_point);
-    const Scalar correction1 = counters.beta1_correction.template value<Scalar>();
-    const Scalar correction2 = counters.beta2_correction.template value<Scalar>();
-    const Scalar root2 = kernels::square_root(correction2);
-    const kernels::AdamCoefficients<Scalar> coefficients{
-        .beta1 = options.beta1.value,
-        .one_minus_beta1 = options.beta1.complement,
-        .beta2 = options.beta2.value,
-        .one_minus_beta2 = options.beta2.complement,
-        .step_size = options.learning_rate / correction1,
-        .second_scale = kInside ? 1 / correction2 : 1 / root2,
-        .epsilon = variant.epsilon == EpsilonPlacement::kBeforeBiasCorrection ? options.epsilon / root2
-                                                                              : options.epsilon,
-        .decay = 1 - options.learning_rate * options.weight_decay,
-        .l2 = options.weight_decay,
-        .gradient_scale = gradient_scale};
+  static Coefficients advance(Counting& counters, const Options& options, Scalar gradient_scale) {
+    const auto coefficients =
+        advance(counters.beta1_correction, counters.beta2_correction, options, gradient_scale);
     if constexpr (kRounds) {
       return {coefficients, counters.rounding.next()};
     } else {
@@ -209,6 +193,29 @@ struct Adam {
   }
 
  private:
+  // The same code for moments of any parameters.
+  [[gnu::noinline]] static kernels::AdamCoefficients<Scalar> advance(detail::BiasCorrection& beta1,
+                                                                     detail::BiasCorrection& beta2,
+                                                                     const Options& options,
+                                                                     Scalar gradient_scale) {
+    beta1.advance(options.beta1.fixed_point);
+    beta2.advance(options.beta2.fixed_point);
+    const Scalar correction1 = beta1.template value<Scalar>();
+    const Scalar correction2 = beta2.template value<Scalar>();
+    const Scalar root2 = kernels::square_root(correction2);
+    return {.beta1 = options.beta1.value,
+            .one_minus_beta1 = options.beta1.complement,
+            .beta2 = options.beta2.value,
+            .one_minus_beta2 = options.beta2.complement,
+            .step_size = options.learning_rate / correction1,
+            .second_scale = kInside ? 1 / correction2 : 1 / root2,
+            .epsilon = variant.epsilon == EpsilonPlacement::kBeforeBiasCorrection ? options.epsilon / root2
+                                                                                  : options.epsilon,
+            .decay = 1 - options.learning_rate * options.weight_decay,
+            .l2 = options.weight_decay,
+            .gradient_scale = gradient_scale};
+  }
+
   static constexpr bool kInside = variant.epsilon == EpsilonPlacement::kInsideRoot;
   static constexpr bool kCoupled = variant.weight_decay == WeightDecay::kCoupled;
 };
