@@ -68,6 +68,7 @@ struct RotaryPositions {
   /// cos and sin, each [seq_len, rotary_dim/2].
   using Table = kernels::SineTable<Scalar, shape.seq_len, kPairs>;
 
+  /// In the place of Beyond, where a stream ends with the table.
   struct NoBeyond {};
   /// Positions offset … offset + seq_len − 1, in flash; made only where it is used.
   static constexpr Table kTable =
@@ -121,6 +122,7 @@ struct RotaryPositions {
     }
   };
 
+  /// As many tokens as the layer has.
   using AllTokens = std::integral_constant<int, shape.seq_len>;
   /// y = x rotated, by kTable or by a table of other positions. `y` may be `x`. Of the first tokens, where
   /// others are not used.

@@ -148,6 +148,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
 template <PositionShape shape, class ScalarType = float>
 struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static_assert(shape.base > 1, "attune::SinusoidalPositions: base must be above 1");
+  /// Different wavelengths: a sine and a cosine of each.
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
 
   using Base = detail::AddedPositions<shape, ScalarType>;
@@ -157,6 +158,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   /// Token by token, of any number: computed where kVectors ends.
   template <CacheShape cache>
   struct Stream {
+    /// In the place of Memory, where a stream ends with the table.
     struct InTable {};
     using Memory = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
                                       kernels::AnglesOfPosition<kFrequencies>, InTable>;

@@ -153,6 +153,7 @@ struct DecoderLayerOf
   ///   status = Decoder::step(parameters, token, y, cache, scratch[, memory_mask]);
   template <CacheShape cache>
   struct Stream {
+    /// Of the attention to the encoder's output.
     using MemoryStream = detail::MemoryStream<CrossAttention>;
     using Memory =
         detail::Members<typename detail::StreamOf<SelfAttention, cache>::Memory,
@@ -168,6 +169,7 @@ struct DecoderLayerOf
                                  detail::StreamBranch<2, Network, cache, tokens>>;
     template <int tokens>
     using Scratch = typename Branches<tokens>::InferenceScratch;
+    /// kOk where remember() has been called.
     static Status ready(const Memory& memory) { return MemoryStream::ready(detail::member<1>(memory)); }
     template <int tokens, AttentionMask MemoryMask = NoMask>
     static void step(std::uint64_t position, const auto& parameters,

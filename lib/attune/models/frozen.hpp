@@ -122,6 +122,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
   struct TrainedSet : TrainedOf<Matrix, Vector> {
     using Form = attune::Form<Matrix, Vector>;
+    /// Its tensors, under the names that the layer has for them.
     using OfLayer = TrainedOf<Matrix, Vector>;
     // What backward of Layer adds to: the set itself, where its tensors are some of Layer's.
     using Gradients =
