@@ -4,10 +4,8 @@
 
 #include "task.hpp"
 
-// Where the linker puts what: the stack below, then constants and statics up to __heap_base.
-extern "C" {
-extern char __data_end, __heap_base;  // NOLINT: the linker's names
-}
+// The linker's: behind the stack, constants and statics.
+extern "C" char __heap_base;  // NOLINT: a reserved name
 
 namespace {
 

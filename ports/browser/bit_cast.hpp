@@ -1,4 +1,4 @@
-// std::bit_cast for the C++ library of Emscripten before 3.1.9 or so, which is without; its clang has what it
+// std::bit_cast for the C++ library of Emscripten 3.1.6, Debian 12's, which is without; its clang has what it
 // takes. Included in front of every file by cmake/wasm32-unknown-emscripten.cmake.
 #pragma once
 
