@@ -66,7 +66,6 @@ struct RotaryPositions {
   /// cos and sin, each [seq_len, rotary_dim/2].
   using Table = kernels::SineTable<Scalar, shape.seq_len, kPairs>;
 
-  /// Of a stream that does not come to positions behind kTable.
   struct NoBeyond {};
   /// Positions offset … offset + seq_len − 1, in flash; made only where it is used.
   static constexpr Table kTable =
@@ -120,7 +119,6 @@ struct RotaryPositions {
     }
   };
 
-  /// How many tokens are rotated, unless told otherwise.
   using AllTokens = std::integral_constant<int, shape.seq_len>;
   /// y = x rotated, by kTable or by a table of other positions. `y` may be `x`. Of the first tokens, where
   /// others are not used.

@@ -53,7 +53,6 @@ struct AllTokens {
 struct InOneGo : detail::AllTokens {
   static constexpr bool kInOneGo = true;
 
-  /// Of tokens that are several rows each.
   template <int>
   ATTUNE_INLINE const InOneGo& parts() const {
     return *this;
@@ -100,7 +99,6 @@ class OnePiece : public detail::AllTokens {
   /// done. Layers copy an OnePiece, which all refer to one number.
   constexpr explicit OnePiece(int& before) : before_(&before) {}
 
-  /// Of tokens that are several rows each.
   template <int>
   ATTUNE_INLINE const OnePiece& parts() const {
     return *this;
@@ -192,7 +190,6 @@ class FirstTokens {
       return view;
     }
   }
-  /// Of tokens that are `of_token` rows each.
   template <int of_token>
   ATTUNE_INLINE auto parts() const {
     return FirstTokens<Pieces, seq_len * of_token>(pieces_, length_ * of_token);

@@ -147,7 +147,6 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
 template <PositionShape shape, class ScalarType = float>
 struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static_assert(shape.base > 1, "attune::SinusoidalPositions: base must be above 1");
-  /// Of sines and cosines, one for two features.
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
 
   using Base = detail::AddedPositions<shape, ScalarType>;
@@ -157,9 +156,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   /// Token by token, of any number: computed where kVectors ends.
   template <CacheShape cache>
   struct Stream {
-    /// Where all positions are in kVectors.
     struct InTable {};
-    /// The angles of the last position behind them.
     using Memory = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
                                       kernels::AnglesOfPosition<kFrequencies>, InTable>;
     template <int tokens>
