@@ -340,7 +340,7 @@ constexpr void with_set_of_layer(const auto& body, auto& set) {
   } else if constexpr (Part::kFrozen) {
     body(typename Part::Trained{});
   } else {
-    body(static_cast<typename Part::Trained&>(set));
+    body(static_cast<typename std::remove_reference_t<decltype(set)>::OfLayer&>(set));
   }
 }
 
