@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include <attune/attention/appended_keys.hpp>
 #include <attune/attention/attention_shape.hpp>
