@@ -17,7 +17,7 @@
 # outside SOURCES have no FMA, and so may not include attune's headers.
 #
 # The sources are compiled once, with the project's options, as target_sources would: where ATTUNE_PROCESSORS is empty; where
-# CMAKE_CXX_FLAGS choose a processor, sanitize or profile; where the processor is no x86-64, the compiler neither GCC nor
+# CMAKE_CXX_FLAGS ask for more than x86-64, sanitize or profile; where the processor is no x86-64, the compiler neither GCC nor
 # Clang, the system without ELF and GNU ld, or the generator has several configurations.
 set(ATTUNE_PROCESSORS sse2 avx2 avx512 CACHE STRING
   "What attune_add_dispatched compiles for, of sse2, avx2 (x86-64-v3) and avx512 (x86-64-v4); empty: as the project does")

@@ -31,13 +31,14 @@ def against_fastest(figures, name, work, batch, build, threads):
 
 def host(figures):
     for threads, title in (("", "one core"), ("threads2.", "two cores")):
-        yield f"| {title} | " + " | ".join(f"{work}, {'one sequence' if batch == 1 else f'{batch} sequences'}" for work, batch in CELLS) + " |"
-        yield "|---" * 5 + "|"
-        for name in names(figures):
-            pairs = [[against_fastest(figures, name, *cell, build, threads) for build in ("native", "default")] for cell in CELLS]
-            if any(value is not None for pair in pairs for value in pair):
-                yield f"| {name} | " + " | ".join(" / ".join(map(number, pair)) for pair in pairs) + " |"
-        yield ""
+        rows = {name: [[against_fastest(figures, name, *cell, build, threads) for build in ("native", "default")] for cell in CELLS]
+                for name in names(figures)}
+        rows = {name: cells for name, cells in rows.items() if any(value is not None for cell in cells for value in cell)}
+        if rows:
+            yield f"| {title} | " + " | ".join(f"{work}, {'one sequence' if batch == 1 else f'{batch} sequences'}" for work, batch in CELLS) + " |"
+            yield "|---" * 5 + "|"
+            yield from (f"| {name} | " + " | ".join(" / ".join(map(number, cell)) for cell in cells) + " |" for name, cells in rows.items())
+            yield ""
 
 
 def board(figures):

@@ -39,3 +39,45 @@ TEST(UpdatesInSet, is_where_backward_updates) {
   };
   static_assert(attune::detail::kUpdatesInSet<Updating>);
 }
+
+namespace {
+
+template <attune::Role updated>
+struct UpdatedInOneRole {
+  template <attune::Role role>
+  struct In {
+    template <class Scalar, int rows, int cols>
+    using Matrix = std::conditional_t<role == updated, attune::detail::UpdatedAtOnce<Scalar, rows, cols>,
+                                      attune::Untrained<Scalar, rows, cols>>;
+    template <class Scalar, int rows, int cols>
+    using Vector = attune::Untrained<Scalar, rows, cols>;
+  };
+};
+template <attune::Role role>
+struct SetByRole {
+  using Forms = attune::ByRole<UpdatedInOneRole<role>>;
+  using Form = attune::Form<Forms::template Matrix, Forms::template Vector>;
+};
+
+}  // namespace
+
+TEST(UpdatesInSet, is_where_backward_updates_in_some_role) {
+  static_assert(attune::detail::kUpdatesInSet<SetByRole<attune::Role::kValues>>);
+  static_assert(attune::detail::kUpdatesInSet<SetByRole<attune::Role::kGate>>);
+  static_assert(!attune::detail::kUpdatesInSet<SetByRole<attune::Role{}>>);
+}
+
+TEST(UpdateInPlace, makes_dx_of_x_and_adds_the_gradient) {
+  attune::Rng rng(3);
+  attune::Tensor<float, 4, 5> x, dx;
+  attune::Tensor<float, 4, 3> dy;
+  Gradient weight, gradient{}, expected{};
+  check::fill(x, rng);
+  check::fill(dy, rng);
+  check::fill(weight, rng);
+  attune::multiply_transposed(view(dy), weight, view(dx));
+  attune::add_product(view(x).transpose(), view(dy), view(expected));
+  attune::update_in_place(view(x), view(dy), weight, view(gradient));
+  EXPECT_TRUE(check::same_bits(gradient, expected));
+  EXPECT_TRUE(check::same_bits(x, dx));
+}

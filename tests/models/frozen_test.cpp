@@ -91,6 +91,7 @@ namespace {
 // A part of constants, where it stands.
 constexpr Everything::Parameters kEverything = constants<Everything::Parameters>();
 constexpr auto kFront = attune::references_to<Embed>(kEverything.layer<0>());
+constexpr auto kBlock = attune::references_to<Encoder>(kEverything.layer<1>());
 using AfterFront = Sequential<attune::Frozen<Embed, kFront>, Encoder, Mean, Head>;
 
 }  // namespace
@@ -115,6 +116,12 @@ TEST(Frozen, parts_of_constants_are_constants_of_parts) {
   const int target[] = {0};
   EXPECT_EQ(trainer.accumulate(x, target).loss, everything.accumulate(x, target).loss);
   EXPECT_TRUE(check::same_bits(trainer.gradients().layer<1>(), everything.gradients().layer<1>()));
+  // The encoder by references, too, whose parts have roles.
+  static Trainer<Sequential<attune::Frozen<Embed, kFront>, attune::Frozen<Encoder, kBlock>, Mean, Head>> head;
+  head.start_from([&](auto& new_head) { new_head.template layer<3>() = parameters.layer<3>(); },
+                  attune::XavierUniform{}, attune::Rng{3});
+  EXPECT_EQ(head.accumulate(x, target), attune::Status::kOk);
+  EXPECT_TRUE(check::same_bits(head.gradients().layer<3>(), everything.gradients().layer<3>()));
 }
 
 TEST(Frozen, gradients_of_the_last_block_are_those_of_everything) {

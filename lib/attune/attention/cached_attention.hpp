@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include <attune/attention/appended_keys.hpp>
 #include <attune/attention/attention_shape.hpp>
@@ -167,17 +168,23 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   hide_up_to(visible.blocks() * kBlock);
   kernels::block_softmax(visible.blocks(), scores, kScalesScores ? Scalar(1) : Parts::kScoreScale);
 
-  // Sums begin at zero and add up from zero: neither is ever −0, so adding the first is having it.
+  // The first sum of products is made in its place, others beside and added to it.
   const auto add_values = [&](const auto& add_rows) ATTUNE_INLINE_LAMBDA {
-    Scalar sum[std::size_t{kDv}] = {};
-    for (int j = 0; j < kDv; ++j) context[j] = 0;
+    Scalar beside[std::size_t{kDv}];
+    Scalar* sum = context;
+    const auto finish = [&]() ATTUNE_INLINE_LAMBDA {
+      if (sum == context) return;
+      for (int j = 0; j < kDv; ++j) context[j] = kernels::add(context[j], beside[j]);
+    };
     for (const auto& run : visible) {
       if (run.begins_sum) {
-        for (int j = 0; j < kDv; ++j) context[j] = kernels::add(context[j], sum[j]), sum[j] = 0;
+        finish();
+        if (&run != visible.begin()) sum = beside;
+        for (int j = 0; j < kDv; ++j) sum[j] = 0;
       }
       add_rows(run.count, scores + run.axis, blocks_of_head.values.data() + run.slot * kDv, sum);
     }
-    for (int j = 0; j < kDv; ++j) context[j] = kernels::add(context[j], sum[j]);
+    finish();
   };
   add_values(kernels::add_weighted_rows<kDv, Scalar>);
   // As behind every mask, a weight of zero has no influence beside NaN or infinity.

@@ -44,18 +44,18 @@ ATTUNE_INLINE Scalar tree_sum(const Term& term) {
 template <class Scalar>
 [[gnu::noinline]] Scalar sum_of_lanes(Scalar* lanes) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float>) {
-    ManyRegisters many = load_many(lanes);
-    ATTUNE_UNROLL for (int half = kSumLanes / 2; half >= 1; half /= 2) {
-      ATTUNE_UNROLL for (int l = 0; l < half; ++l) many.lane[l] = add(many.lane[l], many.lane[l + half]);
-    }
-    return many.lane[0];
+  Scalar sums[kSumLanes / 2];  // in registers, of which a call need not save so many
+  ATTUNE_UNROLL for (int l = 0; l < kSumLanes / 2; ++l) sums[l] = add(lanes[l], lanes[l + kSumLanes / 2]);
+  ATTUNE_UNROLL for (int half = kSumLanes / 4; half >= 1; half /= 2) {
+    ATTUNE_UNROLL for (int l = 0; l < half; ++l) sums[l] = add(sums[l], sums[l + half]);
   }
-#endif
+  return sums[0];
+#else
   for (int half = kSumLanes / 2; half >= 1; half /= 2) {
     for (int l = 0; l < half; ++l) lanes[l] = add(lanes[l], lanes[l + half]);
   }
   return lanes[0];
+#endif
 }
 
 }  // namespace detail

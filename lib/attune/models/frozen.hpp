@@ -326,14 +326,22 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
 
 namespace detail {
 
+template <class Leaf, int size>
+struct ReferenceTo {
+  using type = decltype(reference_to(std::declval<const Leaf&>()));
+};
+// What SetOfMember asks whether forms differ by role: there is none to refer to.
+template <class Leaf>
+struct ReferenceTo<Leaf, 0> {
+  using type = Leaf;
+};
+
 template <class Form>
 struct ReferencesTo {
-  template <class Leaf>
-  using Of = decltype(reference_to(std::declval<const Leaf&>()));
   template <class Scalar, int rows, int cols>
-  using Matrix = Of<typename Form::template Matrix<Scalar, rows, cols>>;
+  using Matrix = typename ReferenceTo<typename Form::template Matrix<Scalar, rows, cols>, rows * cols>::type;
   template <class Scalar, int rows, int cols>
-  using Vector = Of<typename Form::template Vector<Scalar, rows, cols>>;
+  using Vector = typename ReferenceTo<typename Form::template Vector<Scalar, rows, cols>, rows * cols>::type;
 };
 
 }  // namespace detail

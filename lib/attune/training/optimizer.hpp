@@ -37,6 +37,7 @@
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
+#include <attune/kernels/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -154,17 +155,18 @@ Status optimizer_step(Parameters& parameters, const Parameters& gradients,
 
 namespace detail {
 
-// Optimizer::update of a part of a tensor; then the gradients are zero. A few at a time, so that they are
-// zeroed where the update has brought them: in the first cache, where there is one.
+// Optimizer::update of a part of a tensor; then the gradients are zero. Where there are packets, and so a
+// cache, a few at a time, so that they are zeroed where the update has brought them.
 template <class Optimizer, class... Moments>
 [[gnu::noinline]] void update_and_clear(const typename Optimizer::Coefficients& coefficients, TensorKind kind,
                                         int size, typename Optimizer::Scalar* p,
                                         typename Optimizer::Scalar* g, Moments... moments) {
-  constexpr int kAtOnce = 1024;
-  for (int first = 0; first < size; first += kAtOnce) {
-    const int count = std::min(kAtOnce, size - first);
+  using Scalar = typename Optimizer::Scalar;
+  const int at_once = kernels::kIsScalar<kernels::Packet<Scalar>> ? size : 1024;
+  for (int first = 0; first < size; first += at_once) {
+    const int count = std::min(at_once, size - first);
     Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
-    std::memset(g + first, 0, sizeof *g * static_cast<std::size_t>(count));
+    std::memset(g + first, 0, sizeof(Scalar) * static_cast<std::size_t>(count));
   }
 }
 
