@@ -226,8 +226,8 @@ TEST(TrueLength, is_predicted_in_pieces_beside_another_mask_with_zeros_behind) {
 
 namespace {
 
-// Attention behind a causal mask, forward and backward. Behind the length nothing counts of x and dy, nor what
-// tape and scratch held before.
+// Attention behind a causal mask, forward and backward; behind the length nothing of x and dy counts, and
+// nothing that tape and scratch held before.
 template <int seq_len, bool keep_weights>
 void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
   using Layer = attune::MultiHeadAttention<attune::AttentionShape{
