@@ -159,8 +159,9 @@ TEST(Adapted, gradients_are_derivatives_in_decoders) {
 
 TEST(Adapted, gradients_are_derivatives_in_models) {
   using Attention = attune::MultiHeadAttention<attune::AttentionShape{kTokens, kWidth, 2}, double>;
+  using Norm = attune::LayerNorm<attune::NormShape{kTokens, kWidth}, double>;
   using Layer = Sequential<Embed<double>, Positions<double>, attune::Repeat<2, attune::Residual<Attention>>,
-                           Mean<double>, Head<double>>;
+                           Norm, Mean<double>, Head<double>>;
   if constexpr (check::kEveryCase) {
     expect_derivatives<Layer, kQueriesAndValues>(0.6);
   }

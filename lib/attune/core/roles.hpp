@@ -50,6 +50,7 @@ struct InNoRole {
 template <class Forms, class Scalar>
 struct InNoRole<Forms, Scalar, 0, 0> {
   using OfMatrix = ByRole<Forms>;
+  using OfVector = ByRole<Forms>;  // of sets whose tensors are all vectors
 };
 
 // What is empty is another type in every member of a set.
