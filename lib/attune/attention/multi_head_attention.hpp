@@ -495,9 +495,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                                 [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
                                 [[maybe_unused]] const auto&... inputs) {
     const auto weights = [&] {
-      const auto first = [&](const auto& rows) {
+      const auto first = [&]<class Rows>(const Rows& rows) {
         if constexpr (detail::kHasLength<Pieces>) {
-          return FirstQueries<rows.cols>{rows.data(), pieces.template count<shape.seq_len>()};
+          return FirstQueries<Rows::cols>{rows.data(), pieces.template count<shape.seq_len>()};
         } else {
           return view(rows);
         }
