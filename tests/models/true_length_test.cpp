@@ -2,6 +2,8 @@
 // padding and a mask, and the work of n tokens.
 #include <attune/attention/sequence_length.hpp>
 
+#include <cstring>
+
 #include <attune/core/inference_in_pieces.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/embedding.hpp>
@@ -224,7 +226,8 @@ TEST(TrueLength, is_predicted_in_pieces_beside_another_mask_with_zeros_behind) {
 
 namespace {
 
-// Attention behind a causal mask, forward and backward; of x and dy nothing counts behind the length.
+// Attention behind a causal mask, forward and backward; behind the length nothing of x and dy counts, and
+// nothing that tape and scratch held before.
 template <int seq_len, bool keep_weights>
 void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
   using Layer = attune::MultiHeadAttention<attune::AttentionShape{
@@ -252,6 +255,8 @@ void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
     const auto run = [&](auto& on, const auto& pieces) {
       const auto masks = attune::CausalMask{} && mask;
       on.gradients = {};
+      std::memset(static_cast<void*>(&on.tape), 0xFF, sizeof on.tape);  // NaN
+      std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
       Layer::forward(parameters, on.x, on.y, on.tape, scratch, masks, pieces);
       Layer::backward(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, masks, pieces);
     };

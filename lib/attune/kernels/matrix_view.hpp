@@ -239,6 +239,8 @@ template <class>
 inline constexpr bool kIsPart = false;
 template <class View, class Rows, class Cols>
 inline constexpr bool kIsPart<PartView<View, Rows, Cols>> = true;
+template <class View>
+inline constexpr bool kIsPart<const View> = kIsPart<View>;
 
 /// How many rows and columns of a view count: its own number, known to the compiler, or a part's.
 template <class View>
