@@ -133,30 +133,30 @@ struct Own : attune::NoMask {
 }  // namespace
 
 TEST(Pooling, asks_masks_of_ones_own) {
-  using Mean = attune::Pooling<attune::PoolingShape{.seq_len = 4, .d_model = 1}>;
-  const Mean::Input x{{1, 3, 10, 20}};
-  Mean::Output y;
-  Mean::InferenceScratch none;
+  using OfOneFeature = attune::Pooling<attune::PoolingShape{.seq_len = 4, .d_model = 1}>;
+  const OfOneFeature::Input x{{1, 3, 10, 20}};
+  OfOneFeature::Output y;
+  OfOneFeature::InferenceScratch none;
   Derived derived;
   EXPECT_EQ(derived.set_length(3), attune::Status::kOk);
-  Mean::forward({}, x, y, none, derived);
+  OfOneFeature::forward({}, x, y, none, derived);
   EXPECT_EQ(y.values[0], 14.0f / 3);
-  Mean::forward({}, x, y, none, Own{});
+  OfOneFeature::forward({}, x, y, none, Own{});
   EXPECT_EQ(y.values[0], 2.0f);
-  Mean::forward({}, x, y, none, Own{} && derived);
+  OfOneFeature::forward({}, x, y, none, Own{} && derived);
   EXPECT_EQ(y.values[0], 2.0f);
 }
 
 TEST(Pooling, of_the_largest_is_not_a_number_where_one_is_none) {
-  using Max =
+  using Largest =
       attune::Pooling<attune::PoolingShape{.seq_len = 3, .d_model = 2, .kind = attune::PoolingKind::kMax}>;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = check::kInfinity<float>;
-  Max::Output y;
-  Max::InferenceScratch none;
+  Largest::Output y;
+  Largest::InferenceScratch none;
   for (int token = 0; token < 3; ++token) {
-    Max::Input x{{1, kInf, 2, -kInf, 3, 5}};
+    Largest::Input x{{1, kInf, 2, -kInf, 3, 5}};
     x(token, 0) = kNan;
-    Max::forward({}, x, y, none);
+    Largest::forward({}, x, y, none);
     EXPECT_TRUE(check::is_nan(y.values[0]));
     EXPECT_EQ(y.values[1], kInf);
   }

@@ -319,8 +319,8 @@ TEST(Frozen, front_layers_do_not_drop) {
   constexpr attune::EncoderLayerShape kDrops{
       .seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5, .dropout = 0.5};
   using Dropping = attune::EncoderLayer<kDrops>;
-  static constexpr Dropping::Parameters kFront = constants<Dropping::Parameters>();
-  using Model = Sequential<attune::Frozen<Dropping, kFront>, Mean, Head>;
+  static constexpr Dropping::Parameters kDropping = constants<Dropping::Parameters>();
+  using Model = Sequential<attune::Frozen<Dropping, kDropping>, Mean, Head>;
   static_assert(Trainer<Model>::memory().tape ==
                 3 /* of padding */ + 1 + sizeof(Mean::Output) + sizeof(Head::Output));
   static Trainer<Model> trainer;

@@ -93,13 +93,13 @@ TEST(State, resumes_with_every_plan_and_with_clipping) {
   expect_resumes<Trainer<Plain, Mse, AdamW, 5, Lockstep>>();
   expect_resumes<Trainer<Plain, Mse, AdamW, 1, UpdateInBackward>>();
   expect_resumes<Trainer<Plain, Mse, Sgd<Momentum::kClassic>, 1, UpdateInBackward>>();
-  expect_resumes<Trainer<Plain, Mse, AdamW, 3>>(GradientClipping{0.01});
+  expect_resumes<Trainer<Plain, Mse, AdamW, 3>>(GradientClipping{0.01f});
   expect_resumes<Trainer<Plain::WithScalar<double>, Mse, Adam<AdamVariant{}, double>, 2>>(
-      GradientClipping{0.01});
+      GradientClipping{0.01f});
 }
 TEST(State, resumes_with_dropout_at_the_next_mask) {
   expect_resumes<Trainer<Dropping, Mse, AdamW, 3>>();
-  expect_resumes<Trainer<Dropping, Mse, Sgd<Momentum::kClassic>, 3>>(GradientClipping{0.01});
+  expect_resumes<Trainer<Dropping, Mse, Sgd<Momentum::kClassic>, 3>>(GradientClipping{0.01f});
 }
 
 namespace {
