@@ -515,11 +515,11 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                                 [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
                                 [[maybe_unused]] const auto&... inputs) {
     const auto weights = [&] {
-      const auto first = [&]<class Rows>(const Rows& rows) {
+      const auto first = [&]<class Rows>(const Rows& of_head) {
         if constexpr (detail::kHasLength<Pieces>) {
-          return FirstQueries<Rows::cols>{rows.data(), pieces.template count<shape.seq_len>()};
+          return FirstQueries<Rows::cols>{of_head.data(), pieces.template count<shape.seq_len>()};
         } else {
-          return view(rows);
+          return view(of_head);
         }
       };
       if constexpr (!shape.keep_weights) {
