@@ -55,8 +55,10 @@ class Learner {
     }
     if constexpr (rehearsed(method) > 0) {
       const auto others = recordings.of(Use::kOthersTakes);
+      attune::Rng order{1};
+      order.skip(static_cast<std::uint64_t>(step) * rehearsed(method));
       for (int i = 0; i < rehearsed(method); ++i) {
-        const Status status = add(others[order_.next() % others.size()]);
+        const Status status = add(others[order.next() % others.size()]);
         if (status != Status::kOk) return status;
       }
     }
@@ -77,9 +79,8 @@ class Learner {
     return trainer_.accumulate(example_.tokens, example_.digit, example_.padding).status;
   }
 
-  Trainer trainer_;
-  Example example_;
-  attune::Rng order_{1};
+  Trainer trainer_{};
+  Example example_{};
 };
 
 /// The base as it is.
@@ -170,7 +171,7 @@ class Learner<Method::kCached, kBase, kFront> {
   }
 
  private:
-  Trainer trainer_;
+  Trainer trainer_{};
   CachedFeatures<kFront> front_;
   Features features_[kDigits * kTakesOfDigit];
 };

@@ -30,8 +30,8 @@ using Adapting = Learner<kMethod, kBase, kFront>;
 constexpr attune::MemoryReport kMemory = Adapting::memory();
 static_assert(kMemory.total() <= most_ram(kMethod));
 
-Adapting learner;
-Example example;
+Adapting learner{};
+Example example{};
 Logits logits;
 std::uint64_t inference_instructions, step_instructions;  // of the first; 0 where nobody counts
 
