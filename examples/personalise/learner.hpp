@@ -108,7 +108,7 @@ class Learner<Method::kNothing, kBase, kFront> {
   }
 
  private:
-  Whole::InferenceScratch scratch_;
+  Whole::InferenceScratch scratch_{};
 };
 
 /// Of all takes the features, once; what comes behind the front then learns from those alone.
@@ -124,8 +124,8 @@ class CachedFeatures {
   }
 
  private:
-  Front::InferenceScratch scratch_;
-  Example example_;
+  Front::InferenceScratch scratch_{};
+  Example example_{};
 };
 
 template <const auto& kBase, const auto& kFront>
@@ -172,8 +172,8 @@ class Learner<Method::kCached, kBase, kFront> {
 
  private:
   Trainer trainer_{};
-  CachedFeatures<kFront> front_;
-  Features features_[kDigits * kTakesOfDigit];
+  CachedFeatures<kFront> front_{};
+  Features features_[kDigits * kTakesOfDigit]{};
 };
 
 /// Each digit is the mean m of its takes' features; the nearest one has the largest x·m − |m|²/2, so that it
@@ -216,8 +216,8 @@ class Learner<Method::kMeans, kBase, kFront> {
   }
 
  private:
-  Head::Parameters head_;
-  CachedFeatures<kFront> front_;
+  Head::Parameters head_{};
+  CachedFeatures<kFront> front_{};
 };
 
 }  // namespace personalise
