@@ -220,13 +220,13 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   if constexpr (std::is_same_v<B, const float*> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
     constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
-    const auto tiles = [&]<int kTileRows, int kTileCols>(int row, int col, const auto& finish)
+    const auto tiles = [&]<int kTileRows, int kTileCols>(int first_row, int first_col, const auto& finish)
                            ATTUNE_INLINE_LAMBDA {
                              using Finish = std::remove_cvref_t<decltype(finish)>;
                              constexpr const TileGrid& kGrid =
                                  kTileGrid<kTileRows, kTileCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
-                             const float *a_tiles = a + row * kARow, *b_tiles = b + col * kBCol;
-                             float* c_tiles = c + row * kCRow + col;
+                             const float *a_tiles = a + first_row * kARow, *b_tiles = b + first_col * kBCol;
+                             float* c_tiles = c + first_row * kCRow + first_col;
                              if constexpr (std::is_empty_v<Finish>) {
                                tiles_product<Finish>(a_tiles, b_tiles, c_tiles, kGrid);
                              } else {
