@@ -16,11 +16,13 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -28,12 +30,19 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
+/// How MpiRanks wait.
+struct MpiOptions {
+  /// Seconds for another rank: more than one ever needs for a step, a validation or a file.
+  std::chrono::duration<double> longest_wait = std::chrono::minutes(30);
+};
+
 /// The processes that mpirun has started; one alone without it. One object a program, from its beginning to
 /// its end; its functions are called by the thread that has made it. A process that dies, or leaves the scope
-/// by an exception, ends all of them with a message and a code that is not 0.
+/// by an exception, ends all of them with a message and a code that is not 0. So does one that hangs: whoever
+/// has waited for it for `longest_wait` says so, and a quarter of that later ends all, unless it came.
 class MpiRanks final : public Ranks {
  public:
-  MpiRanks() {
+  explicit MpiRanks(const MpiOptions& options = {}) : longest_wait_(options.longest_wait) {
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     if (provided < MPI_THREAD_FUNNELED) throw std::runtime_error("attune::MpiRanks: MPI allows no threads");
@@ -48,6 +57,9 @@ class MpiRanks final : public Ranks {
       MPI_Abort(ring_, 1);
     }
     settle();
+    MPI_Request ended;
+    MPI_Ibarrier(ring_, &ended);
+    wait(ended, -1);  // MPI_Finalize would wait for ever
     MPI_Comm_free(&ring_);
     MPI_Finalize();
   }
@@ -57,16 +69,15 @@ class MpiRanks final : public Ranks {
 
   void send(std::span<const std::byte> bytes) override {
     for_each_message(bytes, [this](std::span<const std::byte> message) {
-      MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_BYTE, (rank_ + 1) % size_, 0, ring_,
+      MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_BYTE, next(), 0, ring_,
                 &sent_.emplace_back());
     });
   }
   void receive(std::span<std::byte> bytes) override {
     for_each_message(bytes, [this](std::span<std::byte> message) {
       MPI_Request request;
-      MPI_Irecv(message.data(), static_cast<int>(message.size()), MPI_BYTE, (rank_ + size_ - 1) % size_, 0,
-                ring_, &request);
-      const MPI_Status status = wait(request);
+      MPI_Irecv(message.data(), static_cast<int>(message.size()), MPI_BYTE, before(), 0, ring_, &request);
+      const MPI_Status status = wait(request, before());
       int count = 0;
       MPI_Get_count(&status, MPI_BYTE, &count);
       if (count != static_cast<int>(message.size()))
@@ -74,7 +85,7 @@ class MpiRanks final : public Ranks {
     });
   }
   void settle() override {
-    for (MPI_Request& request : sent_) wait(request);
+    for (MPI_Request& request : sent_) wait(request, next());
     sent_.clear();
   }
 
@@ -87,16 +98,35 @@ class MpiRanks final : public Ranks {
       body(bytes.subspan(at, std::min(kMost, bytes.size() - at)));
   }
 
-  // MPI's own waiting keeps a processor busy, which may be the one that the other rank needs.
-  static MPI_Status wait(MPI_Request& request) {
+  [[nodiscard]] int next() const { return (rank_ + 1) % size_; }
+  [[nodiscard]] int before() const { return (rank_ + size_ - 1) % size_; }
+
+  // For what a rank, or with -1 every one, has to do. MPI's own waiting keeps a processor busy, which may be
+  // the one that the other rank needs.
+  MPI_Status wait(MPI_Request& request, int whom) const {
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
     MPI_Status status;
+    bool said = false;
     for (int done = 0;;) {
       MPI_Test(&request, &done, &status);
       if (done != 0) return status;
       std::this_thread::yield();
+      const std::chrono::duration<double> waited = Clock::now() - begin;
+      if (!said && waited >= longest_wait_) {
+        const std::string name = whom < 0 ? "the others" : "rank " + std::to_string(whom);
+        std::fprintf(stderr, "attune::MpiRanks: rank %d of %d has waited %.0f s for %s\n", rank_, size_,
+                     waited.count(), name.c_str());
+        said = true;
+      } else if (waited >= 1.25 * longest_wait_) {  // by now every rank that waits has said so
+        std::fprintf(stderr, "attune::MpiRanks: rank %d of %d ends all: the rank that does not wait hangs\n",
+                     rank_, size_);
+        MPI_Abort(ring_, 1);
+      }
     }
   }
 
+  const std::chrono::duration<double> longest_wait_;
   MPI_Comm ring_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
