@@ -42,6 +42,7 @@ struct MpiOptions {
 /// has waited for it for `longest_wait` says so, and a quarter of that later ends all, unless it came.
 class MpiRanks final : public Ranks {
  public:
+  /// Joins the job: all ranks at once.
   explicit MpiRanks(const MpiOptions& options = {}) : longest_wait_(options.longest_wait) {
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
