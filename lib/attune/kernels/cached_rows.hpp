@@ -20,6 +20,9 @@ inline constexpr int kCacheBlock = kSumLanes;
 template <int kDepth, class Scalar>
 [[gnu::noinline]] void block_scores(int blocks, const Scalar* query, const Scalar* keys, Scalar* scores) {
 #if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && kDepth == 8) {
+    return detail::scores_of_eight(blocks, query, keys, scores);
+  }
   if constexpr (std::is_same_v<Scalar, float> && kDepth <= kDepthBlock) {
     return detail::scores_of_blocks(blocks, query, keys, scores, kDepth);
   }

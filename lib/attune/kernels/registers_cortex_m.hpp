@@ -10,6 +10,9 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
 inline constexpr int kManyRegisters = 16;
 
+// Sums that begin: to load zeros takes fewer instructions than to move them there, and as many cycles.
+inline constexpr float kNoSums[kManyRegisters] = {};
+
 // s16 … s31.
 struct ManyRegisters {
   float lane[kManyRegisters];

@@ -15,6 +15,7 @@
 
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/epilogues.hpp>
+#include <attune/kernels/registers_cortex_m.hpp>
 #include <attune/kernels/terms_cortex_m.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
@@ -230,9 +231,6 @@ ATTUNE_INLINE const float* bytes_after(const float* from, int bytes) {
 ATTUNE_INLINE float* bytes_after(float* from, int bytes) {
   return reinterpret_cast<float*>(reinterpret_cast<char*>(from) + bytes);
 }
-
-// To load takes fewer instructions than to move zeros there, and as many cycles.
-inline constexpr float kNoSums[16] = {};
 
 /// C = epilogue(A·B) over a grid of tiles, or, with Continue, C + A·B, term by term. An epilogue without a
 /// state is not passed, so that four registers take all arguments.
