@@ -131,14 +131,14 @@ template <class Epilogue, class... State>
   int row = grid.rows;
   do {
     const char* b_block = static_cast<const char*>(b);
-    const auto finish = [&epilogue, c](const float* sum, int col, int count) ATTUNE_INLINE_LAMBDA {
+    const auto finish = [&epilogue, c](const float* sum, int at, int left) ATTUNE_INLINE_LAMBDA {
       const auto packet = [&]<class P>() ATTUNE_INLINE_LAMBDA {
-        store(c + col, epilogue(load<P>(sum), static_cast<const float*>(c + col), col));
+        store(c + at, epilogue(load<P>(sum), static_cast<const float*>(c + at), at));
         sum += kLanes<P>;
-        col += kLanes<P>;
+        at += kLanes<P>;
       };
-      for (; count % kTileSide != 0; --count) packet.template operator()<float>();
-      for (; count != 0; count -= kTileSide) packet.template operator()<TileRow>();
+      for (; left % kTileSide != 0; --left) packet.template operator()<float>();
+      for (; left != 0; left -= kTileSide) packet.template operator()<TileRow>();
     };
     if constexpr (MayRepeat<Epilogue>) {  // sums are finished where they stand, in C
       const int begins = grid.cols - grid.width;
