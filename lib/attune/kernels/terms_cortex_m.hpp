@@ -10,8 +10,9 @@
 #if ATTUNE_CORTEX_M_FPU
 
 // Whether a block that loads more words by fewer instructions takes less time: on M4, where every multiple
-// load takes a cycle beside those of its words.
-#if __ARM_ARCH == 7 && __ARM_FP == 4 && !(defined(ATTUNE_SPLIT_VMLA) && ATTUNE_SPLIT_VMLA == 0)
+// load takes a cycle beside those of its words. Its code is larger.
+#if !defined(__OPTIMIZE_SIZE__) && __ARM_ARCH == 7 && __ARM_FP == 4 && \
+    !(defined(ATTUNE_SPLIT_VMLA) && ATTUNE_SPLIT_VMLA == 0)
 #define ATTUNE_WIDE_TILES 1
 #else
 #define ATTUNE_WIDE_TILES 0

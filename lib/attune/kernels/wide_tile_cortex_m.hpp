@@ -29,18 +29,20 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
           ATTUNE_MACS(c0, "s2", "s10", c1, "s2", "s14", d0, "s6", "s10", d1, "s6", "s14", , , , )       \
               ATTUNE_MACS(c0, "s3", "s11", c1, "s3", "s15", d0, "s7", "s11", d1, "s7", "s15", , , , )
 
-// As ATTUNE_TILE_FUNCTION, but r12 is how many k there are. A row's sums stand in s16 … s23, the
-// other's in s24 … s31.
-#define ATTUNE_WIDE_TILE(name, begin, four_k, one_k, end)                 \
-  [[gnu::naked]] inline void name() {                                     \
-    asm("add r2,r0,r2\n" begin                                            \
-        "subs r12,r12,#4\n blt 2f\n"                                      \
-        ".p2align 2\n1: vldmia r0!,{s0-s3}\n vldmia r2!,{s4-s7}\n" four_k \
-        "subs r12,r12,#4\n bge 1b\n"                                      \
-        "2: adds r12,r12,#4\n beq 4f\n"                                   \
-        "3: vldmia r0!,{s0}\n vldmia r2!,{s4}\n" one_k                    \
-        "subs r12,r12,#1\n bne 3b\n"                                      \
-        "4:" end "bx lr\n");                                              \
+// As ATTUNE_TILE_FUNCTIONS, but r12 is how many k there are: whole fours of them, or any number. A row's sums
+// stand in s16 … s23, the other's in s24 … s31.
+#define ATTUNE_WIDE_TILE(name, begin, four_k, one_k, end)                                           \
+  [[gnu::naked]] inline void name() {                                                               \
+    asm("add r2,r0,r2\n" begin ".p2align 2\n1: vldmia r0!,{s0-s3}\n vldmia r2!,{s4-s7}\n" four_k    \
+        "subs r12,r12,#4\n bne 1b\n" end "bx lr\n");                                                \
+  }                                                                                                 \
+  [[gnu::naked]] inline void name##_rest() {                                                        \
+    asm("add r2,r0,r2\n" begin                                                                      \
+        "subs r12,r12,#4\n blt 2f\n"                                                                \
+        ".p2align 2\n1: vldmia r0!,{s0-s3}\n vldmia r2!,{s4-s7}\n" four_k                           \
+        "subs r12,r12,#4\n bge 1b\n"                                                                \
+        "2: add r12,r12,#4\n"                                                                       \
+        "3: vldmia r0!,{s0}\n vldmia r2!,{s4}\n" one_k "subs r12,r12,#1\n bne 3b\n" end "bx lr\n"); \
   }
 
 ATTUNE_WIDE_TILE(wide_nn, "",
@@ -74,15 +76,16 @@ constexpr bool fits_wide_tile(int rows, int cols, int a_col, int b_row, int b_co
 }
 
 template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
-inline constexpr TileGrid kWideGrid{.a_stride = 4 * kARow,
-                                    .b_stride = 4 * (kBCol != 1 ? kBCol : kBRow),
-                                    .pairs = kDepth,
-                                    .tile = kBCol != 1 ? wide_nt : wide_nn,
-                                    .c_stride = 4 * kCRow,
-                                    .a_step = 4 * tile_rows(TileShape::kWide) * kARow,
-                                    .b_step = 4 * tile_cols(TileShape::kWide) * kBCol,
-                                    .rows = kRows / tile_rows(TileShape::kWide),
-                                    .cols = kCols};
+inline constexpr TileGrid kWideGrid{
+    .a_stride = 4 * kARow,
+    .b_stride = 4 * (kBCol != 1 ? kBCol : kBRow),
+    .pairs = kDepth,
+    .tile = kDepth % 4 == 0 ? (kBCol != 1 ? wide_nt : wide_nn) : (kBCol != 1 ? wide_nt_rest : wide_nn_rest),
+    .c_stride = 4 * kCRow,
+    .a_step = 4 * tile_rows(TileShape::kWide) * kARow,
+    .b_step = 4 * tile_cols(TileShape::kWide) * kBCol,
+    .rows = kRows / tile_rows(TileShape::kWide),
+    .cols = kCols};
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
 
