@@ -22,6 +22,8 @@ void check_epilogue(const Epilogue& epilogue) {
   check_product<float, Layout::kNN, 8, 12, 6>(epilogue);
   check_product<float, Layout::kNT, 7, 13, 5>(epilogue);
   check_product<float, Layout::kNN, 6, 15, 5>(epilogue);
+  check_product<float, Layout::kNN, 5, 16, 7>(epilogue);
+  check_product<float, Layout::kNT, 6, 16, 6>(epilogue);
   check_product<float, Layout::kTN, 13, 8, 7, 3>(epilogue);
 }
 
@@ -50,6 +52,14 @@ TEST(Tile, every_rest_of_columns) {
   check_layouts<5, 6, 3>();
   check_layouts<6, 7, 4>();
   check_layouts<8, 13, 5>();
+}
+
+TEST(Tile, every_rest_of_blocks_of_eight_columns) {
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    (check_product<float, Layout::kNN, 4 + i % 3, 8 + i, 3 + i>(), ...);
+    (check_product<float, Layout::kNT, 5 + i % 3, 15 - i, 1 + i>(), ...);
+  }
+  (std::make_integer_sequence<int, 8>{});
 }
 
 TEST(Tile, heads_of_a_wider_matrix) {

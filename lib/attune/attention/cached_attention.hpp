@@ -180,7 +180,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
       if (run.begins_sum) {
         finish();
         if (&run != visible.begin()) sum = beside;
-        for (int j = 0; j < kDv; ++j) sum[j] = 0;
+        kernels::clear_sums<kDv>(sum);
       }
       add_rows(run.count, scores + run.axis, blocks_of_head.values.data() + run.slot * kDv, sum);
     }

@@ -20,6 +20,9 @@ inline constexpr int kCacheBlock = kSumLanes;
 template <int kDepth, class Scalar>
 [[gnu::noinline]] void block_scores(int blocks, const Scalar* query, const Scalar* keys, Scalar* scores) {
 #if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && kDepth == 8) {
+    return detail::scores_of_eight(blocks, query, keys, scores);
+  }
   if constexpr (std::is_same_v<Scalar, float> && kDepth <= kDepthBlock) {
     return detail::scores_of_blocks(blocks, query, keys, scores, kDepth);
   }
@@ -102,6 +105,19 @@ ATTUNE_INLINE void add_weighted_columns(int count, const Scalar* weights, const 
 
 }  // namespace detail
 
+/// sums[kCols] = 0.
+template <int kCols, class Scalar>
+ATTUNE_INLINE void clear_sums(Scalar* sums) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && kCols % detail::kTileSide == 0) {  // compilers call memset
+    using P = detail::TileRow;
+    for (int j = 0; j < kCols; j += kLanes<P>) store(sums + j, broadcast<P>(0.0f));
+    return;
+  }
+#endif
+  for (int j = 0; j < kCols; ++j) sums[j] = 0;
+}
+
 /// sums[kCols] += weights[i] · rows[i, kCols], each `i` onto the sum so far, in rising order.
 template <int kCols, class Scalar>
 [[gnu::noinline]] void add_weighted_rows(int count, const Scalar* weights, const Scalar* rows, Scalar* sums) {
@@ -122,6 +138,7 @@ template <int kCols, class Scalar>
     if constexpr (kCols == 8) {
       first = count / 8 * 8;
       if (first > 0) detail::add_rows_of_eight(first / 8, weights, rows, sums);
+      if (first == count) return;
     }
   }
 #endif

@@ -36,7 +36,6 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 /// block_scores() of a depth that is one block of a sum.
 [[gnu::noinline]] inline void scores_of_blocks(int blocks, const float* query, const float* keys,
                                                float* scores, int depth) {
-  static constexpr float kZeros[kManyRegisters] = {};
   do {
     const float* factors = query;
     int eights = depth / 8, ones = depth % 8;
@@ -52,9 +51,23 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
         "4: vstmia %[scores]!,{s16-s31}\n"
         : [factors] "+&r"(factors), [keys] "+&r"(keys), [eights] "+&r"(eights), [ones] "+&r"(ones),
           [scores] "+&r"(scores)
-        : [zeros] "r"(kZeros)
+        : [zeros] "r"(kNoSums)
         : "cc", "memory", ATTUNE_ALL_REGISTERS);
   } while (--blocks > 0);
+}
+
+/// The same of a depth of eight, whose factors stay in registers.
+[[gnu::noinline]] inline void scores_of_eight(int blocks, const float* query, const float* keys,
+                                              float* scores) {
+  asm volatile(
+      "vldmia %[query],{s8-s15}\n"
+      "1: vldmia %[zeros],{s16-s31}\n subs %[blocks],%[blocks],#1\n" ATTUNE_SIXTEEN("s8", "%[keys]")
+          ATTUNE_SIXTEEN("s9", "%[keys]") ATTUNE_SIXTEEN("s10", "%[keys]") ATTUNE_SIXTEEN("s11", "%[keys]")
+              ATTUNE_SIXTEEN("s12", "%[keys]") ATTUNE_SIXTEEN("s13", "%[keys]") ATTUNE_SIXTEEN(
+                  "s14", "%[keys]") ATTUNE_SIXTEEN("s15", "%[keys]") "vstmia %[scores]!,{s16-s31}\n bne 1b\n"
+      : [blocks] "+&r"(blocks), [keys] "+&r"(keys), [scores] "+&r"(scores)
+      : [query] "r"(query), [zeros] "r"(kNoSums)
+      : "cc", "memory", ATTUNE_ALL_REGISTERS);
 }
 
 /// add_weighted_rows() of sixteen columns of rows that are `step` bytes apart.

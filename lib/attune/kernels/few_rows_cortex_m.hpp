@@ -1,8 +1,8 @@
 // Products of fewer rows than a tile has (tile_cortex_m.hpp) on the single-precision FPU of a Cortex-M, in
 // assembly: a row by as many columns as the registers take.
 //
-//   across   sixteen columns of B, stored along its rows: sixteen sums, and B in multiple loads of eight. A k
-//            takes 16 multiply-accumulates and 3.75 other instructions
+//   across   sixteen columns of B, stored along its rows: sixteen sums, and B in multiple loads of eight.
+//            Eight k take 128 multiply-accumulates and 27 other instructions
 //   along    eight columns of B, each stored along k: eight sums, and eight k of two columns at a time. Eight
 //            k take 64 multiply-accumulates and 11 other instructions
 //
@@ -18,16 +18,17 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
 inline constexpr int kAcrossCols = 16, kAlongCols = 8;
 
-// Strides in bytes. The first two words are in the order in which the functions below load them.
+// Strides in bytes. The first three words are in the order in which the functions below load them.
 struct RowGrid;
-using RowSums = void(const float* a, const void* b, float* sums, const RowGrid& grid);
+using RowSums = void(const float* a, const void* b, float* sums, const RowGrid& grid, int blocks);
 struct RowGrid {
   int b_stride;
   int depth;
+  const float* zeros;
   RowSums* sums;
   int a_stride, c_stride;
   int b_step;
-  short rows, cols, width;
+  short rows, cols, width, blocks;
 };
 
 #if ATTUNE_FUSED
@@ -47,16 +48,18 @@ struct RowGrid {
       "s23") "vldmia r1,{s0-s7}\n add r1,r1,r3\n" ATTUNE_MACS_ACROSS(a, "s24", "s25", "s26", "s27", "s28", \
                                                                      "s29", "s30", "s31")
 
-// sums[0 … 15] = Σ_k a(k)·b(k, 0 … 15).
-[[gnu::naked]] inline void row_across(const float*, const void*, float*, const RowGrid&) {
-  asm("push {r4,lr}\n vpush {d8-d15}\n ldmia r3,{r3,r12}\n sub r3,r3,#32\n mov r4,#0\n vmov d8,r4,r4\n "
-      "vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n vmov d13,r4,r4\n "
-      "vmov d14,r4,r4\n vmov d15,r4,r4\n subs r12,r12,#4\n blo 2f\n"
-      "1: vldmia r0!,{s8-s11}\n" ATTUNE_ACROSS("s8") ATTUNE_ACROSS("s9") ATTUNE_ACROSS("s10")
-          ATTUNE_ACROSS("s11") "subs r12,r12,#4\n bhs 1b\n"
-      "2: adds r12,r12,#4\n beq 4f\n"
+// sums[0 … 16·blocks − 1] = Σ_k a(k)·b(k, …).
+[[gnu::naked]] inline void row_across(const float*, const void*, float*, const RowGrid&, int) {
+  asm("push {r4,r5,r6,r7,r8,lr}\n vpush {d8-d15}\n ldr r8,[sp,#88]\n mov r6,r0\n mov r5,r1\n "
+      "ldmia r3,{r3,r4,r7}\n sub r3,r3,#32\n"
+      "0: mov r0,r6\n mov r1,r5\n vldmia r7,{s16-s31}\n subs r12,r4,#8\n blo 2f\n"
+      "1: vldmia r0!,{s8-s15}\n" ATTUNE_ACROSS("s8") ATTUNE_ACROSS("s9") ATTUNE_ACROSS("s10")
+          ATTUNE_ACROSS("s11") ATTUNE_ACROSS("s12") ATTUNE_ACROSS("s13") ATTUNE_ACROSS("s14")
+              ATTUNE_ACROSS("s15") "subs r12,r12,#8\n bhs 1b\n"
+      "2: adds r12,r12,#8\n beq 4f\n"
       "3: vldmia r0!,{s8}\n" ATTUNE_ACROSS("s8") "subs r12,r12,#1\n bne 3b\n"
-      "4: vstmia r2,{s16-s31}\n vpop {d8-d15}\n pop {r4,pc}\n");
+      "4: vstmia r2!,{s16-s31}\n add r5,r5,#64\n subs r8,r8,#1\n bne 0b\n"
+      "vpop {d8-d15}\n pop {r4,r5,r6,r7,r8,pc}\n");
 }
 
 // Eight k of two columns.
@@ -68,11 +71,12 @@ struct RowGrid {
               ATTUNE_MACS_ALONG(c0, c1, "s5", "s13", "s21") ATTUNE_MACS_ALONG(c0, c1, "s6", "s14", "s22") \
                   ATTUNE_MACS_ALONG(c0, c1, "s7", "s15", "s23")
 
-// sums[0 … 7] = Σ_k a(k)·b(k, 0 … 7).
-[[gnu::naked]] inline void row_along(const float*, const void*, float*, const RowGrid&) {
-  asm("push {r4,r5,r6,r7,r8,r9,r10,lr}\n vpush {d8-d15}\n ldmia r3,{r3,r12}\n mov lr,#0\n vmov d12,lr,lr\n "
-      "vmov d13,lr,lr\n vmov d14,lr,lr\n vmov d15,lr,lr\n add r4,r1,r3\n add r5,r4,r3\n add r6,r5,r3\n "
-      "add r7,r6,r3\n add r8,r7,r3\n add r9,r8,r3\n add r10,r9,r3\n subs r12,r12,#8\n blo 2f\n"
+// sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …). Where A, B and the grid are is on the stack.
+[[gnu::naked]] inline void row_along(const float*, const void*, float*, const RowGrid&, int) {
+  asm("push {r0,r1,r3,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d8-d15}\n ldr r11,[sp,#112]\n"
+      "0: ldrd r0,r1,[sp,#64]\n ldr r3,[sp,#72]\n ldmia r3,{r3,r12,lr}\n vldmia lr,{s24-s31}\n add r4,r1,r3\n "
+      "add r5,r4,r3\n add r6,r5,r3\n add r7,r6,r3\n add r8,r7,r3\n add r9,r8,r3\n add r10,r9,r3\n "
+      "subs r12,r12,#8\n blo 2f\n"
       "1: vldmia r0!,{s0-s7}\n" ATTUNE_ALONG("r1", "r4", "s24", "s25") ATTUNE_ALONG("r5", "r6", "s26", "s27")
           ATTUNE_ALONG("r7", "r8", "s28", "s29") ATTUNE_ALONG("r9", "r10", "s30", "s31")
       "subs r12,r12,#8\n bhs 1b\n"
@@ -82,7 +86,8 @@ struct RowGrid {
           "s24", "s25", "s0", "s8", "s9") ATTUNE_MACS_ALONG("s26", "s27", "s0", "s10", "s11")
           ATTUNE_MACS_ALONG("s28", "s29", "s0", "s12", "s13") ATTUNE_MACS_ALONG("s30", "s31", "s0", "s14", "s15")
       "subs r12,r12,#1\n bne 3b\n"
-      "4: vstmia r2,{s24-s31}\n vpop {d8-d15}\n pop {r4,r5,r6,r7,r8,r9,r10,pc}\n");
+      "4: vstmia r2!,{s24-s31}\n ldr r1,[sp,#68]\n add r1,r1,r3,lsl #3\n str r1,[sp,#68]\n subs r11,r11,#1\n "
+      "bne 0b\n vpop {d8-d15}\n add sp,sp,#12\n pop {r4,r5,r6,r7,r8,r9,r10,r11,pc}\n");
 }
 
 #undef ATTUNE_MAC
@@ -105,13 +110,15 @@ consteval RowGrid row_grid() {
   constexpr bool kAlong = !(kBCol == 1 && kCols >= kAcrossCols);
   return {.b_stride = 4 * (kAlong ? kBCol : kBRow),
           .depth = kDepth,
+          .zeros = kNoSums,
           .sums = kAlong ? row_along : row_across,
           .a_stride = 4 * kARow,
           .c_stride = 4 * kCRow,
           .b_step = 4 * kBCol,
           .rows = kRows,
           .cols = kCols,
-          .width = kAlong ? kAlongCols : kAcrossCols};
+          .width = kAlong ? kAlongCols : kAcrossCols,
+          .blocks = kCols / (kAlong ? kAlongCols : kAcrossCols)};
 }
 template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
 inline constexpr RowGrid kRowGrid = row_grid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>();
@@ -124,35 +131,33 @@ template <class Epilogue, class... State>
   int row = grid.rows;
   do {
     const char* b_block = static_cast<const char*>(b);
-    int col = 0, rest = grid.cols;
-    do {
-      if constexpr (std::is_same_v<Epilogue, Assign>) {
-        for (; rest >= grid.width; rest -= grid.width) {  // whole blocks are finished sums
-          grid.sums(a, b_block, c + col, grid);
-          b_block += grid.width * grid.b_step;
-          col += grid.width;
-        }
-        if (rest == 0) break;
-      }
-      float sums[kAcrossCols];
-      const float* sum = sums;
-      int count = grid.width;
-      if (rest < count) {  // a block that begins earlier
-        sum += count - rest;
-        b_block -= (count - rest) * grid.b_step;
-        count = rest;
-      }
-      grid.sums(a, b_block, sums, grid);
-      const auto finish = [&]<class P>() ATTUNE_INLINE_LAMBDA {
-        store(c + col, epilogue(load<P>(sum), static_cast<const float*>(c + col), col));
+    const auto finish = [&epilogue, c](const float* sum, int at, int left) ATTUNE_INLINE_LAMBDA {
+      const auto packet = [&]<class P>() ATTUNE_INLINE_LAMBDA {
+        store(c + at, epilogue(load<P>(sum), static_cast<const float*>(c + at), at));
         sum += kLanes<P>;
-        col += kLanes<P>;
+        at += kLanes<P>;
       };
-      for (; count % kTileSide != 0; --count) finish.template operator()<float>();
-      for (; count != 0; count -= kTileSide) finish.template operator()<TileRow>();
-      b_block += grid.width * grid.b_step;
-      rest -= grid.width;
-    } while (rest > 0);
+      for (; left % kTileSide != 0; --left) packet.template operator()<float>();
+      for (; left != 0; left -= kTileSide) packet.template operator()<TileRow>();
+    };
+    if constexpr (MayRepeat<Epilogue>) {  // sums are finished where they stand, in C
+      const int begins = grid.cols - grid.width;
+      grid.sums(a, b, c, grid, grid.blocks);
+      if (grid.blocks * grid.width != grid.cols) {
+        grid.sums(a, b_block + begins * grid.b_step, c + begins, grid, 1);
+      }
+      if constexpr (!std::is_same_v<Epilogue, Assign>) finish(c, 0, grid.cols);
+    } else {
+      for (int col = 0, rest = grid.cols; rest > 0;) {
+        float sums[kAcrossCols];
+        const int again = rest < grid.width ? grid.width - rest : 0, count = grid.width - again;
+        grid.sums(a, b_block - again * grid.b_step, sums, grid, 1);
+        finish(sums + again, col, count);
+        b_block += count * grid.b_step;
+        col += count;
+        rest -= count;
+      }
+    }
     a = bytes_after(a, grid.a_stride);
     c = bytes_after(c, grid.c_stride);
   } while (--row > 0);

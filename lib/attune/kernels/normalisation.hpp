@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/kernels/nonzero.hpp>
+#include <attune/kernels/normalisation_cortex_m.hpp>
 #include <attune/kernels/reduce.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
@@ -32,6 +33,35 @@ ATTUNE_INLINE P normalised(const P& x, const RowStatistics<Scalar>& row) {
   }
 }
 
+namespace detail {
+
+// Σ (x − first), and Σ x̂² before the row is scaled.
+template <class Scalar, class Width>
+ATTUNE_INLINE Scalar differences(Width width, const Scalar* x, Scalar first) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) return sum_of_differences(width, x, first);
+#endif
+  return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    return subtract(load<P>(x + j), broadcast<P>(first));
+  });
+}
+template <Normalisation kind, class Scalar, class Width>
+ATTUNE_INLINE Scalar squares(Width width, const Scalar* x, const RowStatistics<Scalar>& row) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && kind == Normalisation::kMeanAndVariance) {
+    return sum_of_squared_differences(width, x, row.first, row.offset);
+  } else if constexpr (std::is_same_v<Scalar, float>) {
+    return sum_of_row_squares(width, x);
+  }
+#endif
+  return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    const P value = normalised<kind>(load<P>(x + j), row);  // inverse is still 1
+    return multiply(value, value);
+  });
+}
+
+}  // namespace detail
+
 /// The statistics of a row. The variance is the biased one, from the differences to the mean. Widths and
 /// numbers of rows, here and below, are what size_for_rows() (reduce.hpp) makes of them.
 template <Normalisation kind, class Scalar, class Width>
@@ -40,16 +70,10 @@ template <Normalisation kind, class Scalar, class Width>
   RowStatistics<Scalar> row{Scalar(0), Scalar(0), Scalar(1)};
   if constexpr (kind == Normalisation::kMeanAndVariance) {
     row.first = x[0];
-    const Scalar differences = sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-      return subtract(load<P>(x + j), broadcast<P>(row.first));
-    });
-    row.offset = divide(differences, count);
+    row.offset = divide(detail::differences(width, x, row.first), count);
   }
-  const Scalar squares = sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    const P value = normalised<kind>(load<P>(x + j), row);  // inverse is still 1
-    return multiply(value, value);
-  });
-  row.inverse = divide(Scalar(1), square_root(add(divide(squares, count), epsilon)));
+  const Scalar mean_square = divide(detail::squares<kind>(width, x, row), count);
+  row.inverse = divide(Scalar(1), square_root(add(mean_square, epsilon)));
   return row;
 }
 
@@ -57,7 +81,17 @@ template <Normalisation kind, class Scalar, class Width>
 template <Normalisation kind, bool kWeight, bool kBias, class Scalar, class Width>
 [[gnu::noinline]] void normalise_row(Width width, const Scalar* x, RowStatistics<Scalar> row,
                                      const Scalar* weight, const Scalar* bias, Scalar* y) {
-  for_each_packet<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+  int first = 0;
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    first = width & -4;
+    if (first > 0) {
+      detail::normalise_fours<kind == Normalisation::kMeanAndVariance, kWeight, kBias>(
+          width, x, row.first, row.offset, row.inverse, weight, bias, y);
+    }
+  }
+#endif
+  const auto element = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     P value = normalised<kind>(load<P>(x + j), row);
     if constexpr (kBias) {
       value = multiply_add(value, load<P>(weight + j), load<P>(bias + j));
@@ -65,7 +99,8 @@ template <Normalisation kind, bool kWeight, bool kBias, class Scalar, class Widt
       value = multiply(value, load<P>(weight + j));
     }
     store(y + j, value);
-  });
+  };
+  for_each_packet<Scalar>(width, element, first);
 }
 
 /// d_weight += Σ_rows dy ∘ x̂ and, if there is a bias, d_bias += Σ_rows dy, of so many rows; they are

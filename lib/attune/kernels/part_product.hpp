@@ -72,7 +72,7 @@ template <class Epilogue, class... State>
                                   const UsedExtents& used, State... state) {
   TileGrid grid;
   take_part(of, used, grid);
-  tiles_product<Epilogue>(a, b, c, grid, state...);
+  tiles_product<TileShape::kSquare, Epilogue>(a, b, c, grid, state...);
 }
 
 #endif

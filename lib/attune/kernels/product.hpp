@@ -26,6 +26,7 @@
 #include <attune/kernels/tile_cortex_m_narrow.hpp>
 #include <attune/kernels/tile_mve.hpp>
 #include <attune/kernels/transpose.hpp>
+#include <attune/kernels/wide_tile_cortex_m.hpp>
 #include <attune/kernels/widen.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
@@ -204,6 +205,28 @@ ATTUNE_INLINE void copied_rows_product(const Scalar* a, const B& b, Scalar* c, c
                                                                           b, c, epilogue);
 }
 
+#if ATTUNE_CORTEX_M_FPU
+
+template <class Epilogue>
+constexpr TileShape tile_shape(int rows, int cols, int a_col, int b_row, int b_col) {
+  return !std::is_same_v<Epilogue, Continue> &&
+                 fits_wide_tile(rows, cols, a_col, b_row, b_col, MayRepeat<Epilogue>)
+             ? TileShape::kWide
+             : TileShape::kSquare;
+}
+
+template <TileShape shape, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol,
+          int kCRow>
+consteval const TileGrid& grid_of() {
+  if constexpr (shape == TileShape::kWide) {
+    return kWideGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>;
+  } else {
+    return kTileGrid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
+  }
+}
+
+#endif
+
 // One block of k.
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
           class Scalar, class B, class Epilogue>
@@ -219,37 +242,39 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   }
   if constexpr (std::is_same_v<B, const float*> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
-    constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
-    const auto tiles = [&]<int kTileRows, int kTileCols>(int first_row, int first_col, const auto& finish)
-                           ATTUNE_INLINE_LAMBDA {
-                             using Finish = std::remove_cvref_t<decltype(finish)>;
-                             constexpr const TileGrid& kGrid =
-                                 kTileGrid<kTileRows, kTileCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
-                             const float *a_tiles = a + first_row * kARow, *b_tiles = b + first_col * kBCol;
-                             float* c_tiles = c + first_row * kCRow + first_col;
-                             if constexpr (std::is_empty_v<Finish>) {
-                               tiles_product<Finish>(a_tiles, b_tiles, c_tiles, kGrid);
-                             } else {
-                               tiles_product<Finish>(a_tiles, b_tiles, c_tiles, kGrid, finish);
-                             }
-                           };
+    constexpr TileShape kShape = tile_shape<Epilogue>(kRows, kCols, kACol, kBRow, kBCol);
+    constexpr int kTileRows = tile_rows(kShape), kTileCols = tile_cols(kShape);
+    constexpr int kTiledRows = kRows / kTileRows * kTileRows, kTiledCols = kCols / kTileCols * kTileCols;
+    const auto tiles = [&]<int kGridRows, int kGridCols>(int first_row, int first_col,
+                                                         const auto& finish) ATTUNE_INLINE_LAMBDA {
+      using Finish = std::remove_cvref_t<decltype(finish)>;
+      constexpr const TileGrid& kGrid =
+          grid_of<kShape, kGridRows, kGridCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>();
+      const float *a_tiles = a + first_row * kARow, *b_tiles = b + first_col * kBCol;
+      float* c_tiles = c + first_row * kCRow + first_col;
+      if constexpr (std::is_empty_v<Finish>) {
+        tiles_product<kShape, Finish>(a_tiles, b_tiles, c_tiles, kGrid);
+      } else {
+        tiles_product<kShape, Finish>(a_tiles, b_tiles, c_tiles, kGrid, finish);
+      }
+    };
     tiles.template operator()<kTiledRows, kTiledCols>(0, 0, epilogue);
-    // The rest, if any, in tiles that begin earlier; one row or column, and what C is added to, is the
-    // portable block's.
-    constexpr int kRowsLeft = kRows - kTiledRows, kLastRow = kRows - kTileSide;
-    constexpr int kColsLeft = kCols - kTiledCols, kLastCol = kCols - kTileSide;
-    constexpr bool kRowsAgain = MayRepeat<Epilogue> && kRowsLeft > 1;
+    // The rest, if any, in tiles that begin earlier; one of four rows, one column, and what C is added to, is
+    // the portable block's.
+    constexpr int kRowsLeft = kRows - kTiledRows, kLastRow = kRows - kTileRows;
+    constexpr int kColsLeft = kCols - kTiledCols, kLastCol = kCols - kTileCols;
+    constexpr bool kRowsAgain = MayRepeat<Epilogue> && 2 * kRowsLeft >= kTileRows;
     if constexpr (kRowsAgain) {
-      tiles.template operator()<kTileSide, kTiledCols>(kLastRow, 0, epilogue);
+      tiles.template operator()<kTileRows, kTiledCols>(kLastRow, 0, epilogue);
     } else if constexpr (kRowsLeft > 0) {
       panels<0, kWidest, kRowsLeft, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
           a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
     }
     if constexpr (MayRepeat<Epilogue> && kColsLeft > 1) {
       const auto finish = from_column(epilogue, kLastCol);
-      tiles.template operator()<kTiledRows, kTileSide>(0, kLastCol, finish);
+      tiles.template operator()<kTiledRows, kTileCols>(0, kLastCol, finish);
       if constexpr (kRowsAgain) {
-        tiles.template operator()<kTileSide, kTileSide>(kLastRow, kLastCol, finish);
+        tiles.template operator()<kTileRows, kTileCols>(kLastRow, kLastCol, finish);
       } else if constexpr (kRowsLeft > 0) {
         panels<kTiledCols, kWidest, kRowsLeft, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
             a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
@@ -340,12 +365,14 @@ inline constexpr bool
     kIsNarrow<NarrowView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
 
 /// Whether a product is nothing but blocks in assembly, which are a call of their own.
-template <class A, class B, class C>
+template <class A, class B, class C, class Epilogue>
 inline constexpr bool kIsWholeBlocks = [] {
 #if ATTUNE_CORTEX_M_FPU
+  constexpr TileShape kShape =
+      tile_shape<Epilogue>(C::rows, C::cols, A::col_stride, B::row_stride, B::col_stride);
   return std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && !kIsNarrow<B> &&
          (fits_few_rows(C::rows, C::cols, A::cols, A::col_stride, B::row_stride, B::col_stride) ||
-          (C::rows % kTileSide == 0 && C::cols % kTileSide == 0 &&
+          (C::rows % tile_rows(kShape) == 0 && C::cols % tile_cols(kShape) == 0 &&
            fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride)));
 #else
   return false;
@@ -386,7 +413,7 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
                          B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data,
                                                                std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
 #endif
-  } else if constexpr (detail::kIsWholeBlocks<A, B, C>) {
+  } else if constexpr (detail::kIsWholeBlocks<A, B, C, Epilogue>) {
     detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
                           B::col_stride, C::row_stride, Scalar>(a.data, detail::operand_of(b), c.data,
                                                                 detail::with_scales_of(b, during));

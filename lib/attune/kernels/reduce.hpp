@@ -44,18 +44,12 @@ ATTUNE_INLINE Scalar tree_sum(const Term& term) {
 template <class Scalar>
 [[gnu::noinline]] Scalar sum_of_lanes(Scalar* lanes) {
 #if ATTUNE_CORTEX_M_FPU
-  Scalar sums[kSumLanes / 2];  // in registers, of which a call need not save so many
-  ATTUNE_UNROLL for (int l = 0; l < kSumLanes / 2; ++l) sums[l] = add(lanes[l], lanes[l + kSumLanes / 2]);
-  ATTUNE_UNROLL for (int half = kSumLanes / 4; half >= 1; half /= 2) {
-    ATTUNE_UNROLL for (int l = 0; l < half; ++l) sums[l] = add(sums[l], sums[l + half]);
-  }
-  return sums[0];
-#else
+  if constexpr (std::is_same_v<Scalar, float>) return fold_of_many(lanes);
+#endif
   for (int half = kSumLanes / 2; half >= 1; half /= 2) {
     for (int l = 0; l < half; ++l) lanes[l] = add(lanes[l], lanes[l + half]);
   }
   return lanes[0];
-#endif
 }
 
 }  // namespace detail

@@ -10,6 +10,9 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
 inline constexpr int kManyRegisters = 16;
 
+// Sums that begin: to load zeros takes fewer instructions than to move them there, and as many cycles.
+inline constexpr float kNoSums[kManyRegisters] = {};
+
 // s16 … s31.
 struct ManyRegisters {
   float lane[kManyRegisters];
@@ -55,6 +58,21 @@ ATTUNE_INLINE ManyRegisters load_many(const float* from) {
 #undef ATTUNE_RAISE
 }
 
+// s0 … s15 joined half by half, in s0.
+#define ATTUNE_FOLD                                                                      \
+  "vadd.f32 s0,s0,s8\n vadd.f32 s1,s1,s9\n vadd.f32 s2,s2,s10\n vadd.f32 s3,s3,s11\n "   \
+  "vadd.f32 s4,s4,s12\n vadd.f32 s5,s5,s13\n vadd.f32 s6,s6,s14\n vadd.f32 s7,s7,s15\n " \
+  "vadd.f32 s0,s0,s4\n vadd.f32 s1,s1,s5\n vadd.f32 s2,s2,s6\n vadd.f32 s3,s3,s7\n "     \
+  "vadd.f32 s0,s0,s2\n vadd.f32 s1,s1,s3\n vadd.f32 s0,s0,s1\n "
+ATTUNE_INLINE float fold_of_many(const float* lanes) {
+  register float s0 asm("s0");
+  asm("vldmia %[lanes],{s0-s15}\n " ATTUNE_FOLD
+      : "=t"(s0)
+      : [lanes] "r"(lanes), "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(lanes))
+      : "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
+  return s0;
+}
+
 // Σ x² from `first` up to `end`, a multiple of 16 and at least 16, in the order of squares.hpp.
 ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
   register float s0 asm("s0");
@@ -66,11 +84,7 @@ ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
       "vmla.f32 s4,s20,s20\n vmla.f32 s5,s21,s21\n vmla.f32 s6,s22,s22\n vmla.f32 s7,s23,s23\n "
       "vmla.f32 s8,s24,s24\n vmla.f32 s9,s25,s25\n vmla.f32 s10,s26,s26\n vmla.f32 s11,s27,s27\n "
       "vmla.f32 s12,s28,s28\n vmla.f32 s13,s29,s29\n vmla.f32 s14,s30,s30\n vmla.f32 s15,s31,s31\n "
-      "bne 1b\n "
-      "vadd.f32 s0,s0,s8\n vadd.f32 s1,s1,s9\n vadd.f32 s2,s2,s10\n vadd.f32 s3,s3,s11\n "
-      "vadd.f32 s4,s4,s12\n vadd.f32 s5,s5,s13\n vadd.f32 s6,s6,s14\n vadd.f32 s7,s7,s15\n "
-      "vadd.f32 s0,s0,s4\n vadd.f32 s1,s1,s5\n vadd.f32 s2,s2,s6\n vadd.f32 s3,s3,s7\n "
-      "vadd.f32 s0,s0,s2\n vadd.f32 s1,s1,s3\n vadd.f32 s0,s0,s1\n "
+      "bne 1b\n " ATTUNE_FOLD
       : "=&t"(s0), [first] "+&r"(first)
       : [end] "r"(end), [zero] "r"(0)
       : "cc", "memory", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13",
@@ -78,6 +92,8 @@ ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
         "s28", "s29", "s30", "s31");
   return s0;
 }
+
+#undef ATTUNE_FOLD
 
 // Σ 0·x from `first` up to `end`, a multiple of 16 and at least 16.
 ATTUNE_INLINE float zeros_of_many(const float* first, const float* end) {
@@ -106,6 +122,18 @@ ATTUNE_INLINE void store_many(float* to, const ManyRegisters& from) {
   asm("vstmia %[to],{s16-s31}"
       : "=m"(*reinterpret_cast<float(*)[kManyRegisters]>(to))
       : [to] "r"(to), ATTUNE_REGISTERS("t"));
+}
+
+// y += x, `size` scalars, a multiple of eight and at least eight.
+ATTUNE_INLINE void add_eights(int size, const float* x, float* y) {
+  asm volatile(
+      "1: vldmia %[x]!,{s0-s7}\n vldmia %[y],{s8-s15}\n cmp %[x],%[end]\n vadd.f32 s0,s8,s0\n "
+      "vadd.f32 s1,s9,s1\n vadd.f32 s2,s10,s2\n vadd.f32 s3,s11,s3\n vadd.f32 s4,s12,s4\n "
+      "vadd.f32 s5,s13,s5\n vadd.f32 s6,s14,s6\n vadd.f32 s7,s15,s7\n vstmia %[y]!,{s0-s7}\n bne 1b"
+      : [x] "+&r"(x), [y] "+&r"(y)
+      : [end] "r"(x + size)
+      : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12",
+        "s13", "s14", "s15");
 }
 
 // Two scalars at each of four places: a in lanes 0 and 1, b in 2 and 3, and so on, in s0 … s7. `b` moves on.

@@ -3,14 +3,23 @@
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/registers_cortex_m.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 /// y += x, `size` scalars.
 template <class Scalar>
 [[gnu::noinline]] void add_to(int size, const Scalar* x, Scalar* y) {
-  for_each_packet<Scalar>(
-      size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA { store(y + i, add(load<P>(y + i), load<P>(x + i))); });
+  int first = 0;
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    first = size & -8;
+    if (first > 0) detail::add_eights(first, x, y);
+  }
+#endif
+  const auto sum = [&]<class P>(int i)
+                       ATTUNE_INLINE_LAMBDA { store(y + i, add(load<P>(y + i), load<P>(x + i))); };
+  for_each_packet<Scalar>(size, sum, first);
 }
 
 /// The same, and x is zero.

@@ -31,11 +31,12 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   single(from0, "s8") single(from1, "s9") single(from2, "s10") single(from3, "s11") \
       ATTUNE_MACS(c0, "s0", "s8", c1, "s0", "s9", c2, "s0", "s10", c3, "s0", "s11", "s2", "s3", "s4", "s5")
 
-// sums[0 … 7] = Σ_k a(k)·b(k, 0 … 7), as few_rows_product calls it.
+// sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …), as few_rows_product calls it. Where A, B and the grid are, and how
+// many blocks there are to be, is on the stack.
 #define ATTUNE_NARROW_ROW(name, pair, single)                                                        \
-  [[gnu::naked]] inline void name(const float*, const void*, float*, const RowGrid&) {               \
-    asm("push {r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d12-d15}\n ldmia r3,{r3,r12}\n mov lr,#0\n " \
-        "vmov d12,lr,lr\n vmov d13,lr,lr\n vmov d14,lr,lr\n vmov d15,lr,lr\n add r4,r1,r3\n "      \
+  [[gnu::naked]] inline void name(const float*, const void*, float*, const RowGrid&, int) {          \
+    asm("push {r0,r1,r3,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d12-d15}\n"                          \
+        "0: ldrd r0,r1,[sp,#32]\n ldr r3,[sp,#40]\n ldmia r3,{r3,r12,lr}\n vldmia lr,{s24-s31}\n add r4,r1,r3\n " \
         "add r5,r4,r3\n add r6,r5,r3\n add r7,r6,r3\n add r8,r7,r3\n add r9,r8,r3\n add r10,r9,r3\n " \
         "subs r12,r12,#2\n"                                                                         \
         "1: vldmia r0!,{s0-s1}\n"                                                                   \
@@ -46,7 +47,9 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
         "subs r12,r12,#2\n bhs 1b\n adds r12,r12,#2\n beq 2f\n vldr s0,[r0]\n"                      \
         ATTUNE_FOUR_COLUMNS(single, "r1", "r4", "r5", "r6", "s24", "s25", "s26", "s27")             \
         ATTUNE_FOUR_COLUMNS(single, "r7", "r8", "r9", "r10", "s28", "s29", "s30", "s31")            \
-        "2: vstmia r2,{s24-s31}\n vpop {d12-d15}\n pop {r4,r5,r6,r7,r8,r9,r10,r11,pc}\n"); \
+        "2: vstmia r2!,{s24-s31}\n ldr r1,[sp,#36]\n add r1,r1,r3,lsl #3\n str r1,[sp,#36]\n "       \
+        "ldr lr,[sp,#80]\n subs lr,lr,#1\n str lr,[sp,#80]\n bne 0b\n "                             \
+        "vpop {d12-d15}\n add sp,sp,#12\n pop {r4,r5,r6,r7,r8,r9,r10,r11,pc}\n");                   \
   }
 
 ATTUNE_NARROW_ROW(row_along_int8, ATTUNE_INT8_PAIR, ATTUNE_INT8_SINGLE)
@@ -82,13 +85,15 @@ constexpr bool fits_narrow_row(int rows, int cols, int depth, int a_col, int b_r
 template <class Element, int kCols, int kDepth, int kBCol>
 inline constexpr RowGrid kNarrowRowGrid{.b_stride = static_cast<int>(sizeof(Element)) * kBCol,
                                         .depth = kDepth,
+                                        .zeros = kNoSums,
                                         .sums = kNarrowRow<const Element*>,
                                         .a_stride = 0,
                                         .c_stride = 0,
                                         .b_step = static_cast<int>(sizeof(Element)) * kBCol,
                                         .rows = 1,
                                         .cols = kCols,
-                                        .width = kAlongCols};
+                                        .width = kAlongCols,
+                                        .blocks = kCols / kAlongCols};
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
 

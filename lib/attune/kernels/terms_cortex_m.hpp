@@ -9,6 +9,15 @@
 
 #if ATTUNE_CORTEX_M_FPU
 
+// Whether a block that loads more words by fewer instructions takes less time: on M4, where every multiple
+// load takes a cycle beside those of its words. Its code is larger.
+#if !defined(__OPTIMIZE_SIZE__) && __ARM_ARCH == 7 && __ARM_FP == 4 && \
+    !(defined(ATTUNE_SPLIT_VMLA) && ATTUNE_SPLIT_VMLA == 0)
+#define ATTUNE_WIDE_TILES 1
+#else
+#define ATTUNE_WIDE_TILES 0
+#endif
+
 // Whether a vmul and a vadd take less time than a vmla. What compilers tell of an M7 without double precision
 // is what they tell of an M4: cmake/arm-none-eabi.cmake says -DATTUNE_SPLIT_VMLA=0 for it.
 #if ATTUNE_FUSED

@@ -15,6 +15,7 @@
 
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/epilogues.hpp>
+#include <attune/kernels/registers_cortex_m.hpp>
 #include <attune/kernels/terms_cortex_m.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
@@ -23,6 +24,11 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 namespace detail {
 
 inline constexpr int kTileSide = 4;
+
+// The sums of a tile: 4×4, or 2×8 (wide_tile_cortex_m.hpp).
+enum class TileShape { kSquare, kWide };
+constexpr int tile_rows(TileShape shape) { return shape == TileShape::kSquare ? kTileSide : 2; }
+constexpr int tile_cols(TileShape shape) { return shape == TileShape::kSquare ? kTileSide : 8; }
 
 // Four scalars of a row of C, a packet to epilogues.
 struct TileRow {
@@ -142,7 +148,7 @@ namespace detail {
   ATTUNE_B_ACROSS("s8-s11")             \
   ATTUNE_B_ACROSS("s12-s15")            \
   ATTUNE_MACS_K("s0", "s1", "s2", "s3") \
-      ATTUNE_MACS_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15", , , , )
+  ATTUNE_MACS_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15", , , , )
 #define ATTUNE_PAIR_TT                                     \
   ATTUNE_A_ACROSS("s0-s3")                                 \
   ATTUNE_A_ACROSS("s4-s7")                                 \
@@ -228,7 +234,7 @@ ATTUNE_INLINE float* bytes_after(float* from, int bytes) {
 
 /// C = epilogue(A·B) over a grid of tiles, or, with Continue, C + A·B, term by term. An epilogue without a
 /// state is not passed, so that four registers take all arguments.
-template <class Epilogue, class... State>
+template <TileShape shape, class Epilogue, class... State>
 [[gnu::noinline]] void tiles_product(const float* a, const float* b, float* c, const TileGrid& grid,
                                      State... state) {
   const Epilogue epilogue{state...};
@@ -258,32 +264,42 @@ template <class Epilogue, class... State>
             "vldmia r2,{s20-s23}\n vldmia r3,{s24-s27}\n vldmia r4,{s28-s31}\n",
             [c] "r"(c_row), [stride] "r"(grid.c_stride));
       } else {
-        ATTUNE_CALL_TILE(
-            "mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n "
-            "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n");
+        ATTUNE_CALL_TILE("vldmia %[zeros],{s16-s31}\n", [zeros] "r"(kNoSums));
       }
 #undef ATTUNE_CALL_TILE
-      const int c_stride = grid.c_stride;  // once, whatever is stored
-#define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                       \
-  {                                                                             \
-    const TileRow sum{c0, c1, c2, c3};                                          \
-    const TileRow done = epilogue(sum, static_cast<const float*>(c_row), col);  \
-    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3]; \
-    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                   \
-                 : "+r"(c_row)                                                  \
-                 : "r"(c_stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)            \
-                 : "memory");                                                   \
+      // Four sums of a row, at `ahead` columns, which are stored; c_row moves on.
+#define ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, store, ...)                          \
+  {                                                                                    \
+    const TileRow sum{c0, c1, c2, c3};                                                 \
+    const TileRow done = epilogue(sum, static_cast<const float*>(c_row), col + ahead); \
+    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3];        \
+    asm volatile(store                                                                 \
+                 : "+r"(c_row)                                                         \
+                 : "t"(c0), "t"(c1), "t"(c2), "t"(c3)__VA_OPT__(, ) __VA_ARGS__        \
+                 : "memory");                                                          \
   }
-      ATTUNE_FINISH_ROW(s16, s17, s18, s19)
-      ATTUNE_FINISH_ROW(s20, s21, s22, s23)
-      ATTUNE_FINISH_ROW(s24, s25, s26, s27)
-      ATTUNE_FINISH_ROW(s28, s29, s30, s31)
-#undef ATTUNE_FINISH_ROW
+#define ATTUNE_FINISH_LAST(c0, c1, c2, c3, ahead) \
+  ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, "vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%5", "r"(step))
+      if constexpr (shape == TileShape::kSquare) {
+        const int step = grid.c_stride;  // once, whatever is stored
+        ATTUNE_FINISH_LAST(s16, s17, s18, s19, 0)
+        ATTUNE_FINISH_LAST(s20, s21, s22, s23, 0)
+        ATTUNE_FINISH_LAST(s24, s25, s26, s27, 0)
+        ATTUNE_FINISH_LAST(s28, s29, s30, s31, 0)
+      } else {
+        const int step = grid.c_stride - 4 * kTileSide;
+        ATTUNE_FINISH_FOUR(s16, s17, s18, s19, 0, "vstmia %0!,{s16-s19}")
+        ATTUNE_FINISH_LAST(s20, s21, s22, s23, kTileSide)
+        ATTUNE_FINISH_FOUR(s24, s25, s26, s27, 0, "vstmia %0!,{s24-s27}")
+        ATTUNE_FINISH_LAST(s28, s29, s30, s31, kTileSide)
+      }
+#undef ATTUNE_FINISH_FOUR
+#undef ATTUNE_FINISH_LAST
       a_tile = bytes_after(a_tile, grid.a_step);
     } while (--row != 0);
     b = bytes_after(b, grid.b_step);
-    c += kTileSide;
-    col += kTileSide;
+    c += tile_cols(shape);
+    col += tile_cols(shape);
   } while (col < grid.cols);
 }
 

@@ -311,9 +311,6 @@ ATTUNE_INLINE const float* scales_of(const Element*) {
 }
 ATTUNE_INLINE const float* scales_of(const ScaledRows<Int8, float>& b) { return b.scale; }
 
-// To load takes fewer instructions than to move zeros there, and as many cycles.
-inline constexpr float kNoSums[16] = {};
-
 /// C = epilogue(A·B) over a grid of blocks; `scale` has the scales of B's rows, if they have any.
 template <bool kSmall, class Epilogue>
 [[gnu::noinline]] void narrow_tiles_product(const float* a, const void* b, float* c, const TileGrid& grid,
