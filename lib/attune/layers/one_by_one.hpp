@@ -23,35 +23,65 @@ struct EachLane<Each, count> {
   constexpr Each operator[](int) { return {}; }
 };
 
-// The input of several sequences: a matrix of lanes, or the ids of one after the other.
-template <class Input, class Number, int lanes>
-struct InputOfLanes {
-  using Scalar = kernels::LanesOf<Number, lanes>;
-  using type = Tensor<Scalar, Input::rows, Input::cols>;
-  using Storage = Input;  // of a sequence
-
-  static ConstView<Input> take(ConstView<type> x, int lane, Storage& to) {
-    kernels::take_lane(Input::size, x.data, lane, to.data());
-    return to;
-  }
-};
-template <std::size_t size, class Number, int lanes>
-struct InputOfLanes<std::array<int, size>, Number, lanes> {
-  using type = std::array<int, size * lanes>;
+/// One of the sequences that a matrix is of: the matrix itself where its scalar is a number, else a lane of
+/// it, in a Storage.
+template <class Matrix, bool = kInLanes<typename Matrix::Scalar>>
+struct SequenceOf {
+  using type = Matrix;
   struct Storage {};
 
-  static ConstView<std::array<int, size>> take(ConstView<type> ids, int lane, Storage&) {
-    return ConstView<std::array<int, size>>(ids.data() + static_cast<std::size_t>(lane) * size);
+  ATTUNE_INLINE static ConstView<type> take(ConstView<Matrix> all, int, Storage&) { return all; }
+  /// Where one is written that put() then puts into its place.
+  ATTUNE_INLINE static View<type> room(View<Matrix> all, Storage&) { return all; }
+  ATTUNE_INLINE static void put(Storage&, int, View<Matrix>) {}
+};
+template <class Matrix>
+struct SequenceOf<Matrix, true> {
+  using type = Tensor<kernels::Real<typename Matrix::Scalar>, Matrix::rows, Matrix::cols>;
+  using Storage = type;
+
+  static ConstView<type> take(ConstView<Matrix> all, int lane, Storage& storage) {
+    kernels::take_lane(Matrix::size, all.data, lane, storage.data());
+    return storage;
   }
+  static View<type> room(View<Matrix>, Storage& storage) { return storage; }
+  static void put(Storage& storage, int lane, View<Matrix> all) {
+    kernels::put_lane(Matrix::size, storage.data(), lane, all.data);
+  }
+};
+/// The same of ids, which stand sequence after sequence.
+template <std::size_t size, int sequences>
+struct SequenceOfIds {
+  using type = std::array<int, size>;
+  struct Storage {};
+
+  ATTUNE_INLINE static ConstView<type> take(Ids<static_cast<int>(size) * sequences> ids, int sequence,
+                                            Storage&) {
+    return ConstView<type>(ids.data() + static_cast<std::size_t>(sequence) * size);
+  }
+};
+// What stands for an input in lanes.
+template <class Input, class Scalar>
+struct InputInLanes {
+  using type = Tensor<Scalar, Input::rows, Input::cols>;
+  using Sequence = SequenceOf<type>;
+};
+template <std::size_t size, class Scalar>
+struct InputInLanes<std::array<int, size>, Scalar> {
+  using type = std::array<int, size * std::size_t{kernels::kSequencesIn<Scalar>}>;
+  using Sequence = SequenceOfIds<size, kernels::kSequencesIn<Scalar>>;
 };
 
 /// `Layer` for as many sequences as a scalar has lanes.
 template <class Layer, class Number, int lanes>
 struct OneByOne<Layer, kernels::LanesOf<Number, lanes>> {
   using Scalar = kernels::LanesOf<Number, lanes>;
-  using Stacked = InputOfLanes<typename Layer::Input, Number, lanes>;
-  using Input = typename Stacked::type;
+  /// The layer as it is.
+  using OfSequence = Layer;
+  using Input = typename InputInLanes<typename Layer::Input, Scalar>::type;
   using Output = Tensor<Scalar, Layer::Output::rows, Layer::Output::cols>;
+  using InputSequence = typename InputInLanes<typename Layer::Input, Scalar>::Sequence;
+  using OutputSequence = SequenceOf<Output>;
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = SetOf<Layer, Matrix, Vector>;
   using Parameters = typename Layer::Parameters;
@@ -78,8 +108,8 @@ struct OneByOne<Layer, kernels::LanesOf<Number, lanes>> {
   template <class OfLayer>
   struct ScratchWith {
     [[no_unique_address]] OfLayer layer;
-    [[no_unique_address]] typename Stacked::Storage x, dx;
-    typename Layer::Output y;  // or dy
+    [[no_unique_address]] typename InputSequence::Storage x, dx;
+    typename OutputSequence::Storage y;  // or dy
   };
   template <class Gradients>
   struct ScratchOf : ScratchWith<detail::ScratchOf<Layer, Gradients>> {};
@@ -113,16 +143,16 @@ struct OneByOne<Layer, kernels::LanesOf<Number, lanes>> {
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {}) {
     for (int lane = 0; lane < lanes; ++lane) {
-      const auto of_sequence = Stacked::take(x, lane, scratch.x);
-      kernels::take_lane(Output::size, dy.data, lane, scratch.y.data());
+      const auto of_sequence = InputSequence::take(x, lane, scratch.x);
+      const auto gradient = OutputSequence::take(dy, lane, scratch.y);
       auto&& own = tape.layers[lane];
       const auto run = [&](auto to) {
-        backward_through<Layer>(mask, parameters, of_sequence, own,
-                                ConstView<typename Layer::Output>(scratch.y), to, gradients, scratch.layer);
+        backward_through<Layer>(mask, parameters, of_sequence, own, gradient, to, gradients, scratch.layer);
       };
       if constexpr (kAsked<Dx>) {
-        run(View<typename Layer::Input>(scratch.dx));
-        kernels::put_lane(Input::size, scratch.dx.data(), lane, sink<Input>(dx).data);
+        const auto to = sink<Input>(dx);
+        run(InputSequence::room(to, scratch.dx));
+        InputSequence::put(scratch.dx, lane, to);
       } else {
         run(NoGradient{});
       }
@@ -133,12 +163,12 @@ struct OneByOne<Layer, kernels::LanesOf<Number, lanes>> {
   static Outcome<Layer> for_each_sequence(ConstView<Input> x, View<Output> y, auto& scratch,
                                           const auto& forward_one) {
     for (int lane = 0; lane < lanes; ++lane) {
-      [[maybe_unused]] const Status status = forward_one(lane, Stacked::take(x, lane, scratch.x),
-                                                         View<typename Layer::Output>(scratch.y));
+      [[maybe_unused]] const Status status = forward_one(lane, InputSequence::take(x, lane, scratch.x),
+                                                         OutputSequence::room(y, scratch.y));
       if constexpr (kTakesIds<Layer>) {
         if (status != Status::kOk) return status;
       }
-      kernels::put_lane(Output::size, scratch.y.data(), lane, y.data);
+      OutputSequence::put(scratch.y, lane, y);
     }
     return Outcome<Layer>(Status::kOk);
   }
