@@ -12,6 +12,7 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/stream.hpp>
+#include <attune/kernels/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -321,6 +321,11 @@ template <class Layer, class Other>
 struct WithScalarOf {
   using type = typename Layer::template WithScalar<Other>;
 };
+template <class Layer, class Other>
+  requires(std::is_same_v<typename Layer::Scalar, Other>)
+struct WithScalarOf<Layer, Other> {
+  using type = Layer;
+};
 /// Whether a scalar is that of several sequences (kernels/lanes.hpp).
 template <class Scalar>
 inline constexpr bool kInLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
