@@ -24,28 +24,30 @@ struct EachLane<Each, count> {
 };
 
 /// One of the sequences that a matrix is of: the matrix itself where its scalar is a number, else a lane of
-/// it, in a Storage.
+/// it, in a Storage. (Each `place` another type: two that are empty can have one address.)
 template <class Matrix, bool = kInLanes<typename Matrix::Scalar>>
 struct SequenceOf {
   using type = Matrix;
+  template <int place = 0>
   struct Storage {};
 
-  ATTUNE_INLINE static ConstView<type> take(ConstView<Matrix> all, int, Storage&) { return all; }
+  ATTUNE_INLINE static ConstView<type> take(ConstView<Matrix> all, int, auto&) { return all; }
   /// Where one is written that put() then puts into its place.
-  ATTUNE_INLINE static View<type> room(View<Matrix> all, Storage&) { return all; }
-  ATTUNE_INLINE static void put(Storage&, int, View<Matrix>) {}
+  ATTUNE_INLINE static View<type> room(View<Matrix> all, auto&) { return all; }
+  ATTUNE_INLINE static void put(auto&, int, View<Matrix>) {}
 };
 template <class Matrix>
 struct SequenceOf<Matrix, true> {
   using type = Tensor<kernels::Real<typename Matrix::Scalar>, Matrix::rows, Matrix::cols>;
+  template <int = 0>
   using Storage = type;
 
-  static ConstView<type> take(ConstView<Matrix> all, int lane, Storage& storage) {
+  static ConstView<type> take(ConstView<Matrix> all, int lane, type& storage) {
     kernels::take_lane(Matrix::size, all.data, lane, storage.data());
     return storage;
   }
-  static View<type> room(View<Matrix>, Storage& storage) { return storage; }
-  static void put(Storage& storage, int lane, View<Matrix> all) {
+  static View<type> room(View<Matrix>, type& storage) { return storage; }
+  static void put(type& storage, int lane, View<Matrix> all) {
     kernels::put_lane(Matrix::size, storage.data(), lane, all.data);
   }
 };
@@ -53,10 +55,10 @@ struct SequenceOf<Matrix, true> {
 template <std::size_t size, int sequences>
 struct SequenceOfIds {
   using type = std::array<int, size>;
+  template <int place = 0>
   struct Storage {};
 
-  ATTUNE_INLINE static ConstView<type> take(Ids<static_cast<int>(size) * sequences> ids, int sequence,
-                                            Storage&) {
+  ATTUNE_INLINE static ConstView<type> take(Ids<static_cast<int>(size) * sequences> ids, int sequence, auto&) {
     return ConstView<type>(ids.data() + static_cast<std::size_t>(sequence) * size);
   }
 };
@@ -108,8 +110,9 @@ struct OneByOne<Layer, kernels::LanesOf<Number, lanes>> {
   template <class OfLayer>
   struct ScratchWith {
     [[no_unique_address]] OfLayer layer;
-    [[no_unique_address]] typename InputSequence::Storage x, dx;
-    typename OutputSequence::Storage y;  // or dy
+    [[no_unique_address]] typename InputSequence::template Storage<0> x;
+    [[no_unique_address]] typename InputSequence::template Storage<1> dx;
+    typename Layer::Output y;  // or dy
   };
   template <class Gradients>
   struct ScratchOf : ScratchWith<detail::ScratchOf<Layer, Gradients>> {};

@@ -93,10 +93,9 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   using OfLogits = detail::SequenceOf<Output>;
   // Of one sequence, where there are several.
   struct Sequence {
-    [[no_unique_address]] typename OfTokens::Storage tokens;
-    [[no_unique_address]] typename OfTokens::Storage hidden;
-    [[no_unique_address]] typename OfLogits::Storage logits;
-    [[no_unique_address]] typename OfIds::Storage ids;
+    [[no_unique_address]] typename OfTokens::template Storage<0> tokens;
+    [[no_unique_address]] typename OfTokens::template Storage<1> hidden;
+    [[no_unique_address]] typename OfLogits::template Storage<2> logits;
   };
   template <class Gradients>
   using OfBody = decltype(Gradients::body);
@@ -202,7 +201,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
       backward_body(View<Tokens>(scratch.tokens));
       for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
         Sequence& one = scratch.sequence;
-        add_to_table<Mask>(OfIds::take(ids, sequence, one.ids), OfTokens::take(hidden, sequence, one.hidden),
+        add_to_table<Mask>(OfIds::take(ids, sequence, one), OfTokens::take(hidden, sequence, one.hidden),
                            OfLogits::take(dy, sequence, one.logits),
                            OfTokens::take(scratch.tokens, sequence, one.tokens), gradients.embedding,
                            scratch, pieces);
@@ -248,7 +247,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
             if (status != Status::kOk) return;
             typename Embeds::InferenceScratch none;
             status = detail::forward_in<Embeds>(pieces, NoMask{}, parameters.embedding,
-                                                OfIds::take(ids, sequence, one.ids),
+                                                OfIds::take(ids, sequence, one),
                                                 OfTokens::room(tokens, one.tokens), none);
             OfTokens::put(one.tokens, sequence, tokens);
           });
