@@ -4,16 +4,15 @@
 
 #include <attune/attention/mask.hpp>
 #include <attune/core/quantise.hpp>
+#include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
-#include <attune/training/lockstep.hpp>
-#include <attune/training/trainer.hpp>
-#include <attune/training/update_in_backward.hpp>
+#include <attune/models/tied.hpp>
 
-#include "check.hpp"
+#include "training/plan_check.hpp"
 
 namespace {
 
@@ -60,50 +59,42 @@ using Mixed =
     Sequential<First, BesideIntegers<Before, kAllAndVectors>, attune::Repeat<2, BesideFloats<After, kAll>>,
                attune::BiasesAndNorms<After, Constants<After>::integers>,
                attune::Frozen<Network, Constants<Network>::integers>, Pool, Head>;
+using OfTokens =
+    attune::Tied<attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 7, .d_model = kWidth}>,
+                 Network>;
 void fill_mixed() {
   Constants<Before>::fill();
   Constants<After>::fill();
   Constants<Network>::fill();
 }
 
-}  // namespace
-
-namespace {
-
-// Four steps with gradients and without.
 template <class Model, class Mask = attune::NoMask>
 void expect_same_in_backward(const Mask& mask = {}) {
-  using Loss = attune::MeanSquaredError;
-  using InBackward = attune::Trainer<Model, Loss, attune::AdamW, 1, attune::UpdateInBackward>;
-  static_assert(InBackward::memory().object() == sizeof(InBackward));
-  static InBackward in_backward;
-  static attune::Trainer<Model, Loss> streaming;
-  in_backward.initialise(attune::XavierUniform{}, attune::Rng{42});
-  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
-  attune::Rng rng(2);
-  for (int step = 0; step < 4; ++step) {
-    typename Model::Input x;
-    typename Model::Output target;
-    check::fill(x, rng);
-    check::fill(target, rng);
-    const auto a = in_backward.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    const auto b = streaming.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    EXPECT_TRUE(a.ok() && b.ok());
-    EXPECT_EQ(a.loss, b.loss);
-    EXPECT_TRUE(check::same_bits(in_backward.parameters(), streaming.parameters()));
-  }
+  check::expect_same_training<attune::UpdateInBackward, Model, 1>(mask);
+}
+template <class Model, class Mask = attune::NoMask>
+void expect_same_in_lockstep(const Mask& mask = {}) {
+  if constexpr (check::kEveryCase) check::expect_same_training<attune::Lockstep, Model, 17>(mask);
 }
 
 }  // namespace
 
-TEST(AdaptedInBackward, trains_models_as_with_gradients) {
+TEST(AdaptedPlans, train_models_as_with_gradients) {
   Constants<Whole>::fill();
   expect_same_in_backward<WholeAdapted>(attune::CausalMask{});
+  expect_same_in_lockstep<WholeAdapted>(attune::CausalMask{});
 }
 
-TEST(AdaptedInBackward, trains_layers_between_others_as_with_gradients) {
+TEST(AdaptedPlans, train_layers_between_others_as_with_gradients) {
   fill_mixed();
   expect_same_in_backward<Mixed>();
+  expect_same_in_lockstep<Mixed>();
+}
+
+TEST(AdaptedPlans, train_models_of_tokens_as_with_gradients) {
+  Constants<OfTokens>::fill();
+  if constexpr (check::kEveryCase) expect_same_in_backward<BesideFloats<OfTokens, kAll>>();
+  expect_same_in_lockstep<BesideFloats<OfTokens, kAll>>();
 }
 
 TEST(AdaptedInBackward, reads_what_some_roles_train_before_it_changes) {
@@ -114,46 +105,4 @@ TEST(AdaptedInBackward, reads_what_some_roles_train_before_it_changes) {
   constexpr LowRank kGate{.rank = 2, .roles = Role::kFeedForwardIn};
   expect_same_in_backward<Sequential<First, BesideFloats<Attention, kValues>, BesideIntegers<Attention, kOut>,
                                      BesideFloats<Network, kGate>>>();
-}
-
-namespace {
-
-// Three steps in lockstep and one by one.
-template <class Model, int batch, class Mask = attune::NoMask>
-void expect_same_in_lockstep(const Mask& mask = {}) {
-  using Loss = attune::MeanSquaredError;
-  using Lockstep = attune::Trainer<Model, Loss, attune::AdamW, batch, attune::Lockstep>;
-  static_assert(Lockstep::memory().object() == sizeof(Lockstep));
-  static Lockstep lockstep;
-  static attune::Trainer<Model, Loss, attune::AdamW, batch> streaming;
-  static typename Lockstep::BatchInput x;
-  static typename Lockstep::BatchTarget target;
-  lockstep.initialise(attune::XavierUniform{}, attune::Rng{42});
-  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
-  attune::Rng rng(3);
-  for (int step = 0; step < 3; ++step) {
-    check::fill(x, rng);
-    check::fill(target, rng);
-    const auto a = lockstep.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    const auto b = streaming.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    EXPECT_TRUE(a.ok() && b.ok());
-    EXPECT_EQ(a.loss, b.loss);
-    EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
-  }
-}
-
-}  // namespace
-
-TEST(AdaptedInLockstep, trains_models_as_one_by_one) {
-  if constexpr (check::kEveryCase) {  // boards have no lanes
-    Constants<Whole>::fill();
-    expect_same_in_lockstep<WholeAdapted, 17>(attune::CausalMask{});
-  }
-}
-
-TEST(AdaptedInLockstep, trains_layers_between_others_as_one_by_one) {
-  if constexpr (check::kEveryCase) {
-    fill_mixed();
-    expect_same_in_lockstep<Mixed, 17>();
-  }
 }

@@ -66,7 +66,7 @@ Pass<Llama<Scalar>>& cleared_pass() {
 
 static_assert(attune::Layer<Llama<float>>);
 static_assert(std::is_same_v<Llama<float>::WithScalar<double>, Llama<double>>);
-static_assert(!Llama<float>::kUpdatesInBackward);
+static_assert(Llama<float>::kUpdatesInBackward);
 
 }  // namespace
 

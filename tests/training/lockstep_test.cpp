@@ -1,179 +1,184 @@
+// On boards without packets Lockstep is Streaming: nothing is trained there.
 #include <attune/training/lockstep.hpp>
 
 #include <attune/attention/mask.hpp>
-#include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/activation.hpp>
-#include <attune/layers/feed_forward.hpp>
-#include <attune/layers/layer_norm.hpp>
+#include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/layers/softmax.hpp>
+#include <attune/models/checkpointed.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/tied.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>
-#include <attune/training/trainer.hpp>
+#include <attune/training/workspace.hpp>
 
-#include "check.hpp"
+#include "training/plan_check.hpp"
 
 namespace {
 
-template <class Model, class Loss, int batch, class Plan>
-using Trainer =
-    attune::Trainer<Model, Loss, attune::Adam<attune::AdamVariant{}, typename Model::Scalar>, batch, Plan>;
+using attune::GradientClipping, attune::NoClipping, attune::Sequential, attune::Status;
 
-// Three steps in lockstep and one by one: the same losses and the same parameters, bit for bit.
-template <class Model, int batch, class Loss = attune::MeanSquaredError, class Mask = attune::NoMask>
-void expect_same_training(const Mask& mask = {}) {
-  using Lockstep = Trainer<Model, Loss, batch, attune::Lockstep>;
-  using Streaming = Trainer<Model, Loss, batch, attune::Streaming>;
-  static_assert(Lockstep::memory().object() == sizeof(Lockstep));
-  static_assert(
-      sizeof(Streaming) ==
-      sizeof(
-          attune::Trainer<Model, Loss, attune::Adam<attune::AdamVariant{}, typename Model::Scalar>, batch>));
-  static Lockstep lockstep;
-  static Streaming streaming;
-  static typename Lockstep::BatchInput x;
-  static typename Lockstep::BatchTarget target;
-  lockstep.initialise(attune::XavierUniform{}, attune::Rng{42});
-  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
-  attune::Rng rng(1);
-  for (int step = 0; step < 3; ++step) {
-    check::fill(x, rng);
-    check::fill(target, rng);
-    const auto together = lockstep.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    const auto one_by_one = streaming.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    EXPECT_TRUE(together.ok() && one_by_one.ok());
-    EXPECT_EQ(together.loss, one_by_one.loss);
-    EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
+constexpr bool kLanes = attune::kernels::kLanes<attune::kernels::Packet<float>> > 1;
+
+template <class Model, int batch, class Loss = attune::MeanSquaredError, class Masks = attune::NoMask,
+          class Clipping = NoClipping>
+void expect_same_training(const Masks& masks = {}, const Clipping& clipping = {}, const Loss& loss = {}) {
+  if constexpr (kLanes) {
+    check::expect_same_training<attune::Lockstep, Model, batch, Loss, check::AdamOf<Model>>(masks, clipping,
+                                                                                         loss);
   }
 }
 
 template <attune::AttentionShape shape, class Scalar = float>
 using Attention = attune::MultiHeadAttention<shape, Scalar>;
-
 constexpr attune::AttentionShape kTiny{.seq_len = 8, .d_model = 4, .num_heads = 1};
+template <int d_in, int d_out>
+using Linear = attune::Linear<attune::LinearShape{.rows = 4, .d_in = d_in, .d_out = d_out}>;
+using Tokens =
+    attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 9, .d_model = 6, .padding = 2}>;
+using Norm = attune::LayerNorm<attune::NormShape{4, 6}>;
+using RmsNorm = attune::RmsNorm<attune::NormShape{4, 6}>;
+template <attune::PoolingKind kind>
+using Pool = attune::Pooling<attune::PoolingShape{4, 6, kind}>;
 
 }  // namespace
 
-TEST(Lockstep, trains_as_one_by_one) {
-  expect_same_training<Attention<kTiny>, 32>();
-  if constexpr (check::kEveryCase) {
-    expect_same_training<Attention<attune::AttentionShape{.seq_len = 5, .d_model = 6, .num_heads = 2}>, 16>();
-  }
-  expect_same_training<attune::Linear<attune::LinearShape{.rows = 3, .d_in = 7, .d_out = 2}>, 32>();
-}
-
 TEST(Lockstep, trains_models_of_layers_as_one_by_one) {
-  constexpr attune::FeedForwardShape kNetwork{.rows = 4, .d_model = 4, .d_ff = 6};
-  using Block =
-      attune::Residual<Attention<attune::AttentionShape{.seq_len = 4, .d_model = 4, .num_heads = 2}>>;
-  using Model = attune::Sequential<attune::Linear<attune::LinearShape{4, 3, 4}>, attune::Silu<4, 4>,
-                                   attune::LearnedPositions<attune::PositionShape{4, 4}>,
-                                   attune::Repeat<2, Block>, attune::FeedForward<kNetwork>,
-                                   attune::SwiGlu<kNetwork>, attune::Pooling<attune::PoolingShape{4, 4}>,
-                                   attune::Linear<attune::LinearShape{1, 4, 2}>>;
-  expect_same_training<Model, 20>();
+  using Block = attune::Residual<Attention<attune::AttentionShape{.seq_len = 4, .d_model = 6, .num_heads = 2}>>;
+  using NormOfRows = attune::LayerNorm<attune::NormShape{.rows = 4, .d_model = 6, .weight = false}>;
+  constexpr attune::FeedForwardShape kNetwork{.rows = 4, .d_model = 6, .d_ff = 7};
+  expect_same_training<
+      Sequential<Linear<3, 6>, attune::Silu<4, 6>, attune::LearnedPositions<attune::PositionShape{4, 6}>,
+                 attune::Repeat<2, Block>, Norm, attune::FeedForward<kNetwork>, RmsNorm,
+                 attune::SwiGlu<kNetwork>, NormOfRows, Pool<attune::PoolingKind::kMean>>,
+      21>();
 }
 
-TEST(Lockstep, trains_norms_and_encoder_layers_as_one_by_one) {
-  using First = attune::Linear<attune::LinearShape{4, 3, 6}>;
-  if constexpr (check::kEveryCase) {
-    expect_same_training<attune::Sequential<First, attune::LayerNorm<attune::NormShape{4, 6}>,
-                                            attune::RmsNorm<attune::NormShape{4, 6}>>,
-                         20>();
-  }
-  expect_same_training<attune::Sequential<First, attune::LayerNorm<attune::NormShape{
-                                                     .rows = 4, .d_model = 6, .weight = false}>>,
-                       17>();
-  constexpr attune::EncoderLayerShape kAfter{.seq_len = 4, .d_model = 6, .num_heads = 2, .d_ff = 10};
-  constexpr attune::EncoderLayerShape kBefore{
-      .seq_len = 4, .d_model = 6, .num_heads = 2, .d_ff = 10, .norm = attune::NormPlacement::kBefore};
-  expect_same_training<attune::Sequential<First, attune::EncoderLayer<kAfter>, attune::EncoderLayer<kBefore>,
-                                          attune::Pooling<attune::PoolingShape{4, 6}>>,
-                       21>();
-  expect_same_training<attune::EncoderLayer<kBefore>, 17>(attune::CausalMask{});
-  attune::KeyPaddingMask<4> keys;
-  EXPECT_EQ(keys.set_length(3), attune::Status::kOk);
-  expect_same_training<attune::EncoderLayer<kAfter>, 17>(keys);
-  using Double = attune::EncoderLayer<kBefore, double>;
-  expect_same_training<Double, 9>();
+TEST(Lockstep, trains_every_activation_position_and_pooling) {
+  expect_same_training<
+      Sequential<Linear<3, 6>, attune::Gelu<4, 6>, attune::SinusoidalPositions<attune::PositionShape{4, 6}>,
+                 attune::RotaryPositions<attune::RotaryShape{.seq_len = 4,
+                                                             .num_heads = 1,
+                                                             .d_k = 6,
+                                                             .rotary_dim = 4,
+                                                             .pairs = attune::RotaryPairs::kInterleaved}>,
+                 Linear<6, 6>, attune::GeluTanh<4, 6>, Pool<attune::PoolingKind::kMax>>,
+      17>();
+}
+
+TEST(Lockstep, drops_what_one_by_one_drops_and_tapes_nothing_where_it_does_not) {
+  using attune::NormPlacement;
+  constexpr attune::EncoderLayerShape kAfter{.seq_len = 4,
+                                             .d_model = 6,
+                                             .num_heads = 1,
+                                             .d_ff = 5,
+                                             .activation = attune::Activation::kGelu,
+                                             .dropout = 0.3,
+                                             .rotary_dim = 6};
+  constexpr attune::EncoderLayerShape kBefore{.seq_len = 4,
+                                              .d_model = 6,
+                                              .num_heads = 2,
+                                              .d_ff = 5,
+                                              .norm = NormPlacement::kBefore,
+                                              .dropout = 0.2,
+                                              .keep_weights = false};
+  using Drop = attune::Dropout<attune::DropoutShape{.rows = 4, .d_model = 6, .probability = 0.25}>;
+  expect_same_training<Sequential<Tokens, Drop, attune::EncoderLayer<kAfter>,
+                                  attune::Checkpointed<attune::EncoderLayer<kBefore>>,
+                                  attune::Checkpointed<Sequential<Drop, Linear<6, 5>>>>,
+                       19, attune::CrossEntropy<>>(attune::CausalMask{}, GradientClipping{0.1f});
 }
 
 namespace {
 
-using Classifier = attune::Sequential<attune::Linear<attune::LinearShape{4, 3, 6}>,
-                                      attune::LayerNorm<attune::NormShape{4, 6}>,
-                                      attune::Linear<attune::LinearShape{4, 6, 5}>>;
-
-// Classes of 17 sequences, of which some are ignored.
-template <class Loss>
-void expect_same_classes() {
-  constexpr int kBatch = 17;
-  static Trainer<Classifier, Loss, kBatch, attune::Lockstep> lockstep;
-  static Trainer<Classifier, Loss, kBatch, attune::Streaming> streaming;
-  static typename decltype(lockstep)::BatchInput x;
-  static typename decltype(lockstep)::BatchTarget classes;
-  lockstep.initialise(attune::XavierUniform{}, attune::Rng{42});
-  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
-  attune::Rng rng(1);
-  for (int step = 0; step < 3; ++step) {
-    check::fill(x, rng);
-    for (int& id : classes) id = rng.next() % 7 == 0 ? -100 : static_cast<int>(rng.next() % 5);
-    const auto together = lockstep.step(x, classes, {.learning_rate = 0.01f});
-    const auto one_by_one = streaming.step(x, classes, {.learning_rate = 0.01f});
-    EXPECT_TRUE(together.ok() && one_by_one.ok());
-    EXPECT_EQ(together.loss, one_by_one.loss);
-    EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
-  }
-  classes[30] = 5;
-  const auto before = lockstep.parameters();
-  EXPECT_EQ(lockstep.step(x, classes, {}).status, attune::Status::kInvalidTarget);
-  EXPECT_TRUE(check::same_bits(lockstep.parameters(), before));
-}
+using Block = attune::EncoderLayerOf<
+    Attention<attune::AttentionShape{.seq_len = 4,
+                                     .d_model = 8,
+                                     .num_heads = 4,
+                                     .num_kv_heads = 2,
+                                     .bias = false,
+                                     .rotary_dim = 2,
+                                     .softcap = 20,
+                                     .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare}>,
+    attune::SwiGlu<attune::FeedForwardShape{.rows = 4, .d_model = 8, .d_ff = 6, .bias = false}>,
+    attune::RmsNorm<attune::NormShape{4, 8}>, attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>;
+using Llama =
+    attune::Tied<attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 11, .d_model = 8}>,
+                 Sequential<attune::Repeat<2, Block>, attune::RmsNorm<attune::NormShape{4, 8}>>>;
 
 }  // namespace
 
-TEST(Lockstep, trains_on_classes_as_one_by_one) {
-  expect_same_classes<attune::CrossEntropy<>>();
-  expect_same_classes<attune::CrossEntropy<attune::CrossEntropyOptions{.label_smoothing = 0.1}>>();
+TEST(Lockstep, trains_llama_as_one_by_one) {
+  expect_same_training<Llama, 18, attune::CrossEntropy<>>(attune::CausalMask{});
+}
+
+TEST(Lockstep, trains_layers_without_lanes_as_one_by_one) {
+  if constexpr (check::kEveryCase) {
+    constexpr attune::DecoderLayerShape kDecoder{
+        .seq_len = 4, .d_model = 6, .num_heads = 2, .d_ff = 5, .dropout = 0.2};
+    expect_same_training<
+        Sequential<Linear<3, 6>, attune::Repeat<2, check::DecoderOfItself<kDecoder>>, Norm,
+                   attune::Residual<attune::Softmax<4, 6>>, Linear<6, 2>>,
+        18>();
+    // More rows than are added up at a time.
+    expect_same_training<attune::Linear<attune::LinearShape{.rows = 200, .d_in = 3, .d_out = 2}>, 9>();
+  }
+}
+
+TEST(Lockstep, trains_in_double_and_with_every_option_of_attention) {
+  if constexpr (check::kEveryCase) {
+    expect_same_training<
+        Attention<attune::AttentionShape{.seq_len = 3, .d_model = 4, .num_heads = 2}, double>, 9>();
+    expect_same_training<
+        Attention<attune::AttentionShape{.seq_len = 3,
+                                         .d_model = 4,
+                                         .num_heads = 2,
+                                         .d_k = 3,
+                                         .d_v = 5,
+                                         .d_out = 2,
+                                         .bias = false,
+                                         .scaling = attune::Scaling::kInverseFourthRootDkEach,
+                                         .window = {.left = 1},
+                                         .alibi = true,
+                                         .add_bias_kv = true,
+                                         .add_zero_attn = true}>,
+        17>();
+  }
+}
+
+TEST(Lockstep, takes_every_loss) {
+  using Regression = Sequential<Linear<3, 5>, attune::Silu<4, 5>>;
+  expect_same_training<Regression, 17, attune::SumSquaredError>();
+  expect_same_training<Regression, 17, attune::Huber<attune::HuberOptions{.delta = 0.5}>>();
+  // Classes of tokens, of which some are ignored.
+  using attune::CrossEntropyOptions;
+  expect_same_training<Regression, 19, attune::CrossEntropy<CrossEntropyOptions{.label_smoothing = 0.1}>>();
+  using Weighted = attune::WeightedCrossEntropy<5>;
+  expect_same_training<Regression, 19, Weighted>({}, NoClipping{}, Weighted{{{0.5f, 1, 4, 0, 2}}});
+  if constexpr (check::kEveryCase) {  // and of sequences
+    using Classifier =
+        Sequential<Linear<3, 6>, Pool<attune::PoolingKind::kFirst>, attune::Linear<attune::LinearShape{1, 6, 5}>>;
+    expect_same_training<Classifier, 19,
+                         attune::CrossEntropy<CrossEntropyOptions{.reduction = attune::Reduction::kSum}>>();
+  }
 }
 
 TEST(Lockstep, batch_may_have_any_size) {
-  expect_same_training<Attention<kTiny>, 1>();
-  if constexpr (check::kEveryCase) {
-    expect_same_training<Attention<kTiny>, 3>();
-  }
-  expect_same_training<Attention<kTiny>, 21>();
-}
-
-TEST(Lockstep, trains_in_double_and_with_every_option) {
-  expect_same_training<Attention<attune::AttentionShape{.seq_len = 3, .d_model = 4, .num_heads = 2}, double>,
-                       9>();
-  expect_same_training<
-      Attention<attune::AttentionShape{.seq_len = 3,
-                                       .d_model = 4,
-                                       .num_heads = 2,
-                                       .d_k = 3,
-                                       .d_v = 5,
-                                       .d_out = 2,
-                                       .bias = false,
-                                       .scaling = attune::Scaling::kInverseFourthRootDkEach}>,
-      17>();
-  expect_same_training<Attention<kTiny>, 17, attune::SumSquaredError>();
-  expect_same_training<Attention<kTiny>, 17, attune::Huber<attune::HuberOptions{.delta = 0.5}>>();
-  expect_same_training<Attention<attune::AttentionShape{.seq_len = 3, .d_model = 4, .num_heads = 2}, double>,
-                       9, attune::Huber<attune::HuberOptions{.reduction = attune::Reduction::kSum}>>();
+  expect_same_training<Linear<3, 5>, 1>();
+  expect_same_training<Linear<3, 5>, 3>();
+  expect_same_training<Linear<3, 5>, 32>();
 }
 
 TEST(Lockstep, masks_are_those_of_one_by_one) {
-  expect_same_training<Attention<kTiny>, 17>(attune::CausalMask{});
   attune::KeyPaddingMask<8> keys;
   attune::QueryPaddingMask<8> queries;
-  EXPECT_EQ(keys.set_length(5), attune::Status::kOk);
-  EXPECT_EQ(queries.set_length(6), attune::Status::kOk);
+  EXPECT_EQ(keys.set_length(5), Status::kOk);
+  EXPECT_EQ(queries.set_length(6), Status::kOk);
   expect_same_training<Attention<kTiny>, 17>(keys && queries);  // two rows without a key
   attune::Tensor<float, 8, 8> bias;
   attune::Rng rng(3);
@@ -181,70 +186,131 @@ TEST(Lockstep, masks_are_those_of_one_by_one) {
   bias(1, 2) = -check::kInfinity<float>;
   bias(3, 4) = bias(3, 7) = check::kInfinity<float>;  // the second is hidden by its padding
   expect_same_training<Attention<kTiny>, 17>(keys && attune::AdditiveMask(bias));
+  std::array<attune::KeyPaddingMask<8>, 17> of_each;
+  for (int i = 0; i < 17; ++i) {
+    EXPECT_EQ(of_each[static_cast<std::size_t>(i)].set_length(1 + i % 8), Status::kOk);
+  }
+  expect_same_training<Attention<kTiny>, 17>(of_each);
 }
 
-TEST(Lockstep, one_sequence_that_is_not_finite_discards_the_batch) {
-  static Trainer<Attention<kTiny>, attune::MeanSquaredError, 32, attune::Lockstep> trainer;
-  static decltype(trainer)::BatchInput x;
-  static decltype(trainer)::BatchTarget target;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
-  attune::Rng rng(1);
-  check::fill(x, rng);
-  check::fill(target, rng);
-  const std::uint32_t before = attune::hash(trainer.parameters());
-  x(37, 1) = check::kNan<float>;
-  EXPECT_EQ(trainer.step(x, target, {}).status, attune::Status::kNotFinite);
-  EXPECT_EQ(attune::hash(trainer.parameters()), before);
-  x(37, 1) = 0;
-  EXPECT_TRUE(trainer.step(x, target, {}).ok());
-}
+namespace {
+
+constexpr int kBatch = 37;
+template <class Model, class Loss = attune::MeanSquaredError>
+struct Pair {
+  template <class Plan>
+  using TrainerOf = attune::Trainer<Model, Loss, attune::AdamW, kBatch, Plan>;
+  using Lockstep = TrainerOf<attune::Lockstep>;
+  Lockstep& lockstep = check::fresh<0, Lockstep>();
+  TrainerOf<attune::Streaming>& streaming = check::fresh<1, TrainerOf<attune::Streaming>>();
+  typename Lockstep::BatchInput x;
+  typename Lockstep::BatchTarget target;
+
+  Pair() {
+    attune::Rng rng(1);
+    check::fill_batch(x, rng);
+    check::fill_batch(target, rng);
+  }
+  // One step of both, to the same bits; where it is refused, nothing has changed.
+  template <class Mask = attune::NoMask>
+  void expect_steps(Status status, const Mask& mask = {}, float learning_rate = 0.01f) {
+    const std::uint32_t before = attune::hash(lockstep.parameters());
+    const auto a = lockstep.step(x, target, {.learning_rate = learning_rate}, NoClipping{}, mask);
+    const auto b = streaming.step(x, target, {.learning_rate = learning_rate}, NoClipping{}, mask);
+    EXPECT_EQ(a.status, status);
+    EXPECT_EQ(b.status, status);
+    EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
+    EXPECT_EQ(attune::hash(lockstep.parameters()) == before, status != Status::kOk);
+    if (status == Status::kOk) {
+      EXPECT_EQ(a.loss, b.loss);
+    }
+  }
+};
+
+}  // namespace
 
 TEST(Lockstep, padding_that_is_not_finite_is_hidden_as_one_by_one) {
-  constexpr int kBatch = 37;
-  using Model = attune::Sequential<Attention<kTiny>, attune::Pooling<attune::PoolingShape{8, 4}>,
-                                   attune::Linear<attune::LinearShape{1, 4, 2}>>;
-  static Trainer<Model, attune::MeanSquaredError, kBatch, attune::Lockstep> lockstep;
-  static Trainer<Model, attune::MeanSquaredError, kBatch, attune::Streaming> streaming;
-  static decltype(lockstep)::BatchInput x;
-  static decltype(lockstep)::BatchTarget target;
-  attune::KeyPaddingMask<8> padding;
-  EXPECT_EQ(padding.set_length(6), attune::Status::kOk);
-  lockstep.initialise(attune::XavierUniform{}, attune::Rng{42});
-  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
-  attune::Rng rng(1);
-  for (int step = 0; step < 3; ++step) {
-    check::fill(x, rng);
-    check::fill(target, rng);
-    x(3 * 8 + 7, 1) = check::kNan<float>;  // of some sequences
-    x(20 * 8 + 6, 0) = check::kInfinity<float>;
-    const auto together = lockstep.step(x, target, {}, attune::NoClipping{}, padding);
-    const auto one_by_one = streaming.step(x, target, {}, attune::NoClipping{}, padding);
-    EXPECT_TRUE(together.ok() && one_by_one.ok());
-    EXPECT_EQ(together.loss, one_by_one.loss);
-    EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
+  if constexpr (kLanes) {
+    Pair<Sequential<Attention<kTiny>, attune::Pooling<attune::PoolingShape{8, 4}>,
+                    attune::Linear<attune::LinearShape{1, 4, 2}>>>
+        pair;
+    attune::KeyPaddingMask<8> padding;
+    EXPECT_EQ(padding.set_length(6), Status::kOk);
+    pair.x(3 * 8 + 7, 1) = check::kNan<float>;  // of some sequences
+    pair.x(20 * 8 + 6, 0) = check::kInfinity<float>;
+    pair.expect_steps(Status::kOk, padding);
+    pair.expect_steps(Status::kOk, padding);
+    pair.x(5 * 8 + 2, 1) = check::kNan<float>;  // which is not hidden
+    pair.expect_steps(Status::kNotFinite, padding);
+    pair.x(5 * 8 + 2, 1) = 0;
+    pair.expect_steps(Status::kOk, padding);
   }
-  // What is not hidden is refused.
-  const std::uint32_t before = attune::hash(lockstep.parameters());
-  x(5 * 8 + 2, 1) = check::kNan<float>;
-  EXPECT_EQ(lockstep.step(x, target, {}, attune::NoClipping{}, padding).status, attune::Status::kNotFinite);
-  EXPECT_EQ(attune::hash(lockstep.parameters()), before);
 }
 
-TEST(Lockstep, with_a_mask_for_each_sequence_goes_one_by_one) {
-  static Trainer<Attention<kTiny>, attune::MeanSquaredError, 17, attune::Lockstep> lockstep;
-  static Trainer<Attention<kTiny>, attune::MeanSquaredError, 17, attune::Streaming> streaming;
-  static decltype(lockstep)::BatchInput x;
-  static decltype(lockstep)::BatchTarget target;
-  std::array<attune::KeyPaddingMask<8>, 17> masks;
-  for (int i = 0; i < 17; ++i) {
-    EXPECT_EQ(masks[static_cast<std::size_t>(i)].set_length(1 + i % 8), attune::Status::kOk);
+TEST(Lockstep, sequences_that_are_refused_in_the_middle_discard_the_batch_and_its_masks_of_dropout) {
+  if constexpr (kLanes) {
+    using Drop = attune::Dropout<attune::DropoutShape{.rows = 4, .d_model = 6, .probability = 0.4}>;
+    Pair<Sequential<Tokens, Drop, Linear<6, 5>>, attune::CrossEntropy<>> pair;
+    pair.expect_steps(Status::kOk);
+    std::swap(pair.x[4 * 21], pair.x[4 * 22]);
+    pair.x[4 * 21 + 1] = 9;
+    pair.expect_steps(Status::kInvalidToken);
+    pair.x[4 * 21 + 1] = 8;
+    pair.target[4 * 30] = 5;
+    pair.expect_steps(Status::kInvalidTarget);
+    pair.target[4 * 30] = -100;
+    pair.expect_steps(Status::kInvalidLearningRate, attune::NoMask{}, -1.0f);
+    pair.expect_steps(Status::kOk);
+    // A batch that is filled by half, and one that is resumed then.
+    const auto some = [&](auto& trainer, int count) {
+      for (int i = 0; i < count; ++i) {
+        EXPECT_TRUE(trainer.accumulate(std::array{1, 2, 3, i % 5}, std::array{0, 1, 2, i % 5}).ok());
+      }
+    };
+    some(pair.lockstep, 3);
+    pair.expect_steps(Status::kOk);
+    some(pair.lockstep, 20);
+    EXPECT_EQ(pair.lockstep.resume(pair.streaming.state()), Status::kOk);
+    pair.expect_steps(Status::kOk);
+    some(pair.streaming, 20);
+    some(pair.lockstep, 20);
+    EXPECT_TRUE(pair.lockstep.update_incomplete({}).ok());
+    EXPECT_TRUE(pair.streaming.update_incomplete({}).ok());
+    pair.expect_steps(Status::kOk);
   }
-  lockstep.initialise(attune::XavierUniform{}, attune::Rng{42});
-  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
-  attune::Rng rng(1);
-  check::fill(x, rng);
-  check::fill(target, rng);
-  EXPECT_TRUE(lockstep.step(x, target, {}, attune::NoClipping{}, masks).ok());
-  EXPECT_TRUE(streaming.step(x, target, {}, attune::NoClipping{}, masks).ok());
-  EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
+}
+
+namespace {
+
+using Dropping = Sequential<Linear<3, 6>, attune::Dropout<attune::DropoutShape{4, 6, 0.4}>>;
+attune::Workspace<Dropping> workspace;
+
+}  // namespace
+
+TEST(Lockstep, takes_turns_in_a_workspace) {
+  if constexpr (kLanes) {
+    using Shared = attune::Trainer<Dropping, attune::MeanSquaredError, attune::AdamW, kBatch,
+                                   attune::InWorkspace<workspace, attune::Lockstep>>;
+    static_assert(Shared::memory().object() == sizeof(Shared));
+    static Shared first, second;
+    for (Shared* trainer : {&first, &second}) trainer->initialise(attune::XavierUniform{}, attune::Rng{42});
+    Pair<Dropping> pair;
+    for (int step = 0; step < 2; ++step) {
+      EXPECT_TRUE(first.step(pair.x, pair.target, {.learning_rate = 0.01f}).ok());
+      EXPECT_TRUE(second.step(pair.x, pair.target, {.learning_rate = 0.5f}).ok());
+      pair.expect_steps(Status::kOk);
+    }
+    EXPECT_TRUE(check::same_bits(first.parameters(), pair.lockstep.parameters()));
+  }
+}
+
+static_assert(kLanes || std::is_same_v<attune::Lockstep::Workspace<Llama>, attune::Streaming::Workspace<Llama>>);
+TEST(Lockstep, keeps_one_copy_of_what_has_no_lanes) {
+  if constexpr (kLanes) {
+    using Workspace = attune::Lockstep::Workspace<Sequential<Tokens, Norm>>;
+    constexpr std::size_t kTable = sizeof(Tokens::Parameters), kNorm = sizeof(Norm::Parameters);
+    constexpr std::size_t kSets = kTable + Workspace::kSequences * kNorm;
+    static_assert(Workspace::memory().parameters - kSets < sizeof(float) * Workspace::kSequences);  // aligned
+    static_assert(Workspace::memory().gradients == Workspace::memory().parameters);
+  }
 }

@@ -1,8 +1,5 @@
 #include <attune/training/update_in_backward.hpp>
 
-#include <cstddef>
-#include <new>
-
 #include <attune/attention/mask.hpp>
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/activation.hpp>
@@ -13,56 +10,22 @@
 #include <attune/layers/linear.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
-#include <attune/models/decoder_layer.hpp>
+#include <attune/models/checkpointed.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
-#include <attune/training/trainer.hpp>
+#include <attune/models/tied.hpp>
+#include <attune/training/cross_entropy.hpp>
 
-#include "check.hpp"
+#include "training/plan_check.hpp"
 
 namespace {
 
-constexpr std::size_t kMost = 72 * 1024;
-alignas(std::max_align_t) unsigned char memory[2][kMost];
-
-// A trainer, in the place of the one before it: there are many of them.
-template <int place, class Trainer>
-Trainer& fresh() {
-  static_assert(sizeof(Trainer) <= kMost);
-  return *new (memory[place]) Trainer{};
-}
-
-// Four steps without gradients and with them: the same losses and the same parameters, bit for bit.
-template <class Model, class Optimizer = attune::AdamW, class Mask = attune::NoMask>
+template <class Model, class Optimizer = check::AdamOf<Model>, class Loss = attune::MeanSquaredError,
+          class Mask = attune::NoMask>
 void expect_same_training(const Mask& mask = {}) {
-  using Loss = attune::MeanSquaredError;
-  using InBackward = attune::Trainer<Model, Loss, Optimizer, 1, attune::UpdateInBackward>;
-  using Streaming = attune::Trainer<Model, Loss, Optimizer>;
-  static_assert(InBackward::memory().object() == sizeof(InBackward));
-  static_assert(std::is_trivially_copyable_v<InBackward>);
-  auto& in_backward = fresh<0, InBackward>();
-  auto& streaming = fresh<1, Streaming>();
-  in_backward.initialise(attune::XavierUniform{}, attune::Rng{42});
-  streaming.initialise(attune::XavierUniform{}, attune::Rng{42});
-  attune::Rng rng(1);
-  for (int step = 0; step < 4; ++step) {
-    typename Model::Input x;
-    typename Model::Output target;
-    if constexpr (attune::detail::kTakesIds<Model>) {
-      for (int& id : x) id = static_cast<int>(rng.next() % 11);
-    } else {
-      check::fill(x, rng);
-    }
-    check::fill(target, rng);
-    const auto a = in_backward.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    const auto b = streaming.step(x, target, {.learning_rate = 0.01f}, attune::NoClipping{}, mask);
-    EXPECT_TRUE(a.ok() && b.ok());
-    EXPECT_EQ(a.loss, b.loss);
-    EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-5f * static_cast<float>(b.gradient_norm));
-    EXPECT_TRUE(check::same_bits(in_backward.parameters(), streaming.parameters()));
-  }
+  check::expect_same_training<attune::UpdateInBackward, Model, 1, Loss, Optimizer>(mask);
 }
 
 constexpr attune::AttentionShape kShape{.seq_len = 6, .d_model = 12, .num_heads = 3};
@@ -80,12 +43,11 @@ static_assert(!Accumulates<InBackward> && Accumulates<attune::Trainer<Layer>>);
 }  // namespace
 
 TEST(UpdateInBackward, trains_as_with_gradients) {
-  expect_same_training<Layer>();
-  expect_same_training<Layer>(attune::CausalMask{});
-  expect_same_training<attune::MultiHeadAttention<attune::AttentionShape{
-      .seq_len = 5, .d_model = 6, .num_heads = 2, .d_k = 2, .d_v = 7, .d_out = 3, .bias = false}>>();
-  expect_same_training<attune::MultiHeadAttention<kShape, double>,
-                       attune::Adam<attune::AdamVariant{}, double>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<attune::MultiHeadAttention<attune::AttentionShape{
+        .seq_len = 5, .d_model = 6, .num_heads = 2, .d_k = 2, .d_v = 7, .d_out = 3, .bias = false}>>();
+    expect_same_training<attune::MultiHeadAttention<kShape, double>>();
+  }
   // More rows than a block of k has.
   expect_same_training<attune::Linear<attune::LinearShape{.rows = 200, .d_in = 11, .d_out = 3}>>();
 }
@@ -93,56 +55,69 @@ TEST(UpdateInBackward, trains_as_with_gradients) {
 TEST(UpdateInBackward, trains_models_of_such_layers) {
   using Same = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 12, .d_out = 12}>;
   using Head = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 12, .d_out = 5}>;
-  if constexpr (check::kEveryCase) {
-    expect_same_training<attune::Sequential<Same, Head>>();
-  }
   using Drop = attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 12, .probability = 0.25}>;
-  expect_same_training<attune::Sequential<Same, attune::Gelu<6, 12>, Drop, attune::Residual<Layer>,
-                                          attune::Repeat<3, Same>, attune::Sequential<Same, Head>>>(
+  constexpr attune::NormShape kNorm{.rows = 6, .d_model = 12};
+  constexpr attune::NormShape kWithoutBias{.rows = 6, .d_model = 12, .weight = true, .bias = false};
+  expect_same_training<attune::Sequential<Same, attune::LayerNorm<kNorm>, attune::Gelu<6, 12>, Drop,
+                                          attune::Residual<Layer>, attune::Repeat<2, Same>,
+                                          attune::RmsNorm<kNorm>, attune::LayerNorm<kWithoutBias>, Head>>(
       attune::CausalMask{});
 }
 
-TEST(UpdateInBackward, trains_normalisations) {
-  constexpr attune::NormShape kNorm{.rows = 6, .d_model = 13};
-  using First = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 5, .d_out = 13}>;
-  if constexpr (check::kEveryCase) {
-    expect_same_training<attune::LayerNorm<kNorm>>();
-    expect_same_training<attune::RmsNorm<kNorm>>();
-  }
-  expect_same_training<attune::Sequential<First, attune::LayerNorm<kNorm>, attune::RmsNorm<kNorm>>>();
-  expect_same_training<attune::Sequential<
-      First,
-      attune::LayerNorm<attune::NormShape{.rows = 6, .d_model = 13, .weight = true, .bias = false}>>>();
-}
-
 TEST(UpdateInBackward, trains_feed_forward_networks) {
-  using attune::Activation;
   constexpr attune::FeedForwardShape kNetwork{.rows = 6, .d_model = 10, .d_ff = 21};  // 8 + 8 + 5 rows of W₂
-  using Network = attune::FeedForward<kNetwork>;
-  if constexpr (check::kEveryCase) {
-    expect_same_training<Network>();
-    expect_same_training<attune::FeedForward<attune::FeedForwardShape{.rows = 6,
-                                                                      .d_model = 10,
-                                                                      .d_ff = 7,
-                                                                      .activation = Activation::kGelu,
-                                                                      .bias = false,
-                                                                      .dropout = 0.3}>>();
-  }
+  constexpr attune::FeedForwardShape kDropping{.rows = 6,
+                                               .d_model = 10,
+                                               .d_ff = 7,
+                                               .activation = attune::Activation::kGelu,
+                                               .bias = false,
+                                               .dropout = 0.3};
   using First = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 5, .d_out = 10}>;
   expect_same_training<attune::Sequential<First, attune::Residual<attune::SwiGlu<kNetwork>>,
-                                          attune::Repeat<2, attune::Residual<Network>>>>();
+                                          attune::Repeat<2, attune::FeedForward<kDropping>>>>();
 }
 
-TEST(UpdateInBackward, trains_tables_of_tokens_and_positions) {
-  // Rows of no token have moments that decay, and weights that do; the row of the padding has no gradient.
-  using Tokens =
-      attune::Embedding<attune::EmbeddingShape{.seq_len = 9, .vocabulary = 11, .d_model = 6, .padding = 3}>;
-  using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 9, .d_model = 6}>;
-  if constexpr (check::kEveryCase) {
-    expect_same_training<Tokens>();
-  }
-  expect_same_training<attune::Sequential<Tokens, Positions, attune::Linear<attune::LinearShape{9, 6, 2}>>>();
-  expect_same_training<attune::Sequential<Tokens, Positions>, attune::Sgd<attune::Momentum::kClassic>>();
+namespace {
+
+// Rows of no token have moments that decay, and weights that do; the row of the padding has no gradient.
+using Tokens =
+    attune::Embedding<attune::EmbeddingShape{.seq_len = 9, .vocabulary = 11, .d_model = 6, .padding = 3}>;
+using OfTokens =
+    attune::Sequential<Tokens, attune::LearnedPositions<attune::PositionShape{.seq_len = 9, .d_model = 6}>,
+                       attune::Linear<attune::LinearShape{9, 6, 2}>>;
+
+}  // namespace
+
+TEST(UpdateInBackward, trains_tables_of_tokens_and_positions_with_every_optimizer) {
+  using attune::EpsilonPlacement, attune::Momentum, attune::WeightDecay;
+  expect_same_training<OfTokens>();
+  expect_same_training<OfTokens, attune::Adam<attune::AdamVariant{.weight_decay = WeightDecay::kCoupled}>>();
+  expect_same_training<OfTokens, attune::Adam<attune::AdamVariant{.epsilon = EpsilonPlacement::kInsideRoot}>>();
+  expect_same_training<OfTokens, attune::Sgd<>>();
+  expect_same_training<OfTokens, attune::Sgd<Momentum::kClassic>>();
+  expect_same_training<OfTokens, attune::Sgd<Momentum::kNesterov>>();
+}
+
+TEST(UpdateInBackward, a_table_that_is_also_the_head_is_updated_behind_both_uses) {
+  using attune::AdamW, attune::CrossEntropy;
+  using Body = attune::Sequential<attune::LearnedPositions<attune::PositionShape{.seq_len = 9, .d_model = 6}>,
+                                  attune::RmsNorm<attune::NormShape{9, 6}>>;
+  expect_same_training<attune::Tied<Tokens, Body>, AdamW, CrossEntropy<>>();
+  // Llama's block.
+  constexpr attune::AttentionShape kAttention{.seq_len = 9,
+                                              .d_model = 6,
+                                              .num_heads = 3,
+                                              .num_kv_heads = 1,
+                                              .bias = false,
+                                              .rotary_dim = 2,
+                                              .keep_weights = false,
+                                              .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare};
+  constexpr attune::FeedForwardShape kNetwork{.rows = 9, .d_model = 6, .d_ff = 7, .bias = false};
+  using Norm = attune::RmsNorm<attune::NormShape{9, 6}>;
+  using Block = attune::EncoderLayerOf<attune::MultiHeadAttention<kAttention>, attune::SwiGlu<kNetwork>, Norm,
+                                       attune::BranchOptions{attune::NormPlacement::kBefore, 0.2}>;
+  expect_same_training<attune::Tied<Tokens, attune::Sequential<attune::Checkpointed<Block>, Norm>>, AdamW,
+                       CrossEntropy<>>(attune::CausalMask{});
 }
 
 TEST(UpdateInBackward, ids_that_are_none_change_nothing) {
@@ -168,72 +143,21 @@ using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 6,
                                                                .norm = norm,
                                                                .dropout = dropout_percent / 100.0}>;
 
-// A decoder layer over one input, which is both its tokens and its memory.
-template <attune::NormPlacement norm>
-struct OfItself : attune::DecoderLayer<attune::DecoderLayerShape{
-                      .seq_len = 6, .d_model = 12, .num_heads = 3, .d_ff = 20, .norm = norm}> {
-  using Base = attune::DecoderLayer<attune::DecoderLayerShape{
-      .seq_len = 6, .d_model = 12, .num_heads = 3, .d_ff = 20, .norm = norm}>;
-  template <class Gradients>
-  struct TapeOf : Base::template TapeOf<Gradients> {};
-  template <class Gradients>
-  struct ScratchOf : Base::template ScratchOf<Gradients> {
-    typename Base::Memory d_memory;
-  };
-  using Tape = TapeOf<typename Base::Parameters>;
-  using Scratch = ScratchOf<typename Base::Parameters>;
-  using Input = typename Base::Input;
-
-  static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Input> y,
-                      typename Base::InferenceScratch& scratch) {
-    Base::forward(parameters, x, x, y, scratch);
-  }
-  template <class Kept>
-  static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Input> y,
-                      TapeOf<Kept>& tape, ScratchOf<Kept>& scratch) {
-    Base::template forward<typename Base::Parameters, Kept>(parameters, x, x, y, tape, scratch);
-  }
-  template <class Kept>
-  static void backward(const auto& parameters, attune::ConstView<Input> x, TapeOf<Kept>& tape,
-                       attune::ConstView<Input> dy, auto&& dx, auto& gradients, ScratchOf<Kept>& scratch) {
-    if constexpr (attune::kAsked<decltype(dx)>) {
-      Base::template backward<typename Base::Parameters, Kept>(
-          parameters, x, x, tape, dy, dx, attune::View<Input>(scratch.d_memory), gradients, scratch);
-      for (int i = 0; i < Input::size; ++i) dx.data[i] += scratch.d_memory.values[i];
-    } else {
-      Base::template backward<typename Base::Parameters, Kept>(
-          parameters, x, x, tape, dy, attune::NoGradient{}, attune::NoGradient{}, gradients, scratch);
-    }
-  }
-};
-
 }  // namespace
 
-TEST(UpdateInBackward, trains_encoder_layers) {
+TEST(UpdateInBackward, trains_encoder_and_decoder_layers) {
   using attune::NormPlacement;
-  if constexpr (check::kEveryCase) {
-    expect_same_training<Encoder<NormPlacement::kAfter>>();
-  }
-  expect_same_training<Encoder<NormPlacement::kBefore>>(attune::CausalMask{});
   using Head = attune::Linear<attune::LinearShape{1, 12, 3}>;
   using Pool = attune::Pooling<attune::PoolingShape{.seq_len = 6, .d_model = 12}>;
   using First = attune::Linear<attune::LinearShape{6, 4, 12}>;
-  using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 6, .d_model = 12}>;
-  expect_same_training<
-      attune::Sequential<First, Positions, attune::Repeat<2, Encoder<NormPlacement::kBefore>>,
-                         attune::LayerNorm<attune::NormShape{6, 12}>, Pool, Head>>();
+  expect_same_training<attune::Sequential<First, attune::Repeat<2, Encoder<NormPlacement::kBefore>>,
+                                          Encoder<NormPlacement::kAfter, 20>, Pool, Head>>();
+  constexpr attune::DecoderLayerShape kDecoder{
+      .seq_len = 6, .d_model = 12, .num_heads = 3, .d_ff = 20, .norm = NormPlacement::kBefore};
+  expect_same_training<attune::Sequential<First, check::DecoderOfItself<kDecoder>>>();
   if constexpr (check::kEveryCase) {
-    expect_same_training<attune::Sequential<First, attune::Repeat<2, Encoder<NormPlacement::kAfter, 20>>,
-                                            Encoder<NormPlacement::kBefore, 10>, Pool, Head>>();
-  }
-}
-
-TEST(UpdateInBackward, trains_decoder_layers) {
-  using attune::NormPlacement;
-  using First = attune::Linear<attune::LinearShape{6, 4, 12}>;
-  expect_same_training<attune::Sequential<First, OfItself<NormPlacement::kBefore>>>();
-  if constexpr (check::kEveryCase) {
-    expect_same_training<attune::Sequential<First, OfItself<NormPlacement::kAfter>>>();
+    constexpr attune::DecoderLayerShape kAfter{.seq_len = 6, .d_model = 12, .num_heads = 3, .d_ff = 20};
+    expect_same_training<attune::Sequential<First, check::DecoderOfItself<kAfter>>>();
   }
 }
 
@@ -274,15 +198,6 @@ TEST(UpdateInBackward, by_hand_is_as_with_a_trainer) {
     EXPECT_TRUE(updates.ok());
     EXPECT_TRUE(check::same_bits(parameters, trainer.parameters()));
   }
-}
-
-TEST(UpdateInBackward, works_with_every_optimizer) {
-  using attune::EpsilonPlacement, attune::Momentum, attune::WeightDecay;
-  expect_same_training<Layer, attune::Adam<attune::AdamVariant{.weight_decay = WeightDecay::kCoupled}>>();
-  expect_same_training<Layer, attune::Adam<attune::AdamVariant{.epsilon = EpsilonPlacement::kInsideRoot}>>();
-  expect_same_training<Layer, attune::Sgd<>>();
-  expect_same_training<Layer, attune::Sgd<Momentum::kClassic>>();
-  expect_same_training<Layer, attune::Sgd<Momentum::kNesterov>>();
 }
 
 TEST(UpdateInBackward, keeps_eight_rows_of_gradient) {

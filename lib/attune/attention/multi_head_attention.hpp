@@ -122,7 +122,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                                       KeyProjection::template kReadsInput<decltype(Gradients::key)> ||
                                       ValueProjection::template kReadsInput<decltype(Gradients::value)>;
   static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kRunsInLockstep = shape.rotary_dim == 0;
+  static constexpr bool kRunsInLockstep =
+      QueryProjection::kRunsInLockstep && KeyProjection::kRunsInLockstep;
   static constexpr bool kTakesMask = true;
   static constexpr bool kTakesLength = kSelfAttention && kKeys == shape.seq_len;
   static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
@@ -608,20 +609,20 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
 
   // Drops weights: rows of one head.
   struct DroppedWeights {
-    Rng rng;
+    typename WeightDropout::Draws rng;
     Scalar* storage;
 
     template <int rows>
     using Rows = MatrixView<Scalar, rows, kKeys>;
     template <int rows>
     Rows<rows> kept(const Rows<rows>& weights) const {
-      Rng draws = rng;
+      auto draws = rng;
       WeightDropout::drop(weights.rows * weights.cols, draws, weights.data, storage);
       return Rows<rows>(storage);
     }
     template <int rows>
     void backward(const Rows<rows>& d_weights) const {
-      Rng draws = rng;
+      auto draws = rng;
       WeightDropout::drop(d_weights.rows * d_weights.cols, draws, d_weights.data, d_weights.data);
     }
     [[nodiscard]] DroppedWeights from_row(int row) const {

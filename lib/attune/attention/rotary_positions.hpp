@@ -12,6 +12,7 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/stream.hpp>
+#include <attune/kernels/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -60,19 +61,20 @@ struct RotaryPositions {
   template <class Gradients>
   static constexpr bool kReadsInput = false;
   static constexpr bool kTakesMask = false;
+  static constexpr bool kRunsInLockstep = true;
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
   /// cos and sin, each [seq_len, rotary_dim/2].
-  using Table = kernels::SineTable<Scalar, shape.seq_len, kPairs>;
+  using Table = kernels::SineTable<kernels::Real<Scalar>, shape.seq_len, kPairs>;
 
   /// In the place of Beyond, where a stream ends with the table.
   struct NoBeyond {};
   /// Positions offset … offset + seq_len − 1, in flash; made only where it is used.
   static constexpr Table kTable =
-      kernels::sine_table<Scalar, shape.seq_len, kPairs>(shape.base, shape.rotary_dim, shape.offset);
+      kernels::sine_table<kernels::Real<Scalar>, shape.seq_len, kPairs>(shape.base, shape.rotary_dim, shape.offset);
 
   /// What a stream keeps of positions behind kTable, if it may come to them.
   template <CacheShape cache>
@@ -188,26 +190,36 @@ struct RotaryPositions {
     }
   }
 
+  // As many numbers of a table as a packet has; the same one for each lane (kernels/lanes.hpp).
+  template <class P>
+  ATTUNE_INLINE static P from_table(const kernels::Real<Scalar>* at) {
+    if constexpr (kernels::kSequencesIn<Scalar> > 1) {
+      return kernels::broadcast<P>(*at);
+    } else {
+      return kernels::load<P>(at);
+    }
+  }
+
   template <bool kBack, class Used = AllTokens>
   [[gnu::noinline]] static void rotate(ConstView<Input> x, View<Output> y, const Table& table,
                                        Used tokens = {}) {
     for (int t = 0; t < tokens; ++t) {
-      const Scalar* cosine = table.cosine.data() + t * kPairs;
-      const Scalar* sine = table.sine.data() + t * kPairs;
+      const auto* cosine = table.cosine.data() + t * kPairs;
+      const auto* sine = table.sine.data() + t * kPairs;
       for (int head = 0; head < shape.num_heads; ++head) {
         const Scalar* from = x.data + t * Input::cols + head * shape.d_k;
         Scalar* to = y.data + t * Input::cols + head * shape.d_k;
         if constexpr (shape.pairs == RotaryPairs::kHalves) {
           kernels::for_each_packet<Scalar>(kPairs, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
             P a = kernels::load<P>(from + i), b = kernels::load<P>(from + kPairs + i);
-            rotate_pair<kBack>(a, b, kernels::load<P>(cosine + i), kernels::load<P>(sine + i));
+            rotate_pair<kBack>(a, b, from_table<P>(cosine + i), from_table<P>(sine + i));
             kernels::store(to + i, a);
             kernels::store(to + kPairs + i, b);
           });
         } else {
           for (int i = 0; i < kPairs; ++i) {
             Scalar a = from[2 * i], b = from[2 * i + 1];
-            rotate_pair<kBack>(a, b, cosine[i], sine[i]);
+            rotate_pair<kBack, Scalar>(a, b, cosine[i], sine[i]);
             to[2 * i] = a;
             to[2 * i + 1] = b;
           }

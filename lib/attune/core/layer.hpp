@@ -38,7 +38,8 @@
 //   kGradientMayBeInput        dx may be x. Without: it may not
 //   WithScalar<Other>          the layer of another scalar. Without: there is none
 //   kUpdatesInBackward         each parameter is read before its gradient is given away. Without: it is not
-//   kRunsInLockstep            the scalar may be lanes. Without: it may not
+//   kRunsInLockstep            the scalar may be lanes. Without: it goes one sequence after the other there
+//   kTakesOneByOne             so do parts of it, and the rest in lanes. Without: all of it does
 //   WithLength<tokens>, or Stream<cache>  how it runs token by token (stream.hpp). Without: it does not
 #pragma once
 
@@ -320,6 +321,41 @@ template <class Layer, class Other>
 struct WithScalarOf {
   using type = typename Layer::template WithScalar<Other>;
 };
+template <class Layer, class Other>
+  requires(std::is_same_v<typename Layer::Scalar, Other>)
+struct WithScalarOf<Layer, Other> {
+  using type = Layer;
+};
+/// Whether a scalar is that of several sequences (kernels/lanes.hpp).
+template <class Scalar>
+inline constexpr bool kInLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
+/// Whether the scalars of a layer may be lanes (training/lockstep.hpp).
+template <class Layer>
+inline constexpr bool kRunsInLockstep = requires {
+  requires Layer::kRunsInLockstep;
+};
+/// Whether that is so of the layer, or of what is between its parts. What a base class says is not said of
+/// the layer.
+template <class Layer>
+inline constexpr bool kIsInLanes = [] {
+  if constexpr (requires { typename Layer::template WithScalar<typename Layer::Scalar>; }) {
+    if constexpr (std::is_same_v<typename Layer::template WithScalar<typename Layer::Scalar>, Layer>) {
+      return kRunsInLockstep<Layer> || requires { requires Layer::kTakesOneByOne; };
+    } else {
+      return false;
+    }
+  } else {
+    return false;
+  }
+}();
+template <class Layer, class Lanes>
+struct OneByOne;
+/// In lanes: the layer of lanes, or one sequence after the other (layers/one_by_one.hpp).
+template <class Layer, class Other>
+  requires(kInLanes<Other> && !kIsInLanes<Layer>)
+struct WithScalarOf<Layer, Other> {
+  using type = OneByOne<Layer, Other>;
+};
 
 // A layer's set with other things in the place of tensors (parameters.hpp).
 template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
@@ -452,12 +488,6 @@ template <class Layer>
 inline constexpr bool kRetapes = false;
 template <class Layer>
 inline constexpr bool kRunsByBranches = false;
-
-/// Whether the scalars of a layer may be lanes (training/lockstep.hpp).
-template <class Layer>
-inline constexpr bool kRunsInLockstep = requires {
-  requires Layer::kRunsInLockstep;
-};
 
 }  // namespace detail
 

@@ -68,7 +68,11 @@ ATTUNE_INLINE void look_up(const Table& table, int row, Scalar* y) {
 /// y[rows, cols] += a table.
 template <class Table, class Scalar>
 ATTUNE_INLINE void add_table(const Table& table, Scalar* y) {
-  kernels::add_to(Table::rows * Table::cols, table.data(), y);
+  if constexpr (std::is_same_v<typename Table::Scalar, Scalar>) {
+    kernels::add_to(Table::rows * Table::cols, table.data(), y);
+  } else {  // the same numbers for each lane
+    for (int i = 0; i < Table::rows * Table::cols; ++i) y[i] += table.data()[i];
+  }
 }
 
 /// gradient[rows, cols] += a·b. Here and below `gradient` is the view of what stands for a tensor's gradient;

@@ -28,10 +28,10 @@ namespace detail {
 // σ(2a) of gelu_tanh, and 1 − σ(2a).
 template <class P>
 ATTUNE_INLINE P gelu_tanh_gate(const P& x, const P& square, P& complement) {
-  using Scalar = ScalarOf<P>;
-  constexpr auto kTwice = Scalar(2 * 0.79788456080286535588);  // 2·√(2/π)
+  using Constant = Real<ScalarOf<P>>;
+  constexpr auto kTwice = Constant(2 * 0.79788456080286535588);  // 2·√(2/π)
   const P scaled = multiply(x, broadcast<P>(kTwice));
-  const P argument = multiply_add(multiply(scaled, square), broadcast<P>(Scalar(0.044715)), scaled);
+  const P argument = multiply_add(multiply(scaled, square), broadcast<P>(Constant(0.044715)), scaled);
   return sigmoid(argument, complement);
 }
 
@@ -44,7 +44,7 @@ constexpr bool shares_evaluation(Activation kind) { return kind != Activation::k
 template <Activation kind, class P>
 ATTUNE_INLINE P activate(const P& x, P& slope) {
   static_assert(shares_evaluation(kind));
-  using Scalar = ScalarOf<P>;
+  using Constant = Real<ScalarOf<P>>;
   if constexpr (kind == Activation::kSilu) {
     P complement;
     const P gate = sigmoid(x, complement), value = multiply(x, gate);
@@ -56,11 +56,12 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     slope = multiply_add(x, density, gate);
     return multiply(x, gate);
   } else {
-    constexpr auto kTwice = Scalar(2 * 0.79788456080286535588);
+    constexpr auto kTwice = Constant(2 * 0.79788456080286535588);
     P complement;
     const P square = multiply(x, x);
     const P gate = detail::gelu_tanh_gate(x, square, complement);
-    const P twice = multiply_add(square, broadcast<P>(Scalar(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
+    const P twice =
+        multiply_add(square, broadcast<P>(Constant(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
     slope = multiply_add(multiply(multiply(x, twice), gate), complement, gate);
     return multiply(x, gate);
   }

@@ -48,6 +48,25 @@ struct RealOf<LanesOf<Scalar, lanes>> {
   using type = Scalar;
 };
 
+/// How many sequences a scalar is of: 1, or its lanes.
+template <class Scalar>
+inline constexpr int kSequencesIn = 1;
+template <class Scalar, int lanes>
+inline constexpr int kSequencesIn<LanesOf<Scalar, lanes>> = lanes;
+
+/// to[i] = lane `lane` of from[i], of `size` scalars.
+template <class Scalar, int lanes>
+void take_lane(int size, const LanesOf<Scalar, lanes>* from, int lane, Scalar* to) {
+  const auto* all = reinterpret_cast<const Scalar*>(from) + lane;
+  for (int i = 0; i < size; ++i) to[i] = all[i * lanes];
+}
+/// Lane `lane` of to[i] = from[i], of `size` scalars.
+template <class Scalar, int lanes>
+void put_lane(int size, const Scalar* from, int lane, LanesOf<Scalar, lanes>* to) {
+  auto* all = reinterpret_cast<Scalar*>(to) + lane;
+  for (int i = 0; i < size; ++i) all[i * lanes] = from[i];
+}
+
 // What Eigen's generic packet operations, written for one number, do not do lane by lane.
 template <class Scalar, int lanes>
 ATTUNE_INLINE LanesOf<Scalar, lanes> multiply_add(const LanesOf<Scalar, lanes>& a,

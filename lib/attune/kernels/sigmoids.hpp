@@ -53,11 +53,11 @@ struct ErrorFunctionCoefficients<double> {
 // e^(z²)·erfc(z) of z ≥ 0.
 template <class P>
 ATTUNE_INLINE P scaled_complement(const P& z) {
-  using Scalar = ScalarOf<P>;
-  const P one = broadcast<P>(Scalar(1));
-  const P t = divide(one, multiply_add(z, broadcast<P>(Scalar(0.5)), one));
+  using Constant = Real<ScalarOf<P>>;
+  const P one = broadcast<P>(Constant(1));
+  const P t = divide(one, multiply_add(z, broadcast<P>(Constant(0.5)), one));
   const P u = subtract(add(t, t), one);
-  return multiply(t, polynomial(u, ErrorFunctionCoefficients<Scalar>::kComplement));
+  return multiply(t, polynomial(u, ErrorFunctionCoefficients<Constant>::kComplement));
 }
 
 }  // namespace detail
@@ -80,13 +80,13 @@ ATTUNE_INLINE P sigmoid(const P& x, P& complement) {
 /// 4e-16), absolute; `density` becomes Φ′(x) = e^(−x²/2)/√(2π). NaN stays NaN.
 template <class P>
 ATTUNE_INLINE P normal_distribution(const P& x, P& density) {
-  using Scalar = ScalarOf<P>;
-  const P half = broadcast<P>(Scalar(0.5));
-  const P z = multiply(magnitude(x), broadcast<P>(Scalar(0.70710678118654752440)));
+  using Constant = Real<ScalarOf<P>>;
+  const P half = broadcast<P>(Constant(0.5));
+  const P z = multiply(magnitude(x), broadcast<P>(Constant(0.70710678118654752440)));
   const P decay = exponential(detail::negate(multiply(multiply(x, x), half)));
   const P tail = multiply(multiply(half, decay), detail::scaled_complement(z));
-  density = multiply(decay, broadcast<P>(Scalar(0.39894228040143267794)));
-  return select_less(x, broadcast<P>(Scalar(0)), tail, subtract(broadcast<P>(Scalar(1)), tail));
+  density = multiply(decay, broadcast<P>(Constant(0.39894228040143267794)));
+  return select_less(x, broadcast<P>(Constant(0)), tail, subtract(broadcast<P>(Constant(1)), tail));
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -25,7 +25,7 @@ struct ActivationLayer {
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
   using Parameters = NoParameters;
-  static constexpr bool kRunsInLockstep = kind == Activation::kRelu || kind == Activation::kSilu;
+  static constexpr bool kRunsInLockstep = true;
   static constexpr bool kTakesMask = false;
   static constexpr bool kTakesLength = true;
   static constexpr bool kOutputMayBeInput = true;

@@ -11,6 +11,7 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/stream.hpp>
+#include <attune/kernels/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -58,6 +59,43 @@ constexpr void for_each_dropout(const Visitor& visitor, Tapes&... tapes) {
   (visit(tapes), ...);
 }
 
+// Where the masks of a tape that is not kept start.
+template <class Tape>
+constexpr int count_masks() {
+  int count = 0;
+  if constexpr (kDropsIn<Tape>) {
+    Tape tape;
+    tape.for_each_dropout([&count](DropoutTape&) { ++count; });
+  }
+  return count;
+}
+template <int count>
+struct KeptMasks {
+  DropoutTape of[std::size_t{count}];
+
+  template <class Visitor>
+  constexpr void for_each_dropout(const Visitor& visitor) {
+    for (DropoutTape& mask : of) visitor(mask);
+  }
+};
+template <>
+struct KeptMasks<0> {};
+template <class Tape>
+using MasksOf = KeptMasks<count_masks<Tape>()>;
+
+/// The same masks in another tape.
+template <class From, class To>
+constexpr void copy_masks([[maybe_unused]] From& from, [[maybe_unused]] To& to) {
+  if constexpr (kDropsIn<From>) {
+    constexpr int kCount = count_masks<From>();
+    DropoutTape masks[std::size_t{kCount}];
+    DropoutTape* mask = masks;
+    from.for_each_dropout([&mask](DropoutTape& each) { *mask++ = each; });
+    mask = masks;
+    to.for_each_dropout([&mask](DropoutTape& each) { each = *mask++; });
+  }
+}
+
 }  // namespace detail
 
 /// Starts all masks of a tape from a generator's next numbers. Without a call they start from zero.
@@ -89,6 +127,31 @@ template <class Scalar>
   }
 }
 
+/// A generator for each lane.
+template <int lanes>
+struct LaneDraws {
+  Rng of[std::size_t{lanes}];
+
+  constexpr void skip(std::uint64_t draws) {
+    for (Rng& rng : of) rng.skip(draws);
+  }
+};
+/// The same in every lane, each from its own generator.
+template <class Scalar, int lanes>
+[[gnu::noinline]] void drop(int size, LaneDraws<lanes>& draws, std::uint32_t threshold,
+                            LanesOf<Scalar, lanes> scale, const LanesOf<Scalar, lanes>* x,
+                            LanesOf<Scalar, lanes>* y) {
+  for (int i = 0; i < size; ++i) {
+    LanesOf<Scalar, lanes> value = x[i] * scale;
+    auto* of_lane = reinterpret_cast<Scalar*>(&value);
+    for (Rng& rng : draws.of) {
+      if (rng.next() < threshold) *of_lane = 0;
+      ++of_lane;
+    }
+    y[i] = value;
+  }
+}
+
 }  // namespace kernels
 
 /// Dropout (Srivastava et al., 2014): in training each element is 0 with the probability, else divided by 1 −
@@ -101,6 +164,7 @@ struct Dropout {
                 "attune::Dropout: probability must be in [0, 1): what is kept is divided by 1 - probability");
 
   using Scalar = ScalarType;
+  static constexpr int kSequences = kernels::kSequencesIn<Scalar>;
   template <class Other>
   using WithScalar = Dropout<shape, Other>;
   template <int tokens>
@@ -111,7 +175,7 @@ struct Dropout {
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
   using Parameters = NoParameters;
-  static constexpr bool kRunsInLockstep = !kDrops;
+  static constexpr bool kRunsInLockstep = true;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
   static constexpr bool kTakesMask = false;
@@ -123,6 +187,9 @@ struct Dropout {
   using Tape = std::conditional_t<kDrops, DropoutTape, NoTape>;
   struct Scratch {};
   struct InferenceScratch {};
+  /// What masks are drawn from: a generator, or one for each of a scalar's lanes, of as many sequences from
+  /// the tape's on.
+  using Draws = std::conditional_t<kSequences == 1, Rng, kernels::LaneDraws<kSequences>>;
 
   /// Inference: y[rows, d_model] = x. `y` may be `x`.
   template <AnyPieces Pieces = InOneGo>
@@ -155,7 +222,7 @@ struct Dropout {
     if constexpr (kDrops) {
       pieces.template token_elements<Input::rows, Input::cols, detail::kWorkOfDraw>(
           [&](int first, int count) ATTUNE_INLINE_LAMBDA {
-            Rng rng = generator(tape);
+            Draws rng = generator(tape);
             rng.skip(static_cast<std::uint64_t>(first));
             drop(count, rng, x.data + first, y.data + first);
           });
@@ -172,17 +239,29 @@ struct Dropout {
   }
 
   /// Part by part: the generator at the start of the mask, and the next `size` elements. `y` may be `x`.
-  static Rng generator(const Tape& tape) {
-    // Streams are far from each other: a stream's sequence n + 1 is not the next one's n.
-    constexpr std::uint64_t kStream = detail::mix(std::uint64_t{shape.stream});
-    return Rng(detail::mix(tape.position + kStream));
+  static Draws generator(const Tape& tape) {
+    if constexpr (kSequences == 1) {
+      return generator_of(0, tape);
+    } else {
+      return [&]<int... lane>(std::integer_sequence<int, lane...>) {
+        return Draws{{generator_of(lane, tape)...}};
+      }
+      (std::make_integer_sequence<int, kSequences>{});
+    }
   }
   /// Y = x with dropped elements, of `size` elements and a generator; y may be x.
-  static void drop(int size, Rng& rng, const Scalar* x, Scalar* y) requires kDrops {
+  static void drop(int size, Draws& rng, const Scalar* x, Scalar* y) requires kDrops {
     kernels::drop(size, rng, kThreshold, Scalar(kScale), x, y);
   }
 
  private:
+  // As many sequences behind the tape's.
+  static Rng generator_of(int sequence, Tape tape) {
+    // Streams are far from each other: a stream's sequence n + 1 is not the next one's n.
+    constexpr std::uint64_t kStream = detail::mix(std::uint64_t{shape.stream});
+    tape.skip(sequence);
+    return Rng(detail::mix(tape.position + kStream));
+  }
   static constexpr auto kThreshold = static_cast<std::uint32_t>(shape.probability * 4294967296.0);
   static constexpr auto kScale = static_cast<kernels::Real<Scalar>>(1 / (1 - shape.probability));
 

@@ -118,23 +118,28 @@ struct Embedding {
     }
   }
 
+  /// The same to some rows of the gradient, from row `first` on, of ids that forward takes.
+  static void add_to_rows(ConstView<Input> ids, ConstView<Output> dy, int first, const auto& rows,
+                          Scratch& scratch, auto tokens) {
+    Scalar* total = scratch.total.data();
+    for (int i = 0; i < tokens; ++i) {
+      const int id = id_of(ids, i);
+      if (id < first || id >= first + rows.rows || id == shape.padding) continue;
+      if (std::find(ids.begin(), ids.begin() + i, id) != ids.begin() + i) continue;
+      scratch.total.set_zero();
+      for (int j = i; j < tokens; ++j) {
+        if (id_of(ids, j) == id) kernels::add_to(shape.d_model, dy.data + j * shape.d_model, total);
+      }
+      kernels::add_to(shape.d_model, total, rows.data + (id - first) * shape.d_model);
+    }
+  }
+
  private:
   static void add_gradients(ConstView<Input> ids, ConstView<Output> dy, auto& gradients, Scratch& scratch,
                             auto tokens) {
     if (!valid(ids, tokens)) return;
-    Scalar* total = scratch.total.data();
-    add_rows(view(gradients.weight), [&](int first, const auto& rows) {
-      for (int i = 0; i < tokens; ++i) {
-        const int id = id_of(ids, i);
-        if (id < first || id >= first + rows.rows || id == shape.padding) continue;
-        if (std::find(ids.begin(), ids.begin() + i, id) != ids.begin() + i) continue;
-        scratch.total.set_zero();
-        for (int j = i; j < tokens; ++j) {
-          if (id_of(ids, j) == id) kernels::add_to(shape.d_model, dy.data + j * shape.d_model, total);
-        }
-        kernels::add_to(shape.d_model, total, rows.data + (id - first) * shape.d_model);
-      }
-    });
+    add_rows(view(gradients.weight),
+             [&](int first, const auto& rows) { add_to_rows(ids, dy, first, rows, scratch, tokens); });
   }
   static int id_of(ConstView<Input> ids, int i) { return ids[static_cast<std::size_t>(i)]; }
   static bool valid(ConstView<Input> ids, auto tokens) {

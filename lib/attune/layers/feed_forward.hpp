@@ -221,8 +221,7 @@ struct FeedForwardNetwork {
   using ParametersOf = typename Projections::template ParametersOf<Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
   static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kRunsInLockstep =
-      shape.activation == Activation::kRelu || shape.activation == Activation::kSilu;
+  static constexpr bool kRunsInLockstep = OutLinear::kRunsInLockstep;
   static constexpr bool kTakesMask = false;
   static constexpr bool kTakesLength = true;
   static constexpr bool kOutputMayBeInput = true;

@@ -82,7 +82,7 @@ struct Linear {
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
   static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kRunsInLockstep = true;
+  static constexpr bool kRunsInLockstep = shape.rows <= kernels::kDepthBlock;  // one block adds to a gradient
   static constexpr bool kTakesMask = false;
   static constexpr bool kTakesLength = true;
   static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates

@@ -51,7 +51,7 @@ struct Pooling {
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = shape.kind == PoolingKind::kMax;
-  static constexpr bool kRunsInLockstep = shape.kind != PoolingKind::kMax;
+  static constexpr bool kRunsInLockstep = true;
   static constexpr bool kTakesMask = true;
   static constexpr bool kTakesLength = true;  // what is padding is not read
   static constexpr bool kTakesPaddingOnly = true;

@@ -44,6 +44,7 @@ struct AddedPositions {
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
   static constexpr bool kTakesLength = true;
+  static constexpr bool kRunsInLockstep = true;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
@@ -78,7 +79,6 @@ struct AddedPositions {
 template <PositionShape shape, class ScalarType = float>
 struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kRunsInLockstep = true;
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>
@@ -179,9 +179,10 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   using typename Base::Input, typename Base::Output;
 
   /// E[seq_len, d_model].
-  static constexpr Tensor<Scalar, shape.seq_len, shape.d_model> kVectors = [] {
-    const auto table = kernels::sine_table<Scalar, shape.seq_len, kFrequencies>(shape.base, shape.d_model);
-    Tensor<Scalar, shape.seq_len, shape.d_model> vectors{};
+  static constexpr Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model> kVectors = [] {
+    const auto table =
+        kernels::sine_table<kernels::Real<Scalar>, shape.seq_len, kFrequencies>(shape.base, shape.d_model);
+    Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model> vectors{};
     for (int t = 0; t < shape.seq_len; ++t) {
       for (int j = 0; j < shape.d_model; ++j) {
         vectors(t, j) = j % 2 == 0 ? table.sine(t, j / 2) : table.cosine(t, j / 2);

@@ -51,6 +51,8 @@ struct DecoderLayerOf
   static constexpr bool kRunsInLockstep =
       detail::kRunsInLockstep<Attention> && detail::kRunsInLockstep<MemoryAttention> &&
       detail::kRunsInLockstep<NetworkLayer> && detail::kRunsInLockstep<NormLayer>;
+  static constexpr bool kTakesOneByOne =  // the others are asked for more
+      detail::kRunsInLockstep<MemoryAttention> && detail::kRunsInLockstep<NormLayer>;
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {

@@ -42,6 +42,7 @@ struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, No
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Attention> &&
                                           detail::kRunsInLockstep<NetworkLayer> &&
                                           detail::kRunsInLockstep<NormLayer>;
+  static constexpr bool kTakesOneByOne = detail::kRunsInLockstep<NormLayer>;  // it is asked for more
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {

@@ -10,43 +10,6 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-// Where the masks of a tape that is not kept start.
-template <class Tape>
-constexpr int count_masks() {
-  int count = 0;
-  if constexpr (kDropsIn<Tape>) {
-    Tape tape;
-    tape.for_each_dropout([&count](DropoutTape&) { ++count; });
-  }
-  return count;
-}
-template <int count>
-struct KeptMasks {
-  DropoutTape of[std::size_t{count}];
-
-  template <class Visitor>
-  constexpr void for_each_dropout(const Visitor& visitor) {
-    for (DropoutTape& mask : of) visitor(mask);
-  }
-};
-template <>
-struct KeptMasks<0> {};
-template <class Tape>
-using MasksOf = KeptMasks<count_masks<Tape>()>;
-
-/// The same masks in another tape.
-template <class From, class To>
-constexpr void copy_masks([[maybe_unused]] From& from, [[maybe_unused]] To& to) {
-  if constexpr (kDropsIn<From>) {
-    constexpr int kCount = count_masks<From>();
-    DropoutTape masks[std::size_t{kCount}];
-    DropoutTape* mask = masks;
-    from.for_each_dropout([&mask](DropoutTape& each) { *mask++ = each; });
-    mask = masks;
-    to.for_each_dropout([&mask](DropoutTape& each) { each = *mask++; });
-  }
-}
-
 /// A layer of residual branches, as `Layer::Branches` says them, without a tape.
 template <class Layer>
 struct RecomputedBranches : Layer {

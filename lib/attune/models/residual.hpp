@@ -20,6 +20,8 @@ struct Residual : Layer {
   template <class Other>
   using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
   static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
+  static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
+  static constexpr bool kTakesOneByOne = true;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;

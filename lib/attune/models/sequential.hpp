@@ -75,6 +75,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
                           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
   static constexpr bool kUpdatesInBackward = (detail::kUpdatesInBackward<Layers> && ...);
   static constexpr bool kRunsInLockstep = (detail::kRunsInLockstep<Layers> && ...);
+  static constexpr bool kTakesOneByOne = true;
   static constexpr bool kTakesMask = (detail::kTakesMask<Layers> || ...);
   static constexpr bool kTakesLength = (detail::kTakesLength<Layers> && ...);
   static constexpr bool kTakesPaddingOnly =

@@ -12,27 +12,33 @@
 // The table is one tensor with one gradient, one moment, one place in a file.
 #pragma once
 
+#include <attune/core/gradient_rows.hpp>
 #include <attune/core/roles.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/linear.hpp>
+#include <attune/layers/one_by_one.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-template <class>
-struct TiedShape;
-template <EmbeddingShape shape, class Scalar>
-struct TiedShape<Embedding<shape, Scalar>> {
-  static constexpr int kVocabulary = shape.vocabulary;
+/// The layer that each of a layer's sequences goes through: itself, or one of a OneByOne.
+template <class Layer>
+struct OfSequence {
+  using type = Layer;
+};
+template <class Layer>
+  requires requires { typename Layer::OfSequence; }
+struct OfSequence<Layer> {
+  using type = typename Layer::OfSequence;
 };
 
 }  // namespace detail
 
 /// Token ids to logits [seq_len, vocabulary]: an Embedding, a Body of [seq_len, d_model] tokens to as many,
-/// and the embedding transposed. Its gradient is the sum of both uses, so no plan may update the table after
-/// one of them: UpdateInBackward does not take it.
+/// and the embedding transposed. The table's gradient is the sum of both uses: it is added to, or the table
+/// updated, behind both.
 template <class EmbeddingLayer, detail::CheckedLayer BodyLayer>
 struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   using Scalar = typename EmbeddingLayer::Scalar;
@@ -42,7 +48,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   using Body = BodyLayer;
   using Tokens = typename EmbeddingLayer::Output;
   /// Rows of the table, and columns of the logits.
-  static constexpr int kVocabulary = detail::TiedShape<EmbeddingLayer>::kVocabulary;
+  static constexpr int kVocabulary =
+      decltype(detail::SetOf<EmbeddingLayer, Extents, Extents>::weight)::rows;
   using Input = typename EmbeddingLayer::Input;
   using Output = Tensor<Scalar, Tokens::rows, kVocabulary>;
   static constexpr std::uint32_t kFingerprint =
@@ -69,14 +76,27 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     }
   };
   using Parameters = ParametersOf<Tensor>;
-  static constexpr bool kUpdatesInBackward = false;
+  static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Body>;
+  static constexpr bool kRunsInLockstep = false;  // the table's uses go one sequence after the other
+  static constexpr bool kTakesOneByOne = true;
   static constexpr bool kTakesMask = detail::kTakesMask<Body>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Body>;
   static constexpr bool kTakesLength = detail::kTakesLength<EmbeddingLayer> && detail::kTakesLength<Body>;
 
  private:
-  // y = x·E of rows of the vocabulary: the head is its transpose.
-  using Head = Linear<LinearShape{Tokens::rows, kVocabulary, Tokens::cols, false}, Scalar>;
+  // y = x·E of rows of the vocabulary: the head is its transpose. Of a sequence, as the table.
+  using Head = Linear<LinearShape{Tokens::rows, kVocabulary, Tokens::cols, false}, kernels::Real<Scalar>>;
+  using Embeds = typename detail::OfSequence<EmbeddingLayer>::type;
+  static constexpr int kSequences = kernels::kSequencesIn<Scalar>;
+  using OfIds = detail::SequenceOfIds<std::tuple_size_v<typename Embeds::Input>, kSequences>;
+  using OfTokens = detail::SequenceOf<Tokens>;
+  using OfLogits = detail::SequenceOf<Output>;
+  // Of one sequence, where there are several.
+  struct Sequence {
+    [[no_unique_address]] typename OfTokens::template Storage<0> tokens;
+    [[no_unique_address]] typename OfTokens::template Storage<1> hidden;
+    [[no_unique_address]] typename OfLogits::template Storage<2> logits;
+  };
   template <class Gradients>
   using OfBody = decltype(Gradients::body);
   template <class Gradients>
@@ -104,15 +124,17 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   template <class Gradients>
   struct ScratchOf {
     [[no_unique_address]] detail::ScratchOf<Body, OfBody<Gradients>> body;
-    [[no_unique_address]] typename EmbeddingLayer::Scratch embedding;
+    [[no_unique_address]] typename Embeds::Scratch embedding;
     Tokens tokens;  // or their gradient
     Tokens hidden;
+    [[no_unique_address]] Sequence sequence;
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
     [[no_unique_address]] typename Body::InferenceScratch body;
     Tokens tokens;
     Tokens hidden;
+    [[no_unique_address]] Sequence sequence;
   };
 
   /// Token by token (core/stream.hpp), where the body does.
@@ -146,14 +168,15 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
                         InferenceScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
-    return forward_into(parameters, ids, scratch.tokens, scratch.hidden, y, mask, pieces, scratch.body);
+    return forward_into(parameters, ids, scratch.tokens, scratch.hidden, y, mask, pieces, scratch.sequence,
+                        scratch.body);
   }
   /// Training: the same; the tape keeps what backward needs.
   template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, TapeOf<Kept>& tape,
                         ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, mask, pieces,
-                        tape.body, scratch.body);
+                        scratch.sequence, tape.body, scratch.body);
   }
   /// Gradients accumulate, from dy[seq_len, vocabulary]. The tape is used up. With a mask, a token whose dy
   /// is zero adds nothing, whatever it holds.
@@ -162,44 +185,82 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   static void backward(const Set& parameters, ConstView<Input> ids, TapeOf<Kept>& tape, ConstView<Output> dy,
                        NoGradient, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
-    constexpr bool kTrains = kTrainsTable<Gradients>;
-    const ConstView<Tokens> hidden = hidden_of(tape, scratch);
-    if constexpr (kTrains) {
-      const auto terms = detail::terms_of<Mask, Pieces>(pieces.first(hidden));
-      Head::backward_parameters(dy, hidden, gradients.embedding, terms, pieces);
-    }
     const View<Tokens> d_hidden = scratch.hidden;
-    Head::forward(parameters.embedding, dy, d_hidden, pieces);
-    const ConstView<Tokens> tokens = tokens_of(tape, scratch);
-    if constexpr (kTrains) {
-      const View<Tokens> d_tokens = scratch.tokens;
-      detail::backward_in<Body>(pieces, mask, parameters.body, tokens, tape.body, ConstView<Tokens>(d_hidden),
-                                d_tokens, gradients.body, scratch.body);
-      typename EmbeddingLayer::Tape none;
-      detail::backward_in<EmbeddingLayer>(pieces, NoMask{}, parameters.embedding, ids, none,
-                                          ConstView<Tokens>(d_tokens), NoGradient{}, gradients.embedding,
-                                          scratch.embedding);
+    const ConstView<Tokens> hidden = hidden_of(tape, scratch);
+    for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
+      Head::forward(parameters.embedding, OfLogits::take(dy, sequence, scratch.sequence.logits),
+                    OfTokens::room(d_hidden, scratch.sequence.hidden), pieces);
+      OfTokens::put(scratch.sequence.hidden, sequence, d_hidden);
+    });
+    const auto backward_body = [&](auto d_tokens) ATTUNE_INLINE_LAMBDA {
+      detail::backward_in<Body>(pieces, mask, parameters.body, ConstView<Tokens>(tokens_of(tape, scratch)),
+                                tape.body, ConstView<Tokens>(d_hidden), d_tokens, gradients.body,
+                                scratch.body);
+    };
+    if constexpr (kTrainsTable<Gradients>) {
+      backward_body(View<Tokens>(scratch.tokens));
+      for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
+        Sequence& one = scratch.sequence;
+        add_to_table<Mask>(OfIds::take(ids, sequence, one), OfTokens::take(hidden, sequence, one.hidden),
+                           OfLogits::take(dy, sequence, one.logits),
+                           OfTokens::take(scratch.tokens, sequence, one.tokens), gradients.embedding,
+                           scratch, pieces);
+      });
     } else {
-      detail::backward_in<Body>(pieces, mask, parameters.body, tokens, tape.body, ConstView<Tokens>(d_hidden),
-                                NoGradient{}, gradients.body, scratch.body);
+      backward_body(NoGradient{});
     }
   }
 
  private:
+  ATTUNE_INLINE static void for_each_sequence(const auto& body) {
+    for (int sequence = 0; sequence < kSequences; ++sequence) body(sequence);
+  }
+  // The gradient of one sequence: of the head, then of the embedding.
+  template <class Mask, class Pieces>
+  ATTUNE_INLINE static void add_to_table(ConstView<typename Embeds::Input> ids,
+                                         ConstView<typename Embeds::Output> hidden,
+                                         ConstView<typename Head::Input> dy,
+                                         ConstView<typename Embeds::Output> d_tokens, auto& gradients,
+                                         auto& scratch, const Pieces& pieces) {
+    const auto terms = detail::terms_of<Mask, Pieces>(pieces.first(hidden));
+    if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
+      add_rows(view(gradients.weight), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
+        add_product(dy.template columns<Rows::rows>(first).transpose(), hidden, rows, terms);
+        Embeds::add_to_rows(ids, d_tokens, first, rows, scratch.embedding, Tokens::rows);
+      });
+    } else {
+      Head::backward_parameters(dy, hidden, gradients, terms, pieces);
+      typename Embeds::Tape none;
+      detail::backward_in<Embeds>(pieces, NoMask{}, NoParameters{}, ids, none, d_tokens, NoGradient{},
+                                  gradients, scratch.embedding);
+    }
+  }
+
   static Status forward_into(const auto& parameters, ConstView<Input> ids, View<Tokens> tokens,
                              View<Tokens> hidden, View<Output> y, const auto& mask, const auto& pieces,
-                             auto&... of_body) {
+                             Sequence& one, auto&... of_body) {
     detail::check_mask<Tied, std::remove_cvref_t<decltype(mask)>>();
-    typename EmbeddingLayer::InferenceScratch none;
     return detail::in_turn(
         [&]() ATTUNE_INLINE_LAMBDA {
-          return detail::forward_in<EmbeddingLayer>(pieces, NoMask{}, parameters.embedding, ids, tokens,
-                                                    none);
+          Status status = Status::kOk;
+          for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
+            if (status != Status::kOk) return;
+            typename Embeds::InferenceScratch none;
+            status = detail::forward_in<Embeds>(pieces, NoMask{}, parameters.embedding,
+                                                OfIds::take(ids, sequence, one),
+                                                OfTokens::room(tokens, one.tokens), none);
+            OfTokens::put(one.tokens, sequence, tokens);
+          });
+          return status;
         },
         [&]() ATTUNE_INLINE_LAMBDA {
           detail::forward_in<Body>(pieces, mask, parameters.body, ConstView<Tokens>(tokens), hidden,
                                    of_body...);
-          Head::backward_input(parameters.embedding, hidden, y, kernels::Assign{}, pieces);
+          for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
+            Head::backward_input(parameters.embedding, OfTokens::take(hidden, sequence, one.hidden),
+                                 OfLogits::room(y, one.logits), kernels::Assign{}, pieces);
+            OfLogits::put(one.logits, sequence, y);
+          });
         });
   }
 

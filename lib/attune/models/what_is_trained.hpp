@@ -53,10 +53,6 @@ template <class What>
   requires requires { What::kRank; }
 inline constexpr int kRankOf<What> = What::kRank;
 
-/// Whether a layer's scalars are those of several sequences, and its constants numbers.
-template <class Scalar>
-inline constexpr bool kInLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
-
 // What refers to a constant weight.
 template <class Scalar, class Constant>
 constexpr auto weight_of(const Constant& constant) {

@@ -8,8 +8,9 @@
 // themselves gains nothing.
 //
 // The bits are those of one sequence after the other: gradients are added sequence by sequence, in the order
-// of the batch. (A sum over more tokens than kernels::kDepthBlock, or a tensor that backward adds to more
-// than once, is first added up within its sequence here.)
+// of the batch, and each sequence has the masks of dropout that it has there. Layers whose scalars have no
+// lanes go one sequence after the other between those that have: token ids, softmax layers, more tokens than
+// kernels::kDepthBlock, layers of one's own that do not say kRunsInLockstep (core/layer.hpp).
 #pragma once
 
 #include <attune/core/parameters.hpp>
@@ -17,6 +18,7 @@
 #include <attune/kernels/lanes.hpp>
 #include <attune/kernels/product.hpp>
 #include <attune/layers/dropout.hpp>
+#include <attune/layers/one_by_one.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/plan.hpp>
 
@@ -29,19 +31,11 @@ template <class Model, int kLanesOf>
 class LockstepWorkspace {
   using Scalar = typename Model::Scalar;
   using LaneScalar = kernels::LanesOf<Scalar, kLanesOf>;
-  using LaneModel = typename Model::template WithScalar<LaneScalar>;
+  using LaneModel = typename WithScalarOf<Model, LaneScalar>::type;
   using P = kernels::Packet<Scalar>;
   static_assert(kernels::kLanes<P> == kLanesOf);
-  static_assert(!kTakesIds<Model>, "attune::Lockstep: token ids have no lanes; leave the plan at Streaming");
-  static_assert(
-      !kDropsIn<typename Model::Tape>,
-      "attune::Lockstep: sequences in lockstep would share the masks of dropout; set dropout to 0, or "
-      "leave the plan at Streaming");
-  static_assert(
-      kRunsInLockstep<Model>,
-      "attune::Lockstep: one of the layers has functions without lanes: GELU, rotary and sinusoidal "
-      "positions, softmax layers, pooling of the largest, or a layer of one's own that does not say "
-      "kRunsInLockstep; leave the plan at Streaming");
+  struct Nothing {};
+  using Input = std::conditional_t<kTakesIds<Model>, Nothing, typename LaneModel::Input>;
 
  public:
   static constexpr int kSequences = kLanesOf;
@@ -50,7 +44,7 @@ class LockstepWorkspace {
     return {.parameters = sizeof parameters_,
             .gradients = sizeof gradients_,
             .tape = kBytes<typename LaneModel::Tape> + sizeof output_,
-            .scratch = sizeof(Shared) + sizeof input_};
+            .scratch = sizeof(Shared) + kBytes<Input>};
   }
 
   /// The parameters for the accumulate() calls that follow.
@@ -62,57 +56,89 @@ class LockstepWorkspace {
         parameters_, parameters);
   }
 
-  /// Forward, loss and backward of kSequences sequences, stacked in `inputs`, with target_of(0), …; adds to
-  /// gradients, loss and normalisers in their order. Where a target is refused, or where a mask could have
-  /// hidden what is not finite and something is not, nothing is added: false, and one by one it has its
-  /// answer. (Lanes have no zero that annihilates.)
+  /// Forward, loss and backward of kSequences sequences: `first`, and those that stand behind it, with
+  /// target_of(0), … and the masks of dropout from that on where `tape` stands; adds to gradients, loss and
+  /// normalisers in their order. Where ids or a target are refused, or where a mask could have hidden what is
+  /// not finite and something is not, nothing is added: false, and one by one it has its answer. (Lanes have
+  /// no zero that annihilates.)
   template <class Loss, class Mask>
-  [[nodiscard]] bool accumulate(const Scalar* inputs, const auto& target_of, const Mask& mask,
-                                const Loss& loss, typename Model::Parameters& gradients, Scalar& sum,
-                                auto& normalisers) {
+  [[nodiscard]] bool accumulate(ConstView<typename Model::Input> first, const auto& target_of, auto& tape,
+                                const Mask& mask, const Loss& loss, typename Model::Parameters& gradients,
+                                Scalar& sum, auto& normalisers) {
     using Output = typename LaneModel::Output;
-    interleave<Model::Input::size>(inputs, input_.values);
-    forward_through<LaneModel>(mask, parameters_, ConstView<typename LaneModel::Input>(input_),
-                               View<Output>(output_), tape_, shared_.scratch);
+    copy_masks(tape, tape_);
+    const ConstView<typename LaneModel::Input> x = stacked(first);
+    const Status status = forward_status<LaneModel>(InOneGo{}, mask, parameters_, x, View<Output>(output_),
+                                                    tape_, shared_.scratch);
+    if (status != Status::kOk) return false;
     LossSum<Scalar> losses[std::size_t{kSequences}];
     if (!add_losses(target_of, loss, losses)) return false;
-    set_zero(gradients_);
-    backward_through<LaneModel>(mask, parameters_, ConstView<typename LaneModel::Input>(input_), tape_,
-                                ConstView<Output>(output_), NoGradient{}, gradients_, shared_.scratch);
+    begin_gradients(gradients);
+    backward_through<LaneModel>(mask, parameters_, x, tape_, ConstView<Output>(output_), NoGradient{},
+                                gradients_, shared_.scratch);
     if constexpr (kMasks<Mask>) {
-      bool finite = true;
-      for (const LossSum<Scalar>& of_sequence : losses)
-        finite = finite && kernels::finite(1, &of_sequence.sum);
+      bool all = true;
+      for (const LossSum<Scalar>& of_sequence : losses) all = all && kernels::finite(1, &of_sequence.sum);
       for_each_tensor(
-          [&finite](const TensorPath&, const auto& lanes) {
-            finite = finite && lanes_are_finite(lanes.size, lanes.values);
-          },
-          gradients_);
-      if (!finite) return false;
+          [&all](const TensorPath&, const auto& tensor) { all = all && each_is_finite(tensor); }, gradients_);
+      if (!all) return false;
     }
     for (const LossSum<Scalar>& of_sequence : losses) {
       sum += of_sequence.sum;
       normalisers.add(of_sequence.normaliser);
     }
-    for_each_tensor(
-        [](const TensorPath&, auto& to, const auto& lanes) {
-          add_in_order<std::remove_cvref_t<decltype(to)>::size>(lanes.values, to.values);
-        },
-        gradients, gradients_);
+    end_gradients(gradients);
     return true;
   }
 
  private:
+  // The inputs of kSequences sequences: ids stand so, the elements of matrices side by side.
+  ConstView<typename LaneModel::Input> stacked(ConstView<typename Model::Input> first) {
+    if constexpr (kTakesIds<Model>) {
+      return ConstView<typename LaneModel::Input>(first.data());
+    } else {
+      interleave<Model::Input::size>(first.data, input_.values);
+      return input_;
+    }
+  }
+
+  // Tensors of lanes have each sequence's gradients, from zero. In others they are added up by their layer, in
+  // the order of the sequences (layers/one_by_one.hpp), to those of the batch.
+  template <class Of>
+  static constexpr bool kOfLanes = std::is_same_v<typename std::remove_cvref_t<Of>::Scalar, LaneScalar>;
+  void begin_gradients(const typename Model::Parameters& gradients) {
+    for_each_tensor(
+        [](const TensorPath&, auto& own, const auto& of_batch) {
+          if constexpr (kOfLanes<decltype(own)>) {
+            own.set_zero();
+          } else {
+            own = of_batch;
+          }
+        },
+        gradients_, gradients);
+  }
+  void end_gradients(typename Model::Parameters& gradients) const {
+    for_each_tensor(
+        [](const TensorPath&, auto& of_batch, const auto& own) {
+          if constexpr (kOfLanes<decltype(own)>) {
+            add_in_order<std::remove_cvref_t<decltype(of_batch)>::size>(own.values, of_batch.values);
+          } else {
+            of_batch = own;
+          }
+        },
+        gradients, gradients_);
+  }
+
   // The sequences' losses, whose gradients take the place of the outputs. False where a target is refused.
   template <class Loss>
   bool add_losses(const auto& target_of, const Loss& loss, LossSum<Scalar>* losses) {
     using Output = typename LaneModel::Output;
     constexpr int kSize = Model::Output::size;
     constexpr bool kClasses = requires { Loss::kClassTargets; };
-    constexpr bool kInLanes = !kClasses && requires(ConstView<Output> y, View<Output> dy) {
+    constexpr bool kLossInLanes = !kClasses && requires(ConstView<Output> y, View<Output> dy) {
       loss.sum(y, y, dy);
     };
-    if constexpr (kInLanes) {
+    if constexpr (kLossInLanes) {
       interleave<kSize>(target_of(0).data, shared_.target.values);
       const LossSum<LaneScalar> lanes =
           loss.sum(ConstView<Output>(output_), ConstView<Output>(shared_.target), View<Output>(output_));
@@ -139,8 +165,9 @@ class LockstepWorkspace {
     kernels::detail::transpose_panel<P, kSize, kSequences, kSize>(from, reinterpret_cast<Scalar*>(to));
   }
 
-  static bool lanes_are_finite(int size, const LaneScalar* lanes) {
-    return kernels::finite(size * kSequences, reinterpret_cast<const Scalar*>(lanes));
+  static bool each_is_finite(const auto& tensor) {
+    constexpr int kEach = kOfLanes<decltype(tensor)> ? kSequences : 1;
+    return kernels::finite(tensor.size * kEach, reinterpret_cast<const Scalar*>(tensor.values));
   }
 
   // to[i] = ((to[i] + lane 0 of from[i]) + lane 1) + … .
@@ -159,14 +186,14 @@ class LockstepWorkspace {
     });
   }
 
-  typename LaneModel::Parameters parameters_;  // each in every lane
-  typename LaneModel::Parameters gradients_;   // of each sequence
+  typename LaneModel::Parameters parameters_;  // each in every lane, but for those of layers without lanes
+  typename LaneModel::Parameters gradients_;   // of each sequence, and the batch's of layers without lanes
   [[no_unique_address]] typename LaneModel::Tape tape_;
   union Shared {
     typename LaneModel::Scratch scratch;
     typename LaneModel::Output target;  // for the loss, between forward and backward; or y by sequences
   } shared_;
-  typename LaneModel::Input input_;
+  [[no_unique_address]] Input input_;
   typename LaneModel::Output output_;  // y, then dL/dy
 };
 
@@ -185,11 +212,10 @@ struct LockstepOf {
                                   std::type_identity<Streaming::Workspace<Model>>>::type;
 };
 
-/// For models without token ids, dropout, GELU, rotary or sinusoidal positions, softmax layers and pooling of
-/// the largest, with any loss. As many sequences in lockstep as the widest packet has lanes (16 with AVX-512,
-/// 8 with AVX2); what is
-/// left of a batch, and batches with a mask for each sequence, go one by one. Where the target has no
-/// packets, the same as Streaming. In files that are compiled for another vector unit it is another type.
+/// For every model, with any loss. As many sequences in lockstep as the widest packet has lanes (16 with
+/// AVX-512, 8 with AVX2); what is left of a batch, and batches with a mask for each sequence, go one by one.
+/// Where the target has no packets, the same as Streaming. In files that are compiled for another vector unit
+/// it is another type.
 using Lockstep = LockstepOf<static_cast<int>(sizeof(kernels::Packet<float>))>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

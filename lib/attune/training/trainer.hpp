@@ -444,12 +444,15 @@ class Trainer {
     for (int lockstep_from = 0; accumulated_ < batch;) {
       if constexpr (kInLockstep) {
         if (accumulated_ >= lockstep_from && accumulated_ + kTogether <= batch) {
+          if constexpr (Work::kShared && kDrops) stand_at_masks();
           const bool added = workspace_.accumulate(
-              inputs.data + accumulated_ * Model::Input::size,
-              [&](int s) { return Targets::at(targets, accumulated_ + s); }, masks, loss, gradients_, loss_,
-              normalisers_);
+              Inputs::at(inputs, accumulated_), [&](int s) { return Targets::at(targets, accumulated_ + s); },
+              work_.tape(), masks, loss, gradients_, loss_, normalisers_);
           lockstep_from = accumulated_ + kTogether;  // one by one up to there where it was not
-          if (added) accumulated_ = lockstep_from;
+          if (added) {
+            accumulated_ = lockstep_from;
+            skip_masks(work_.tape(), kTogether);
+          }
           continue;
         }
       }

@@ -1,0 +1,107 @@
+// A training under a memory plan beside the plain one, of one sequence after the other with gradients: losses and
+// parameters must be the same, bit for bit.
+#pragma once
+
+#include <cstddef>
+#include <new>
+
+#include <attune/models/decoder_layer.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+namespace check {
+
+/// One of two trainers, in the place of the one before it: tests have many, and boards little RAM.
+struct Storage {
+  alignas(64) unsigned char bytes[kEveryCase ? 1 << 20 : 64 * 1024];
+};
+template <int place>
+inline constinit Storage storage{};
+template <int place, class Trainer>
+Trainer& fresh() {
+  static_assert(sizeof(Trainer) <= sizeof storage<place>.bytes);
+  auto& trainer = *new (storage<place>.bytes) Trainer{};
+  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  return trainer;
+}
+
+/// Inputs, or targets: ids below 5, of which a batch ignores some where it may.
+template <class Values>
+void fill_batch(Values& values, attune::Rng& rng, bool ignored = false) {
+  if constexpr (requires { values.values; }) {
+    fill(values, rng);
+  } else {
+    for (int& id : values) {
+      const std::uint32_t draw = rng.next();
+      id = ignored && draw % 4 == 3 ? -100 : static_cast<int>(draw / 4 % 5);
+    }
+  }
+}
+
+template <class Model>
+using AdamOf = attune::Adam<attune::AdamVariant{}, typename Model::Scalar>;
+
+/// Three steps.
+template <class Plan, class Model, int batch, class Loss = attune::MeanSquaredError,
+          class Optimizer = AdamOf<Model>, class Masks = attune::NoMask, class Clipping = attune::NoClipping>
+void expect_same_training(const Masks& masks = {}, const Clipping& clipping = {}, const Loss& loss = {}) {
+  using Planned = attune::Trainer<Model, Loss, Optimizer, batch, Plan>;
+  static_assert(Planned::memory().object() == sizeof(Planned));
+  static_assert(std::is_trivially_copyable_v<Planned>);
+  auto& planned = fresh<0, Planned>();
+  auto& plain = fresh<1, attune::Trainer<Model, Loss, Optimizer, batch>>();
+  typename Planned::BatchInput x;
+  typename Planned::BatchTarget target;
+  attune::Rng rng(1);
+  for (int step = 0; step < 3; ++step) {
+    fill_batch(x, rng);
+    fill_batch(target, rng, batch > 1);
+    const typename Optimizer::Options options{.learning_rate = 0.01f};
+    const auto a = planned.step(x, target, options, clipping, masks, loss);
+    const auto b = plain.step(x, target, options, clipping, masks, loss);
+    EXPECT_TRUE(a.ok() && b.ok());
+    EXPECT_EQ(a.loss, b.loss);
+    EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-5f * static_cast<float>(b.gradient_norm));
+    EXPECT_TRUE(same_bits(planned.parameters(), plain.parameters()));
+  }
+}
+
+/// A layer of one's own: a decoder layer over one input, which is both its tokens and its memory.
+template <attune::DecoderLayerShape shape>
+struct DecoderOfItself : attune::DecoderLayer<shape> {
+  using Base = attune::DecoderLayer<shape>;
+  template <class Gradients>
+  struct TapeOf : Base::template TapeOf<Gradients> {};
+  template <class Gradients>
+  struct ScratchOf : Base::template ScratchOf<Gradients> {
+    typename Base::Memory d_memory;
+  };
+  using Tape = TapeOf<typename Base::Parameters>;
+  using Scratch = ScratchOf<typename Base::Parameters>;
+  using Input = typename Base::Input;
+
+  static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Input> y,
+                      typename Base::InferenceScratch& scratch) {
+    Base::forward(parameters, x, x, y, scratch);
+  }
+  template <class Kept>
+  static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Input> y,
+                      TapeOf<Kept>& tape, ScratchOf<Kept>& scratch) {
+    Base::template forward<typename Base::Parameters, Kept>(parameters, x, x, y, tape, scratch);
+  }
+  template <class Kept>
+  static void backward(const auto& parameters, attune::ConstView<Input> x, TapeOf<Kept>& tape,
+                       attune::ConstView<Input> dy, auto&& dx, auto& gradients, ScratchOf<Kept>& scratch) {
+    if constexpr (attune::kAsked<decltype(dx)>) {
+      Base::template backward<typename Base::Parameters, Kept>(
+          parameters, x, x, tape, dy, dx, attune::View<Input>(scratch.d_memory), gradients, scratch);
+      for (int i = 0; i < Input::size; ++i) dx.data[i] += scratch.d_memory.values[i];
+    } else {
+      Base::template backward<typename Base::Parameters, Kept>(
+          parameters, x, x, tape, dy, attune::NoGradient{}, attune::NoGradient{}, gradients, scratch);
+    }
+  }
+};
+
+}  // namespace check
