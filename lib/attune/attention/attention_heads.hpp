@@ -111,7 +111,7 @@ struct AttentionHeads {
     }
     if constexpr (WeightDropout::kDrops) pieces([&] { tape.dropout.skip(1); });
   }
-  /// The terms that count in all products of backward. `inputs` are what its other products read.
+  /// The terms that count in all products of backward. `inputs` are the tokens that its other products read.
   template <class Mask, class Pieces>
   static auto terms_of_backward(const Mask&, [[maybe_unused]] const Pieces& pieces,
                                 [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
@@ -130,8 +130,9 @@ struct AttentionHeads {
         return first(tape.weights);
       }
     }();
-    return terms_of<Mask, Pieces>(pieces.first(inputs)..., pieces.first(view(tape.query)),
-                                  pieces.first(view(tape.key)), pieces.first(view(tape.value)), weights,
+    const auto& of_keys = memory_of(pieces);
+    return terms_of<Mask, Pieces>(inputs..., pieces.first(view(tape.query)), of_keys.first(view(tape.key)),
+                                  of_keys.first(view(tape.value)), weights,
                                   pieces.first(view(Memory::context_of(tape, scratch))));
   }
 
@@ -159,7 +160,7 @@ struct AttentionHeads {
     constexpr int kRows = WeightRows::rows;
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
-        pieces.first(key_of(kept, head)), pieces.first(value_of(kept, head)),
+        memory_of(pieces).first(key_of(kept, head)), memory_of(pieces).first(value_of(kept, head)),
         view(context).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
         scores(), mask, head, first, dropout, terms, of_rows...);
   }
@@ -196,7 +197,7 @@ struct AttentionHeads {
   template <class Mask, class Pieces>
   ATTUNE_INLINE static auto terms_of_forward(const Mask&, [[maybe_unused]] const Pieces& pieces,
                                              const auto& kept) {
-    return terms_of<Mask, Pieces>(pieces.first(view(kept.value)));
+    return terms_of<Mask, Pieces>(memory_of(pieces).first(view(kept.value)));
   }
   // What some queries of every head have, `width` scalars each.
   template <int width>

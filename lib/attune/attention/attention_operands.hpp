@@ -42,8 +42,9 @@ struct AttentionOperands {
   static void forward(const auto& parameters, Query query, Key key, Value value, auto& kept,
                       const auto& pieces) {
     QueryProjection::forward(parameters.query, query, kept.query, pieces);
-    KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), pieces);
-    ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), pieces);
+    const auto& of_keys = memory_of(pieces);
+    KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), of_keys);
+    ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), of_keys);
     Parts::Norms::forward(parameters.norms, kept, pieces);
     if constexpr (kRotates) {
       pieces([&]() ATTUNE_INLINE_LAMBDA {
@@ -51,7 +52,7 @@ struct AttentionOperands {
       });
       pieces([&]() ATTUNE_INLINE_LAMBDA {
         const auto key_rows = projected<KeyProjection>(kept.key);
-        KeyRotation::forward(key_rows, key_rows, pieces.template count<shape.kv_len>());
+        KeyRotation::forward(key_rows, key_rows, of_keys.template count<shape.kv_len>());
       });
     }
     append_keys<shape, Scalar>(parameters.appended, kept, pieces);
@@ -68,7 +69,7 @@ struct AttentionOperands {
       });
       pieces([&]() ATTUNE_INLINE_LAMBDA {
         const auto key_rows = projected<KeyProjection>(tape.key);
-        KeyRotation::backward(key_rows, key_rows, pieces.template count<shape.kv_len>());
+        KeyRotation::backward(key_rows, key_rows, memory_of(pieces).template count<shape.kv_len>());
       });
     }
     Parts::Norms::backward(parameters.norms, tape, gradients.norms, mask, pieces);
@@ -77,17 +78,19 @@ struct AttentionOperands {
   static void backward_parameters(Query query, Key key, Value value, auto& tape, auto& gradients,
                                   const auto& terms, const auto& pieces) {
     QueryProjection::backward_parameters(query, tape.query, gradients.query, terms, pieces);
-    KeyProjection::backward_parameters(key, projected<KeyProjection>(tape.key), gradients.key, terms, pieces);
+    KeyProjection::backward_parameters(key, projected<KeyProjection>(tape.key), gradients.key, terms,
+                                       memory_of(pieces));
     ValueProjection::backward_parameters(value, projected<ValueProjection>(tape.value), gradients.value,
-                                         terms, pieces);
+                                         terms, memory_of(pieces));
   }
   /// and of their inputs. `sum` says whether those of keys and values are assigned, or added.
   ATTUNE_INLINE static void backward_inputs(const auto& parameters, auto& tape, auto&& d_query, auto&& d_key,
                                             auto&& d_value, auto sum, const auto& pieces) {
     QueryProjection::backward_input(parameters.query, tape.query, d_query, kernels::Assign{}, pieces);
-    KeyProjection::backward_input(parameters.key, projected<KeyProjection>(tape.key), d_key, sum, pieces);
+    KeyProjection::backward_input(parameters.key, projected<KeyProjection>(tape.key), d_key, sum,
+                                  memory_of(pieces));
     ValueProjection::backward_input(parameters.value, projected<ValueProjection>(tape.value), d_value, sum,
-                                    pieces);
+                                    memory_of(pieces));
   }
 
  private:
@@ -112,17 +115,17 @@ struct AttentionOperands {
   static void scale_operands(auto& query, auto& key, const auto& pieces) {
     if constexpr (kScaleOperands) {
       pieces([&]() ATTUNE_INLINE_LAMBDA {
-        const auto scale = [&]<class Operand>(Operand& operand) {
-          const auto rows = pieces.template count<Operand::rows>();
-          if constexpr (kHasLength<std::remove_cvref_t<decltype(pieces)>>) {
+        const auto scale = []<class Operand, class Of>(Operand& operand, const Of& of) {
+          const auto rows = of.template count<Operand::rows>();
+          if constexpr (kHasLength<Of>) {
             for (int i = 0; i < rows; ++i)
               kernels::scale<Operand::cols>(&operand(i, 0), Scalar(kOperandScale));
           } else {
             kernels::scale<Operand::size>(operand.data(), Scalar(kOperandScale));
           }
         };
-        scale(query);
-        scale(key);
+        scale(query, pieces);
+        scale(key, memory_of(pieces));
       });
     }
   }

@@ -79,7 +79,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static constexpr bool kRunsInLockstep = shape.rotary_dim == 0;
   static constexpr bool kTakesMask = true;
   static constexpr bool kTakesLength = kSelfAttention && kKeys == shape.seq_len;
-  static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
+  static constexpr bool kTakesLengths = kKeys == shape.kv_len;  // of queries and of keys, in cross-attention
+  static constexpr bool kGradientMayBeInput = true;             // but not with ParameterUpdates
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
   /// Keys of cross-attention.
@@ -114,8 +115,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, InferenceScratch& scratch,
                       const Mask& mask = {}, const Pieces& pieces = {}) {
-    Operands::forward(parameters, query, key, value, scratch, pieces);
-    Heads::infer(scratch, detail::with_options<shape>(mask), pieces);
+    const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
+    Operands::forward(parameters, query, key, value, scratch, of_both);
+    Heads::infer(scratch, detail::with_options<shape>(mask), of_both);
     OutputProjection::forward(parameters.output, scratch.context, y, pieces);
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
@@ -146,8 +148,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void retape(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                      ConstView<ValueInput> value, TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
                      const Mask& mask = {}, const Pieces& pieces = {}) {
-    Operands::forward(parameters, query, key, value, tape, pieces);
-    Heads::forward(tape, scratch, detail::with_options<shape>(mask), pieces);
+    const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
+    Operands::forward(parameters, query, key, value, tape, of_both);
+    Heads::forward(tape, scratch, detail::with_options<shape>(mask), of_both);
   }
   /// The same of self-attention.
   template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
@@ -169,14 +172,23 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                        DQuery&& d_query, DKey&& d_key, DValue&& d_value, Gradients& gradients,
                        ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     constexpr bool kInputsFirst = detail::kUpdatesInSet<Gradients>;
+    const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
+    const auto& of_keys = detail::memory_of(of_both);
     const auto& all_masks = detail::with_options<shape>(mask);
-    const auto terms = Heads::terms_of_backward(all_masks, pieces, tape, scratch, query, key, value);
-    backward_heads(parameters, tape, dy, gradients, scratch, all_masks, terms, pieces);
-    if constexpr (!kInputsFirst)
-      Operands::backward_parameters(query, key, value, tape, gradients, terms, pieces);
-    Operands::backward_inputs(parameters, tape, d_query, d_key, d_value, kernels::Assign{}, pieces);
-    if constexpr (kInputsFirst)
-      Operands::backward_parameters(query, key, value, tape, gradients, terms, pieces);
+    const auto terms = Heads::terms_of_backward(all_masks, of_both, tape, scratch, pieces.first(query),
+                                                of_keys.first(key), of_keys.first(value));
+    backward_heads(parameters, tape, dy, gradients, scratch, all_masks, terms, of_both);
+    if constexpr (!kInputsFirst) {
+      Operands::backward_parameters(query, key, value, tape, gradients, terms, of_both);
+    }
+    Operands::backward_inputs(parameters, tape, d_query, d_key, d_value, kernels::Assign{}, of_both);
+    if constexpr (kInputsFirst) {
+      Operands::backward_parameters(query, key, value, tape, gradients, terms, of_both);
+    }
+    if constexpr (detail::kBeginsLength<Mask, std::remove_cvref_t<decltype(detail::memory_of(pieces))>>) {
+      detail::clear_behind(of_keys, detail::sink<KeyInput>(d_key));
+      detail::clear_behind(of_keys, detail::sink<ValueInput>(d_value));
+    }
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
   /// overlap `dx`; `dx` may be `x`, but not with ParameterUpdates.
