@@ -195,6 +195,7 @@ TEST(MultiHeadAttention, inference_has_the_bits_of_training) {
 TEST(MultiHeadAttention, self_attention_is_cross_attention_of_one_input) {
   static Problem<kSelf> a(4);
   using Layer = Problem<kSelf>::Layer;
+  static_assert(Layer::kSelfAttention && !MultiHeadAttention<kCross>::kSelfAttention);
   Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch);
   const Layer::Output one = a.y;
   Layer::forward(a.parameters, a.query, a.query, a.query, a.y, a.tape, a.scratch);
@@ -303,20 +304,6 @@ TEST(MultiHeadAttention, a_nan_in_a_parameter_is_not_hidden) {
   for (const float y : a.y.values) EXPECT_TRUE(check::is_nan(y));
 }
 
-TEST(MultiHeadAttention, storage_is_plain_values) {
-  using Layer = MultiHeadAttention<kSelf>;
-  static_assert(std::is_trivially_copyable_v<Layer::Tape> &&
-                std::is_trivially_copyable_v<Layer::InferenceScratch>);
-  static_assert(std::is_empty_v<Layer>);
-  static_assert(sizeof(Layer::Tape) == sizeof(float) * (4 * 5 * 6 + 3 * 5 * 5));
-  static_assert(sizeof(Layer::Scratch) == sizeof(float) * 5 * 5);
-  using BiasesAlone = Layer::ParametersOf<attune::Untrained, attune::Tensor>;
-  static_assert(sizeof(Layer::TapeOf<BiasesAlone>) + sizeof(Layer::ScratchOf<BiasesAlone>) ==
-                sizeof(Layer::Tape) + sizeof(Layer::Scratch));
-  static_assert(Layer::kSelfAttention && !MultiHeadAttention<kCross>::kSelfAttention);
-  EXPECT_TRUE(std::is_trivially_copyable_v<Layer::Parameters>);
-}
-
 TEST(MultiHeadAttention, gradient_of_self_attention_may_replace_its_input) {
   using Layer = MultiHeadAttention<kSelf>;
   static Problem<kSelf> a(21), over_x(21);
@@ -341,164 +328,4 @@ TEST(MultiHeadAttention, gradient_of_the_query_may_replace_the_query) {
   EXPECT_TRUE(check::same_bits(a.d_query, b.query));
   EXPECT_TRUE(check::same_bits(a.d_key, b.d_key));
   EXPECT_TRUE(check::same_bits(a.gradients, b.gradients));
-}
-
-namespace {
-
-constexpr attune::AttentionShape kRotated{.seq_len = 5, .d_model = 8, .num_heads = 2, .rotary_dim = 4};
-constexpr attune::AttentionShape kDropped{.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.5};
-
-}  // namespace
-
-TEST(MultiHeadAttention, rotary_positions_turn_queries_and_keys_after_their_projection) {
-  using Layer = attune::MultiHeadAttention<kRotated>;
-  using Plain = attune::MultiHeadAttention<attune::AttentionShape{5, 8, 2}>;
-  using Rotation = attune::RotaryPositions<attune::RotaryShape{.seq_len = 5, .num_heads = 2, .d_k = 4}>;
-  static Layer::Parameters parameters;
-  static Plain::Parameters plain;
-  static Layer::Tape tape;
-  static Plain::Tape expected;
-  Layer::Scratch scratch;
-  Plain::Scratch plain_scratch;
-  Layer::Input x, y;
-  attune::Rng rng(8);
-  check::fill_set(parameters, rng);
-  attune::for_each_tensor([](const attune::TensorPath&, auto& to, const auto& from) { to = from; }, plain,
-                          parameters);
-  check::fill(x, rng);
-  Layer::forward(parameters, x, y, tape, scratch);
-  Plain::forward(plain, x, y, expected, plain_scratch);
-  Rotation::forward(expected.query, expected.query);
-  Rotation::forward(expected.key, expected.key);
-  EXPECT_TRUE(check::same_bits(tape.query, expected.query));
-  EXPECT_TRUE(check::same_bits(tape.key, expected.key));
-  EXPECT_TRUE(check::same_bits(tape.value, expected.value));
-}
-
-TEST(MultiHeadAttention, rotated_attention_depends_on_the_distance_of_tokens) {
-  // Two tokens, then the same two later: with a causal window of two they attend alike.
-  using Layer = attune::MultiHeadAttention<kRotated>;
-  static Layer::Parameters parameters;
-  static Layer::InferenceScratch scratch;
-  Layer::Input x, y;
-  attune::Rng rng(9);
-  check::fill_set(parameters, rng);
-  check::fill(x, rng);
-  for (int j = 0; j < 8; ++j) x(3, j) = x(0, j), x(4, j) = x(1, j);
-  attune::Tensor<float, 5, 5> window;
-  for (int i = 0; i < 5; ++i) {
-    for (int j = 0; j < 5; ++j) window(i, j) = j == i || j == i - 1 ? 0.0f : -INFINITY;
-  }
-  Layer::forward(parameters, x, y, scratch, attune::AdditiveMask(window));
-  for (int j = 0; j < 8; ++j) EXPECT_NEAR(y(4, j), y(1, j), 1e-6);
-}
-
-TEST(MultiHeadAttention, drops_weights_in_training_alone_and_scales_up_the_rest) {
-  using Layer = attune::MultiHeadAttention<kDropped>;
-  using Plain = attune::MultiHeadAttention<attune::AttentionShape{4, 8, 2}>;
-  static Layer::Parameters parameters;
-  static Plain::Parameters plain;
-  static Layer::Tape tape;
-  static Layer::Scratch scratch;
-  static Layer::InferenceScratch inference;
-  static Plain::InferenceScratch plain_inference;
-  Layer::Input x, y, expected;
-  attune::Rng rng(10);
-  check::fill_set(parameters, rng);
-  attune::for_each_tensor([](const attune::TensorPath&, auto& to, const auto& from) { to = from; }, plain,
-                          parameters);
-  check::fill(x, rng);
-  Layer::forward(parameters, x, y, inference);
-  Plain::forward(plain, x, expected, plain_inference);
-  EXPECT_TRUE(check::same_bits(y, expected));
-
-  attune::draw_seeds(tape, rng);
-  Layer::forward(parameters, x, y, tape, scratch);
-  EXPECT_FALSE(check::same_bits(y, expected));
-  // The context of a head is P with some weights doubled, the others zero, times V.
-  attune::Rng mask = Layer::WeightDropout::generator(tape.dropout);
-  int dropped = 0;
-  for (int head = 0; head < 2; ++head) {
-    attune::Tensor<float, 4, 4> weights;
-    Layer::WeightDropout::drop(16, mask, tape.head_weights(head).data, weights.data());
-    for (int i = 0; i < 4; ++i) {
-      for (int j = 0; j < 4; ++j) {
-        const float weight = tape.head_weights(head)(i, j);
-        dropped += weights(i, j) == 0;
-        EXPECT_TRUE(weights(i, j) == 0 || weights(i, j) == 2 * weight);
-      }
-      for (int j = 0; j < 4; ++j) {
-        float sum = 0;
-        for (int k = 0; k < 4; ++k) sum += weights(i, k) * tape.value(k, head * 4 + j);
-        EXPECT_NEAR(tape.context(i, head * 4 + j), sum, 1e-6);
-      }
-    }
-  }
-  EXPECT_GT(dropped, 4);
-  EXPECT_LT(dropped, 28);
-}
-
-TEST(MultiHeadAttention, the_next_sequence_has_another_mask) {
-  using Layer = attune::MultiHeadAttention<kDropped>;
-  static Layer::Parameters parameters, gradients;
-  static Layer::Tape tape;
-  static Layer::Scratch scratch;
-  Layer::Input x, y, again, dx;
-  attune::Rng rng(11);
-  check::fill_set(parameters, rng);
-  check::fill(x, rng);
-  attune::draw_seeds(tape, rng);
-  Layer::forward(parameters, x, y, tape, scratch);
-  Layer::forward(parameters, x, again, tape, scratch);
-  EXPECT_TRUE(check::same_bits(y, again));
-  Layer::backward(parameters, x, tape, y, dx, gradients, scratch);
-  Layer::forward(parameters, x, again, tape, scratch);
-  EXPECT_FALSE(check::same_bits(y, again));
-}
-
-TEST(MultiHeadAttention, d_k_may_be_set_to_the_quotient_that_does_not_divide) {
-  constexpr attune::AttentionShape kShape{.seq_len = 2, .d_model = 5, .num_heads = 2, .d_k = 2};
-  using Layer = MultiHeadAttention<kShape>;
-  static_assert(Layer::Context::cols == 4 && Layer::QueryProjection::Output::cols == 4);
-  EXPECT_TRUE(attune::Layer<Layer>);
-}
-
-namespace {
-
-// More queries than inference has weights of at a time, and a rest.
-constexpr attune::AttentionShape kManyQueries{.seq_len = 69, .d_model = 8, .num_heads = 2, .kv_len = 21};
-using ManyQueries = attune::MultiHeadAttention<kManyQueries>;
-static_assert(ManyQueries::kQueriesAtOnce == 32);
-static_assert(sizeof(ManyQueries::InferenceScratch::weights) == 32 * 21 * sizeof(float));
-
-template <class Mask>
-void expect_inference_as_training(const Mask& mask) {
-  static ManyQueries::Parameters parameters;
-  static ManyQueries::Input query;
-  static ManyQueries::KeyInput key;
-  static ManyQueries::Output inferred, trained;
-  static ManyQueries::Tape tape;
-  static ManyQueries::Scratch scratch;
-  static ManyQueries::InferenceScratch inference_scratch;
-  attune::Rng rng(6);
-  check::fill_set(parameters, rng);
-  check::fill(query, rng);
-  check::fill(key, rng);
-  ManyQueries::forward(parameters, query, key, key, inferred, inference_scratch, mask);
-  ManyQueries::forward(parameters, query, key, key, trained, tape, scratch, mask);
-  EXPECT_TRUE(check::same_bits(inferred, trained));
-}
-
-}  // namespace
-
-TEST(MultiHeadAttention, inference_by_blocks_of_queries_has_the_bits_of_training) {
-  expect_inference_as_training(attune::NoMask{});
-  expect_inference_as_training(attune::CausalMask{.offset = -40});
-  attune::KeyPaddingMask<21> padding;
-  ASSERT_EQ(padding.set_length(17), attune::Status::kOk);
-  expect_inference_as_training(attune::CausalMask{.offset = -10} && padding);
-  static attune::Tensor<float, 69, 21> added;
-  attune::Rng rng(7);
-  check::fill(added, rng, -3, 3);
-  expect_inference_as_training(attune::AdditiveMask(added));
 }

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include <attune/attention/appended_keys.hpp>
+#include <attune/attention/attention_heads.hpp>
+#include <attune/attention/attention_operands.hpp>
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/key_value_blocks.hpp>
 #include <attune/attention/option_masks.hpp>
@@ -35,8 +37,10 @@ struct AttentionParts {
   using Scalar = typename Attention::Scalar;
   static constexpr int kHeads = kShape.num_heads, kKvHeads = kShape.num_kv_heads;
   static constexpr int kDk = kShape.d_k, kDv = kShape.d_v;
-  static constexpr Scalar kScoreScale = Scalar(Attention::kScoreScale);
-  static constexpr auto scores() { return Attention::scores(); }
+  using Heads = AttentionHeads<kShape, Scalar>;
+  using Operands = AttentionOperands<kShape, Scalar>;
+  static constexpr Scalar kScoreScale = Scalar(Heads::kScoreScale);
+  static constexpr auto scores() { return Heads::scores(); }
 
   // y[tokens, …] = x[tokens, …]·W + b of one of Attention's projections.
   template <class Projection, int tokens>
@@ -94,7 +98,7 @@ struct AttentionParts {
   }
   template <int size>
   static void scale([[maybe_unused]] Scalar* operand) {
-    if constexpr (Attention::kScaleOperands) kernels::scale<size>(operand, Scalar(Attention::kOperandScale));
+    if constexpr (Operands::kScaleOperands) kernels::scale<size>(operand, Scalar(Operands::kOperandScale));
   }
   /// Q of x[tokens, d_model], as it is multiplied.
   template <int tokens>

@@ -52,7 +52,7 @@ struct QueryKeyNorms {
 
   static void forward(const auto& parameters, auto& kept, const auto& pieces) {
     const auto& of_queries = pieces.template parts<shape.num_heads>();
-    const auto& of_keys = pieces.template parts<shape.num_kv_heads>();
+    const auto& of_keys = memory_of(pieces).template parts<shape.num_kv_heads>();
     const View<typename QueryNorm::Input> query(kept.query.data());
     const View<typename KeyNorm::Input> key(kept.key.data());
     if constexpr (requires { kept.norms; }) {
@@ -86,7 +86,7 @@ struct QueryKeyNorms {
     QueryNorm::backward(parameters.query_norm, tape.norms.query, tape.norms.of_query, query, query,
                         gradients.query_norm, of_query, mask, pieces.template parts<shape.num_heads>());
     KeyNorm::backward(parameters.key_norm, tape.norms.key, tape.norms.of_key, key, key, gradients.key_norm,
-                      of_key, mask, pieces.template parts<shape.num_kv_heads>());
+                      of_key, mask, memory_of(pieces).template parts<shape.num_kv_heads>());
   }
 };
 

@@ -56,8 +56,8 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   // that are computed together with the last one are zeros, with weights of zero.
   constexpr bool kHasLength = detail::kHasLength<Pieces>;
   const auto queries = pieces.template count<kQueries>();
-  const auto all_keys = pieces.first(key);
-  const auto all_values = pieces.first(value);
+  const auto all_keys = memory_of(pieces).first(key);
+  const auto all_values = memory_of(pieces).first(value);
   if constexpr (kHasLength) {
     pieces([&] {
       for (int i = queries; i < kQueries && i % kSome != 0; ++i) {
@@ -68,7 +68,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   }
   // One more than the last key that any of some queries attends to, where blocks of keys are left out.
   const auto end_for = [&](int first, int count) ATTUNE_INLINE_LAMBDA {
-    if constexpr (kHasLength && kKeys > kernels::kTogether) {
+    if constexpr (kIsPart<decltype(all_keys)> && kKeys > kernels::kTogether) {
       return std::min(kv_end<kKeys>(mask, first, count), used_rows(all_keys));
     } else {
       return end_of_keys<kKeys>(mask, first, count);

@@ -181,7 +181,7 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
   using Scalar = typename Weights::Scalar;
   constexpr int kKeys = Weights::cols;
   // Of a sequence of its true length, keys behind it are left out by themselves.
-  constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key>;
+  constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key> && !kIsPart<Weights>;
   const auto weigh = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
     const auto p_rows = p.template rows_at<count>(first);
     const auto end = [&]() ATTUNE_INLINE_LAMBDA {
@@ -260,9 +260,10 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
   const MatrixView<Scalar, DQuery::rows, DQuery::cols> dq_dense(scratch);
 
   constexpr int kQueries = Weights::rows, kKeys = Weights::cols, kDk = Query::cols, kDv = Value::cols;
-  const auto all_keys = pieces.first(key);
-  const auto all_values = pieces.first(value);
-  constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<decltype(all_keys)>;
+  const auto& of_memory = memory_of(pieces);
+  const auto all_keys = of_memory.first(key);
+  const auto all_values = of_memory.first(value);
+  constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<decltype(all_keys)> && !kHasLength<Pieces>;
   // C = A·B: some rows of C at a time, of which counts(row, rows, term, terms) says whether they have terms.
   const auto product = [&]<class C>(const auto& first, const auto& a, const auto& b, const C& c,
                                     const auto& of_terms, const auto& counts, auto how) ATTUNE_INLINE_LAMBDA {
@@ -306,7 +307,7 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
     }
   });
   const auto kept = kept_weights(p, dropout, pieces);
-  pieces.template tokens<kKeys, kQueries * kDv>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+  of_memory.template tokens<kKeys, kQueries * kDv>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
     product(first, pieces.first(kept).transpose().template rows_at<count>(first), pieces.first(d_context),
             dv.template rows_at<count>(first), kernels::AllTerms{}, of_keys, sum);
   });
@@ -327,7 +328,7 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
     product(first, p.template rows_at<count>(first), all_keys, dq_dense.template rows_at<count>(first), terms,
             of_queries, kernels::Assign{});
   });
-  pieces.template tokens<kKeys, kQueries * kDk>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+  of_memory.template tokens<kKeys, kQueries * kDk>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
     product(first, pieces.first(p).transpose().template rows_at<count>(first), pieces.first(query),
             dk.template rows_at<count>(first), terms, of_keys, sum);
   });

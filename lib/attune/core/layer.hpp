@@ -461,12 +461,34 @@ inline constexpr int kTokens = [] {
   }
 }();
 
+/// Whether a call begins a sequence of its true length: its mask says one, its pieces do not know of it.
+template <class Mask, class Pieces>
+inline constexpr bool kBeginsLength = kSaysLength<Mask> && !kHasLength<Pieces>;
+/// `pieces` of the first of `tokens` tokens, as many as a mask says; themselves where it says nothing.
+template <int tokens, class Mask, class Pieces>
+ATTUNE_INLINE auto first_tokens([[maybe_unused]] const Mask& mask, const Pieces& pieces) {
+  if constexpr (kBeginsLength<Mask, Pieces>) {
+    return FirstTokens<Pieces, tokens>(pieces, length_of<tokens>(mask));
+  } else {
+    return pieces;
+  }
+}
+/// `pieces` whose keys and values are the first of `tokens`, as many as a mask says; themselves where it says
+/// nothing, or they know.
+template <int tokens, class Mask, class Pieces>
+ATTUNE_INLINE auto with_memory([[maybe_unused]] const Mask& mask, const Pieces& pieces) {
+  if constexpr (kBeginsLength<Mask, std::remove_cvref_t<decltype(memory_of(pieces))>>) {
+    return WithMemory(pieces, first_tokens<tokens>(mask, pieces));
+  } else {
+    return pieces;
+  }
+}
 /// `pieces` of the tokens that a mask says there are, where it does and the model takes a length; else
 /// themselves.
 template <class Model, class Mask, class Pieces = InOneGo>
 ATTUNE_INLINE auto pieces_of(const Mask& mask, const Pieces& pieces = {}) {
-  if constexpr (kSaysLength<Mask> && kTakesLength<Model>) {
-    return FirstTokens<Pieces, kTokens<Model>>(pieces, length_of<kTokens<Model>>(mask));
+  if constexpr (kTakesLength<Model>) {
+    return first_tokens<kTokens<Model>>(mask, pieces);
   } else {
     return pieces;
   }
@@ -474,7 +496,7 @@ ATTUNE_INLINE auto pieces_of(const Mask& mask, const Pieces& pieces = {}) {
 /// Rows of y behind its tokens become zeros.
 template <class Pieces, class Y>
 ATTUNE_INLINE void clear_behind([[maybe_unused]] const Pieces& pieces, [[maybe_unused]] const Y& y) {
-  if constexpr (kHasLength<Pieces>) {
+  if constexpr (kHasLength<Pieces> && kAsked<Y>) {
     for (int i = pieces.template count<Y::rows>(); i < Y::rows; ++i) {
       for (int j = 0; j < Y::cols; ++j) y(i, j) = typename Y::Scalar(0);
     }

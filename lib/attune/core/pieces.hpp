@@ -9,6 +9,7 @@
 //   pieces.template token_elements<n, cols, work>([&](int first, int count) { … });
 //   pieces.first(view)                                       // of a matrix of tokens, those that there are
 //   pieces.template parts<n>()                               // those of tokens that are n rows each
+//   memory_of(pieces)                                        // those of the memory that tokens attend to
 //
 // A sequence that is shorter than its layers were made for has the pieces of its first tokens: FirstTokens.
 // `first` is then a RowRange, so that rows_at<count>(first) are those that count (kernels/matrix_view.hpp).
@@ -181,6 +182,8 @@ class FirstTokens {
   /// The pieces of the first `length` tokens.
   constexpr FirstTokens(const Pieces& pieces, int length) : pieces_(pieces), length_(length) {}
 
+  /// Those of all tokens.
+  [[nodiscard]] constexpr const Pieces& of_all() const { return pieces_; }
   /// How many of `rows` rows are computed.
   template <int rows>
   [[nodiscard]] constexpr auto count() const {
@@ -247,6 +250,19 @@ class FirstTokens {
   int length_;
 };
 
+/// The pieces of tokens that attend to a memory, whose length is another.
+template <class Tokens, class Memory>
+class WithMemory : public Tokens {
+ public:
+  /// Those of the tokens, and of the memory's.
+  constexpr WithMemory(const Tokens& tokens, const Memory& memory) : Tokens(tokens), memory_(memory) {}
+  /// Those of the memory's tokens.
+  [[nodiscard]] constexpr const Memory& memory() const { return memory_; }
+
+ private:
+  [[no_unique_address]] Memory memory_;
+};
+
 /// What layers take behind the mask.
 template <class P>
 concept AnyPieces = requires {
@@ -260,6 +276,16 @@ template <class Pieces>
 inline constexpr bool kHasLength = requires {
   Pieces::kSeqLen;
 };
+
+/// The pieces of keys and values: the tokens' own, unless it is said otherwise.
+template <class Pieces>
+ATTUNE_INLINE const auto& memory_of(const Pieces& pieces) {
+  if constexpr (requires { pieces.memory(); }) {
+    return pieces.memory();
+  } else {
+    return pieces;
+  }
+}
 
 /// What a pass in pieces is given by name does not end before it.
 template <class Source>

@@ -115,14 +115,38 @@ struct DecoderLayerOf
   using Branches =
       detail::ResidualBranches<options, Sets, Norm, detail::LayerBranch<SelfAttention>,
                                detail::MemoryBranch<CrossAttention>, detail::LayerBranch<Network>>;
-  template <class Mask, class MemoryMask, class Pieces, class DMemory = NoGradient>
+  template <class Mask, class MemoryMask, class Pieces, class MemoryPieces, class DMemory = NoGradient>
   struct Context {
     ConstView<Memory> memory;
     const Mask& mask;
     const MemoryMask& memory_mask;
-    const Pieces& pieces;
+    const Pieces& pieces;               // of the tokens
+    const MemoryPieces& memory_pieces;  // of the memory's
     DMemory d_memory = {};
+
+    ATTUNE_INLINE decltype(auto) pieces_of_both() const {
+      if constexpr (detail::kHasLength<Pieces> || detail::kHasLength<MemoryPieces>) {
+        return WithMemory<Pieces, MemoryPieces>(pieces, memory_pieces);
+      } else {
+        return (pieces);
+      }
+    }
   };
+  // Whether tokens behind a length are left out.
+  static constexpr bool kTakesLengths = detail::kTakesLength<SelfAttention> &&
+                                        detail::kTakesLength<Network> && detail::kTakesLength<Norm> &&
+                                        requires {
+    requires CrossAttention::kTakesLengths;
+  };
+  // The pieces of tokens, or of a memory, of which the mask says how many there are.
+  template <class Matrix, class Mask, class Pieces>
+  ATTUNE_INLINE static auto pieces_of(const Mask& mask, const Pieces& pieces) {
+    if constexpr (kTakesLengths) {
+      return detail::first_tokens<Matrix::rows>(mask, pieces);
+    } else {
+      return pieces;
+    }
+  }
 
  public:
   /// What backward needs beside x and the memory.
@@ -197,8 +221,12 @@ struct DecoderLayerOf
   static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
                       InferenceScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {},
                       const Pieces& pieces = {}) {
+    const auto of_tokens = pieces_of<Input>(mask, pieces);
+    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
     Branches::infer(parameters, x, y, scratch,
-                    Context<Mask, MemoryMask, Pieces>{memory, mask, memory_mask, pieces});
+                    Context<Mask, MemoryMask, decltype(of_tokens), decltype(of_memory)>{
+                        memory, mask, memory_mask, of_tokens, of_memory});
+    detail::clear_behind(of_tokens, y);
   }
   /// Training: the same, with dropout; the tape keeps what backward needs.
   template <class Set = Parameters, class Kept, AttentionMask Mask = CausalMask,
@@ -206,8 +234,12 @@ struct DecoderLayerOf
   static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
                       TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const Mask& mask = {},
                       const MemoryMask& memory_mask = {}, const Pieces& pieces = {}) {
+    const auto of_tokens = pieces_of<Input>(mask, pieces);
+    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
     Branches::forward(parameters, x, y, tape, scratch,
-                      Context<Mask, MemoryMask, Pieces>{memory, mask, memory_mask, pieces});
+                      Context<Mask, MemoryMask, decltype(of_tokens), decltype(of_memory)>{
+                          memory, mask, memory_mask, of_tokens, of_memory});
+    detail::clear_behind(of_tokens, y);
   }
   /// dx[seq_len, d_model] and d_memory[memory_len, …] from dy[seq_len, d_model], overwritten, or NoGradient;
   /// gradients accumulate. The tape is used up. `dx` may be `dy`. The masks are forward's: what they hide has
@@ -219,9 +251,15 @@ struct DecoderLayerOf
                        Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
                        const MemoryMask& memory_mask = {}, const Pieces& pieces = {}) {
     const auto to_memory = detail::sink<Memory>(d_memory);
-    const Context<Mask, MemoryMask, Pieces, std::remove_const_t<decltype(to_memory)>> context{
-        memory, mask, memory_mask, pieces, to_memory};
-    Branches::backward(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);
+    const auto of_tokens = pieces_of<Input>(mask, pieces);
+    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
+    const Context<Mask, MemoryMask, decltype(of_tokens), decltype(of_memory),
+                  std::remove_const_t<decltype(to_memory)>>
+        context{memory, mask, memory_mask, of_tokens, of_memory, to_memory};
+    const auto to_x = detail::sink<Input>(dx);
+    Branches::backward(parameters, x, tape, dy, to_x, gradients, scratch, context);
+    detail::clear_behind(of_tokens, to_x);
+    detail::clear_behind(of_memory, to_memory);
   }
 };
 

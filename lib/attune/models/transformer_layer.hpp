@@ -109,7 +109,7 @@ struct MemoryStreamBranch {
 };
 
 // A branch that attends to a memory: context.memory[memory_len, d_model], whose gradient goes to
-// context.d_memory.
+// context.d_memory. Of the memory as of tokens there may be the first ones alone.
 template <class Attention>
 struct MemoryBranch : Attention {
   using Memory = typename Attention::KeyInput;
@@ -124,12 +124,12 @@ struct MemoryBranch : Attention {
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     typename Attention::InferenceScratch& scratch) {
     Attention::forward(parameters, x, context.memory, context.memory, y, scratch, context.memory_mask,
-                       context.pieces);
+                       context.pieces_of_both());
   }
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context, auto& tape,
                                     auto& scratch) {
     Attention::forward(parameters, x, context.memory, context.memory, y, tape, scratch.attention,
-                       context.memory_mask, context.pieces);
+                       context.memory_mask, context.pieces_of_both());
   }
   ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
                                      auto& gradients, auto& scratch, const auto& context) {
@@ -138,7 +138,7 @@ struct MemoryBranch : Attention {
                                 kMasks<std::remove_cvref_t<decltype(context.mask)>>;
     const auto run = [&](auto d_key, auto d_value, const auto& mask) ATTUNE_INLINE_LAMBDA {
       Attention::backward(parameters, x, context.memory, context.memory, tape, dy, dx, d_key, d_value,
-                          gradients, scratch.attention, mask, context.pieces);
+                          gradients, scratch.attention, mask, context.pieces_of_both());
     };
     const auto with_mask = [&](auto d_key, auto d_value) ATTUNE_INLINE_LAMBDA {
       if constexpr (kElsewhere) {
@@ -149,7 +149,7 @@ struct MemoryBranch : Attention {
     };
     if constexpr (kAsked<decltype(context.d_memory)>) {
       with_mask(context.d_memory, View<Memory>(scratch.d_value));
-      add_to<Memory>(context.pieces, scratch.d_value.data(), context.d_memory.data);
+      add_to<Memory>(context.memory_pieces, scratch.d_value.data(), context.d_memory.data);
     } else {
       with_mask(NoGradient{}, NoGradient{});
     }

@@ -1,0 +1,253 @@
+// The heads of MultiHeadAttention, one after the other, each on its columns of Q, K, V and O.
+//
+//   P_h = softmax(scale · Q_h·K_hᵀ + mask),   O_h = P_h·V_h
+//
+// Query heads of a group share a head of keys and values, whose gradients add up. In training weights P are
+// dropped, and kept for backward, or computed once more in it.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <attune/attention/attention_memory.hpp>
+#include <attune/attention/attention_shape.hpp>
+#include <attune/attention/recomputed_attention.hpp>
+#include <attune/attention/scaled_dot_product_attention.hpp>
+#include <attune/attention/scores.hpp>
+#include <attune/core/rng.hpp>
+#include <attune/kernels/finite.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// Attention of all heads. Masks are those with the shape's options.
+template <AttentionShape shape, class Scalar>
+struct AttentionHeads {
+  using Memory = AttentionMemory<shape, Scalar>;
+  using Context = typename Memory::Context;
+  using WeightDropout = typename Memory::WeightDropout;
+  template <class Gradients>
+  using TapeOf = typename Memory::template TapeOf<Gradients>;
+  template <class Gradients>
+  using ScratchOf = typename Memory::template ScratchOf<Gradients>;
+  static constexpr int kKeys = Memory::kKeys;
+  using Real = kernels::Real<Scalar>;
+
+  static constexpr Real kScoreScale =
+      shape.scaling == Scaling::kInverseSqrtDk       ? inverse_square_root<Real>(shape.d_k)
+      : shape.scaling == Scaling::kInverseSqrtDModel ? inverse_square_root<Real>(shape.d_model)
+                                                     : Real(1);
+  /// How scores come from queries and keys.
+  using Scores = std::conditional_t<(shape.softcap > 0), CappedScores<Scalar>, ScaledScores<Scalar>>;
+  static constexpr Scores scores() {
+    if constexpr (shape.softcap > 0) {
+      return {Scalar(kScoreScale), Scalar(static_cast<Real>(shape.softcap))};
+    } else {
+      return {Scalar(kScoreScale)};
+    }
+  }
+
+  /// O from Q, K and V, in inference: for some queries at a time, whose weights are overwritten by the next.
+  ATTUNE_INLINE static void infer(auto& scratch, const auto& mask, const auto& pieces) {
+    const auto terms = terms_of_forward(mask, pieces, scratch);
+    for (int head = 0; head < shape.num_heads; ++head) {
+      attend_in_blocks<Memory::kQueriesAtOnce>(
+          head, scratch, scratch.context, scratch.weights.data(), mask, [](int) { return AllWeights{}; },
+          terms, pieces);
+    }
+  }
+  /// O, and what backward needs beside it.
+  template <class Kept>
+  ATTUNE_INLINE static void forward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& mask,
+                                    const auto& pieces) {
+    auto& context = Memory::context_of(tape, scratch);
+    const auto terms = terms_of_forward(mask, pieces, tape);
+    for (int head = 0; head < shape.num_heads; ++head) {
+      const auto dropout_from = [&](int first) { return dropout_of(tape, scratch, head, first); };
+      if constexpr (shape.keep_weights) {
+        pieces.template tokens<shape.seq_len, kWorkOfQuery>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+          attend(head, first, tape, context,
+                 view(tape.weights).template rows_at<count>(head * shape.seq_len + first), mask,
+                 dropout_from(first), terms, pieces);
+        });
+      } else {
+        attend_in_blocks<Memory::kQueriesInTraining>(head, tape, context, scratch.head.data(), mask,
+                                                     dropout_from, terms, pieces, of_rows(tape, head));
+      }
+    }
+  }
+  /// From dO, in the place of O, to dQ, dK and dV in those of Q, K and V.
+  template <class Kept>
+  static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& mask, const auto& terms,
+                       const auto& pieces) {
+    Context& context = Memory::context_of(tape, scratch);
+    for (int head = 0; head < shape.num_heads; ++head) {
+      const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
+      const auto k = key_of(tape, head);
+      const auto v = value_of(tape, head);
+      if constexpr (Memory::kGroup > 1) {
+        if (head % Memory::kGroup == 0) pieces([&] { scratch.of_keys.clear(); });
+      }
+      const auto d_context = view(context).template columns<shape.d_v>(head * shape.d_v);
+      const auto dropout_from = [&](int first) { return dropout_of(tape, scratch, head, first); };
+      if constexpr (shape.keep_weights) {
+        const auto to = [&](const auto& dk, const auto& dv) ATTUNE_INLINE_LAMBDA {
+          attend_backward(q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
+                          d_context, q, dk, dv, scratch.head.data(), scores(), mask, dropout_from(0), terms,
+                          pieces, SumOfGroup{});
+        };
+        if constexpr (Memory::kGroup > 1) {
+          to(view(scratch.of_keys.d_key), view(scratch.of_keys.d_value));
+        } else {
+          to(k, v);
+        }
+      } else {
+        const Scalar* kept = of_rows(tape, head);
+        recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.of_keys, scores(), mask,
+                                   head, kept, dropout_from, terms, pieces, SumOfGroup{});
+      }
+      if constexpr (Memory::kGroup > 1) {
+        if (head % Memory::kGroup == Memory::kGroup - 1) pieces([&] { scratch.of_keys.move_to(k, v); });
+      }
+    }
+    if constexpr (WeightDropout::kDrops) pieces([&] { tape.dropout.skip(1); });
+  }
+  /// The terms that count in all products of backward. `inputs` are the tokens that its other products read.
+  template <class Mask, class Pieces>
+  static auto terms_of_backward(const Mask&, [[maybe_unused]] const Pieces& pieces,
+                                [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
+                                [[maybe_unused]] const auto&... inputs) {
+    const auto weights = [&] {
+      const auto first = [&]<class Rows>(const Rows& of_head) {
+        if constexpr (kHasLength<Pieces>) {
+          return FirstQueries<Rows::cols>{of_head.data(), pieces.template count<shape.seq_len>()};
+        } else {
+          return view(of_head);
+        }
+      };
+      if constexpr (!shape.keep_weights) {
+        return first(tape.of_rows);  // finite where a row of weights is
+      } else {
+        return first(tape.weights);
+      }
+    }();
+    const auto& of_keys = memory_of(pieces);
+    return terms_of<Mask, Pieces>(inputs..., pieces.first(view(tape.query)), of_keys.first(view(tape.key)),
+                                  of_keys.first(view(tape.value)), weights,
+                                  pieces.first(view(Memory::context_of(tape, scratch))));
+  }
+
+ private:
+  // Of a query in one head (core/pieces.hpp).
+  static constexpr int kWorkOfQuery = kKeys * (shape.d_k + shape.d_v + kWorkOfSoftmax + Scores::kWork +
+                                               (WeightDropout::kDrops ? kWorkOfDraw : 0));
+
+  // dK and dV of a group are added up, from zeros.
+  using SumOfGroup = std::conditional_t<(Memory::kGroup > 1), kernels::Accumulate, kernels::Assign>;
+
+  // What a query head reads of K and V.
+  static auto key_of(auto& kept, int head) {
+    return view(kept.key).template columns<shape.d_k>(shape.kv_head_of(head) * shape.d_k);
+  }
+  static auto value_of(auto& kept, int head) {
+    return view(kept.value).template columns<shape.d_v>(shape.kv_head_of(head) * shape.d_v);
+  }
+
+  // A head's columns of O from those of Q, K and V: as many rows from `first` on as `weights` has.
+  template <class WeightRows>
+  static void attend(int head, auto first, const auto& kept, Context& context, const WeightRows& weights,
+                     const auto& mask, const auto& dropout, const auto& terms, const auto& pieces,
+                     auto... of_rows) {
+    constexpr int kRows = WeightRows::rows;
+    detail::attend<shape.num_heads, shape.seq_len>(
+        view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
+        memory_of(pieces).first(key_of(kept, head)), memory_of(pieces).first(value_of(kept, head)),
+        view(context).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
+        scores(), mask, head, first, dropout, terms, of_rows...);
+  }
+  // The same for all queries, some at a time, whose weights go to `weights` and are overwritten by the next
+  // ones'. `of_rows` is where what masked_softmax keeps of the head's rows goes, if anywhere.
+  template <int kAtOnce>
+  static void attend_in_blocks(int head, const auto& kept, Context& context, Scalar* weights,
+                               const auto& mask, const auto& dropout_from, const auto& terms,
+                               const auto& pieces, auto... of_rows) {
+    const auto block = [&]<int rows>(int from) ATTUNE_INLINE_LAMBDA {
+      pieces.template some_tokens<shape.seq_len, rows, kWorkOfQuery>(
+          from, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+            attend(head, from + first, kept, context,
+                   first_of(MatrixView<Scalar, count, kKeys>(weights), first), mask,
+                   dropout_from(from + first), terms, pieces, (of_rows + 2 * (from + first))...);
+          });
+    };
+    in_blocks<shape.seq_len, kAtOnce>(block, pieces.template count<shape.seq_len>());
+  }
+
+  template <class Rows>
+  ATTUNE_INLINE static Rows first_of(const Rows& rows, int) {
+    return rows;
+  }
+  template <class Rows>
+  ATTUNE_INLINE static auto first_of(const Rows& rows, RowRange range) {
+    return rows.template rows_at<Rows::rows>(RowRange{0, range.count});
+  }
+
+  // What the tape has of the rows of a head's weights.
+  static Scalar* of_rows(auto& tape, int head) { return tape.of_rows.data() + 2 * head * shape.seq_len; }
+
+  // The terms that count in products with V.
+  template <class Mask, class Pieces>
+  ATTUNE_INLINE static auto terms_of_forward(const Mask&, [[maybe_unused]] const Pieces& pieces,
+                                             const auto& kept) {
+    return terms_of<Mask, Pieces>(memory_of(pieces).first(view(kept.value)));
+  }
+  // What some queries of every head have, `width` scalars each.
+  template <int width>
+  struct FirstQueries {
+    const Scalar* rows;
+    int queries;
+    friend bool finite(const FirstQueries& some) {
+      bool all = true;
+      for (int head = 0; head < shape.num_heads; ++head) {
+        all &= kernels::finite<Scalar>(some.queries * width, some.rows + head * shape.seq_len * width);
+      }
+      return all;
+    }
+  };
+
+  // Drops weights: rows of one head.
+  struct DroppedWeights {
+    typename WeightDropout::Draws rng;
+    Scalar* storage;
+
+    template <int rows>
+    using Rows = MatrixView<Scalar, rows, kKeys>;
+    template <int rows>
+    Rows<rows> kept(const Rows<rows>& weights) const {
+      auto draws = rng;
+      WeightDropout::drop(weights.rows * weights.cols, draws, weights.data, storage);
+      return Rows<rows>(storage);
+    }
+    template <int rows>
+    void backward(const Rows<rows>& d_weights) const {
+      auto draws = rng;
+      WeightDropout::drop(d_weights.rows * d_weights.cols, draws, d_weights.data, d_weights.data);
+    }
+    [[nodiscard]] DroppedWeights from_row(int row) const {
+      DroppedWeights rows{rng, storage + row * kKeys};
+      rows.rng.skip(static_cast<std::uint64_t>(row) * kKeys);
+      return rows;
+    }
+  };
+  template <class Kept>
+  static auto dropout_of([[maybe_unused]] const TapeOf<Kept>& tape, [[maybe_unused]] ScratchOf<Kept>& scratch,
+                         [[maybe_unused]] int head, [[maybe_unused]] int first) {
+    if constexpr (WeightDropout::kDrops) {
+      DroppedWeights rows{WeightDropout::generator(tape.dropout), scratch.dropped.data()};
+      rows.rng.skip(static_cast<std::uint64_t>(head * shape.seq_len + first) * kKeys);
+      return rows;
+    } else {
+      return AllWeights{};
+    }
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

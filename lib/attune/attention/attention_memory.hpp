@@ -1,0 +1,118 @@
+// The memory of MultiHeadAttention: what forward keeps for backward, and what is dead after every call.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include <attune/attention/attention_parameters.hpp>
+#include <attune/attention/attention_shape.hpp>
+#include <attune/attention/recomputed_attention.hpp>
+#include <attune/layers/dropout.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// Tape and scratch of MultiHeadAttention.
+template <AttentionShape shape, class ScalarType>
+struct AttentionMemory {
+  using Scalar = ScalarType;
+  using Parts = AttentionParameters<shape, Scalar>;
+  static constexpr int kKeys = shape.num_keys();         // with appended ones
+  using Weights = Tensor<Scalar, shape.seq_len, kKeys>;  // of one head
+  using WeightDropout = Dropout<DropoutShape{shape.num_heads * shape.seq_len, kKeys, shape.dropout}, Scalar>;
+  /// The outputs of the heads, side by side.
+  using Context = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v>;
+  /// In the place of a member; each another type, so that all can have one address.
+  template <int>
+  struct None {};
+
+  /// How many query heads share a head of keys and values.
+  static constexpr int kGroup = shape.num_heads / shape.num_kv_heads;
+  /// How many queries of a head have their weights in memory at a time, in training.
+  static constexpr int kQueriesInTraining =
+      shape.keep_weights ? shape.seq_len : recomputed_queries(shape.seq_len);
+
+  /// What a backward to these gradients needs of forward. It uses the same storage for the gradients of Q, K,
+  /// V and O. O is taped for the gradient of W_o; where that is not trained, it is scratch.
+  template <class Gradients>
+  struct TapeOf {
+    static constexpr bool kKeepsContext =
+        Parts::OutputProjection::template kReadsInput<decltype(Gradients::output)>;
+    Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
+    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
+    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
+    [[no_unique_address]] std::conditional_t<kKeepsContext, Context, None<0>> context;
+    // Heads stacked: P, nothing dropped, or the maximum and one over the sum of each row of e^(S − max).
+    [[no_unique_address]] std::conditional_t<shape.keep_weights,
+                                             Tensor<Scalar, shape.num_heads * shape.seq_len, kKeys>, None<1>>
+        weights;
+    [[no_unique_address]] std::conditional_t<shape.keep_weights, None<2>,
+                                             Tensor<Scalar, shape.num_heads * shape.seq_len, 2>>
+        of_rows;
+    [[no_unique_address]] typename Parts::Norms::Kept norms;
+    [[no_unique_address]] typename WeightDropout::Tape dropout;
+
+    /// P of one head, [seq_len, kv_len]; valid between forward and backward.
+    template <bool kKept = shape.keep_weights>
+    [[nodiscard]] ConstView<Weights> head_weights(int head) const {
+      static_assert(kKept,
+                    "attune::MultiHeadAttention: there are no weights to read, they are not kept; set "
+                    ".keep_weights = true in AttentionShape");
+      if constexpr (kKept) return view(weights).template rows_at<shape.seq_len>(head * shape.seq_len);
+    }
+    /// The mean of P over the heads, written to `mean`.
+    template <bool kKept = shape.keep_weights>
+    void average_weights(View<Weights> mean) const {
+      for (int i = 0; i < shape.seq_len; ++i) {
+        for (int j = 0; j < kKeys; ++j) {
+          Scalar total = 0;
+          for (int head = 0; head < shape.num_heads; ++head) total += head_weights<kKept>(head)(i, j);
+          mean(i, j) = total / Scalar(shape.num_heads);
+        }
+      }
+    }
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires WeightDropout::kDrops {
+      visitor(dropout);
+    }
+  };
+
+  /// And in inference.
+  static constexpr int kQueriesAtOnce = std::min(shape.seq_len, 32);
+  /// Dead after every call, so all layers can share one. Training: one head's dO, then its dP, then its dQ;
+  /// where weights are not kept, its dO, then rows of P.
+  template <class Gradients>
+  struct ScratchOf {
+    static constexpr int kColumnsOfContext =
+        (shape.seq_len * shape.d_v + kQueriesInTraining - 1) / kQueriesInTraining;
+    Tensor<Scalar, kQueriesInTraining, std::max({kKeys, shape.d_k, kColumnsOfContext})> head;
+    [[no_unique_address]] std::conditional_t<
+        !shape.keep_weights,
+        RecomputeScratch<Scalar, shape.seq_len, kKeys, shape.d_k, shape.d_v, (kGroup > 1)>,
+        std::conditional_t<(kGroup > 1), KeyValueSums<Scalar, kKeys, shape.d_k, shape.d_v>, None<2>>>
+        of_keys;  // sums of the gradients of keys and values, or what computing weights once more needs
+    [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Tensor<Scalar, kQueriesInTraining, kKeys>,
+                                             None<0>>
+        dropped;  // rows of a head's P
+    [[no_unique_address]] std::conditional_t<TapeOf<Gradients>::kKeepsContext, None<1>, Context> context;
+  };
+  /// Inference, where no tape keeps them: Q, K, V, O and, for some queries at a time, rows of one head's P.
+  struct InferenceScratch {
+    Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
+    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
+    Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
+    Context context;
+    Tensor<Scalar, kQueriesAtOnce, kKeys> weights;
+  };
+
+  /// Where the outputs of the heads are.
+  template <class Kept>
+  static Context& context_of(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch) {
+    if constexpr (TapeOf<Kept>::kKeepsContext) {
+      return tape.context;
+    } else {
+      return scratch.context;
+    }
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -1,0 +1,134 @@
+// The operands of MultiHeadAttention's heads: queries, keys and values from its inputs, and back.
+//
+//   Q = X_q·W_q + b_q,   K = X_k·W_k + b_k,   V = X_v·W_v + b_v
+//
+// then, where options say so, Q and K normalised and rotated by position, keys and values appended, Q and K
+// scaled.
+#pragma once
+
+#include <type_traits>
+
+#include <attune/attention/appended_keys.hpp>
+#include <attune/attention/attention_parameters.hpp>
+#include <attune/attention/attention_shape.hpp>
+#include <attune/attention/rotary_positions.hpp>
+#include <attune/attention/scaled_dot_product_attention.hpp>
+#include <attune/core/layer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// How they come to be. `kept` is a tape or a scratch of InferenceScratch's kind (attention_memory.hpp).
+template <AttentionShape shape, class Scalar>
+struct AttentionOperands {
+  using Parts = AttentionParameters<shape, Scalar>;
+  using QueryProjection = typename Parts::QueryProjection;
+  using KeyProjection = typename Parts::KeyProjection;
+  using ValueProjection = typename Parts::ValueProjection;
+  using Query = ConstView<typename QueryProjection::Input>;
+  using Key = ConstView<typename KeyProjection::Input>;
+  using Real = kernels::Real<Scalar>;
+  using Value = ConstView<typename ValueProjection::Input>;
+
+  // d_k^-¼, applied to Q and K themselves; 1/√√n is the inverse root of the root, so it is found in double.
+  static constexpr bool kScaleOperands = shape.scaling == Scaling::kInverseFourthRootDkEach;
+  static constexpr Real kOperandScale = [] {
+    double root = 1.0 / inverse_square_root<double>(shape.d_k);
+    double fourth = root;
+    for (int i = 0; i < 64; ++i) fourth = 0.5 * (fourth + root / fourth);
+    return static_cast<Real>(1.0 / fourth);
+  }();
+
+  /// Q, K and V to where they are kept.
+  static void forward(const auto& parameters, Query query, Key key, Value value, auto& kept,
+                      const auto& pieces) {
+    QueryProjection::forward(parameters.query, query, kept.query, pieces);
+    const auto& of_keys = memory_of(pieces);
+    KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), of_keys);
+    ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), of_keys);
+    Parts::Norms::forward(parameters.norms, kept, pieces);
+    if constexpr (kRotates) {
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        QueryRotation::forward(kept.query, kept.query, pieces.template count<shape.seq_len>());
+      });
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        const auto key_rows = projected<KeyProjection>(kept.key);
+        KeyRotation::forward(key_rows, key_rows, of_keys.template count<shape.kv_len>());
+      });
+    }
+    append_keys<shape, Scalar>(parameters.appended, kept, pieces);
+    scale_operands(kept.query, kept.key, pieces);
+  }
+  /// From dQ, dK and dV in the places of Q, K and V to those of the projections.
+  ATTUNE_INLINE static void backward(const auto& parameters, auto& tape, auto& gradients, const auto& mask,
+                                     const auto& pieces) {
+    scale_operands(tape.query, tape.key, pieces);
+    Parts::Appended::backward(tape, gradients.appended, pieces);
+    if constexpr (kRotates) {
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        QueryRotation::backward(tape.query, tape.query, pieces.template count<shape.seq_len>());
+      });
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        const auto key_rows = projected<KeyProjection>(tape.key);
+        KeyRotation::backward(key_rows, key_rows, memory_of(pieces).template count<shape.kv_len>());
+      });
+    }
+    Parts::Norms::backward(parameters.norms, tape, gradients.norms, mask, pieces);
+  }
+  /// From those to the gradients of the projections' weights and biases,
+  static void backward_parameters(Query query, Key key, Value value, auto& tape, auto& gradients,
+                                  const auto& terms, const auto& pieces) {
+    QueryProjection::backward_parameters(query, tape.query, gradients.query, terms, pieces);
+    KeyProjection::backward_parameters(key, projected<KeyProjection>(tape.key), gradients.key, terms,
+                                       memory_of(pieces));
+    ValueProjection::backward_parameters(value, projected<ValueProjection>(tape.value), gradients.value,
+                                         terms, memory_of(pieces));
+  }
+  /// and of their inputs. `sum` says whether those of keys and values are assigned, or added.
+  ATTUNE_INLINE static void backward_inputs(const auto& parameters, auto& tape, auto&& d_query, auto&& d_key,
+                                            auto&& d_value, auto sum, const auto& pieces) {
+    QueryProjection::backward_input(parameters.query, tape.query, d_query, kernels::Assign{}, pieces);
+    KeyProjection::backward_input(parameters.key, projected<KeyProjection>(tape.key), d_key, sum,
+                                  memory_of(pieces));
+    ValueProjection::backward_input(parameters.value, projected<ValueProjection>(tape.value), d_value, sum,
+                                    memory_of(pieces));
+  }
+
+ private:
+  static constexpr bool kRotates = shape.rotary_dim > 0;
+  template <int tokens, int heads, int offset>
+  using Rotation = RotaryPositions<RotaryShape{.seq_len = tokens,
+                                               .num_heads = heads,
+                                               .d_k = shape.d_k,
+                                               .rotary_dim = kRotates ? shape.rotary_dim : 2,
+                                               .pairs = shape.rotary_pairs,
+                                               .base = shape.rotary_base,
+                                               .offset = offset},
+                                   Scalar>;
+  using QueryRotation = Rotation<shape.seq_len, shape.num_heads, shape.offset>;
+  using KeyRotation = Rotation<shape.kv_len, shape.num_kv_heads, 0>;
+
+  // What a projection writes of K or V: all but appended keys.
+  template <class Projection, class Keys>
+  ATTUNE_INLINE static View<typename Projection::Output> projected(Keys& keys) {
+    return View<typename Projection::Output>(keys.data());
+  }
+  static void scale_operands(auto& query, auto& key, const auto& pieces) {
+    if constexpr (kScaleOperands) {
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        const auto scale = []<class Operand, class Of>(Operand& operand, const Of& of) {
+          const auto rows = of.template count<Operand::rows>();
+          if constexpr (kHasLength<Of>) {
+            for (int i = 0; i < rows; ++i)
+              kernels::scale<Operand::cols>(&operand(i, 0), Scalar(kOperandScale));
+          } else {
+            kernels::scale<Operand::size>(operand.data(), Scalar(kOperandScale));
+          }
+        };
+        scale(query, pieces);
+        scale(key, memory_of(pieces));
+      });
+    }
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -1,0 +1,83 @@
+// What MultiHeadAttention is made of: projections of queries, keys, values and outputs, and what options add.
+#pragma once
+
+#include <attune/attention/appended_keys.hpp>
+#include <attune/attention/attention_shape.hpp>
+#include <attune/attention/query_key_norm.hpp>
+#include <attune/core/initialise.hpp>
+#include <attune/core/roles.hpp>
+#include <attune/layers/linear.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// The projections of MultiHeadAttention, and its set of parameters.
+template <AttentionShape shape, class ScalarType>
+struct AttentionParameters {
+  using Scalar = ScalarType;
+  using QueryProjection =
+      Linear<LinearShape{shape.seq_len, shape.d_model, shape.num_heads* shape.d_k, shape.bias}, Scalar>;
+  using KeyProjection =
+      Linear<LinearShape{shape.kv_len, shape.d_key, shape.num_kv_heads* shape.d_k, shape.bias}, Scalar>;
+  using ValueProjection =
+      Linear<LinearShape{shape.kv_len, shape.d_value, shape.num_kv_heads* shape.d_v, shape.bias}, Scalar>;
+  using OutputProjection =
+      Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.bias}, Scalar>;
+  using Norms = QueryKeyNorms<shape, Scalar>;
+  using Appended = AppendedKeys<shape, Scalar>;
+
+  /// W_q, b_q, …, W_o, b_o and what options add, or what stands for each of these tensors.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
+    /// The role of keys: their bias counts only where positions rotate them.
+    static constexpr Role kKeyRole = shape.key_bias_counts() ? Role::kRotatedKeys : Role::kKeys;
+    /// W_q [d_model, num_heads·d_k], b_q.
+    [[no_unique_address]] SetOfMember<QueryProjection, Role::kQueries, Matrix, Vector> query;
+    /// W_k [d_key, num_kv_heads·d_k], b_k.
+    [[no_unique_address]] SetOfMember<KeyProjection, kKeyRole, Matrix, Vector> key;
+    /// W_v [d_value, num_kv_heads·d_v], b_v.
+    [[no_unique_address]] SetOfMember<ValueProjection, Role::kValues, Matrix, Vector> value;
+    [[no_unique_address]] SetOfMember<OutputProjection, Role::kAttentionOutput, Matrix, Vector>
+        output;                                                         // W_o [num_heads·d_v, d_out], b_o
+    [[no_unique_address]] SetOfMember<Norms, 4, Matrix, Vector> norms;  // of queries and keys
+    [[no_unique_address]] SetOfMember<Appended, 5, Matrix, Vector> appended;
+
+    template <class Visitor, class... Sets>
+    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+      const TensorPath of_query{"query", parent}, of_key{"key", parent}, of_value{"value", parent},
+          of_output{"output", parent};
+      QueryProjection::Parameters::visit(visitor, &of_query, sets.query...);
+      KeyProjection::Parameters::visit(visitor, &of_key, sets.key...);
+      ValueProjection::Parameters::visit(visitor, &of_value, sets.value...);
+      OutputProjection::Parameters::visit(visitor, &of_output, sets.output...);
+      Norms::Parameters::visit(visitor, parent, sets.norms...);
+      Appended::Parameters::visit(visitor, parent, sets.appended...);
+    }
+    template <class Initialiser>
+    void initialise(const Initialiser& initialiser, Rng& rng) {
+      if constexpr (std::is_same_v<Initialiser, MultiheadAttentionDefault>) {
+        attune::initialise(query, UniformOverFans{kFans<QueryProjection>}, rng);
+        attune::initialise(key, UniformOverFans{kFans<KeyProjection>}, rng);
+        attune::initialise(value, UniformOverFans{kFans<ValueProjection>}, rng);
+        attune::initialise(output, UniformInverseSqrt{}, rng);
+      } else {
+        attune::initialise(query, initialiser, rng);
+        attune::initialise(key, initialiser, rng);
+        attune::initialise(value, initialiser, rng);
+        attune::initialise(output, initialiser, rng);
+      }
+      norms.initialise(initialiser, rng);
+      appended.initialise(initialiser, rng);
+    }
+  };
+
+ private:
+  // fan_in + fan_out of W_q, W_k and W_v as one matrix where their inputs have one width, else of each alone.
+  template <class Projection>
+  static constexpr int kFans = shape.d_key == shape.d_model&& shape.d_value == shape.d_model
+                                   ? shape.d_model + shape.num_heads* shape.d_k +
+                                         shape.num_kv_heads*(shape.d_k + shape.d_v)
+                                   : Projection::Input::cols + Projection::Output::cols;
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

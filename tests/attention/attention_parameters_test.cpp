@@ -1,0 +1,55 @@
+// Which weights are which, for what is trained of them: core/roles_test.cpp. Values:
+// core/initialise_test.cpp.
+#include <attune/attention/attention_parameters.hpp>
+
+#include <attune/attention/multi_head_attention.hpp>
+
+#include "check.hpp"
+
+TEST(AttentionParameters, are_named_and_shaped_as_their_projections) {
+  constexpr attune::AttentionShape kShape{.seq_len = 2,
+                                          .d_model = 6,
+                                          .num_heads = 2,
+                                          .num_kv_heads = 1,
+                                          .d_v = 2,
+                                          .d_key = 4,
+                                          .d_value = 5,
+                                          .d_out = 7,
+                                          .add_bias_kv = true};
+  using Layer = attune::MultiHeadAttention<kShape>;
+  static_assert(
+      std::is_same_v<Layer::Parameters,
+                     attune::detail::AttentionParameters<kShape, float>::ParametersOf<attune::Tensor>>);
+  struct Expected {
+    const char *parent, *name;
+    int rows, cols;
+  };
+  constexpr Expected kExpected[] = {{"query", "weight", 6, 6},  {"query", "bias", 1, 6},
+                                    {"key", "weight", 4, 3},    {"key", "bias", 1, 3},
+                                    {"value", "weight", 5, 2},  {"value", "bias", 1, 2},
+                                    {"output", "weight", 4, 7}, {"output", "bias", 1, 7},
+                                    {nullptr, "bias_k", 1, 3},  {nullptr, "bias_v", 1, 2}};
+  static Layer::Parameters parameters;
+  int count = 0;
+  attune::for_each_tensor(
+      [&](const attune::TensorPath& path, const auto& tensor) {
+        ASSERT_TRUE(count < 10);
+        const Expected& expected = kExpected[count++];
+        EXPECT_EQ(std::string_view(path.name), expected.name);
+        EXPECT_EQ(path.parent == nullptr, expected.parent == nullptr);
+        if (path.parent != nullptr && expected.parent != nullptr) {
+          EXPECT_EQ(std::string_view(path.parent->name), expected.parent);
+        }
+        EXPECT_EQ(tensor.rows, expected.rows);
+        EXPECT_EQ(tensor.cols, expected.cols);
+      },
+      parameters);
+  EXPECT_EQ(count, 10);
+}
+
+TEST(AttentionParameters, d_k_may_be_set_to_the_quotient_that_does_not_divide) {
+  constexpr attune::AttentionShape kShape{.seq_len = 2, .d_model = 5, .num_heads = 2, .d_k = 2};
+  using Layer = attune::MultiHeadAttention<kShape>;
+  static_assert(Layer::Context::cols == 4 && Layer::QueryProjection::Output::cols == 4);
+  EXPECT_TRUE(attune::Layer<Layer>);
+}

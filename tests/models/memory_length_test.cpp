@@ -1,0 +1,167 @@
+// A sequence of n tokens that attends to a memory of m, by two SequenceLengths: the bits that it has with
+// padding and masks, in DecoderLayer and in cross-attention alone.
+#include <cstring>
+
+#include <attune/attention/sequence_length.hpp>
+#include <attune/models/decoder_layer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::Status;
+
+constexpr int kTokens = 5, kMemory = 7, kWidth = 8;
+
+template <class Mask>
+Mask of_length(int length) {
+  Mask mask;
+  EXPECT_EQ(mask.set_length(length), Status::kOk);
+  return mask;
+}
+
+// Rows from `length` on.
+template <class Matrix>
+void fill_behind(Matrix& matrix, int length, float value) {
+  for (int i = length; i < Matrix::rows; ++i) {
+    for (int j = 0; j < Matrix::cols; ++j) matrix(i, j) = value;
+  }
+}
+template <class Matrix>
+void expect_same_and_zeros_behind(const Matrix& own, const Matrix& padded, int length) {
+  for (int i = 0; i < Matrix::rows; ++i) {
+    for (int j = 0; j < Matrix::cols; ++j) {
+      EXPECT_TRUE(check::same_bits(own(i, j), i < length ? padded(i, j) : 0.0f));
+    }
+  }
+}
+
+template <class Layer>
+struct Pass {
+  typename Layer::Parameters gradients;
+  typename Layer::Input x, dx;
+  typename Layer::Memory memory, d_memory;
+  typename Layer::Output y, dy, inferred;
+  typename Layer::Tape tape;
+  typename Layer::Scratch scratch;
+  typename Layer::InferenceScratch inference;
+
+  void pass(const auto& parameters, const auto& mask, const auto& memory_mask) {
+    gradients = {};
+    const auto forget = [](auto& room) { std::memset(static_cast<void*>(&room), 0xFF, sizeof room); };  // NaN
+    forget(tape), forget(scratch), forget(inference), forget(d_memory);
+    if constexpr (attune::detail::kDropsIn<typename Layer::Tape>) {
+      attune::Rng seeds(3);
+      attune::draw_seeds(tape, seeds);
+    }
+    Layer::forward(parameters, x, memory, inferred, inference, mask, memory_mask);
+    Layer::forward(parameters, x, memory, y, tape, scratch, mask, memory_mask);
+    Layer::backward(parameters, x, memory, tape, dy, dx, d_memory, gradients, scratch, mask, memory_mask);
+  }
+};
+
+template <attune::DecoderLayerShape shape>
+void expect_bits_of_padding() {
+  using Layer = attune::DecoderLayer<shape>;
+  static Pass<Layer> padded, own;
+  static typename Layer::Parameters parameters;
+  attune::Rng rng(1);
+  check::fill_set(parameters, rng);
+  for (int tokens = 1; tokens <= shape.seq_len; ++tokens) {
+    for (int memory = 1; memory <= shape.memory_len; ++memory) {
+      check::fill(padded.x, rng), check::fill(padded.memory, rng), check::fill(padded.dy, rng);
+      own.x = padded.x, own.memory = padded.memory, own.dy = padded.dy;
+      fill_behind(padded.dy, tokens, 0.0f);
+      fill_behind(own.x, tokens, check::kNan<float>), fill_behind(own.dy, tokens, check::kNan<float>);
+      fill_behind(own.memory, memory, check::kNan<float>);
+      padded.pass(parameters,
+                  attune::CausalMask{} && of_length<attune::KeyPaddingMask<shape.seq_len>>(tokens),
+                  of_length<attune::KeyPaddingMask<shape.memory_len>>(memory));
+      own.pass(parameters, attune::CausalMask{} && of_length<attune::SequenceLength<shape.seq_len>>(tokens),
+               of_length<attune::SequenceLength<shape.memory_len>>(memory));
+      EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
+      expect_same_and_zeros_behind(own.inferred, padded.inferred, tokens);
+      expect_same_and_zeros_behind(own.y, padded.y, tokens);
+      expect_same_and_zeros_behind(own.dx, padded.dx, tokens);
+      expect_same_and_zeros_behind(own.d_memory, padded.d_memory, memory);
+    }
+  }
+}
+
+}  // namespace
+
+TEST(MemoryLength, of_a_decoder_layer_has_the_bits_of_padding) {
+  expect_bits_of_padding<attune::DecoderLayerShape{.seq_len = kTokens,
+                                                   .d_model = kWidth,
+                                                   .num_heads = 2,
+                                                   .d_ff = 12,
+                                                   .memory_len = kMemory,
+                                                   .dropout = 0.25}>();
+}
+
+TEST(MemoryLength, has_the_bits_of_padding_where_weights_are_computed_once_more) {
+  // As many tokens in both: neither is taken for the other.
+  expect_bits_of_padding<attune::DecoderLayerShape{
+      .seq_len = kTokens,
+      .d_model = kWidth,
+      .num_heads = 4,
+      .d_ff = 12,
+      .memory_len = kTokens,
+      .norm = attune::NormPlacement::kBefore,
+      .rotary_dim = 2,
+      .keep_weights = false,
+      .num_kv_heads = 2,
+      .softcap = 5,
+      .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare}>();
+}
+
+TEST(MemoryLength, alone_leaves_all_tokens) {
+  using Layer = attune::DecoderLayer<attune::DecoderLayerShape{
+      .seq_len = 3, .d_model = 4, .num_heads = 1, .d_ff = 4, .memory_len = 40}>;
+  static Pass<Layer> padded, own;
+  static Layer::Parameters parameters;
+  attune::Rng rng(2);
+  check::fill_set(parameters, rng);
+  for (const int memory : {1, 15, 16, 17, 31, 32, 33, 40}) {
+    check::fill(padded.x, rng), check::fill(padded.memory, rng), check::fill(padded.dy, rng);
+    own.x = padded.x, own.memory = padded.memory, own.dy = padded.dy;
+    fill_behind(own.memory, memory, check::kNan<float>);
+    padded.pass(parameters, attune::CausalMask{}, of_length<attune::KeyPaddingMask<40>>(memory));
+    own.pass(parameters, attune::CausalMask{}, of_length<attune::SequenceLength<40>>(memory));
+    EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
+    EXPECT_TRUE(check::same_bits(own.y, padded.y) && check::same_bits(own.dx, padded.dx));
+    expect_same_and_zeros_behind(own.d_memory, padded.d_memory, memory);
+  }
+}
+
+TEST(MemoryLength, of_cross_attention_is_said_by_its_mask) {
+  using Layer = attune::MultiHeadAttention<attune::AttentionShape{
+      .seq_len = 3, .d_model = 4, .num_heads = 2, .kv_len = kMemory, .d_key = 6, .d_value = 5}>;
+  static Layer::Parameters parameters, gradients[2];
+  static Layer::Tape tape[2];
+  Layer::Scratch scratch;
+  Layer::Input query, d_query[2];
+  Layer::KeyInput key[2], d_key[2];
+  Layer::ValueInput value[2], d_value[2];
+  Layer::Output y[2], dy;
+  attune::Rng rng(4);
+  check::fill_set(parameters, rng);
+  for (int length = 1; length <= kMemory; ++length) {
+    check::fill(query, rng), check::fill(key[0], rng), check::fill(value[0], rng), check::fill(dy, rng);
+    key[1] = key[0], value[1] = value[0];
+    fill_behind(key[1], length, check::kNan<float>), fill_behind(value[1], length, check::kNan<float>);
+    const auto run = [&](int i, const auto& mask) {
+      gradients[i] = {};
+      std::memset(static_cast<void*>(&tape[i]), 0xFF, sizeof tape[i]);
+      Layer::forward(parameters, query, key[i], value[i], y[i], tape[i], scratch, mask);
+      Layer::backward(parameters, query, key[i], value[i], tape[i], dy, d_query[i], d_key[i], d_value[i],
+                      gradients[i], scratch, mask);
+    };
+    run(0, of_length<attune::KeyPaddingMask<kMemory>>(length));
+    run(1, of_length<attune::SequenceLength<kMemory>>(length));
+    EXPECT_TRUE(check::same_bits(y[1], y[0]) && check::same_bits(d_query[1], d_query[0]));
+    EXPECT_TRUE(check::same_bits(gradients[1], gradients[0]));
+    expect_same_and_zeros_behind(d_key[1], d_key[0], length);
+    expect_same_and_zeros_behind(d_value[1], d_value[0], length);
+  }
+}
