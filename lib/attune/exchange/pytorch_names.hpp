@@ -444,9 +444,10 @@ namespace detail {
 template <class Model>
 constexpr bool check_model() {
   constexpr bool kModel = requires { typename Model::Parameters; };
-  static_assert(kModel,
-                "attune: names are of a model, and this type is none: it has no Parameters; name the layer, not "
-                "its set of parameters or its trainer");
+  static_assert(
+      kModel,
+      "attune: names are of a model, and this type is none: it has no Parameters; name the layer, not "
+      "its set of parameters or its trainer");
   return kModel;
 }
 template <class Model, const EncoderLayerNames* table, Name... names>
@@ -456,9 +457,10 @@ constexpr bool check_module() {
   bool fits = kNonEmpty;
   if constexpr (sizeof...(names) > 0) {
     constexpr bool kOneEach = NamedLayers<Model, table>::kCount == sizeof...(names);
-    static_assert(kOneEach,
-                  "attune::PyTorchModule: one name for each layer that has parameters, of the Sequential and of "
-                  "those in it, in their order");
+    static_assert(
+        kOneEach,
+        "attune::PyTorchModule: one name for each layer that has parameters, of the Sequential and of "
+        "those in it, in their order");
     fits = fits && kOneEach;
   }
   return fits;
@@ -469,9 +471,10 @@ constexpr bool check_names() {
     typename Names::Model;
     Names::kWholeFile;
   };
-  static_assert(kNames,
-                "attune: a model does not say what a file calls its tensors; names do: PyTorchModule<Model, …>, "
-                "PyTorchPart of it, HuggingFaceModule, or OwnNames<Model>");
+  static_assert(
+      kNames,
+      "attune: a model does not say what a file calls its tensors; names do: PyTorchModule<Model, …>, "
+      "PyTorchPart of it, HuggingFaceModule, or OwnNames<Model>");
   return kNames;
 }
 
@@ -480,9 +483,10 @@ constexpr bool check_set() {
   constexpr bool kSet = requires(Set & set) {
     std::remove_const_t<Set>::visit(AnyVisitor{}, static_cast<const TensorPath*>(nullptr), set);
   };
-  static_assert(kSet,
-                "attune: this is no set of parameters; a trainer's is trainer.parameters(), and trainer.load() "
-                "reads into it");
+  static_assert(
+      kSet,
+      "attune: this is no set of parameters; a trainer's is trainer.parameters(), and trainer.load() "
+      "reads into it");
   return kSet;
 }
 

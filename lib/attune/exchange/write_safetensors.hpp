@@ -85,12 +85,14 @@ class ByteWriter {
   }
   void flush() {
     constexpr bool kTakesBytes = std::is_invocable_v<Sink&, const char*, std::size_t>;
-    static_assert(kTakesBytes,
-                  "attune::write_safetensors: a sink is called as sink(const char* bytes, std::size_t count)");
+    static_assert(
+        kTakesBytes,
+        "attune::write_safetensors: a sink is called as sink(const char* bytes, std::size_t count)");
     if constexpr (kTakesBytes) {
-      static_assert(std::is_void_v<std::invoke_result_t<Sink&, const char*, std::size_t>>,
-                    "attune::write_safetensors: a sink answers nothing, as nobody would look at it; keep in it "
-                    "whether all was sent");
+      static_assert(
+          std::is_void_v<std::invoke_result_t<Sink&, const char*, std::size_t>>,
+          "attune::write_safetensors: a sink answers nothing, as nobody would look at it; keep in it "
+          "whether all was sent");
       sink_(static_cast<const char*>(bytes_), length_);
     }
     length_ = 0;

@@ -103,9 +103,10 @@ constexpr bool are_constants_of() {
 template <class Layer, const auto& kConstants>
 constexpr bool check_constants() {
   constexpr bool kFit = are_constants_of<Layer, kConstants>();
-  static_assert(kFit,
-                "attune::Frozen, BiasesAndNorms, Adapted: the constants are not those of the layer: they have "
-                "other tensors, or tensors of other shapes");
+  static_assert(
+      kFit,
+      "attune::Frozen, BiasesAndNorms, Adapted: the constants are not those of the layer: they have "
+      "other tensors, or tensors of other shapes");
   return kFit;
 }
 template <class Layer, const auto& kConstants>

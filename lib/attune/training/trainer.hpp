@@ -177,8 +177,8 @@ class Trainer {
   }
   /// The same, read into the trainer itself, without another State in RAM: `read` is called with a State& and
   /// answers a Status, as a store's load() does. Where that is not kOk, or the state is not one to go on
-  /// from, the trainer is as `read` left it: where that wrote nothing, behind its last step (and what an update
-  /// under way in pieces has changed), else it has to be initialised, or loaded with the parameters in
+  /// from, the trainer is as `read` left it: where that wrote nothing, behind its last step (and what an
+  /// update under way in pieces has changed), else it has to be initialised, or loaded with the parameters in
   /// state().
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, State&>
