@@ -1,4 +1,5 @@
-// expect: attune::MultiHeadAttention: softcap must be positive; 0 leaves scores as they are
+// expect: attune::MultiHeadAttention: softcap must be positive, from 1e-30 to 1e30; 0 leaves scores as they
+// are
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .softcap = -30};

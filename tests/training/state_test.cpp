@@ -117,6 +117,28 @@ struct Sequence {
 
 }  // namespace
 
+// A store that has nothing, asked at any time, leaves a training behind its last step.
+TEST(State, that_is_not_found_leaves_a_training_behind_its_last_step) {
+  static Small trainer, undisturbed;
+  static Small::BatchInput x;
+  Rng rng(3);
+  check::fill(x, rng);
+  const auto one = Small::InputView(&x(0, 0));
+  const auto nothing = [](Small::State&) { return Status::kNothingStored; };
+  for (const int pieces : {0, 5, 20, 60, 100}) {
+    trainer.initialise(XavierUniform{}, Rng{1});
+    undisturbed.initialise(XavierUniform{}, Rng{1});
+    EXPECT_EQ(trainer.accumulate(one, one).status, Status::kOk);
+    auto pass = trainer.accumulate_in_pieces<50>(one, one);
+    for (int i = 0; i < pieces && pass.advance();) ++i;
+    EXPECT_TRUE(!pass.done());
+    EXPECT_EQ(trainer.resume(nothing), Status::kNothingStored);
+    EXPECT_TRUE(pass.done());
+    for (Small* const each : {&trainer, &undisturbed}) EXPECT_EQ(each->step(x, x, {}).status, Status::kOk);
+    expect_same(trainer.state(), undisturbed.state());
+  }
+}
+
 TEST(State, one_plan_goes_on_from_another_and_batches_may_change) {
   static Trainer<Plain, Mse, AdamW, 1> one;
   static Trainer<Plain, Mse, AdamW, 1, UpdateInBackward> in_backward;

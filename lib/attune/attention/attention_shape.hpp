@@ -113,8 +113,10 @@ constexpr bool check_attention_shape() {
   static_assert(shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
                 "attune::MultiHeadAttention: rotary_dim must be even and at most d_k: features of a head are "
                 "rotated in pairs; 0 rotates none");
-  static_assert(shape.softcap >= 0,
-                "attune::MultiHeadAttention: softcap must be positive; 0 leaves scores as they are");
+  static_assert(
+      shape.softcap == 0 || (shape.softcap >= 1e-30 && shape.softcap <= 1e30),
+      "attune::MultiHeadAttention: softcap must be positive, from 1e-30 to 1e30; 0 leaves scores as "
+      "they are");
   static_assert(shape.window.left >= 0 && shape.window.right >= 0 && shape.window.sinks >= 0,
                 "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; without "
                 "an end they are kUnlimited");

@@ -294,13 +294,13 @@ constexpr auto copied_set() {
 
 /// A file's tensors where they stand, as a constant set of a model's parameters: pointers into the file.
 /// Constants that Frozen and BiasesAndNorms may have. A file that is not the model's does not compile.
-template <class Names, ModelFile File>
+template <detail::CheckedNames Names, ModelFile File>
 inline constexpr auto kInFlash = detail::set_in_flash<Names, File>();
 
 /// The same copied by the compiler, Model::Parameters: of 16-bit tensors, too. The file is one of
 /// attune_add_model(… ARRAY), which then takes no flash itself. For small models: from about 30,000 numbers
 /// clang wants -fconstexpr-steps, from 100,000 GCC -fconstexpr-ops-limit, and half a minute for 260,000.
-template <class Names, ModelFile File>
+template <detail::CheckedNames Names, ModelFile File>
 inline constexpr auto kCopied = detail::copied_set<Names, File>();
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -13,7 +13,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// Names for read_safetensors, write_safetensors and rewrite_safetensors: each tensor of Parameters is
 /// [rows, cols].
-template <class ModelType>
+template <detail::CheckedModel ModelType>
 struct OwnNames {
   using Model = ModelType;
   static constexpr bool kWholeFile = true;

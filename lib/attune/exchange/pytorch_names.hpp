@@ -439,17 +439,78 @@ struct NamedLayers<PartlyTrained<Layer, kConstants, What>, table> {
 
 }  // namespace detail
 
+namespace detail {
+
+template <class Model>
+constexpr bool check_model() {
+  constexpr bool kModel = requires { typename Model::Parameters; };
+  static_assert(
+      kModel,
+      "attune: names are of a model, and this type is none: it has no Parameters; name the layer, not "
+      "its set of parameters or its trainer");
+  return kModel;
+}
+template <class Model, const EncoderLayerNames* table, Name... names>
+constexpr bool check_module() {
+  constexpr bool kNonEmpty = ((names.text[0] != '\0') && ...);
+  static_assert(kNonEmpty, "attune::PyTorchModule: a name is empty");
+  bool fits = kNonEmpty;
+  if constexpr (sizeof...(names) > 0) {
+    constexpr bool kOneEach = NamedLayers<Model, table>::kCount == sizeof...(names);
+    static_assert(
+        kOneEach,
+        "attune::PyTorchModule: one name for each layer that has parameters, of the Sequential and of "
+        "those in it, in their order");
+    fits = fits && kOneEach;
+  }
+  return fits;
+}
+template <class Names>
+constexpr bool check_names() {
+  constexpr bool kNames = requires {
+    typename Names::Model;
+    Names::kWholeFile;
+  };
+  static_assert(
+      kNames,
+      "attune: a model does not say what a file calls its tensors; names do: PyTorchModule<Model, …>, "
+      "PyTorchPart of it, HuggingFaceModule, or OwnNames<Model>");
+  return kNames;
+}
+
+template <class Set>
+constexpr bool check_set() {
+  constexpr bool kSet = requires(Set & set) {
+    std::remove_const_t<Set>::visit(AnyVisitor{}, static_cast<const TensorPath*>(nullptr), set);
+  };
+  static_assert(
+      kSet,
+      "attune: this is no set of parameters; a trainer's is trainer.parameters(), and trainer.load() "
+      "reads into it");
+  return kSet;
+}
+
+/// What has Parameters. A wrong type is one error, as with those below.
+template <class Model>
+concept CheckedModel = check_model<Model>();
+template <class Model, const EncoderLayerNames* table, Name... names>
+concept CheckedModule = CheckedModel<Model> && check_module<Model, table, names...>();
+/// Names of a model, which are no model.
+template <class Names>
+concept CheckedNames = check_names<Names>();
+/// Parameters of any form.
+template <class Set>
+concept CheckedSet = check_set<Set>();
+
+}  // namespace detail
+
 /// The names of a model whose encoder layers are those of a table: PyTorchModule for modules that are not
 /// of torch.nn.
 template <class ModelType, const EncoderLayerNames* table, detail::Name... names>
+  requires detail::CheckedModule<ModelType, table, names...>
 struct ModuleWithLayers {
   using Model = ModelType;
   static constexpr bool kWholeFile = true;
-  static_assert(
-      sizeof...(names) == 0 || detail::NamedLayers<Model, table>::kCount == sizeof...(names),
-      "attune::PyTorchModule: one name for each layer that has parameters, of the Sequential and of "
-      "those in it, in their order");
-  static_assert(((names.text[0] != '\0') && ...), "attune::PyTorchModule: a name is empty");
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     if constexpr (sizeof...(names) == 0) {
@@ -468,7 +529,7 @@ using PyTorchModule = ModuleWithLayers<Model, nullptr, names...>;
 
 /// The names of a model that is part of what a file has: behind a prefix, where one is given. What else the
 /// file has is not asked about.
-template <class Module, detail::Name... prefix>
+template <detail::CheckedNames Module, detail::Name... prefix>
   requires(sizeof...(prefix) <= 1)
 struct PyTorchPart {
   /// The model whose names these are.

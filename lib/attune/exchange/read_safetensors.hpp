@@ -30,7 +30,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-template <class Names>
+template <detail::CheckedNames Names>
 struct SafetensorsLayout;
 
 namespace detail {
@@ -118,7 +118,7 @@ constexpr Status check_in_place(const SafetensorsLayout<Names>& layout, int tens
 }  // namespace detail
 
 /// Where in a file a model's tensors are.
-template <class Names>
+template <detail::CheckedNames Names>
 struct SafetensorsLayout {
   /// Tensors of the model.
   static constexpr int kTensors = detail::StateDict<Names>::kTensors;
@@ -134,7 +134,7 @@ struct SafetensorsLayout {
 };
 
 /// Of the text of a header, and the size of the tensors behind it.
-template <class Names>
+template <detail::CheckedNames Names>
 [[nodiscard]] constexpr SafetensorsLayout<Names> safetensors_layout(std::string_view header,
                                                                     std::size_t body_size) {
   constexpr auto& kTensors = detail::kStateDict<Names>;
@@ -185,7 +185,7 @@ template <class Names>
   return layout;
 }
 /// Of a file.
-template <class Names, class Source>
+template <detail::CheckedNames Names, class Source>
 [[nodiscard]] constexpr SafetensorsLayout<Names> safetensors_layout(const Source& file) {
   const SafetensorsFile parts = split_safetensors(detail::bytes_of_file(file));
   if (parts.status != Status::kOk) {
@@ -199,7 +199,7 @@ template <class Names, class Source>
 /// Copies a file's tensors into a set of one's own, of any form, converted to its scalar; constants of a
 /// model stay as they are. When the file is refused nothing is changed; safetensors_layout() says which
 /// tensor it was. kInvalidShape also where the set is of another model than the names.
-template <class Names, class Source, class Set>
+template <detail::CheckedNames Names, class Source, detail::CheckedSet Set>
 constexpr Status read_safetensors(const Source& file, Set& set) {
   static_assert(!std::is_const_v<Set>, "attune::read_safetensors: the set is const; read into one's own");
   if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
@@ -231,7 +231,7 @@ constexpr Status read_safetensors(const Source& file, Set& set) {
 /// TransposedReferences or the narrow ones of the file's type, tables and vectors References. Tensors of
 /// another type than the set has them are kInvalidType, those that stand askew in memory kMisaligned; then
 /// nothing is changed.
-template <class Names, class Scalar, class Set>
+template <detail::CheckedNames Names, class Scalar, detail::CheckedSet Set>
 constexpr Status refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file, Set& set) {
   static_assert(std::endian::native == std::endian::little, "attune: files are little-endian");
   constexpr ElementType kScalar = detail::kElementTypeOf<Scalar>;
@@ -276,7 +276,7 @@ constexpr Status refer_to_safetensors(const SafetensorsLayout<Names>& layout, co
   return Status::kOk;
 }
 /// The same of a file in memory, which must live as long as the set: no temporary.
-template <class Names, class Source, class Set>
+template <detail::CheckedNames Names, class Source, detail::CheckedSet Set>
 Status refer_to_safetensors(Source&& file, Set& set) {
   static_assert(
       std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Source>,

@@ -84,10 +84,17 @@ class ByteWriter {
     }
   }
   void flush() {
-    static_assert(std::is_void_v<decltype(sink_(static_cast<const char*>(bytes_), length_))>,
-                  "attune::write_safetensors: a sink answers nothing, as nobody would look at it; keep in it "
-                  "whether all was sent");
-    sink_(static_cast<const char*>(bytes_), length_);
+    constexpr bool kTakesBytes = std::is_invocable_v<Sink&, const char*, std::size_t>;
+    static_assert(
+        kTakesBytes,
+        "attune::write_safetensors: a sink is called as sink(const char* bytes, std::size_t count)");
+    if constexpr (kTakesBytes) {
+      static_assert(
+          std::is_void_v<std::invoke_result_t<Sink&, const char*, std::size_t>>,
+          "attune::write_safetensors: a sink answers nothing, as nobody would look at it; keep in it "
+          "whether all was sent");
+      sink_(static_cast<const char*>(bytes_), length_);
+    }
     length_ = 0;
   }
 
@@ -151,7 +158,7 @@ void add_tensor(int index, const Set& set, auto& out) {
 /// of at most 64 bytes. Tensors have the shapes of PyTorch's modules: of a file with others that reading
 /// takes, as [1, tokens, d_model], take rewrite_safetensors. kInvalidShape of a set of another model than the
 /// names; then nothing is written.
-template <class Names, class Set, class Sink>
+template <detail::CheckedNames Names, detail::CheckedSet Set, class Sink>
 Status write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
   using Scalar = typename Names::Model::Scalar;
   if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
@@ -176,7 +183,7 @@ Status write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& 
 /// order and shapes of its tensors, and what is not the model's stay as they are. kInvalidType where the file
 /// has them in another type than the model's scalar; of a file that is refused nothing is written. The sink
 /// gets pieces of at most 64 bytes.
-template <class Names, class Source, class Set, class Sink>
+template <detail::CheckedNames Names, class Source, detail::CheckedSet Set, class Sink>
 Status rewrite_safetensors(const Source& file, const Set& set, Sink&& sink) {
   constexpr auto& kTensors = detail::kStateDict<Names>;
   constexpr ElementType kType = detail::kElementTypeOf<typename Names::Model::Scalar>;

@@ -47,6 +47,7 @@ constexpr int most_tokens() {
 /// With nothing trained, at the front of a Sequential it is only inferred: nothing is taped and nothing
 /// dropped. Behind a layer that is trained it hands dx on to that, and drops what its shape says.
 template <detail::CheckedLayer Layer, const auto& kConstants, class What>
+  requires detail::CheckedConstants<Layer, kConstants>
 struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using Scalar = typename Layer::Scalar;
   using Input = typename Layer::Input;

@@ -2,6 +2,11 @@
 // its gradients, in a set of another form (models/frozen.hpp).
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+#include <attune/core/layer.hpp>
 #include <attune/core/low_rank.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -52,6 +57,56 @@ inline constexpr int kRankOf = 0;
 template <class What>
   requires requires { What::kRank; }
 inline constexpr int kRankOf<What> = What::kRank;
+
+/// Whether constants are those of a layer, or of another instance of it: the same tensors, of any form, and
+/// tables of positions with as many rows or more.
+template <class Layer, const auto& kConstants>
+constexpr bool are_constants_of() {
+  using Own = SetOf<Layer, Extents, Extents>;
+  using Constants = std::remove_cvref_t<decltype(kConstants)>;
+  constexpr const TensorPath* kNoParent = nullptr;
+  if constexpr (!requires { Constants::visit(AnyVisitor{}, kNoParent, kConstants); }) {
+    return false;
+  } else if constexpr (!kHasSets<Layer>) {
+    return true;  // then the layer takes what it takes
+  } else {
+    constexpr auto kCount = [] {
+      std::size_t count = 0;
+      Own::visit([&count](const TensorPath&, auto&&) { ++count; }, kNoParent, Own{});
+      return count;
+    }();
+    std::array<int, kCount + 1> rows{}, cols{};
+    std::size_t index = 0;
+    Own::visit(
+        [&](const TensorPath&, auto&& leaf) {
+          using Leaf = std::remove_cvref_t<decltype(leaf)>;
+          rows[index] = Leaf::rows;
+          cols[index++] = Leaf::cols;
+        },
+        kNoParent, Own{});
+    bool fits = true;
+    index = 0;
+    Constants::visit(
+        [&](const TensorPath&, auto&& leaf) {
+          using Leaf = std::remove_cvref_t<decltype(leaf)>;
+          fits = fits && index < kCount && Leaf::rows >= rows[index] && Leaf::cols == cols[index];
+          ++index;
+        },
+        kNoParent, kConstants);
+    return fits && index == kCount;
+  }
+}
+template <class Layer, const auto& kConstants>
+constexpr bool check_constants() {
+  constexpr bool kFit = are_constants_of<Layer, kConstants>();
+  static_assert(
+      kFit,
+      "attune::Frozen, BiasesAndNorms, Adapted: the constants are not those of the layer: they have "
+      "other tensors, or tensors of other shapes");
+  return kFit;
+}
+template <class Layer, const auto& kConstants>
+concept CheckedConstants = check_constants<Layer, kConstants>();
 
 // What refers to a constant weight.
 template <class Scalar, class Constant>

@@ -172,22 +172,21 @@ class Trainer {
   Status resume(const State& state) {
     if (const Status status = state.check(); status != Status::kOk) return status;
     if (&state != &state_) state_ = state;
-    work_.end_pass(this);
-    if constexpr (!Work::kShared) state_.stand_at_masks(work_.tape());
-    if constexpr (kKeepsGradients) clear();
+    begin_at_state();
     return Status::kOk;
   }
   /// The same, read into the trainer itself, without another State in RAM: `read` is called with a State& and
   /// answers a Status, as a store's load() does. Where that is not kOk, or the state is not one to go on
-  /// from, the trainer is as `read` left it, and has to be initialised, or loaded with the parameters in
+  /// from, the trainer is as `read` left it: where that wrote nothing, behind its last step (and what an
+  /// update under way in pieces has changed), else it has to be initialised, or loaded with the parameters in
   /// state().
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, State&>
   [[nodiscard]] Status resume(const Read& read) {
-    work_.end_pass(this);
-    if constexpr (kKeepsGradients) discard();
-    const Status status = read(state_);
-    return status == Status::kOk ? resume(state_) : status;
+    Status status = read(state_);
+    if (status == Status::kOk) status = state_.check();
+    begin_at_state();
+    return status;
   }
 
   /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] (or the ids
@@ -526,6 +525,12 @@ class Trainer {
     return {sum.sum * scale, Status::kOk, updates.gradient_norm() * scale};
   }
 
+  // With no sequence, no pass under way, and the masks of the next sequence.
+  void begin_at_state() {
+    work_.end_pass(this);
+    if constexpr (!Work::kShared) state_.stand_at_masks(work_.tape());
+    if constexpr (kKeepsGradients) clear();
+  }
   void restart(Rng& rng) {
     state_.restart(rng);
     work_.end_pass(this);

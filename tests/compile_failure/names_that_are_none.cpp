@@ -1,0 +1,23 @@
+// expect: attune: a model does not say what a file calls its tensors; names do: PyTorchModule<Model
+// expect: attune: names are of a model, and this type is none: it has no Parameters
+// expect: attune: this is no set of parameters; a trainer's is trainer.parameters(), and trainer.load() reads
+// into it expect: attune::write_safetensors: a sink is called as sink(const char* bytes, std::size_t count)
+#include <attune/attune.hpp>
+
+using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;
+using Names = attune::PyTorchModule<Model>;
+using Trainer = attune::Trainer<Model, attune::MeanSquaredError>;
+template <class Of>
+attune::Status read(std::string_view file, Model::Parameters& parameters) {
+  return attune::read_safetensors<Of>(file, parameters);
+}
+template attune::Status read<Model>(std::string_view, Model::Parameters&);
+
+using OfASet = attune::OwnNames<Model::Parameters>;
+
+attune::Status write(const Trainer& trainer) {
+  return attune::write_safetensors<Names>(trainer, [](const char*, std::size_t) {});
+}
+attune::Status write(const Model::Parameters& parameters, int& port) {
+  return attune::write_safetensors<Names>(parameters, port);
+}

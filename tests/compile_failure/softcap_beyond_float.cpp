@@ -1,0 +1,7 @@
+// expect: attune::MultiHeadAttention: softcap must be positive, from 1e-30 to 1e30; 0 leaves scores as they
+// are
+#include <attune/attune.hpp>
+
+constexpr attune::AttentionShape kShape{
+    .seq_len = 4, .d_model = 8, .num_heads = 2, .softcap = 1e40};  // infinity in float
+attune::MultiHeadAttention<kShape>::Parameters parameters;
