@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs conformance cases: compiles one instantiation of the library for each .safetensors file, and compares.
 
-  run_cases.py --cases DIR [--on TARGET] [--jobs N] [--build DIR]
+  run_cases.py --cases DIR [--on TARGET] [--quick] [--jobs N] [--build DIR]
 
-Prints a line for each case that fails or is skipped, and at the end the counts. Exits with 1 when a case failed, and
+With --quick, what compiles sooner: on the host programs that are hardly optimised, on a board only the first case in double of
+each kind of those that are in both precisions; how many are left out is said. Prints a line for each case that fails or is skipped, and at the end the counts. Exits with 1 when a case failed, and
 with 2 when the cases or the target do not exist.
 """
 import argparse
@@ -229,9 +230,10 @@ class Target:
         if missing := [tool for tool in tools if not shutil.which(tool)]:
             raise Usage(f"{self.name} needs {', '.join(missing)}")
 
-    def configure_options(self):
+    def configure_options(self, quick):
         if self.cpu is None:
-            return ["-DCMAKE_BUILD_TYPE=Release", "-DATTUNE_NATIVE=ON"]
+            flags = "-O1 -DNDEBUG -DATTUNE_INLINE=inline" if quick else "-O3 -DNDEBUG"
+            return ["-DCMAKE_BUILD_TYPE=Release", "-DATTUNE_NATIVE=ON", f"-DCMAKE_CXX_FLAGS_RELEASE={flags}"]
         toolchain = "riscv-unknown-elf.cmake" if self.is_riscv else "arm-none-eabi.cmake"
         return ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O2", f"-DATTUNE_CPU={self.cpu}",
                 f"-DATTUNE_PORT={self.name}", f"--toolchain={ROOT / 'cmake' / toolchain}"]
@@ -252,7 +254,7 @@ class Program:
     too_large: str = None  # for the board's memory: by how much
 
 
-def build(programs, target, folder, jobs):
+def build(programs, target, folder, jobs, quick):
     """Builds the programs; `problem` says which did not build, and why."""
     sources = folder / "cases"
     sources.mkdir(parents=True, exist_ok=True)
@@ -267,7 +269,7 @@ def build(programs, target, folder, jobs):
             path.write_text(text)
 
     configured = subprocess.run(
-        ["cmake", "-G", "Ninja", "-S", HERE, "-B", folder, f"-DCASES={sources}", *target.configure_options()],
+        ["cmake", "-G", "Ninja", "-S", HERE, "-B", folder, f"-DCASES={sources}", *target.configure_options(quick)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if configured.returncode != 0:
         raise SystemExit(configured.stdout + "run_cases.py: CMake cannot configure the cases")
@@ -328,7 +330,7 @@ def parse(output, scalars):
     return finished
 
 
-def run_all(outcomes, target, folder, jobs):
+def run_all(outcomes, target, folder, jobs, quick):
     """Builds and runs in groups; a group that does not build or finish is tried again case by case."""
     # Equal instantiations next to each other are compiled once.
     ordered = sorted(outcomes, key=lambda outcome: (outcome.case.header, outcome.case.call))
@@ -338,7 +340,7 @@ def run_all(outcomes, target, folder, jobs):
     # If not even the headers compile, no case will, and the trouble of trying each can be saved.
     headers = Program("headers", [])
     while programs:
-        build([headers, *programs], target, folder, jobs)
+        build([headers, *programs], target, folder, jobs, quick)
         if headers.problem is not None:
             for outcome in ordered:
                 outcome.failed = f"the library {headers.problem}"
@@ -355,10 +357,24 @@ def run_all(outcomes, target, folder, jobs):
         programs = [Program(f"single_{i}", [outcome]) for i, outcome in enumerate(again)]
 
 
+def without_doubles(outcomes):
+    """The cases without those in double of which the float one is there too, but for the first of each kind."""
+    in_float = {outcome.path.name for outcome in outcomes if outcome.case and outcome.case.scalar == "float"}
+    kinds, kept = set(), []
+    for outcome in outcomes:
+        if outcome.case and outcome.path.name.replace(".f64.", ".f32.") in in_float and outcome.case.scalar == "double":
+            if outcome.case.header in kinds:
+                continue
+            kinds.add(outcome.case.header)
+        kept.append(outcome)
+    return kept
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", metavar="DIR", type=Path, required=True, help="folder of .safetensors files")
     parser.add_argument("--on", metavar="TARGET", default="host", help="host, a board under ports/, or its processor")
+    parser.add_argument("--quick", action="store_true", help="what compiles sooner")
     parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count(), help="processes at a time")
     parser.add_argument("--build", metavar="DIR", type=Path, default=ROOT / "build" / "conformance",
                         help="build folder, with one for each target in it (default: build/conformance)")
@@ -374,9 +390,13 @@ def main():
     folder = (arguments.build / target.name).resolve()
 
     outcomes = [read(path, arguments.cases) for path in paths]
+    if arguments.quick and target.cpu:
+        kept = without_doubles(outcomes)
+        print(f"{len(outcomes) - len(kept)} cases in double are left to a run without --quick")
+        outcomes = kept
     ready = [outcome for outcome in outcomes if outcome.case and not outcome.failed]
     if ready:
-        run_all(ready, target, folder, max(1, arguments.jobs))
+        run_all(ready, target, folder, max(1, arguments.jobs), arguments.quick)
 
     ready = [outcome for outcome in ready if not outcome.skipped]
     failed = [outcome for outcome in outcomes if outcome.failed]

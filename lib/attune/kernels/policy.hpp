@@ -95,5 +95,10 @@ inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_POLICY);
 #else
 #define ATTUNE_UNROLL _Pragma("GCC unroll 32")
 #endif
+// Where -DATTUNE_INLINE=inline leaves the choice to the compiler, which is then done sooner: slower code, the same bits.
+#ifndef ATTUNE_INLINE
 #define ATTUNE_INLINE [[gnu::always_inline]] inline
 #define ATTUNE_INLINE_LAMBDA __attribute__((always_inline))
+#else
+#define ATTUNE_INLINE_LAMBDA
+#endif

@@ -339,6 +339,7 @@ template <bool kSmall, class Epilogue>
                    : [grid] "r"(&grid)
                    : "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7",
                      "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
+      const int stride = c_stride, step = a_step;  // r2 and r3 are not kept where a sum is finished
 #define ATTUNE_FINISH_PAIR(c0, c1)                                              \
   {                                                                             \
     const TilePair sum{c0, c1};                                                 \
@@ -346,7 +347,7 @@ template <bool kSmall, class Epilogue>
     c0 = done.lane[0], c1 = done.lane[1];                                       \
     asm volatile("vstmia %0,{" #c0 "-" #c1 "}\n add %0,%0,%1"                   \
                  : "+r"(c_row)                                                  \
-                 : "r"(c_stride), "t"(c0), "t"(c1)                              \
+                 : "r"(stride), "t"(c0), "t"(c1)                                \
                  : "memory");                                                   \
   }
 #define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                       \
@@ -356,7 +357,7 @@ template <bool kSmall, class Epilogue>
     c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3]; \
     asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                   \
                  : "+r"(c_row)                                                  \
-                 : "r"(c_stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)            \
+                 : "r"(stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)              \
                  : "memory");                                                   \
   }
       if constexpr (kSmall) {
@@ -376,7 +377,7 @@ template <bool kSmall, class Epilogue>
       }
 #undef ATTUNE_FINISH_PAIR
 #undef ATTUNE_FINISH_ROW
-      a_tile = bytes_after(a_tile, a_step);
+      a_tile = bytes_after(a_tile, step);
     } while (--row != 0);
     b_tile += grid.b_step;
     c += kSmall ? kTileSide : kNarrowCols;
