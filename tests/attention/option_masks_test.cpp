@@ -41,10 +41,12 @@ struct Run {
 };
 
 void expect_same(const auto& of_options, const auto& given) {
+  static const Run<kWithOptions> no_options{};  // a temporary makes clang 16 crash
+  static const Run<kPlain> nothing{};
   static Run<kWithOptions> options;
   static Run<kPlain> plain;
-  options = {};
-  plain = {};
+  options = no_options;
+  plain = nothing;
   options(of_options);
   plain(given);
   EXPECT_TRUE(check::same_bits(options.y, plain.y));

@@ -17,13 +17,15 @@ Of every image, at -O2 and unfused arithmetic:
                 of digits a step of 32 images or the inference of one, as examples/run reports them
 Of every image whose instructions are counted it tells the cycles as well, as ports/cycles/README.md estimates them: no budget.
 A figure is the compiler's as much as the library's: with another compiler than the recorded one none is compared, with
-another QEMU no instructions are. `stack` is held against `stack_bound` in any case.
+another QEMU no instructions are. `stack` is held against `stack_bound` in any case. Of RISC-V, where it can be compiled for, two
+images on one board are measured, without a bound: stack_bound.py reads Arm's instructions.
 """
 import concurrent.futures
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -55,6 +57,10 @@ IMAGES = {
     "digits_8x16x2": "`digits` 8×16×2, training",
     "digits_inference_8x32x4": "`digits` 8×32×4, inference, parameters in flash",
 }
+# Compilers and emulators, by a family's prefix in budgets.json, and the board and images of RISC-V.
+TOOLS = {"": ("arm-none-eabi-g++", "qemu-system-arm"), "riscv_": ("riscv64-unknown-elf-g++", "qemu-system-riscv32")}
+RISCV = "riscv32_virt"
+IMAGES_OF_RISCV = ("trainer_16x32x4", EXAMPLE)
 WRITTEN = r"at most ([\d,]+) bytes of stack"  # README's bound, of all images but EXAMPLES
 
 
@@ -72,9 +78,18 @@ def output_of(*command, **options):
 
 
 def boards():
-    """Those of Arm, but slow ones: stack_bound.py reads no other disassembly."""
+    """Those of Arm, but slow ones, and one of RISC-V."""
     return sorted(conf.parent.name for conf in ROOT.glob("ports/*/board.conf")
-                  if board_value(conf.parent.name, "family") != "riscv" and not board_value(conf.parent.name, "slow"))
+                  if not board_value(conf.parent.name, "slow") and (not prefix(conf.parent.name) or conf.parent.name == RISCV))
+
+
+def prefix(board):
+    """Of its family, in budgets.json."""
+    return "riscv_" if board_value(board, "family") == "riscv" else ""
+
+
+def images_of(board):
+    return IMAGES_OF_RISCV if prefix(board) else IMAGES
 
 
 def board_value(board, key):
@@ -82,10 +97,15 @@ def board_value(board, key):
     return match.group(1) if match else ""
 
 
-def tools():
+def tools(families):
     """The versions that figures depend on."""
-    return {"compiler": output_of("arm-none-eabi-g++", "--version").splitlines()[0],
-            "qemu": output_of("qemu-system-arm", "--version").splitlines()[0]}
+    return {family + what: output_of(tool, "--version").splitlines()[0]
+            for family in sorted(families) for what, tool in zip(("compiler", "qemu"), TOOLS[family])}
+
+
+def of_family(recorded, family):
+    """What is recorded, with the tools of a family."""
+    return {"compiler": recorded.get(family + "compiler"), "qemu": recorded.get(family + "qemu"), "budgets": recorded["budgets"]}
 
 
 # Measuring.
@@ -102,7 +122,8 @@ def build(board):
     cache = (ROOT / "build" / preset / "CMakeCache.txt").read_text(encoding="utf-8")
     if "ATTUNE_ARITHMETIC:STRING=unfused\n" not in cache:
         raise Failure(f"build/{preset} is not configured for unfused arithmetic, which budgets are for")
-    cmake(preset, "--build", "--preset", preset, "--target", "budget_images")
+    targets = [f"{image}{kind}" for image in IMAGES_OF_RISCV for kind in ("", "_measured")] if prefix(board) else ["budget_images"]
+    cmake(preset, "--build", "--preset", preset, "--target", *targets)
     return ROOT / "build" / preset
 
 
@@ -146,11 +167,12 @@ def measure(board, folder, image, counted):
     size = sections(elf)
     figures = {"text": size[".text"] + size[".data"], "ram": size[".data"] + size[".bss"]}
     stack, counts = emulate(board, folder / f"tests/budgets/{image}_measured.elf", counted)
+    figures.update(stack=stack)
     try:
-        bound, _ = stack_bound.bound(elf, [folder / "ports", home / f"CMakeFiles/{image}.dir"])
+        if not prefix(board):
+            figures["stack_bound"], _ = stack_bound.bound(elf, [folder / "ports", home / f"CMakeFiles/{image}.dir"])
     except stack_bound.Unbounded as reason:
         raise Failure(f"{image} on {board}: no bound on the stack: {reason}") from reason
-    figures.update(stack=stack, stack_bound=bound)
     figures.update(zip(("instructions", "cycles"), counts or ()))
     return {key: value for key, value in figures.items() if value is not None}
 
@@ -187,7 +209,9 @@ def check_bounds(measured, written, report):
     """Measured ≤ computed ≤ what README says, which is the same for every board."""
     for image, by_board in measured.items():
         for board, figures in by_board.items():
-            where, bound = f"{image} on {board}", figures["stack_bound"]
+            where, bound = f"{image} on {board}", figures.get("stack_bound")
+            if bound is None:
+                continue
             if figures.get("stack", 0) > bound:
                 report.fail(f"{where}: {figures['stack']} bytes of stack, more than the computed bound of {bound}")
             elif image not in EXAMPLES and written is not None and bound > written:
@@ -248,7 +272,7 @@ def text_of(recorded):
     for image, by_board in recorded["budgets"].items():
         lines = [f'      "{board}": {json.dumps(figures)}' for board, figures in sorted(by_board.items())]
         images.append(f'    "{image}": {{\n' + ",\n".join(lines) + "\n    }")
-    head = "".join(f'  "{key}": {json.dumps(recorded[key])},\n' for key in ("compiler", "qemu"))
+    head = "".join(f'  "{key}": {json.dumps(version)},\n' for key, version in recorded.items() if key != "budgets")
     return "{\n" + head + '  "budgets": {\n' + ",\n".join(images) + "\n  }\n}\n"
 
 
@@ -264,7 +288,7 @@ def table(recorded):
             row = [IMAGES[image] + label if figure == "text" else label]
             for figures in cells:
                 value = f"{figures[figure]:,}" if figure in figures else "–"
-                row.append(f"{value} ≤ {figures['stack_bound']:,}" if figure == "stack" and figures else value)
+                row.append(f"{value} ≤ {figures['stack_bound']:,}" if figure == "stack" and "stack_bound" in figures else value)
             rows.append(row)
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
@@ -296,19 +320,26 @@ def main():
             print(f"tests/budgets/run: {option}?\nboards: {' '.join(boards())}\n{__doc__}", end="", file=sys.stderr)
             return 2
 
-    report, here = Report(), tools()
+    report = Report()
+    wanted = chosen or boards()
+    if RISCV in wanted and not all(map(shutil.which, TOOLS["riscv_"])):
+        report.skip(f"{RISCV}: no compiler or no emulator for it")
+        wanted.remove(RISCV)
+    families = {prefix(board) for board in wanted}
+    here = tools(families)
     recorded = read() if FILE.exists() else {"budgets": {}}
     if record and not chosen:
-        recorded = {**here, "budgets": {}}
+        recorded = {"budgets": {}}
     # A plugin is for one QEMU; only --record asks another one for instructions.
-    counted = record or here["qemu"] == recorded["qemu"]
-    if record and here != {key: recorded[key] for key in here}:
+    counted = {family: record or here[family + "qemu"] == recorded.get(family + "qemu") for family in families}
+    if record and any(recorded.get(key, version) != version for key, version in here.items()):
         raise Failure("with another compiler or QEMU than recorded, --record takes every board: leave out --on")
-    train()
-    folders = {board: build(board) for board in chosen or boards()}
-    places = [(image, board) for image in IMAGES for board in folders]
+    if any("digits_inference_8x32x4" in images_of(board) for board in wanted):
+        train()
+    folders = {board: build(board) for board in wanted}
+    places = [(image, board) for image in IMAGES for board in folders if image in images_of(board)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda at: measure(at[1], folders[at[1]], at[0], counted), places))
+        results = list(pool.map(lambda at: measure(at[1], folders[at[1]], at[0], counted[prefix(at[1])]), places))
     measured = {image: {} for image in IMAGES}
     small = {}  # in the place of what there is no room for: only their stack is looked at
     for (image, board), figures in zip(places, results):
@@ -317,7 +348,7 @@ def main():
             continue
         report.skip(f"{image}: no room on {board}")
         if (other := image.replace("16x32x4", "16x8x2")) not in IMAGES:
-            small.setdefault(other, {})[board] = measure(board, folders[board], other, counted)
+            small.setdefault(other, {})[board] = measure(board, folders[board], other, counted[prefix(board)])
 
     tell_cycles(measured, clock)
     tell_cycles(small, clock)
@@ -327,12 +358,15 @@ def main():
             recorded["budgets"][image] = {**kept, **measured[image]}
         check_bounds({**measured, **small}, None, report)
         if report.failed == 0:
-            FILE.write_text(text_of(recorded), encoding="utf-8")
+            FILE.write_text(text_of({**recorded, **here}), encoding="utf-8")
     else:
-        same_compiler = here["compiler"] == recorded["compiler"]
+        same_compiler = here.get("compiler") == recorded["compiler"]
         written = written_bound(README.read_text(encoding="utf-8")) if same_compiler else None
         check_bounds({**measured, **small}, written, report)
-        compare(recorded, measured, here, report)
+        for family in sorted(families):
+            of_boards = {image: {board: figures for board, figures in by_board.items() if prefix(board) == family}
+                         for image, by_board in measured.items()}
+            compare(of_family(recorded, family), of_boards, of_family({**here, "budgets": {}}, family), report)
         check_readme(recorded, report)
     print(f"{report.passed} passed, {report.failed} failed, {report.skipped} skipped")
     return 1 if report.failed else 0
