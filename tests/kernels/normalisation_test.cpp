@@ -76,6 +76,47 @@ void expect_plain_rows() {
   }
 }
 
+template <Normalisation kind, bool kWeight>
+void expect_plain_gradients() {
+  static Row x, weight, dy, dx, in_place;
+  attune::Rng rng(4);
+  check::fill(x, rng, -3, 3);
+  check::fill(weight, rng, -2, 2);
+  check::fill(dy, rng, -1, 1);
+  for (const int width : kWidths) {
+    const Plain<kind> plain(width, x.data());
+    const kernels::RowStatistics<float> row{plain.first, plain.offset, plain.inverse};
+    const auto gradient = [&](int i) { return kWeight ? dy(0, i) * weight(0, i) : dy(0, i); };
+    const auto normalised = [&](int i) { return plain.centred(i) * plain.inverse; };
+    const auto count = static_cast<float>(width);
+    const float mean = kind == Normalisation::kRootMeanSquare ? 0 : plain_sum(width, gradient) / count;
+    const float projection = plain_sum(width, [&](int i) { return gradient(i) * normalised(i); }) / count;
+    for (float& value : dx.values) value = 77;
+    const auto backward = [&](const float* of_x, const float* of_dy, float* to) {
+      kernels::normalise_row_backward<kind, kWeight, float>(width, of_x, row,
+                                                            kWeight ? weight.data() : nullptr, of_dy, to);
+    };
+    backward(x.data(), dy.data(), dx.data());
+    for (int i = 0; i < kMostCols; ++i) {
+      const float centred = kind == Normalisation::kRootMeanSquare ? gradient(i) : gradient(i) - mean;
+      const float expected = kernels::subtract_product(centred, normalised(i), projection) * plain.inverse;
+      EXPECT_TRUE(check::same_bits(dx(0, i), i < width ? expected : 77.0f)) << width << ' ' << i;
+    }
+    const auto expect_same = [&](const Row& otherwise) {
+      for (int i = 0; i < kMostCols; ++i) {
+        EXPECT_TRUE(check::same_bits(in_place(0, i), i < width ? dx(0, i) : otherwise(0, i)))
+            << width << ' ' << i;
+      }
+    };
+    in_place = x;
+    backward(in_place.data(), dy.data(), in_place.data());
+    expect_same(x);
+    in_place = dy;
+    backward(x.data(), in_place.data(), in_place.data());
+    expect_same(dy);
+  }
+}
+
 }  // namespace
 
 TEST(Normalisation, layer_norm_has_the_bits_of_plain_loops) {
@@ -88,4 +129,10 @@ TEST(Normalisation, root_mean_square_norm_has_the_bits_of_plain_loops) {
   expect_plain_rows<Normalisation::kRootMeanSquare, true, true>();
   expect_plain_rows<Normalisation::kRootMeanSquare, true, false>();
   expect_plain_rows<Normalisation::kRootMeanSquare, false, false>();
+}
+
+TEST(Normalisation, gradients_have_the_bits_of_plain_loops) {
+  expect_plain_gradients<Normalisation::kMeanAndVariance, true>();
+  expect_plain_gradients<Normalisation::kMeanAndVariance, false>();
+  expect_plain_gradients<Normalisation::kRootMeanSquare, true>();
 }

@@ -152,27 +152,47 @@ template <Normalisation kind, bool kWeight, class Scalar, class Width>
 [[gnu::noinline]] void normalise_row_backward(Width width, const Scalar* x, RowStatistics<Scalar> row,
                                               const Scalar* weight, const Scalar* dy, Scalar* dx) {
   const auto count = Scalar(static_cast<Real<Scalar>>(width));
+  constexpr bool kCentred = kind == Normalisation::kMeanAndVariance;
   const auto gradient = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     if constexpr (kWeight) return multiply(load<P>(dy + j), load<P>(weight + j));
     return load<P>(dy + j);
   };
-  Scalar mean_gradient = 0;
-  if constexpr (kind == Normalisation::kMeanAndVariance) {
-    mean_gradient = divide(sum<Scalar>(width, gradient), count);
+  Scalar mean_gradient = 0, dot;
+  int first = 0;
+#if ATTUNE_CORTEX_M_FPU
+  constexpr bool kInAssembly = std::is_same_v<Scalar, float> && kWeight;
+#else
+  constexpr bool kInAssembly = false;
+#endif
+  if constexpr (kInAssembly) {
+#if ATTUNE_CORTEX_M_FPU
+    if constexpr (kCentred) mean_gradient = divide(detail::sum_of_gradients(width, dy, weight), count);
+    dot = detail::dot_with_gradients<kCentred>(width, x, row.first, row.offset, row.inverse, weight, dy);
+    first = width & -4;
+#endif
+  } else {
+    if constexpr (kCentred) mean_gradient = divide(sum<Scalar>(width, gradient), count);
+    dot = sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      return multiply(gradient.template operator()<P>(j), normalised<kind>(load<P>(x + j), row));
+    });
   }
-  const Scalar dot = sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    return multiply(gradient.template operator()<P>(j), normalised<kind>(load<P>(x + j), row));
-  });
   const Scalar projection = divide(dot, count);
-  for_each_packet<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    P centred = gradient.template operator()<P>(j);
-    if constexpr (kind == Normalisation::kMeanAndVariance) {
-      centred = subtract(centred, broadcast<P>(mean_gradient));
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (kInAssembly) {
+    if (first > 0) {
+      detail::normalise_fours_backward<kCentred>(width, x, row.first, row.offset, row.inverse, weight, dy,
+                                                 mean_gradient, projection, dx);
     }
+  }
+#endif
+  const auto element = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    P centred = gradient.template operator()<P>(j);
+    if constexpr (kCentred) centred = subtract(centred, broadcast<P>(mean_gradient));
     const P result =
         subtract_product(centred, normalised<kind>(load<P>(x + j), row), broadcast<P>(projection));
     store(dx + j, multiply(result, broadcast<P>(row.inverse)));
-  });
+  };
+  for_each_packet<Scalar>(width, element, first);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -45,11 +45,11 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
         "3: vldmia r0!,{s0}\n vldmia r2!,{s4}\n" one_k "subs r12,r12,#1\n bne 3b\n" end "bx lr\n"); \
   }
 
-ATTUNE_WIDE_TILE(wide_nn, "",
+ATTUNE_WIDE_TILE(tile_wide_nn, "",
                  ATTUNE_K_ACROSS("s0", "s4") ATTUNE_K_ACROSS("s1", "s5") ATTUNE_K_ACROSS("s2", "s6")
                      ATTUNE_K_ACROSS("s3", "s7"),
                  ATTUNE_K_ACROSS("s0", "s4"), )
-ATTUNE_WIDE_TILE(wide_nt,
+ATTUNE_WIDE_TILE(tile_wide_nt,
                  "push {r10,r11}\n add r4,r1,r3\n add r5,r4,r3\n add r8,r5,r3\n add r9,r8,r3\n "
                  "add r10,r9,r3\n add r11,r10,r3\n add.w r3,r11,r3\n",
                  ATTUNE_COLUMNS_ALONG("r1", "r4", "s16", "s17", "s24", "s25")
@@ -76,16 +76,17 @@ constexpr bool fits_wide_tile(int rows, int cols, int a_col, int b_row, int b_co
 }
 
 template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
-inline constexpr TileGrid kWideGrid{
-    .a_stride = 4 * kARow,
-    .b_stride = 4 * (kBCol != 1 ? kBCol : kBRow),
-    .pairs = kDepth,
-    .tile = kDepth % 4 == 0 ? (kBCol != 1 ? wide_nt : wide_nn) : (kBCol != 1 ? wide_nt_rest : wide_nn_rest),
-    .c_stride = 4 * kCRow,
-    .a_step = 4 * tile_rows(TileShape::kWide) * kARow,
-    .b_step = 4 * tile_cols(TileShape::kWide) * kBCol,
-    .rows = kRows / tile_rows(TileShape::kWide),
-    .cols = kCols};
+inline constexpr TileGrid kWideGrid{.a_stride = 4 * kARow,
+                                    .b_stride = 4 * (kBCol != 1 ? kBCol : kBRow),
+                                    .pairs = kDepth,
+                                    .tile = kDepth % 4 == 0
+                                                ? (kBCol != 1 ? tile_wide_nt : tile_wide_nn)
+                                                : (kBCol != 1 ? tile_wide_nt_rest : tile_wide_nn_rest),
+                                    .c_stride = 4 * kCRow,
+                                    .a_step = 4 * tile_rows(TileShape::kWide) * kARow,
+                                    .b_step = 4 * tile_cols(TileShape::kWide) * kBCol,
+                                    .rows = kRows / tile_rows(TileShape::kWide),
+                                    .cols = kCols};
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
 
