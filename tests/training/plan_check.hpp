@@ -1,5 +1,5 @@
-// A training under a memory plan beside the plain one, of one sequence after the other with gradients: losses and
-// parameters must be the same, bit for bit.
+// A training under a memory plan beside the plain one, of one sequence after the other with gradients: losses
+// and parameters must be the same, bit for bit.
 #pragma once
 
 #include <cstddef>

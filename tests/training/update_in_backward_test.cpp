@@ -92,7 +92,8 @@ TEST(UpdateInBackward, trains_tables_of_tokens_and_positions_with_every_optimize
   using attune::EpsilonPlacement, attune::Momentum, attune::WeightDecay;
   expect_same_training<OfTokens>();
   expect_same_training<OfTokens, attune::Adam<attune::AdamVariant{.weight_decay = WeightDecay::kCoupled}>>();
-  expect_same_training<OfTokens, attune::Adam<attune::AdamVariant{.epsilon = EpsilonPlacement::kInsideRoot}>>();
+  expect_same_training<OfTokens,
+                       attune::Adam<attune::AdamVariant{.epsilon = EpsilonPlacement::kInsideRoot}>>();
   expect_same_training<OfTokens, attune::Sgd<>>();
   expect_same_training<OfTokens, attune::Sgd<Momentum::kClassic>>();
   expect_same_training<OfTokens, attune::Sgd<Momentum::kNesterov>>();
