@@ -304,14 +304,21 @@ TEST(Lockstep, takes_turns_in_a_workspace) {
   }
 }
 
-static_assert(kLanes ||
-              std::is_same_v<attune::Lockstep::Workspace<Llama>, attune::Streaming::Workspace<Llama>>);
-TEST(Lockstep, keeps_one_copy_of_what_has_no_lanes) {
-  if constexpr (kLanes) {
-    using Workspace = attune::Lockstep::Workspace<Sequential<Tokens, Norm>>;
-    constexpr std::size_t kTable = sizeof(Tokens::Parameters), kNorm = sizeof(Norm::Parameters);
-    constexpr std::size_t kSets = kTable + Workspace::kSequences * kNorm;
-    static_assert(Workspace::memory().parameters - kSets < sizeof(float) * Workspace::kSequences);  // aligned
-    static_assert(Workspace::memory().gradients == Workspace::memory().parameters);
+namespace {
+
+template <class Model, class Layer, class Table>
+constexpr bool keeps_one_table() {
+  using Workspace = attune::Lockstep::Workspace<Model>;
+  if constexpr (!kLanes) {
+    return std::is_same_v<Workspace, attune::Streaming::Workspace<Model>>;
+  } else {
+    constexpr attune::MemoryReport kMemory = Workspace::memory();
+    constexpr std::size_t kSets = sizeof(Table) + Workspace::kSequences * sizeof(Layer);
+    constexpr std::size_t kAlignment = sizeof(float) * Workspace::kSequences;
+    return kMemory.parameters >= kSets && kMemory.parameters < kSets + kAlignment &&
+           kMemory.gradients == kMemory.parameters;
   }
 }
+static_assert(keeps_one_table<Sequential<Tokens, Norm>, Norm::Parameters, Tokens::Parameters>());
+
+}  // namespace

@@ -14,7 +14,7 @@ namespace check {
 
 /// One of two trainers, in the place of the one before it: tests have many, and boards little RAM.
 struct Storage {
-  alignas(64) unsigned char bytes[kEveryCase ? 1 << 20 : 64 * 1024];
+  alignas(64) unsigned char bytes[kEveryCase ? 1 << 20 : 72 * 1024];
 };
 template <int place>
 inline constinit Storage storage{};
