@@ -19,7 +19,8 @@ struct Own : Linear {};
 static_assert(std::is_same_v<attune::detail::WithScalarOf<Own, Lanes>::type, OneByOne<Own>>);
 static_assert(std::is_same_v<attune::detail::WithScalarOf<Linear, Lanes>::type, Linear::WithScalar<Lanes>>);
 static_assert(std::is_same_v<attune::detail::WithScalarOf<Own, float>::type, Own>);
-using ManyRows = attune::Linear<attune::LinearShape{.rows = attune::kernels::kDepthBlock + 1, .d_in = 3, .d_out = 4}>;
+using ManyRows =
+    attune::Linear<attune::LinearShape{.rows = attune::kernels::kDepthBlock + 1, .d_in = 3, .d_out = 4}>;
 static_assert(std::is_same_v<attune::detail::WithScalarOf<ManyRows, Lanes>::type, OneByOne<ManyRows>>);
 
 // Lane `lane` of a matrix.

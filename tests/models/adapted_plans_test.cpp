@@ -59,9 +59,9 @@ using Mixed =
     Sequential<First, BesideIntegers<Before, kAllAndVectors>, attune::Repeat<2, BesideFloats<After, kAll>>,
                attune::BiasesAndNorms<After, Constants<After>::integers>,
                attune::Frozen<Network, Constants<Network>::integers>, Pool, Head>;
-using OfTokens =
-    attune::Tied<attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 7, .d_model = kWidth}>,
-                 Network>;
+using OfTokens = attune::Tied<
+    attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 7, .d_model = kWidth}>,
+    Network>;
 void fill_mixed() {
   Constants<Before>::fill();
   Constants<After>::fill();

@@ -1,5 +1,5 @@
-// A training under a memory plan beside the plain one, of one sequence after the other with gradients: losses and
-// parameters must be the same, bit for bit.
+// A training under a memory plan beside the plain one, of one sequence after the other with gradients: losses
+// and parameters must be the same, bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace check {
 
 /// One of two trainers, in the place of the one before it: tests have many, and boards little RAM.
 struct Storage {
-  alignas(64) unsigned char bytes[kEveryCase ? 1 << 20 : 64 * 1024];
+  alignas(64) unsigned char bytes[kEveryCase ? 1 << 20 : 72 * 1024];
 };
 template <int place>
 inline constinit Storage storage{};

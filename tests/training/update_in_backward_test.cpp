@@ -58,23 +58,18 @@ TEST(UpdateInBackward, trains_models_of_such_layers) {
   using Drop = attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 12, .probability = 0.25}>;
   constexpr attune::NormShape kNorm{.rows = 6, .d_model = 12};
   constexpr attune::NormShape kWithoutBias{.rows = 6, .d_model = 12, .weight = true, .bias = false};
-  expect_same_training<attune::Sequential<Same, attune::LayerNorm<kNorm>, attune::Gelu<6, 12>, Drop,
-                                          attune::Residual<Layer>, attune::Repeat<2, Same>,
-                                          attune::RmsNorm<kNorm>, attune::LayerNorm<kWithoutBias>, Head>>(
-      attune::CausalMask{});
-}
-
-TEST(UpdateInBackward, trains_feed_forward_networks) {
-  constexpr attune::FeedForwardShape kNetwork{.rows = 6, .d_model = 10, .d_ff = 21};  // 8 + 8 + 5 rows of W₂
+  constexpr attune::FeedForwardShape kNetwork{.rows = 6, .d_model = 12, .d_ff = 21};  // 8 + 8 + 5 rows of W₂
   constexpr attune::FeedForwardShape kDropping{.rows = 6,
-                                               .d_model = 10,
+                                               .d_model = 12,
                                                .d_ff = 7,
                                                .activation = attune::Activation::kGelu,
                                                .bias = false,
                                                .dropout = 0.3};
-  using First = attune::Linear<attune::LinearShape{.rows = 6, .d_in = 5, .d_out = 10}>;
-  expect_same_training<attune::Sequential<First, attune::Residual<attune::SwiGlu<kNetwork>>,
-                                          attune::Repeat<2, attune::FeedForward<kDropping>>>>();
+  expect_same_training<
+      attune::Sequential<Same, attune::LayerNorm<kNorm>, attune::Gelu<6, 12>, Drop, attune::Residual<Layer>,
+                         attune::Repeat<2, attune::FeedForward<kDropping>>, attune::RmsNorm<kNorm>,
+                         attune::Residual<attune::SwiGlu<kNetwork>>, attune::LayerNorm<kWithoutBias>, Head>>(
+      attune::CausalMask{});
 }
 
 namespace {
@@ -91,18 +86,22 @@ using OfTokens =
 TEST(UpdateInBackward, trains_tables_of_tokens_and_positions_with_every_optimizer) {
   using attune::EpsilonPlacement, attune::Momentum, attune::WeightDecay;
   expect_same_training<OfTokens>();
-  expect_same_training<OfTokens, attune::Adam<attune::AdamVariant{.weight_decay = WeightDecay::kCoupled}>>();
-  expect_same_training<OfTokens, attune::Adam<attune::AdamVariant{.epsilon = EpsilonPlacement::kInsideRoot}>>();
-  expect_same_training<OfTokens, attune::Sgd<>>();
-  expect_same_training<OfTokens, attune::Sgd<Momentum::kClassic>>();
   expect_same_training<OfTokens, attune::Sgd<Momentum::kNesterov>>();
+  if constexpr (check::kEveryCase) {
+    expect_same_training<OfTokens,
+                         attune::Adam<attune::AdamVariant{.weight_decay = WeightDecay::kCoupled}>>();
+    expect_same_training<OfTokens,
+                         attune::Adam<attune::AdamVariant{.epsilon = EpsilonPlacement::kInsideRoot}>>();
+    expect_same_training<OfTokens, attune::Sgd<>>();
+    expect_same_training<OfTokens, attune::Sgd<Momentum::kClassic>>();
+  }
 }
 
 TEST(UpdateInBackward, a_table_that_is_also_the_head_is_updated_behind_both_uses) {
   using attune::AdamW, attune::CrossEntropy;
   using Body = attune::Sequential<attune::LearnedPositions<attune::PositionShape{.seq_len = 9, .d_model = 6}>,
                                   attune::RmsNorm<attune::NormShape{9, 6}>>;
-  expect_same_training<attune::Tied<Tokens, Body>, AdamW, CrossEntropy<>>();
+  if constexpr (check::kEveryCase) expect_same_training<attune::Tied<Tokens, Body>, AdamW, CrossEntropy<>>();
   // Llama's block.
   constexpr attune::AttentionShape kAttention{.seq_len = 9,
                                               .d_model = 6,
@@ -150,14 +149,14 @@ TEST(UpdateInBackward, trains_encoder_and_decoder_layers) {
   using Head = attune::Linear<attune::LinearShape{1, 12, 3}>;
   using Pool = attune::Pooling<attune::PoolingShape{.seq_len = 6, .d_model = 12}>;
   using First = attune::Linear<attune::LinearShape{6, 4, 12}>;
-  expect_same_training<attune::Sequential<First, attune::Repeat<2, Encoder<NormPlacement::kBefore>>,
-                                          Encoder<NormPlacement::kAfter, 20>, Pool, Head>>();
   constexpr attune::DecoderLayerShape kDecoder{
       .seq_len = 6, .d_model = 12, .num_heads = 3, .d_ff = 20, .norm = NormPlacement::kBefore};
-  expect_same_training<attune::Sequential<First, check::DecoderOfItself<kDecoder>>>();
+  expect_same_training<attune::Sequential<First, Encoder<NormPlacement::kBefore>,
+                                          check::DecoderOfItself<kDecoder>, Pool, Head>>();
   if constexpr (check::kEveryCase) {
     constexpr attune::DecoderLayerShape kAfter{.seq_len = 6, .d_model = 12, .num_heads = 3, .d_ff = 20};
-    expect_same_training<attune::Sequential<First, check::DecoderOfItself<kAfter>>>();
+    expect_same_training<attune::Sequential<First, attune::Repeat<2, Encoder<NormPlacement::kAfter, 20>>,
+                                            check::DecoderOfItself<kAfter>>>();
   }
 }
 

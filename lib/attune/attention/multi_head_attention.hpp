@@ -76,8 +76,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                                       KeyProjection::template kReadsInput<decltype(Gradients::key)> ||
                                       ValueProjection::template kReadsInput<decltype(Gradients::value)>;
   static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kRunsInLockstep =
-      QueryProjection::kRunsInLockstep && KeyProjection::kRunsInLockstep;
+  static constexpr bool kRunsInLockstep = QueryProjection::kRunsInLockstep && KeyProjection::kRunsInLockstep;
   static constexpr bool kTakesMask = true;
   static constexpr bool kTakesLength = kSelfAttention && kKeys == shape.seq_len;
   static constexpr bool kTakesLengths = kKeys == shape.kv_len;  // of queries and of keys, in cross-attention

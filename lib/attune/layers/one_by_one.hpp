@@ -58,7 +58,8 @@ struct SequenceOfIds {
   template <int place = 0>
   struct Storage {};
 
-  ATTUNE_INLINE static ConstView<type> take(Ids<static_cast<int>(size) * sequences> ids, int sequence, auto&) {
+  ATTUNE_INLINE static ConstView<type> take(Ids<static_cast<int>(size) * sequences> ids, int sequence,
+                                            auto&) {
     return ConstView<type>(ids.data() + static_cast<std::size_t>(sequence) * size);
   }
 };
@@ -166,8 +167,8 @@ struct OneByOne<Layer, kernels::LanesOf<Number, lanes>> {
   static Outcome<Layer> for_each_sequence(ConstView<Input> x, View<Output> y, auto& scratch,
                                           const auto& forward_one) {
     for (int lane = 0; lane < lanes; ++lane) {
-      [[maybe_unused]] const Status status = forward_one(lane, InputSequence::take(x, lane, scratch.x),
-                                                         OutputSequence::room(y, scratch.y));
+      [[maybe_unused]] const Status status =
+          forward_one(lane, InputSequence::take(x, lane, scratch.x), OutputSequence::room(y, scratch.y));
       if constexpr (kTakesIds<Layer>) {
         if (status != Status::kOk) return status;
       }

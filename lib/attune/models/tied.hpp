@@ -48,8 +48,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   using Body = BodyLayer;
   using Tokens = typename EmbeddingLayer::Output;
   /// Rows of the table, and columns of the logits.
-  static constexpr int kVocabulary =
-      decltype(detail::SetOf<EmbeddingLayer, Extents, Extents>::weight)::rows;
+  static constexpr int kVocabulary = decltype(detail::SetOf<EmbeddingLayer, Extents, Extents>::weight)::rows;
   using Input = typename EmbeddingLayer::Input;
   using Output = Tensor<Scalar, Tokens::rows, kVocabulary>;
   static constexpr std::uint32_t kFingerprint =
@@ -203,8 +202,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
         Sequence& one = scratch.sequence;
         add_to_table<Mask>(OfIds::take(ids, sequence, one), OfTokens::take(hidden, sequence, one.hidden),
                            OfLogits::take(dy, sequence, one.logits),
-                           OfTokens::take(scratch.tokens, sequence, one.tokens), gradients.embedding,
-                           scratch, pieces);
+                           OfTokens::take(scratch.tokens, sequence, one.tokens), gradients.embedding, scratch,
+                           pieces);
       });
     } else {
       backward_body(NoGradient{});

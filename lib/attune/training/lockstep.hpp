@@ -79,8 +79,8 @@ class LockstepWorkspace {
     if constexpr (kMasks<Mask>) {
       bool all = true;
       for (const LossSum<Scalar>& of_sequence : losses) all = all && kernels::finite(1, &of_sequence.sum);
-      for_each_tensor(
-          [&all](const TensorPath&, const auto& tensor) { all = all && each_is_finite(tensor); }, gradients_);
+      for_each_tensor([&all](const TensorPath&, const auto& tensor) { all = all && each_is_finite(tensor); },
+                      gradients_);
       if (!all) return false;
     }
     for (const LossSum<Scalar>& of_sequence : losses) {
@@ -102,8 +102,8 @@ class LockstepWorkspace {
     }
   }
 
-  // Tensors of lanes have each sequence's gradients, from zero. In others they are added up by their layer, in
-  // the order of the sequences (layers/one_by_one.hpp), to those of the batch.
+  // Tensors of lanes have each sequence's gradients, from zero. In others they are added up by their layer,
+  // in the order of the sequences (layers/one_by_one.hpp), to those of the batch.
   template <class Of>
   static constexpr bool kOfLanes = std::is_same_v<typename std::remove_cvref_t<Of>::Scalar, LaneScalar>;
   void begin_gradients(const typename Model::Parameters& gradients) {
