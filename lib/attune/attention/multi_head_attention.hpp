@@ -26,6 +26,7 @@
 #include <attune/attention/option_masks.hpp>
 #include <attune/core/gradient_rows.hpp>
 #include <attune/core/layer.hpp>
+#include <attune/core/true_length.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -125,7 +126,11 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Mask& mask = {}, const Pieces& pieces = {}) {
     check_self_attention();
-    forward(parameters, x, x, x, y, scratch, mask, pieces);
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<MultiHeadAttention>(mask, pieces, parameters, x, y, scratch);
+    } else {
+      forward(parameters, x, x, x, y, scratch, mask, pieces);
+    }
   }
 
   // ---- Training: the tape keeps what backward needs. ----
@@ -141,7 +146,11 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
                       ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     check_self_attention();
-    forward(parameters, x, x, x, y, tape, scratch, mask, pieces);
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<MultiHeadAttention>(mask, pieces, parameters, x, y, tape, scratch);
+    } else {
+      forward(parameters, x, x, x, y, tape, scratch, mask, pieces);
+    }
   }
   /// What forward tapes, without y. Reads its inputs before it writes to scratch.
   template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
@@ -197,8 +206,14 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
-    backward_from(
-        parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, mask, pieces);
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      detail::backward_of_length<MultiHeadAttention>(mask, pieces, parameters, x, tape, dy,
+                                                     detail::sink<Input>(dx), gradients, scratch);
+    } else {
+      backward_from(
+          parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, mask,
+          pieces);
+    }
   }
   /// The same, where input() is x, and is asked for it when scratch is dead.
   template <class Set, class Later, class Kept, class Dx, class Gradients, AttentionMask Mask,

@@ -13,6 +13,7 @@
 #include <attune/core/gradients.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
+#include <attune/core/true_length.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
