@@ -79,9 +79,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = shape.rotary_dim == 0;
   static constexpr bool kTakesMask = true;
-  static constexpr bool kTakesLength = kSelfAttention && kKeys == shape.seq_len;
-  static constexpr bool kTakesLengths = kKeys == shape.kv_len;  // of queries and of keys, in cross-attention
-  static constexpr bool kGradientMayBeInput = true;             // but not with ParameterUpdates
+  static constexpr bool kTakesLength = kSelfAttention;
+  static constexpr bool kTakesLengths = true;        // of queries and of keys, in cross-attention
+  static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
   /// Keys of cross-attention.
@@ -118,7 +118,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                       const Mask& mask = {}, const Pieces& pieces = {}) {
     const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
     Operands::forward(parameters, query, key, value, scratch, of_both);
-    Heads::infer(scratch, detail::with_options<shape>(mask), of_both);
+    Heads::infer(scratch, detail::with_options<shape>(mask, detail::appended_at<shape>(of_both)), of_both);
     OutputProjection::forward(parameters.output, scratch.context, y, pieces);
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
@@ -159,7 +159,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                      const Mask& mask = {}, const Pieces& pieces = {}) {
     const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
     Operands::forward(parameters, query, key, value, tape, of_both);
-    Heads::forward(tape, scratch, detail::with_options<shape>(mask), of_both);
+    Heads::forward(tape, scratch, detail::with_options<shape>(mask, detail::appended_at<shape>(of_both)),
+                   of_both);
   }
   /// The same of self-attention.
   template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
@@ -183,7 +184,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
     constexpr bool kInputsFirst = detail::kUpdatesInSet<Gradients>;
     const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
     const auto& of_keys = detail::memory_of(of_both);
-    const auto& all_masks = detail::with_options<shape>(mask);
+    const auto& all_masks = detail::with_options<shape>(mask, detail::appended_at<shape>(of_both));
     const auto terms = Heads::terms_of_backward(all_masks, of_both, tape, scratch, pieces.first(query),
                                                 of_keys.first(key), of_keys.first(value));
     backward_heads(parameters, tape, dy, gradients, scratch, all_masks, terms, of_both);
@@ -223,13 +224,13 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                             const Mask& mask, const Pieces& pieces) {
     check_self_attention();
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
-    const auto& all_masks = detail::with_options<shape>(mask);
+    const auto& all_masks = detail::with_options<shape>(mask, detail::appended_at<shape>(pieces));
     backward_heads(parameters, tape, dy, gradients, scratch, all_masks,
                    Heads::terms_of_backward(all_masks, pieces, tape, scratch), pieces);
     const ConstView<Input> x = input();
     const auto terms = detail::terms_of<std::remove_cvref_t<decltype(all_masks)>, Pieces>(
-        pieces.first(x), pieces.first(view(tape.query)), pieces.first(view(tape.key)),
-        pieces.first(view(tape.value)));
+        pieces.first(x), pieces.first(view(tape.query)), detail::keys_of<shape>(pieces).first(view(tape.key)),
+        detail::keys_of<shape>(pieces).first(view(tape.value)));
     if constexpr (!kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, terms, pieces);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
