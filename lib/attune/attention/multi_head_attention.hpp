@@ -254,8 +254,10 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
       OutputProjection::backward_parameters(context, dy, gradients.output, terms, pieces);
       OutputProjection::backward_input(parameters.output, dy, context, kernels::Assign{}, pieces);
     } else {
-      update_in_place(view(context), dy, parameters.output.weight, view(gradients.output.weight), terms);
-      if constexpr (shape.bias) add_column_sums(dy, view(gradients.output.bias));
+      const auto d_rows = pieces.first(dy);
+      update_in_place(pieces.first(view(context)), d_rows, parameters.output.weight,
+                      view(gradients.output.weight), terms);
+      if constexpr (shape.bias) add_column_sums(d_rows, view(gradients.output.bias));
     }
     Heads::backward(tape, scratch, mask, terms, pieces);
     Operands::backward(parameters, tape, gradients, mask, pieces);
