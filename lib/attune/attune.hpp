@@ -22,6 +22,7 @@
 #include <attune/core/status.hpp>
 #include <attune/core/stream.hpp>
 #include <attune/core/tensor.hpp>
+#include <attune/core/true_length.hpp>
 #include <attune/core/weights.hpp>
 
 #include <attune/layers/activation.hpp>

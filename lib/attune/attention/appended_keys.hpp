@@ -1,15 +1,61 @@
 // Keys and values behind those of the tokens: PyTorch's add_bias_kv, a row of parameters each, then its
 // add_zero_attn, a row of zeros each.
+//
+// They are rows kv_len … of K and V. Behind the first tokens alone, of a sequence of its true length, they
+// come down to them by whole lanes of a row's sum, or whole blocks of a product's: then every sum has its
+// order, and its bits. Rows between are zeros, and hidden.
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include <attune/attention/attention_shape.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/weights.hpp>
+#include <attune/kernels/product.hpp>
+#include <attune/kernels/reduce.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// Keys that options append.
+template <AttentionShape shape>
+inline constexpr int kAppended = shape.num_keys() - shape.kv_len;
+
+/// The row of the first appended key, of the tokens that pieces hand out.
+template <AttentionShape shape, class Pieces>
+constexpr auto appended_at(const Pieces& pieces) {
+  const auto tokens = memory_of(pieces).template count<shape.kv_len>();
+  if constexpr (std::is_same_v<decltype(tokens), const int>) {
+    constexpr bool kOneBlock = shape.num_keys() <= kernels::kDepthBlock;
+    constexpr int kStep = kOneBlock ? kernels::kSumLanes : kernels::kDepthBlock;
+    constexpr int kRest = shape.kv_len % kStep;
+    const int before = kOneBlock ? tokens - kRest : tokens;  // that whole steps have to hold
+    return std::min((before + kStep - 1) / kStep * kStep + kRest, shape.kv_len);
+  } else {
+    return tokens;
+  }
+}
+/// `pieces` of keys, appended ones with them.
+template <AttentionShape shape, class Pieces>
+ATTUNE_INLINE decltype(auto) keys_of(const Pieces& pieces) {
+  const auto& tokens = memory_of(pieces);
+  if constexpr (kAppended < shape >> 0 && kHasLength<std::remove_cvref_t<decltype(tokens)>>) {
+    return FirstTokens<std::remove_cvref_t<decltype(tokens.of_all())>, shape.num_keys()>(
+        tokens.of_all(), appended_at<shape>(pieces) + kAppended<shape>);
+  } else {
+    return (tokens);
+  }
+}
+/// `pieces` whose memory are all keys.
+template <AttentionShape shape, class Pieces>
+ATTUNE_INLINE decltype(auto) with_keys(const Pieces& pieces) {
+  if constexpr (kAppended < shape >> 0 && kHasLength<std::remove_cvref_t<decltype(memory_of(pieces))>>) {
+    return WithMemory(pieces, keys_of<shape>(pieces));
+  } else {
+    return (pieces);
+  }
+}
 
 /// b_k and b_v of MultiHeadAttention.
 template <AttentionShape shape, class ScalarType>
@@ -36,15 +82,16 @@ struct AppendedKeys {
   };
   using Parameters = ParametersOf<Tensor>;
 
-  static void forward(const auto& parameters, auto& kept) {
-    std::copy_n(parameters.bias_k.data(), kKeyWidth, kept.key.data() + shape.kv_len * kKeyWidth);
-    std::copy_n(parameters.bias_v.data(), kValueWidth, kept.value.data() + shape.kv_len * kValueWidth);
+  static void forward(const auto& parameters, auto& kept, auto at) {
+    std::copy_n(parameters.bias_k.data(), kKeyWidth, kept.key.data() + at * kKeyWidth);
+    std::copy_n(parameters.bias_v.data(), kValueWidth, kept.value.data() + at * kValueWidth);
   }
   /// From dK and dV, in the places of K and V.
   static void backward(const auto& tape, auto& gradients, const auto& pieces) {
+    const auto at = appended_at<shape>(pieces);
     pieces([&] {
-      add_column_sums(view(tape.key).template rows_at<1>(shape.kv_len), view(gradients.bias_k));
-      add_column_sums(view(tape.value).template rows_at<1>(shape.kv_len), view(gradients.bias_v));
+      add_column_sums(view(tape.key).template rows_at<1>(at), view(gradients.bias_k));
+      add_column_sums(view(tape.value).template rows_at<1>(at), view(gradients.bias_v));
     });
   }
 };
@@ -59,23 +106,28 @@ struct AppendedKeys<shape, ScalarType> {
   };
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = Parameters;
-  ATTUNE_INLINE static void forward(const auto&, const auto&) {}
+  ATTUNE_INLINE static void forward(const auto&, const auto&, auto) {}
   ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&) {}
 };
 
 /// Writes the rows of K and V behind the tokens'.
 template <AttentionShape shape, class Scalar>
 void append_keys(const auto& parameters, auto& kept, const auto& pieces) {
-  if constexpr (shape.num_keys() > shape.kv_len) {
+  if constexpr (kAppended < shape >> 0) {
     pieces([&] {
-      AppendedKeys<shape, Scalar>::forward(parameters, kept);
-      if constexpr (shape.add_zero_attn) {
-        const auto clear = [](auto& matrix) {
-          std::fill_n(matrix.data() + (matrix.rows - 1) * matrix.cols, matrix.cols, Scalar(0));
+      const auto at = appended_at<shape>(pieces);
+      const auto clear = [&](auto from, auto to) ATTUNE_INLINE_LAMBDA {
+        const auto rows = [&](auto& matrix) ATTUNE_INLINE_LAMBDA {
+          std::fill(matrix.data() + from * matrix.cols, matrix.data() + to * matrix.cols, Scalar(0));
         };
-        clear(kept.key);
-        clear(kept.value);
+        rows(kept.key);
+        rows(kept.value);
+      };
+      if constexpr (kHasLength<std::remove_cvref_t<decltype(memory_of(pieces))>>) {
+        clear(memory_of(pieces).template count<shape.kv_len>(), at);
       }
+      AppendedKeys<shape, Scalar>::forward(parameters, kept, at);
+      if constexpr (shape.add_zero_attn) clear(at + kAppended<shape> - 1, at + kAppended<shape>);
     });
   }
 }

@@ -6,9 +6,11 @@
 // dropped, and kept for backward, or computed once more in it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
+#include <attune/attention/appended_keys.hpp>
 #include <attune/attention/attention_memory.hpp>
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/recomputed_attention.hpp>
@@ -47,7 +49,8 @@ struct AttentionHeads {
   }
 
   /// O from Q, K and V, in inference: for some queries at a time, whose weights are overwritten by the next.
-  ATTUNE_INLINE static void infer(auto& scratch, const auto& mask, const auto& pieces) {
+  ATTUNE_INLINE static void infer(auto& scratch, const auto& mask, const auto& of_tokens) {
+    const auto& pieces = with_keys<shape>(of_tokens);
     const auto terms = terms_of_forward(mask, pieces, scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
       attend_in_blocks<Memory::kQueriesAtOnce>(
@@ -58,11 +61,14 @@ struct AttentionHeads {
   /// O, and what backward needs beside it.
   template <class Kept>
   ATTUNE_INLINE static void forward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& mask,
-                                    const auto& pieces) {
+                                    const auto& of_tokens) {
+    const auto& pieces = with_keys<shape>(of_tokens);
     auto& context = Memory::context_of(tape, scratch);
     const auto terms = terms_of_forward(mask, pieces, tape);
     for (int head = 0; head < shape.num_heads; ++head) {
-      const auto dropout_from = [&](int first) { return dropout_of(tape, scratch, head, first); };
+      const auto dropout_from = [&](int first) {
+        return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens));
+      };
       if constexpr (shape.keep_weights) {
         pieces.template tokens<shape.seq_len, kWorkOfQuery>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           attend(head, first, tape, context,
@@ -78,7 +84,8 @@ struct AttentionHeads {
   /// From dO, in the place of O, to dQ, dK and dV in those of Q, K and V.
   template <class Kept>
   static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& mask, const auto& terms,
-                       const auto& pieces) {
+                       const auto& of_tokens) {
+    const auto& pieces = with_keys<shape>(of_tokens);
     Context& context = Memory::context_of(tape, scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
@@ -88,7 +95,9 @@ struct AttentionHeads {
         if (head % Memory::kGroup == 0) pieces([&] { scratch.of_keys.clear(); });
       }
       const auto d_context = view(context).template columns<shape.d_v>(head * shape.d_v);
-      const auto dropout_from = [&](int first) { return dropout_of(tape, scratch, head, first); };
+      const auto dropout_from = [&](int first) {
+        return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens));
+      };
       if constexpr (shape.keep_weights) {
         const auto to = [&](const auto& dk, const auto& dv) ATTUNE_INLINE_LAMBDA {
           attend_backward(q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
@@ -130,7 +139,7 @@ struct AttentionHeads {
         return first(tape.weights);
       }
     }();
-    const auto& of_keys = memory_of(pieces);
+    const auto& of_keys = keys_of<shape>(pieces);
     return terms_of<Mask, Pieces>(inputs..., pieces.first(view(tape.query)), of_keys.first(view(tape.key)),
                                   of_keys.first(view(tape.value)), weights,
                                   pieces.first(view(Memory::context_of(tape, scratch))));
@@ -213,35 +222,66 @@ struct AttentionHeads {
     }
   };
 
-  // Drops weights: rows of one head.
+  // Drops weights: rows of one head. What is drawn belongs to the places of whole rows: keys that are
+  // appended at `at`, before kv_len, take theirs.
+  template <class At>
   struct DroppedWeights {
     typename WeightDropout::Draws rng;
     Scalar* storage;
+    [[no_unique_address]] At at;
 
     template <int rows>
     using Rows = MatrixView<Scalar, rows, kKeys>;
     template <int rows>
     Rows<rows> kept(const Rows<rows>& weights) const {
-      auto draws = rng;
-      WeightDropout::drop(weights.rows * weights.cols, draws, weights.data, storage);
+      if constexpr (kMoves) {
+        std::copy_n(weights.data, rows * kKeys, storage);
+        drop_in_place(Rows<rows>(storage));
+      } else {
+        auto draws = rng;
+        WeightDropout::drop(weights.rows * weights.cols, draws, weights.data, storage);
+      }
       return Rows<rows>(storage);
     }
     template <int rows>
     void backward(const Rows<rows>& d_weights) const {
-      auto draws = rng;
-      WeightDropout::drop(d_weights.rows * d_weights.cols, draws, d_weights.data, d_weights.data);
+      drop_in_place(d_weights);
     }
     [[nodiscard]] DroppedWeights from_row(int row) const {
-      DroppedWeights rows{rng, storage + row * kKeys};
+      DroppedWeights rows{rng, storage + row * kKeys, at};
       rows.rng.skip(static_cast<std::uint64_t>(row) * kKeys);
       return rows;
     }
+
+   private:
+    static constexpr bool kMoves = kAppended<shape> > 0 && std::is_same_v<At, int>;
+    template <int rows>
+    void drop_in_place(const Rows<rows>& weights) const {
+      auto draws = rng;
+      move_appended(weights, at, shape.kv_len);
+      WeightDropout::drop(weights.rows * weights.cols, draws, weights.data, weights.data);
+      move_appended(weights, shape.kv_len, at);
+    }
+    // The columns of appended keys; zeros stand where they have been.
+    template <int rows>
+    ATTUNE_INLINE static void move_appended([[maybe_unused]] const Rows<rows>& weights,
+                                            [[maybe_unused]] int from, [[maybe_unused]] int to) {
+      if constexpr (kMoves) {
+        if (from == to) return;
+        for (int i = 0; i < rows; ++i) {
+          for (int key = 0; key < kAppended<shape>; ++key) {
+            weights(i, to + key) = weights(i, from + key);
+            weights(i, from + key) = Scalar(0);
+          }
+        }
+      }
+    }
   };
-  template <class Kept>
+  template <class Kept, class At>
   static auto dropout_of([[maybe_unused]] const TapeOf<Kept>& tape, [[maybe_unused]] ScratchOf<Kept>& scratch,
-                         [[maybe_unused]] int head, [[maybe_unused]] int first) {
+                         [[maybe_unused]] int head, [[maybe_unused]] int first, [[maybe_unused]] At at) {
     if constexpr (WeightDropout::kDrops) {
-      DroppedWeights rows{WeightDropout::generator(tape.dropout), scratch.dropped.data()};
+      DroppedWeights<At> rows{WeightDropout::generator(tape.dropout), scratch.dropped.data(), at};
       rows.rng.skip(static_cast<std::uint64_t>(head * shape.seq_len + first) * kKeys);
       return rows;
     } else {

@@ -125,7 +125,7 @@ struct AttentionOperands {
           }
         };
         scale(query, pieces);
-        scale(key, memory_of(pieces));
+        scale(key, keys_of<shape>(pieces));
       });
     }
   }

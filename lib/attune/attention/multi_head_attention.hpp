@@ -26,6 +26,7 @@
 #include <attune/attention/option_masks.hpp>
 #include <attune/core/gradient_rows.hpp>
 #include <attune/core/layer.hpp>
+#include <attune/core/true_length.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -78,9 +79,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = QueryProjection::kRunsInLockstep && KeyProjection::kRunsInLockstep;
   static constexpr bool kTakesMask = true;
-  static constexpr bool kTakesLength = kSelfAttention && kKeys == shape.seq_len;
-  static constexpr bool kTakesLengths = kKeys == shape.kv_len;  // of queries and of keys, in cross-attention
-  static constexpr bool kGradientMayBeInput = true;             // but not with ParameterUpdates
+  static constexpr bool kTakesLength = kSelfAttention;
+  static constexpr bool kTakesLengths = true;        // of queries and of keys, in cross-attention
+  static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
   /// Keys of cross-attention.
@@ -117,7 +118,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                       const Mask& mask = {}, const Pieces& pieces = {}) {
     const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
     Operands::forward(parameters, query, key, value, scratch, of_both);
-    Heads::infer(scratch, detail::with_options<shape>(mask), of_both);
+    Heads::infer(scratch, detail::with_options<shape>(mask, detail::appended_at<shape>(of_both)), of_both);
     OutputProjection::forward(parameters.output, scratch.context, y, pieces);
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
@@ -125,7 +126,11 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Mask& mask = {}, const Pieces& pieces = {}) {
     check_self_attention();
-    forward(parameters, x, x, x, y, scratch, mask, pieces);
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<MultiHeadAttention>(mask, pieces, parameters, x, y, scratch);
+    } else {
+      forward(parameters, x, x, x, y, scratch, mask, pieces);
+    }
   }
 
   // ---- Training: the tape keeps what backward needs. ----
@@ -141,7 +146,11 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
                       ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     check_self_attention();
-    forward(parameters, x, x, x, y, tape, scratch, mask, pieces);
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<MultiHeadAttention>(mask, pieces, parameters, x, y, tape, scratch);
+    } else {
+      forward(parameters, x, x, x, y, tape, scratch, mask, pieces);
+    }
   }
   /// What forward tapes, without y. Reads its inputs before it writes to scratch.
   template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
@@ -150,7 +159,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                      const Mask& mask = {}, const Pieces& pieces = {}) {
     const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
     Operands::forward(parameters, query, key, value, tape, of_both);
-    Heads::forward(tape, scratch, detail::with_options<shape>(mask), of_both);
+    Heads::forward(tape, scratch, detail::with_options<shape>(mask, detail::appended_at<shape>(of_both)),
+                   of_both);
   }
   /// The same of self-attention.
   template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
@@ -174,7 +184,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
     constexpr bool kInputsFirst = detail::kUpdatesInSet<Gradients>;
     const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
     const auto& of_keys = detail::memory_of(of_both);
-    const auto& all_masks = detail::with_options<shape>(mask);
+    const auto& all_masks = detail::with_options<shape>(mask, detail::appended_at<shape>(of_both));
     const auto terms = Heads::terms_of_backward(all_masks, of_both, tape, scratch, pieces.first(query),
                                                 of_keys.first(key), of_keys.first(value));
     backward_heads(parameters, tape, dy, gradients, scratch, all_masks, terms, of_both);
@@ -197,8 +207,14 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
-    backward_from(
-        parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, mask, pieces);
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      detail::backward_of_length<MultiHeadAttention>(mask, pieces, parameters, x, tape, dy,
+                                                     detail::sink<Input>(dx), gradients, scratch);
+    } else {
+      backward_from(
+          parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, mask,
+          pieces);
+    }
   }
   /// The same, where input() is x, and is asked for it when scratch is dead.
   template <class Set, class Later, class Kept, class Dx, class Gradients, AttentionMask Mask,
@@ -208,13 +224,13 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                             const Mask& mask, const Pieces& pieces) {
     check_self_attention();
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
-    const auto& all_masks = detail::with_options<shape>(mask);
+    const auto& all_masks = detail::with_options<shape>(mask, detail::appended_at<shape>(pieces));
     backward_heads(parameters, tape, dy, gradients, scratch, all_masks,
                    Heads::terms_of_backward(all_masks, pieces, tape, scratch), pieces);
     const ConstView<Input> x = input();
     const auto terms = detail::terms_of<std::remove_cvref_t<decltype(all_masks)>, Pieces>(
-        pieces.first(x), pieces.first(view(tape.query)), pieces.first(view(tape.key)),
-        pieces.first(view(tape.value)));
+        pieces.first(x), pieces.first(view(tape.query)), detail::keys_of<shape>(pieces).first(view(tape.key)),
+        detail::keys_of<shape>(pieces).first(view(tape.value)));
     if constexpr (!kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, terms, pieces);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
@@ -238,8 +254,10 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
       OutputProjection::backward_parameters(context, dy, gradients.output, terms, pieces);
       OutputProjection::backward_input(parameters.output, dy, context, kernels::Assign{}, pieces);
     } else {
-      update_in_place(view(context), dy, parameters.output.weight, view(gradients.output.weight), terms);
-      if constexpr (shape.bias) add_column_sums(dy, view(gradients.output.bias));
+      const auto d_rows = pieces.first(dy);
+      update_in_place(pieces.first(view(context)), d_rows, parameters.output.weight,
+                      view(gradients.output.weight), terms);
+      if constexpr (shape.bias) add_column_sums(d_rows, view(gradients.output.bias));
     }
     Heads::backward(tape, scratch, mask, terms, pieces);
     Operands::backward(parameters, tape, gradients, mask, pieces);

@@ -1,6 +1,10 @@
 // The mask that a layer's scores go through: of its shape's options, and the one it is given.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+
 #include <attune/attention/alibi.hpp>
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/mask.hpp>
@@ -37,10 +41,12 @@ constexpr auto alibi_of() {
   }
 }
 
-/// A mask of the first kv_len keys. Those behind are seen by every query.
-template <AttentionMask Mask, int kMasked>
+/// A mask of the first kv_len keys. Those that are appended at `at` are seen by every query; where that is
+/// not a constant, nothing stands behind them.
+template <AttentionMask Mask, int kMasked, class At = std::integral_constant<int, kMasked>>
 struct MaskOfFirstKeys {
   Mask mask;
+  [[no_unique_address]] At at = {};
 
   template <ScoreShape scores>
   static constexpr void fits() {
@@ -48,17 +54,28 @@ struct MaskOfFirstKeys {
   }
   template <int kv_len, class Scalar>
   constexpr void hide(int head, int query, Scalar* row) const {
-    mask.template hide<kMasked>(head, query, row);
+    if constexpr (std::is_same_v<At, int>) {
+      Scalar appended[std::size_t{kv_len - kMasked}];
+      std::copy_n(row + at, kv_len - kMasked, appended);
+      mask.template hide<kMasked>(head, query, row);
+      mask.template bias<kMasked>(head, query, row);
+      std::copy_n(appended, kv_len - kMasked, row + at);
+      hide_from(row, at + kv_len - kMasked, kv_len);
+    } else {
+      mask.template hide<kMasked>(head, query, row);
+    }
   }
   template <int kv_len, class Scalar>
-  constexpr void bias(int head, int query, Scalar* row) const {
-    mask.template bias<kMasked>(head, query, row);
+  constexpr void bias([[maybe_unused]] int head, [[maybe_unused]] int query,
+                      [[maybe_unused]] Scalar* row) const {
+    if constexpr (!std::is_same_v<At, int>) mask.template bias<kMasked>(head, query, row);
   }
 };
 
-/// `mask` itself where the shape adds nothing to it; else a copy with what it adds.
-template <AttentionShape shape, AttentionMask Mask>
-constexpr decltype(auto) with_options(const Mask& mask) {
+/// `mask` itself where the shape adds nothing to it; else a copy with what it adds. Keys are appended at
+/// `at`.
+template <AttentionShape shape, AttentionMask Mask, class At = std::integral_constant<int, shape.kv_len>>
+constexpr decltype(auto) with_options(const Mask& mask, [[maybe_unused]] At at = {}) {
   constexpr auto kOwn = both_masks(window_of<shape>(), alibi_of<shape>());
   if constexpr (shape.num_keys() == shape.kv_len) {
     return both_masks(kOwn, mask);
@@ -68,7 +85,7 @@ constexpr decltype(auto) with_options(const Mask& mask) {
     if constexpr (std::is_same_v<Both, NoMask>) {
       return NoMask{};
     } else {
-      return MaskOfFirstKeys<Both, shape.kv_len>{both};
+      return MaskOfFirstKeys<Both, shape.kv_len, At>{both, at};
     }
   }
 }

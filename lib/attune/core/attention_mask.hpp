@@ -78,6 +78,12 @@ template <int tokens, class Mask>
   }
 }
 
+/// A mask that hides what it hides, and leaves nothing out.
+template <class Mask>
+struct AsPadding : Mask {
+  int length() const = delete;
+};
+
 /// A mask that was made for other scores does not compile.
 template <ScoreShape shape, class Mask>
 constexpr void check_fit() {

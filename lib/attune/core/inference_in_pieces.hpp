@@ -9,6 +9,7 @@
 
 #include <attune/core/layer.hpp>
 #include <attune/core/pieces.hpp>
+#include <attune/core/true_length.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -235,9 +235,14 @@ inline constexpr bool kTakesMask = [] {
 
 // ---- A layer called with a mask, which it may have no use for. ----
 
+/// Whether a call begins a sequence of its true length: its mask says one, its pieces do not know of it.
+template <class Mask, class Pieces>
+inline constexpr bool kBeginsLength = kSaysLength<Mask> && !kHasLength<Pieces>;
 template <class Layer, class Mask, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_through(const Mask& mask, Arguments&&... arguments) {
-  if constexpr (kTakesMask<Layer>) {
+  if constexpr (kTakesMask<Layer> && kSaysLength<Mask>) {
+    return Layer::forward(std::forward<Arguments>(arguments)..., AsPadding<Mask>{mask});
+  } else if constexpr (kTakesMask<Layer>) {
     return Layer::forward(std::forward<Arguments>(arguments)..., mask);
   } else {
     return Layer::forward(std::forward<Arguments>(arguments)...);
@@ -248,6 +253,8 @@ template <class Layer, class Mask, class Pieces, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_in(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
   if constexpr (!kTakesMask<Layer> && kMasks<Mask>) {
     return forward_in<Layer>(pieces, NoMask{}, std::forward<Arguments>(arguments)...);
+  } else if constexpr (kBeginsLength<Mask, Pieces> && !Pieces::kInOneGo) {
+    return forward_in<Layer>(pieces, AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
   } else if constexpr (Pieces::kInOneGo && !kHasLength<Pieces>) {
     return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
   } else if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., mask, pieces); }) {
@@ -275,7 +282,9 @@ ATTUNE_INLINE Status forward_status(const Pieces& pieces, const Mask& mask, Argu
 /// arguments: parameters, x, tape, dy, dx, gradients, scratch. The mask is forward's.
 template <class Layer, class Mask, class... Arguments>
 ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) {
-  if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., mask); }) {
+  if constexpr (kSaysLength<Mask>) {
+    backward_through<Layer>(AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
+  } else if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., mask); }) {
     Layer::backward(std::forward<Arguments>(arguments)..., mask);
   } else {
     Layer::backward(std::forward<Arguments>(arguments)...);
@@ -284,7 +293,9 @@ ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) 
 /// The same in pieces: the layer's own, or all of it.
 template <class Layer, class Mask, class Pieces, class... Arguments>
 ATTUNE_INLINE void backward_in(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
-  if constexpr (Pieces::kInOneGo && !kHasLength<Pieces>) {
+  if constexpr (kBeginsLength<Mask, Pieces> && !Pieces::kInOneGo) {
+    backward_in<Layer>(pieces, AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
+  } else if constexpr (Pieces::kInOneGo && !kHasLength<Pieces>) {
     backward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
   } else if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., mask, pieces); }) {
     Layer::backward(std::forward<Arguments>(arguments)..., mask, pieces);
@@ -439,69 +450,6 @@ template <class Layer>
 inline constexpr bool kUpdatesInBackward = std::is_empty_v<typename Layer::Parameters> || requires {
   requires Layer::kUpdatesInBackward;
 };
-
-/// Whether a layer's time is that of the tokens that pieces hand out, and it asks for no others.
-template <class Layer>
-inline constexpr bool kTakesLength = [] {
-  if constexpr (requires { Layer::kTakesLength; }) {
-    return Layer::kTakesLength;
-  } else if constexpr (kTakesIds<Layer>) {
-    return false;
-  } else {
-    return Layer::Input::rows == 1;  // one row is all, whatever it is of
-  }
-}();
-/// How many tokens a layer's input has at most.
-template <class Layer>
-inline constexpr int kTokens = [] {
-  if constexpr (kTakesIds<Layer>) {
-    return static_cast<int>(std::tuple_size_v<typename Layer::Input>);
-  } else {
-    return Layer::Input::rows;
-  }
-}();
-
-/// Whether a call begins a sequence of its true length: its mask says one, its pieces do not know of it.
-template <class Mask, class Pieces>
-inline constexpr bool kBeginsLength = kSaysLength<Mask> && !kHasLength<Pieces>;
-/// `pieces` of the first of `tokens` tokens, as many as a mask says; themselves where it says nothing.
-template <int tokens, class Mask, class Pieces>
-ATTUNE_INLINE auto first_tokens([[maybe_unused]] const Mask& mask, const Pieces& pieces) {
-  if constexpr (kBeginsLength<Mask, Pieces>) {
-    return FirstTokens<Pieces, tokens>(pieces, length_of<tokens>(mask));
-  } else {
-    return pieces;
-  }
-}
-/// `pieces` whose keys and values are the first of `tokens`, as many as a mask says; themselves where it says
-/// nothing, or they know.
-template <int tokens, class Mask, class Pieces>
-ATTUNE_INLINE auto with_memory([[maybe_unused]] const Mask& mask, const Pieces& pieces) {
-  if constexpr (kBeginsLength<Mask, std::remove_cvref_t<decltype(memory_of(pieces))>>) {
-    return WithMemory(pieces, first_tokens<tokens>(mask, pieces));
-  } else {
-    return pieces;
-  }
-}
-/// `pieces` of the tokens that a mask says there are, where it does and the model takes a length; else
-/// themselves.
-template <class Model, class Mask, class Pieces = InOneGo>
-ATTUNE_INLINE auto pieces_of(const Mask& mask, const Pieces& pieces = {}) {
-  if constexpr (kTakesLength<Model>) {
-    return first_tokens<kTokens<Model>>(mask, pieces);
-  } else {
-    return pieces;
-  }
-}
-/// Rows of y behind its tokens become zeros.
-template <class Pieces, class Y>
-ATTUNE_INLINE void clear_behind([[maybe_unused]] const Pieces& pieces, [[maybe_unused]] const Y& y) {
-  if constexpr (kHasLength<Pieces> && kAsked<Y>) {
-    for (int i = pieces.template count<Y::rows>(); i < Y::rows; ++i) {
-      for (int j = 0; j < Y::cols; ++j) y(i, j) = typename Y::Scalar(0);
-    }
-  }
-}
 
 /// Whether a layer's retape and backward_from are its forward and backward, and whether it is run by its
 /// Branches (models/transformer_layer.hpp). Said of each type by itself: one that inherits from it may be

@@ -22,6 +22,7 @@
 #include <optional>
 #include <span>
 
+#include <attune/core/true_length.hpp>
 #include <attune/host/thread_pool.hpp>
 #include <attune/kernels/residual.hpp>
 #include <attune/training/trainer.hpp>

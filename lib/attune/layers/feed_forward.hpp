@@ -304,9 +304,10 @@ struct FeedForwardNetwork {
       activate_and_drop(tape, scratch, pieces);
     }
     if constexpr (detail::kUpdatesAtOnce<decltype(out_gradients.weight)>) {
-      update_in_place(view(scratch.activated), dy, Projections::out(parameters).weight,
+      const auto d_rows = pieces.first(dy);
+      update_in_place(pieces.first(view(scratch.activated)), d_rows, Projections::out(parameters).weight,
                       view(out_gradients.weight));
-      if constexpr (shape.bias) add_column_sums(dy, view(out_gradients.bias));
+      if constexpr (shape.bias) add_column_sums(d_rows, view(out_gradients.bias));
     } else {
       OutLinear::backward_parameters(scratch.activated, dy, out_gradients, kernels::AllTerms{}, pieces);
       OutLinear::backward_input(Projections::out(parameters), dy, scratch.activated, kernels::Assign{},

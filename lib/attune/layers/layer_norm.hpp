@@ -166,11 +166,11 @@ struct Norm {
       backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
     } else if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
       // dx, which may be x and reads the weights, comes between their gradient and their update.
-      if constexpr (kBias) add_column_sums(dy, view(gradients.bias));
+      if constexpr (kBias) add_column_sums(pieces.first(dy), view(gradients.bias));
       add_rows(view(gradients.weight), [&](int, const auto& to) {
         kernels::normalise_rows_backward_parameters<kind, false, kMasks<Mask>>(
-            kRows, kWidth, x.data, tape.offsets(), tape.inverses(), dy.data, to.data,
-            static_cast<Scalar*>(nullptr));
+            kernels::size_for_rows<Scalar>(pieces.template count<shape.rows>()), kWidth, x.data,
+            tape.offsets(), tape.inverses(), dy.data, to.data, static_cast<Scalar*>(nullptr));
         backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
       });
     } else {

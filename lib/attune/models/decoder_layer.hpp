@@ -13,6 +13,7 @@
 #pragma once
 
 #include <attune/attention/mask.hpp>
+#include <attune/core/true_length.hpp>
 #include <attune/models/encoder_layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {

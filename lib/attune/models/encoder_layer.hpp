@@ -156,13 +156,21 @@ struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, No
   template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Mask& mask = {}, const Pieces& pieces = {}) {
-    Branches::infer(parameters, x, y, scratch, Context<Mask, Pieces>{mask, pieces});
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<EncoderLayerOf>(mask, pieces, parameters, x, y, scratch);
+    } else {
+      Branches::infer(parameters, x, y, scratch, Context<Mask, Pieces>{mask, pieces});
+    }
   }
   /// Training: the same, with dropout; the tape keeps what backward needs. `y` may not overlap `x`.
   template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
                       ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
-    Branches::forward(parameters, x, y, tape, scratch, Context<Mask, Pieces>{mask, pieces});
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<EncoderLayerOf>(mask, pieces, parameters, x, y, tape, scratch);
+    } else {
+      Branches::forward(parameters, x, y, tape, scratch, Context<Mask, Pieces>{mask, pieces});
+    }
   }
   /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. The tape is used up.
   /// `dx` may be `dy`. With a mask, what it hides has no influence, whatever it holds.
@@ -171,8 +179,13 @@ struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, No
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
-    Branches::backward(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch,
-                       Context<Mask, Pieces>{mask, pieces});
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      detail::backward_of_length<EncoderLayerOf>(mask, pieces, parameters, x, tape, dy,
+                                                 detail::sink<Input>(dx), gradients, scratch);
+    } else {
+      Branches::backward(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch,
+                         Context<Mask, Pieces>{mask, pieces});
+    }
   }
 };
 

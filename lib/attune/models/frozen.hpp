@@ -218,7 +218,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         InferenceScratch& scratch, const Mask& mask = {},
                                         const Pieces& pieces = {}) {
-    return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained), x, y, of_layer(scratch));
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<PartlyTrained>(mask, pieces, trained, x, y, scratch);
+    } else {
+      return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained), x, y, of_layer(scratch));
+    }
   }
   /// Training, with tape and scratch of any gradients. `y` may not overlap `x`.
   template <class Kept, class Used, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
@@ -226,7 +230,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         Kept& tape, Used& scratch, const Mask& mask = {},
                                         const Pieces& pieces = {}) {
-    return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained), x, y, tape, of_layer(scratch));
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<PartlyTrained>(mask, pieces, trained, x, y, tape, scratch);
+    } else {
+      return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained), x, y, tape, of_layer(scratch));
+    }
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`. Where nothing is trained and nobody asks for dx, the tape goes on to the next sequence's masks of
@@ -236,7 +244,10 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   static void backward(const Parameters& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, Used& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
-    if constexpr (kFrozen && !kAsked<Dx>) {
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      detail::backward_of_length<PartlyTrained>(mask, pieces, trained, x, tape, dy, detail::sink<Input>(dx),
+                                                gradients, scratch);
+    } else if constexpr (kFrozen && !kAsked<Dx>) {
       pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
     } else if constexpr (kFrozen) {
       static_assert(detail::kHasSets<Layer>,

@@ -127,6 +127,9 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                       const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Repeat, Mask>();
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<Repeat>(mask, pieces, parameters, x, y, scratch);
+    }
     for (int i = 0; i < count; ++i) {
       View<Output> to = y;
       if constexpr (count > 1) {
@@ -141,6 +144,9 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
                       ScratchOf<Gradients>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Repeat, Mask>();
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<Repeat>(mask, pieces, parameters, x, y, tape, scratch);
+    }
     for (int i = 0; i < count; ++i) {
       View<Output> to = y;
       if constexpr (count > 1) {
@@ -158,6 +164,10 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::backward_of_length<Repeat>(mask, pieces, parameters, x, tape, dy,
+                                                detail::sink<Input>(dx), gradients, scratch);
+    }
     if constexpr (count > 1) {
 #pragma GCC unroll 1
       for (int i = count - 1; i > 0; --i) {

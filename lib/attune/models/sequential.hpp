@@ -239,14 +239,22 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
                          const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Sequential, Mask>();
-    return infer_from<0>(parameters, x, y, scratch, mask, pieces);
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<Sequential>(mask, pieces, parameters, x, y, scratch);
+    } else {
+      return infer_from<0>(parameters, x, y, scratch, mask, pieces);
+    }
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
                          ScratchOf<Gradients>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     detail::check_mask<Sequential, Mask>();
-    return forward_from<0>(parameters, x, y, tape, scratch, mask, pieces);
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<Sequential>(mask, pieces, parameters, x, y, tape, scratch);
+    } else {
+      return forward_from<0>(parameters, x, y, tape, scratch, mask, pieces);
+    }
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
@@ -258,8 +266,13 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     static_assert(!kAsked<Dx> || kInferred == 0,
                   "attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx; where "
                   "what stands before it is trained, list its layers in the Sequential around it");
-    backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask,
-                               pieces);
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      detail::backward_of_length<Sequential>(mask, pieces, parameters, x, tape, dy, detail::sink<Input>(dx),
+                                             gradients, scratch);
+    } else {
+      backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask,
+                                 pieces);
+    }
   }
 
  private:

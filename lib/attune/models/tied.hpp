@@ -167,15 +167,23 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
                         InferenceScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
-    return forward_into(parameters, ids, scratch.tokens, scratch.hidden, y, mask, pieces, scratch.sequence,
-                        scratch.body);
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<Tied>(mask, pieces, parameters, ids, y, scratch);
+    } else {
+      return forward_into(parameters, ids, scratch.tokens, scratch.hidden, y, mask, pieces, scratch.sequence,
+                          scratch.body);
+    }
   }
   /// Training: the same; the tape keeps what backward needs.
   template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, TapeOf<Kept>& tape,
                         ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
-    return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, mask, pieces,
-                        scratch.sequence, tape.body, scratch.body);
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::forward_of_length<Tied>(mask, pieces, parameters, ids, y, tape, scratch);
+    } else {
+      return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, mask,
+                          pieces, scratch.sequence, tape.body, scratch.body);
+    }
   }
   /// Gradients accumulate, from dy[seq_len, vocabulary]. The tape is used up. With a mask, a token whose dy
   /// is zero adds nothing, whatever it holds.
@@ -184,6 +192,10 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   static void backward(const Set& parameters, ConstView<Input> ids, TapeOf<Kept>& tape, ConstView<Output> dy,
                        NoGradient, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
+      return detail::backward_of_length<Tied>(mask, pieces, parameters, ids, tape, dy, NoGradient{},
+                                              gradients, scratch);
+    }
     const View<Tokens> d_hidden = scratch.hidden;
     const ConstView<Tokens> hidden = hidden_of(tape, scratch);
     for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {

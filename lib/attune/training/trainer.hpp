@@ -13,6 +13,7 @@
 #include <attune/core/gradients.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
+#include <attune/core/true_length.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
@@ -507,9 +508,11 @@ class Trainer {
       if (!detail::finite(kernels::sum_of_squares(Model::Input::size, x.data)))
         return Result::refused(Status::kNotFinite);
     }
+    const auto pieces = detail::pieces_of<Model>(mask);
     const Status taken =
-        detail::forward_status<Model>(InOneGo{}, mask, state_.parameters, x, output, tape, scratch);
+        detail::forward_status<Model>(pieces, mask, state_.parameters, x, output, tape, scratch);
     if (taken != Status::kOk) return Result::refused(taken);
+    detail::clear_behind(pieces, output);
     const LossSum<Scalar> sum = loss.sum(ConstView<typename Model::Output>(output), target, output);
     if (sum.status != Status::kOk) return Result::refused(sum.status);
     if (!detail::finite(sum.sum)) return Result::refused(Status::kNotFinite);
@@ -517,9 +520,9 @@ class Trainer {
 
     const Scalar scale = Loss::kMeanOverBatch ? 1 / sum.normaliser : Scalar(1);
     ParameterUpdates<Model, Optimizer> updates(state_.parameters, state_.moments, options, gradients_, scale);
-    detail::backward_through<Model>(mask, state_.parameters, x, tape,
-                                    ConstView<typename Model::Output>(output), NoGradient{}, updates.leaves,
-                                    scratch);
+    detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape,
+                               ConstView<typename Model::Output>(output), NoGradient{}, updates.leaves,
+                               scratch);
     state_.count_step(1);
     if (!updates.ok()) return Result::refused(Status::kNotFinite);
     return {sum.sum * scale, Status::kOk, updates.gradient_norm() * scale};

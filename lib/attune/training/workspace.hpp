@@ -18,6 +18,7 @@
 
 #include <attune/core/layer.hpp>
 #include <attune/core/memory.hpp>
+#include <attune/core/true_length.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/plan.hpp>
 

@@ -1,0 +1,99 @@
+// How a sequence that is shorter than its layers costs no more than its own length: a mask says how long it
+// is (attention/sequence_length.hpp), and layers that take a length (kTakesLength, core/layer.hpp) run by the
+// pieces of its first tokens (FirstTokens, core/pieces.hpp).
+//
+// Who calls a layer from outside, with a mask alone, begins the length: a trainer, or the layer itself where
+// a user calls it. Layers within are called with the pieces; where they are not, because one of the model's
+// layers takes no length, the mask is padding to them.
+#pragma once
+
+#include <array>
+#include <tuple>
+
+#include <attune/core/attention_mask.hpp>
+#include <attune/core/layer.hpp>
+#include <attune/core/pieces.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// Whether a layer's time is that of the tokens that pieces hand out, and it asks for no others.
+template <class Layer>
+inline constexpr bool kTakesLength = [] {
+  if constexpr (requires { Layer::kTakesLength; }) {
+    return Layer::kTakesLength;
+  } else if constexpr (kTakesIds<Layer>) {
+    return false;
+  } else {
+    return Layer::Input::rows == 1;  // one row is all, whatever it is of
+  }
+}();
+/// How many tokens a layer's input has at most.
+template <class Layer>
+inline constexpr int kTokens = [] {
+  if constexpr (kTakesIds<Layer>) {
+    return static_cast<int>(std::tuple_size_v<typename Layer::Input>);
+  } else {
+    return Layer::Input::rows;
+  }
+}();
+
+/// `pieces` of the first of `tokens` tokens, as many as a mask says; themselves where it says nothing.
+template <int tokens, class Mask, class Pieces>
+ATTUNE_INLINE auto first_tokens([[maybe_unused]] const Mask& mask, const Pieces& pieces) {
+  if constexpr (kBeginsLength<Mask, Pieces>) {
+    return FirstTokens<Pieces, tokens>(pieces, length_of<tokens>(mask));
+  } else {
+    return pieces;
+  }
+}
+/// `pieces` whose keys and values are the first of `tokens`, as many as a mask says; themselves where it says
+/// nothing, or they know.
+template <int tokens, class Mask, class Pieces>
+ATTUNE_INLINE auto with_memory([[maybe_unused]] const Mask& mask, const Pieces& pieces) {
+  if constexpr (kBeginsLength<Mask, std::remove_cvref_t<decltype(memory_of(pieces))>>) {
+    return WithMemory(pieces, first_tokens<tokens>(mask, pieces));
+  } else {
+    return pieces;
+  }
+}
+/// `pieces` of the tokens that a mask says there are, where it does and the model takes a length; else
+/// themselves.
+template <class Model, class Mask, class Pieces = InOneGo>
+ATTUNE_INLINE auto pieces_of(const Mask& mask, const Pieces& pieces = {}) {
+  if constexpr (kTakesLength<Model>) {
+    return first_tokens<kTokens<Model>>(mask, pieces);
+  } else {
+    return pieces;
+  }
+}
+/// Rows of y behind its tokens become zeros.
+template <class Pieces, class Y>
+ATTUNE_INLINE void clear_behind([[maybe_unused]] const Pieces& pieces, [[maybe_unused]] const Y& y) {
+  if constexpr (kHasLength<Pieces> && kAsked<Y>) {
+    for (int i = pieces.template count<Y::rows>(); i < Y::rows; ++i) {
+      for (int j = 0; j < Y::cols; ++j) y(i, j) = typename Y::Scalar(0);
+    }
+  }
+}
+
+/// A call from outside, whose mask says the length: of that many tokens where the layer takes a length, else
+/// of all. arguments: those of forward behind y. Rows of y behind the length become zeros.
+template <class Layer, class Mask, class Pieces, class Set, class X, class Y, class... Arguments>
+ATTUNE_INLINE Outcome<Layer> forward_of_length(const Mask& mask, const Pieces& all, const Set& parameters,
+                                               const X& x, const Y& y, Arguments&... arguments) {
+  const auto pieces = pieces_of<Layer>(mask, all);
+  const Status status = forward_status<Layer>(pieces, mask, parameters, x, y, arguments...);
+  if (status == Status::kOk) all([&]() ATTUNE_INLINE_LAMBDA { clear_behind(pieces, y); });
+  return Outcome<Layer>(status);
+}
+/// arguments: those of backward in front of the mask. Rows of dx behind the length become zeros.
+template <class Layer, class Mask, class Pieces, class Dx>
+ATTUNE_INLINE void backward_of_length(const Mask& mask, const Pieces& all, const auto& parameters,
+                                      const auto& x, auto& tape, const auto& dy, const Dx& dx,
+                                      auto& gradients, auto& scratch) {
+  const auto pieces = pieces_of<Layer>(mask, all);
+  backward_in<Layer>(pieces, mask, parameters, x, tape, dy, dx, gradients, scratch);
+  all([&]() ATTUNE_INLINE_LAMBDA { clear_behind(pieces, dx); });
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
