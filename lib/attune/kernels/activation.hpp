@@ -3,11 +3,12 @@
 //
 //   relu(x) = max(x, 0)                          relu′ = 1 for x > 0, else 0
 //   silu(x) = x·σ(x)                             silu′ = σ + x·σ·(1 − σ)
-//   gelu(x) = x·Φ(x)                             gelu′ = Φ + x·Φ′
+//   gelu(x) = x·Φ(x) = max(x, 0) − |x|·Φ(−|x|)   gelu′ = Φ + x·Φ′ = 1 − g for x ≥ 0, else g = Φ(−|x|) − |x|·Φ′
 //   gelu_tanh(x) = x·½(1 + tanh a) = x·σ(2a),  a = √(2/π)·(x + 0.044715·x³)
 //                                                gelu_tanh′ = σ + x·σ·(1 − σ)·2a′
 #pragma once
 
+#include <attune/kernels/gelu_cortex_m.hpp>
 #include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/sigmoids.hpp>
 
@@ -35,6 +36,12 @@ ATTUNE_INLINE P gelu_tanh_gate(const P& x, const P& square, P& complement) {
   return sigmoid(argument, complement);
 }
 
+// max(x, 0) − |x|·Φ(−|x|).
+template <class P>
+ATTUNE_INLINE P gelu(const NormalTail<P>& tail) {
+  return subtract_product(add(tail.half, magnitude(tail.half)), tail.size, tail.twice);
+}
+
 }  // namespace detail
 
 /// Whether value and derivative have a costly part in common.
@@ -51,10 +58,11 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     slope = multiply_add(value, complement, gate);
     return value;
   } else if constexpr (kind == Activation::kGelu) {
-    P density;
-    const P gate = normal_distribution(x, density);
-    slope = multiply_add(x, density, gate);
-    return multiply(x, gate);
+    const NormalTail<P> tail = normal_tail(x);
+    const P zero = broadcast<P>(Scalar(0)), one = broadcast<P>(Scalar(1)), half = broadcast<P>(Scalar(0.5));
+    const P below = subtract_product(multiply(tail.twice, half), magnitude(x), normal_density(x));
+    slope = select_less(x, zero, below, subtract(one, below));
+    return detail::gelu(tail);
   } else {
     constexpr auto kTwice = Scalar(2 * 0.79788456080286535588);
     P complement;
@@ -72,6 +80,8 @@ ATTUNE_INLINE P activate(const P& x) {
   if constexpr (kind == Activation::kRelu) {
     const P zero = broadcast<P>(ScalarOf<P>(0));
     return select_less(x, zero, zero, x);
+  } else if constexpr (kind == Activation::kGelu) {
+    return detail::gelu(normal_tail(x));
   } else {
     P unused;
     return activate<kind>(x, unused);
@@ -91,9 +101,35 @@ ATTUNE_INLINE P activate_backward(const P& x, const P& dy) {
   }
 }
 
+#if ATTUNE_CORTEX_M_FPU
+namespace detail {
+
+// Whole fours where they stand, what is left of them in a four of its own.
+template <class Work>
+ATTUNE_INLINE void in_fours(int size, const float* x, float* y, const Work& of_fours) {
+  const int whole = size & ~3;
+  if (whole > 0) of_fours(whole / 4, x, y);
+  if (whole < size) {
+    float rest[4] = {};
+    for (int i = whole; i < size; ++i) rest[i - whole] = x[i];
+    of_fours(1, rest, rest);
+    for (int i = whole; i < size; ++i) y[i] = rest[i - whole];
+  }
+}
+
+}  // namespace detail
+#endif
+
 /// y = activation(x), `size` scalars. `y` may be `x`.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate(int size, const Scalar* x, Scalar* y) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (kind == Activation::kGelu && std::is_same_v<Scalar, float>) {
+    return detail::in_fours(size, x, y, [](int fours, const float* from, float* to) ATTUNE_INLINE_LAMBDA {
+      detail::gelu_of_fours(fours, from, to);
+    });
+  }
+#endif
   for_each_packet<Scalar>(
       size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA { store(y + i, activate<kind>(load<P>(x + i))); });
 }
