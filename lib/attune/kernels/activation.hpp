@@ -3,12 +3,12 @@
 //
 //   relu(x) = max(x, 0)                          relu′ = 1 for x > 0, else 0
 //   silu(x) = x·σ(x)                             silu′ = σ + x·σ·(1 − σ)
-//   gelu(x) = x·Φ(x) = max(x, 0) − |x|·Φ(−|x|)   gelu′ = Φ + x·Φ′ = 1 − g for x ≥ 0, else g = Φ(−|x|) − |x|·Φ′
-//   gelu_tanh(x) = x·½(1 + tanh a) = x·σ(2a),  a = √(2/π)·(x + 0.044715·x³)
+//   gelu(x) = x·Φ(x) = max(x, 0) − |x|·Φ(−|x|)   gelu′ = Φ + x·Φ′ = 1 − g for x ≥ 0, else g = Φ(−|x|) −
+//   |x|·Φ′ gelu_tanh(x) = x·½(1 + tanh a) = x·σ(2a),  a = √(2/π)·(x + 0.044715·x³)
 //                                                gelu_tanh′ = σ + x·σ·(1 − σ)·2a′
 #pragma once
 
-#include <attune/kernels/gelu_cortex_m.hpp>
+#include <attune/kernels/activation_cortex_m.hpp>
 #include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/sigmoids.hpp>
 
@@ -36,12 +36,6 @@ ATTUNE_INLINE P gelu_tanh_gate(const P& x, const P& square, P& complement) {
   return sigmoid(argument, complement);
 }
 
-// max(x, 0) − |x|·Φ(−|x|).
-template <class P>
-ATTUNE_INLINE P gelu(const NormalTail<P>& tail) {
-  return subtract_product(add(tail.half, magnitude(tail.half)), tail.size, tail.twice);
-}
-
 }  // namespace detail
 
 /// Whether value and derivative have a costly part in common.
@@ -59,10 +53,8 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     return value;
   } else if constexpr (kind == Activation::kGelu) {
     const NormalTail<P> tail = normal_tail(x);
-    const P zero = broadcast<P>(Scalar(0)), one = broadcast<P>(Scalar(1)), half = broadcast<P>(Scalar(0.5));
-    const P below = subtract_product(multiply(tail.twice, half), magnitude(x), normal_density(x));
-    slope = select_less(x, zero, below, subtract(one, below));
-    return detail::gelu(tail);
+    slope = gelu_slope(x, tail.twice, normal_density(x));
+    return gelu(tail);
   } else {
     constexpr auto kTwice = Scalar(2 * 0.79788456080286535588);
     P complement;
@@ -81,7 +73,7 @@ ATTUNE_INLINE P activate(const P& x) {
     const P zero = broadcast<P>(ScalarOf<P>(0));
     return select_less(x, zero, zero, x);
   } else if constexpr (kind == Activation::kGelu) {
-    return detail::gelu(normal_tail(x));
+    return gelu(normal_tail(x));
   } else {
     P unused;
     return activate<kind>(x, unused);
@@ -101,33 +93,15 @@ ATTUNE_INLINE P activate_backward(const P& x, const P& dy) {
   }
 }
 
-#if ATTUNE_CORTEX_M_FPU
-namespace detail {
-
-// Whole fours where they stand, what is left of them in a four of its own.
-template <class Work>
-ATTUNE_INLINE void in_fours(int size, const float* x, float* y, const Work& of_fours) {
-  const int whole = size & ~3;
-  if (whole > 0) of_fours(whole / 4, x, y);
-  if (whole < size) {
-    float rest[4] = {};
-    for (int i = whole; i < size; ++i) rest[i - whole] = x[i];
-    of_fours(1, rest, rest);
-    for (int i = whole; i < size; ++i) y[i] = rest[i - whole];
-  }
-}
-
-}  // namespace detail
-#endif
-
 /// y = activation(x), `size` scalars. `y` may be `x`.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate(int size, const Scalar* x, Scalar* y) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (kind == Activation::kGelu && std::is_same_v<Scalar, float>) {
-    return detail::in_fours(size, x, y, [](int fours, const float* from, float* to) ATTUNE_INLINE_LAMBDA {
-      detail::gelu_of_fours(fours, from, to);
-    });
+  if constexpr (std::is_same_v<Scalar, float>) {
+    if constexpr (kind == Activation::kGelu)
+      return detail::activate_in_fours<detail::GeluInFours>(size, x, y);
+    if constexpr (kind == Activation::kSilu)
+      return detail::activate_in_fours<detail::SiluInFours>(size, x, y);
   }
 #endif
   for_each_packet<Scalar>(
@@ -148,6 +122,15 @@ template <Activation kind, bool kZeroStays = false, class Scalar>
 /// y = activation(x), and x becomes activation′(x): both of one evaluation.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate_with_slopes(int size, Scalar* x, Scalar* y) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    using detail::activate_in_fours_with_slopes;
+    if constexpr (kind == Activation::kGelu)
+      return activate_in_fours_with_slopes<detail::GeluInFours>(size, x, y);
+    if constexpr (kind == Activation::kSilu)
+      return activate_in_fours_with_slopes<detail::SiluInFours>(size, x, y);
+  }
+#endif
   for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
     P slope;
     store(y + i, activate<kind>(load<P>(x + i), slope));

@@ -80,13 +80,13 @@ ATTUNE_INLINE P error_function_complement(const P& b) {
 template <class P>
 ATTUNE_INLINE P sigmoid(const P& x, P& complement) {
   using Scalar = ScalarOf<P>;
-  const P zero = broadcast<P>(Scalar(0));
   const P one = broadcast<P>(Scalar(1));
-  const P decay = exponential(detail::negate(magnitude(x)));
-  const P large = divide(one, add(one, decay));
-  const P small = multiply(decay, large);
-  complement = select_less(x, zero, large, small);
-  return select_less(x, zero, small, large);
+  const P lowest =
+      broadcast<P>(Scalar(detail::ExpCoefficients<Real<Scalar>>::kLowest));  // e^(−x) overflows below
+  const P decay = exponential(detail::negate(x));
+  const P gate = divide(one, add(one, decay));
+  complement = select_less(x, lowest, one, multiply(decay, gate));
+  return select_less(x, lowest, broadcast<P>(Scalar(0)), gate);
 }
 
 /// What the normal distribution Φ(x) = ½·(1 + erf(x/√2)) is for −|x|, without cancellation.
@@ -105,12 +105,35 @@ ATTUNE_INLINE NormalTail<P> normal_tail(const P& x) {
   return {half, bounded, detail::error_function_complement(bounded)};
 }
 
+namespace detail {
+
+template <class P>
+ATTUNE_INLINE P density_of_decay(const P& decay) {
+  return multiply(decay, broadcast<P>(ScalarOf<P>(0.39894228040143267794)));
+}
+
+}  // namespace detail
+
 /// Φ′(x) = e^(−x²/2)/√(2π). NaN stays NaN.
 template <class P>
 ATTUNE_INLINE P normal_density(const P& x) {
+  const P exponent = multiply(multiply(x, x), broadcast<P>(ScalarOf<P>(0.5)));
+  return detail::density_of_decay(exponential(detail::negate(exponent)));
+}
+
+/// x·Φ(x) = max(x, 0) − |x|·Φ(−|x|), of the tail at x.
+template <class P>
+ATTUNE_INLINE P gelu(const NormalTail<P>& tail) {
+  return subtract_product(add(tail.half, magnitude(tail.half)), tail.size, tail.twice);
+}
+
+/// Its derivative Φ(x) + x·Φ′(x), of 2·Φ(−|x|) and Φ′(x): g = Φ(−|x|) − |x|·Φ′(x), and 1 − g for x ≥ 0.
+template <class P>
+ATTUNE_INLINE P gelu_slope(const P& x, const P& twice_tail, const P& density) {
   using Scalar = ScalarOf<P>;
-  const P decay = exponential(detail::negate(multiply(multiply(x, x), broadcast<P>(Scalar(0.5)))));
-  return multiply(decay, broadcast<P>(Scalar(0.39894228040143267794)));
+  const P half = broadcast<P>(Scalar(0.5)), one = broadcast<P>(Scalar(1)), zero = broadcast<P>(Scalar(0));
+  const P below = subtract_product(multiply(twice_tail, half), magnitude(x), density);
+  return select_less(x, zero, below, subtract(one, below));
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
