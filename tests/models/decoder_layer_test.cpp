@@ -181,7 +181,7 @@ TEST(DecoderLayer, later_tokens_are_hidden_and_masks_reach_attention) {
 
 TEST(DecoderLayer, trains_to_the_same_bits_everywhere) {
   EXPECT_EQ(trained<kAfter>(), check::by_policy(0xBAFB4180u, 0x4B02B993u));
-  EXPECT_EQ(trained<kBefore>(), check::by_policy(0x132B2F57u, 0x46CAFD06u));
+  EXPECT_EQ(trained<kBefore>(), check::by_policy(0xCFC2AB03u, 0x12050F2Cu));
 }
 
 TEST(DecoderLayer, passes_options_on_to_its_attentions) {

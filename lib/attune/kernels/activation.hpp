@@ -3,11 +3,12 @@
 //
 //   relu(x) = max(x, 0)                          relu′ = 1 for x > 0, else 0
 //   silu(x) = x·σ(x)                             silu′ = σ + x·σ·(1 − σ)
-//   gelu(x) = x·Φ(x)                             gelu′ = Φ + x·Φ′
-//   gelu_tanh(x) = x·½(1 + tanh a) = x·σ(2a),  a = √(2/π)·(x + 0.044715·x³)
+//   gelu(x) = x·Φ(x) = max(x, 0) − |x|·Φ(−|x|)   gelu′ = Φ + x·Φ′ = 1 − g for x ≥ 0, else g = Φ(−|x|) −
+//   |x|·Φ′ gelu_tanh(x) = x·½(1 + tanh a) = x·σ(2a),  a = √(2/π)·(x + 0.044715·x³)
 //                                                gelu_tanh′ = σ + x·σ·(1 − σ)·2a′
 #pragma once
 
+#include <attune/kernels/activation_cortex_m.hpp>
 #include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/sigmoids.hpp>
 
@@ -51,10 +52,9 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     slope = multiply_add(value, complement, gate);
     return value;
   } else if constexpr (kind == Activation::kGelu) {
-    P density;
-    const P gate = normal_distribution(x, density);
-    slope = multiply_add(x, density, gate);
-    return multiply(x, gate);
+    const NormalTail<P> tail = normal_tail(x);
+    slope = gelu_slope(x, tail.twice, normal_density(x));
+    return gelu(tail);
   } else {
     constexpr auto kTwice = Constant(2 * 0.79788456080286535588);
     P complement;
@@ -73,6 +73,8 @@ ATTUNE_INLINE P activate(const P& x) {
   if constexpr (kind == Activation::kRelu) {
     const P zero = broadcast<P>(ScalarOf<P>(0));
     return select_less(x, zero, zero, x);
+  } else if constexpr (kind == Activation::kGelu) {
+    return gelu(normal_tail(x));
   } else {
     P unused;
     return activate<kind>(x, unused);
@@ -95,6 +97,14 @@ ATTUNE_INLINE P activate_backward(const P& x, const P& dy) {
 /// y = activation(x), `size` scalars. `y` may be `x`.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate(int size, const Scalar* x, Scalar* y) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    if constexpr (kind == Activation::kGelu)
+      return detail::activate_in_fours<detail::GeluInFours>(size, x, y);
+    if constexpr (kind == Activation::kSilu)
+      return detail::activate_in_fours<detail::SiluInFours>(size, x, y);
+  }
+#endif
   for_each_packet<Scalar>(
       size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA { store(y + i, activate<kind>(load<P>(x + i))); });
 }
@@ -113,6 +123,15 @@ template <Activation kind, bool kZeroStays = false, class Scalar>
 /// y = activation(x), and x becomes activation′(x): both of one evaluation.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate_with_slopes(int size, Scalar* x, Scalar* y) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    using detail::activate_in_fours_with_slopes;
+    if constexpr (kind == Activation::kGelu)
+      return activate_in_fours_with_slopes<detail::GeluInFours>(size, x, y);
+    if constexpr (kind == Activation::kSilu)
+      return activate_in_fours_with_slopes<detail::SiluInFours>(size, x, y);
+  }
+#endif
   for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
     P slope;
     store(y + i, activate<kind>(load<P>(x + i), slope));

@@ -25,21 +25,24 @@ ATTUNE_INLINE P polynomial(const P& x, const Scalar (&coefficients)[kCount]) {
 
 template <class P>
 ATTUNE_INLINE P negate(const P& x) {
-  return multiply(x, broadcast<P>(ScalarOf<P>(-1)));
+  return multiply(x, broadcast<P>(Real<ScalarOf<P>>(-1)));
 }
 
-// q(u) in e^(z²)·erfc(z) = t·q(2t − 1), t = 1/(1 + 0.5 z), z ≥ 0: interpolated at Chebyshev nodes by
-// tests/kernels/error_function_coefficients.py, to 3e-8 and 5e-17 relative.
+// float: r(b) in ⁸√erfc(√2·b) = 1 + b·r(b), minimax, so that erfc has an absolute error of 1e-8 and b·erfc of
+// 5e-9. An eighth root falls slowly enough for few terms; the last b makes it zero, in either arithmetic.
+// double: q(u) in e^(z²)·erfc(z) = t·q(2t − 1), t = 1/(1 + 0.5 z), z ≥ 0, interpolated at Chebyshev nodes, to
+// 5e-17 relative. Both by tests/kernels/error_function_coefficients.py.
 template <class Scalar>
 struct ErrorFunctionCoefficients;
 template <>
 struct ErrorFunctionCoefficients<float> {
-  static constexpr float kComplement[] = {-1.97733429e-6f, 4.20878746e-5f, -3.11484371e-5f, -2.99199669e-4f,
-                                          4.25197107e-4f,  1.52899732e-3f, -3.24104592e-3f, -1.07515693e-2f,
-                                          1.82212370e-2f,  1.39735726e-1f, 3.43580341e-1f,  5.10791357e-1f};
+  static constexpr float kRoot[] = {-8.04476098e-5f, 1.02805690e-3f,  -4.15759626e-3f, 1.12173280e-3f,
+                                    2.63142034e-2f,  -5.89465275e-3f, -1.39262802e-1f, -1.99471042e-1f};
+  static constexpr float kLast = 4.333f;
 };
 template <>
 struct ErrorFunctionCoefficients<double> {
+  static constexpr double kLast = 20;
   static constexpr double kComplement[] = {
       1.2565872268694162e-9,  -1.0739706490605829e-9, -1.0077813697051110e-8, 1.3309828411704202e-8,
       2.9995796909332926e-8,  -6.9915991258107684e-8, -3.2879636230668126e-9, 1.7908279015125073e-7,
@@ -50,14 +53,24 @@ struct ErrorFunctionCoefficients<double> {
       1.3973604627802736e-1,  3.4358034220690511e-1,  5.1079135262101149e-1};
 };
 
-// e^(z²)·erfc(z) of z ≥ 0.
+// erfc(√2·b) of b in [0, kLast].
 template <class P>
-ATTUNE_INLINE P scaled_complement(const P& z) {
-  using Constant = Real<ScalarOf<P>>;
-  const P one = broadcast<P>(Constant(1));
-  const P t = divide(one, multiply_add(z, broadcast<P>(Constant(0.5)), one));
-  const P u = subtract(add(t, t), one);
-  return multiply(t, polynomial(u, ErrorFunctionCoefficients<Constant>::kComplement));
+ATTUNE_INLINE P error_function_complement(const P& b) {
+  using Scalar = Real<ScalarOf<P>>;
+  using C = ErrorFunctionCoefficients<Scalar>;
+  const P one = broadcast<P>(Scalar(1)), two = broadcast<P>(Scalar(2));
+  if constexpr (std::is_same_v<Scalar, float>) {
+    // (1 + e)² = 1 + e·(e + 2): roots less one, which are small where the complement is near one.
+    const P eighth = multiply(b, polynomial(b, C::kRoot));
+    const P fourth = multiply(eighth, add(eighth, two));
+    const P square_root = multiply_add(fourth, add(fourth, two), one);
+    return multiply(square_root, square_root);
+  } else {
+    const P z = multiply(b, broadcast<P>(Scalar(1.41421356237309504880)));
+    const P t = divide(one, multiply_add(z, broadcast<P>(Scalar(0.5)), one));
+    const P scaled = multiply(t, polynomial(subtract(add(t, t), one), C::kComplement));
+    return multiply(exponential(negate(multiply(multiply(b, b), two))), scaled);
+  }
 }
 
 }  // namespace detail
@@ -66,27 +79,60 @@ ATTUNE_INLINE P scaled_complement(const P& z) {
 /// 0 where e^(−|x|) is (elementary.hpp). NaN stays NaN.
 template <class P>
 ATTUNE_INLINE P sigmoid(const P& x, P& complement) {
-  using Scalar = ScalarOf<P>;
-  const P zero = broadcast<P>(Scalar(0));
+  using Scalar = Real<ScalarOf<P>>;
   const P one = broadcast<P>(Scalar(1));
-  const P decay = exponential(detail::negate(magnitude(x)));
-  const P large = divide(one, add(one, decay));
-  const P small = multiply(decay, large);
-  complement = select_less(x, zero, large, small);
-  return select_less(x, zero, small, large);
+  const P lowest = broadcast<P>(Scalar(detail::ExpCoefficients<Scalar>::kLowest));  // e^(−x) overflows below
+  const P decay = exponential(detail::negate(x));
+  const P gate = divide(one, add(one, decay));
+  complement = select_less(x, lowest, one, multiply(decay, gate));
+  return select_less(x, lowest, broadcast<P>(Scalar(0)), gate);
 }
 
-/// Φ(x) = ½·(1 + erf(x/√2)), the normal distribution, without cancellation for x < 0, to 2e-7 (double:
-/// 4e-16), absolute; `density` becomes Φ′(x) = e^(−x²/2)/√(2π). NaN stays NaN.
+/// What the normal distribution Φ(x) = ½·(1 + erf(x/√2)) is for −|x|, without cancellation.
 template <class P>
-ATTUNE_INLINE P normal_distribution(const P& x, P& density) {
-  using Constant = Real<ScalarOf<P>>;
-  const P half = broadcast<P>(Constant(0.5));
-  const P z = multiply(magnitude(x), broadcast<P>(Constant(0.70710678118654752440)));
-  const P decay = exponential(detail::negate(multiply(multiply(x, x), half)));
-  const P tail = multiply(multiply(half, decay), detail::scaled_complement(z));
-  density = multiply(decay, broadcast<P>(Constant(0.39894228040143267794)));
-  return select_less(x, broadcast<P>(Constant(0)), tail, subtract(broadcast<P>(Constant(1)), tail));
+struct NormalTail {
+  P half;   // x/2
+  P size;   // |x|/2, at most what `twice` has digits for
+  P twice;  // 2·Φ(−|x|): to 1.2e-7 (double: 9e-16), absolute
+};
+template <class P>
+ATTUNE_INLINE NormalTail<P> normal_tail(const P& x) {
+  using Scalar = Real<ScalarOf<P>>;
+  const P half = multiply(x, broadcast<P>(Scalar(0.5)));
+  const P size = magnitude(half), last = broadcast<P>(detail::ErrorFunctionCoefficients<Scalar>::kLast);
+  const P bounded = select_less(size, last, size, last);
+  return {half, bounded, detail::error_function_complement(bounded)};
+}
+
+namespace detail {
+
+template <class P>
+ATTUNE_INLINE P density_of_decay(const P& decay) {
+  return multiply(decay, broadcast<P>(Real<ScalarOf<P>>(0.39894228040143267794)));
+}
+
+}  // namespace detail
+
+/// Φ′(x) = e^(−x²/2)/√(2π). NaN stays NaN.
+template <class P>
+ATTUNE_INLINE P normal_density(const P& x) {
+  const P exponent = multiply(multiply(x, x), broadcast<P>(Real<ScalarOf<P>>(0.5)));
+  return detail::density_of_decay(exponential(detail::negate(exponent)));
+}
+
+/// x·Φ(x) = max(x, 0) − |x|·Φ(−|x|), of the tail at x.
+template <class P>
+ATTUNE_INLINE P gelu(const NormalTail<P>& tail) {
+  return subtract_product(add(tail.half, magnitude(tail.half)), tail.size, tail.twice);
+}
+
+/// Its derivative Φ(x) + x·Φ′(x), of 2·Φ(−|x|) and Φ′(x): g = Φ(−|x|) − |x|·Φ′(x), and 1 − g for x ≥ 0.
+template <class P>
+ATTUNE_INLINE P gelu_slope(const P& x, const P& twice_tail, const P& density) {
+  using Scalar = Real<ScalarOf<P>>;
+  const P half = broadcast<P>(Scalar(0.5)), one = broadcast<P>(Scalar(1)), zero = broadcast<P>(Scalar(0));
+  const P below = subtract_product(multiply(twice_tail, half), magnitude(x), density);
+  return select_less(x, zero, below, subtract(one, below));
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

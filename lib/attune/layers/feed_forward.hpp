@@ -34,6 +34,11 @@ namespace kernels {
 /// a = f(gate) ∘ up, `size` scalars. `a` may be either.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void gate(int size, const Scalar* gate, const Scalar* up, Scalar* a) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (kind == Activation::kSilu && std::is_same_v<Scalar, float>) {
+    return detail::gated_silu(size, gate, up, a);
+  }
+#endif
   for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
     store(a + i, multiply(activate<kind>(load<P>(gate + i)), load<P>(up + i)));
   });
