@@ -61,6 +61,8 @@ TEST(Product, columns_of_a_transposed_operand_may_be_far_apart) {
   check_product<float, Layout::kTN, 50, 33, 32, 206>();  // 1024 bytes: two blocks of rows, and a rest
 }
 
+TEST(Product, lines_are_fetched_of_what_leaves_the_first_level_cache) { check_layouts<float, 26, 99, 70>(); }
+
 TEST(Product, every_epilogue) {
   check_epilogues<5, 19, 6>();
   check_epilogues<4, 3, 8>();

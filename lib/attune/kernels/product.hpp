@@ -14,6 +14,7 @@
 // B may be of narrow elements, widened where it is read: widen.hpp.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include <attune/kernels/arithmetic.hpp>
@@ -21,6 +22,7 @@
 #include <attune/kernels/epilogues.hpp>
 #include <attune/kernels/few_rows_cortex_m.hpp>
 #include <attune/kernels/matrix_view.hpp>
+#include <attune/kernels/prefetch.hpp>
 #include <attune/kernels/row_cortex_m_narrow.hpp>
 #include <attune/kernels/tile_cortex_m.hpp>
 #include <attune/kernels/tile_cortex_m_narrow.hpp>
@@ -77,11 +79,16 @@ constexpr int tile_rows(int rows, int packets) {
   return most;
 }
 
+// In the place of what is fetched (prefetch.hpp) while a tile or a panel is computed: nothing.
+struct NoFetch {};
+inline constexpr int kFetchSteps = 8;  // of k, from one fetch to the next
+
 // c[kRows × kCols] = epilogue(Σ_k a(i, k) · b(k, j)), `a` by strides, rows of `b` contiguous kBRow apart. The
-// last packet overlaps the one before it where kCols fills no packet.
+// last packet overlaps the one before it where kCols fills no packet. fetch(k / kFetchSteps) goes beside.
 template <class P, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class B, class Epilogue>
-ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue) {
+          class Scalar, class B, class Epilogue, class Fetch = NoFetch>
+ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
+                        [[maybe_unused]] const Fetch& fetch = {}) {
   constexpr int kWidth = kLanes<P>, kPackets = (kCols + kWidth - 1) / kWidth;
   static_assert(kBCol == 1 || kWidth == 1 || kGathers<P, B>);
   constexpr auto column = [](int j) { return j + 1 < kPackets ? j * kWidth : kCols - kWidth; };
@@ -96,6 +103,9 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
     }
   }
   for (int k = 0; k < kDepth; ++k) {
+    if constexpr (!std::is_same_v<Fetch, NoFetch>) {
+      if (k % kFetchSteps == 0) fetch(k / kFetchSteps);
+    }
     Array<P, kPackets> row;
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) row[j] =
         load_row<P, kBCol>(b, k * kBRow + column(j) * kBCol, k);
@@ -124,15 +134,38 @@ inline constexpr int kWorthCopying = 32;
 inline constexpr int kWorthWidening = 16;  // rows of A from which on a narrow B is copied, too
 inline constexpr int kRowBlock = 24;       // a multiple of every tile's rows
 
-// All rows of one panel of kCols columns.
+// Whether a product fetches: one of several tiles a panel, whose operands leave the first-level cache.
+template <class P>
+constexpr bool fetches(int rows, int cols, int depth) {
+  const long long scalars = 1LL * rows * depth + 1LL * depth * cols + 1LL * rows * cols;
+  return kPrefetches && kLanes<P> > 1 && rows >= kRowBlock && depth >= kWorthCopying &&
+         scalars * static_cast<int>(sizeof(ScalarOf<P>)) > kFirstLevelBytes;
+}
+
+// All rows of one panel of kCols columns. Fetched beside are the rows of C that a tile is for, those of A for
+// the tile after it, and a share of `next`, the lines of B that come after this panel.
 template <class P, int kCols, int kRows, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class B, class Epilogue>
-ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue) {
+          class Scalar, class B, class Epilogue, class Next = NoFetch>
+ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
+                         [[maybe_unused]] const Next& next = {}) {
   constexpr int kTile = tile_rows<P>(kRows, (kCols + kLanes<P> - 1) / kLanes<P>);
   constexpr int kWhole = kRows / kTile * kTile;
   for (int i = 0; i < kWhole; i += kTile) {
-    tile<P, kTile, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b, c + i * kCRow, col,
-                                                                     epilogue);
+    if constexpr (std::is_same_v<Next, NoFetch>) {
+      tile<P, kTile, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b, c + i * kCRow, col,
+                                                                       epilogue);
+    } else {
+      constexpr int kParts = (kDepth + kFetchSteps - 1) / kFetchSteps;
+      const int fetched = i / kTile * kParts;
+      const Lines<kTile, kDepth, kARow, Scalar> of_a{a + std::min(i + kTile, kRows - kTile) * kARow};
+      const Lines<kTile, kCols, kCRow, Scalar> of_c{c + i * kCRow};
+      tile<P, kTile, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+          a + i * kARow, b, c + i * kCRow, col, epilogue, [&](int part) ATTUNE_INLINE_LAMBDA {
+            if constexpr (kACol == 1) of_a.template fetch<kParts>(part);
+            of_c.template fetch<kParts>(part);
+            next.template fetch<kParts*(kWhole / kTile)>(fetched + part);
+          });
+    }
   }
   if constexpr (kWhole < kRows) {
     tile<P, kRows - kWhole, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
@@ -164,7 +197,22 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
       constexpr bool kWidens =
           !std::is_same_v<B, const Scalar*> && !kGathers<P, B> && kRows >= kWorthWidening;
       constexpr bool kCopyB = kWidth > 1 && kBCol == 1 && (kFarRows || kWidens);
+      constexpr bool kFetches = std::is_same_v<B, const Scalar*> && kWidth == kLanes<Packet<Scalar>> &&
+                                fetches<P>(kRows, kCols, kDepth);
       for (int j = kFrom; j < kEnd; j += kPanel) {
+        // Behind the last panel comes the first one of other terms, or what stands behind B: the layers of a
+        // model stand one behind the other, as forward reads them.
+        const auto next = [&]() ATTUNE_INLINE_LAMBDA {
+          if constexpr (!kFetches) {
+            return NoFetch{};
+          } else if constexpr (kBCol == 1) {
+            return Lines<kDepth, kPanel, kBRow, Scalar>{b +
+                                                        (j + kPanel < kCols ? j + kPanel : kDepth * kBRow)};
+          } else {
+            return Lines<kPanel, kDepth, kBCol, Scalar>{b +
+                                                        (j + kPanel < kCols ? (j + kPanel) * kBCol : kDepth)};
+          }
+        }();
         if constexpr (kCopyB) {
           alignas(P) Array<Scalar, kDepth * kPanel> rows;
           for (int k = 0; k < kDepth; ++k) {
@@ -173,17 +221,17 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
             }
           }
           panel<P, kPanel, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(a, static_cast<const Scalar*>(rows),
-                                                                          c + j, j, epilogue);
+                                                                          c + j, j, epilogue, next);
         } else if constexpr (kInRows) {
           panel<P, kPanel, kRows, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b + j * kBCol, c + j, j,
-                                                                             epilogue);
+                                                                             epilogue, next);
         } else {
           static_assert(kBRow == 1, "attune::kernels::product: one stride of B must be 1");
           alignas(P) Array<Scalar, kDepth * kPanel> rows;
           for (int n = 0; n < kPanel; n += kWidth)
             transpose_panel<P, kDepth, kPanel, kBCol>(b + (j + n) * kBCol, rows + n);
           panel<P, kPanel, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(a, static_cast<const Scalar*>(rows),
-                                                                          c + j, j, epilogue);
+                                                                          c + j, j, epilogue, next);
         }
       }
       panels<kEnd, kMaxLanes, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
@@ -200,6 +248,7 @@ ATTUNE_INLINE void copied_rows_product(const Scalar* a, const B& b, Scalar* c, c
     for_each_packet<Scalar>(kRows, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
       store(columns + k * kRows + i, load<P>(a + k * kACol + i));
     });
+    if constexpr (kPrefetches) Lines<1, kRows, 0, Scalar>{a + k * kACol + kRows}.template fetch<1>(0);
   }
   panels<0, 1 << 10, kRows, kCols, kDepth, 1, kRows, kBRow, kBCol, kCRow>(static_cast<const Scalar*>(columns),
                                                                           b, c, epilogue);

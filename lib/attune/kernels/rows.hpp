@@ -96,7 +96,22 @@ ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
   }
 }
 
-// The same of the first `end` scalars, kTogether at a time, where the others are −∞.
+// The same, and their sum: a chain of additions, which hides behind the exponentials where they are packets.
+template <int kCols, class Scalar>
+ATTUNE_INLINE Scalar sum_of_shifted_exponentials(Scalar* row, Scalar shift) {
+  if constexpr (kLanes<Packet<Scalar>> == 1 || ATTUNE_MVE) {
+    shifted_exponentials<kCols>(row, shift);
+    return sum_of<kCols>(row);
+  } else {
+    return sum<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      const P value = exponential(subtract(load<P>(row + j), broadcast<P>(shift)));
+      store(row + j, value);
+      return value;
+    });
+  }
+}
+
+// The exponentials of the first `end` scalars, kTogether at a time, where the others are −∞.
 template <int kCols, int kTogether, class Scalar>
 ATTUNE_INLINE void shifted_exponentials_before(int end, Scalar* row, Scalar shift) {
   constexpr int kRest = kCols % kTogether;
@@ -153,15 +168,19 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {},
     }
   }
   for (int i = 0; i < kRows; ++i) {
-    if constexpr (std::is_same_v<End, NoEnd>) {
-      detail::shifted_exponentials<kCols>(rows + i * kCols, shift[i]);
+    Scalar* row = rows + i * kCols;
+    Scalar total = 0;
+    if constexpr (!std::is_same_v<End, NoEnd>) {
+      detail::shifted_exponentials_before<kCols, kTogether>(end, row, shift[i]);
+      if constexpr (!kAgain) total = sum_of<kCols>(row);
+    } else if constexpr (kAgain) {
+      detail::shifted_exponentials<kCols>(row, shift[i]);
     } else {
-      detail::shifted_exponentials_before<kCols, kTogether>(end, rows + i * kCols, shift[i]);
+      total = detail::sum_of_shifted_exponentials<kCols>(row, shift[i]);
     }
     if constexpr (kAgain) {
       inverse[i] = kept[2 * i + 1];
     } else {
-      const Scalar total = sum_of<kCols>(rows + i * kCols);
       inverse[i] = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
     }
   }
