@@ -89,9 +89,11 @@
 #include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/model_file.hpp>
 #include <attune/exchange/own_names.hpp>
+#include <attune/exchange/pytorch_layers.hpp>
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/quantise_safetensors.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
+#include <attune/exchange/state_dict_names.hpp>
 #include <attune/exchange/write_safetensors.hpp>
