@@ -75,7 +75,9 @@
 #include <attune/training/schedule.hpp>
 #include <attune/training/self_test.hpp>
 #include <attune/training/sgd.hpp>
+#include <attune/training/starting_point.hpp>
 #include <attune/training/state.hpp>
+#include <attune/training/step_result.hpp>
 #include <attune/training/trainer.hpp>
 #include <attune/training/update_in_backward.hpp>
 #include <attune/training/workspace.hpp>
