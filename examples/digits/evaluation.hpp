@@ -1,10 +1,9 @@
 // How well images of the test part are recognised.
 #pragma once
 
-#include <bit>
-
 #include <instructions.hpp>
 
+#include "../fnv1a.hpp"
 #include "../terminal.hpp"
 #include "images.hpp"
 
@@ -24,11 +23,10 @@ struct Evaluation {
     }
     ++confusion[label][largest];
     correct += largest == label;
-    if (images++ == 0) logits_hash = 2166136261U;
-    for (const float logit : logits.values) {
-      const auto bits = std::bit_cast<std::uint32_t>(logit);
-      for (int i = 0; i < 32; i += 8) logits_hash = (logits_hash ^ (bits >> i & 0xFFU)) * 16777619U;
-    }
+    Fnv1a hash;
+    if (images++ > 0) hash.value = logits_hash;
+    hash.add(logits.values, logits.size);
+    logits_hash = hash.value;
   }
   [[nodiscard]] float accuracy() const {
     return images > 0 ? static_cast<float>(correct) / static_cast<float>(images) : 0.0f;

@@ -76,7 +76,9 @@
 #include <attune/training/schedule.hpp>
 #include <attune/training/self_test.hpp>
 #include <attune/training/sgd.hpp>
+#include <attune/training/starting_point.hpp>
 #include <attune/training/state.hpp>
+#include <attune/training/step_result.hpp>
 #include <attune/training/trainer.hpp>
 #include <attune/training/update_in_backward.hpp>
 #include <attune/training/workspace.hpp>
@@ -90,9 +92,11 @@
 #include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/model_file.hpp>
 #include <attune/exchange/own_names.hpp>
+#include <attune/exchange/pytorch_layers.hpp>
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/quantise_safetensors.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
+#include <attune/exchange/state_dict_names.hpp>
 #include <attune/exchange/write_safetensors.hpp>

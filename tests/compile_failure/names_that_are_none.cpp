@@ -1,7 +1,7 @@
 // expect: attune: a model does not say what a file calls its tensors; names do: PyTorchModule<Model
 // expect: attune: names are of a model, and this type is none: it has no Parameters
-// expect: attune: this is no set of parameters; a trainer's is trainer.parameters(), and trainer.load() reads
-// into it expect: attune::write_safetensors: a sink is called as sink(const char* bytes, std::size_t count)
+// expect: attune: this is no set of parameters; a trainer's is trainer.parameters(), and trainer.load()
+// expect: attune::write_safetensors: a sink is called as sink(const char* bytes, std::size_t count)
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;

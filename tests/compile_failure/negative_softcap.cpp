@@ -1,5 +1,4 @@
-// expect: attune::MultiHeadAttention: softcap must be positive, from 1e-30 to 1e30; 0 leaves scores as they
-// are
+// expect: attune::MultiHeadAttention: softcap must be positive, from 1e-30 to 1e30; 0 leaves scores
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .softcap = -30};

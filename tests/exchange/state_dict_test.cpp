@@ -1,5 +1,7 @@
 #include <attune/exchange/state_dict.hpp>
 
+#include <attune/exchange/pytorch_names.hpp>
+
 #include "check.hpp"
 
 namespace {

@@ -142,6 +142,15 @@ TEST(TrainingRun, a_refused_step_ends_it) {
   EXPECT_NE(written.text.find(attune::message(Status::kNotFinite)), std::string::npos) << written.text;
 }
 
+TEST(TrainingRun, memory_is_of_the_steps_that_are_taken) {
+  Counter trainer;
+  const auto run =
+      run_training(trainer, {.steps = std::numeric_limits<int>::max(), .write = nullptr},
+                   [&](int index) { return trainer.step(index < 3 ? Status::kOk : Status::kNotFinite); });
+  EXPECT_EQ(run.steps, 3);
+  EXPECT_LE(run.losses.capacity(), 1000u);
+}
+
 TEST(TrainingRun, without_steps_the_initial_parameters_are_the_best) {
   Counter trainer;
   const auto run = run_training(

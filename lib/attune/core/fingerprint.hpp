@@ -18,15 +18,17 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// FNV-1a, one byte after the other.
-constexpr std::uint32_t fnv1a(std::uint64_t value, int bytes, std::uint32_t state) {
+/// FNV-1a (Fowler, Noll and Vo) of so many bytes of a number, the lowest first.
+template <class Bits>
+constexpr std::uint32_t fnv1a(Bits value, int bytes, std::uint32_t state) {
   for (int i = 0; i < bytes; ++i)
-    state = (state ^ static_cast<std::uint32_t>(value >> 8 * i & 0xFFu)) * 16777619u;
+    state = (state ^ (static_cast<std::uint32_t>(value >> 8 * i) & 0xFFu)) * 16777619u;
   return state;
 }
 constexpr std::uint32_t add_to_fingerprint(std::string_view text, std::uint32_t state) {
-  for (const char character : text) state = fnv1a(static_cast<unsigned char>(character), 1, state);
-  return fnv1a(0, 1, state);
+  for (const char character : text)
+    state = fnv1a(std::uint32_t{static_cast<unsigned char>(character)}, 1, state);
+  return fnv1a(0u, 1, state);
 }
 template <class Value>
   requires std::is_arithmetic_v<Value> || std::is_enum_v<Value>

@@ -9,8 +9,11 @@
 // `Parameters` are ParametersOf<Tensor, Tensor>, and forward and backward take any of these sets.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 
+#include <attune/core/fingerprint.hpp>
 #include <attune/core/tensor.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -230,15 +233,12 @@ constexpr void set_zero(Set& set) {
 
 namespace detail {
 
-/// FNV-1a, one byte after the other, of every stride-th scalar.
+/// FNV-1a of every stride-th scalar.
 template <class Scalar>
 [[gnu::noinline]] std::uint32_t hash(int count, const Scalar* values, int stride, std::uint32_t state) {
   using Bits = std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>;
   for (int i = 0; i < count; ++i) {
-    const auto bits = std::bit_cast<Bits>(values[i * stride]);
-    for (int shift = 0; shift < static_cast<int>(sizeof(Scalar) * 8); shift += 8) {
-      state = (state ^ (static_cast<std::uint32_t>(bits >> shift) & 0xFFu)) * 16777619u;
-    }
+    state = fnv1a(std::bit_cast<Bits>(values[i * stride]), static_cast<int>(sizeof(Scalar)), state);
   }
   return state;
 }
@@ -249,7 +249,7 @@ template <class Scalar>
 /// for 1 in 2³²) only when, all bits are.
 template <class Set>
 [[nodiscard]] std::uint32_t hash(const Set& set) {
-  std::uint32_t state = 2166136261u;
+  std::uint32_t state = fingerprint();
   for_each_tensor(
       [&state](const TensorPath&, const auto& tensor) {
         const auto all = view(tensor);

@@ -7,7 +7,7 @@
 //   status = attune::read_safetensors<Names>(bytes, parameters);
 #pragma once
 
-#include <attune/exchange/pytorch_names.hpp>
+#include <attune/exchange/state_dict_names.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

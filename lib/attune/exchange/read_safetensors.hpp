@@ -25,6 +25,7 @@
 #include <string_view>
 
 #include <attune/core/narrow_weights.hpp>
+#include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
 

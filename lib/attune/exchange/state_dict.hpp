@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include <attune/core/parameters.hpp>
-#include <attune/exchange/pytorch_names.hpp>
+#include <attune/exchange/state_dict_names.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 

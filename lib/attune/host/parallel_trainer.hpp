@@ -53,7 +53,8 @@ template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, cla
           int batch = 1>
   requires attune::detail::CheckedLoss<Loss, typename Model::Output> &&
       attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters>
-class ParallelTrainer {
+class ParallelTrainer
+    : public StartsTraining<ParallelTrainer<Model, Loss, Optimizer, batch>, typename Model::Parameters> {
   static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
   using Inputs = attune::detail::InputsOf<Model, batch>;
   using Targets = attune::detail::TargetsOf<Loss, typename Model::Output, batch>;
@@ -86,46 +87,6 @@ class ParallelTrainer {
         slots_(std::make_unique<Slot[]>(static_cast<std::size_t>(slot_count_))) {
     Rng rng{0};
     restart(rng);
-  }
-
-  /// Draws initial parameters from `rng`, which moves on, then where the masks of dropout start, and forgets
-  /// all training: gradients, moments and counters become zero.
-  template <class Initialiser>
-  void initialise(const Initialiser& initialiser, Rng& rng) {
-    attune::initialise(shared_->state.parameters, initialiser, rng);
-    restart(rng);
-  }
-  template <class Initialiser>
-  void initialise(const Initialiser& initialiser, Rng&& rng) {
-    initialise(initialiser, rng);
-  }
-  /// The same with a part that is given, as Trainer::start_from.
-  template <class Initialiser, class Give>
-    requires std::is_invocable_r_v<void, const Give&, Parameters&>
-  void start_from(const Give& give, const Initialiser& initialiser, Rng& rng) {
-    attune::initialise(shared_->state.parameters, initialiser, rng);
-    give(shared_->state.parameters);
-    restart(rng);
-  }
-  template <class Initialiser, class Give>
-    requires std::is_invocable_r_v<void, const Give&, Parameters&>
-  void start_from(const Give& give, const Initialiser& initialiser, Rng&& rng) {
-    start_from(give, initialiser, rng);
-  }
-  /// Starts from given parameters, as of a model trained elsewhere, and forgets all training. Dropout starts
-  /// from `rng`, which moves on.
-  void load(const Parameters& parameters, Rng& rng) {
-    shared_->state.parameters = parameters;
-    restart(rng);
-  }
-  void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
-  /// The same of parameters that `read(set)` fills in, as Trainer::load.
-  template <class Read>
-    requires std::is_invocable_r_v<Status, const Read&, Parameters&>
-  [[nodiscard]] Status load(const Read& read, Rng&& rng = Rng{0}) {
-    const Status status = read(shared_->state.parameters);
-    if (status == Status::kOk) restart(rng);
-    return status;
   }
 
   /// All that the training is, as a value (training/state.hpp): the same type as a Trainer's.
@@ -258,7 +219,7 @@ class ParallelTrainer {
     update(gradients, Optimizer::advance(shared.state.moments, options, gradient.scale * gradient.factor));
     shared.clear = true;
     shared.trained += batch;
-    shared.state.count_step(batch);
+    attune::detail::count_step(shared.state, batch);
     return {sums.loss * gradient.scale, Status::kOk, gradient.norm};
   }
 
@@ -273,6 +234,7 @@ class ParallelTrainer {
   Parameters& spare() { return slots_[0].gradients; }
 
  private:
+  friend StartsTraining<ParallelTrainer, Parameters>;
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Scratch = attune::detail::EitherScratch<Model>;
   static constexpr std::size_t kCacheLine = 64;
@@ -420,8 +382,10 @@ class ParallelTrainer {
     for (int slot = 0; slot < slot_count_; ++slot) set_zero(slots_[static_cast<std::size_t>(slot)].gradients);
   }
 
+  // What StartsTraining asks for.
+  Parameters& own_parameters() { return shared_->state.parameters; }
   void restart(Rng& rng) {
-    shared_->state.restart(rng);
+    attune::detail::restart(shared_->state, rng);
     draw_seeds(workers_[0].tape, rng);
     stand_at_masks();
   }
@@ -430,7 +394,7 @@ class ParallelTrainer {
     shared_->trained = 0;
     for (int thread = 0; thread < pool_.threads(); ++thread) {
       Worker& worker = workers_[static_cast<std::size_t>(thread)];
-      shared_->state.stand_at_masks(worker.tape);
+      attune::detail::stand_at_masks(shared_->state, worker.tape);
       worker.masks = 0;
     }
   }

@@ -173,7 +173,6 @@ auto run_training(Trainer& trainer, const TrainingOptions& options, Step&& step,
   using Parameters = std::remove_cvref_t<decltype(trainer.parameters())>;
   TrainingRun<Parameters> run;
   run.best = std::make_unique<Parameters>(trainer.parameters());
-  run.losses.reserve(static_cast<std::size_t>(options.steps > 0 ? options.steps : 0));
   const Interrupt interrupt;
   TrainingProgress progress(options.steps, options.terminal, options.write);
   int patience = options.patience;

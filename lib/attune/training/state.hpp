@@ -68,33 +68,6 @@ struct TrainingState {
     return fingerprint_of_arithmetic == kArithmetic ? Status::kOk : Status::kOtherArithmetic;
   }
 
-  /// Forgets all training but the parameters. What is random starts from `rng`: rounding of moments in 16
-  /// bits, and masks, for which tapes then draw from it (dropout.hpp).
-  void restart(const Rng& rng) {
-    moments.reset();
-    if constexpr (requires { moments.seed(std::uint64_t{}); }) {
-      moments.seed(std::bit_cast<std::uint64_t>(rng));
-    }
-    steps = 0;
-    if constexpr (kDrops) masks = {std::bit_cast<std::uint64_t>(rng), 0};
-    fingerprint_of_type = kFingerprint;
-    fingerprint_of_arithmetic = kArithmetic;
-  }
-  /// After an optimiser step with as many sequences.
-  void count_step([[maybe_unused]] int sequences) {
-    ++steps;
-    if constexpr (kDrops) masks.sequences += static_cast<std::uint64_t>(sequences);
-  }
-  /// Moves a tape to the masks of the next sequence.
-  template <class Tape>
-  void stand_at_masks([[maybe_unused]] Tape& tape) const {
-    if constexpr (kDrops) {
-      Rng rng = std::bit_cast<Rng>(masks.generator);
-      draw_seeds(tape, rng);
-      skip_masks(tape, static_cast<std::int64_t>(masks.sequences));
-    }
-  }
-
   /// Its tensors by name: "parameters.…", and the optimiser's as "moments.first.…", unless they are in 16
   /// bits.
   template <class Visitor, class... Sets>
@@ -106,5 +79,44 @@ struct TrainingState {
     }
   }
 };
+
+namespace detail {
+
+// What trainers do with their state.
+
+/// Forgets all training but the parameters. What is random starts from `rng`: rounding of moments in 16 bits,
+/// and masks, for which tapes then draw from it (dropout.hpp).
+template <class Model, class Optimizer>
+void restart(TrainingState<Model, Optimizer>& state, const Rng& rng) {
+  using State = TrainingState<Model, Optimizer>;
+  state.moments.reset();
+  if constexpr (requires { state.moments.seed(std::uint64_t{}); }) {
+    state.moments.seed(std::bit_cast<std::uint64_t>(rng));
+  }
+  state.steps = 0;
+  if constexpr (State::kDrops) state.masks = {std::bit_cast<std::uint64_t>(rng), 0};
+  state.fingerprint_of_type = State::kFingerprint;
+  state.fingerprint_of_arithmetic = State::kArithmetic;
+}
+/// After an optimiser step with as many sequences.
+template <class Model, class Optimizer>
+void count_step(TrainingState<Model, Optimizer>& state, [[maybe_unused]] int sequences) {
+  ++state.steps;
+  if constexpr (TrainingState<Model, Optimizer>::kDrops) {
+    state.masks.sequences += static_cast<std::uint64_t>(sequences);
+  }
+}
+/// Moves a tape to the masks of the next sequence.
+template <class Model, class Optimizer, class Tape>
+void stand_at_masks([[maybe_unused]] const TrainingState<Model, Optimizer>& state,
+                    [[maybe_unused]] Tape& tape) {
+  if constexpr (TrainingState<Model, Optimizer>::kDrops) {
+    Rng rng = std::bit_cast<Rng>(state.masks.generator);
+    draw_seeds(tape, rng);
+    skip_masks(tape, static_cast<std::int64_t>(state.masks.sequences));
+  }
+}
+
+}  // namespace detail
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -11,7 +11,6 @@
 #include <type_traits>
 
 #include <attune/core/gradients.hpp>
-#include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/true_length.hpp>
 #include <attune/layers/dropout.hpp>
@@ -23,57 +22,15 @@
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/sgd.hpp>
+#include <attune/training/starting_point.hpp>
 #include <attune/training/state.hpp>
+#include <attune/training/step_result.hpp>
 #include <attune/training/update_in_backward.hpp>
 #include <attune/training/workspace.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What a step did. `status` says whether parameters were changed, and if not, why.
-template <class Scalar>
-struct [[nodiscard]] StepResult {
-  Scalar loss;  // of the batch, before the step; NaN where the step was refused
-  Status status;
-  Scalar gradient_norm;  // √Σg² of the batch's gradient, before clipping; NaN where the step was refused
-  [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
-
-  /// Of a step that was refused: loss and norm are NaN.
-  [[nodiscard]] static constexpr StepResult refused(Status status) {
-    constexpr Scalar kNan = std::numeric_limits<Scalar>::quiet_NaN();
-    return {kNan, status, kNan};
-  }
-};
-
 namespace detail {
-
-/// What an optimiser step asks of what was added up over a batch, before anything changes.
-template <class Scalar>
-struct BatchGradient {
-  Status status;
-  Scalar scale;   // of loss and gradients in a mean
-  Scalar norm;    // before clipping
-  Scalar factor;  // of clipping
-
-  template <class Loss, class Optimizer, class Gradients, class Clipping>
-  ATTUNE_INLINE static BatchGradient of(const Gradients& gradients,
-                                        const typename Optimizer::Options& options, const Clipping& clipping,
-                                        const Scalar& loss, const Scalar& normaliser) {
-    BatchGradient batch{};
-    if (batch.status = clipping.check(); batch.status != Status::kOk) return batch;
-    const Scalar norm_of_sum = clipping.template norm<Scalar>(gradients);
-    batch.scale = Loss::kMeanOverBatch ? 1 / normaliser : Scalar(1);
-    batch.norm = norm_of_sum * batch.scale;
-    batch.factor = clipping.factor(batch.norm);
-    if (Loss::kMeanOverBatch && !(normaliser > 0)) {
-      batch.status = Status::kNoTargets;
-    } else if (!finite(loss) || !(batch.norm * batch.factor <= kLargestGradient<Scalar>)) {
-      batch.status = Status::kNotFinite;
-    } else {
-      batch.status = Optimizer::check(options);
-    }
-    return batch;
-  }
-};
 
 /// Called with outputs that nobody asks for.
 struct Unused {
@@ -90,7 +47,8 @@ template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optim
           class Plan = Streaming>
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
       detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && MemoryPlan<Plan, Model>
-class Trainer {
+class Trainer
+    : public StartsTraining<Trainer<Model, Loss, Optimizer, batch, Plan>, typename Model::Parameters> {
   static constexpr bool kKeepsGradients =
       std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
@@ -119,50 +77,6 @@ class Trainer {
   using Result = StepResult<Scalar>;
   using Options = typename Optimizer::Options;
   using Coefficients = typename Optimizer::Coefficients;
-
-  /// Draws initial parameters from `rng`, which moves on, then where the masks of dropout start, and forgets
-  /// all training: gradients, moments and counters become zero.
-  template <class Initialiser>
-  void initialise(const Initialiser& initialiser, Rng& rng) {
-    attune::initialise(state_.parameters, initialiser, rng);
-    restart(rng);
-  }
-  template <class Initialiser>
-  void initialise(const Initialiser& initialiser, Rng&& rng) {
-    initialise(initialiser, rng);
-  }
-  /// Starts from parameters of which a part is given, and the rest new: drawn as by initialise(). `give(set)`
-  /// then writes what is given, from wherever it stands, as copy_parameters(kBody, set.layer<0>()): there is
-  /// no second copy.
-  template <class Initialiser, class Give>
-    requires std::is_invocable_r_v<void, const Give&, Parameters&>
-  void start_from(const Give& give, const Initialiser& initialiser, Rng& rng) {
-    attune::initialise(state_.parameters, initialiser, rng);
-    give(state_.parameters);
-    restart(rng);
-  }
-  template <class Initialiser, class Give>
-    requires std::is_invocable_r_v<void, const Give&, Parameters&>
-  void start_from(const Give& give, const Initialiser& initialiser, Rng&& rng) {
-    start_from(give, initialiser, rng);
-  }
-  /// Starts from given parameters, as of a model trained elsewhere, and forgets all training. Dropout starts
-  /// from `rng`, which moves on.
-  void load(const Parameters& parameters, Rng& rng) {
-    state_.parameters = parameters;
-    restart(rng);
-  }
-  void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
-  /// Starts from parameters that `read(set)` fills in, without a copy of them: a file's. When it answers
-  /// another Status than kOk it has changed none, as read_safetensors and read_flat, and training goes on as
-  /// it was.
-  template <class Read>
-    requires std::is_invocable_r_v<Status, const Read&, Parameters&>
-  [[nodiscard]] Status load(const Read& read, Rng&& rng = Rng{0}) {
-    const Status status = read(state_.parameters);
-    if (status == Status::kOk) restart(rng);
-    return status;
-  }
 
   /// All that the training is behind its last step, as a value (state.hpp). Sequences accumulated since then
   /// are not in it.
@@ -267,7 +181,7 @@ class Trainer {
     if (updating()) return;
     if constexpr (kDrops && !Work::kShared) {
       if (work_.under_way()) {
-        state_.stand_at_masks(work_.tape());
+        detail::stand_at_masks(state_, work_.tape());
       } else {
         skip_masks(work_.tape(), -accumulated_);  // each backward went on to those of the next sequence
       }
@@ -341,6 +255,7 @@ class Trainer {
   static constexpr int kTogether = Workspace::kSequences;
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
+  friend StartsTraining<Trainer, Parameters>;
   template <class, class, class, int>
   friend class AccumulationInPieces;
   template <class, class, int>
@@ -428,7 +343,7 @@ class Trainer {
         },
         state_.moments, state_.parameters, gradients_);
     pieces([&] {
-      state_.count_step(-accumulated_);
+      detail::count_step(state_, -accumulated_);
       begin_batch();
       work_.end_pass(this);
     });
@@ -485,7 +400,7 @@ class Trainer {
             },
             state_.moments, state_.parameters, gradients_);
         const Scalar loss = loss_ * gradient.scale;
-        state_.count_step(accumulated_);
+        detail::count_step(state_, accumulated_);
         begin_batch();
         return {loss, Status::kOk, gradient.norm};
       }
@@ -523,7 +438,7 @@ class Trainer {
     detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape,
                                ConstView<typename Model::Output>(output), NoGradient{}, updates.leaves,
                                scratch);
-    state_.count_step(1);
+    detail::count_step(state_, 1);
     if (!updates.ok()) return Result::refused(Status::kNotFinite);
     return {sum.sum * scale, Status::kOk, updates.gradient_norm() * scale};
   }
@@ -531,11 +446,13 @@ class Trainer {
   // With no sequence, no pass under way, and the masks of the next sequence.
   void begin_at_state() {
     work_.end_pass(this);
-    if constexpr (!Work::kShared) state_.stand_at_masks(work_.tape());
+    if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear();
   }
+  // What StartsTraining asks for.
+  Parameters& own_parameters() { return state_.parameters; }
   void restart(Rng& rng) {
-    state_.restart(rng);
+    detail::restart(state_, rng);
     work_.end_pass(this);
     if constexpr (kDrops) draw_masks(rng);
     if constexpr (kKeepsGradients) clear();
@@ -561,7 +478,7 @@ class Trainer {
   }
   // Where the tape was another's in the meantime: at those of the next sequence.
   void stand_at_masks() {
-    state_.stand_at_masks(work_.tape());
+    detail::stand_at_masks(state_, work_.tape());
     skip_masks(work_.tape(), accumulated_);
   }
 

@@ -1,0 +1,96 @@
+// What names of a model's tensors are, in a state_dict: a type with the Model, and visit(visitor, path, set),
+// which calls visitor(place, tensor) for each tensor of a set, of any form. pytorch_names.hpp has PyTorch's,
+// own_names.hpp the library's own.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <attune/core/layer.hpp>
+#include <attune/core/parameters.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// How a tensor of attune is stored in a state_dict.
+enum class StateDictLayout {
+  kVector,      // [cols]: biases and norms
+  kKey,         // [1, 1, cols]: a key or value that is appended
+  kTable,       // [rows, cols]: embeddings, positions
+  kTransposed,  // [cols, rows]: weights of linear layers
+};
+
+/// Whether it is a vector: one number behind the other, and no weights of 8 or 16 bits.
+constexpr bool is_vector(StateDictLayout layout) {
+  return layout == StateDictLayout::kVector || layout == StateDictLayout::kKey;
+}
+
+/// Where a tensor is: rows `first_row` to `first_row` + its own of what has `rows` of them. (Elements are the
+/// rows of a vector.) 0 rows: it is all of it.
+template <StateDictLayout kLayout>
+struct StateDictPlace {
+  /// How the tensor lies there.
+  static constexpr StateDictLayout layout = kLayout;
+  TensorPath path;    // its name there
+  int first_row = 0;  // where its own rows begin
+  int rows = 0;       // of the tensor that it is in; 0: it is all of it
+};
+
+namespace detail {
+
+/// A name as a template argument.
+template <std::size_t size>
+struct Name {
+  char text[size];
+  constexpr Name(const char (&of)[size]) {  // NOLINT: PyTorchModule<Model, "embed">
+    for (std::size_t i = 0; i < size; ++i) text[i] = of[i];
+  }
+};
+
+template <class Model>
+constexpr bool check_model() {
+  constexpr bool kModel = requires { typename Model::Parameters; };
+  static_assert(
+      kModel,
+      "attune: names are of a model, and this type is none: it has no Parameters; name the layer, not "
+      "its set of parameters or its trainer");
+  return kModel;
+}
+
+template <class Names>
+constexpr bool check_names() {
+  constexpr bool kNames = requires {
+    typename Names::Model;
+    Names::kWholeFile;
+  };
+  static_assert(
+      kNames,
+      "attune: a model does not say what a file calls its tensors; names do: PyTorchModule<Model, …>, "
+      "PyTorchPart of it, HuggingFaceModule, or OwnNames<Model>");
+  return kNames;
+}
+
+template <class Set>
+constexpr bool check_set() {
+  constexpr bool kSet = requires(Set & set) {
+    std::remove_const_t<Set>::visit(AnyVisitor{}, static_cast<const TensorPath*>(nullptr), set);
+  };
+  static_assert(
+      kSet,
+      "attune: this is no set of parameters; a trainer's is trainer.parameters(), and trainer.load() "
+      "reads into it");
+  return kSet;
+}
+
+/// What has Parameters. A wrong type is one error, as with those below.
+template <class Model>
+concept CheckedModel = check_model<Model>();
+/// Names of a model, which are no model.
+template <class Names>
+concept CheckedNames = check_names<Names>();
+/// Parameters of any form.
+template <class Set>
+concept CheckedSet = check_set<Set>();
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,60 @@
+#include <attune/training/starting_point.hpp>
+
+#include <attune/layers/linear.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using namespace attune;
+
+using Parameters = Linear<LinearShape{1, 2, 3}>::Parameters;
+
+// What is left of a trainer when it only begins.
+class Beginner : public StartsTraining<Beginner, Parameters> {
+ public:
+  Parameters parameters{};
+  int restarts = 0;
+  std::uint32_t drawn = 0;  // by the last restart
+
+  Parameters& own_parameters() { return parameters; }
+  void restart(Rng& rng) {
+    ++restarts;
+    drawn = rng.next();
+  }
+};
+
+}  // namespace
+
+TEST(StartingPoint, the_restart_draws_behind_the_parameters) {
+  Beginner beginner;
+  Rng rng(1), expected(1);
+  beginner.initialise(XavierUniform{}, rng);
+  Parameters parameters;
+  initialise(parameters, XavierUniform{}, expected);
+  EXPECT_TRUE(check::same_bits(beginner.parameters, parameters));
+  EXPECT_EQ(beginner.drawn, expected.next());
+  EXPECT_EQ(rng.next(), expected.next());  // it has moved on
+  EXPECT_EQ(beginner.restarts, 1);
+}
+
+TEST(StartingPoint, what_is_given_replaces_what_was_drawn) {
+  Beginner drawn, given;
+  drawn.initialise(XavierUniform{}, Rng{2});
+  given.start_from([](Parameters& set) { set.bias(0, 1) = 7; }, XavierUniform{}, Rng{2});
+  EXPECT_EQ(given.parameters.bias(0, 1), 7.0f);
+  given.parameters.bias(0, 1) = drawn.parameters.bias(0, 1);
+  EXPECT_TRUE(check::same_bits(given.parameters, drawn.parameters));
+  EXPECT_EQ(given.drawn, drawn.drawn);
+}
+
+TEST(StartingPoint, parameters_that_are_refused_do_not_restart) {
+  Beginner beginner;
+  beginner.load(Parameters{}, Rng{3});
+  EXPECT_EQ(beginner.restarts, 1);
+  EXPECT_EQ(beginner.load([](Parameters&) { return Status::kCutShort; }), Status::kCutShort);
+  EXPECT_EQ(beginner.restarts, 1);
+  EXPECT_EQ(beginner.load([](Parameters& set) { return set.weight(0, 0) = 1, Status::kOk; }), Status::kOk);
+  EXPECT_EQ(beginner.restarts, 2);
+  EXPECT_EQ(beginner.parameters.weight(0, 0), 1.0f);
+}
