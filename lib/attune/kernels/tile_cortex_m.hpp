@@ -264,12 +264,12 @@ template <TileShape shape, class Epilogue, class... State>
             "vldmia r2,{s20-s23}\n vldmia r3,{s24-s27}\n vldmia r4,{s28-s31}\n",
             [c] "r"(c_row), [stride] "r"(grid.c_stride));
       } else {
-#if ATTUNE_SPLIT_VMLA  // one load takes seven instructions less, and its address two cycles more
+#if ATTUNE_WIDE_TILES && !ATTUNE_SPLIT_VMLA
+        ATTUNE_CALL_TILE("vldmia %[zeros],{s16-s31}\n", [zeros] "r"(kNoSums));
+#else  // of seven instructions more, and two cycles less
         ATTUNE_CALL_TILE(
             "mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n "
             "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n");
-#else
-        ATTUNE_CALL_TILE("vldmia %[zeros],{s16-s31}\n", [zeros] "r"(kNoSums));
 #endif
       }
 #undef ATTUNE_CALL_TILE
