@@ -51,7 +51,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
         "4: vstmia %[scores]!,{s16-s31}\n"
         : [factors] "+&r"(factors), [keys] "+&r"(keys), [eights] "+&r"(eights), [ones] "+&r"(ones),
           [scores] "+&r"(scores)
-        : [zeros] "r"(kNoSums)
+        : [zeros] "r"(&kNoSums[0])
         : "cc", "memory", ATTUNE_ALL_REGISTERS);
   } while (--blocks > 0);
 }
@@ -66,7 +66,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
               ATTUNE_SIXTEEN("s12", "%[keys]") ATTUNE_SIXTEEN("s13", "%[keys]") ATTUNE_SIXTEEN(
                   "s14", "%[keys]") ATTUNE_SIXTEEN("s15", "%[keys]") "vstmia %[scores]!,{s16-s31}\n bne 1b\n"
       : [blocks] "+&r"(blocks), [keys] "+&r"(keys), [scores] "+&r"(scores)
-      : [query] "r"(query), [zeros] "r"(kNoSums)
+      : [query] "r"(query), [zeros] "r"(&kNoSums[0])
       : "cc", "memory", ATTUNE_ALL_REGISTERS);
 }
 

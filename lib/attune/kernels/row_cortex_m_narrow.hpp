@@ -31,8 +31,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   single(from0, "s8") single(from1, "s9") single(from2, "s10") single(from3, "s11") \
       ATTUNE_MACS(c0, "s0", "s8", c1, "s0", "s9", c2, "s0", "s10", c3, "s0", "s11", "s2", "s3", "s4", "s5")
 
-// sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …), as few_rows_product calls it. Where A, B and the grid are, and how
-// many blocks there are to be, is on the stack.
+// sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …), as few_rows_product calls it. Where A, B and the grid are, and
+// how many blocks there are to be, is on the stack.
 #define ATTUNE_NARROW_ROW(name, pair, single)                                                        \
   [[gnu::naked]] inline void name(const float*, const void*, float*, const RowGrid&, int) {          \
     asm("push {r0,r1,r3,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d12-d15}\n"                          \

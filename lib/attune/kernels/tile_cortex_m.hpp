@@ -246,30 +246,37 @@ template <TileShape shape, class Epilogue, class... State>
     do {
       register const float* r0 asm("r0") = a_tile;
       register const float* r1 asm("r1") = b;
+      register int r4 asm("r4");
+      register const float* r5 asm("r5");
       register float s16 asm("s16"), s17 asm("s17"), s18 asm("s18"), s19 asm("s19");
       register float s20 asm("s20"), s21 asm("s21"), s22 asm("s22"), s23 asm("s23");
       register float s24 asm("s24"), s25 asm("s25"), s26 asm("s26"), s27 asm("s27");
       register float s28 asm("s28"), s29 asm("s29"), s30 asm("s30"), s31 asm("s31");
 #define ATTUNE_CALL_TILE(begin, ...)                                                                      \
   asm volatile(begin "ldmia %[grid],{r2,r3,r12,lr}\n blx lr"                                              \
-               : "+r"(r0), "+r"(r1), "=t"(s16), "=t"(s17), "=t"(s18), "=t"(s19), "=t"(s20), "=t"(s21),    \
-                 "=t"(s22), "=t"(s23), "=t"(s24), "=t"(s25), "=t"(s26), "=t"(s27), "=t"(s28), "=t"(s29),  \
-                 "=t"(s30), "=t"(s31)                                                                     \
+               : "+r"(r0), "+r"(r1), "=r"(r4), "=r"(r5), "=t"(s16), "=t"(s17), "=t"(s18), "=t"(s19),      \
+                 "=t"(s20), "=t"(s21), "=t"(s22), "=t"(s23), "=t"(s24), "=t"(s25), "=t"(s26), "=t"(s27),  \
+                 "=t"(s28), "=t"(s29), "=t"(s30), "=t"(s31)                                               \
                : [grid] "r"(&grid)__VA_OPT__(, ) __VA_ARGS__                                              \
-               : "r2", "r3", "r4", "r5", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", \
-                 "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15")
+               : "r2", "r3", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", \
+                 "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15")
       if constexpr (std::is_same_v<Epilogue, Continue>) {
+        r4 = grid.c_stride;
+        r5 = c_row;
         ATTUNE_CALL_TILE(
-            "add r2,%[c],%[stride]\n add r3,r2,%[stride]\n add r4,r3,%[stride]\n vldmia %[c],{s16-s19}\n "
-            "vldmia r2,{s20-s23}\n vldmia r3,{s24-s27}\n vldmia r4,{s28-s31}\n",
-            [c] "r"(c_row), [stride] "r"(grid.c_stride));
+            "add r2,r5,r4\n add r3,r2,r4\n add r4,r3,r4\n vldmia r5,{s16-s19}\n vldmia r2,{s20-s23}\n "
+            "vldmia r3,{s24-s27}\n vldmia r4,{s28-s31}\n",
+            "r"(r4), "r"(r5));
       } else {
-#if ATTUNE_SPLIT_VMLA  // one load takes seven instructions less, and its address two cycles more
+#if ATTUNE_WIDE_TILES && !ATTUNE_SPLIT_VMLA
+        r5 = kNoSums;
+        ATTUNE_CALL_TILE("vldmia r5,{s16-s31}\n", "r"(r5));
+#else  // of seven instructions more, and two cycles less
+        r4 = 0;
         ATTUNE_CALL_TILE(
-            "mov r4,#0\n vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n "
-            "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n");
-#else
-        ATTUNE_CALL_TILE("vldmia %[zeros],{s16-s31}\n", [zeros] "r"(kNoSums));
+            "vmov d8,r4,r4\n vmov d9,r4,r4\n vmov d10,r4,r4\n vmov d11,r4,r4\n vmov d12,r4,r4\n "
+            "vmov d13,r4,r4\n vmov d14,r4,r4\n vmov d15,r4,r4\n",
+            "r"(r4));
 #endif
       }
 #undef ATTUNE_CALL_TILE
