@@ -57,6 +57,23 @@ using OfTokens = attune::Sequential<
     attune::Embedding<attune::EmbeddingShape{.seq_len = 16, .vocabulary = 256, .d_model = 32}>, Positions,
     attune::Repeat<2, Encoder>, Pool, Head>;
 
+constexpr attune::NormShape kNorm{.rows = 16, .d_model = 32};
+using Llama = attune::Tied<
+    attune::Embedding<attune::EmbeddingShape{.seq_len = 16, .vocabulary = 256, .d_model = 32}>,
+    attune::Sequential<attune::Repeat<2, attune::EncoderLayerOf<
+                                             attune::MultiHeadAttention<attune::AttentionShape{
+                                                 .seq_len = 16,
+                                                 .d_model = 32,
+                                                 .num_heads = 4,
+                                                 .num_kv_heads = 2,
+                                                 .bias = false,
+                                                 .rotary_dim = 8}>,
+                                             attune::SwiGlu<attune::FeedForwardShape{
+                                                 .rows = 16, .d_model = 32, .d_ff = 64, .bias = false}>,
+                                             attune::RmsNorm<kNorm>,
+                                             attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>>,
+                       attune::RmsNorm<kNorm>>>;
+
 }  // namespace
 
 TEST(MemoryTable, has_what_the_compiler_says) {
@@ -71,7 +88,9 @@ TEST(MemoryTable, has_what_the_compiler_says) {
         row<Classifier>("2 encoder layers 16 × 32 × 4, d_ff 64, and a head of 10 classes, all of it"),
         row<attune::BiasesAndNorms<Classifier, kClassifier>>("its biases and norms (`BiasesAndNorms`)"),
         row<attune::Sequential<attune::Frozen<Body, kBody>, Head>>("its head (`Frozen` body)"),
-        row<OfTokens>("the same behind a table of 256 tokens, all of it")}) {
+        row<OfTokens>("the same behind a table of 256 tokens, all of it"),
+        row<Llama>("2 of Llama's blocks 16 × 32 × 4 and a table of 256 tokens that is also the head "
+                   "(`Tied`), all of it")}) {
     EXPECT_NE(page.find(expected + "\n"), std::string::npos) << "memory.md should have\n" << expected;
   }
 }

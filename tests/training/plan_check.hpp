@@ -13,8 +13,9 @@
 namespace check {
 
 /// One of two trainers, in the place of the one before it: tests have many, and boards little RAM.
+inline constexpr bool kSmall = !kEveryCase && attune::kernels::kLanes<attune::kernels::Packet<float>> == 1;
 struct Storage {
-  alignas(64) unsigned char bytes[kEveryCase ? 1 << 20 : 72 * 1024];
+  alignas(64) unsigned char bytes[kSmall ? 72 * 1024 : 1 << 20];
 };
 template <int place>
 inline constinit Storage storage{};

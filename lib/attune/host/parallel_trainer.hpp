@@ -8,7 +8,7 @@
 // The sequences of a batch go to whichever thread is free; each leaves its gradient, from zero, in a slot of
 // its own. Then part after part of all tensors is added up, slot after slot in the order of the batch. So
 // the bits depend neither on the number of threads nor on who computed what, and they are those of
-// attune::Trainer, one sequence after the other. (As with Lockstep, a sum over more tokens than
+// attune::Trainer, one sequence after the other. (But a sum over more tokens than
 // kernels::kDepthBlock, or a tensor that backward adds to more than once, is first added up within its
 // sequence here: any number of threads still gives the same bits, but Trainer's may be others.)
 #pragma once

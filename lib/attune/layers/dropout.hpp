@@ -164,6 +164,7 @@ struct Dropout {
                 "attune::Dropout: probability must be in [0, 1): what is kept is divided by 1 - probability");
 
   using Scalar = ScalarType;
+  /// How many sequences its scalar is of (kernels/lanes.hpp).
   static constexpr int kSequences = kernels::kSequencesIn<Scalar>;
   template <class Other>
   using WithScalar = Dropout<shape, Other>;

@@ -152,8 +152,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     static Status step(std::uint64_t position, const auto& parameters,
                        ConstView<detail::StepInput<Tied, tokens>> ids,
                        View<detail::StepOutput<Tied, tokens>> y, Memory& memory, Scratch<tokens>& scratch) {
-      using Embeds = typename EmbeddingLayer::template WithLength<tokens>;
-      const Status status = Embeds::forward(parameters.embedding, ids, scratch.tokens_in);
+      using OfStep = typename EmbeddingLayer::template WithLength<tokens>;
+      const Status status = OfStep::forward(parameters.embedding, ids, scratch.tokens_in);
       if (status != Status::kOk) return status;
       OfBody::template step<tokens>(position, parameters.body, scratch.tokens_in, scratch.hidden, memory,
                                     scratch.body);
