@@ -47,14 +47,15 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_FOUR_FROM(c, a, b) ATTUNE_FOUR("vnmls.f32", c, a, b)
 #endif
 
-// What the sums start from, each for four, and other constants.
-struct GeluTable {
-  float first[4][4], then[3][4], one[4];
+// What the sums start from, each for four.
+template <int kSums>
+struct AddendsOfFour {
+  float values[kSums][4];
 };
-inline constexpr GeluTable kGeluTable = [] {
-  constexpr auto& r = ErrorFunctionCoefficients<float>::kRoot;
-  GeluTable table{{}, {}, {1, 1, 1, 1}};
-  for (int i = 0; i < 28; ++i) (i < 16 ? table.first[i / 4] : table.then[i / 4 - 4])[i % 4] = r[1 + i / 4];
+inline constexpr AddendsOfFour<8> kGeluTable = [] {
+  AddendsOfFour<8> table{};
+  for (int i = 0; i < 32; ++i)
+    table.values[i / 4][i % 4] = i < 28 ? ErrorFunctionCoefficients<float>::kRoot[1 + i / 4] : 1;
   return table;
 }();
 
@@ -63,11 +64,11 @@ inline constexpr GeluTable kGeluTable = [] {
 #if __ARM_FEATURE_NUMERIC_MAXMIN
 #define ATTUNE_BOUND_SIZES ATTUNE_FOUR("vminnm.f32", ATTUNE_SIZE, ATTUNE_SIZE, ATTUNE_ALL_OF("%[last]"))
 #else
-#define ATTUNE_BOUND_SIZES                                                               \
-  "vmov %[b0],%[b1],s20,s21\n vmov %[b2],%[b3],s22,s23\n qadd %[b0],%[b0],%[raise]\n "   \
-  "qadd %[b1],%[b1],%[raise]\n qadd %[b2],%[b2],%[raise]\n qadd %[b3],%[b3],%[raise]\n " \
-  "sub %[b0],%[b0],%[raise]\n sub %[b1],%[b1],%[raise]\n sub %[b2],%[b2],%[raise]\n "    \
-  "sub %[b3],%[b3],%[raise]\n vmov s20,s21,%[b0],%[b1]\n vmov s22,s23,%[b2],%[b3]\n"
+#define ATTUNE_RAISE_AND_LOWER(a, b)                            \
+  "vmov %[b0],%[b1]," a "," b                                   \
+  "\n qadd %[b0],%[b0],%[raise]\n qadd %[b1],%[b1],%[raise]\n " \
+  "sub %[b0],%[b0],%[raise]\n sub %[b1],%[b1],%[raise]\n vmov " a "," b ",%[b0],%[b1]\n"
+#define ATTUNE_BOUND_SIZES ATTUNE_RAISE_AND_LOWER("s20", "s21") ATTUNE_RAISE_AND_LOWER("s22", "s23")
 #endif
 
 /// y = gelu(x), `fours` · 4 scalars, at least one four; with kTails 2·Φ(−|x|) as well. `y` may be `x`, and
@@ -76,9 +77,10 @@ template <bool kTails>
 [[gnu::noinline]] void gelu_of_fours(int fours, const float* x, float* y, float* twice_tails) {
   using C = ErrorFunctionCoefficients<float>;
   constexpr std::int32_t kRaise = 0x7FFFFFFF - std::bit_cast<std::int32_t>(C::kLast);
-  std::int32_t b0, b1, b2, b3;
+  std::int32_t b0, b1;
   const float half = in_register(0.5f), highest = in_register(C::kRoot[0]), two = in_register(2.0f),
               last = in_register(C::kLast);
+  const float* table = kGeluTable.values[0];
 // clang-format off
 #define ATTUNE_GELU_OF_FOURS(store_tails) \
   asm volatile( \
@@ -87,17 +89,17 @@ template <bool kTails>
       "vabs.f32 s20,s16\n vabs.f32 s21,s17\n vabs.f32 s22,s18\n vabs.f32 s23,s19\n" \
       ATTUNE_FOUR("vadd.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_SIZE)  /* max(x, 0) */ \
       ATTUNE_BOUND_SIZES \
-      "vldmia %[first],{s0-s15}\n" \
+      "vldmia %[table]!,{s0-s15}\n" \
       ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_ALL_OF("%[highest]"), ATTUNE_SIZE) \
       ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_SIZE) \
       ATTUNE_FOUR_MACS(ATTUNE_C, ATTUNE_B, ATTUNE_SIZE) \
       ATTUNE_FOUR_MACS(ATTUNE_D, ATTUNE_C, ATTUNE_SIZE) \
-      "vldmia %[then],{s0-s11}\n" \
+      "vldmia %[table]!,{s0-s11}\n" \
       ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_D, ATTUNE_SIZE) \
       ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_SIZE) \
       ATTUNE_FOUR_MACS(ATTUNE_C, ATTUNE_B, ATTUNE_SIZE) \
       ATTUNE_FOUR("vmul.f32", ATTUNE_D, ATTUNE_C, ATTUNE_SIZE)  /* the eighth root less one */ \
-      "vldmia %[one],{s4-s7}\n" \
+      "vldmia %[table],{s4-s7}\n sub %[table],%[table],#112\n" \
       ATTUNE_FOUR("vadd.f32", ATTUNE_A, ATTUNE_D, ATTUNE_ALL_OF("%[two]")) \
       ATTUNE_FOUR("vmul.f32", ATTUNE_D, ATTUNE_D, ATTUNE_A)  /* the fourth */ \
       ATTUNE_FOUR("vadd.f32", ATTUNE_A, ATTUNE_D, ATTUNE_ALL_OF("%[two]")) \
@@ -106,9 +108,9 @@ template <bool kTails>
       ATTUNE_FOUR_LESS(ATTUNE_Y, ATTUNE_SIZE, ATTUNE_B) \
       "vstmia %[y]!,{s16-s19}\n " store_tails "bne 1b\n" \
       : [x] "+&r"(x), [y] "+&r"(y), [fours] "+&r"(fours), [tails] "+&r"(twice_tails), \
-        [b0] "=&r"(b0), [b1] "=&r"(b1), [b2] "=&r"(b2), [b3] "=&r"(b3) \
-      : [first] "r"(kGeluTable.first), [then] "r"(kGeluTable.then), [one] "r"(kGeluTable.one), \
-        [raise] "r"(kRaise), [half] "t"(half), [highest] "t"(highest), [two] "t"(two), [last] "t"(last) \
+        [table] "+&r"(table), \
+        [b0] "=&r"(b0), [b1] "=&r"(b1) \
+      : [raise] "r"(kRaise), [half] "t"(half), [highest] "t"(highest), [two] "t"(two), [last] "t"(last) \
       : "cc", "memory", ATTUNE_A, ATTUNE_B, ATTUNE_C, ATTUNE_D, ATTUNE_Y, ATTUNE_SIZE, ATTUNE_P)
   // clang-format on
   if constexpr (kTails) {
@@ -119,17 +121,12 @@ template <bool kTails>
 #undef ATTUNE_GELU_OF_FOURS
 }
 
-// The same of SiLU; `first` begins with what rounds.
-struct SiluTable {
-  float first[4][4], then[2][4];
-};
-inline constexpr SiluTable kSiluTable = [] {
+// The same of SiLU, and first of all what rounds.
+inline constexpr AddendsOfFour<6> kSiluTable = [] {
   using C = ExpCoefficients<float>;
-  SiluTable table{};
   static_assert(std::size(C::kPolynomial) == 6);
-  for (int i = 0; i < 24; ++i) {
-    (i < 16 ? table.first[i / 4] : table.then[i / 4 - 4])[i % 4] = i < 4 ? C::kRound : C::kPolynomial[i / 4];
-  }
+  AddendsOfFour<6> table{};
+  for (int i = 0; i < 24; ++i) table.values[i / 4][i % 4] = i < 4 ? C::kRound : C::kPolynomial[i / 4];
   return table;
 }();
 
@@ -165,7 +162,7 @@ template <Beside kBeside>
     bool any_far;
     asm("ldrd %[p0],%[p1],[%[x]]\n ldrd %[p2],%[p3],[%[x],#8]\n cmp %[far],%[p0],lsl #1\n ittt hs\n"
         "cmphs %[far],%[p1],lsl #1\n cmphs %[far],%[p2],lsl #1\n cmphs %[far],%[p3],lsl #1\n"
-        : [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=r"(p3), "=@cclo"(any_far)
+        : [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3), "=@cclo"(any_far)
         : [x] "r"(x), [far] "r"(kFar), "m"(*reinterpret_cast<const float(*)[4]>(x)));
     if (any_far) [[unlikely]] {
       silu_of_far(x, up, y, slopes);
@@ -198,22 +195,22 @@ template <Beside kBeside>
         ATTUNE_FOUR("vdiv.f32", ATTUNE_C, ATTUNE_ALL_OF("%[one]"), ATTUNE_C)
         ATTUNE_FOUR("vmul.f32", ATTUNE_D, ATTUNE_C, ATTUNE_Y)
         // clang-format on
-        : "=t"(s0), "=t"(s1), "=t"(s2), "=t"(s3), "=t"(s8), "=t"(s9), "=t"(s10), "=t"(s11), "=t"(s12),
-          "=t"(s13), "=t"(s14), "=t"(s15), [z0] "=&r"(z0), [z1] "=&r"(z1), [z2] "=&r"(z2), [z3] "=&r"(z3),
-          [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3)
-        : [x] "r"(x), [first] "r"(kSiluTable.first), [then] "r"(kSiluTable.then), [log2e] "t"(log2e),
+        : "=&t"(s0), "=&t"(s1), "=&t"(s2), "=&t"(s3), "=&t"(s8), "=&t"(s9), "=&t"(s10), "=&t"(s11),
+          "=&t"(s12), "=&t"(s13), "=&t"(s14), "=&t"(s15), [z0] "=&r"(z0), [z1] "=&r"(z1), [z2] "=&r"(z2),
+          [z3] "=&r"(z3), [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3)
+        : [x] "r"(x), [first] "r"(kSiluTable.values[0]), [then] "r"(kSiluTable.values[4]), [log2e] "t"(log2e),
           [round] "t"(round), [high] "t"(high), [low] "t"(low), [highest] "t"(highest), [one] "t"(one)
         : "memory", ATTUNE_B, ATTUNE_Y, ATTUNE_P);
     if constexpr (kBeside == Beside::kUp) {
       asm volatile("vldmia %[up]!,{s4-s7}\n" ATTUNE_FOUR("vmul.f32", ATTUNE_D, ATTUNE_D, ATTUNE_B)
-                   : "+t"(s12), "+t"(s13), "+t"(s14), "+t"(s15), [up] "+r"(up)
+                   : "+t"(s12), "+t"(s13), "+t"(s14), "+t"(s15), [up] "+&r"(up)
                    :
                    : "memory", ATTUNE_B);
     } else if constexpr (kBeside == Beside::kSlopes) {
       asm volatile(ATTUNE_FOUR("vmul.f32", ATTUNE_A, ATTUNE_A, ATTUNE_C)  // 1 − gate
                    ATTUNE_FOUR_MACS(ATTUNE_C, ATTUNE_D, ATTUNE_A) "vstmia %[slopes]!,{s8-s11}"
                    : "+t"(s0), "+t"(s1), "+t"(s2), "+t"(s3), "+t"(s8), "+t"(s9), "+t"(s10),
-                     "+t"(s11), [slopes] "+r"(slopes)
+                     "+t"(s11), [slopes] "+&r"(slopes)
                    : "t"(s12), "t"(s13), "t"(s14), "t"(s15)
                    : "memory", ATTUNE_P);
     }
@@ -236,6 +233,7 @@ template <Beside kBeside>
 #undef ATTUNE_FOUR_MACS
 #undef ATTUNE_FOUR_LESS
 #undef ATTUNE_FOUR_FROM
+#undef ATTUNE_RAISE_AND_LOWER
 #undef ATTUNE_BOUND_SIZES
 
 /// y = gelu(x), and x becomes gelu′(x), `fours` · 4 scalars.
