@@ -9,10 +9,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#if defined(__x86_64__)
 inline constexpr bool kPrefetches = true;
 #else
-inline constexpr bool kPrefetches = false;  // their memory is as near as a cache, or the cache small
+inline constexpr bool kPrefetches = false;  // memory is as near as a cache, or nobody has measured it
 #endif
 
 inline constexpr int kLineBytes = 64;
