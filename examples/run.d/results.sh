@@ -69,7 +69,7 @@ tell() {
   elif [ -x "$root/ports/$1/run" ]; then
     echo "instructions on $1: not counted by ports/$1/run"
   else
-    echo "instructions on $1: not counted, which takes a C compiler and a QEMU of version 7 or 8 with plugins"
+    echo "instructions on $1: not counted, which takes a C compiler and a QEMU, 7.2 or newer, with plugins"
   fi
 }
 
