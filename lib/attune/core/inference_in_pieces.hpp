@@ -8,6 +8,7 @@
 #pragma once
 
 #include <attune/core/layer.hpp>
+#include <attune/core/layer_calls.hpp>
 #include <attune/core/pieces.hpp>
 #include <attune/core/true_length.hpp>
 

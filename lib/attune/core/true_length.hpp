@@ -12,6 +12,7 @@
 
 #include <attune/core/attention_mask.hpp>
 #include <attune/core/layer.hpp>
+#include <attune/core/layer_calls.hpp>
 #include <attune/core/pieces.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {

@@ -6,6 +6,7 @@
 
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
+#include <attune/core/layer_calls.hpp>
 #include <attune/core/true_length.hpp>
 #include <attune/kernels/residual.hpp>
 #include <attune/layers/dropout.hpp>

@@ -13,6 +13,7 @@
 // kernels::kDepthBlock, layers of one's own that do not say kRunsInLockstep (core/layer.hpp).
 #pragma once
 
+#include <attune/core/layer_calls.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/kernels/finite.hpp>
 #include <attune/kernels/lanes.hpp>

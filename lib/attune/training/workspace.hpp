@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include <attune/core/layer.hpp>
+#include <attune/core/layer_calls.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/core/true_length.hpp>
 #include <attune/layers/dropout.hpp>

@@ -1,0 +1,98 @@
+// A layer called: with a mask, which it may have no use for, and in pieces, which it may not have.
+#pragma once
+
+#include <utility>
+
+#include <attune/core/attention_mask.hpp>
+#include <attune/core/layer.hpp>
+#include <attune/core/pieces.hpp>
+#include <attune/core/status.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// A mask for a layer that would swallow it silently does not compile.
+template <class Layer, class Mask>
+constexpr void check_mask() {
+  static_assert(AttentionMask<Mask>,
+                "attune: what stands in the place of the mask is none; masks have hide and bias "
+                "(core/attention_mask.hpp)");
+  static_assert(
+      !kMasks<Mask> || kTakesMask<Layer>,
+      "attune: no layer of the model has use for a mask; leave it out, or add attention or pooling");
+  static_assert(!kMasks<Mask> || !kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
+                "attune: the model asks a mask for padding alone, and this one says nothing of it; leave it "
+                "out, or add attention");
+}
+
+/// Whether a call begins a sequence of its true length: its mask says one, its pieces do not know of it.
+template <class Mask, class Pieces>
+inline constexpr bool kBeginsLength = kSaysLength<Mask> && !kHasLength<Pieces>;
+template <class Layer, class Mask, class... Arguments>
+ATTUNE_INLINE Outcome<Layer> forward_through(const Mask& mask, Arguments&&... arguments) {
+  if constexpr (kTakesMask<Layer> && kSaysLength<Mask>) {
+    return Layer::forward(std::forward<Arguments>(arguments)..., AsPadding<Mask>{mask});
+  } else if constexpr (kTakesMask<Layer>) {
+    return Layer::forward(std::forward<Arguments>(arguments)..., mask);
+  } else {
+    return Layer::forward(std::forward<Arguments>(arguments)...);
+  }
+}
+/// The same in pieces: the layer's own, or all of it. Ids are refused by the piece that looks at them.
+template <class Layer, class Mask, class Pieces, class... Arguments>
+ATTUNE_INLINE Outcome<Layer> forward_in(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
+  if constexpr (!kTakesMask<Layer> && kMasks<Mask>) {
+    return forward_in<Layer>(pieces, NoMask{}, std::forward<Arguments>(arguments)...);
+  } else if constexpr (kBeginsLength<Mask, Pieces> && !Pieces::kInOneGo) {
+    return forward_in<Layer>(pieces, AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
+  } else if constexpr (Pieces::kInOneGo && !kHasLength<Pieces>) {
+    return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
+  } else if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., mask, pieces); }) {
+    return Layer::forward(std::forward<Arguments>(arguments)..., mask, pieces);
+  } else if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., pieces); }) {
+    return Layer::forward(std::forward<Arguments>(arguments)..., pieces);
+  } else if constexpr (kTakesIds<Layer>) {
+    Status status = Status::kOk;
+    pieces([&] { status = forward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
+    return status;
+  } else {
+    pieces([&] { forward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
+  }
+}
+/// The same, with kOk where it answers nothing.
+template <class Layer, class Mask, class Pieces, class... Arguments>
+ATTUNE_INLINE Status forward_status(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
+  if constexpr (kTakesIds<Layer>) {
+    return forward_in<Layer>(pieces, mask, std::forward<Arguments>(arguments)...);
+  } else {
+    forward_in<Layer>(pieces, mask, std::forward<Arguments>(arguments)...);
+    return Status::kOk;
+  }
+}
+/// arguments: parameters, x, tape, dy, dx, gradients, scratch. The mask is forward's.
+template <class Layer, class Mask, class... Arguments>
+ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) {
+  if constexpr (kSaysLength<Mask>) {
+    backward_through<Layer>(AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
+  } else if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., mask); }) {
+    Layer::backward(std::forward<Arguments>(arguments)..., mask);
+  } else {
+    Layer::backward(std::forward<Arguments>(arguments)...);
+  }
+}
+/// The same in pieces: the layer's own, or all of it.
+template <class Layer, class Mask, class Pieces, class... Arguments>
+ATTUNE_INLINE void backward_in(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
+  if constexpr (kBeginsLength<Mask, Pieces> && !Pieces::kInOneGo) {
+    backward_in<Layer>(pieces, AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
+  } else if constexpr (Pieces::kInOneGo && !kHasLength<Pieces>) {
+    backward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
+  } else if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., mask, pieces); }) {
+    Layer::backward(std::forward<Arguments>(arguments)..., mask, pieces);
+  } else if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., pieces); }) {
+    Layer::backward(std::forward<Arguments>(arguments)..., pieces);
+  } else {
+    pieces([&] { backward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
+  }
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail
