@@ -148,4 +148,72 @@ TEST(StreamedModels, a_stream_goes_on_from_a_saved_cache_beside_a_saved_state) {
   EXPECT_EQ(other.tokens, 0u);
 }
 
+// Keeps the last token; where, two versions of it say differently.
+template <std::uint32_t layout>
+struct KeepsLast {
+  using Scalar = float;
+  using Input = attune::Tensor<float, 2, 2>;
+  using Output = Input;
+  using Parameters = attune::NoParameters;
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+  static void forward(const Parameters&, attune::ConstView<Input> x, attune::View<Output> y,
+                      InferenceScratch&) {
+    for (int i = 0; i < Input::size; ++i) y.data[i] = x.data[i];
+  }
+  static void forward(const Parameters& none, attune::ConstView<Input> x, attune::View<Output> y, Tape&,
+                      Scratch&) {
+    InferenceScratch inference;
+    forward(none, x, y, inference);
+  }
+  static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
+                       auto&& dx, Parameters&, Scratch&) {
+    if constexpr (attune::kAsked<decltype(dx)>) {
+      for (int i = 0; i < Input::size; ++i) dx.data[i] = dy.data[i];
+    }
+  }
+  template <CacheShape>
+  struct Stream {
+    struct Memory {
+      static constexpr std::uint32_t kFingerprint = layout;
+      float last[2];
+    };
+    template <int>
+    struct Scratch {};
+    template <int tokens>
+    static void step(std::uint64_t, const auto&, attune::ConstView<attune::Tensor<float, tokens, 2>> x,
+                     attune::View<attune::Tensor<float, tokens, 2>> y, Memory& memory, Scratch<tokens>&) {
+      for (int i = 0; i < 2 * tokens; ++i) memory.last[i % 2] = y.data[i] = x.data[i];
+    }
+  };
+};
+template <std::uint32_t layout>
+using CacheLaidOut =
+    attune::KeyValueCache<attune::Sequential<attune::Linear<attune::LinearShape{2, 2, 2}>,
+                                             attune::Repeat<2, attune::Residual<KeepsLast<layout>>>>,
+                          CacheShape{.capacity = 4}>;
+
+TEST(KeyValueCache, of_another_layout_in_memory_is_not_restored) {
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 2, .page_size = 256}>;
+  static Flash flash;
+  static CacheLaidOut<1> saved;
+  saved.tokens = 3;
+  ASSERT_EQ((attune::FlashStore<Flash, CacheLaidOut<1>>(flash).save(saved)), Status::kOk);
+  static CacheLaidOut<2> other;
+  static_assert(sizeof other == sizeof saved);
+  EXPECT_EQ((attune::FlashStore<Flash, CacheLaidOut<2>>(flash).load(other)), Status::kOtherState);
+  EXPECT_EQ(other.tokens, 0u);
+  static CacheLaidOut<1> restored;
+  EXPECT_EQ((attune::FlashStore<Flash, CacheLaidOut<1>>(flash).load(restored)), Status::kOk);
+  EXPECT_EQ(restored.tokens, 3u);
+
+  // Keys in a ring and in a row, as many blocks of them.
+  using Attention = attune::MultiHeadAttention<attune::AttentionShape{2, 4, 1}>;
+  using Ring = Attention::Stream<CacheShape{.window = 17}>::Memory;
+  using Linear = Attention::Stream<CacheShape{.capacity = 32}>::Memory;
+  static_assert(sizeof(Ring) == sizeof(Linear));
+  EXPECT_NE(attune::kFingerprintOf<Ring>, attune::kFingerprintOf<Linear>);
+}
+
 }  // namespace

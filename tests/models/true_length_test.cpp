@@ -301,7 +301,7 @@ void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
 }  // namespace
 
 TEST(TrueLength, has_the_bits_of_padding_in_rows_of_weights_longer_than_a_block) {
-  expect_bits_of_padding_of<40, true>({1, 15, 16, 17, 31, 32, 33, 39, 40});
+  expect_bits_of_padding_of<70, true>({1, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 69, 70});
   expect_bits_of_padding_of<200, false>({1, 7, 8, 9, 17, 40, 191, 192, 193, 199, 200});
 }
 

@@ -211,6 +211,8 @@ struct AttentionStream : AttentionParts<Attention> {
   static constexpr CacheShape kKept = kept_of<kShape, cache>();
   using Tokens = KeyValueBlocks<Scalar, kKvHeads, kDk, kDv, kKept>;
   struct Memory : Tokens {
+    static constexpr std::uint32_t kFingerprint =
+        fingerprint("keys rotated and scaled", Tokens::kFingerprint);
     [[no_unique_address]] typename Parts::template Beyond<cache> beyond;
   };
   static constexpr std::uint64_t kMostTokens = cache.window > 0 ? kAnyNumber : std::uint64_t{cache.capacity};
@@ -259,6 +261,7 @@ struct MemoryStream : AttentionParts<Attention> {
   static constexpr int kKeys = Attention::kKeys;  // with appended ones
 
   struct Memory {
+    static constexpr std::uint32_t kFingerprint = fingerprint("keys rotated and scaled, in rows");
     Tensor<Scalar, kKeys, kKvHeads * kDk> key;
     Tensor<Scalar, kKeys, kKvHeads * kDv> value;
     std::uint32_t remembered;  // 0: not yet

@@ -106,6 +106,10 @@ struct KeyValueBlocks {
   };
   Head heads[std::size_t{kHeads}];
 
+  /// Of how they stand there.
+  static constexpr std::uint32_t kFingerprint = fingerprint(
+      "keys in columns of blocks", Places::kIsRing, Places::kSinkBlocks, Places::kBlocks, Places::kBlock);
+
   /// Key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
   void append(std::uint64_t position, const Scalar* key, const Scalar* value) {
     put(Places::slot(position), key, value);

@@ -93,8 +93,15 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
                                p_rows.template columns<keys>(at));
               },
               []<int>(int) {});
+          const auto end_of_row = [&]() ATTUNE_INLINE_LAMBDA {
+            if constexpr (kIsPart<decltype(all_keys)> && kernels::kPaysBefore<kKeys>) {
+              return kernels::Before{used_rows(all_keys)};
+            } else {
+              return end;
+            }
+          }();
           masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, from + first,
-                                               kept + 2 * (from + first), end);
+                                               kept + 2 * (from + first), end_of_row);
           if constexpr (kHasLength) {
             for (int i = std::max(queries - from - first, 0); i < count; ++i) {
               set_zero(p_rows.template rows_at<1>(i));
@@ -137,7 +144,8 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
           clear_keys_behind(used_rows(all_values), dp_rows);
           dropout.from_row(first).backward(dp_rows);
           if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
-          softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale);
+          softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale, {},
+                                                 used_rows(all_keys));
           scores.backward(q.template rows_at<count>(first), all_keys, p_rows, dp_rows);
         });
     pieces.template rows<kKeys, kRows * kDk>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {

@@ -15,6 +15,7 @@
 #include <attune/core/weights.hpp>
 #include <attune/kernels/nonzero.hpp>
 #include <attune/kernels/rows.hpp>
+#include <attune/kernels/softmax_before.hpp>
 #include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -139,12 +140,18 @@ template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::
       used);
 }
 
-template <class Scalar, int kSeqLen, int kKvLen, class Used = std::integral_constant<int, kSeqLen>>
+template <class Scalar, int kSeqLen, int kKvLen, class Used = std::integral_constant<int, kSeqLen>,
+          class Keys = std::integral_constant<int, kKvLen>>
 [[gnu::noinline]] void softmax_backward(Scalar* weights, const Scalar* d_weights, Scalar scale,
-                                        Used used = {}) {
+                                        Used used = {}, [[maybe_unused]] Keys keys = {}) {
   for (int query = 0; query < used; ++query) {
     Scalar* row = weights + query * kKvLen;
-    kernels::softmax_row_backward<Scalar, kKvLen>(row, d_weights + query * kKvLen, row, scale);
+    const Scalar* d_row = d_weights + query * kKvLen;
+    if constexpr (std::is_same_v<Keys, int> && kernels::kPaysBefore<kKvLen>) {
+      kernels::softmax_row_backward<Scalar, kKvLen>(row, d_row, row, scale, kernels::Before{keys});
+    } else {
+      kernels::softmax_row_backward<Scalar, kKvLen>(row, d_row, row, scale);
+    }
   }
 }
 
@@ -200,7 +207,11 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
         []<int>(int) {});
     const auto end_of_row = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (kIsPart<Key> && kKeys > kernels::kTogether) {
-        return used_rows(key);
+        if constexpr (kernels::kPaysBefore<kKeys>) {
+          return kernels::Before{used_rows(key)};
+        } else {
+          return used_rows(key);
+        }
       } else {
         return end;
       }
@@ -221,13 +232,16 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
   terms.product(dropout.kept(p), value, context);
 }
 
-// Gradients of weights of keys that are not there are zero.
+// Gradients of weights of keys that are not there are zero, as far as they are read.
 template <class Weights, int kKeys>
 ATTUNE_INLINE void clear_keys_behind(std::integral_constant<int, kKeys>, const Weights&) {}
 template <class Weights>
 [[gnu::noinline]] void clear_keys_behind(int keys, const Weights& weights) {
+  constexpr bool kInLanes = kernels::kPaysBefore<Weights::cols>;  // softmax's backward reads no others
+  const int end = kInLanes ? kernels::detail::whole_lanes<std::max(Weights::cols, kernels::kSumLanes)>(keys)
+                           : Weights::cols;
   for (int i = 0; i < used_rows(weights); ++i) {
-    for (int j = keys; j < Weights::cols; ++j) weights(i, j) = typename Weights::Scalar(0);
+    for (int j = keys; j < end; ++j) weights(i, j) = typename Weights::Scalar(0);
   }
 }
 
@@ -321,7 +335,8 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
           dropout.from_row(first).backward(dp_rows);
         }
         if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
-        softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale, used_rows(p_rows));
+        softmax_backward<Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale, used_rows(p_rows),
+                                               used_rows(all_keys));
         scores.backward(query.template rows_at<count>(first), all_keys, p_rows, dp_rows);
       });
   pieces.template tokens<kQueries, kKeys * kDk>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {

@@ -19,7 +19,9 @@
 //
 //   template <CacheShape cache>
 //   struct Stream {
-//     struct Memory { … };                            // what later tokens need of earlier ones; zeros: none
+//     struct Memory { … };                            // what later tokens need of earlier ones; zeros: none.
+//                                                     // How it stands there has a kFingerprint, where its
+//                                                     // type does not tell: of a saved cache
 //     static constexpr std::uint64_t kMostTokens = …; // that it takes in all; without: any number
 //     static Status ready(const Memory&);             // for steps; without: always
 //     template <int tokens>
@@ -176,11 +178,12 @@ struct KeyValueCache {
       "attune::KeyValueCache: sinks are the first tokens that a window keeps; set .window with them");
   using Model = ModelType;
   static constexpr CacheShape kShape = shape;
-  /// Of the model's type and the shape, not of the parameters' values: keep a version of those beside a saved
-  /// cache. Of the arithmetic, whose bits it has.
+  /// Of the model's type, the shape and how layers lay out their memory, not of the parameters' values: keep
+  /// a version of those beside a saved cache. Of the arithmetic, whose bits it has.
   static constexpr std::uint32_t kFingerprint =
       fingerprint("cache", sizeof(typename Model::Scalar), shape.capacity, shape.window, shape.sinks,
-                  kFingerprintOf<Model>, detail::fingerprint_of_tensors<Model>(), kArithmeticName);
+                  kFingerprintOf<Model>, detail::fingerprint_of_tensors<Model>(),
+                  kFingerprintOf<typename detail::StreamOf<Model, shape>::Memory>, kArithmeticName);
   /// How many tokens there is room for in all.
   static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Model, shape>;
   template <int tokens = 1>

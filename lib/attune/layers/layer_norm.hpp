@@ -187,7 +187,6 @@ struct Norm {
 
  private:
   static constexpr auto kWidth = kernels::size_for_rows<Scalar>(std::integral_constant<int, shape.d_model>{});
-  static constexpr auto kRows = kernels::size_for_rows<Scalar>(std::integral_constant<int, shape.rows>{});
   static constexpr auto kEpsilon = static_cast<kernels::Real<Scalar>>(shape.epsilon);
 
   template <class Mask>

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 
+#include <attune/core/fingerprint.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/layer_calls.hpp>
@@ -210,5 +212,12 @@ template <class Scalar, class Between, class... Scratches>
 using InTurn = InTurnOf<Scalar, Between, std::index_sequence_for<Scratches...>, Scratches...>;
 
 }  // namespace detail
+
+/// Of those of its members: what layers say of the memory of a stream.
+template <class... Parts>
+inline constexpr std::uint32_t kFingerprintOf<detail::Members<Parts...>> =
+    fingerprint(kFingerprintOf<Parts>...);
+template <class Element, int count>
+inline constexpr std::uint32_t kFingerprintOf<detail::Copies<Element, count>> = kFingerprintOf<Element>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
