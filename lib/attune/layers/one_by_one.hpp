@@ -6,6 +6,7 @@
 #pragma once
 
 #include <attune/core/layer.hpp>
+#include <attune/core/layer_calls.hpp>
 #include <attune/kernels/lanes.hpp>
 #include <attune/layers/dropout.hpp>
 
