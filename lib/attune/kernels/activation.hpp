@@ -3,8 +3,8 @@
 //
 //   relu(x) = max(x, 0)                          relu′ = 1 for x > 0, else 0
 //   silu(x) = x·σ(x)                             silu′ = σ + x·σ·(1 − σ)
-//   gelu(x) = x·Φ(x) = max(x, 0) − |x|·Φ(−|x|)   gelu′ = Φ + x·Φ′ = 1 − g for x ≥ 0, else g = Φ(−|x|) −
-//   |x|·Φ′ gelu_tanh(x) = x·½(1 + tanh a) = x·σ(2a),  a = √(2/π)·(x + 0.044715·x³)
+//   gelu(x) = x·Φ(x)                             gelu′ = Φ + x·Φ′
+//   gelu_tanh(x) = x·½(1 + tanh a) = x·σ(2a),  a = √(2/π)·(x + 0.044715·x³)
 //                                                gelu_tanh′ = σ + x·σ·(1 − σ)·2a′
 #pragma once
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 
@@ -48,7 +49,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #endif
 
 // What the sums start from, each for four.
-template <int kSums>
+template <std::size_t kSums>
 struct AddendsOfFour {
   float values[kSums][4];
 };
