@@ -104,9 +104,9 @@ ATTUNE_INLINE Scalar sum_of_shifted_exponentials(Scalar* row, Scalar shift) {
     return sum_of<kCols>(row);
   } else {
     return sum<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-      const P value = exponential(subtract(load<P>(row + j), broadcast<P>(shift)));
-      store(row + j, value);
-      return value;
+      const P power = exponential(subtract(load<P>(row + j), broadcast<P>(shift)));
+      store(row + j, power);
+      return power;
     });
   }
 }
