@@ -10,7 +10,6 @@
 #include <attune/core/inference_in_pieces.hpp>
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
-#include <attune/core/layer_calls.hpp>
 #include <attune/core/low_rank.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/core/narrow_weights.hpp>

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <attune/core/layer.hpp>
-#include <attune/core/layer_calls.hpp>
 #include <attune/core/pieces.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {

@@ -6,7 +6,6 @@
 
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
-#include <attune/core/layer_calls.hpp>
 #include <attune/kernels/residual.hpp>
 #include <attune/layers/dropout.hpp>
 

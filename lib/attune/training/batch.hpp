@@ -6,7 +6,6 @@
 #pragma once
 
 #include <attune/core/layer.hpp>
-#include <attune/core/layer_calls.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 

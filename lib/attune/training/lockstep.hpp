@@ -12,7 +12,6 @@
 // than once, is first added up within its sequence here.)
 #pragma once
 
-#include <attune/core/layer_calls.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/kernels/finite.hpp>
 #include <attune/kernels/lanes.hpp>

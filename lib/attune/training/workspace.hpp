@@ -17,7 +17,6 @@
 #include <type_traits>
 
 #include <attune/core/layer.hpp>
-#include <attune/core/layer_calls.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/plan.hpp>
