@@ -51,7 +51,8 @@ struct AttentionMemory {
     [[no_unique_address]] typename Parts::Norms::Kept norms;
     [[no_unique_address]] typename WeightDropout::Tape dropout;
 
-    /// P of one head, [seq_len, kv_len]; valid between forward and backward.
+    /// P of one head, [seq_len, kv_len]; valid between forward and backward. Of a sequence of its true
+    /// length, rows behind it hold nothing, and appended keys may stand further in front.
     template <bool kKept = shape.keep_weights>
     [[nodiscard]] ConstView<Weights> head_weights(int head) const {
       static_assert(kKept,

@@ -10,15 +10,17 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The first tokens of up to kSeqLen; all of them until told otherwise. Trainer, ParallelTrainer and
-/// infer_in_pieces compute no others: a sequence of n tokens takes the time of n, and has the bits that it
-/// has with KeyPaddingMask where no loss reaches the tokens behind. What x, or ids, hold there has no
-/// influence. y is zero there when the loss sees it, and targets of a loss over all tokens are to be ignored
-/// there.
+/// The first tokens of up to kSeqLen; all of them until told otherwise. Trainers, infer_in_pieces and the
+/// forward and backward of a layer that is called with it compute no others: a sequence of n tokens takes the
+/// time of n, and has the bits that it has with KeyPaddingMask where no loss reaches the tokens behind. What
+/// x, or ids, hold there has no influence, nor has dy. y and dx are zero there, and targets of a loss over
+/// all tokens are to be ignored there.
 ///
-/// Where a layer of the model does not take a length (kTakesLength, core/layer.hpp), of sequences in
-/// lockstep, with UpdateInBackward and in Model::forward, all tokens are computed, and the mask hides as
-/// KeyPaddingMask.
+/// As the mask of cross-attention, or a DecoderLayer's of its memory, it is the length of keys and values,
+/// whose gradients are zero behind it; a DecoderLayer's other mask says that of its tokens.
+///
+/// Where a layer of the model does not take a length (kTakesLength, core/layer.hpp), and of sequences in
+/// lockstep, all tokens are computed, and the mask hides as KeyPaddingMask.
 template <int kSeqLen>
 class SequenceLength {
  public:

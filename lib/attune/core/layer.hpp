@@ -27,9 +27,9 @@
 //   one more behind it: pieces (pieces.hpp). Without: all of the call is one
 //   kTakesMask                 whether forward has. Without: where it takes one
 //   kTakesPaddingOnly          whether padding is all it asks a mask for. Without: it is not
-//   kTakesLength               whether it computes the tokens that pieces hand out and adds up no others.
-//   Without:
-//                              where it has one row; a model with a layer that does not computes padding
+//   kTakesLength               whether it computes the tokens that pieces hand out and adds up no others
+//                              (true_length.hpp). Without: where it has one row; a model with a layer that
+//                              does not computes padding
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
 //   kFingerprint               what tensors and shapes do not tell of it (fingerprint.hpp). Without: nothing
 //   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
