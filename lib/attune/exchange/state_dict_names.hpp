@@ -69,11 +69,11 @@ constexpr bool check_names() {
   return kNames;
 }
 
+// Names can visit a set that does not visit itself, so this tells a set from a trainer and a model, no more.
 template <class Set>
 constexpr bool check_set() {
-  constexpr bool kSet = requires(Set & set) {
-    std::remove_const_t<Set>::visit(AnyVisitor{}, static_cast<const TensorPath*>(nullptr), set);
-  };
+  constexpr bool kSet = std::is_class_v<Set> && !requires(Set & owner) { owner.parameters(); }
+  &&!requires { typename Set::Parameters; };
   static_assert(
       kSet,
       "attune: this is no set of parameters; a trainer's is trainer.parameters(), and trainer.load() "
