@@ -291,20 +291,20 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   }
   if constexpr (std::is_same_v<B, const float*> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
-    constexpr TileShape kShape = tile_shape<Epilogue>(kRows, kCols, kACol, kBRow, kBCol);
-    constexpr int kTileRows = tile_rows(kShape), kTileCols = tile_cols(kShape);
+    constexpr TileShape kTile = tile_shape<Epilogue>(kRows, kCols, kACol, kBRow, kBCol);
+    constexpr int kTileRows = tile_rows(kTile), kTileCols = tile_cols(kTile);
     constexpr int kTiledRows = kRows / kTileRows * kTileRows, kTiledCols = kCols / kTileCols * kTileCols;
     const auto tiles = [&]<int kGridRows, int kGridCols>(int first_row, int first_col,
                                                          const auto& finish) ATTUNE_INLINE_LAMBDA {
       using Finish = std::remove_cvref_t<decltype(finish)>;
       constexpr const TileGrid& kGrid =
-          grid_of<kShape, kGridRows, kGridCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>();
+          grid_of<kTile, kGridRows, kGridCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>();
       const float *a_tiles = a + first_row * kARow, *b_tiles = b + first_col * kBCol;
       float* c_tiles = c + first_row * kCRow + first_col;
       if constexpr (std::is_empty_v<Finish>) {
-        tiles_product<kShape, Finish>(a_tiles, b_tiles, c_tiles, kGrid);
+        tiles_product<kTile, Finish>(a_tiles, b_tiles, c_tiles, kGrid);
       } else {
-        tiles_product<kShape, Finish>(a_tiles, b_tiles, c_tiles, kGrid, finish);
+        tiles_product<kTile, Finish>(a_tiles, b_tiles, c_tiles, kGrid, finish);
       }
     };
     tiles.template operator()<kTiledRows, kTiledCols>(0, 0, epilogue);
@@ -417,11 +417,11 @@ inline constexpr bool
 template <class A, class B, class C, class Epilogue>
 inline constexpr bool kIsWholeBlocks = [] {
 #if ATTUNE_CORTEX_M_FPU
-  constexpr TileShape kShape =
+  constexpr TileShape kTile =
       tile_shape<Epilogue>(C::rows, C::cols, A::col_stride, B::row_stride, B::col_stride);
   return std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && !kIsNarrow<B> &&
          (fits_few_rows(C::rows, C::cols, A::cols, A::col_stride, B::row_stride, B::col_stride) ||
-          (C::rows % tile_rows(kShape) == 0 && C::cols % tile_cols(kShape) == 0 &&
+          (C::rows % tile_rows(kTile) == 0 && C::cols % tile_cols(kTile) == 0 &&
            fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride)));
 #else
   return false;
