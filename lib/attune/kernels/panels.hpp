@@ -59,6 +59,25 @@ constexpr int tile_rows(int rows, int packets) {
   return most;
 }
 
+// How often a tile reads a scalar of A to multiply a row of packets by it. AVX-512 multiplies by a scalar in
+// memory at no cost; one that is broadcast first takes the unit that adds, and only in `unfused` is that
+// busy.
+template <class P>
+constexpr int reads_of_a([[maybe_unused]] int packets) {
+#if defined(EIGEN_VECTORIZE_AVX512) && !ATTUNE_FUSED
+  if constexpr (sizeof(P) == 64) return packets;
+#endif
+  return 1;
+}
+
+// A packet that the compiler does not load again for each of its few uses.
+template <class P>
+ATTUNE_INLINE void read_once([[maybe_unused]] P& row) {
+#if defined(EIGEN_VECTORIZE_SSE)
+  if constexpr (!kIsScalar<P>) asm("" : "+v"(row));
+#endif
+}
+
 // In the place of what is fetched (prefetch.hpp) while a tile or a panel is computed: nothing.
 struct NoFetch {};
 inline constexpr int kFetchSteps = 8;  // of k, from one fetch to the next
@@ -82,16 +101,25 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
       }
     }
   }
+  constexpr int kReads = reads_of_a<P>(kPackets);
+  Array<const Scalar*, kReads> of_a;
+  ATTUNE_UNROLL for (const Scalar*& from : of_a) {
+    from = a;
+    if constexpr (kReads > 1) asm("" : "+r"(from));  // the compiler would read once
+  }
   for (int k = 0; k < kDepth; ++k) {
     if constexpr (!std::is_same_v<Fetch, NoFetch>) {
       if (k % kFetchSteps == 0) fetch(k / kFetchSteps);
     }
     Array<P, kPackets> row;
-    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) row[j] =
-        load_row<P, kBCol>(b, k * kBRow + column(j) * kBCol, k);
+    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
+      row[j] = load_row<P, kBCol>(b, k * kBRow + column(j) * kBCol, k);
+      if constexpr (kRows > 1) read_once(row[j]);
+    }
     ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
-      const Scalar value = a[i * kARow + k * kACol];
-      ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = add_multiple(value, row[j], sum[i][j]);
+      ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
+        sum[i][j] = add_multiple(of_a[j % kReads][i * kARow + k * kACol], row[j], sum[i][j]);
+      }
     }
   }
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
