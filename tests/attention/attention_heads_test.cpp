@@ -12,8 +12,10 @@ constexpr attune::AttentionShape kDropped{.seq_len = 4, .d_model = 8, .num_heads
 // More queries than inference has weights of at a time, and a rest.
 constexpr attune::AttentionShape kManyQueries{.seq_len = 69, .d_model = 8, .num_heads = 2, .kv_len = 21};
 using ManyQueries = attune::MultiHeadAttention<kManyQueries>;
-static_assert(ManyQueries::kQueriesAtOnce == 32);
-static_assert(sizeof(ManyQueries::InferenceScratch::weights) == 32 * 21 * sizeof(float));
+// Blocks are as long as each other where keys are transposed for them; elsewhere all but the last are 32.
+constexpr int kAtOnce = attune::kernels::kCopiesTransposed<float> ? 24 : 32;
+static_assert(ManyQueries::kQueriesAtOnce == kAtOnce);
+static_assert(sizeof(ManyQueries::InferenceScratch::weights) == kAtOnce * 21 * sizeof(float));
 
 template <class Mask>
 void expect_inference_as_training(const Mask& mask) {

@@ -131,3 +131,17 @@ TEST(Product, a_nan_reaches_its_row_and_nothing_else) {
     EXPECT_EQ(c(2, j), 0.0f);
   }
 }
+
+TEST(Transpose, copies_every_element_it_is_asked_for) {
+  attune::Tensor<float, 21, 6> from;
+  attune::Rng rng(5);
+  check::fill(from, rng);
+  for (int rows = 0; rows <= 21; ++rows) {
+    attune::Tensor<float, 6, 32> to{};
+    kernels::transpose(view(from), attune::MatrixView<float, 6, 21, 32>(to.data()), rows);
+    for (int i = 0; i < 6; ++i) {
+      for (int j = 0; j < rows; ++j) EXPECT_EQ(to(i, j), from(j, i));
+      for (int j = 21; j < 32; ++j) EXPECT_EQ(to(i, j), 0.0f);
+    }
+  }
+}

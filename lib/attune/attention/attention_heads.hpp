@@ -53,6 +53,11 @@ struct AttentionHeads {
     const auto& pieces = with_keys<shape>(of_tokens);
     const auto terms = terms_of_forward(mask, pieces, scratch);
     for (int head = 0; head < shape.num_heads; ++head) {
+      if constexpr (Memory::kTransposesKeys) {
+        if (head % Memory::kGroup == 0) {
+          pieces([&] { scratch.transposed.assign(memory_of(pieces).first(rows_of_key(scratch, head))); });
+        }
+      }
       attend_in_blocks<Memory::kQueriesAtOnce>(
           head, scratch, scratch.context, scratch.weights.data(), mask, [](int) { return AllWeights{}; },
           terms, pieces);
@@ -154,7 +159,14 @@ struct AttentionHeads {
   using SumOfGroup = std::conditional_t<(Memory::kGroup > 1), kernels::Accumulate, kernels::Assign>;
 
   // What a query head reads of K and V.
-  static auto key_of(auto& kept, int head) {
+  static auto key_of(auto& kept, [[maybe_unused]] int head) {
+    if constexpr (requires { kept.transposed.keys(); }) {
+      return kept.transposed.keys();
+    } else {
+      return rows_of_key(kept, head);
+    }
+  }
+  static auto rows_of_key(auto& kept, int head) {
     return view(kept.key).template columns<shape.d_k>(shape.kv_head_of(head) * shape.d_k);
   }
   static auto value_of(auto& kept, int head) {

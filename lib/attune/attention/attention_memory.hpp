@@ -7,6 +7,8 @@
 #include <attune/attention/attention_parameters.hpp>
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/recomputed_attention.hpp>
+#include <attune/kernels/prefetch.hpp>
+#include <attune/kernels/transpose.hpp>
 #include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
@@ -77,8 +79,16 @@ struct AttentionMemory {
     }
   };
 
-  /// And in inference.
-  static constexpr int kQueriesAtOnce = std::min(shape.seq_len, 32);
+  /// And in inference: blocks about as long as each other. Where vector units read them several times, a
+  /// first-level cache holds one, and keys are transposed once for all blocks of a head.
+  static constexpr int kQueriesAtOnce = [] {
+    if constexpr (!kernels::kCopiesTransposed<Scalar>) return std::min(shape.seq_len, 32);
+    constexpr int kFitting = kernels::detail::kFirstLevelBytes / (kKeys * static_cast<int>(sizeof(Scalar)));
+    constexpr int kMost = std::clamp(kFitting / 4 * 4, 4, 32), kBlocks = (shape.seq_len + kMost - 1) / kMost;
+    return std::min(shape.seq_len, ((shape.seq_len + kBlocks - 1) / kBlocks + 3) / 4 * 4);
+  }();
+  static constexpr bool kTransposesKeys =
+      kernels::kCopiesTransposed<Scalar> && kQueriesAtOnce < shape.seq_len;
   /// Dead after every call, so all layers can share one. Training: one head's dO, then its dP, then its dQ;
   /// where weights are not kept, its dO, then rows of P.
   template <class Gradients>
@@ -96,6 +106,21 @@ struct AttentionMemory {
         dropped;  // rows of a head's P
     [[no_unique_address]] std::conditional_t<TapeOf<Gradients>::kKeepsContext, None<1>, Context> context;
   };
+  /// K of one head, a key a column. Rows lie an odd number of cache lines apart, so that they do not meet in
+  /// the same few sets.
+  struct TransposedKeys {
+    static constexpr int kLine = kernels::detail::kLineBytes / static_cast<int>(sizeof(Scalar));
+    static constexpr int kRow = ((kKeys + kLine - 1) / kLine | 1) * kLine;
+    Tensor<Scalar, shape.d_k, kRow> columns;
+
+    [[nodiscard]] MatrixView<const Scalar, kKeys, shape.d_k, 1, kRow> keys() const {
+      return MatrixView<const Scalar, kKeys, shape.d_k, 1, kRow>(columns.data());
+    }
+    template <class Keys>
+    void assign(const Keys& keys) {
+      kernels::transpose(keys, MatrixView<Scalar, shape.d_k, kKeys, kRow>(columns.data()), used_rows(keys));
+    }
+  };
   /// Inference, where no tape keeps them: Q, K, V, O and, for some queries at a time, rows of one head's P.
   struct InferenceScratch {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
@@ -103,6 +128,7 @@ struct AttentionMemory {
     Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
     Context context;
     Tensor<Scalar, kQueriesAtOnce, kKeys> weights;
+    [[no_unique_address]] std::conditional_t<kTransposesKeys, TransposedKeys, None<0>> transposed;
   };
 
   /// Where the outputs of the heads are.

@@ -181,7 +181,7 @@ ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const 
   }
 }
 
-// Columns [kFrom, kCols) in panels of at most kMaxLanes lanes, the rest in narrower packets.
+// Columns [kFrom, kCols) in panels of at most kMaxLanes lanes, the rest in a narrower packet or several.
 template <int kFrom, int kMaxLanes, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow,
           int kBCol, int kCRow, class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
@@ -189,7 +189,13 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
   if constexpr (kRest > 0) {
     using P = Packet<Scalar, kMaxLanes>;
     constexpr int kWidth = kLanes<P>;
-    if constexpr (kRest < kWidth) {
+    if constexpr (kRest < kWidth && kCols > kWidth && kRest > kLanes<Packet<Scalar, kWidth / 2>> &&
+                  MayRepeat<Epilogue> && !ATTUNE_MVE) {
+      // In one packet that begins earlier: what it shares with others is computed twice.
+      constexpr int kLast = kCols - kWidth;
+      panels<0, kWidth, kRows, kWidth, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+          a, b + kLast * kBCol, c + kLast, from_column(epilogue, kLast));
+    } else if constexpr (kRest < kWidth) {
       panels<kFrom, kWidth / 2, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     } else {
       constexpr bool kInRows = kBCol == 1 || kWidth == 1 || kGathers<P, B>;

@@ -1,6 +1,7 @@
-// Panels of a transposed B, copied side by side.
+// Transposed copies: panels of a transposed B, side by side, and whole matrices.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include <attune/kernels/arithmetic.hpp>
@@ -77,3 +78,26 @@ ATTUNE_INLINE void transpose_panel(const B& from, Scalar* to) {
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// Whether products copy a transposed B before they read it: where several ask for the same, one copy pays.
+template <class Scalar>
+inline constexpr bool kCopiesTransposed = kLanes<Packet<Scalar>> > 1 && !ATTUNE_MVE;
+
+/// to[cols, rows] = fromᵀ, of two MatrixViews whose rows are contiguous; the first `rows` rows of `from`, and
+/// some more to fill a packet. They may not overlap.
+template <class From, class To>
+ATTUNE_INLINE void transpose(const From& from, const To& to, int rows = From::rows) {
+  using Scalar = typename To::Scalar;
+  static_assert(From::rows == To::cols && From::cols == To::rows && From::col_stride == 1 &&
+                To::col_stride == 1);
+  constexpr int kWidth = kLanes<Packet<Scalar>>;
+  const int whole = std::min(From::rows, (rows + kWidth - 1) / kWidth * kWidth);
+  for_each_packet<Scalar>(whole, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    const Scalar* first = from.data + i * From::row_stride;
+    detail::transpose_panel<P, From::cols, To::row_stride, From::row_stride>(first, to.data + i);
+  });
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
