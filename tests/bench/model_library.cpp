@@ -20,6 +20,12 @@ using Mask = bench::MaskOf<kShape>;
 using Trainer = attune::Trainer<Model, bench::LossOf<kShape>, attune::AdamW, kBatch>;
 using Parallel = attune::host::ParallelTrainer<Model, bench::LossOf<kShape>, attune::AdamW, kBatch>;
 
+// What is compared with keeps its tensors where lines of the cache begin.
+template <class T>
+struct alignas(64) OnLines {
+  T value;
+};
+
 // What a step and a forward pass need for a number of threads; large, so on the heap and built when asked
 // for.
 class Runner {
@@ -33,8 +39,10 @@ class Runner {
 
   void prepare(int threads) {
     pool = std::make_unique<attune::host::ThreadPool>(threads);
-    scratch = std::make_unique<typename Model::InferenceScratch[]>(static_cast<std::size_t>(threads));
-    trainer = std::make_unique<Trainer>();
+    scratch =
+        std::make_unique<OnLines<typename Model::InferenceScratch>[]>(static_cast<std::size_t>(threads));
+    on_lines = std::make_unique<OnLines<Trainer>>();
+    trainer = &on_lines->value;
     trainer->load(parameters);
     parallel.reset();
     if (threads > 1) {
@@ -46,8 +54,8 @@ class Runner {
   void forward(int batch) {
     pool->for_each(batch, [this](int thread, int sequence) {
       (void)Model::forward(parameters, Inputs::at(data->x, sequence),
-                           attune::View<Output>(data->y.data() + sequence * Output::size), scratch[thread],
-                           Mask{});
+                           attune::View<Output>(data->y.data() + sequence * Output::size),
+                           scratch[thread].value, Mask{});
     });
   }
 
@@ -68,17 +76,18 @@ class Runner {
   using Inputs = attune::detail::InputsOf<Model, kBatch>;
   using Targets = attune::detail::TargetsOf<bench::LossOf<kShape>, Output, kBatch>;
   struct Data {
-    typename Trainer::BatchInput x;
+    alignas(64) typename Trainer::BatchInput x;
     typename Trainer::BatchTarget target;
-    attune::Tensor<float, kBatch * Output::rows, Output::cols> y;
+    alignas(64) attune::Tensor<float, kBatch * Output::rows, Output::cols> y;
   };
-  typename Model::Parameters parameters;
+  alignas(64) typename Model::Parameters parameters;
   std::unique_ptr<Data> data = std::make_unique<Data>();
 
  private:
   std::unique_ptr<attune::host::ThreadPool> pool;
-  std::unique_ptr<typename Model::InferenceScratch[]> scratch;
-  std::unique_ptr<Trainer> trainer;
+  std::unique_ptr<OnLines<typename Model::InferenceScratch>[]> scratch;
+  std::unique_ptr<OnLines<Trainer>> on_lines;
+  Trainer* trainer = nullptr;
   std::unique_ptr<Parallel> parallel;
 };
 
