@@ -183,8 +183,8 @@ Status write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& 
 /// order and shapes of its tensors, and what is not the model's stay as they are. kInvalidType where the file
 /// has them in another type than the model's scalar; of a file that is refused nothing is written. The sink
 /// gets pieces of at most 64 bytes.
-template <detail::CheckedNames Names, class Source, detail::CheckedSet Set, class Sink>
-Status rewrite_safetensors(const Source& file, const Set& set, Sink&& sink) {
+template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set, class Sink>
+Status rewrite_safetensors(Source&& file, const Set& set, Sink&& sink) {
   constexpr auto& kTensors = detail::kStateDict<Names>;
   constexpr ElementType kType = detail::kElementTypeOf<typename Names::Model::Scalar>;
   if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;

@@ -54,7 +54,7 @@ template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, cla
   requires attune::detail::CheckedLoss<Loss, typename Model::Output> &&
       attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters>
 class ParallelTrainer
-    : public StartsTraining<ParallelTrainer<Model, Loss, Optimizer, batch>, typename Model::Parameters> {
+    : public StartsTraining<ParallelTrainer<Model, Loss, Optimizer, batch>, TrainingState<Model, Optimizer>> {
   static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
   using Inputs = attune::detail::InputsOf<Model, batch>;
   using Targets = attune::detail::TargetsOf<Loss, typename Model::Output, batch>;
@@ -87,24 +87,6 @@ class ParallelTrainer
         slots_(std::make_unique<Slot[]>(static_cast<std::size_t>(slot_count_))) {
     Rng rng{0};
     restart(rng);
-  }
-
-  /// All that the training is, as a value (training/state.hpp): the same type as a Trainer's.
-  [[nodiscard]] const State& state() const { return shared_->state; }
-  /// Goes on from a state, to the bits of the training that it is of, on a Trainer or here. Nothing has
-  /// changed where the Status is not kOk: see State::check().
-  Status resume(const State& state) {
-    if (const Status status = state.check(); status != Status::kOk) return status;
-    if (&state != &shared_->state) shared_->state = state;
-    stand_at_masks();
-    return Status::kOk;
-  }
-  /// The same of a state that `read(state)` fills in, as Trainer::resume.
-  template <class Read>
-    requires std::is_invocable_r_v<Status, const Read&, State&>
-  [[nodiscard]] Status resume(const Read& read) {
-    const Status status = read(shared_->state);
-    return status == Status::kOk ? resume(shared_->state) : status;
   }
 
   /// One optimiser step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked,
@@ -234,7 +216,7 @@ class ParallelTrainer
   Parameters& spare() { return slots_[0].gradients; }
 
  private:
-  friend StartsTraining<ParallelTrainer, Parameters>;
+  friend StartsTraining<ParallelTrainer, State>;
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Scratch = attune::detail::EitherScratch<Model>;
   static constexpr std::size_t kCacheLine = 64;
@@ -383,14 +365,15 @@ class ParallelTrainer
   }
 
   // What StartsTraining asks for.
-  Parameters& own_parameters() { return shared_->state.parameters; }
+  State& own_state() { return shared_->state; }
+  [[nodiscard]] const State& own_state() const { return shared_->state; }
   void restart(Rng& rng) {
     attune::detail::restart(shared_->state, rng);
     draw_seeds(workers_[0].tape, rng);
-    stand_at_masks();
+    begin_at_state();
   }
   // All threads have the same masks.
-  void stand_at_masks() {
+  void begin_at_state() {
     shared_->trained = 0;
     for (int thread = 0; thread < pool_.threads(); ++thread) {
       Worker& worker = workers_[static_cast<std::size_t>(thread)];

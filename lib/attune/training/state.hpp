@@ -39,6 +39,8 @@ constexpr std::uint32_t training_fingerprint() {
 }  // namespace detail
 
 /// The state of a training of `Model` with `Optimizer`. Zero-initialised it is nobody's: resume() refuses it.
+/// A record, whose members are all public: a store fills its bytes, and where check() refuses them, parameters
+/// are what is left to load.
 template <class Model, class Optimizer>
 struct TrainingState {
   using Parameters = typename Model::Parameters;
