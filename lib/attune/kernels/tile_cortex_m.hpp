@@ -12,7 +12,8 @@
 // do.
 //
 // The code is small: the inner loop exists once for each pair of layouts, the loops around it once for each
-// epilogue, with strides at run time. A shape costs only its TileGrid, in flash.
+// epilogue, and once more for shapes that fill no whole tiles, with strides at run time. A shape costs only
+// its grid, in flash.
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
@@ -256,8 +257,33 @@ struct TileGrid {
   void (*tile)();
   int c_stride;
   int a_step, b_step;
-  short rows, cols;
+  short rows, cols;  // tiles one below the other; columns in whole tiles
 };
+
+// The same where rows or columns are left that fill no tile: the last one begins earlier, by as many of them
+// as another has computed.
+struct RaggedGrid : TileGrid {
+  short rows_again, cols_again;
+};
+
+template <TileShape shape, int kRows, int kCols>
+consteval auto with_rests(const TileGrid& grid) {
+  constexpr int kRowsAgain = -kRows & (tile_rows(shape) - 1), kColsAgain = -kCols & (tile_cols(shape) - 1);
+  if constexpr (kRowsAgain == 0 && kColsAgain == 0) {
+    return grid;
+  } else {
+    return RaggedGrid{grid, kRowsAgain, kColsAgain};
+  }
+}
+
+// What of a product is computed in tiles: a row of four and a single column are left to the portable block.
+struct TiledExtents {
+  int rows, cols;
+};
+constexpr TiledExtents tiled(TileShape shape, int rows, int cols) {
+  const int rows_left = rows % tile_rows(shape), cols_left = cols % tile_cols(shape);
+  return {2 * rows_left < tile_rows(shape) ? rows - rows_left : rows, cols_left == 1 ? cols - 1 : cols};
+}
 
 constexpr bool fits_tile(int rows, int cols, int depth, int a_row, int a_col, int b_row, int b_col) {
   return rows >= kTileSide && cols >= kTileSide && depth >= 2 && (a_row == 1 || a_col == 1) &&
@@ -276,7 +302,7 @@ consteval TileGrid tile_grid() {
           .a_step = 4 * kTileSide * kARow,
           .b_step = 4 * kTileSide * kBCol,
           .rows = kRows / kTileSide,
-          .cols = kCols};
+          .cols = kCols / kTileSide * kTileSide};
 }
 
 // The same with four k at a time, where there is a function for it.
@@ -291,8 +317,8 @@ consteval TileGrid in_fours(TileGrid grid) {
 }
 
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow>
-inline constexpr TileGrid kTileGrid =
-    in_fours(tile_grid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>());
+inline constexpr auto kTileGrid = with_rests<TileShape::kSquare, kRows, kCols>(
+    in_fours(tile_grid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>()));
 
 ATTUNE_INLINE const float* bytes_after(const float* from, int bytes) {
   return reinterpret_cast<const float*>(reinterpret_cast<const char*>(from) + bytes);
@@ -303,15 +329,17 @@ ATTUNE_INLINE float* bytes_after(float* from, int bytes) {
 
 /// C = epilogue(A·B) over a grid of tiles, or, with Continue, C + A·B, term by term. An epilogue without a
 /// state is not passed, so that four registers take all arguments.
-template <TileShape shape, class Epilogue, class... State>
-[[gnu::noinline]] void tiles_product(const float* a, const float* b, float* c, const TileGrid& grid,
+template <TileShape shape, class Epilogue, class Grid, class... State>
+[[gnu::noinline]] void tiles_product(const float* a, const float* b, float* c, const Grid& grid,
                                      State... state) {
+  constexpr bool kRagged = std::is_same_v<Grid, RaggedGrid>;
+  constexpr int kRows = tile_rows(shape), kCols = tile_cols(shape);
   const Epilogue epilogue{state...};
-  int col = 0;
+  int col = 0, cols_again = 0;
   do {
     const float* a_tile = a;
     float* c_row = c;
-    int row = grid.rows;
+    int row = grid.rows, rows_again = 0;
     do {
       register const float* r0 asm("r0") = a_tile;
       register const float* r1 asm("r1") = b;
@@ -362,7 +390,17 @@ template <TileShape shape, class Epilogue, class... State>
   }
 #define ATTUNE_FINISH_LAST(c0, c1, c2, c3, ahead) \
   ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, "vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%5", "r"(step))
-      if constexpr (shape == TileShape::kSquare) {
+      // Of a tile that computes some once more, those are left alone that may not be finished twice.
+      if (!kMayRepeat<Epilogue> && (rows_again | cols_again) != 0) {
+        float sums[kManyRegisters];
+        asm volatile("vstmia %0,{s16-s31}" : : "r"(sums), ATTUNE_REGISTERS("t") : "memory");
+        for (int i = 0; i < kRows; ++i) {
+          for (int j = cols_again; j < kCols && i >= rows_again; ++j) {
+            c_row[j] = epilogue(sums[i * kCols + j], static_cast<const float*>(c_row + j), col + j);
+          }
+          c_row = bytes_after(c_row, grid.c_stride);
+        }
+      } else if constexpr (shape == TileShape::kSquare) {
         const int step = grid.c_stride;  // once, whatever is stored
         ATTUNE_FINISH_LAST(s16, s17, s18, s19, 0)
         ATTUNE_FINISH_LAST(s20, s21, s22, s23, 0)
@@ -378,10 +416,26 @@ template <TileShape shape, class Epilogue, class... State>
 #undef ATTUNE_FINISH_FOUR
 #undef ATTUNE_FINISH_LAST
       a_tile = bytes_after(a_tile, grid.a_step);
-    } while (--row != 0);
+      --row;
+      if constexpr (kRagged) {
+        if (row == 0 && rows_again == 0 && grid.rows_again != 0) {
+          rows_again = grid.rows_again, row = 1;
+          a_tile = bytes_after(a_tile, -rows_again * (grid.a_step / kRows));
+          c_row = bytes_after(c_row, -rows_again * grid.c_stride);
+        }
+      }
+    } while (row != 0);
     b = bytes_after(b, grid.b_step);
-    c += tile_cols(shape);
-    col += tile_cols(shape);
+    c += kCols;
+    col += kCols;
+    if constexpr (kRagged) {
+      if (col == grid.cols && grid.cols_again != 0) {
+        cols_again = grid.cols_again;
+        b = bytes_after(b, -cols_again * (grid.b_step / kCols));
+        c -= cols_again;
+        col -= cols_again;
+      }
+    }
   } while (col < grid.cols);
 }
 
