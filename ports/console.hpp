@@ -41,7 +41,7 @@ class Line {
 
   void add(char character);
   void add(std::string_view text);
-  void add(const char* text) { add(std::string_view(text)); }
+  void add(const char* text);
   void add(Fixed number);
   void add(Hex number);
   void add_unsigned(std::uint64_t number);

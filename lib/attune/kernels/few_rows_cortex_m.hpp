@@ -140,7 +140,7 @@ template <class Epilogue, class... State>
       for (; left % kTileSide != 0; --left) packet.template operator()<float>();
       for (; left != 0; left -= kTileSide) packet.template operator()<TileRow>();
     };
-    if constexpr (MayRepeat<Epilogue>) {  // sums are finished where they stand, in C
+    if constexpr (kMayRepeat<Epilogue>) {  // sums are finished where they stand, in C
       const int begins = grid.cols - grid.width;
       grid.sums(a, b, c, grid, grid.blocks);
       if (grid.blocks * grid.width != grid.cols) {
