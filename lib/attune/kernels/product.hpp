@@ -16,6 +16,7 @@
 #include <attune/kernels/epilogues.hpp>
 #include <attune/kernels/few_rows_cortex_m.hpp>
 #include <attune/kernels/matrix_view.hpp>
+#include <attune/kernels/panel_cortex_m_narrow.hpp>
 #include <attune/kernels/panels.hpp>
 #include <attune/kernels/row_cortex_m_narrow.hpp>
 #include <attune/kernels/tile_cortex_m.hpp>
@@ -47,6 +48,46 @@ consteval const auto& grid_of() {
   } else {
     return kTileGrid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
   }
+}
+
+// B in 8 or 16 bits: rows by eights, by a four, in panels; a last one and columns that fill no block are the
+// portable block's.
+template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, class B,
+          class Epilogue>
+ATTUNE_INLINE void narrow_product(const float* a, const B& b, float* c, const Epilogue& epilogue) {
+  constexpr int kEights = eight_rows(kRows, std::is_same_v<B, ScaledRows<Int8, float>>);
+  constexpr bool kSmall = is_small(kRows - kEights);
+  constexpr int kEnd = kEights + (kSmall ? kTileSide : (kRows - kEights) / 2 * 2);
+  constexpr int kTwoCols = kCols / kNarrowCols * kNarrowCols, kFourCols = kCols / kTileSide * kTileSide;
+  const auto rest = [&]<int kFromRow, int kToRow, int kFromCol>() ATTUNE_INLINE_LAMBDA {
+    if constexpr (kFromRow < kToRow) {
+      panels<kFromCol, 1, kToRow - kFromRow, kCols, kDepth, kARow, 1, kBRow, kBCol, kCRow>(
+          a + kFromRow * kARow, b, c + kFromRow * kCRow, epilogue);
+    }
+  };
+  if constexpr (kEights > 0) {
+    narrow_tiles_product<false>(a, elements_of(b), c,
+                                kNarrowGrid<B, false, kEights, kTwoCols, kDepth, kARow, kBRow, kBCol, kCRow>,
+                                scales_of(b), epilogue);
+    rest.template operator()<0, kEights, kTwoCols>();
+  }
+  if constexpr (kEights < kEnd) {
+    const float* rest_a = a + kEights * kARow;
+    float* rest_c = c + kEights * kCRow;
+    if constexpr (kSmall) {
+      narrow_tiles_product<true>(
+          rest_a, elements_of(b), rest_c,
+          kNarrowGrid<B, true, kTileSide, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>, scales_of(b),
+          epilogue);
+    } else {
+      float sums[panel_sums(kEnd - kEights)];
+      narrow_panels_product(rest_a, elements_of(b), rest_c,
+                            kPanelGrid<B, kEnd - kEights, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>,
+                            scales_of(b), sums, epilogue);
+    }
+    rest.template operator()<kEights, kEnd, kFourCols>();
+  }
+  rest.template operator()<kEnd, kRows, 0>();
 }
 
 #endif
@@ -84,31 +125,8 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
     panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     return;
   }
-  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kCols, kDepth, kACol, kBRow, kBCol)) {
-    // Rows by eight, then four, then the portable block's.
-    constexpr int kEights = kRows / kNarrowRows * kNarrowRows, kFours = kRows / kTileSide * kTileSide;
-    constexpr int kTwos = kCols / kNarrowCols * kNarrowCols, kFourCols = kCols / kTileSide * kTileSide;
-    if constexpr (kEights > 0) {
-      narrow_tiles_product<false>(a, elements_of(b), c,
-                                  kNarrowGrid<B, false, kEights, kTwos, kDepth, kARow, kBRow, kBCol, kCRow>,
-                                  scales_of(b), epilogue);
-      panels<kTwos, kWidest, kEights, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
-    }
-    if constexpr (kEights < kFours) {
-      const Scalar* rest_a = a + kEights * kARow;
-      Scalar* rest_c = c + kEights * kCRow;
-      narrow_tiles_product<true>(
-          rest_a, elements_of(b), rest_c,
-          kNarrowGrid<B, true, kTileSide, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>, scales_of(b),
-          epilogue);
-      panels<kFourCols, kWidest, kTileSide, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-          rest_a, b, rest_c, epilogue);
-    }
-    if constexpr (kFours < kRows) {
-      panels<0, kWidest, kRows - kFours, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-          a + kFours * kARow, b, c + kFours * kCRow, epilogue);
-    }
-    return;
+  if constexpr (std::is_same_v<Scalar, float> && fits_narrow<B>(kRows, kCols, kDepth, kACol, kBRow, kBCol)) {
+    return narrow_product<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>(a, b, c, epilogue);
   }
 #elif ATTUNE_MVE && ATTUNE_FUSED
   if constexpr (std::is_same_v<B, const float*> && fits_mve(kCols, kARow, kACol, kBRow, kBCol)) {
