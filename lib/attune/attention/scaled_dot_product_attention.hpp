@@ -30,18 +30,6 @@ template <class Scalar>
 
 namespace detail {
 
-/// body<rows>(first) for kRows rows, kMost of them at a time; for the blocks that have one of the `used`.
-template <int kRows, int kMost, class Body, class Used = std::integral_constant<int, kRows>>
-ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
-  constexpr int kTogether = std::min(kRows, kMost), kRest = kRows % kTogether;
-  for (int first = 0; first < kRows - kRest && first < used; first += kTogether) {
-    body.template operator()<kTogether>(first);
-  }
-  if constexpr (kRest > 0) {
-    if (kRows - kRest < used) body.template operator()<kRest>(kRows - kRest);
-  }
-}
-
 // Whether keys that a mask hides from all of some queries are left out, some of them at a time. That leaves
 // out terms of zero, so that bits are the same.
 template <class Mask, int kKeys>
