@@ -23,6 +23,7 @@
 #include <span>
 
 #include <attune/core/true_length.hpp>
+#include <attune/host/shared_pieces.hpp>
 #include <attune/host/thread_pool.hpp>
 #include <attune/kernels/residual.hpp>
 #include <attune/training/trainer.hpp>
@@ -103,26 +104,37 @@ class ParallelTrainer
     }
   }
 
-  /// y[rows, cols] for x[rows, cols] with the parameters as they are, on the caller's thread; nothing is
-  /// dropped. A Status where the model takes token ids, void elsewhere. Without dropout in the model, tape()
-  /// then has what it kept. `y` may not overlap `x`.
+  /// y[rows, cols] for x[rows, cols] with the parameters as they are, on all threads (shared_pieces.hpp);
+  /// nothing is dropped. A Status where the model takes token ids, void elsewhere. Without dropout in the
+  /// model, tape() then has what it kept. `y` may not overlap `x`.
   template <class Mask = NoMask>
   Outcome predict(InputView x, OutputView y, const Mask& mask = {}) {
     attune::detail::check_mask<Model, Mask>();
-    return static_cast<Outcome>(predict_on(workers_[0], x, y, mask));
+    return static_cast<Outcome>(predict_together(x, y, mask));
   }
-  /// The same for a whole batch, stacked, on all threads, with masks as step(). Outputs of sequences that are
-  /// refused are not written; the Status is that of the first of them.
+  /// The same for a whole batch, stacked, with masks as step(): as many sequences as threads at a time; of
+  /// fewer than threads, one after the other on all of them. Outputs of sequences that are refused are not
+  /// written; the Status is that of the first of them.
   template <class Masks = NoMask>
   Outcome predict_batch(BatchInputView inputs, BatchOutputView outputs, const Masks& masks = {}) {
     attune::detail::check_masks<Model, Masks, batch>();
     auto& statuses = shared_->statuses;
-    for_each_sequence(0, batch, [&](Worker& worker, int sequence) {
-      statuses[sequence] =
-          predict_on(worker, Inputs::at(inputs, sequence),
-                     outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows),
-                     attune::detail::mask_of(masks, sequence));
-    });
+    const auto predict_one = [&](int sequence, const auto& how) {
+      statuses[sequence] = how(Inputs::at(inputs, sequence),
+                               outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows),
+                               attune::detail::mask_of(masks, sequence));
+    };
+    if (batch < pool_.threads()) {
+      for (int sequence = 0; sequence < batch; ++sequence) {
+        predict_one(sequence, [&](auto x, auto y, const auto& mask) { return predict_together(x, y, mask); });
+      }
+    } else {
+      for_each_sequence(0, batch, [&](Worker& worker, int sequence) {
+        predict_one(sequence, [&](auto x, auto y, const auto& mask) {
+          return predict_on(worker, x, y, mask, InOneGo{});
+        });
+      });
+    }
     const Status* refused =
         std::find_if_not(statuses, statuses + batch - 1, [](Status status) { return status == Status::kOk; });
     return static_cast<Outcome>(*refused);
@@ -347,8 +359,14 @@ class ParallelTrainer
     });
   }
   template <class Mask>
-  Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask) {
-    return worker.scratch.predict(mask, shared_->state.parameters, x, y, worker.tape);
+  Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask, const auto& pieces) {
+    return worker.scratch.predict(mask, shared_->state.parameters, x, y, worker.tape, pieces);
+  }
+  template <class Mask>
+  Status predict_together(InputView x, OutputView y, const Mask& mask) {
+    if (pool_.threads() == 1) return predict_on(workers_[0], x, y, mask, InOneGo{});
+    return pass_.run(workers_.get(),
+                     [&](const SharedPieces& pieces) { (void)predict_on(workers_[0], x, y, mask, pieces); });
   }
 
   // As many sets of gradients as sequences are computed in before they are added up.
@@ -383,6 +401,7 @@ class ParallelTrainer
   }
 
   ThreadPool pool_;
+  SharedPass pass_{pool_};
   const int slot_count_;
   std::unique_ptr<Shared> shared_;
   std::unique_ptr<Worker[]> workers_;

@@ -178,7 +178,7 @@ class Trainer
       return static_cast<detail::Outcome<Model>>(Status::kUnderWay);
     }
     return static_cast<detail::Outcome<Model>>(
-        work_.scratch().predict(mask, state_.parameters, x, y, work_.tape()));
+        work_.scratch().predict(mask, state_.parameters, x, y, work_.tape(), InOneGo{}));
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
