@@ -46,7 +46,7 @@ struct Unused {
 template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
           class Plan = Streaming>
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
-      detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && MemoryPlan<Plan, Model>
+      detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && detail::CheckedPlan<Plan, Model>
 class Trainer
     : public StartsTraining<Trainer<Model, Loss, Optimizer, batch, Plan>, typename Model::Parameters> {
   static constexpr bool kKeepsGradients =
