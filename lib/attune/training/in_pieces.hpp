@@ -1,5 +1,6 @@
 // A training step in pieces, for a main loop that has deadlines: between two of them it serves what is due,
-// predicts with a scratch of its own, or saves the trainer's state.
+// predicts with a scratch of its own, or saves the trainer's state, which between the pieces of an update is
+// of no step: a FlashStore answers kUnderWay then, and keeps what it has.
 //
 //   auto pass = trainer.accumulate_in_pieces(x, target);
 //   while (pass.advance()) serve_what_is_due();

@@ -331,6 +331,7 @@ class Trainer
       coefficients = Optimizer::advance(state_.moments, options, gradient.scale * gradient.factor);
       result = {loss_ * gradient.scale, Status::kOk, gradient.norm};
       accumulated_ = -accumulated_;
+      state_.fingerprint_of_type = State::kPartOfUpdate;
     });
     constexpr int kWorkOfUpdate = 16;
     Optimizer::for_each_with_moments(
@@ -344,6 +345,7 @@ class Trainer
         state_.moments, state_.parameters, gradients_);
     pieces([&] {
       detail::count_step(state_, -accumulated_);
+      state_.fingerprint_of_type = State::kFingerprint;
       begin_batch();
       work_.end_pass(this);
     });
@@ -446,6 +448,7 @@ class Trainer
   // With no sequence, no pass under way, and the masks of the next sequence.
   void begin_at_state() {
     work_.end_pass(this);
+    if (state_.fingerprint_of_type == State::kPartOfUpdate) state_.fingerprint_of_type = State::kFingerprint;
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear();
   }
