@@ -48,7 +48,7 @@ class Line {
   void add_signed(std::int64_t number);
 
   template <class Integer>
-    requires(std::is_integral_v<Integer> && !std::is_same_v<Integer, bool>)
+    requires(std::is_integral_v<Integer>)
   void add(Integer number) {
     if constexpr (std::is_signed_v<Integer>) {
       add_signed(number);

@@ -43,8 +43,10 @@ struct RotaryPositions {
   static_assert(
       shape.rotary_dim > 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
       "attune::RotaryPositions: rotary_dim must be even and at most d_k: features are rotated in pairs");
-  static_assert(shape.base > 1, "attune::RotaryPositions: base must be above 1");
-  static_assert(shape.offset >= 0, "attune::RotaryPositions: offset must not be negative");
+  static_assert(shape.base > 1 && shape.base <= 1e300,
+                "attune::RotaryPositions: base must be above 1, and at most 1e300");
+  static_assert(shape.offset >= 0 && shape.offset <= 1 << 30,
+                "attune::RotaryPositions: offset must not be negative, nor above 2^30");
 
   using Scalar = ScalarType;
   template <class Other>
@@ -73,8 +75,8 @@ struct RotaryPositions {
   /// In the place of Beyond, where a stream ends with the table.
   struct NoBeyond {};
   /// Positions offset … offset + seq_len − 1, in flash; made only where it is used.
-  static constexpr Table kTable =
-      kernels::sine_table<kernels::Real<Scalar>, shape.seq_len, kPairs>(shape.base, shape.rotary_dim, shape.offset);
+  static constexpr Table kTable = kernels::sine_table<kernels::Real<Scalar>, shape.seq_len, kPairs>(
+      shape.base, shape.rotary_dim, shape.offset);
 
   /// What a stream keeps of positions behind kTable, if it may come to them.
   template <CacheShape cache>
@@ -193,7 +195,7 @@ struct RotaryPositions {
   // As many numbers of a table as a packet has; the same one for each lane (kernels/lanes.hpp).
   template <class P>
   ATTUNE_INLINE static P from_table(const kernels::Real<Scalar>* at) {
-    if constexpr (kernels::kSequencesIn<Scalar> > 1) {
+    if constexpr (kernels::kSequencesIn < Scalar >> 1) {
       return kernels::broadcast<P>(*at);
     } else {
       return kernels::load<P>(at);

@@ -237,8 +237,10 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     const auto terms = detail::terms_of<Mask, Pieces>(pieces.first(hidden));
     if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
       add_rows(view(gradients.weight), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
-        add_product(dy.template columns<Rows::rows>(first).transpose(), hidden, rows, terms);
-        Embeds::add_to_rows(ids, d_tokens, first, rows, scratch.embedding, Tokens::rows);
+        add_product(pieces.first(dy).transpose().template rows_at<Rows::rows>(first), pieces.first(hidden),
+                    rows, terms);
+        Embeds::add_to_rows(ids, d_tokens, first, rows, scratch.embedding,
+                            pieces.template count<Tokens::rows>());
       });
     } else {
       Head::backward_parameters(dy, hidden, gradients, terms, pieces);

@@ -1,5 +1,6 @@
 // A training step in pieces, for a main loop that has deadlines: between two of them it serves what is due,
-// predicts with a scratch of its own, or saves the trainer's state.
+// predicts with a scratch of its own, or saves the trainer's state, which between the pieces of an update is
+// of no step: a FlashStore answers kUnderWay then, and keeps what it has.
 //
 //   auto pass = trainer.accumulate_in_pieces(x, target);
 //   while (pass.advance()) serve_what_is_due();
@@ -121,6 +122,7 @@ class UpdateInPieces {
       coefficients = Optimizer::advance(trainer.state_.moments, options, gradient.scale * gradient.factor);
       result = {trainer.loss_ * gradient.scale, Status::kOk, gradient.norm};
       trainer.accumulated_ = -trainer.accumulated_;
+      trainer.state_.fingerprint_of_type = Trainer::State::kPartOfUpdate;
     });
     constexpr int kWorkOfUpdate = 16;
     Optimizer::for_each_with_moments(
@@ -134,6 +136,7 @@ class UpdateInPieces {
         trainer.state_.moments, trainer.state_.parameters, trainer.gradients_);
     pieces([&] {
       detail::count_step(trainer.state_, -trainer.accumulated_);
+      trainer.state_.fingerprint_of_type = Trainer::State::kFingerprint;
       trainer.begin_batch();
       trainer.work_.end_pass(&trainer);
     });

@@ -47,7 +47,7 @@ struct Unused {
 template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
           class Plan = Streaming>
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
-      detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && MemoryPlan<Plan, Model>
+      detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && detail::CheckedPlan<Plan, Model>
 class Trainer
     : public StartsTraining<Trainer<Model, Loss, Optimizer, batch, Plan>, TrainingState<Model, Optimizer>> {
   static constexpr bool kKeepsGradients =
@@ -337,6 +337,7 @@ class Trainer
   [[nodiscard]] const State& own_state() const { return state_; }
   void begin_at_state() {
     work_.end_pass(this);
+    if (state_.fingerprint_of_type == State::kPartOfUpdate) state_.fingerprint_of_type = State::kFingerprint;
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear();
   }
