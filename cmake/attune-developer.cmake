@@ -22,7 +22,8 @@ if(ATTUNE_NATIVE AND NOT CMAKE_CROSSCOMPILING)
   endif()
 endif()
 
-# attune_precompile(target): Eigen, most of what a small program reads, is compiled once for all of a build.
+# attune_precompile(target): Eigen, most of what a small program reads, is compiled once for all of a build; on the host the
+# library as well. For Arm GCC 12 crashes on one with functions that are assembly alone.
 function(attune_precompile target)
   if(ATTUNE_CPU STREQUAL "cortex-m55")  # GCC 12 crashes on a precompiled header with arm_mve.h
     return()
@@ -33,7 +34,13 @@ function(attune_precompile target)
     add_library(attune_precompiled OBJECT EXCLUDE_FROM_ALL ${source})
     set_target_properties(attune_precompiled PROPERTIES CXX_EXTENSIONS OFF)
     target_link_libraries(attune_precompiled PRIVATE attune::attune attune_developer)
-    target_precompile_headers(attune_precompiled PRIVATE <Eigen/Core>)
+    if(CMAKE_CROSSCOMPILING)
+      target_precompile_headers(attune_precompiled PRIVATE <Eigen/Core>)
+    else()
+      target_precompile_headers(attune_precompiled PRIVATE <attune/attune.hpp>)
+    endif()
   endif()
+  # That kernels/arithmetic.hpp asks for silence is forgotten in a precompiled header.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-ignored-attributes>)
   target_precompile_headers(${target} REUSE_FROM attune_precompiled)
 endfunction()

@@ -46,6 +46,7 @@ function(attune_add_model target)
     attune_quantise_program(program)
     set(quantised ${folder}/${model_NAME}.safetensors)
     add_custom_command(OUTPUT ${quantised}
+      COMMAND ${CMAKE_COMMAND} -E make_directory "${folder}"  # which makefiles do not make
       COMMAND "${program}" ${model_QUANTISE} "${file}" "${quantised}"
       DEPENDS "${file}" attune_quantise
       COMMENT "Quantising ${model_FILE} to ${model_QUANTISE}"

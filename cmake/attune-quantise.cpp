@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
     errors += name;
     errors += '\n';
   };
-  const attune::Status status = attune::quantise_safetensors(file, type_of(argv[1]), sink, report);
+  const attune::Status status = attune::quantise_safetensors(std::string_view(file), type_of(argv[1]), sink, report);
   if (status != attune::Status::kOk) return fail(argv[2], message(status));
 
   std::ofstream out(argv[3], std::ios::binary);

@@ -60,6 +60,11 @@ void Line::add(char character) {
   text_[length_++] = character;
 }
 
+// Without strlen, which is 200 bytes.
+void Line::add(const char* text) {
+  while (*text != '\0') add(*text++);
+}
+
 void Line::add(std::string_view text) {
   for (const char character : text) add(character);
 }

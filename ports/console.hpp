@@ -41,14 +41,14 @@ class Line {
 
   void add(char character);
   void add(std::string_view text);
-  void add(const char* text) { add(std::string_view(text)); }
+  void add(const char* text);
   void add(Fixed number);
   void add(Hex number);
   void add_unsigned(std::uint64_t number);
   void add_signed(std::int64_t number);
 
   template <class Integer>
-    requires(std::is_integral_v<Integer> && !std::is_same_v<Integer, bool>)
+    requires(std::is_integral_v<Integer>)
   void add(Integer number) {
     if constexpr (std::is_signed_v<Integer>) {
       add_signed(number);

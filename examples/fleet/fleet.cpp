@@ -68,7 +68,7 @@ class Simulation {
   void initialise(std::uint64_t seed) {
     trainer_->initialise(attune::XavierUniform{}, attune::Rng(2 * seed - 1));
   }
-  attune::Status load(const std::string& file) {
+  attune::Status load(std::string_view file) {
     return trainer_->load(
         [&file](Base::Parameters& parameters) { return attune::read_safetensors<Names>(file, parameters); });
   }

@@ -49,6 +49,7 @@
 #include <attune/attention/sequence_length.hpp>
 #include <attune/attention/window_mask.hpp>
 
+#include <attune/models/branches.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/composition.hpp>
 #include <attune/models/decoder_layer.hpp>
@@ -59,6 +60,7 @@
 #include <attune/models/residual.hpp>
 #include <attune/models/sampling.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/models/sequential_memory.hpp>
 #include <attune/models/tied.hpp>
 #include <attune/models/transformer_layer.hpp>
 #include <attune/models/what_is_trained.hpp>
@@ -71,6 +73,7 @@
 #include <attune/training/in_pieces.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
+#include <attune/training/memory_of_training.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/parameter_groups.hpp>
 #include <attune/training/plan.hpp>

@@ -44,6 +44,17 @@ bool is_overflow(const std::uint32_t* stacked) { return stacked < stack_limit + 
 bool is_stacked(const std::uint32_t* stacked) { return stacked >= stack_limit; }
 #endif
 
+// Four words a line, each behind its name.
+template <int count>
+void print_words(const char* const (&names)[count], const std::uint32_t* words) {
+  port::Line line;
+  for (int i = 0; i < count; ++i) {
+    line.add(names[i]);
+    line.add(port::hex8(words[i]));
+    if (i % 4 == 3) line.add('\n');
+  }
+}
+
 }  // namespace
 
 extern "C" {
@@ -81,17 +92,17 @@ extern "C" {
                 port::hex8(address_of(stack_limit)), '\n');
   }
   if (is_stacked(stacked)) {
-    static constexpr const char* kNames[] = {"r0 ", "r1 ", "r2 ", "r3 ", "r12 ", "lr ", "pc ", "xpsr "};
-    for (int i = 0; i < 8; ++i) {
-      port::print("  ", kNames[i], port::hex8(stacked[i]), i % 4 == 3 ? "\n" : "");
-    }
+    static constexpr const char* kNames[] = {"  r0 ",  "  r1 ", "  r2 ", "  r3 ",
+                                             "  r12 ", "  lr ", "  pc ", "  xpsr "};
+    print_words(kNames, stacked);
   } else {
     port::print("  no room was left to save the registers\n");
   }
 #if __ARM_ARCH_ISA_THUMB >= 2
-  const auto read = [](std::uintptr_t address) { return port::hex8(system_register(address)); };
-  port::print("  cfsr ", read(kCfsr), "  hfsr ", read(kHfsr), "  mmfar ", read(kMmfar), "  bfar ",
-              read(kBfar), '\n');
+  static constexpr const char* kNames[] = {"  cfsr ", "  hfsr ", "  mmfar ", "  bfar "};
+  const std::uint32_t status[] = {system_register(kCfsr), system_register(kHfsr), system_register(kMmfar),
+                                  system_register(kBfar)};
+  print_words(kNames, status);
 #endif
   port::exit(port::kFaultExitCode);
 }

@@ -1,11 +1,11 @@
 // expect: attune::refer_to_safetensors: the file is a temporary, which is gone when the set is used; give it
 // a name
-#include <string>
+#include <vector>
 
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;
-std::string load();
+std::vector<char> load();
 
 attune::Status refer(Model::ParametersOf<attune::TransposedReference, attune::Reference>& set) {
   return attune::refer_to_safetensors<attune::PyTorchModule<Model>>(load(), set);

@@ -1,6 +1,8 @@
 // Files with weights of 8 and 16 bits: what is referred to in place has the bits of what quantise() makes.
 #include <attune/exchange/quantise_safetensors.hpp>
 
+#include <cstring>
+
 #include <attune/layers/embedding.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
@@ -77,11 +79,18 @@ void expect_in_place(ElementType type) {
         }
       },
       own, static_cast<const Model::Parameters&>(copied));
+
+  static File widened, written;
+  widened.size_ = written.size_ = 0;
+  ASSERT_EQ(write_safetensors<Names>(copied, widened), Status::kOk);
+  ASSERT_EQ(write_safetensors<Names>(in_place, written), Status::kOk);
+  ASSERT_EQ(written.size(), widened.size());
+  EXPECT_EQ(std::memcmp(written.bytes, widened.bytes, widened.size()), 0);
 }
 
 }  // namespace
 
-TEST(QuantiseSafetensors, files_in_place_have_the_bits_of_quantised_parameters) {
+TEST(QuantiseSafetensors, files_in_place_have_the_bits_of_quantised_parameters_and_are_written_widened) {
   expect_in_place<Int8Weights, Int8Reference>(ElementType::kI8);
   expect_in_place<Bfloat16Weights, Bfloat16Reference>(ElementType::kBF16);
   expect_in_place<Float16Weights, Float16Reference>(ElementType::kF16);

@@ -163,7 +163,8 @@ int run(const std::string& path) {
   static typename Model::template ParametersOf<TransposedReference, Reference> in_place;
   static typename Model::Input x;
   static typename Model::Output y, of_copy;
-  const std::string file = contents(path + ".safetensors"), input = contents(path + ".input");
+  const std::string bytes = contents(path + ".safetensors"), input = contents(path + ".input");
+  const std::string_view file = bytes;
   const auto layout = safetensors_layout<Names>(file);
   Status status = read_safetensors<Names>(file, copied);
   bool narrower = false;

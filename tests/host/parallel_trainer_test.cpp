@@ -323,6 +323,29 @@ TEST(ParallelTrainer, predicts_one_or_a_batch_with_the_trained_parameters) {
   EXPECT_EQ(trainer.tape().head_weights(1)(0, 3), 0.0f);
 }
 
+TEST(ParallelTrainer, predicts_fewer_sequences_than_threads_on_all_of_them) {
+  using Wide =
+      attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 24, .d_model = 48, .num_heads = 2}>;
+  static attune::Trainer<Wide, attune::MeanSquaredError, attune::AdamW, 2> expected;
+  expected.initialise(attune::XavierUniform{}, attune::Rng{42});
+  static attune::Tensor<float, 48, 48> x, outputs;
+  static Wide::Output one;
+  attune::Rng rng(1);
+  check::fill(x, rng);
+  for (const int threads : kThreadCounts) {
+    ParallelTrainer<Wide, attune::MeanSquaredError, attune::AdamW, 2> trainer({.threads = threads});
+    trainer.load(expected.parameters());
+    trainer.predict_batch(x, outputs);
+    for (int sequence = 0; sequence < 2; ++sequence) {
+      expected.predict(attune::view(x).rows_at<24>(24 * sequence), one);
+      EXPECT_EQ(std::memcmp(one.data(), &outputs(24 * sequence, 0), sizeof one), 0);
+    }
+    trainer.predict(attune::view(x).rows_at<24>(24), one);
+    EXPECT_EQ(std::memcmp(one.data(), &outputs(24, 0), sizeof one), 0);
+    EXPECT_TRUE(check::same_bits(trainer.tape().weights, expected.tape().weights));
+  }
+}
+
 TEST(ParallelTrainer, predicts_without_dropout_and_loads_where_masks_start) {
   using Trainer = Parallel<Dropping, attune::CrossEntropy<>>;
   Trainer trainer({.threads = 3});

@@ -186,29 +186,41 @@ TEST(TrueLength, has_the_bits_of_padding_where_weights_are_computed_once_more) {
   for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
 }
 
-TEST(TrueLength, has_the_bits_of_padding_where_backward_updates) {
-  using Model = attune::Sequential<
-      attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 7, .d_model = kWidth}>,
-      attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>, Encoder,
-      attune::MultiHeadAttention<recomputing(1, false)>,
-      attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>>;
+namespace {
+
+template <class Model>
+void expect_updates_of_padding() {
   static_assert(attune::detail::kTakesLength<Model>);
   using Updating = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 1, attune::UpdateInBackward>;
   static Updating padded, own;
   padded.initialise(attune::XavierUniform{}, attune::Rng{42});
   own.initialise(attune::XavierUniform{}, attune::Rng{42});
   for (int length = 1; length <= kTokens; ++length) {
-    attune::Rng one(1), other(1);
-    const Example<Model> clean(length, one, false), dirty(length, other, true);
-    const Updating::Options options{.learning_rate = 0.01f};
-    const auto expected =
-        padded.step(clean.x, clean.target, options, attune::NoClipping{}, of_length<Padding>(length));
-    const auto step =
-        own.step(dirty.x, dirty.target, options, attune::NoClipping{}, of_length<Length>(length));
-    EXPECT_TRUE(expected.ok() && step.ok());
-    EXPECT_TRUE(check::same_bits(expected.loss, step.loss));
-    EXPECT_TRUE(check::same_bits(padded.parameters(), own.parameters()));
+    for (const bool garbage : {true, false}) {  // ids behind, too, are those of tokens or none
+      attune::Rng one(1), other(1);
+      const Example<Model> clean(length, one, false), dirty(length, other, garbage);
+      const typename Updating::Options options{.learning_rate = 0.01f};
+      const auto expected =
+          padded.step(clean.x, clean.target, options, attune::NoClipping{}, of_length<Padding>(length));
+      const auto step =
+          own.step(dirty.x, dirty.target, options, attune::NoClipping{}, of_length<Length>(length));
+      EXPECT_TRUE(expected.ok() && step.ok());
+      EXPECT_TRUE(check::same_bits(expected.loss, step.loss));
+      EXPECT_TRUE(check::same_bits(padded.parameters(), own.parameters()));
+    }
   }
+}
+
+}  // namespace
+
+TEST(TrueLength, has_the_bits_of_padding_where_backward_updates) {
+  using Model = attune::Sequential<
+      attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = 7, .d_model = kWidth}>,
+      attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>, Encoder,
+      attune::MultiHeadAttention<recomputing(1, false)>,
+      attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>>;
+  expect_updates_of_padding<Model>();
+  expect_updates_of_padding<TiedTagger>();  // whose table is updated behind both uses
 }
 
 TEST(TrueLength, has_the_bits_of_padding_in_pieces) {

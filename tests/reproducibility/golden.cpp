@@ -13,6 +13,9 @@ constexpr std::uint32_t kSteps = 300;
 using Layer = attune::MultiHeadAttention<kShape>;
 using Trainer = attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, kBatch>;
 
+#ifdef ATTUNE_GOLDEN_FUSED
+static_assert(ATTUNE_FUSED, "golden_fused is built with the other arithmetic");
+#endif
 constexpr std::uint32_t kExpected = ATTUNE_FUSED ? 0xe3774651u : 0xff72e4dbu;
 
 Trainer trainer;

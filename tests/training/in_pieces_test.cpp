@@ -3,6 +3,7 @@
 
 #include <attune/attention/mask.hpp>
 #include <attune/core/inference_in_pieces.hpp>
+#include <attune/exchange/flash_store.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
@@ -17,6 +18,7 @@
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
+#include "exchange/nor_flash.hpp"
 
 namespace {
 
@@ -371,6 +373,35 @@ TEST(InPieces, an_update_that_has_begun_goes_on) {
   EXPECT_TRUE(reference.update_incomplete({}).ok());
   EXPECT_TRUE(check::same_bits(trainer.parameters(), reference.parameters()));
   s.finish_batch_alike();
+}
+
+TEST(InPieces, part_of_an_update_is_neither_saved_nor_resumed) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  using Flash = NorFlash<NorShape{.unit = 4, .pages = 16}>;
+  static Flash flash;
+  FlashStore<Flash, Small::State> store(flash);
+  static Small::State loaded;
+  EXPECT_EQ(store.save(loaded), Status::kOtherState);  // nobody's
+  EXPECT_EQ(store.save(trainer.state()), Status::kOk);
+  const auto under_way = [&]() -> const Small::State& {
+    EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
+    auto update = trainer.update_in_pieces<1>({});
+    s.advance(update, 2);
+    return trainer.state();
+  };
+  const Small::State part = under_way();
+  EXPECT_EQ(store.save(part), Status::kUnderWay);
+  EXPECT_EQ(reference.resume(part), Status::kUnderWay);
+  EXPECT_EQ(trainer.resume([&](Small::State& state) { return store.load(state); }), Status::kOk);
+  EXPECT_TRUE(hash(trainer.state()) == hash(reference.state()));
+  s.finish_batch_alike();
+  EXPECT_EQ(store.save(trainer.state()), Status::kOk);  // behind a whole one
+
+  EXPECT_EQ(under_way().check(), Status::kUnderWay);
+  EXPECT_EQ(trainer.resume([](Small::State&) { return Status::kNothingStored; }), Status::kNothingStored);
+  EXPECT_EQ(trainer.state().check(), Status::kOk);
 }
 
 TEST(InPieces, refused_sequences_and_options_change_nothing) {

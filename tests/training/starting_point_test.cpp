@@ -11,13 +11,22 @@ using namespace attune;
 using Parameters = Linear<LinearShape{1, 2, 3}>::Parameters;
 
 // What is left of a trainer when it only begins.
-class Beginner : public StartsTraining<Beginner, Parameters> {
- public:
+struct State {
+  using Parameters = ::Parameters;
   Parameters parameters{};
-  int restarts = 0;
+  Status is = Status::kOk;
+
+  [[nodiscard]] Status check() const { return is; }
+};
+class Beginner : public StartsTraining<Beginner, State> {
+ public:
+  State own{};
+  Parameters& parameters = own.parameters;
+  int restarts = 0, begun = 0;
   std::uint32_t drawn = 0;  // by the last restart
 
-  Parameters& own_parameters() { return parameters; }
+  State& own_state() { return own; }
+  void begin_at_state() { ++begun; }
   void restart(Rng& rng) {
     ++restarts;
     drawn = rng.next();
@@ -57,4 +66,21 @@ TEST(StartingPoint, parameters_that_are_refused_do_not_restart) {
   EXPECT_EQ(beginner.load([](Parameters& set) { return set.weight(0, 0) = 1, Status::kOk; }), Status::kOk);
   EXPECT_EQ(beginner.restarts, 2);
   EXPECT_EQ(beginner.parameters.weight(0, 0), 1.0f);
+}
+
+TEST(StartingPoint, a_state_that_is_refused_changes_nothing) {
+  Beginner beginner;
+  State other{};
+  other.parameters.weight(0, 0) = 7;
+  other.is = Status::kOtherState;
+  EXPECT_EQ(beginner.resume(other), Status::kOtherState);
+  EXPECT_EQ(beginner.begun, 0);
+  EXPECT_EQ(beginner.parameters.weight(0, 0), 0.0f);
+  other.is = Status::kOk;
+  EXPECT_EQ(beginner.resume(other), Status::kOk);
+  EXPECT_EQ(beginner.begun, 1);
+  EXPECT_EQ(beginner.parameters.weight(0, 0), 7.0f);
+  // Read in place, it begins there whatever the answer.
+  EXPECT_EQ(beginner.resume([](State&) { return Status::kCutShort; }), Status::kCutShort);
+  EXPECT_EQ(beginner.begun, 2);
 }

@@ -274,17 +274,3 @@ TEST(TrainerMisuse, step_takes_a_mask_for_each_sequence) {
   EXPECT_TRUE(check::same_bits(stepped.parameters(), accumulated.parameters()));
   EXPECT_TRUE(check::same_bits(spanned.parameters(), accumulated.parameters()));
 }
-
-TEST(TrainerMemory, is_told_layer_by_layer) {
-  using First = attune::Linear<attune::LinearShape{4, 3, 4}>;
-  using M = attune::Sequential<First, Attention>;
-  using Trainer = attune::Trainer<M>;
-  constexpr attune::MemoryReport first = Trainer::memory_of_layer<0>(),
-                                 second = Trainer::memory_of_layer<1>();
-  static_assert(first.parameters == sizeof(First::Parameters) && first.gradients == first.parameters);
-  static_assert(first.tape == 0 && first.scratch == 0);
-  static_assert(first.parameters + second.parameters == Trainer::memory().parameters);
-  static_assert(second.moments == sizeof(attune::AdamW::Moments<Attention::Parameters>));
-  static_assert(second.tape == sizeof(Attention::Tape) && second.scratch == sizeof(Attention::Scratch));
-  EXPECT_EQ(first.parameters, sizeof(First::Parameters));
-}

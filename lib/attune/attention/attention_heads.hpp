@@ -191,15 +191,12 @@ struct AttentionHeads {
   static void attend_in_blocks(int head, const auto& kept, Context& context, Scalar* weights,
                                const auto& mask, const auto& dropout_from, const auto& terms,
                                const auto& pieces, auto... of_rows) {
-    const auto block = [&]<int rows>(int from) ATTUNE_INLINE_LAMBDA {
-      pieces.template some_tokens<shape.seq_len, rows, kWorkOfQuery>(
-          from, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-            attend(head, from + first, kept, context,
-                   first_of(MatrixView<Scalar, count, kKeys>(weights), first), mask,
-                   dropout_from(from + first), terms, pieces, (of_rows + 2 * (from + first))...);
-          });
-    };
-    in_blocks<shape.seq_len, kAtOnce>(block, pieces.template count<shape.seq_len>());
+    pieces.template tokens_at_once<shape.seq_len, kAtOnce, kWorkOfQuery>(
+        [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+          attend(head, first, kept, context,
+                 first_of(MatrixView<Scalar, count, kKeys>(pieces.own(weights)), first), mask,
+                 dropout_from(first), terms, pieces, (of_rows + 2 * first)...);
+        });
   }
 
   template <class Rows>

@@ -120,7 +120,8 @@ constexpr bool check_attention_shape() {
   static_assert(shape.window.left >= 0 && shape.window.right >= 0 && shape.window.sinks >= 0,
                 "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; without "
                 "an end they are kUnlimited");
-  static_assert(shape.offset >= 0, "attune::MultiHeadAttention: offset must not be negative");
+  static_assert(shape.offset >= 0 && shape.offset <= 1 << 30,
+                "attune::MultiHeadAttention: offset must not be negative, nor above 2^30");
   return true;
 }
 

@@ -140,16 +140,21 @@ constexpr CacheShape kept_of() {
   }
 }
 
+/// sums += weights[count] · rows[count, …].
+template <class Scalar>
+using AddRows = void(int count, const Scalar* weights, const Scalar* rows, Scalar* sums);
+
 /// context[d_v] of one query[d_k] in one head. `scores` has room for as many as there are slots.
 template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
 [[gnu::noinline]] void attend_to_cache(const VisibleKeys<kept>& visible, const HeadBlocks& blocks_of_head,
                                        [[maybe_unused]] int head, const Scalar* query, Scalar* scores,
-                                       Scalar* context) {
+                                       Scalar* context, AddRows<Scalar>& add_rows) {
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
   // Scores are scaled by what looks at them first.
   constexpr bool kScalesScores = Parts::kShape.softcap > 0 || Parts::kShape.alibi;
-  int end = 0;
+  int end = 0, seen_from = 0;  // the first block that no gap before `end` reaches into
   const auto hide_up_to = [&](int axis) {
+    if (end < axis) seen_from = (axis - 1) / kBlock + 1;
     for (; end < axis; ++end) scores[end] = kHidden<Scalar>;
   };
   for (const auto& run : visible) {
@@ -169,30 +174,34 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
     hide_up_to(run.axis);
     end = run.axis + run.count;
   }
+  kernels::BoundedBlocks bounded{};
+  if constexpr (kernels::kLooksAtBounds<Scalar> && !kScalesScores) {  // |q·k|² ≤ |q|²·|k|²
+    constexpr double kMost = kernels::kMostScore / Parts::kScoreScale;
+    Scalar squares = 0;
+    for (int k = 0; k < kDk; ++k) squares = kernels::multiply_add(query[k], query[k], squares);
+    if (squares * blocks_of_head.most_squares <= Scalar(kMost * kMost) && seen_from < end / kBlock) {
+      bounded = {seen_from, end / kBlock};
+    }
+  }
   hide_up_to(visible.blocks() * kBlock);
-  kernels::block_softmax(visible.blocks(), scores, kScalesScores ? Scalar(1) : Parts::kScoreScale);
+  kernels::block_softmax(visible.blocks(), scores, kScalesScores ? Scalar(1) : Parts::kScoreScale, bounded);
 
   // The first sum of products is made in its place, others beside and added to it.
-  const auto add_values = [&](const auto& add_rows) ATTUNE_INLINE_LAMBDA {
-    Scalar beside[std::size_t{kDv}];
-    Scalar* sum = context;
-    const auto finish = [&]() ATTUNE_INLINE_LAMBDA {
-      if (sum == context) return;
-      for (int j = 0; j < kDv; ++j) context[j] = kernels::add(context[j], beside[j]);
-    };
-    for (const auto& run : visible) {
-      if (run.begins_sum) {
-        finish();
-        if (&run != visible.begin()) sum = beside;
-        kernels::clear_sums<kDv>(sum);
-      }
-      add_rows(run.count, scores + run.axis, blocks_of_head.values.data() + run.slot * kDv, sum);
-    }
-    finish();
+  Scalar beside[std::size_t{kDv}];
+  Scalar* sum = context;
+  const auto finish = [&]() ATTUNE_INLINE_LAMBDA {
+    if (sum == context) return;
+    for (int j = 0; j < kDv; ++j) context[j] = kernels::add(context[j], beside[j]);
   };
-  add_values(kernels::add_weighted_rows<kDv, Scalar>);
-  // As behind every mask, a weight of zero has no influence beside NaN or infinity.
-  if (!kernels::finite<Scalar>(kDv, context)) add_values(kernels::add_nonzero_weighted_rows<kDv, Scalar>);
+  for (const auto& run : visible) {
+    if (run.begins_sum) {
+      finish();
+      if (&run != visible.begin()) sum = beside;
+      kernels::clear_sums<kDv>(sum);
+    }
+    add_rows(run.count, scores + run.axis, blocks_of_head.values.data() + run.slot * kDv, sum);
+  }
+  finish();
 }
 
 /// How MultiHeadAttention runs token by token.
@@ -241,10 +250,17 @@ struct AttentionStream : AttentionParts<Attention> {
       const std::uint64_t at = position + static_cast<std::uint64_t>(i);
       memory.append(at, &scratch.key(i, 0), &scratch.value(i, 0));
       const VisibleKeys<kKept> visible(at);
-      for (int head = 0; head < kHeads; ++head) {
+      const auto attend = [&](int head, AddRows<Scalar>& add_rows) {
         attend_to_cache<Parts>(visible, memory.heads[kShape.kv_head_of(head)], head,
                                static_cast<const Scalar*>(&scratch.query(i, head * kDk)),
-                               scratch.scores.data(), &scratch.context(i, head * kDv));
+                               scratch.scores.data(), &scratch.context(i, head * kDv), add_rows);
+      };
+      for (int head = 0; head < kHeads; ++head) attend(head, kernels::add_weighted_rows<kDv, Scalar>);
+      // As behind every mask, a weight of zero has no influence beside NaN or infinity.
+      if (kernels::finite<Scalar>(kHeads * kDv, &scratch.context(i, 0))) continue;
+      for (int head = 0; head < kHeads; ++head) {
+        if (kernels::finite<Scalar>(kDv, &scratch.context(i, head * kDv))) continue;
+        attend(head, kernels::add_nonzero_weighted_rows<kDv, Scalar>);
       }
     }
     Parts::template project<typename Attention::OutputProjection, tokens>(parameters.output,

@@ -103,12 +103,14 @@ struct KeyValueBlocks {
   struct Head {
     Tensor<Scalar, Places::kSlots / Places::kBlock * d_k, Places::kBlock> keys;  // [d_k, kBlock] a block
     Tensor<Scalar, Places::kSlots, d_v> values;
+    Scalar most_squares;  // the largest |k|² so far; infinity behind a key that is not finite
   };
   Head heads[std::size_t{kHeads}];
 
   /// Of how they stand there.
-  static constexpr std::uint32_t kFingerprint = fingerprint(
-      "keys in columns of blocks", Places::kIsRing, Places::kSinkBlocks, Places::kBlocks, Places::kBlock);
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("keys in columns of blocks, and the most squares", Places::kIsRing, Places::kSinkBlocks,
+                  Places::kBlocks, Places::kBlock);
 
   /// Key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
   void append(std::uint64_t position, const Scalar* key, const Scalar* value) {
@@ -122,7 +124,14 @@ struct KeyValueBlocks {
   void put(int slot, const Scalar* key, const Scalar* value) {
     const int first = slot / Places::kBlock * d_k, lane = slot % Places::kBlock;
     for (Head& head : heads) {
-      for (int k = 0; k < d_k; ++k) head.keys(first + k, lane) = *key++;
+      Scalar squares = 0;
+      for (int k = 0; k < d_k; ++k) {
+        head.keys(first + k, lane) = key[k];
+        squares = kernels::multiply_add(key[k], key[k], squares);
+      }
+      key += d_k;
+      constexpr auto kInfinity = std::numeric_limits<Scalar>::infinity();
+      if (!(squares <= head.most_squares)) head.most_squares = squares < kInfinity ? squares : kInfinity;
       std::memcpy(static_cast<void*>(&head.values(slot, 0)), value, sizeof(Scalar) * d_v);
       value += d_v;
     }

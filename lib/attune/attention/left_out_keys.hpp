@@ -7,24 +7,13 @@
 #include <type_traits>
 
 #include <attune/attention/mask.hpp>
+#include <attune/core/pieces.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/kernels/product.hpp>
 #include <attune/kernels/residual.hpp>
 #include <attune/kernels/rows.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
-
-/// body<rows>(first) for kRows rows, kMost of them at a time; for the blocks that have one of the `used`.
-template <int kRows, int kMost, class Body, class Used = std::integral_constant<int, kRows>>
-ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
-  constexpr int kTogether = std::min(kRows, kMost), kRest = kRows % kTogether;
-  for (int first = 0; first < kRows - kRest && first < used; first += kTogether) {
-    body.template operator()<kTogether>(first);
-  }
-  if constexpr (kRest > 0) {
-    if (kRows - kRest < used) body.template operator()<kRest>(kRows - kRest);
-  }
-}
 
 // Whether a mask says where keys end that it hides from all of some queries, and there are enough of them.
 template <class Mask, int kKeys>

@@ -43,8 +43,10 @@ struct RotaryPositions {
   static_assert(
       shape.rotary_dim > 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
       "attune::RotaryPositions: rotary_dim must be even and at most d_k: features are rotated in pairs");
-  static_assert(shape.base > 1, "attune::RotaryPositions: base must be above 1");
-  static_assert(shape.offset >= 0, "attune::RotaryPositions: offset must not be negative");
+  static_assert(shape.base > 1 && shape.base <= 1e300,
+                "attune::RotaryPositions: base must be above 1, and at most 1e300");
+  static_assert(shape.offset >= 0 && shape.offset <= 1 << 30,
+                "attune::RotaryPositions: offset must not be negative, nor above 2^30");
 
   using Scalar = ScalarType;
   template <class Other>
@@ -73,8 +75,8 @@ struct RotaryPositions {
   /// In the place of Beyond, where a stream ends with the table.
   struct NoBeyond {};
   /// Positions offset … offset + seq_len − 1, in flash; made only where it is used.
-  static constexpr Table kTable =
-      kernels::sine_table<kernels::Real<Scalar>, shape.seq_len, kPairs>(shape.base, shape.rotary_dim, shape.offset);
+  static constexpr Table kTable = kernels::sine_table<kernels::Real<Scalar>, shape.seq_len, kPairs>(
+      shape.base, shape.rotary_dim, shape.offset);
 
   /// What a stream keeps of positions behind kTable, if it may come to them.
   template <CacheShape cache>
@@ -193,7 +195,7 @@ struct RotaryPositions {
   // As many numbers of a table as a packet has; the same one for each lane (kernels/lanes.hpp).
   template <class P>
   ATTUNE_INLINE static P from_table(const kernels::Real<Scalar>* at) {
-    if constexpr (kernels::kSequencesIn<Scalar> > 1) {
+    if constexpr (kernels::kSequencesIn < Scalar >> 1) {
       return kernels::broadcast<P>(*at);
     } else {
       return kernels::load<P>(at);
@@ -206,25 +208,29 @@ struct RotaryPositions {
     for (int t = 0; t < tokens; ++t) {
       const auto* cosine = table.cosine.data() + t * kPairs;
       const auto* sine = table.sine.data() + t * kPairs;
-      for (int head = 0; head < shape.num_heads; ++head) {
-        const Scalar* from = x.data + t * Input::cols + head * shape.d_k;
-        Scalar* to = y.data + t * Input::cols + head * shape.d_k;
-        if constexpr (shape.pairs == RotaryPairs::kHalves) {
-          kernels::for_each_packet<Scalar>(kPairs, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-            P a = kernels::load<P>(from + i), b = kernels::load<P>(from + kPairs + i);
-            rotate_pair<kBack>(a, b, from_table<P>(cosine + i), from_table<P>(sine + i));
-            kernels::store(to + i, a);
-            kernels::store(to + kPairs + i, b);
-          });
-        } else {
-          for (int i = 0; i < kPairs; ++i) {
-            Scalar a = from[2 * i], b = from[2 * i + 1];
-            rotate_pair<kBack, Scalar>(a, b, cosine[i], sine[i]);
-            to[2 * i] = a;
-            to[2 * i + 1] = b;
-          }
+      const Scalar* from = x.data + t * Input::cols;
+      Scalar* to = y.data + t * Input::cols;
+      const auto rotate_at = [&]<class P>(int first, int second, const P& c, const P& s) ATTUNE_INLINE_LAMBDA {
+        for (int head = 0; head < Input::cols; head += shape.d_k) {
+          P a = kernels::load<P>(from + head + first), b = kernels::load<P>(from + head + second);
+          rotate_pair<kBack>(a, b, c, s);
+          kernels::store(to + head + first, a);
+          kernels::store(to + head + second, b);
         }
-        for (int i = shape.rotary_dim; i < shape.d_k; ++i) to[i] = from[i];
+      };
+      if constexpr (shape.pairs == RotaryPairs::kHalves) {
+        kernels::for_each_packet<Scalar>(kPairs, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+          rotate_at(i, kPairs + i, from_table<P>(cosine + i), from_table<P>(sine + i));
+        });
+      } else {
+        for (int i = 0; i < kPairs; ++i) {
+          rotate_at(2 * i, 2 * i + 1, from_table<Scalar>(cosine + i), from_table<Scalar>(sine + i));
+        }
+      }
+      if constexpr (shape.rotary_dim < shape.d_k) {
+        for (int head = 0; head < Input::cols; head += shape.d_k) {
+          for (int i = head + shape.rotary_dim; i < head + shape.d_k; ++i) to[i] = from[i];
+        }
       }
     }
   }

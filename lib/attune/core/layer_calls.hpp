@@ -51,9 +51,7 @@ ATTUNE_INLINE Outcome<Layer> forward_in(const Pieces& pieces, const Mask& mask, 
   } else if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., pieces); }) {
     return Layer::forward(std::forward<Arguments>(arguments)..., pieces);
   } else if constexpr (kTakesIds<Layer>) {
-    Status status = Status::kOk;
-    pieces([&] { status = forward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
-    return status;
+    return pieces.answer([&] { return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
   } else {
     pieces([&] { forward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
   }

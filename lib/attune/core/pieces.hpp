@@ -5,11 +5,13 @@
 //   pieces.template rows<n, work>([&]<int count>(int first) { … });  // n rows, block by block
 //   pieces.template elements<n, work>([&](int first, int count) { … });
 //   pieces.template tokens<n, work>([&]<int count>(auto first) { … });  // n rows that are tokens
-//   pieces.template some_tokens<n, some, work>(from, …)      // of those, `some` from `from` on
+//   pieces.template tokens_at_once<n, some, work>(…)         // the same, never more than `some` together
 //   pieces.template token_elements<n, cols, work>([&](int first, int count) { … });
 //   pieces.first(view)                                       // of a matrix of tokens, those that there are
 //   pieces.template parts<n>()                               // those of tokens that are n rows each
 //   memory_of(pieces)                                        // those of the memory that tokens attend to
+//   pieces.answer([&] { return …; })                         // a piece that may refuse its input by a Status
+//   pieces.own(pointer)                                      // into scratch that every piece fills anew
 //
 // A sequence that is shorter than its layers were made for has the pieces of its first tokens: FirstTokens.
 // `first` is then a RowRange, so that rows_at<count>(first) are those that count (kernels/matrix_view.hpp).
@@ -17,7 +19,9 @@
 // A layer is written once, as a sequence of pieces. InOneGo runs them all, and is nothing to the compiler.
 // OnePiece goes through the same sequence, skips what lies before the piece that it was made for, runs that,
 // and skips the rest. So what one piece leaves to another stands in tape and scratch, never in a variable,
-// and which pieces there are depends on shapes alone. Rows and elements must not depend on each other.
+// and which pieces there are depends on shapes alone. Rows and elements must not depend on each other. Then
+// several threads may go through one sequence, too: host/shared_pieces.hpp. What more than one row writes to
+// is own() then.
 //
 // `work` is that of a row or an element in multiply-accumulates, or what takes as long: about two and a half
 // instructions each on a Cortex-M4.
@@ -28,12 +32,25 @@
 #include <type_traits>
 #include <utility>
 
+#include <attune/core/status.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/storage.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
+
+/// body<rows>(first) for kRows rows, kMost of them at a time; for the blocks that have one of the `used`.
+template <int kRows, int kMost, class Body, class Used = std::integral_constant<int, kRows>>
+ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
+  constexpr int kTogether = std::min(kRows, kMost), kRest = kRows % kTogether;
+  for (int first = 0; first < kRows - kRest && first < used; first += kTogether) {
+    body.template operator()<kTogether>(first);
+  }
+  if constexpr (kRest > 0) {
+    if (kRows - kRest < used) body.template operator()<kRest>(kRows - kRest);
+  }
+}
 
 // Of pieces whose tokens are all rows.
 struct AllTokens {
@@ -45,6 +62,11 @@ struct AllTokens {
   template <class View>
   ATTUNE_INLINE static const View& first(const View& view) {
     return view;
+  }
+  /// Where a piece may write what it alone reads: itself, as pieces go one after the other.
+  template <class Scalar>
+  ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
+    return scratch;
   }
 };
 
@@ -65,6 +87,11 @@ struct InOneGo : detail::AllTokens {
   ATTUNE_INLINE void operator()(Body&& body) const {
     body();
   }
+  /// The same of a body that answers.
+  template <class Body>
+  ATTUNE_INLINE Status answer(Body&& body) const {
+    return body();
+  }
   template <int count, int work, class Body>
   ATTUNE_INLINE void rows(Body&& body) const {
     body.template operator()<count>(0);
@@ -77,9 +104,9 @@ struct InOneGo : detail::AllTokens {
   ATTUNE_INLINE void tokens(Body&& body) const {
     body.template operator()<count>(0);
   }
-  template <int, int rows, int work, class Body>
-  ATTUNE_INLINE void some_tokens(int, Body&& body) const {
-    body.template operator()<rows>(0);
+  template <int count, int at_once, int work, class Body>
+  ATTUNE_INLINE void tokens_at_once(Body&& body) const {
+    detail::in_blocks<count, at_once>(body);
   }
   template <int rows, int cols, int work, class Body>
   ATTUNE_INLINE void token_elements(Body&& body) const {
@@ -113,6 +140,13 @@ class OnePiece : public detail::AllTokens {
   ATTUNE_INLINE void operator()(Body&& body) const {
     if ((*before_)-- == 0) body();
   }
+  /// The same of a body that answers; kOk where it is not its turn.
+  template <class Body>
+  ATTUNE_INLINE Status answer(Body&& body) const {
+    Status status = Status::kOk;
+    (*this)([&]() ATTUNE_INLINE_LAMBDA { status = body(); });
+    return status;
+  }
   template <int count, int work, class Body>
   ATTUNE_INLINE void rows(Body&& body) const {
     rows_up_to<count, work>(count_of<count>(), body);
@@ -125,9 +159,9 @@ class OnePiece : public detail::AllTokens {
   ATTUNE_INLINE void tokens(Body&& body) const {
     rows<count, work>(body);
   }
-  template <int, int rows_of_some, int work, class Body>
-  ATTUNE_INLINE void some_tokens(int, Body&& body) const {
-    rows<rows_of_some, work>(body);
+  template <int count, int at_once, int work, class Body>
+  ATTUNE_INLINE void tokens_at_once(Body&& body) const {
+    rows_at_once_up_to<count, at_once, work>(count_of<count>(), body);
   }
   template <int rows, int cols, int work, class Body>
   ATTUNE_INLINE void token_elements(Body&& body) const {
@@ -146,6 +180,17 @@ class OnePiece : public detail::AllTokens {
         (*this)([&]() ATTUNE_INLINE_LAMBDA { body.template operator()<kRest>(most - kRest); });
       }
     }
+  }
+  /// The same, of no more than `at_once` together.
+  template <int most, int at_once, int work, class Used, class Body>
+  ATTUNE_INLINE void rows_at_once_up_to(Used used, Body&& body) const {
+    detail::in_blocks<most, at_once>(
+        [&]<int some>(int from) ATTUNE_INLINE_LAMBDA {
+          rows_up_to<some, work>(used - from, [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+            body.template operator()<count>(from + first);
+          });
+        },
+        used);
   }
   /// Runs body(first, count) over the elements up to `used`, `most` at most, a piece at a time.
   template <int most, int work, class Used, class Body>
@@ -212,6 +257,16 @@ class FirstTokens {
   ATTUNE_INLINE void operator()(Body&& body) const {
     pieces_(body);
   }
+  /// The same of a body that answers.
+  template <class Body>
+  ATTUNE_INLINE Status answer(Body&& body) const {
+    return pieces_.answer(body);
+  }
+  /// Where a piece may write what it alone reads.
+  template <class Scalar>
+  ATTUNE_INLINE Scalar* own(Scalar* scratch) const {
+    return pieces_.own(scratch);
+  }
   template <int count, int work, class Body>
   ATTUNE_INLINE void rows(Body&& body) const {
     pieces_.template rows<count, work>(body);
@@ -222,16 +277,26 @@ class FirstTokens {
   }
   template <int most, int work, class Body>
   ATTUNE_INLINE void tokens(Body&& body) const {
-    some_tokens<most, most, work>(0, body);
-  }
-  template <int most, int some, int work, class Body>
-  ATTUNE_INLINE void some_tokens([[maybe_unused]] int from, Body&& body) const {
     if constexpr (most != seq_len) {
-      pieces_.template rows<some, work>(body);
+      pieces_.template rows<most, work>(body);
     } else if constexpr (kInOneGo) {
-      body.template operator()<some>(RowRange{0, std::min(some, length_ - from)});
+      body.template operator()<most>(RowRange{0, std::min(most, length_)});
     } else {
-      pieces_.template rows_up_to<some, work>(length_ - from, body);
+      pieces_.template rows_up_to<most, work>(length_, body);
+    }
+  }
+  template <int most, int at_once, int work, class Body>
+  ATTUNE_INLINE void tokens_at_once(Body&& body) const {
+    if constexpr (most != seq_len) {
+      pieces_.template tokens_at_once<most, at_once, work>(body);
+    } else if constexpr (kInOneGo) {
+      detail::in_blocks<most, at_once>(
+          [&]<int some>(int from) ATTUNE_INLINE_LAMBDA {
+            body.template operator()<some>(RowRange{from, std::min(some, length_ - from)});
+          },
+          length_);
+    } else {
+      pieces_.template rows_at_once_up_to<most, at_once, work>(length_, body);
     }
   }
   template <int rows, int cols, int work, class Body>

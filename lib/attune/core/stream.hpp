@@ -58,6 +58,8 @@ struct CacheShape {
 
 namespace detail {
 
+inline constexpr int kMostCached = 1 << 28;
+
 /// A shape with another number in one of its members.
 template <class Shape>
 [[nodiscard]] constexpr Shape with(Shape shape, int Shape::*member, int value) {
@@ -176,6 +178,9 @@ struct KeyValueCache {
   static_assert(
       shape.sinks >= 0 && (shape.sinks == 0 || shape.window > 0),
       "attune::KeyValueCache: sinks are the first tokens that a window keeps; set .window with them");
+  static_assert(shape.capacity <= detail::kMostCached && shape.window <= detail::kMostCached &&
+                    shape.sinks <= detail::kMostCached,
+                "attune::KeyValueCache: a cache keeps at most 2^28 tokens, and as many sinks");
   using Model = ModelType;
   static constexpr CacheShape kShape = shape;
   /// Of the model's type, the shape and how layers lay out their memory, not of the parameters' values: keep

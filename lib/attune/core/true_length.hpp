@@ -14,6 +14,7 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/pieces.hpp>
+#include <attune/kernels/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
@@ -28,11 +29,12 @@ inline constexpr bool kTakesLength = [] {
     return Layer::Input::rows == 1;  // one row is all, whatever it is of
   }
 }();
-/// How many tokens a layer's input has at most.
+/// How many tokens a layer's input has at most, of a sequence.
 template <class Layer>
 inline constexpr int kTokens = [] {
   if constexpr (kTakesIds<Layer>) {
-    return static_cast<int>(std::tuple_size_v<typename Layer::Input>);
+    return static_cast<int>(std::tuple_size_v<typename Layer::Input>) /
+           kernels::kSequencesIn<typename Layer::Scalar>;
   } else {
     return Layer::Input::rows;
   }

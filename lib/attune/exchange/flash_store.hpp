@@ -175,7 +175,13 @@ class FlashStore {
   ///
   /// Over a newest state of other types, of another size, that stands in the way of all slots there is no old
   /// state to keep.
+  ///
+  /// A record that has check() is asked first, and what is not kOk is not saved: a Trainer::State between the
+  /// pieces of an update (kUnderWay), or of a trainer that was never initialised (kOtherState).
   Status save(const Records&... records) {
+    Status asked = Status::kOk;
+    (void)(((asked = check(records)) == Status::kOk) && ...);
+    if (asked != Status::kOk) return asked;
     Place newest;
     const Status found = find_older(newest);
     if (found != Status::kOk && found != Status::kNothingStored) return found;
@@ -197,6 +203,17 @@ class FlashStore {
     ((add(kFingerprintOf<Records>), add(std::uint32_t{sizeof(Records)})), ...);
     return crc;
   }();
+
+  template <class Record>
+  static Status check([[maybe_unused]] const Record& record) {
+    if constexpr (requires {
+                    { record.check() } -> std::same_as<Status>;
+                  }) {
+      return record.check();
+    } else {
+      return Status::kOk;
+    }
+  }
 
   // ---- Reading ----
 

@@ -111,21 +111,18 @@ constexpr bool check_module() {
   }
   return fits;
 }
-template <class Model, const EncoderLayerNames* table, Name... names>
-concept CheckedModule = CheckedModel<Model> && check_module<Model, table, names...>();
 
 }  // namespace detail
 
 /// The names of a model whose encoder layers are those of a table: PyTorchModule for modules that are not
 /// of torch.nn.
-template <class ModelType, const EncoderLayerNames* table, detail::Name... names>
-  requires detail::CheckedModule<ModelType, table, names...>
+template <detail::CheckedModel ModelType, const EncoderLayerNames* table, detail::Name... names>
 struct ModuleWithLayers {
   using Model = ModelType;
   static constexpr bool kWholeFile = true;
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    if constexpr (sizeof...(names) == 0) {
+    if constexpr (sizeof...(names) == 0 || !kFits) {
       PyTorchNames<Model, table>::visit(visitor, parent, set);
     } else {
       const char* const all[] = {names.text...};
@@ -133,29 +130,50 @@ struct ModuleWithLayers {
       detail::NamedLayers<Model, table>::visit(visitor, parent, next, set);
     }
   }
+
+ private:
+  // Where names do not fit, once the one error has been said, there are others to go on with.
+  static constexpr bool kFits = detail::check_module<Model, table, names...>();
 };
 
 /// The names of a model: see the top of this file.
 template <class Model, detail::Name... names>
 using PyTorchModule = ModuleWithLayers<Model, nullptr, names...>;
 
+namespace detail {
+
+// Of a model, once the one error has been said, there are names to go on with.
+template <class Module, bool kNames = check_names<Module>()>
+struct NamesOfModule {
+  using type = Module;
+};
+template <class Model>
+struct NamesOfModule<Model, false> {
+  using type = PyTorchModule<Model>;
+};
+
+}  // namespace detail
+
 /// The names of a model that is part of what a file has: behind a prefix, where one is given. What else the
 /// file has is not asked about.
-template <detail::CheckedNames Module, detail::Name... prefix>
+template <class Module, detail::Name... prefix>
   requires(sizeof...(prefix) <= 1)
-struct PyTorchPart {
+class PyTorchPart {
+  using Names = typename detail::NamesOfModule<Module>::type;
+
+ public:
   /// The model whose names these are.
-  using Model = typename Module::Model;
+  using Model = typename Names::Model;
   /// The file may have more tensors.
   static constexpr bool kWholeFile = false;
 
   /// Calls visitor(place, tensor) for each tensor of the model's set.
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     if constexpr (sizeof...(prefix) == 0) {
-      Module::visit(visitor, parent, set);
+      Names::visit(visitor, parent, set);
     } else {
       const TensorPath path{prefix.text..., parent};
-      Module::visit(visitor, &path, set);
+      Names::visit(visitor, &path, set);
     }
   }
 };

@@ -234,8 +234,8 @@ class SafetensorsQuantiser {
 /// Writes a file with its weights as kI8, kBF16 or kF16; report(name, QuantisationError) hears of each of
 /// them. kInvalidType for another type, kOverflow of a tensor of 2 GiB, kNotFinite where a weight is infinite
 /// or NaN, or becomes so; then nothing is written. The sink gets pieces of at most 64 bytes.
-template <class Source, class Sink, class Report>
-Status quantise_safetensors(const Source& file, ElementType type, Sink&& sink, const Report& report) {
+template <detail::CheckedFile Source, class Sink, class Report>
+Status quantise_safetensors(Source&& file, ElementType type, Sink&& sink, const Report& report) {
   const SafetensorsFile parts = split_safetensors(detail::bytes_of_file(file));
   if (parts.status != Status::kOk) return parts.status;
   const auto with = [&]<class Element>(Element) {

@@ -13,8 +13,9 @@
 // writes. Copies have them applied. Such a file, and one of 16-bit weights, is also referred to as it is by a
 // Model::ParametersOf<Int8Reference, Reference> (core/narrow_weights.hpp).
 //
-// A file is what has data and size, of chars or bytes: its contents, no path. Its tensors must be those of
-// the model, no fewer and no more, each with its name and shape. In Python:
+// A file is what has data and size, of chars or bytes: its contents, no path. What could be a path, a literal
+// or a std::string, does not compile; a std::string_view of contents does. Its tensors must be those of the
+// model, no fewer and no more, each with its name and shape. In Python:
 // safetensors.torch.save_file(model.state_dict(), path).
 #pragma once
 
@@ -36,11 +37,37 @@ struct SafetensorsLayout;
 
 namespace detail {
 
+template <class Source>
+constexpr bool check_file() {
+  using Held = std::remove_reference_t<Source>;
+  constexpr bool kText = std::is_pointer_v<std::remove_cv_t<Held>> ||
+                         std::is_same_v<std::remove_extent_t<Held>, const char> ||
+                         requires(const Held& text) {
+    text.c_str();
+  };
+  constexpr bool kBytes = [] {
+    if constexpr (requires(const Held& file) {
+                    std::data(file);
+                    std::size(file);
+                  }) {
+      return sizeof *std::data(std::declval<const Held&>()) == 1;
+    } else {
+      return false;
+    }
+  }();
+  static_assert(!kText,
+                "attune: a file's bytes are asked for, not its path; read it, and pass a std::vector, a "
+                "std::span or a std::string_view of its contents");
+  static_assert(kText || kBytes, "attune: a file is an array of char, unsigned char or std::byte");
+  return !kText && kBytes;
+}
+/// What has the bytes of a file.
+template <class Source>
+concept CheckedFile = check_file<Source>();
 /// The bytes of what has data and size.
 template <class Source>
 constexpr std::string_view bytes_of_file(const Source& file) {
   const auto* first = std::data(file);
-  static_assert(sizeof *first == 1, "attune: a file is an array of char, unsigned char or std::byte");
   if constexpr (std::is_same_v<decltype(first), const char*>) {
     return {first, std::size(file)};
   } else {
@@ -186,8 +213,8 @@ template <detail::CheckedNames Names>
   return layout;
 }
 /// Of a file.
-template <detail::CheckedNames Names, class Source>
-[[nodiscard]] constexpr SafetensorsLayout<Names> safetensors_layout(const Source& file) {
+template <detail::CheckedNames Names, detail::CheckedFile Source>
+[[nodiscard]] constexpr SafetensorsLayout<Names> safetensors_layout(Source&& file) {
   const SafetensorsFile parts = split_safetensors(detail::bytes_of_file(file));
   if (parts.status != Status::kOk) {
     SafetensorsLayout<Names> nothing;
@@ -200,8 +227,8 @@ template <detail::CheckedNames Names, class Source>
 /// Copies a file's tensors into a set of one's own, of any form, converted to its scalar; constants of a
 /// model stay as they are. When the file is refused nothing is changed; safetensors_layout() says which
 /// tensor it was. kInvalidShape also where the set is of another model than the names.
-template <detail::CheckedNames Names, class Source, detail::CheckedSet Set>
-constexpr Status read_safetensors(const Source& file, Set& set) {
+template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set>
+constexpr Status read_safetensors(Source&& file, Set& set) {
   static_assert(!std::is_const_v<Set>, "attune::read_safetensors: the set is const; read into one's own");
   if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
   const auto layout = safetensors_layout<Names>(file);
@@ -277,7 +304,7 @@ constexpr Status refer_to_safetensors(const SafetensorsLayout<Names>& layout, co
   return Status::kOk;
 }
 /// The same of a file in memory, which must live as long as the set: no temporary.
-template <detail::CheckedNames Names, class Source, detail::CheckedSet Set>
+template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set>
 Status refer_to_safetensors(Source&& file, Set& set) {
   static_assert(
       std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Source>,

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <attune/core/narrow_weights.hpp>
 #include <attune/exchange/element_type.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
@@ -76,11 +77,17 @@ class ByteWriter {
       }
     }
   }
-  /// Of what is not in memory: a weight with factors of low rank beside it.
-  template <class Weight>
-  [[gnu::noinline]] void add_transposed(const Weight& weight) {
-    for (int col = 0; col < Weight::cols; ++col) {
-      for (int row = 0; row < Weight::rows; ++row) add_element(weight(row, col));
+  /// Of what is not in memory as it is written: a weight with factors of low rank beside it, or of 8 or 16
+  /// bits.
+  template <StateDictLayout layout, class Weight>
+  [[gnu::noinline]] void add_computed(const Weight& weight) {
+    constexpr bool kTransposed = layout == StateDictLayout::kTransposed;
+    constexpr int kRows = kTransposed ? Weight::cols : Weight::rows;
+    constexpr int kCols = kTransposed ? Weight::rows : Weight::cols;
+    for (int row = 0; row < kRows; ++row) {
+      for (int col = 0; col < kCols; ++col) {
+        add_element(kTransposed ? weight(col, row) : weight(row, col));
+      }
     }
   }
   void flush() {
@@ -137,15 +144,22 @@ void add_tensor(int index, const Set& set, auto& out) {
   for_each_part<Names>(
       [&](const auto& place, StateDictPart part, const auto& tensor) {
         if (part.tensor != index) return;
-        if constexpr (requires { view(tensor).data; }) {
+        using Leaf = std::remove_cvref_t<decltype(tensor)>;
+        constexpr bool kInMemory = [] {
+          if constexpr (kIsNarrowForm<Leaf>) {
+            return false;
+          } else {
+            return requires(const Leaf& leaf) { view(leaf).data; };
+          }
+        }();
+        if constexpr (kInMemory) {
           const auto from = view(tensor);
           static_assert(std::is_same_v<std::remove_const_t<typename decltype(from)::Scalar>,
                                        typename Names::Model::Scalar>,
                         "attune::write_safetensors: the set's scalar is not that of the names' model");
           out.add_elements(state_dict_shape<decltype(from)>(place.layout), from.data);
         } else {
-          static_assert(std::remove_cvref_t<decltype(place)>::layout == StateDictLayout::kTransposed);
-          out.add_transposed(tensor);
+          out.template add_computed<std::remove_cvref_t<decltype(place)>::layout>(tensor);
         }
       },
       set);
@@ -153,11 +167,11 @@ void add_tensor(int index, const Set& set, auto& out) {
 
 }  // namespace detail
 
-/// Writes a set of any form; of a model with constants, those too, each weight with factors of low rank as
-/// the one that it stands for, W + s·A·B. sink(const char* bytes, std::size_t count) gets the file in pieces
-/// of at most 64 bytes. Tensors have the shapes of PyTorch's modules: of a file with others that reading
-/// takes, as [1, tokens, d_model], take rewrite_safetensors. kInvalidShape of a set of another model than the
-/// names; then nothing is written.
+/// Writes a set of any form, weights of 8 and 16 bits widened; of a model with constants, those too, each
+/// weight with factors of low rank as the one that it stands for, W + s·A·B. sink(const char* bytes,
+/// std::size_t count) gets the file in pieces of at most 64 bytes. Tensors have the shapes of PyTorch's
+/// modules: of a file with others that reading takes, as [1, tokens, d_model], take rewrite_safetensors.
+/// kInvalidShape of a set of another model than the names; then nothing is written.
 template <detail::CheckedNames Names, detail::CheckedSet Set, class Sink>
 Status write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
   using Scalar = typename Names::Model::Scalar;
@@ -183,8 +197,8 @@ Status write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& 
 /// order and shapes of its tensors, and what is not the model's stay as they are. kInvalidType where the file
 /// has them in another type than the model's scalar; of a file that is refused nothing is written. The sink
 /// gets pieces of at most 64 bytes.
-template <detail::CheckedNames Names, class Source, detail::CheckedSet Set, class Sink>
-Status rewrite_safetensors(const Source& file, const Set& set, Sink&& sink) {
+template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set, class Sink>
+Status rewrite_safetensors(Source&& file, const Set& set, Sink&& sink) {
   constexpr auto& kTensors = detail::kStateDict<Names>;
   constexpr ElementType kType = detail::kElementTypeOf<typename Names::Model::Scalar>;
   if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;

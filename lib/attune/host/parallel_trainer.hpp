@@ -23,6 +23,7 @@
 #include <span>
 
 #include <attune/core/true_length.hpp>
+#include <attune/host/shared_pieces.hpp>
 #include <attune/host/thread_pool.hpp>
 #include <attune/kernels/residual.hpp>
 #include <attune/training/trainer.hpp>
@@ -54,7 +55,7 @@ template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, cla
   requires attune::detail::CheckedLoss<Loss, typename Model::Output> &&
       attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters>
 class ParallelTrainer
-    : public StartsTraining<ParallelTrainer<Model, Loss, Optimizer, batch>, typename Model::Parameters> {
+    : public StartsTraining<ParallelTrainer<Model, Loss, Optimizer, batch>, TrainingState<Model, Optimizer>> {
   static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
   using Inputs = attune::detail::InputsOf<Model, batch>;
   using Targets = attune::detail::TargetsOf<Loss, typename Model::Output, batch>;
@@ -89,24 +90,6 @@ class ParallelTrainer
     restart(rng);
   }
 
-  /// All that the training is, as a value (training/state.hpp): the same type as a Trainer's.
-  [[nodiscard]] const State& state() const { return shared_->state; }
-  /// Goes on from a state, to the bits of the training that it is of, on a Trainer or here. Nothing has
-  /// changed where the Status is not kOk: see State::check().
-  Status resume(const State& state) {
-    if (const Status status = state.check(); status != Status::kOk) return status;
-    if (&state != &shared_->state) shared_->state = state;
-    stand_at_masks();
-    return Status::kOk;
-  }
-  /// The same of a state that `read(state)` fills in, as Trainer::resume.
-  template <class Read>
-    requires std::is_invocable_r_v<Status, const Read&, State&>
-  [[nodiscard]] Status resume(const Read& read) {
-    const Status status = read(shared_->state);
-    return status == Status::kOk ? resume(shared_->state) : status;
-  }
-
   /// One optimiser step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked,
   /// sequence after sequence; one mask for all sequences, or a std::array or std::span with one for each.
   /// When status is not kOk nothing has changed: no parameter, no moment, and the next step has the masks of
@@ -121,26 +104,37 @@ class ParallelTrainer
     }
   }
 
-  /// y[rows, cols] for x[rows, cols] with the parameters as they are, on the caller's thread; nothing is
-  /// dropped. A Status where the model takes token ids, void elsewhere. Without dropout in the model, tape()
-  /// then has what it kept. `y` may not overlap `x`.
+  /// y[rows, cols] for x[rows, cols] with the parameters as they are, on all threads (shared_pieces.hpp);
+  /// nothing is dropped. A Status where the model takes token ids, void elsewhere. Without dropout in the
+  /// model, tape() then has what it kept. `y` may not overlap `x`.
   template <class Mask = NoMask>
   Outcome predict(InputView x, OutputView y, const Mask& mask = {}) {
     attune::detail::check_mask<Model, Mask>();
-    return static_cast<Outcome>(predict_on(workers_[0], x, y, mask));
+    return static_cast<Outcome>(predict_together(x, y, mask));
   }
-  /// The same for a whole batch, stacked, on all threads, with masks as step(). Outputs of sequences that are
-  /// refused are not written; the Status is that of the first of them.
+  /// The same for a whole batch, stacked, with masks as step(): as many sequences as threads at a time; of
+  /// fewer than threads, one after the other on all of them. Outputs of sequences that are refused are not
+  /// written; the Status is that of the first of them.
   template <class Masks = NoMask>
   Outcome predict_batch(BatchInputView inputs, BatchOutputView outputs, const Masks& masks = {}) {
     attune::detail::check_masks<Model, Masks, batch>();
     auto& statuses = shared_->statuses;
-    for_each_sequence(0, batch, [&](Worker& worker, int sequence) {
-      statuses[sequence] =
-          predict_on(worker, Inputs::at(inputs, sequence),
-                     outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows),
-                     attune::detail::mask_of(masks, sequence));
-    });
+    const auto predict_one = [&](int sequence, const auto& how) {
+      statuses[sequence] = how(Inputs::at(inputs, sequence),
+                               outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows),
+                               attune::detail::mask_of(masks, sequence));
+    };
+    if (batch < pool_.threads()) {
+      for (int sequence = 0; sequence < batch; ++sequence) {
+        predict_one(sequence, [&](auto x, auto y, const auto& mask) { return predict_together(x, y, mask); });
+      }
+    } else {
+      for_each_sequence(0, batch, [&](Worker& worker, int sequence) {
+        predict_one(sequence, [&](auto x, auto y, const auto& mask) {
+          return predict_on(worker, x, y, mask, InOneGo{});
+        });
+      });
+    }
     const Status* refused =
         std::find_if_not(statuses, statuses + batch - 1, [](Status status) { return status == Status::kOk; });
     return static_cast<Outcome>(*refused);
@@ -234,7 +228,7 @@ class ParallelTrainer
   Parameters& spare() { return slots_[0].gradients; }
 
  private:
-  friend StartsTraining<ParallelTrainer, Parameters>;
+  friend StartsTraining<ParallelTrainer, State>;
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Scratch = attune::detail::EitherScratch<Model>;
   static constexpr std::size_t kCacheLine = 64;
@@ -365,8 +359,14 @@ class ParallelTrainer
     });
   }
   template <class Mask>
-  Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask) {
-    return worker.scratch.predict(mask, shared_->state.parameters, x, y, worker.tape);
+  Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask, const auto& pieces) {
+    return worker.scratch.predict(mask, shared_->state.parameters, x, y, worker.tape, pieces);
+  }
+  template <class Mask>
+  Status predict_together(InputView x, OutputView y, const Mask& mask) {
+    if (pool_.threads() == 1) return predict_on(workers_[0], x, y, mask, InOneGo{});
+    return pass_.run(workers_.get(),
+                     [&](const SharedPieces& pieces) { (void)predict_on(workers_[0], x, y, mask, pieces); });
   }
 
   // As many sets of gradients as sequences are computed in before they are added up.
@@ -383,14 +383,15 @@ class ParallelTrainer
   }
 
   // What StartsTraining asks for.
-  Parameters& own_parameters() { return shared_->state.parameters; }
+  State& own_state() { return shared_->state; }
+  [[nodiscard]] const State& own_state() const { return shared_->state; }
   void restart(Rng& rng) {
     attune::detail::restart(shared_->state, rng);
     draw_seeds(workers_[0].tape, rng);
-    stand_at_masks();
+    begin_at_state();
   }
   // All threads have the same masks.
-  void stand_at_masks() {
+  void begin_at_state() {
     shared_->trained = 0;
     for (int thread = 0; thread < pool_.threads(); ++thread) {
       Worker& worker = workers_[static_cast<std::size_t>(thread)];
@@ -400,6 +401,7 @@ class ParallelTrainer
   }
 
   ThreadPool pool_;
+  SharedPass pass_{pool_};
   const int slot_count_;
   std::unique_ptr<Shared> shared_;
   std::unique_ptr<Worker[]> workers_;

@@ -45,11 +45,26 @@ template <int kDepth, class Scalar>
   }
 }
 
+/// Blocks of a row whose scaled scores are known to be at most kMostScore from zero: their exponentials need
+/// no look at where they underflow. None: first = end.
+struct BoundedBlocks {
+  int first, end;
+};
+/// Differences of two such scores are above where e^x becomes 0 (elementary.hpp), with room for the rounding
+/// of a product and of a bound.
+inline constexpr double kMostScore = 43;
+/// Whether that makes a difference.
+template <class Scalar>
+inline constexpr bool kLooksAtBounds = ATTUNE_CORTEX_M_FPU&& std::is_same_v<Scalar, float>;
+
 /// softmax_rows() of `scale` > 0 times one row of `blocks` · kCacheBlock scalars, one block at least.
 template <class Scalar>
-[[gnu::noinline]] void block_softmax(int blocks, Scalar* row, Scalar scale) {
+[[gnu::noinline]] void block_softmax(int blocks, Scalar* row, Scalar scale,
+                                     [[maybe_unused]] BoundedBlocks bounded = {}) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float>) return detail::softmax_of_blocks(blocks, row, scale);
+  if constexpr (std::is_same_v<Scalar, float>) {
+    return detail::softmax_of_blocks(blocks, row, scale, bounded.first, bounded.end);
+  }
 #endif
   using P = Packet<Scalar, kCacheBlock>;
   constexpr int kPackets = kCacheBlock / kLanes<P>;

@@ -17,17 +17,18 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #else
 #define ATTUNE_MAC "vmla.f32 "
 #endif
-#define ATTUNE_EIGHT(c0, c1, c2, c3, c4, c5, c6, c7, a, b0, b1, b2, b3, b4, b5, b6, b7)                  \
-  ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n" ATTUNE_MAC c2 "," a "," b2             \
-                "\n" ATTUNE_MAC c3 "," a "," b3 "\n" ATTUNE_MAC c4 "," a "," b4 "\n" ATTUNE_MAC c5 "," a \
-                "," b5 "\n" ATTUNE_MAC c6 "," a "," b6 "\n" ATTUNE_MAC c7 "," a "," b7 "\n"
+#define ATTUNE_EIGHT(...) ATTUNE_EIGHT_OF(ATTUNE_MAC, __VA_ARGS__)
+#define ATTUNE_EIGHT_OF(op, c0, c1, c2, c3, c4, c5, c6, c7, a, b0, b1, b2, b3, b4, b5, b6, b7)          \
+  op c0 "," a "," b0 "\n" op c1 "," a "," b1 "\n" op c2 "," a "," b2 "\n" op c3 "," a "," b3 "\n" op c4 \
+        "," a "," b4 "\n" op c5 "," a "," b5 "\n" op c6 "," a "," b6 "\n" op c7 "," a "," b7 "\n"
 // s16 … s31 += a · the next sixteen scalars at `from`, which moves on.
-#define ATTUNE_SIXTEEN(a, from)                                                                            \
-  "vldmia " from "!,{s0-s7}\n" ATTUNE_EIGHT(                                                               \
-      "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", a, "s0", "s1", "s2", "s3", "s4", "s5", "s6", \
-      "s7") "vldmia " from                                                                                 \
-            "!,{s0-s7}\n" ATTUNE_EIGHT("s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", a, "s0",    \
-                                       "s1", "s2", "s3", "s4", "s5", "s6", "s7")
+#define ATTUNE_SIXTEEN(a, from) ATTUNE_SIXTEEN_OF(ATTUNE_MAC, a, from)
+#define ATTUNE_SIXTEEN_OF(op, a, from)                                                                      \
+  "vldmia " from "!,{s0-s7}\n" ATTUNE_EIGHT_OF(                                                             \
+      op, "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", a, "s0", "s1", "s2", "s3", "s4", "s5",    \
+      "s6", "s7") "vldmia " from                                                                            \
+                  "!,{s0-s7}\n" ATTUNE_EIGHT_OF(op, "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", \
+                                                a, "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
 #define ATTUNE_ALL_REGISTERS                                                                            \
   "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", \
       "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", \
@@ -56,17 +57,18 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   } while (--blocks > 0);
 }
 
-/// The same of a depth of eight, whose factors stay in registers.
+/// The same of a depth of eight, whose factors stay in registers. Sums begin with their first product, not
+/// from zero: of products that are all −0 they are −0, and have the same exponential.
 [[gnu::noinline]] inline void scores_of_eight(int blocks, const float* query, const float* keys,
                                               float* scores) {
   asm volatile(
       "vldmia %[query],{s8-s15}\n"
-      "1: vldmia %[zeros],{s16-s31}\n subs %[blocks],%[blocks],#1\n" ATTUNE_SIXTEEN("s8", "%[keys]")
-          ATTUNE_SIXTEEN("s9", "%[keys]") ATTUNE_SIXTEEN("s10", "%[keys]") ATTUNE_SIXTEEN("s11", "%[keys]")
-              ATTUNE_SIXTEEN("s12", "%[keys]") ATTUNE_SIXTEEN("s13", "%[keys]") ATTUNE_SIXTEEN(
-                  "s14", "%[keys]") ATTUNE_SIXTEEN("s15", "%[keys]") "vstmia %[scores]!,{s16-s31}\n bne 1b\n"
+      "1: subs %[blocks],%[blocks],#1\n" ATTUNE_SIXTEEN_OF("vmul.f32 ", "s8", "%[keys]") ATTUNE_SIXTEEN(
+          "s9", "%[keys]") ATTUNE_SIXTEEN("s10", "%[keys]") ATTUNE_SIXTEEN("s11", "%[keys]")
+          ATTUNE_SIXTEEN("s12", "%[keys]") ATTUNE_SIXTEEN("s13", "%[keys]") ATTUNE_SIXTEEN("s14", "%[keys]")
+              ATTUNE_SIXTEEN("s15", "%[keys]") "vstmia %[scores]!,{s16-s31}\n bne 1b\n"
       : [blocks] "+&r"(blocks), [keys] "+&r"(keys), [scores] "+&r"(scores)
-      : [query] "r"(query), [zeros] "r"(&kNoSums[0])
+      : [query] "r"(query)
       : "cc", "memory", ATTUNE_ALL_REGISTERS);
 }
 
@@ -154,12 +156,18 @@ ATTUNE_INLINE float sum_of_blocks(int blocks, const float* x) {
 #undef ATTUNE_TAKE_FOUR
 }
 
-/// block_softmax().
-[[gnu::noinline]] inline void softmax_of_blocks(int blocks, float* row, float scale) {
+/// block_softmax(), of which blocks from `first` up to `end` are bounded.
+[[gnu::noinline]] inline void softmax_of_blocks(int blocks, float* row, float scale, int first, int end) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   const float best = std::bit_cast<float>(largest_bits(blocks, row));
-  exponentials_of_fours(blocks * kManyRegisters / 4, row, scale,
-                        kMinusInfinity < best ? multiply(best, scale) : 0.0f);
+  const float shift = kMinusInfinity < best ? multiply(best, scale) : 0.0f;
+  for (int from = 0; from != blocks;) {
+    const bool bounded = from == first && first != end;
+    const int to = bounded ? end : from < first ? first : blocks;
+    exponentials_of_fours((to - from) * kManyRegisters / 4, row + from * kManyRegisters, kExponentialTable,
+                          bounded, scale, shift);
+    from = to;
+  }
   const float total = sum_of_blocks(blocks, row);
   float inverse = total < 0.5f ? 0.0f : 1 / total;
   if (best != best) inverse = best;
@@ -179,7 +187,9 @@ ATTUNE_INLINE float sum_of_blocks(int blocks, const float* x) {
 
 #undef ATTUNE_MAC
 #undef ATTUNE_EIGHT
+#undef ATTUNE_EIGHT_OF
 #undef ATTUNE_SIXTEEN
+#undef ATTUNE_SIXTEEN_OF
 #undef ATTUNE_ALL_REGISTERS
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail

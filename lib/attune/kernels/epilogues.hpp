@@ -71,25 +71,13 @@ inline constexpr bool kAddsUp<Accumulate> = true;
 template <class Scalar, class Epilogue>
 inline constexpr bool kAddsUp<ScaleColumns<Scalar, Epilogue>> = kAddsUp<Epilogue>;
 
-// An epilogue of the columns from `col` on, of those that give the same when a sum is computed twice: they do
-// not read C.
+// What gives the same where a sum is computed twice: it does not read C.
 template <class Epilogue>
-  requires std::is_same_v<Epilogue, Assign> ATTUNE_INLINE Epilogue from_column(const Epilogue& epilogue,
-                                                                               int) {
-    return epilogue;
-  }
+inline constexpr bool kMayRepeat = std::is_same_v<Epilogue, Assign>;
 template <class Scalar>
-ATTUNE_INLINE Scale<Scalar> from_column(const Scale<Scalar>& epilogue, int) {
-  return epilogue;
-}
+inline constexpr bool kMayRepeat<Scale<Scalar>> = true;
 template <class Scalar>
-ATTUNE_INLINE AddBias<Scalar> from_column(const AddBias<Scalar>& epilogue, int col) {
-  return {epilogue.bias + col};
-}
-template <class Epilogue>
-concept MayRepeat = requires(const Epilogue& epilogue) {
-  from_column(epilogue, 0);
-};
+inline constexpr bool kMayRepeat<AddBias<Scalar>> = true;
 
 template <class Epilogue>
 ATTUNE_INLINE Accumulate adding(const Epilogue&) {

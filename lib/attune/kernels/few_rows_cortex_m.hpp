@@ -3,6 +3,8 @@
 //
 //   across   sixteen columns of B, stored along its rows: sixteen sums, and B in multiple loads of eight.
 //            Eight k take 128 multiply-accumulates and 27 other instructions
+//   eights   all columns of B, twelve at a time, for eight k after the other: sums come from C and go there.
+//            Eight k take 96 multiply-accumulates and 12 other instructions, and 17 for all columns
 //   along    eight columns of B, each stored along k: eight sums, and eight k of two columns at a time. Eight
 //            k take 64 multiply-accumulates and 11 other instructions
 //
@@ -29,6 +31,7 @@ struct RowGrid {
   int a_stride, c_stride;
   int b_step;
   short rows, cols, width, blocks;
+  short twelves, fours;  // of row_in_eights()
 };
 
 #if ATTUNE_FUSED
@@ -62,6 +65,45 @@ struct RowGrid {
       "vpop {d8-d15}\n pop {r4,r5,r6,r7,r8,pc}\n");
 }
 
+// One k of four columns, and of twelve.
+#define ATTUNE_FOUR_IN_PLACE(a, row)                                                                       \
+  "vldmia " row "!,{s8-s11}\n" ATTUNE_MAC "s20," a ",s8\n" ATTUNE_MAC "s21," a ",s9\n" ATTUNE_MAC "s22," a \
+  ",s10\n" ATTUNE_MAC "s23," a ",s11\n"
+#define ATTUNE_TWELVE_IN_PLACE(a, row)                                                                       \
+  "vldmia " row "!,{s8-s19}\n" ATTUNE_MAC "s20," a ",s8\n" ATTUNE_MAC "s21," a ",s9\n" ATTUNE_MAC "s22," a   \
+  ",s10\n" ATTUNE_MAC "s23," a ",s11\n" ATTUNE_MAC "s24," a ",s12\n" ATTUNE_MAC "s25," a ",s13\n" ATTUNE_MAC \
+  "s26," a ",s14\n" ATTUNE_MAC "s27," a ",s15\n" ATTUNE_MAC "s28," a ",s16\n" ATTUNE_MAC "s29," a            \
+  ",s17\n" ATTUNE_MAC "s30," a ",s18\n" ATTUNE_MAC "s31," a ",s19\n"
+#define ATTUNE_EIGHT_ROWS(columns)                                                                    \
+  columns("s0", "r4") columns("s1", "r5") columns("s2", "r6") columns("s3", "r7") columns("s4", "r8") \
+      columns("s5", "r9") columns("s6", "r10") columns("s7", "r11")
+// Such blocks of columns, `count` of the grid's, at least one.
+#define ATTUNE_BLOCKS_IN_PLACE(label, sums, macs) \
+  label ": vldmia r2,{" sums "}\n" macs "subs r12,r12,#1\n vstmia r2!,{" sums "}\n bne " label "b\n"
+
+// sums[0 … cols − 1] = Σ_k a(k)·b(k, …), for columns in fours. The grid has twelves of them at 36, and the
+// fours behind those at 38.
+[[gnu::naked]] inline void row_in_eights(const float*, const void*, float*, const RowGrid&, int) {
+  asm("push {r2,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d8-d15}\n ldr r4,[r3,#8]\n ldr lr,[r3,#4]\n "
+      "vldmia r4,{s20-s31}\n ldrsh r12,[r3,#36]\n"
+      "1: vstmia r2!,{s20-s31}\n subs r12,r12,#1\n bne 1b\n ldrsh r12,[r3,#38]\n cmp r12,#0\n beq 2f\n"
+      "1: vstmia r2!,{s20-s23}\n subs r12,r12,#1\n bne 1b\n"
+      "2: subs lr,lr,#8\n blo 5f\n"
+      "3: vldmia r0!,{s0-s7}\n ldr r12,[r3]\n ldr r2,[sp,#64]\n mov r4,r1\n add r5,r4,r12\n "
+      "add r6,r5,r12\n add r7,r6,r12\n add r8,r7,r12\n add r9,r8,r12\n add r10,r9,r12\n "
+      "add r11,r10,r12\n add r1,r11,r12\n ldrsh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE(
+          "1", "s20-s31", ATTUNE_EIGHT_ROWS(ATTUNE_TWELVE_IN_PLACE)) "ldrsh r12,[r3,#38]\n cmp r12,#0\n beq 4f\n"
+          ATTUNE_BLOCKS_IN_PLACE("1", "s20-s23", ATTUNE_EIGHT_ROWS(ATTUNE_FOUR_IN_PLACE))
+      "4: subs lr,lr,#8\n bhs 3b\n"
+      "5: adds lr,lr,#8\n beq 8f\n"
+      "6: vldmia r0!,{s0}\n ldr r12,[r3]\n ldr r2,[sp,#64]\n mov r4,r1\n add r1,r1,r12\n "
+      "ldrsh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE("1", "s20-s31", ATTUNE_TWELVE_IN_PLACE("s0", "r4"))
+      "ldrsh r12,[r3,#38]\n cmp r12,#0\n beq 7f\n"
+          ATTUNE_BLOCKS_IN_PLACE("1", "s20-s23", ATTUNE_FOUR_IN_PLACE("s0", "r4"))
+      "7: subs lr,lr,#1\n bne 6b\n"
+      "8: vpop {d8-d15}\n pop {r2,r4,r5,r6,r7,r8,r9,r10,r11,pc}\n");
+}
+
 // Eight k of two columns.
 #define ATTUNE_MACS_ALONG(c0, c1, a, b0, b1) ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n"
 #define ATTUNE_ALONG(b0, b1, c0, c1)                                                                      \
@@ -93,6 +135,10 @@ struct RowGrid {
 #undef ATTUNE_MAC
 #undef ATTUNE_MACS_ACROSS
 #undef ATTUNE_ACROSS
+#undef ATTUNE_FOUR_IN_PLACE
+#undef ATTUNE_TWELVE_IN_PLACE
+#undef ATTUNE_EIGHT_ROWS
+#undef ATTUNE_BLOCKS_IN_PLACE
 #undef ATTUNE_MACS_ALONG
 #undef ATTUNE_ALONG
 
@@ -105,23 +151,36 @@ constexpr bool fits_few_rows(int rows, int cols, int depth, int a_col, int b_row
          ((b_col == 1 && cols >= kAcrossCols) || (b_row == 1 && cols >= kAlongCols));
 }
 
-template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
+// Which takes fewer instructions of columns along B's rows, where sums may stand in C.
+constexpr bool are_columns_in_eights(int cols, int depth) {
+  const int across = (cols + kAcrossCols - 1) / kAcrossCols * 157;
+  const int in_eights = 17 + cols / 12 * 108 + cols % 12 / 4 * 44;
+  return depth >= 8 && cols % 4 == 0 && in_eights < across;
+}
+
+template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, bool kInPlace>
 consteval RowGrid row_grid() {
   constexpr bool kAlong = !(kBCol == 1 && kCols >= kAcrossCols);
+  constexpr bool kEights = !kAlong && kInPlace && are_columns_in_eights(kCols, kDepth);
+  constexpr int kWidth = kEights ? kCols : kAlong ? kAlongCols : kAcrossCols;
   return {.b_stride = 4 * (kAlong ? kBCol : kBRow),
           .depth = kDepth,
           .zeros = kNoSums,
-          .sums = kAlong ? row_along : row_across,
+          .sums = kEights  ? row_in_eights
+                  : kAlong ? row_along
+                           : row_across,
           .a_stride = 4 * kARow,
           .c_stride = 4 * kCRow,
           .b_step = 4 * kBCol,
           .rows = kRows,
           .cols = kCols,
-          .width = kAlong ? kAlongCols : kAcrossCols,
-          .blocks = kCols / (kAlong ? kAlongCols : kAcrossCols)};
+          .width = kWidth,
+          .blocks = kCols / kWidth,
+          .twelves = kCols / 12,
+          .fours = kCols % 12 / 4};
 }
-template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
-inline constexpr RowGrid kRowGrid = row_grid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>();
+template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, bool kInPlace>
+inline constexpr RowGrid kRowGrid = row_grid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow, kInPlace>();
 
 /// C = epilogue(A·B) of few rows. An epilogue without a state is not passed.
 template <class Epilogue, class... State>
@@ -140,7 +199,7 @@ template <class Epilogue, class... State>
       for (; left % kTileSide != 0; --left) packet.template operator()<float>();
       for (; left != 0; left -= kTileSide) packet.template operator()<TileRow>();
     };
-    if constexpr (MayRepeat<Epilogue>) {  // sums are finished where they stand, in C
+    if constexpr (kMayRepeat<Epilogue>) {  // sums are finished where they stand, in C
       const int begins = grid.cols - grid.width;
       grid.sums(a, b, c, grid, grid.blocks);
       if (grid.blocks * grid.width != grid.cols) {

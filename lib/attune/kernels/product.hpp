@@ -16,6 +16,7 @@
 #include <attune/kernels/epilogues.hpp>
 #include <attune/kernels/few_rows_cortex_m.hpp>
 #include <attune/kernels/matrix_view.hpp>
+#include <attune/kernels/panel_cortex_m_narrow.hpp>
 #include <attune/kernels/panels.hpp>
 #include <attune/kernels/row_cortex_m_narrow.hpp>
 #include <attune/kernels/tile_cortex_m.hpp>
@@ -34,20 +35,59 @@ namespace detail {
 
 template <class Epilogue>
 constexpr TileShape tile_shape(int rows, int cols, int a_col, int b_row, int b_col) {
-  return !std::is_same_v<Epilogue, Continue> &&
-                 fits_wide_tile(rows, cols, a_col, b_row, b_col, MayRepeat<Epilogue>)
+  return !std::is_same_v<Epilogue, Continue> && fits_wide_tile(rows, cols, a_col, b_row, b_col)
              ? TileShape::kWide
              : TileShape::kSquare;
 }
 
 template <TileShape shape, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol,
           int kCRow>
-consteval const TileGrid& grid_of() {
+consteval const auto& grid_of() {
   if constexpr (shape == TileShape::kWide) {
     return kWideGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>;
   } else {
     return kTileGrid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
   }
+}
+
+// B in 8 or 16 bits: rows by eights, by a four, in panels; a last one and columns that fill no block are the
+// portable block's.
+template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, class B,
+          class Epilogue>
+ATTUNE_INLINE void narrow_product(const float* a, const B& b, float* c, const Epilogue& epilogue) {
+  constexpr int kEights = eight_rows(kRows, std::is_same_v<B, ScaledRows<Int8, float>>);
+  constexpr bool kSmall = is_small(kRows - kEights);
+  constexpr int kEnd = kEights + (kSmall ? kTileSide : (kRows - kEights) / 2 * 2);
+  constexpr int kTwoCols = kCols / kNarrowCols * kNarrowCols, kFourCols = kCols / kTileSide * kTileSide;
+  const auto rest = [&]<int kFromRow, int kToRow, int kFromCol>() ATTUNE_INLINE_LAMBDA {
+    if constexpr (kFromRow < kToRow) {
+      panels<kFromCol, 1, kToRow - kFromRow, kCols, kDepth, kARow, 1, kBRow, kBCol, kCRow>(
+          a + kFromRow * kARow, b, c + kFromRow * kCRow, epilogue);
+    }
+  };
+  if constexpr (kEights > 0) {
+    narrow_tiles_product<false>(a, elements_of(b), c,
+                                kNarrowGrid<B, false, kEights, kTwoCols, kDepth, kARow, kBRow, kBCol, kCRow>,
+                                scales_of(b), epilogue);
+    rest.template operator()<0, kEights, kTwoCols>();
+  }
+  if constexpr (kEights < kEnd) {
+    const float* rest_a = a + kEights * kARow;
+    float* rest_c = c + kEights * kCRow;
+    if constexpr (kSmall) {
+      narrow_tiles_product<true>(
+          rest_a, elements_of(b), rest_c,
+          kNarrowGrid<B, true, kTileSide, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>, scales_of(b),
+          epilogue);
+    } else {
+      float sums[panel_sums(kEnd - kEights)];
+      narrow_panels_product(rest_a, elements_of(b), rest_c,
+                            kPanelGrid<B, kEnd - kEights, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>,
+                            scales_of(b), sums, epilogue);
+    }
+    rest.template operator()<kEights, kEnd, kFourCols>();
+  }
+  rest.template operator()<kEnd, kRows, 0>();
 }
 
 #endif
@@ -59,7 +99,9 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<B, const float*> && fits_few_rows(kRows, kCols, kDepth, kACol, kBRow, kBCol)) {
-    return few_rows_product(a, b, c, kRowGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>, epilogue);
+    constexpr const RowGrid& kGrid =
+        kRowGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow, MayRepeat<Epilogue>>;
+    return few_rows_product(a, b, c, kGrid, epilogue);
   }
   if constexpr (std::is_same_v<Scalar, float> && fits_narrow_row<B>(kRows, kCols, kDepth, kACol, kBRow)) {
     using Element = std::remove_cvref_t<decltype(*elements_of(b))>;
@@ -68,72 +110,23 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   if constexpr (std::is_same_v<B, const float*> &&
                 fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
     constexpr TileShape kTile = tile_shape<Epilogue>(kRows, kCols, kACol, kBRow, kBCol);
-    constexpr int kTileRows = tile_rows(kTile), kTileCols = tile_cols(kTile);
-    constexpr int kTiledRows = kRows / kTileRows * kTileRows, kTiledCols = kCols / kTileCols * kTileCols;
-    const auto tiles = [&]<int kGridRows, int kGridCols>(int first_row, int first_col,
-                                                         const auto& finish) ATTUNE_INLINE_LAMBDA {
-      using Finish = std::remove_cvref_t<decltype(finish)>;
-      constexpr const TileGrid& kGrid =
-          grid_of<kTile, kGridRows, kGridCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>();
-      const float *a_tiles = a + first_row * kARow, *b_tiles = b + first_col * kBCol;
-      float* c_tiles = c + first_row * kCRow + first_col;
-      if constexpr (std::is_empty_v<Finish>) {
-        tiles_product<kTile, Finish>(a_tiles, b_tiles, c_tiles, kGrid);
-      } else {
-        tiles_product<kTile, Finish>(a_tiles, b_tiles, c_tiles, kGrid, finish);
-      }
-    };
-    tiles.template operator()<kTiledRows, kTiledCols>(0, 0, epilogue);
-    // The rest, if any, in tiles that begin earlier; one of four rows, one column, and what C is added to, is
-    // the portable block's.
-    constexpr int kRowsLeft = kRows - kTiledRows, kLastRow = kRows - kTileRows;
-    constexpr int kColsLeft = kCols - kTiledCols, kLastCol = kCols - kTileCols;
-    constexpr bool kRowsAgain = MayRepeat<Epilogue> && 2 * kRowsLeft >= kTileRows;
-    if constexpr (kRowsAgain) {
-      tiles.template operator()<kTileRows, kTiledCols>(kLastRow, 0, epilogue);
-    } else if constexpr (kRowsLeft > 0) {
-      panels<0, kWidest, kRowsLeft, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
+    constexpr int kTiledRows = tiled(kTile, kRows, kCols).rows, kTiledCols = tiled(kTile, kRows, kCols).cols;
+    constexpr const auto& kGrid =
+        grid_of<kTile, kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>();
+    if constexpr (std::is_empty_v<Epilogue>) {
+      tiles_product<kTile, Epilogue>(a, b, c, kGrid);
+    } else {
+      tiles_product<kTile, Epilogue>(a, b, c, kGrid, epilogue);
+    }
+    if constexpr (kTiledRows < kRows) {
+      panels<0, kWidest, kRows - kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
           a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
     }
-    if constexpr (MayRepeat<Epilogue> && kColsLeft > 1) {
-      const auto finish = from_column(epilogue, kLastCol);
-      tiles.template operator()<kTiledRows, kTileCols>(0, kLastCol, finish);
-      if constexpr (kRowsAgain) {
-        tiles.template operator()<kTileRows, kTileCols>(kLastRow, kLastCol, finish);
-      } else if constexpr (kRowsLeft > 0) {
-        panels<kTiledCols, kWidest, kRowsLeft, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-            a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
-      }
-    } else {
-      panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
-    }
+    panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     return;
   }
-  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_tile<B>(kCols, kDepth, kACol, kBRow, kBCol)) {
-    // Rows by eight, then four, then the portable block's.
-    constexpr int kEights = kRows / kNarrowRows * kNarrowRows, kFours = kRows / kTileSide * kTileSide;
-    constexpr int kTwos = kCols / kNarrowCols * kNarrowCols, kFourCols = kCols / kTileSide * kTileSide;
-    if constexpr (kEights > 0) {
-      narrow_tiles_product<false>(a, elements_of(b), c,
-                                  kNarrowGrid<B, false, kEights, kTwos, kDepth, kARow, kBRow, kBCol, kCRow>,
-                                  scales_of(b), epilogue);
-      panels<kTwos, kWidest, kEights, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
-    }
-    if constexpr (kEights < kFours) {
-      const Scalar* rest_a = a + kEights * kARow;
-      Scalar* rest_c = c + kEights * kCRow;
-      narrow_tiles_product<true>(
-          rest_a, elements_of(b), rest_c,
-          kNarrowGrid<B, true, kTileSide, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>, scales_of(b),
-          epilogue);
-      panels<kFourCols, kWidest, kTileSide, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-          rest_a, b, rest_c, epilogue);
-    }
-    if constexpr (kFours < kRows) {
-      panels<0, kWidest, kRows - kFours, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-          a + kFours * kARow, b, c + kFours * kCRow, epilogue);
-    }
-    return;
+  if constexpr (std::is_same_v<Scalar, float> && fits_narrow<B>(kRows, kCols, kDepth, kACol, kBRow, kBCol)) {
+    return narrow_product<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>(a, b, c, epilogue);
   }
 #elif ATTUNE_MVE && ATTUNE_FUSED
   if constexpr (std::is_same_v<B, const float*> && fits_mve(kCols, kARow, kACol, kBRow, kBCol)) {
@@ -197,7 +190,7 @@ inline constexpr bool kIsWholeBlocks = [] {
       tile_shape<Epilogue>(C::rows, C::cols, A::col_stride, B::row_stride, B::col_stride);
   return std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && !kIsNarrow<B> &&
          (fits_few_rows(C::rows, C::cols, A::cols, A::col_stride, B::row_stride, B::col_stride) ||
-          (C::rows % tile_rows(kTile) == 0 && C::cols % tile_cols(kTile) == 0 &&
+          (tiled(kTile, C::rows, C::cols).rows == C::rows && tiled(kTile, C::rows, C::cols).cols == C::cols &&
            fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride)));
 #else
   return false;

@@ -31,6 +31,14 @@
 #endif
 #endif
 
+// Whether single loads in a row, pipelined (ports/cycles/README.md), take less time than multiple loads beside
+// vmul and vadd: on M4. Their code is larger.
+#if ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7
+#define ATTUNE_LOADS_PIPELINE 1
+#else
+#define ATTUNE_LOADS_PIPELINE 0
+#endif
+
 // cᵢ += aᵢ·bᵢ in this order. p0 … p3 hold their products, if those are instructions of their own.
 #if ATTUNE_SPLIT_VMLA
 #define ATTUNE_MACS(c0, a0, b0, c1, a1, b1, c2, a2, b2, c3, a3, b3, p0, p1, p2, p3)               \

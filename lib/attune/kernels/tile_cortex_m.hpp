@@ -7,10 +7,13 @@
 // of the portable block.
 //
 // Where a term is a vmul and a vadd (terms_cortex_m.hpp), four registers hold products, and half of B or A is
-// loaded at a time.
+// loaded at a time. An M4 loads single words then, one behind the other: sixteen take 18 cycles instead
+// of 22. Their addresses move on once in four k where A is along k: two would take as long as multiple loads
+// do.
 //
 // The code is small: the inner loop exists once for each pair of layouts, the loops around it once for each
-// epilogue, with strides at run time. A shape costs only its TileGrid, in flash.
+// epilogue, and once more for shapes that fill no whole tiles, with strides at run time. A shape costs only
+// its grid, in flash.
 #pragma once
 
 #include <attune/kernels/arithmetic.hpp>
@@ -121,6 +124,37 @@ namespace detail {
   ATTUNE_MACS_TILE(a0, a1, a2, a3, "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15")
 #define ATTUNE_MACS_TT(b0, b1, b2, b3) \
   ATTUNE_MACS_TILE("s0", "s1", "s2", "s3", b0, b1, b2, b3, "s4", "s5", "s6", "s7")
+#if ATTUNE_LOADS_PIPELINE
+// Loads of one word, one behind the other. `ahead` moves lines on. All of them stand at whole words, as M4
+// pipelines 32-bit loads: adds of 16 bits come in pairs.
+#define ATTUNE_TWO(to0, to1, line, at0, at1) \
+  "vldr " to0 ",[" line ",#" at0 "]\n vldr " to1 ",[" line ",#" at1 "]\n"
+#define ATTUNE_FOUR(from, s0, s1, s2, s3) \
+  ATTUNE_TWO(s0, s1, from, "0", "4") ATTUNE_TWO(s2, s3, from, "8", "12")
+#define ATTUNE_SERIES_OF_A(k0, k1)     \
+  ATTUNE_TWO("s0", "s1", "r0", k0, k1) \
+  ATTUNE_TWO("s2", "s3", "r4", k0, k1) \
+  ATTUNE_TWO("s4", "s5", "r5", k0, k1) \
+  ATTUNE_TWO("s6", "s7", "r2", k0, k1)
+#define ATTUNE_AHEAD_OF_A "adds r0,#16\n adds r4,#16\n adds r5,#16\n adds r2,#16\n"
+#define ATTUNE_SERIES_NN(k0, k1, ahead)                                            \
+  ATTUNE_SERIES_OF_A(k0, k1)                                                       \
+  ATTUNE_FOUR("r1", "s8", "s9", "s10", "s11")                                      \
+  "add r1,r1,r3\n" ATTUNE_MACS_K("s0", "s2", "s4", "s6") ATTUNE_B_ACROSS("s8-s11") \
+      ahead ATTUNE_MACS_K("s1", "s3", "s5", "s7")
+#define ATTUNE_SERIES_NT(k0, k1, ahead)                                       \
+  ATTUNE_SERIES_OF_A(k0, k1)                                                  \
+  ATTUNE_TWO("s8", "s9", "r1", k0, k1)                                        \
+  ATTUNE_TWO("s10", "s11", "r8", k0, k1)                                      \
+  ATTUNE_MACS_COLUMNS("s16", "s17", "s20", "s21", "s24", "s25", "s28", "s29") \
+  ATTUNE_TWO("s8", "s9", "r9", k0, k1)                                        \
+  ATTUNE_TWO("s10", "s11", "r3", k0, k1)                                      \
+  ahead ATTUNE_MACS_COLUMNS("s18", "s19", "s22", "s23", "s26", "s27", "s30", "s31")
+#define ATTUNE_SERIES_TN                      \
+  ATTUNE_FOUR("r0", "s0", "s1", "s2", "s3")   \
+  ATTUNE_FOUR("r1", "s8", "s9", "s10", "s11") \
+  "add r0,r0,r2\n add r1,r1,r3\n" ATTUNE_MACS_K("s0", "s1", "s2", "s3")
+#endif
 #define ATTUNE_K_NN(a0, a1, a2, a3) ATTUNE_B_ACROSS("s8-s11") ATTUNE_MACS_K(a0, a1, a2, a3)
 #define ATTUNE_K_TN ATTUNE_A_ACROSS("s0-s3") ATTUNE_K_NN("s0", "s1", "s2", "s3")
 #define ATTUNE_PAIR_NN ATTUNE_A_ALONG ATTUNE_K_NN("s0", "s2", "s4", "s6") ATTUNE_K_NN("s1", "s3", "s5", "s7")
@@ -129,7 +163,11 @@ namespace detail {
       "s16", "s17", "s20", "s21", "s24", "s25", "s28",                                                    \
       "s29") "vldmia r9!,{d4}\n vldmia r3!,{d5}\n" ATTUNE_MACS_COLUMNS("s18", "s19", "s22", "s23", "s26", \
                                                                        "s27", "s30", "s31")
+#if ATTUNE_LOADS_PIPELINE
+#define ATTUNE_PAIR_TN ATTUNE_SERIES_TN ATTUNE_SERIES_TN
+#else
 #define ATTUNE_PAIR_TN ATTUNE_K_TN ATTUNE_K_TN
+#endif
 #define ATTUNE_PAIR_TT                                                                                       \
   ATTUNE_B_ALONG ATTUNE_A_ACROSS("s0-s3") ATTUNE_MACS_TT("s8", "s10", "s12", "s14") ATTUNE_A_ACROSS("s0-s3") \
       ATTUNE_MACS_TT("s9", "s11", "s13", "s15")
@@ -167,6 +205,26 @@ ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_PAIR_TT,
                       ATTUNE_A_ACROSS_LAST ATTUNE_B_ALONG_LAST("s8", "s10", "s12", "s14")
                           ATTUNE_MACS_TT("s8", "s10", "s12", "s14"))
 
+#if ATTUNE_LOADS_PIPELINE
+// As ATTUNE_TILE_FUNCTION, but r12 is how many fours of k.
+#define ATTUNE_FOURS_FUNCTION(name, lines, two_k, ahead)                     \
+  [[gnu::naked]] inline void name() {                                        \
+    asm(lines ".p2align 2\n1: " two_k("0", "4", )                            \
+            two_k("8", "12", ahead "subs r12,r12,#1\n") "bne 1b\n bx lr\n"); \
+  }
+ATTUNE_FOURS_FUNCTION(tile_nn_fours, ATTUNE_LINES_OF_A, ATTUNE_SERIES_NN, ATTUNE_AHEAD_OF_A)
+ATTUNE_FOURS_FUNCTION(tile_nt_fours, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE_SERIES_NT,
+                      ATTUNE_AHEAD_OF_A "adds r1,#16\n add r8,r8,#16\n add r9,r9,#16\n adds r3,#16\n")
+#undef ATTUNE_TWO
+#undef ATTUNE_FOUR
+#undef ATTUNE_SERIES_OF_A
+#undef ATTUNE_SERIES_NN
+#undef ATTUNE_SERIES_NT
+#undef ATTUNE_SERIES_TN
+#undef ATTUNE_AHEAD_OF_A
+#undef ATTUNE_FOURS_FUNCTION
+#endif
+
 #undef ATTUNE_MACS_ROW
 #undef ATTUNE_MACS_TILE
 #undef ATTUNE_MACS_COLUMNS
@@ -199,8 +257,33 @@ struct TileGrid {
   void (*tile)();
   int c_stride;
   int a_step, b_step;
-  short rows, cols;
+  short rows, cols;  // tiles one below the other; columns in whole tiles
 };
+
+// The same where rows or columns are left that fill no tile: the last one begins earlier, by as many of them
+// as another has computed.
+struct RaggedGrid : TileGrid {
+  short rows_again, cols_again;
+};
+
+template <TileShape shape, int kRows, int kCols>
+consteval auto with_rests(const TileGrid& grid) {
+  constexpr int kRowsAgain = -kRows & (tile_rows(shape) - 1), kColsAgain = -kCols & (tile_cols(shape) - 1);
+  if constexpr (kRowsAgain == 0 && kColsAgain == 0) {
+    return grid;
+  } else {
+    return RaggedGrid{grid, kRowsAgain, kColsAgain};
+  }
+}
+
+// What of a product is computed in tiles: a row of four and a single column are left to the portable block.
+struct TiledExtents {
+  int rows, cols;
+};
+constexpr TiledExtents tiled(TileShape shape, int rows, int cols) {
+  const int rows_left = rows % tile_rows(shape), cols_left = cols % tile_cols(shape);
+  return {2 * rows_left < tile_rows(shape) ? rows - rows_left : rows, cols_left == 1 ? cols - 1 : cols};
+}
 
 constexpr bool fits_tile(int rows, int cols, int depth, int a_row, int a_col, int b_row, int b_col) {
   return rows >= kTileSide && cols >= kTileSide && depth >= 2 && (a_row == 1 || a_col == 1) &&
@@ -219,11 +302,23 @@ consteval TileGrid tile_grid() {
           .a_step = 4 * kTileSide * kARow,
           .b_step = 4 * kTileSide * kBCol,
           .rows = kRows / kTileSide,
-          .cols = kCols};
+          .cols = kCols / kTileSide * kTileSide};
+}
+
+// The same with four k at a time, where there is a function for it.
+consteval TileGrid in_fours(TileGrid grid) {
+#if ATTUNE_LOADS_PIPELINE
+  if (grid.pairs % 2 == 0 && (grid.tile == tile_nn || grid.tile == tile_nt)) {
+    grid.tile = grid.tile == tile_nn ? tile_nn_fours : tile_nt_fours;
+    grid.pairs /= 2;
+  }
+#endif
+  return grid;
 }
 
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow>
-inline constexpr TileGrid kTileGrid = tile_grid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>();
+inline constexpr auto kTileGrid = with_rests<TileShape::kSquare, kRows, kCols>(
+    in_fours(tile_grid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>()));
 
 ATTUNE_INLINE const float* bytes_after(const float* from, int bytes) {
   return reinterpret_cast<const float*>(reinterpret_cast<const char*>(from) + bytes);
@@ -234,15 +329,17 @@ ATTUNE_INLINE float* bytes_after(float* from, int bytes) {
 
 /// C = epilogue(A·B) over a grid of tiles, or, with Continue, C + A·B, term by term. An epilogue without a
 /// state is not passed, so that four registers take all arguments.
-template <TileShape shape, class Epilogue, class... State>
-[[gnu::noinline]] void tiles_product(const float* a, const float* b, float* c, const TileGrid& grid,
+template <TileShape shape, class Epilogue, class Grid, class... State>
+[[gnu::noinline]] void tiles_product(const float* a, const float* b, float* c, const Grid& grid,
                                      State... state) {
+  constexpr bool kRagged = std::is_same_v<Grid, RaggedGrid>;
+  constexpr int kRows = tile_rows(shape), kCols = tile_cols(shape);
   const Epilogue epilogue{state...};
-  int col = 0;
+  int col = 0, cols_again = 0;
   do {
     const float* a_tile = a;
     float* c_row = c;
-    int row = grid.rows;
+    int row = grid.rows, rows_again = 0;
     do {
       register const float* r0 asm("r0") = a_tile;
       register const float* r1 asm("r1") = b;
@@ -293,7 +390,17 @@ template <TileShape shape, class Epilogue, class... State>
   }
 #define ATTUNE_FINISH_LAST(c0, c1, c2, c3, ahead) \
   ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, "vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%5", "r"(step))
-      if constexpr (shape == TileShape::kSquare) {
+      // Of a tile that computes some once more, those are left alone that may not be finished twice.
+      if (!kMayRepeat<Epilogue> && (rows_again | cols_again) != 0) {
+        float sums[kManyRegisters];
+        asm volatile("vstmia %0,{s16-s31}" : : "r"(sums), ATTUNE_REGISTERS("t") : "memory");
+        for (int i = 0; i < kRows; ++i) {
+          for (int j = cols_again; j < kCols && i >= rows_again; ++j) {
+            c_row[j] = epilogue(sums[i * kCols + j], static_cast<const float*>(c_row + j), col + j);
+          }
+          c_row = bytes_after(c_row, grid.c_stride);
+        }
+      } else if constexpr (shape == TileShape::kSquare) {
         const int step = grid.c_stride;  // once, whatever is stored
         ATTUNE_FINISH_LAST(s16, s17, s18, s19, 0)
         ATTUNE_FINISH_LAST(s20, s21, s22, s23, 0)
@@ -309,10 +416,26 @@ template <TileShape shape, class Epilogue, class... State>
 #undef ATTUNE_FINISH_FOUR
 #undef ATTUNE_FINISH_LAST
       a_tile = bytes_after(a_tile, grid.a_step);
-    } while (--row != 0);
+      --row;
+      if constexpr (kRagged) {
+        if (row == 0 && rows_again == 0 && grid.rows_again != 0) {
+          rows_again = grid.rows_again, row = 1;
+          a_tile = bytes_after(a_tile, -rows_again * (grid.a_step / kRows));
+          c_row = bytes_after(c_row, -rows_again * grid.c_stride);
+        }
+      }
+    } while (row != 0);
     b = bytes_after(b, grid.b_step);
-    c += tile_cols(shape);
-    col += tile_cols(shape);
+    c += kCols;
+    col += kCols;
+    if constexpr (kRagged) {
+      if (col == grid.cols && grid.cols_again != 0) {
+        cols_again = grid.cols_again;
+        b = bytes_after(b, -cols_again * (grid.b_step / kCols));
+        c -= cols_again;
+        col -= cols_again;
+      }
+    }
   } while (col < grid.cols);
 }
 

@@ -1,10 +1,10 @@
 // A product's register blocks on the single-precision FPU of a Cortex-M where B is narrow (widen.hpp), in
-// assembly: 8 rows × 2 columns, and for a rest of 4 rows 4 × 4.
+// assembly: 8 rows × 2 columns, and 4 × 4. Their sums stay in registers, which pays for few rows; for others
+// panel_cortex_m_narrow.hpp widens less often.
 //
-// To widen a number takes two and a half instructions, so it has to serve many rows: of the 32 registers 16
-// are sums, s16 … s31, four k of two columns of B stand in s4 … s11, and those of two rows of A in s0 … s3
-// and s12 … s15. Four k take 64 multiply-accumulates and 30 other instructions, with scales of rows 41. Sums
-// are those of the portable block, bit for bit.
+// Of the 32 registers 16 are sums, s16 … s31. Four k of two columns of B stand in s4 … s11, and those of two
+// rows of A in s0 … s3 and s12 … s15. Four k take 64 multiply-accumulates and 30 other instructions, with
+// scales of rows 41. Sums are those of the portable block, bit for bit.
 //
 // The small block is that of tile_cortex_m.hpp, whose two k take 32 and 26, with scales 37.
 //
@@ -12,8 +12,10 @@
 // once for each epilogue.
 #pragma once
 
+#include <type_traits>
+
 #include <attune/kernels/tile_cortex_m.hpp>
-#include <attune/kernels/widen.hpp>
+#include <attune/kernels/widen_cortex_m.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
 
@@ -83,15 +85,6 @@ namespace detail {
   rows("r0", "lr", "s16", "s17", "s18", "s19") rows("r5", "r6", "s20", "s21", "s22", "s23") \
       rows("r8", "r9", "s24", "s25", "s26", "s27") rows("r10", "r2", "s28", "s29", "s30", "s31")
 
-// Two numbers of B into a pair of registers.
-#define ATTUNE_INT8_PAIR(d, s0, s1, load0, load1)                                          \
-  "ldrsb r7," load0 "\n ldrsb r11," load1 "\n vmov " d ",r7,r11\n vcvt.f32.s32 " s0 "," s0 \
-  "\n vcvt.f32.s32 " s1 "," s1 "\n"
-#define ATTUNE_BFLOAT16_PAIR(d, s0, s1, load0, load1) \
-  "ldrh r7," load0 "\n ldrh r11," load1 "\n lsl r7,r7,#16\n lsl r11,r11,#16\n vmov " d ",r7,r11\n"
-#define ATTUNE_FLOAT16_PAIR(d, s0, s1, load0, load1)                                      \
-  "ldrh r7," load0 "\n ldrh r11," load1 "\n vmov " d ",r7,r11\n vcvtb.f32.f16 " s0 "," s0 \
-  "\n vcvtb.f32.f16 " s1 "," s1 "\n"
 // Four k of both columns: two of one in a pair, and across in a turn that saves steps from row to row.
 #define ATTUNE_B_ALONG(pair, bytes)                              \
   pair("d2", "s4", "s5", "[r1],#" bytes, "[r1],#" bytes)         \
@@ -123,7 +116,7 @@ namespace detail {
   }
 #define ATTUNE_NARROW_TILES(name, lines_of_b, four, rows, single) \
   ATTUNE_NARROW_TILE(name, lines_of_b, four, rows, "")            \
-  ATTUNE_NARROW_TILE(name##_rest, lines_of_b, four, rows,         \
+  ATTUNE_NARROW_TILE(name##_and_rest, lines_of_b, four, rows,     \
                      "and r12,r12,#3\n"                           \
                      "3:\n" single ATTUNE_ALL_ROWS(ATTUNE_ROWS_SINGLE) "subs r12,r12,#1\n bne 3b\n")
 #define ATTUNE_NARROW_TILE_ALONG(name, pair, bytes)                                             \
@@ -133,12 +126,13 @@ namespace detail {
   ATTUNE_NARROW_TILES(name, "", ATTUNE_B_ACROSS(pair, bytes) scale_four, ATTUNE_ROWS_ACROSS, \
                       ATTUNE_B_ROW(pair, bytes, "d2", "s4", "s5") scale_single)
 
-ATTUNE_NARROW_TILE_ALONG(int8_along, ATTUNE_INT8_PAIR, "1")
-ATTUNE_NARROW_TILE_ALONG(bfloat16_along, ATTUNE_BFLOAT16_PAIR, "2")
-ATTUNE_NARROW_TILE_ALONG(float16_along, ATTUNE_FLOAT16_PAIR, "2")
-ATTUNE_NARROW_TILE_ACROSS(scaled_int8_across, ATTUNE_INT8_PAIR, "1", ATTUNE_SCALE_FOUR, ATTUNE_SCALE_SINGLE)
-ATTUNE_NARROW_TILE_ACROSS(bfloat16_across, ATTUNE_BFLOAT16_PAIR, "2", "", "")
-ATTUNE_NARROW_TILE_ACROSS(float16_across, ATTUNE_FLOAT16_PAIR, "2", "", "")
+ATTUNE_NARROW_TILE_ALONG(int8_along_tile, ATTUNE_INT8_TWO, "1")
+ATTUNE_NARROW_TILE_ALONG(bfloat16_along_tile, ATTUNE_BFLOAT16_TWO, "2")
+ATTUNE_NARROW_TILE_ALONG(float16_along_tile, ATTUNE_FLOAT16_TWO, "2")
+ATTUNE_NARROW_TILE_ACROSS(scaled_int8_across_tile, ATTUNE_INT8_TWO, "1", ATTUNE_SCALE_FOUR,
+                          ATTUNE_SCALE_SINGLE)
+ATTUNE_NARROW_TILE_ACROSS(bfloat16_across_tile, ATTUNE_BFLOAT16_TWO, "2", "", "")
+ATTUNE_NARROW_TILE_ACROSS(float16_across_tile, ATTUNE_FLOAT16_TWO, "2", "", "")
 
 // The same of 4 × 4, two rows at a time; r12 is how many k.
 #define ATTUNE_SMALL_ROW_OF_SUMS(c0, c1, c2, c3, a, b0, b1, b2, b3) \
@@ -191,13 +185,13 @@ ATTUNE_NARROW_TILE_ACROSS(float16_across, ATTUNE_FLOAT16_PAIR, "2", "", "")
   "vmul.f32 s14,s14,s1\n vmul.f32 s15,s15,s1\n"
 #define ATTUNE_SCALE_SMALL_SINGLE "vldr s0,[r4]\n" ATTUNE_SCALE_SMALL("s0")
 
-ATTUNE_SMALL_TILE_ALONG(int8_along_small, ATTUNE_INT8_PAIR, "1")
-ATTUNE_SMALL_TILE_ALONG(bfloat16_along_small, ATTUNE_BFLOAT16_PAIR, "2")
-ATTUNE_SMALL_TILE_ALONG(float16_along_small, ATTUNE_FLOAT16_PAIR, "2")
-ATTUNE_SMALL_TILE_ACROSS(scaled_int8_across_small, ATTUNE_INT8_PAIR, "1", "2", "3", ATTUNE_SCALE_SMALL_TWO,
+ATTUNE_SMALL_TILE_ALONG(int8_along_small, ATTUNE_INT8_TWO, "1")
+ATTUNE_SMALL_TILE_ALONG(bfloat16_along_small, ATTUNE_BFLOAT16_TWO, "2")
+ATTUNE_SMALL_TILE_ALONG(float16_along_small, ATTUNE_FLOAT16_TWO, "2")
+ATTUNE_SMALL_TILE_ACROSS(scaled_int8_across_small, ATTUNE_INT8_TWO, "1", "2", "3", ATTUNE_SCALE_SMALL_TWO,
                          ATTUNE_SCALE_SMALL_SINGLE)
-ATTUNE_SMALL_TILE_ACROSS(bfloat16_across_small, ATTUNE_BFLOAT16_PAIR, "2", "4", "6", "", "")
-ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_PAIR, "2", "4", "6", "", "")
+ATTUNE_SMALL_TILE_ACROSS(bfloat16_across_small, ATTUNE_BFLOAT16_TWO, "2", "4", "6", "", "")
+ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_TWO, "2", "4", "6", "", "")
 
 #undef ATTUNE_SMALL_ROW_OF_SUMS
 #undef ATTUNE_SMALL_ROWS
@@ -220,9 +214,6 @@ ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_PAIR, "2", "4", "6
 #undef ATTUNE_ROWS_ACROSS
 #undef ATTUNE_ROWS_SINGLE
 #undef ATTUNE_ALL_ROWS
-#undef ATTUNE_INT8_PAIR
-#undef ATTUNE_BFLOAT16_PAIR
-#undef ATTUNE_FLOAT16_PAIR
 #undef ATTUNE_B_ALONG
 #undef ATTUNE_B_ROW
 #undef ATTUNE_B_ACROSS
@@ -233,68 +224,34 @@ ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_PAIR, "2", "4", "6
 #undef ATTUNE_NARROW_TILE_ALONG
 #undef ATTUNE_NARROW_TILE_ACROSS
 
-// Which of the functions above reads B along k, and which across; nullptr for none. In blocks of eight rows,
-// those for whole fours of k, and those with a rest.
-struct NarrowTiles {
-  void (*along)();
-  void (*across)();
-};
-enum class NarrowBlock { kEight, kEightAndRest, kFour };
-template <class B, NarrowBlock>
-inline constexpr NarrowTiles kNarrowTiles{nullptr, nullptr};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<const Int8*, NarrowBlock::kEight>{int8_along, nullptr};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<const Int8*, NarrowBlock::kEightAndRest>{int8_along_rest, nullptr};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<const Int8*, NarrowBlock::kFour>{int8_along_small, nullptr};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<ScaledRows<Int8, float>, NarrowBlock::kEight>{nullptr,
-                                                                                        scaled_int8_across};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<ScaledRows<Int8, float>, NarrowBlock::kEightAndRest>{
-    nullptr, scaled_int8_across_rest};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<ScaledRows<Int8, float>, NarrowBlock::kFour>{
-    nullptr, scaled_int8_across_small};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<const Bfloat16*, NarrowBlock::kEight>{bfloat16_along,
-                                                                                bfloat16_across};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<const Bfloat16*, NarrowBlock::kEightAndRest>{bfloat16_along_rest,
-                                                                                       bfloat16_across_rest};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<const Bfloat16*, NarrowBlock::kFour>{bfloat16_along_small,
-                                                                               bfloat16_across_small};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<const Float16*, NarrowBlock::kEight>{float16_along, float16_across};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<const Float16*, NarrowBlock::kEightAndRest>{float16_along_rest,
-                                                                                      float16_across_rest};
-template <>
-inline constexpr NarrowTiles kNarrowTiles<const Float16*, NarrowBlock::kFour>{float16_along_small,
-                                                                              float16_across_small};
+ATTUNE_NARROW_BLOCKS(kTile, tile);
+ATTUNE_NARROW_BLOCKS(kTileAndRest, tile_and_rest);
+ATTUNE_NARROW_BLOCKS(kSmallTile, small);
 
-template <class B>
-constexpr bool fits_narrow_tile(int cols, int depth, int a_col, int b_row, int b_col) {
-  constexpr NarrowTiles kTiles = kNarrowTiles<B, NarrowBlock::kEight>;
-  return cols >= kTileSide && depth >= 4 && a_col == 1 &&
-         ((b_row == 1 && kTiles.along != nullptr) || (b_col == 1 && kTiles.across != nullptr));
+// How many rows go by eights: eight; more only where memory takes as long as multiplying, on M33 and M55, and
+// B without scales is widened fast enough.
+constexpr int eight_rows(int rows, [[maybe_unused]] bool scaled) {
+#if __ARM_ARCH >= 8
+  if (!scaled || rows == 2 * kNarrowRows) return rows / kNarrowRows * kNarrowRows;
+#endif
+  return rows == kNarrowRows ? rows : 0;
 }
+// Whether what is left of them goes by fours.
+constexpr bool is_small(int rows) { return rows / kTileSide == 1 && rows % kTileSide < 2; }
 
 // Of kRows and kCols in whole blocks; B's strides count elements.
 template <class B, bool kSmall, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
 consteval TileGrid narrow_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
-  constexpr NarrowTiles kTiles = kNarrowTiles < B, kSmall            ? NarrowBlock::kFour
-                                                   : kDepth % 4 == 0 ? NarrowBlock::kEight
-                                                                     : NarrowBlock::kEightAndRest > ;
-  constexpr bool kAlong = kBRow == 1 && kTiles.along != nullptr;
+  constexpr NarrowBlocks kBlocks = kNarrowBlocks < B, kSmall            ? NarrowShape::kSmallTile
+                                                      : kDepth % 4 == 0 ? NarrowShape::kTile
+                                                                        : NarrowShape::kTileAndRest > ;
+  constexpr bool kAlong = kBRow == 1 && kBlocks.along != nullptr;
   constexpr int kBlockRows = kSmall ? kTileSide : kNarrowRows, kBlockCols = kSmall ? kTileSide : kNarrowCols;
   return {.a_stride = 4 * kARow,
           .b_stride = kBytes * (kAlong ? kBCol : kBRow),
           .pairs = kSmall ? kDepth : kDepth - 4,
-          .tile = kAlong ? kTiles.along : kTiles.across,
+          .tile = kAlong ? kBlocks.along : kBlocks.across,
           .c_stride = 4 * kCRow,
           .a_step = 4 * kBlockRows * kARow,
           .b_step = kBytes * kBlockCols * kBCol,
@@ -305,60 +262,58 @@ template <class B, bool kSmall, int kRows, int kCols, int kDepth, int kARow, int
 inline constexpr TileGrid kNarrowGrid =
     narrow_grid<B, kSmall, kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>();
 
-template <class Element>
-ATTUNE_INLINE const float* scales_of(const Element*) {
-  return nullptr;
-}
-ATTUNE_INLINE const float* scales_of(const ScaledRows<Int8, float>& b) { return b.scale; }
-
 /// C = epilogue(A·B) over a grid of blocks; `scale` has the scales of B's rows, if they have any.
 template <bool kSmall, class Epilogue>
 [[gnu::noinline]] void narrow_tiles_product(const float* a, const void* b, float* c, const TileGrid& grid,
                                             const float* scale, Epilogue epilogue) {
-  const char* b_tile = static_cast<const char*>(b);
-  int col = 0;
+  using Row = std::conditional_t<kSmall, TileRow, TilePair>;
+  int row = grid.rows;
   do {
-    const float* a_tile = a;
+    const char* b_tile = static_cast<const char*>(b);
     float* c_row = c;
-    int row = grid.rows;
+    int col = 0;
     do {
-      register const float* r0 asm("r0") = a_tile;
+      register const float* r0 asm("r0") = a;
       register const char* r1 asm("r1") = b_tile;
       register const float* r4 asm("r4") = scale;
       register const float* r5 asm("r5") = kNoSums;
-      register int c_stride asm("r2");  // both at once, whatever is stored
-      register int a_step asm("r3");
       register float s16 asm("s16"), s17 asm("s17"), s18 asm("s18"), s19 asm("s19");
       register float s20 asm("s20"), s21 asm("s21"), s22 asm("s22"), s23 asm("s23");
       register float s24 asm("s24"), s25 asm("s25"), s26 asm("s26"), s27 asm("s27");
       register float s28 asm("s28"), s29 asm("s29"), s30 asm("s30"), s31 asm("s31");
-      asm volatile("vldmia r5,{s16-s31}\n ldmia %[grid],{r2,r3,r12,lr}\n blx lr\n ldrd r2,r3,[%[grid],#16]"
-                   : "+r"(r0), "+r"(r1), "+r"(r4), "+r"(r5), "=&r"(c_stride), "=&r"(a_step), "=t"(s16),
-                     "=t"(s17), "=t"(s18), "=t"(s19), "=t"(s20), "=t"(s21), "=t"(s22), "=t"(s23), "=t"(s24),
-                     "=t"(s25), "=t"(s26), "=t"(s27), "=t"(s28), "=t"(s29), "=t"(s30), "=t"(s31)
+      asm volatile("vldmia r5,{s16-s31}\n ldmia %[grid],{r2,r3,r12,lr}\n blx lr"
+                   : "+r"(r0), "+r"(r1), "+r"(r4), "+r"(r5), "=t"(s16), "=t"(s17), "=t"(s18), "=t"(s19),
+                     "=t"(s20), "=t"(s21), "=t"(s22), "=t"(s23), "=t"(s24), "=t"(s25), "=t"(s26), "=t"(s27),
+                     "=t"(s28), "=t"(s29), "=t"(s30), "=t"(s31)
                    : [grid] "r"(&grid)
-                   : "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7",
-                     "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
-      const int stride = c_stride, step = a_step;  // r2 and r3 are not kept where a sum is finished
-#define ATTUNE_FINISH_PAIR(c0, c1)                                              \
-  {                                                                             \
-    const TilePair sum{c0, c1};                                                 \
-    const TilePair done = epilogue(sum, static_cast<const float*>(c_row), col); \
-    c0 = done.lane[0], c1 = done.lane[1];                                       \
-    asm volatile("vstmia %0,{" #c0 "-" #c1 "}\n add %0,%0,%1"                   \
-                 : "+r"(c_row)                                                  \
-                 : "r"(stride), "t"(c0), "t"(c1)                                \
-                 : "memory");                                                   \
+                   : "r2", "r3", "r8", "r9", "r12", "lr", "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5",
+                     "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15");
+      const Row scales = column_scales<Row>(epilogue, col);
+      const float q0 = scales.lane[0], q1 = scales.lane[1];  // of an aggregate there would be memory
+      const float q2 = scales.lane[kLanes<Row> - 2], q3 = scales.lane[kLanes<Row> - 1];
+      const auto& finish = behind_scales(epilogue);
+      const int stride = grid.c_stride;
+      float* to = c_row;
+#define ATTUNE_FINISH_PAIR(c0, c1)                                                                 \
+  {                                                                                                \
+    const TilePair sum = kScalesColumns<Epilogue> ? TilePair{c0 * q0, c1 * q1} : TilePair{c0, c1}; \
+    const TilePair done = finish(sum, static_cast<const float*>(to), col);                         \
+    c0 = done.lane[0], c1 = done.lane[1];                                                          \
+    asm volatile("vstmia %0,{" #c0 "-" #c1 "}\n add %0,%0,%1"                                      \
+                 : "+r"(to)                                                                        \
+                 : "r"(stride), "t"(c0), "t"(c1)                                                   \
+                 : "memory");                                                                      \
   }
-#define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                       \
-  {                                                                             \
-    const TileRow sum{c0, c1, c2, c3};                                          \
-    const TileRow done = epilogue(sum, static_cast<const float*>(c_row), col);  \
-    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3]; \
-    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                   \
-                 : "+r"(c_row)                                                  \
-                 : "r"(stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)              \
-                 : "memory");                                                   \
+#define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                                                 \
+  {                                                                                                       \
+    const TileRow sum =                                                                                   \
+        kScalesColumns<Epilogue> ? TileRow{c0 * q0, c1 * q1, c2 * q2, c3 * q3} : TileRow{c0, c1, c2, c3}; \
+    const TileRow done = finish(sum, static_cast<const float*>(to), col);                                 \
+    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3];                           \
+    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                                             \
+                 : "+r"(to)                                                                               \
+                 : "r"(stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)                                        \
+                 : "memory");                                                                             \
   }
       if constexpr (kSmall) {
         ATTUNE_FINISH_ROW(s16, s17, s18, s19)
@@ -377,12 +332,13 @@ template <bool kSmall, class Epilogue>
       }
 #undef ATTUNE_FINISH_PAIR
 #undef ATTUNE_FINISH_ROW
-      a_tile = bytes_after(a_tile, step);
-    } while (--row != 0);
-    b_tile += grid.b_step;
-    c += kSmall ? kTileSide : kNarrowCols;
-    col += kSmall ? kTileSide : kNarrowCols;
-  } while (col < grid.cols);
+      b_tile += grid.b_step;
+      c_row += kLanes<Row>;
+      col += kLanes<Row>;
+    } while (col < grid.cols);
+    a = bytes_after(a, grid.a_step);
+    c = bytes_after(c, kNarrowRows * grid.c_stride);
+  } while (--row != 0);
 }
 
 }  // namespace detail

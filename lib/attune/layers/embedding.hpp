@@ -81,18 +81,14 @@ struct Embedding {
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
                         const Pieces& pieces = {}) {
-    Status status = Status::kOk;
-    pieces([&]() ATTUNE_INLINE_LAMBDA {
+    return pieces.answer([&]() ATTUNE_INLINE_LAMBDA {
       const auto tokens = pieces.template count<shape.seq_len>();
-      if (!valid(ids, tokens)) {
-        status = Status::kInvalidToken;
-        return;
-      }
+      if (!valid(ids, tokens)) return Status::kInvalidToken;
       for (int i = 0; i < tokens; ++i) {
         look_up(parameters.weight, id_of(ids, i), y.data + i * shape.d_model);
       }
+      return Status::kOk;
     });
-    return status;
   }
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, InferenceScratch&,

@@ -99,7 +99,8 @@ template <NormShape shape, class ScalarType, kernels::Normalisation kind>
 struct Norm {
   static_assert(shape.rows > 0 && shape.d_model > 0,
                 "attune::LayerNorm, RmsNorm: rows and d_model must be positive; set both in NormShape");
-  static_assert(shape.epsilon >= 0, "attune::LayerNorm, RmsNorm: epsilon must not be negative");
+  static_assert(shape.epsilon >= 0 && shape.epsilon <= 1e30,
+                "attune::LayerNorm, RmsNorm: epsilon must not be negative, nor above 1e30");
   static_assert(shape.epsilon <= 0 || static_cast<kernels::Real<ScalarType>>(shape.epsilon) > 0,
                 "attune::LayerNorm, RmsNorm: epsilon is too small for the scalar, which rounds it to 0");
   static_assert(shape.weight || !shape.bias,

@@ -7,6 +7,7 @@
 
 #include <attune/core/layer.hpp>
 #include <attune/core/layer_calls.hpp>
+#include <attune/core/true_length.hpp>
 #include <attune/kernels/lanes.hpp>
 #include <attune/layers/dropout.hpp>
 
@@ -25,17 +26,18 @@ struct EachLane<Each, count> {
 };
 
 /// One of the sequences that a matrix is of: the matrix itself where its scalar is a number, else a lane of
-/// it, in a Storage. (Each `place` another type: two that are empty can have one address.)
+/// it, in a Storage; as many of its tokens as pieces have. (Each `place` another type: two that are empty can
+/// have one address.)
 template <class Matrix, bool = kInLanes<typename Matrix::Scalar>>
 struct SequenceOf {
   using type = Matrix;
   template <int place = 0>
   struct Storage {};
 
-  ATTUNE_INLINE static ConstView<type> take(ConstView<Matrix> all, int, auto&) { return all; }
+  ATTUNE_INLINE static ConstView<type> take(ConstView<Matrix> all, int, auto&, const auto&) { return all; }
   /// Where one is written that put() then puts into its place.
   ATTUNE_INLINE static View<type> room(View<Matrix> all, auto&) { return all; }
-  ATTUNE_INLINE static void put(auto&, int, View<Matrix>) {}
+  ATTUNE_INLINE static void put(auto&, int, View<Matrix>, const auto&) {}
 };
 template <class Matrix>
 struct SequenceOf<Matrix, true> {
@@ -43,14 +45,17 @@ struct SequenceOf<Matrix, true> {
   template <int = 0>
   using Storage = type;
 
-  static ConstView<type> take(ConstView<Matrix> all, int lane, type& storage) {
-    kernels::take_lane(Matrix::size, all.data, lane, storage.data());
+  static ConstView<type> take(ConstView<Matrix> all, int lane, type& storage, const auto& pieces) {
+    kernels::take_lane(size(pieces), all.data, lane, storage.data());
     return storage;
   }
   static View<type> room(View<Matrix>, type& storage) { return storage; }
-  static void put(type& storage, int lane, View<Matrix> all) {
-    kernels::put_lane(Matrix::size, storage.data(), lane, all.data);
+  static void put(type& storage, int lane, View<Matrix> all, const auto& pieces) {
+    kernels::put_lane(size(pieces), storage.data(), lane, all.data);
   }
+
+ private:
+  static int size(const auto& pieces) { return pieces.template count<Matrix::rows>() * Matrix::cols; }
 };
 /// The same of ids, which stand sequence after sequence.
 template <std::size_t size, int sequences>
@@ -59,8 +64,8 @@ struct SequenceOfIds {
   template <int place = 0>
   struct Storage {};
 
-  ATTUNE_INLINE static ConstView<type> take(Ids<static_cast<int>(size) * sequences> ids, int sequence,
-                                            auto&) {
+  ATTUNE_INLINE static ConstView<type> take(Ids<static_cast<int>(size) * sequences> ids, int sequence, auto&,
+                                            const auto&) {
     return ConstView<type>(ids.data() + static_cast<std::size_t>(sequence) * size);
   }
 };
@@ -94,7 +99,7 @@ struct OneByOne<Layer, kernels::LanesOf<Number, lanes>> {
   static constexpr bool kFrozen = detail::kFrozen<Layer>;
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
-  static constexpr bool kTakesLength = false;
+  static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
   static constexpr bool kGradientMayBeInput = !kTakesIds<Layer>;
 
   template <class Gradients>
@@ -122,42 +127,45 @@ struct OneByOne<Layer, kernels::LanesOf<Number, lanes>> {
   struct InferenceScratch : ScratchWith<typename Layer::InferenceScratch> {};
 
   /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                InferenceScratch& scratch, const Mask& mask = {}) {
-    return for_each_sequence(x, y, scratch, [&](int, auto of_sequence, auto to) {
-      return forward_status<Layer>(InOneGo{}, mask, parameters, of_sequence, to, scratch.layer);
+                                InferenceScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+    return for_each_sequence(x, y, scratch, pieces, [&](int, auto of_sequence, auto to) {
+      return forward_status<Layer>(pieces, mask, parameters, of_sequence, to, scratch.layer);
     });
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
-                                ScratchOf<Kept>& scratch, const Mask& mask = {}) {
-    return for_each_sequence(x, y, scratch, [&](int lane, auto of_sequence, auto to) {
+                                ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+    return for_each_sequence(x, y, scratch, pieces, [&](int lane, auto of_sequence, auto to) {
       auto&& own = tape.layers[lane];
       if constexpr (kDropsIn<typename TapeOf<Kept>::Each>) {
         if (lane > 0) copy_masks(tape.layers[0], own);
         skip_masks(own, lane);
       }
-      return forward_status<Layer>(InOneGo{}, mask, parameters, of_sequence, to, own, scratch.layer);
+      return forward_status<Layer>(pieces, mask, parameters, of_sequence, to, own, scratch.layer);
     });
   }
   /// dx from dy, overwritten, or NoGradient; gradients accumulate in the order of the sequences. `dx` may be
   /// `x`.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {}) {
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
+                       const Pieces& pieces = {}) {
     for (int lane = 0; lane < lanes; ++lane) {
-      const auto of_sequence = InputSequence::take(x, lane, scratch.x);
-      const auto gradient = OutputSequence::take(dy, lane, scratch.y);
+      const auto of_sequence = InputSequence::take(x, lane, scratch.x, pieces);
+      const auto gradient = OutputSequence::take(dy, lane, scratch.y, pieces);
       auto&& own = tape.layers[lane];
       const auto run = [&](auto to) {
-        backward_through<Layer>(mask, parameters, of_sequence, own, gradient, to, gradients, scratch.layer);
+        backward_in<Layer>(pieces, mask, parameters, of_sequence, own, gradient, to, gradients,
+                           scratch.layer);
       };
       if constexpr (kAsked<Dx>) {
         const auto to = sink<Input>(dx);
         run(InputSequence::room(to, scratch.dx));
-        InputSequence::put(scratch.dx, lane, to);
+        InputSequence::put(scratch.dx, lane, to, pieces);
       } else {
         run(NoGradient{});
       }
@@ -166,14 +174,14 @@ struct OneByOne<Layer, kernels::LanesOf<Number, lanes>> {
 
  private:
   static Outcome<Layer> for_each_sequence(ConstView<Input> x, View<Output> y, auto& scratch,
-                                          const auto& forward_one) {
+                                          const auto& pieces, const auto& forward_one) {
     for (int lane = 0; lane < lanes; ++lane) {
-      [[maybe_unused]] const Status status =
-          forward_one(lane, InputSequence::take(x, lane, scratch.x), OutputSequence::room(y, scratch.y));
+      [[maybe_unused]] const Status status = forward_one(
+          lane, InputSequence::take(x, lane, scratch.x, pieces), OutputSequence::room(y, scratch.y));
       if constexpr (kTakesIds<Layer>) {
         if (status != Status::kOk) return status;
       }
-      OutputSequence::put(scratch.y, lane, y);
+      OutputSequence::put(scratch.y, lane, y, pieces);
     }
     return Outcome<Layer>(Status::kOk);
   }

@@ -147,7 +147,8 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
 /// entries, and larger ones with -fconstexpr-steps.
 template <PositionShape shape, class ScalarType = float>
 struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
-  static_assert(shape.base > 1, "attune::SinusoidalPositions: base must be above 1");
+  static_assert(shape.base > 1 && shape.base <= 1e300,
+                "attune::SinusoidalPositions: base must be above 1, and at most 1e300");
   /// Different wavelengths: a sine and a cosine of each.
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
 

@@ -227,7 +227,7 @@ struct DecoderLayerOf
     Branches::infer(parameters, x, y, scratch,
                     Context<Mask, MemoryMask, decltype(of_tokens), decltype(of_memory)>{
                         memory, mask, memory_mask, of_tokens, of_memory});
-    detail::clear_behind(of_tokens, y);
+    pieces([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
   }
   /// Training: the same, with dropout; the tape keeps what backward needs.
   template <class Set = Parameters, class Kept, AttentionMask Mask = CausalMask,
@@ -240,7 +240,7 @@ struct DecoderLayerOf
     Branches::forward(parameters, x, y, tape, scratch,
                       Context<Mask, MemoryMask, decltype(of_tokens), decltype(of_memory)>{
                           memory, mask, memory_mask, of_tokens, of_memory});
-    detail::clear_behind(of_tokens, y);
+    pieces([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
   }
   /// dx[seq_len, d_model] and d_memory[memory_len, …] from dy[seq_len, d_model], overwritten, or NoGradient;
   /// gradients accumulate. The tape is used up. `dx` may be `dy`. The masks are forward's: what they hide has

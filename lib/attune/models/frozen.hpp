@@ -221,7 +221,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     if constexpr (detail::kBeginsLength<Mask, Pieces>) {
       return detail::forward_of_length<PartlyTrained>(mask, pieces, trained, x, y, scratch);
     } else {
-      return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained), x, y, of_layer(scratch));
+      return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained, pieces), x, y,
+                                       of_layer(scratch));
     }
   }
   /// Training, with tape and scratch of any gradients. `y` may not overlap `x`.
@@ -233,7 +234,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     if constexpr (detail::kBeginsLength<Mask, Pieces>) {
       return detail::forward_of_length<PartlyTrained>(mask, pieces, trained, x, y, tape, scratch);
     } else {
-      return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained), x, y, tape, of_layer(scratch));
+      return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained, pieces), x, y, tape,
+                                       of_layer(scratch));
     }
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
@@ -254,11 +256,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                     "attune::Frozen: behind what is trained, the layer, and each one in it, needs "
                     "ParametersOf<Matrix, Vector>: a set that has nothing in the place of its gradients");
       Trained nothing;
-      detail::backward_in<Layer>(pieces, mask, all_in(scratch, trained), x, tape, dy, dx, nothing,
+      detail::backward_in<Layer>(pieces, mask, all_in(scratch, trained, pieces), x, tape, dy, dx, nothing,
                                  of_layer(scratch));
     } else {
-      auto&& of_tensors = gradients_of(trained, gradients, room_in(scratch));
-      detail::backward_in<Layer>(pieces, mask, all_in(scratch, trained), x, tape, dy, dx, of_tensors,
+      auto&& of_tensors = gradients_of(trained, gradients, pieces.own(room_in(scratch)));
+      detail::backward_in<Layer>(pieces, mask, all_in(scratch, trained, pieces), x, tape, dy, dx, of_tensors,
                                  of_layer(scratch));
     }
   }
@@ -309,14 +311,15 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
         },
         static_cast<const TensorPath*>(nullptr), all, kConstants, trained);
   }
-  static constexpr decltype(auto) all_in([[maybe_unused]] auto& scratch, const Parameters& trained) {
+  static constexpr decltype(auto) all_in([[maybe_unused]] auto& scratch, const Parameters& trained,
+                                         [[maybe_unused]] const auto& pieces) {
     if constexpr (!kInLanes) {
-      return all(trained, room_in(scratch));
+      return all(trained, pieces.own(room_in(scratch)));
     } else if constexpr (kFrozen) {
       refer(Trained{}, nullptr, scratch.all);
       return (scratch.all);
     } else {
-      refer(static_cast<const Trained&>(trained), room_in(scratch), scratch.all);
+      refer(static_cast<const Trained&>(trained), pieces.own(room_in(scratch)), scratch.all);
       return (scratch.all);
     }
   }

@@ -10,8 +10,8 @@
 // that takes one. Layers at the front that are Frozen are only inferred.
 #pragma once
 
-#include <attune/core/gradient_rows.hpp>
 #include <attune/models/composition.hpp>
+#include <attune/models/sequential_memory.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -50,7 +50,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     }
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      for_each_index([&]<int index>() {
+      OfLayers::for_each_index([&]<int index>() {
         if constexpr (!std::is_empty_v<typename Layer<index>::Parameters>) {
           const TensorPath path{detail::kNumbers[index], parent};
           Layer<index>::Parameters::visit(visitor, &path, sets.template layer<index>()...);
@@ -59,7 +59,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     }
     template <class Initialiser>
     void initialise(const Initialiser& initialiser, Rng& rng) {
-      for_each_index([&]<int index>() {
+      OfLayers::for_each_index([&]<int index>() {
         if constexpr (!std::is_empty_v<typename Layer<index>::Parameters>) {
           attune::initialise(layer<index>(), initialiser, rng);
         }
@@ -82,103 +82,25 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       kTakesMask && ((!detail::kTakesMask<Layers> || detail::kTakesPaddingOnly<Layers>)&&...);
 
  private:
-  template <class Body>
-  static constexpr void for_each_index(const Body& body) {
-    [&]<std::size_t... index>(std::index_sequence<index...>) {
-      (body.template operator()<static_cast<int>(index)>(), ...);
-    }
-    (std::make_index_sequence<std::size_t{kLayers}>{});
-  }
+  using OfLayers = detail::SequentialMemory<Layers...>;
   template <class Gradients, int index>
-  using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
-
-  // Whether a layer is neither trained nor drops.
-  template <class Each>
-  static constexpr bool kFixed = std::is_empty_v<typename Each::Parameters> &&
-                                 (detail::kFrozen<Each> || !detail::kDropsIn<typename Each::Tape>);
-  // How many layers at the front are only inferred in training: up to the last that is Frozen before the
-  // first that is not fixed.
-  static constexpr int kInferred = [] {
-    const bool fixed[] = {kFixed<Layers>...};
-    const bool frozen[] = {detail::kFrozen<Layers>...};
-    int count = 0;
-    for (int i = 0; i < kLayers && fixed[i]; ++i) {
-      if (frozen[i]) count = i + 1;
-    }
-    return count;
-  }();
-  struct Nothing {};
-
-  template <class Gradients, int index>
-  struct KeptOf {
-    using Tape = detail::TapeOf<Layer<index>, GradientsOf<Gradients, index>>;
-    using Scratch = detail::ScratchOf<Layer<index>, GradientsOf<Gradients, index>>;
-    static constexpr bool kReadsInput = detail::kReadsInput<Layer<index>, GradientsOf<Gradients, index>>;
-  };
-  template <class Gradients, int index>
-    requires(index < kInferred)
-  struct KeptOf<Gradients, index> {
-    using Tape = Nothing;
-    using Scratch = typename Layer<index>::InferenceScratch;
-    static constexpr bool kReadsInput = false;
-  };
-  // Whether the output of layer `index` is taped.
-  template <class Gradients, int index>
-  static constexpr bool kKeepsOutput = KeptOf<Gradients, index + 1>::kReadsInput;
-  // And whether its gradient takes its place there.
-  template <class Gradients, int index>
-  static constexpr bool kGradientInPlace =
-      kKeepsOutput<Gradients, index>&& detail::kGradientMayBeInput<Layer<index + 1>> &&
-      !detail::kUpdatesInSet<GradientsOf<Gradients, index + 1>>;
-
-  // The scalars behind a layer that do not stand on the tape.
-  template <class Gradients, int index>
-  static constexpr int kInScratch = [] {
-    if constexpr (index + 1 == kLayers) {
-      return 0;
-    } else {
-      return kGradientInPlace<Gradients, index> ? 0 : Layer<index>::Output::size;
-    }
-  }();
-
-  template <class Gradients, class Indices>
-  struct AllKept;
-  template <class Gradients, std::size_t... index>
-  struct AllKept<Gradients, std::index_sequence<index...>> {
-    using Tapes = detail::Members<typename KeptOf<Gradients, static_cast<int>(index)>::Tape...>;
-    using Between = std::integer_sequence<int, kInScratch<Gradients, static_cast<int>(index)>...>;
-    using Scratch =
-        detail::InTurn<Scalar, Between, typename KeptOf<Gradients, static_cast<int>(index)>::Scratch...>;
-    static constexpr bool kDrops =
-        (detail::kDropsIn<typename KeptOf<Gradients, static_cast<int>(index)>::Tape> || ...);
-  };
-  template <class Indices>
-  struct AllBetween;
-  template <std::size_t... index>
-  struct AllBetween<std::index_sequence<index...>> {
-    template <class Gradients>
-    using Outputs =
-        detail::Members<std::conditional_t<kKeepsOutput<Gradients, static_cast<int>(index)>,
-                                           typename Layer<static_cast<int>(index)>::Output, Nothing>...>;
-    static constexpr bool kAllFit =
-        (detail::kFits<Layer<static_cast<int>(index)>, Layer<static_cast<int>(index) + 1>> && ...);
-  };
-  using Between = AllBetween<std::make_index_sequence<std::size_t{kLayers - 1}>>;
+  using KeptOf = typename OfLayers::template KeptOf<Gradients, index>;
+  static constexpr int kInferred = OfLayers::kInferred;
 
  public:
   /// Whether a layer is Frozen, and the others have no parameters and drop nothing.
-  static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && (kFixed<Layers> && ...);
+  static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && OfLayers::kAllFixed;
 
   /// What each layer tapes, and what stands between them where backward reads it.
   template <class Gradients>
   struct TapeOf {
-    using Kept = AllKept<Gradients, std::make_index_sequence<std::size_t{kLayers}>>;
+    using Kept = typename OfLayers::template All<Gradients>;
     [[no_unique_address]] typename Kept::Tapes layers;
-    [[no_unique_address]] typename Between::template Outputs<Gradients> between;
+    [[no_unique_address]] typename OfLayers::template Between<Gradients>::Outputs between;
 
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires Kept::kDrops {
-      for_each_index([&]<int index>() {
+      OfLayers::for_each_index([&]<int index>() {
         if constexpr (detail::kDropsIn<typename KeptOf<Gradients, index>::Tape>) {
           detail::member<index>(layers).for_each_dropout(visitor);
         }
@@ -188,7 +110,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   using Tape = TapeOf<Parameters>;
   template <class Gradients>
   struct ScratchOf {
-    typename AllKept<Gradients, std::make_index_sequence<std::size_t{kLayers}>>::Scratch layers;
+    typename OfLayers::template All<Gradients>::Scratch layers;
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {
@@ -334,7 +256,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   // contents are other ones by then.
   template <int index, class Gradients>
   ATTUNE_INLINE static OutputOf<index> between(TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch) {
-    if constexpr (kKeepsOutput<Gradients, index>) {
+    if constexpr (OfLayers::template kKeepsOutput<Gradients, index>) {
       return detail::member<index>(tape.between);
     } else {
       return scratch.layers.template behind<typename Layer<index>::Output, index>();
@@ -345,22 +267,12 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <int index, class Gradients>
   ATTUNE_INLINE static OutputOf<index> gradient_between(TapeOf<Gradients>& tape,
                                                         ScratchOf<Gradients>& scratch) {
-    if constexpr (kGradientInPlace<Gradients, index>) {
+    if constexpr (OfLayers::template kGradientInPlace<Gradients, index>) {
       return detail::member<index>(tape.between);
     } else {
       return scratch.layers.template behind<typename Layer<index>::Output, index>();
     }
   }
-
-  // The first layer that is trained: what stands before it needs no gradient unless dx is asked for.
-  template <class Gradients>
-  static constexpr int kFirstTrained = [] {
-    int first = kLayers - 1;
-    for_each_index([&first]<int index>() {
-      if constexpr (!std::is_empty_v<GradientsOf<Gradients, index>>) first = std::min(first, index);
-    });
-    return first;
-  }();
 
   template <int index, class Gradients, class Kept, class Dx>
   ATTUNE_INLINE static void backward_from(const auto& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
@@ -376,7 +288,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         detail::backward_in<Layer<0>>(pieces, mask, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
         const InputOf<index> before = between<index - 1>(tape, scratch);
-        if constexpr (!kAsked<Dx> && kFirstTrained<Gradients> >= index) {
+        if constexpr (!kAsked<Dx> && OfLayers::template kFirstTrained<Gradients> >= index) {
           detail::backward_in<Layer<index>>(pieces, mask, own, before, layer_tape, dy, dx, gradient,
                                             layer_scratch);
           pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
@@ -395,14 +307,14 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   // Layers that backward does not reach go on to the masks of the next sequence, too.
   template <int end, class Gradients>
   static constexpr void skip_masks_before(TapeOf<Gradients>& tape) {
-    for_each_index([&tape]<int index>() {
+    OfLayers::for_each_index([&tape]<int index>() {
       if constexpr (index < end && detail::kDropsIn<typename KeptOf<Gradients, index>::Tape>) {
         skip_masks(detail::member<index>(tape.layers), 1);
       }
     });
   }
 
-  static_assert(Between::kAllFit);
+  static_assert(OfLayers::kAllFit);
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

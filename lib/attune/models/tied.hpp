@@ -199,9 +199,9 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     const View<Tokens> d_hidden = scratch.hidden;
     const ConstView<Tokens> hidden = hidden_of(tape, scratch);
     for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
-      Head::forward(parameters.embedding, OfLogits::take(dy, sequence, scratch.sequence.logits),
+      Head::forward(parameters.embedding, OfLogits::take(dy, sequence, scratch.sequence.logits, pieces),
                     OfTokens::room(d_hidden, scratch.sequence.hidden), pieces);
-      OfTokens::put(scratch.sequence.hidden, sequence, d_hidden);
+      OfTokens::put(scratch.sequence.hidden, sequence, d_hidden, pieces);
     });
     const auto backward_body = [&](auto d_tokens) ATTUNE_INLINE_LAMBDA {
       detail::backward_in<Body>(pieces, mask, parameters.body, ConstView<Tokens>(tokens_of(tape, scratch)),
@@ -212,10 +212,11 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
       backward_body(View<Tokens>(scratch.tokens));
       for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
         Sequence& one = scratch.sequence;
-        add_to_table<Mask>(OfIds::take(ids, sequence, one), OfTokens::take(hidden, sequence, one.hidden),
-                           OfLogits::take(dy, sequence, one.logits),
-                           OfTokens::take(scratch.tokens, sequence, one.tokens), gradients.embedding, scratch,
-                           pieces);
+        add_to_table<Mask>(OfIds::take(ids, sequence, one, pieces),
+                           OfTokens::take(hidden, sequence, one.hidden, pieces),
+                           OfLogits::take(dy, sequence, one.logits, pieces),
+                           OfTokens::take(scratch.tokens, sequence, one.tokens, pieces), gradients.embedding,
+                           scratch, pieces);
       });
     } else {
       backward_body(NoGradient{});
@@ -236,8 +237,10 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     const auto terms = detail::terms_of<Mask, Pieces>(pieces.first(hidden));
     if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
       add_rows(view(gradients.weight), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
-        add_product(dy.template columns<Rows::rows>(first).transpose(), hidden, rows, terms);
-        Embeds::add_to_rows(ids, d_tokens, first, rows, scratch.embedding, Tokens::rows);
+        add_product(pieces.first(dy).transpose().template rows_at<Rows::rows>(first), pieces.first(hidden),
+                    rows, terms);
+        Embeds::add_to_rows(ids, d_tokens, first, rows, scratch.embedding,
+                            pieces.template count<Tokens::rows>());
       });
     } else {
       Head::backward_parameters(dy, hidden, gradients, terms, pieces);
@@ -258,9 +261,9 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
             if (status != Status::kOk) return;
             typename Embeds::InferenceScratch none;
             status = detail::forward_in<Embeds>(pieces, NoMask{}, parameters.embedding,
-                                                OfIds::take(ids, sequence, one),
+                                                OfIds::take(ids, sequence, one, pieces),
                                                 OfTokens::room(tokens, one.tokens), none);
-            OfTokens::put(one.tokens, sequence, tokens);
+            OfTokens::put(one.tokens, sequence, tokens, pieces);
           });
           return status;
         },
@@ -268,9 +271,9 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
           detail::forward_in<Body>(pieces, mask, parameters.body, ConstView<Tokens>(tokens), hidden,
                                    of_body...);
           for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
-            Head::backward_input(parameters.embedding, OfTokens::take(hidden, sequence, one.hidden),
+            Head::backward_input(parameters.embedding, OfTokens::take(hidden, sequence, one.hidden, pieces),
                                  OfLogits::room(y, one.logits), kernels::Assign{}, pieces);
-            OfLogits::put(one.logits, sequence, y);
+            OfLogits::put(one.logits, sequence, y, pieces);
           });
         });
   }

@@ -39,6 +39,8 @@ struct TrainVectors {
 template <LowRank low_rank>
 struct TrainLowRank {
   static_assert(low_rank.rank > 0, "attune::LowRank: the rank must be positive");
+  static_assert(low_rank.alpha >= 1e-30 && low_rank.alpha <= 1e30,
+                "attune::LowRank: alpha must be positive, from 1e-30 to 1e30: without it nothing is learned");
   static constexpr int kRank = low_rank.rank;
   static constexpr std::uint32_t kFingerprint = fingerprint(low_rank.alpha);
   using Vectors = std::conditional_t<low_rank.biases_and_norms, TrainVectors, TrainNothing>;

@@ -22,7 +22,8 @@ template <HuberOptions options = HuberOptions{}>
 struct Huber {
   static_assert(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum,
                 "attune::Huber: reduction must be kMean or kSum");
-  static_assert(options.delta > 0, "attune::Huber: delta must be positive");
+  static_assert(options.delta >= 1e-30,
+                "attune::Huber: delta must be positive, and 1e-30 at least: below it there is no gradient");
 
   /// A mean over a batch of sequences of one size is the mean of their means.
   static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;

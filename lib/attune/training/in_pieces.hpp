@@ -1,5 +1,6 @@
 // A training step in pieces, for a main loop that has deadlines: between two of them it serves what is due,
-// predicts with a scratch of its own, or saves the trainer's state.
+// predicts with a scratch of its own, or saves the trainer's state, which between the pieces of an update is
+// of no step: a FlashStore answers kUnderWay then, and keeps what it has.
 //
 //   auto pass = trainer.accumulate_in_pieces(x, target);
 //   while (pass.advance()) serve_what_is_due();
@@ -21,6 +22,9 @@
 #include <attune/core/pieces.hpp>
 #include <attune/core/status.hpp>
 #include <attune/training/loss.hpp>
+#include <attune/training/optimizer.hpp>
+#include <attune/training/state.hpp>
+#include <attune/training/step_result.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -74,7 +78,7 @@ class AccumulationInPieces {
 };
 
 /// An optimiser step on its way through a trainer's parameters.
-template <class Trainer, class Clipping, int most_work>
+template <class Trainer, class Loss, class Optimizer, class Clipping, int most_work>
 class UpdateInPieces {
  public:
   using Result = typename Trainer::Result;
@@ -83,7 +87,7 @@ class UpdateInPieces {
   bool advance() {
     if (done()) return false;
     int before = next_++;
-    trainer_->update_parts(options_, clipping_, coefficients_, outcome_, OnePiece<most_work>(before));
+    update(*trainer_, options_, clipping_, coefficients_, outcome_, OnePiece<most_work>(before));
     if (done()) result_ = outcome_;
     return true;
   }
@@ -99,6 +103,43 @@ class UpdateInPieces {
       : trainer_(&trainer), options_(options), clipping_(clipping) {
     result_ = Result::refused(may == Status::kOk ? Status::kUnderWay : may);
     if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
+  }
+
+  // The first piece takes the batch, and says in `coefficients` and `result` what the others do.
+  ATTUNE_INLINE static void update(Trainer& trainer, const typename Trainer::Options& options,
+                                   const Clipping& clipping, typename Trainer::Coefficients& coefficients,
+                                   Result& result, const OnePiece<most_work>& pieces) {
+    pieces([&] {
+      const auto gradient = detail::BatchGradient<typename Trainer::Scalar>::template of<Loss, Optimizer>(
+          trainer.gradients_, options, clipping, trainer.loss_,
+          trainer.normalisers_.total(trainer.accumulated_));
+      if (gradient.status != Status::kOk) {
+        result = Result::refused(gradient.status);
+        trainer.work_.end_pass(&trainer);
+        if (gradient.status == Status::kNotFinite || gradient.status == Status::kNoTargets) trainer.discard();
+        return;
+      }
+      coefficients = Optimizer::advance(trainer.state_.moments, options, gradient.scale * gradient.factor);
+      result = {trainer.loss_ * gradient.scale, Status::kOk, gradient.norm};
+      trainer.accumulated_ = -trainer.accumulated_;
+      trainer.state_.fingerprint_of_type = Trainer::State::kPartOfUpdate;
+    });
+    constexpr int kWorkOfUpdate = 16;
+    Optimizer::for_each_with_moments(
+        [&](const TensorPath& path, auto& p, auto& g, auto&... moment) {
+          pieces.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
+              [&](int first, int count) {
+                detail::update_and_clear<Optimizer>(coefficients, path.kind, count, p.data() + first,
+                                                    g.data() + first, (moment.data() + first)...);
+              });
+        },
+        trainer.state_.moments, trainer.state_.parameters, trainer.gradients_);
+    pieces([&] {
+      detail::count_step(trainer.state_, -trainer.accumulated_);
+      trainer.state_.fingerprint_of_type = Trainer::State::kFingerprint;
+      trainer.begin_batch();
+      trainer.work_.end_pass(&trainer);
+    });
   }
 
   Trainer* trainer_;

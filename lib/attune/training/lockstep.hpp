@@ -15,6 +15,7 @@
 
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/parameters.hpp>
+#include <attune/core/true_length.hpp>
 #include <attune/kernels/finite.hpp>
 #include <attune/kernels/lanes.hpp>
 #include <attune/kernels/product.hpp>
@@ -68,15 +69,17 @@ class LockstepWorkspace {
                                 Scalar& sum, auto& normalisers) {
     using Output = typename LaneModel::Output;
     copy_masks(tape, tape_);
-    const ConstView<typename LaneModel::Input> x = stacked(first);
-    const Status status = forward_status<LaneModel>(InOneGo{}, mask, parameters_, x, View<Output>(output_),
-                                                    tape_, shared_.scratch);
+    const auto pieces = pieces_of<LaneModel>(mask);
+    const ConstView<typename LaneModel::Input> x = stacked(first, pieces);
+    const View<Output> y(output_);
+    const Status status = forward_status<LaneModel>(pieces, mask, parameters_, x, y, tape_, shared_.scratch);
     if (status != Status::kOk) return false;
+    clear_behind(pieces, y);
     LossSum<Scalar> losses[std::size_t{kSequences}];
     if (!add_losses(target_of, loss, losses)) return false;
     begin_gradients(gradients);
-    backward_through<LaneModel>(mask, parameters_, x, tape_, ConstView<Output>(output_), NoGradient{},
-                                gradients_, shared_.scratch);
+    backward_in<LaneModel>(pieces, mask, parameters_, x, tape_, ConstView<Output>(y), NoGradient{},
+                           gradients_, shared_.scratch);
     if constexpr (kMasks<Mask>) {
       bool all = true;
       for (const LossSum<Scalar>& of_sequence : losses) all = all && kernels::finite(1, &of_sequence.sum);
@@ -93,12 +96,22 @@ class LockstepWorkspace {
   }
 
  private:
-  // The inputs of kSequences sequences: ids stand so, the elements of matrices side by side.
-  ConstView<typename LaneModel::Input> stacked(ConstView<typename Model::Input> first) {
+  // The inputs of kSequences sequences: ids stand so, the elements of matrices side by side, of as many
+  // tokens as there are.
+  template <class Pieces>
+  ConstView<typename LaneModel::Input> stacked(ConstView<typename Model::Input> first,
+                                               [[maybe_unused]] const Pieces& pieces) {
     if constexpr (kTakesIds<Model>) {
       return ConstView<typename LaneModel::Input>(first.data());
     } else {
-      interleave<Model::Input::size>(first.data, input_.values);
+      using X = typename Model::Input;
+      if constexpr (kHasLength<Pieces>) {
+        for (int i = 0; i < pieces.template count<X::rows>(); ++i) {
+          interleave<X::size, X::cols>(first.data + i * X::cols, input_.values + i * X::cols);
+        }
+      } else {
+        interleave<X::size>(first.data, input_.values);
+      }
       return input_;
     }
   }
@@ -160,10 +173,10 @@ class LockstepWorkspace {
     return true;
   }
 
-  // to[i], lane s = from[s · kSize + i].
-  template <int kSize>
+  // to[i], lane s = from[s · kSize + i], of kCount elements.
+  template <int kSize, int kCount = kSize>
   static void interleave(const Scalar* from, LaneScalar* to) {
-    kernels::detail::transpose_panel<P, kSize, kSequences, kSize>(from, reinterpret_cast<Scalar*>(to));
+    kernels::detail::transpose_panel<P, kCount, kSequences, kSize>(from, reinterpret_cast<Scalar*>(to));
   }
 
   static bool each_is_finite(const auto& tensor) {

@@ -21,6 +21,21 @@ concept MemoryPlan = requires {
   Plan::template Workspace<Model>::kSequences;
 };
 
+namespace detail {
+
+/// A plan of such a model. A wrong type is one error.
+template <class Plan, class Model>
+constexpr bool check_plan() {
+  static_assert(MemoryPlan<Plan, Model>,
+                "attune::Trainer: what stands in the place of the plan is none; it comes behind the batch: "
+                "Streaming, Lockstep, UpdateInBackward or InWorkspace<workspace>");
+  return MemoryPlan<Plan, Model>;
+}
+template <class Plan, class Model>
+concept CheckedPlan = check_plan<Plan, Model>();
+
+}  // namespace detail
+
 /// One sequence at a time. The plan of a Trainer unless another is named.
 struct Streaming {
   template <class Model>

@@ -1,4 +1,4 @@
-// What a training starts from: drawn parameters, given ones, or some of either.
+// What a training starts from: drawn parameters, given ones, some of either, or a training's state.
 #pragma once
 
 #include <type_traits>
@@ -9,16 +9,45 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The part of a trainer that is its beginning: Trainer and ParallelTrainer have it. Self has
-/// own_parameters(), and restart(rng), which forgets all that was trained.
-template <class Self, class Parameters>
+/// The part of a trainer that is its beginning: Trainer and ParallelTrainer have it. Self has own_state(),
+/// restart(rng), which forgets all that was trained, and begin_at_state(), which forgets what was
+/// accumulated.
+template <class Self, class State>
 class StartsTraining {
  public:
+  using Parameters = typename State::Parameters;
+
+  /// All that the training is behind its last step, as a value (state.hpp). Sequences accumulated since then
+  /// are not in it.
+  [[nodiscard]] const State& state() const { return static_cast<const Self&>(*this).own_state(); }
+  /// Goes on from a state, to the bits of the training that it is of, on any trainer. What was accumulated is
+  /// forgotten; numbers are not looked at, so keep states behind a checksum, as a FlashStore does. Nothing
+  /// has changed where the Status is not kOk: see State::check().
+  Status resume(const State& state) {
+    if (const Status status = state.check(); status != Status::kOk) return status;
+    if (&state != &self().own_state()) self().own_state() = state;
+    self().begin_at_state();
+    return Status::kOk;
+  }
+  /// The same, read into the trainer itself, without another State in RAM: `read` is called with a State& and
+  /// answers a Status, as a store's load() does. Where that is not kOk, or the state is not one to go on
+  /// from, the trainer is as `read` left it: where that wrote nothing, behind its last step (and what an
+  /// update under way in pieces has changed), else it has to be initialised, or loaded with the parameters in
+  /// state().
+  template <class Read>
+    requires std::is_invocable_r_v<Status, const Read&, State&>
+  [[nodiscard]] Status resume(const Read& read) {
+    Status status = read(self().own_state());
+    if (status == Status::kOk) status = self().own_state().check();
+    self().begin_at_state();
+    return status;
+  }
+
   /// Draws initial parameters from `rng`, which moves on, then where the masks of dropout start, and forgets
   /// all training: gradients, moments and counters become zero.
   template <class Initialiser>
   void initialise(const Initialiser& initialiser, Rng& rng) {
-    attune::initialise(self().own_parameters(), initialiser, rng);
+    attune::initialise(own_parameters(), initialiser, rng);
     self().restart(rng);
   }
   template <class Initialiser>
@@ -31,8 +60,8 @@ class StartsTraining {
   template <class Initialiser, class Give>
     requires std::is_invocable_r_v<void, const Give&, Parameters&>
   void start_from(const Give& give, const Initialiser& initialiser, Rng& rng) {
-    attune::initialise(self().own_parameters(), initialiser, rng);
-    give(self().own_parameters());
+    attune::initialise(own_parameters(), initialiser, rng);
+    give(own_parameters());
     self().restart(rng);
   }
   template <class Initialiser, class Give>
@@ -43,7 +72,7 @@ class StartsTraining {
   /// Starts from given parameters, as of a model trained elsewhere, and forgets all training. Dropout starts
   /// from `rng`, which moves on.
   void load(const Parameters& parameters, Rng& rng) {
-    self().own_parameters() = parameters;
+    own_parameters() = parameters;
     self().restart(rng);
   }
   void load(const Parameters& parameters, Rng&& rng = Rng{0}) { load(parameters, rng); }
@@ -53,13 +82,14 @@ class StartsTraining {
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, Parameters&>
   [[nodiscard]] Status load(const Read& read, Rng&& rng = Rng{0}) {
-    const Status status = read(self().own_parameters());
+    const Status status = read(own_parameters());
     if (status == Status::kOk) self().restart(rng);
     return status;
   }
 
  private:
   Self& self() { return static_cast<Self&>(*this); }
+  Parameters& own_parameters() { return self().own_state().parameters; }
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -39,6 +39,8 @@ constexpr std::uint32_t training_fingerprint() {
 }  // namespace detail
 
 /// The state of a training of `Model` with `Optimizer`. Zero-initialised it is nobody's: resume() refuses it.
+/// A record, whose members are all public: a store fills its bytes, and where check() refuses them, parameters
+/// are what is left to load.
 template <class Model, class Optimizer>
 struct TrainingState {
   using Parameters = typename Model::Parameters;
@@ -50,6 +52,8 @@ struct TrainingState {
   /// keep a version of those beside the state. Of the arithmetic (kernels/policy.hpp), in which a training
   /// goes on to the same bits.
   static constexpr std::uint32_t kFingerprint = detail::training_fingerprint<Model, Optimizer>();
+  /// In its place while an update is under way.
+  static constexpr std::uint32_t kPartOfUpdate = ~kFingerprint;
   /// Of this program's arithmetic.
   static constexpr std::uint32_t kArithmetic = fingerprint(kArithmeticName);
 
@@ -62,8 +66,10 @@ struct TrainingState {
   std::uint32_t fingerprint_of_arithmetic;  // kArithmetic of that program
 
   /// Whether a trainer of this program can go on from it: kOtherState, or kOtherArithmetic, where
-  /// load(parameters) is what can be had.
+  /// load(parameters) is what can be had; kUnderWay between the pieces of an update, of which a part is in
+  /// it.
   [[nodiscard]] constexpr Status check() const {
+    if (fingerprint_of_type == kPartOfUpdate) return Status::kUnderWay;
     if (fingerprint_of_type != kFingerprint) return Status::kOtherState;
     return fingerprint_of_arithmetic == kArithmetic ? Status::kOk : Status::kOtherArithmetic;
   }

@@ -19,6 +19,7 @@
 #include <attune/training/in_pieces.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
+#include <attune/training/memory_of_training.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/sgd.hpp>
@@ -46,9 +47,9 @@ struct Unused {
 template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
           class Plan = Streaming>
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
-      detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && MemoryPlan<Plan, Model>
+      detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && detail::CheckedPlan<Plan, Model>
 class Trainer
-    : public StartsTraining<Trainer<Model, Loss, Optimizer, batch, Plan>, typename Model::Parameters> {
+    : public StartsTraining<Trainer<Model, Loss, Optimizer, batch, Plan>, TrainingState<Model, Optimizer>> {
   static constexpr bool kKeepsGradients =
       std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
@@ -78,32 +79,6 @@ class Trainer
   using Options = typename Optimizer::Options;
   using Coefficients = typename Optimizer::Coefficients;
 
-  /// All that the training is behind its last step, as a value (state.hpp). Sequences accumulated since then
-  /// are not in it.
-  [[nodiscard]] const State& state() const { return state_; }
-  /// Goes on from a state, to the bits of the training that it is of. What was accumulated is forgotten;
-  /// numbers are not looked at, so keep states behind a checksum, as a FlashStore does. Nothing has changed
-  /// where the Status is not kOk: see State::check().
-  Status resume(const State& state) {
-    if (const Status status = state.check(); status != Status::kOk) return status;
-    if (&state != &state_) state_ = state;
-    begin_at_state();
-    return Status::kOk;
-  }
-  /// The same, read into the trainer itself, without another State in RAM: `read` is called with a State& and
-  /// answers a Status, as a store's load() does. Where that is not kOk, or the state is not one to go on
-  /// from, the trainer is as `read` left it: where that wrote nothing, behind its last step (and what an
-  /// update under way in pieces has changed), else it has to be initialised, or loaded with the parameters in
-  /// state().
-  template <class Read>
-    requires std::is_invocable_r_v<Status, const Read&, State&>
-  [[nodiscard]] Status resume(const Read& read) {
-    Status status = read(state_);
-    if (status == Status::kOk) status = state_.check();
-    begin_at_state();
-    return status;
-  }
-
   /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] (or the ids
   /// of either) stacked, sequence after sequence. `clipping` is NoClipping or GradientClipping; `masks` one
   /// mask for all sequences, or a std::array or std::span with one for each. The loss is the mean over the
@@ -120,7 +95,8 @@ class Trainer
       } else {
         static_assert(std::is_same_v<Clipping, NoClipping>,
                       "attune::Trainer: UpdateInBackward has no gradients to clip; pass NoClipping{}");
-        return step_in_backward(inputs, targets, options, detail::mask_of(masks, 0), loss);
+        return detail::step_in_backward<Model>(state_, gradients_, work_, inputs, targets, options,
+                                               detail::mask_of(masks, 0), loss);
       }
     }
   }
@@ -169,7 +145,7 @@ class Trainer
   /// update_incomplete() in pieces (in_pieces.hpp), but for the look at all gradients, which is one. Between
   /// two pieces parameters are partly those of before the step.
   template <int most_work = kPieceWork, class Clipping = NoClipping>
-  [[nodiscard]] UpdateInPieces<Trainer, Clipping, most_work> update_in_pieces(
+  [[nodiscard]] UpdateInPieces<Trainer, Loss, Optimizer, Clipping, most_work> update_in_pieces(
       const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
     static_assert(detail::check_clipping<Clipping>());
     return {*this, options, clipping, may_update(1)};
@@ -202,7 +178,7 @@ class Trainer
       return static_cast<detail::Outcome<Model>>(Status::kUnderWay);
     }
     return static_cast<detail::Outcome<Model>>(
-        work_.scratch().predict(mask, state_.parameters, x, y, work_.tape()));
+        work_.scratch().predict(mask, state_.parameters, x, y, work_.tape(), InOneGo{}));
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
@@ -215,18 +191,9 @@ class Trainer
   /// RAM of training. object() is sizeof(Trainer); `inputs` is what the caller holds beside it: the inputs
   /// and targets of a whole batch for step(), of one sequence for accumulate().
   [[nodiscard]] static constexpr MemoryReport memory(Feeding feeding = Feeding::kWholeBatch) {
-    MemoryReport report{.parameters = sizeof(Parameters),
-                        .gradients = sizeof gradients_,
-                        .moments = detail::kBytes<Moments>,
-                        .tape = Work::kTapeBytes,
-                        .scratch = Work::kScratchBytes,
-                        .inputs = (sizeof(typename Model::Input) + sizeof(BatchTarget) / batch) *
-                                  (feeding == Feeding::kWholeBatch ? std::size_t{batch} : 1)};
-    constexpr MemoryReport kWorkspace = Workspace::memory();
-    report.parameters += kWorkspace.parameters;
-    report.gradients += kWorkspace.gradients;
-    report.tape += kWorkspace.tape;
-    report.scratch += kWorkspace.scratch;
+    MemoryReport report = detail::memory_of_training<Model, Optimizer, Plan>();
+    report.inputs = (sizeof(typename Model::Input) + sizeof(BatchTarget) / batch) *
+                    (feeding == Feeding::kWholeBatch ? std::size_t{batch} : 1);
     report.state = sizeof(Trainer) - report.object();
     return report;
   }
@@ -236,16 +203,7 @@ class Trainer
   template <int index>
     requires requires { typename Model::template Layer<index>; }
   [[nodiscard]] static constexpr MemoryReport memory_of_layer() {
-    using Layer = typename Model::template Layer<index>;
-    using Kept = typename detail::KeptIn<Plan, Layer>::type;
-    MemoryReport report{.tape = detail::kBytes<detail::TapeOf<Layer, Kept>>,
-                        .scratch = detail::kBytes<detail::EitherScratch<Layer, Kept>>};
-    if constexpr (!std::is_empty_v<typename Layer::Parameters>) {
-      report.parameters = sizeof(typename Layer::Parameters);
-      report.gradients = sizeof(typename Plan::template Gradients<Layer>);
-      report.moments = detail::kBytes<typename Optimizer::template Moments<typename Layer::Parameters>>;
-    }
-    return report;
+    return detail::memory_of_layer<typename Model::template Layer<index>, Optimizer, Plan>();
   }
 
  private:
@@ -255,10 +213,10 @@ class Trainer
   static constexpr int kTogether = Workspace::kSequences;
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
-  friend StartsTraining<Trainer, Parameters>;
+  friend StartsTraining<Trainer, State>;
   template <class, class, class, int>
   friend class AccumulationInPieces;
-  template <class, class, int>
+  template <class, class, class, class, int>
   friend class UpdateInPieces;
 
   [[nodiscard]] Status may_accumulate() const {
@@ -311,42 +269,6 @@ class Trainer
       if constexpr (!Pieces::kInOneGo) work_.end_pass(this);
     });
     return Status::kOk;
-  }
-
-  // The pieces of an update; the first one takes the batch, and says in `coefficients` and `result` what the
-  // others do.
-  template <class Clipping, class Pieces>
-  ATTUNE_INLINE void update_parts(const Options& options, const Clipping& clipping,
-                                  typename Optimizer::Coefficients& coefficients, Result& result,
-                                  const Pieces& pieces) {
-    pieces([&] {
-      const auto gradient = detail::BatchGradient<Scalar>::template of<Loss, Optimizer>(
-          gradients_, options, clipping, loss_, normalisers_.total(accumulated_));
-      if (gradient.status != Status::kOk) {
-        result = Result::refused(gradient.status);
-        work_.end_pass(this);
-        if (gradient.status == Status::kNotFinite || gradient.status == Status::kNoTargets) discard();
-        return;
-      }
-      coefficients = Optimizer::advance(state_.moments, options, gradient.scale * gradient.factor);
-      result = {loss_ * gradient.scale, Status::kOk, gradient.norm};
-      accumulated_ = -accumulated_;
-    });
-    constexpr int kWorkOfUpdate = 16;
-    Optimizer::for_each_with_moments(
-        [&](const TensorPath& path, auto& p, auto& g, auto&... moment) {
-          pieces.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
-              [&](int first, int count) {
-                detail::update_and_clear<Optimizer>(coefficients, path.kind, count, p.data() + first,
-                                                    g.data() + first, (moment.data() + first)...);
-              });
-        },
-        state_.moments, state_.parameters, gradients_);
-    pieces([&] {
-      detail::count_step(state_, -accumulated_);
-      begin_batch();
-      work_.end_pass(this);
-    });
   }
 
   template <class Clipping, class Masks>
@@ -409,48 +331,16 @@ class Trainer
     }
   }
 
-  template <class Mask>
-  ATTUNE_INLINE Result step_in_backward(InputView x, TargetView target, const Options& options,
-                                        const Mask& mask, const Loss& loss) {
-    if (const Status status = Optimizer::check(options); status != Status::kOk)
-      return Result::refused(status);
-    if (work_.under_way()) return Result::refused(Status::kUnderWay);  // of another in the same workspace
-    auto& tape = work_.tape();
-    auto& scratch = work_.scratch().training;
-    const OutputView output(work_.output());
-    if constexpr (Work::kShared && kDrops) stand_at_masks();
-    if constexpr (!kMasks<Mask> && !detail::kTakesIds<Model>) {
-      if (!detail::finite(kernels::sum_of_squares(Model::Input::size, x.data)))
-        return Result::refused(Status::kNotFinite);
-    }
-    const auto pieces = detail::pieces_of<Model>(mask);
-    const Status taken =
-        detail::forward_status<Model>(pieces, mask, state_.parameters, x, output, tape, scratch);
-    if (taken != Status::kOk) return Result::refused(taken);
-    detail::clear_behind(pieces, output);
-    const LossSum<Scalar> sum = loss.sum(ConstView<typename Model::Output>(output), target, output);
-    if (sum.status != Status::kOk) return Result::refused(sum.status);
-    if (!detail::finite(sum.sum)) return Result::refused(Status::kNotFinite);
-    if (Loss::kMeanOverBatch && !(sum.normaliser > 0)) return Result::refused(Status::kNoTargets);
-
-    const Scalar scale = Loss::kMeanOverBatch ? 1 / sum.normaliser : Scalar(1);
-    ParameterUpdates<Model, Optimizer> updates(state_.parameters, state_.moments, options, gradients_, scale);
-    detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape,
-                               ConstView<typename Model::Output>(output), NoGradient{}, updates.leaves,
-                               scratch);
-    detail::count_step(state_, 1);
-    if (!updates.ok()) return Result::refused(Status::kNotFinite);
-    return {sum.sum * scale, Status::kOk, updates.gradient_norm() * scale};
-  }
-
-  // With no sequence, no pass under way, and the masks of the next sequence.
+  // What StartsTraining asks for: its state; to begin there with no sequence, no pass under way, and the
+  // masks of the next sequence; or anew.
+  State& own_state() { return state_; }
+  [[nodiscard]] const State& own_state() const { return state_; }
   void begin_at_state() {
     work_.end_pass(this);
+    if (state_.fingerprint_of_type == State::kPartOfUpdate) state_.fingerprint_of_type = State::kFingerprint;
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear();
   }
-  // What StartsTraining asks for.
-  Parameters& own_parameters() { return state_.parameters; }
   void restart(Rng& rng) {
     detail::restart(state_, rng);
     work_.end_pass(this);

@@ -22,9 +22,14 @@
 #include <algorithm>
 
 #include <attune/core/gradient_rows.hpp>
+#include <attune/core/layer_calls.hpp>
+#include <attune/core/true_length.hpp>
 #include <attune/kernels/squares.hpp>
+#include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
+#include <attune/training/state.hpp>
+#include <attune/training/step_result.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -213,5 +218,45 @@ class ParameterUpdates {
  private:
   detail::UpdateContext<Optimizer> context_;
 };
+
+namespace detail {
+
+/// A step of a trainer, whose `rows` and `work` (workspace.hpp) these are.
+template <class Model, class Optimizer, class Mask, class Loss>
+ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
+    TrainingState<Model, Optimizer>& state, auto& rows, auto& work, ConstView<typename Model::Input> x,
+    const auto& target, const typename Optimizer::Options& options, const Mask& mask, const Loss& loss) {
+  using Scalar = typename Model::Scalar;
+  using Output = typename Model::Output;
+  using Result = StepResult<Scalar>;
+  if (const Status status = Optimizer::check(options); status != Status::kOk) return Result::refused(status);
+  if (work.under_way()) return Result::refused(Status::kUnderWay);  // of another in the same workspace
+  auto& tape = work.tape();
+  auto& scratch = work.scratch().training;
+  const View<Output> output(work.output());
+  if constexpr (std::remove_reference_t<decltype(work)>::kShared) stand_at_masks(state, tape);
+  if constexpr (!kMasks<Mask> && !kTakesIds<Model>) {
+    if (!finite(kernels::sum_of_squares(Model::Input::size, x.data)))
+      return Result::refused(Status::kNotFinite);
+  }
+  const auto pieces = pieces_of<Model>(mask);
+  const Status taken = forward_status<Model>(pieces, mask, state.parameters, x, output, tape, scratch);
+  if (taken != Status::kOk) return Result::refused(taken);
+  clear_behind(pieces, output);
+  const LossSum<Scalar> sum = loss.sum(ConstView<Output>(output), target, output);
+  if (sum.status != Status::kOk) return Result::refused(sum.status);
+  if (!finite(sum.sum)) return Result::refused(Status::kNotFinite);
+  if (Loss::kMeanOverBatch && !(sum.normaliser > 0)) return Result::refused(Status::kNoTargets);
+
+  const Scalar scale = Loss::kMeanOverBatch ? 1 / sum.normaliser : Scalar(1);
+  ParameterUpdates<Model, Optimizer> updates(state.parameters, state.moments, options, rows, scale);
+  backward_in<Model>(pieces, mask, state.parameters, x, tape, ConstView<Output>(output), NoGradient{},
+                     updates.leaves, scratch);
+  count_step(state, 1);
+  if (!updates.ok()) return Result::refused(Status::kNotFinite);
+  return {sum.sum * scale, Status::kOk, updates.gradient_norm() * scale};
+}
+
+}  // namespace detail
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -40,10 +40,11 @@ struct KeptIn<Plan, Model> {
 
 // y of the tokens that there are; zeros behind them.
 template <class Model, class Mask, class X, class Y, class... Memory>
-ATTUNE_INLINE Status infer(const Mask& mask, const auto& parameters, X x, Y y, Memory&... memory) {
-  const auto pieces = pieces_of<Model>(mask);
+ATTUNE_INLINE Status infer(const auto& all, const Mask& mask, const auto& parameters, X x, Y y,
+                           Memory&... memory) {
+  const auto pieces = pieces_of<Model>(mask, all);
   const Status status = forward_status<Model>(pieces, mask, parameters, x, y, memory...);
-  if (status == Status::kOk) clear_behind(pieces, y);
+  if (status == Status::kOk) all([&]() ATTUNE_INLINE_LAMBDA { clear_behind(pieces, y); });
   return status;
 }
 
@@ -55,8 +56,8 @@ struct EitherScratch {
 
   template <class Mask, class Parameters, class X, class Y>
   ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                               TapeOf<Model, Gradients>& tape) {
-    return infer<Model>(mask, parameters, x, y, tape, training);
+                               TapeOf<Model, Gradients>& tape, const auto& pieces) {
+    return infer<Model>(pieces, mask, parameters, x, y, tape, training);
   }
 };
 // With dropout a prediction goes another way than training: without a tape.
@@ -69,8 +70,8 @@ struct EitherScratch<Model, Gradients, true> {
 
   template <class Mask, class Parameters, class X, class Y>
   ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                               TapeOf<Model, Gradients>&) {
-    return infer<Model>(mask, parameters, x, y, inference);
+                               TapeOf<Model, Gradients>&, const auto& pieces) {
+    return infer<Model>(pieces, mask, parameters, x, y, inference);
   }
 };
 

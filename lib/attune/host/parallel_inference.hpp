@@ -1,0 +1,62 @@
+// Inference on several threads of a PC, also where there is one sequence alone.
+//
+//   attune::host::ParallelInference<Model> inference(4);
+//   inference.forward(parameters, x, y);
+//
+// The bits are those of Model::forward, whatever the number of threads (shared_pieces.hpp says why).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <attune/core/layer.hpp>
+#include <attune/core/layer_calls.hpp>
+#include <attune/core/true_length.hpp>
+#include <attune/host/shared_pieces.hpp>
+#include <attune/host/thread_pool.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::host {
+
+/// Threads, and the scratch of inference for each of them, on the heap. Its functions are called from one
+/// thread at a time.
+template <attune::detail::CheckedLayer Model>
+class ParallelInference {
+ public:
+  using Input = typename Model::Input;
+  using Output = typename Model::Output;
+  using Outcome = attune::detail::Outcome<Model>;  // void, or a Status where ids can be refused
+
+  /// Starts the threads, the caller among them; 0 or less: as many as the process may run at once.
+  explicit ParallelInference(int threads = 0)
+      : pool_(threads),
+        scratch_(
+            std::make_unique<typename Model::InferenceScratch[]>(static_cast<std::size_t>(pool_.threads()))) {
+  }
+
+  /// y[rows, cols] of x[rows, cols], on all threads. `y` may not overlap `x`.
+  template <class Set = typename Model::Parameters, class Mask = NoMask>
+  Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Mask& mask = {}) {
+    attune::detail::check_mask<Model, Mask>();
+    if (pool_.threads() == 1) return Outcome(forward_in(InOneGo{}, 0, parameters, x, y, mask));
+    return Outcome(pass_.run(scratch_.get(), [&](const SharedPieces& pieces) {
+      (void)forward_in(pieces, 0, parameters, x, y, mask);
+    }));
+  }
+  [[nodiscard]] int threads() const { return pool_.threads(); }
+
+ private:
+  Status forward_in(const auto& all, int scratch, const auto& parameters, ConstView<Input> x, View<Output> y,
+                    const auto& mask) {
+    const auto pieces = attune::detail::pieces_of<Model>(mask, all);
+    const Status status = attune::detail::forward_status<Model>(pieces, mask, parameters, x, y,
+                                                                scratch_[static_cast<std::size_t>(scratch)]);
+    if (status == Status::kOk) all([&] { attune::detail::clear_behind(pieces, y); });
+    return status;
+  }
+
+  ThreadPool pool_;
+  SharedPass pass_{pool_};
+  std::unique_ptr<typename Model::InferenceScratch[]> scratch_;
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::host

@@ -1,0 +1,258 @@
+// One sequence on several threads: the pieces of its layers (core/pieces.hpp), shared out.
+//
+//   ThreadPool pool(4);
+//   SharedPass pass(pool);
+//   static DecoderLayer::InferenceScratch scratch[4];
+//   pass.run(scratch, [&](const SharedPieces& pieces) {
+//     DecoderLayer::forward(parameters, x, memory, y, scratch[0], CausalMask{}, NoMask{}, pieces);
+//   });
+//
+// Every thread goes through the same sequence of pieces. The rows or elements of a piece are cut into as many
+// shares as there are threads, fewer where they are little work, and one where they are a single piece. Each
+// thread takes its own share, and then those that nobody has taken: a thread that a busy machine wakes late
+// is not waited for, and one that comes at last finds everything done. A share begins when all of the pieces
+// before it are done. Who computes it decides no bit, and neither does into how many a piece is cut.
+//
+// All threads fill one tape and one scratch. What a piece writes for more than one row (own()) goes to the
+// same place in the thread's own scratch.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include <attune/core/pieces.hpp>
+#include <attune/core/status.hpp>
+#include <attune/host/thread_pool.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::host {
+
+/// What the threads that go through one sequence of pieces have in common.
+class SharedPass {
+ public:
+  /// Less work than this (core/pieces.hpp) is not worth another thread: a share has to pay for waiting for
+  /// the others, some tenths of a microsecond.
+  static constexpr int kWorkOfShare = 1 << 14;
+
+  /// On all threads of a pool, in shares of at least so much work. The pool has to outlive it.
+  explicit SharedPass(ThreadPool& pool, int work_of_share = kWorkOfShare)
+      : pool_(pool),
+        work_of_share_(work_of_share),
+        taken_(std::make_unique<Taken[]>(static_cast<std::size_t>(pool.threads()))) {}
+
+  /// Calls forward(pieces) on every thread and returns when all pieces are done: Status::kOk, or why they
+  /// have ended early. `forward` fills scratch[0]; scratch[i] is thread i's own.
+  template <class Scratch, class Forward>
+  Status run(Scratch* scratch, const Forward& forward);
+
+  [[nodiscard]] int threads() const { return pool_.threads(); }
+
+ private:
+  friend class SharedPieces;
+
+  // Why the pass has ended early; kOk where it has not.
+  [[nodiscard]] Status refused() const { return refused_.load(std::memory_order_relaxed); }
+  // Called by a share: whoever waits for it sees the Status.
+  void refuse(Status status) { refused_.store(status, std::memory_order_relaxed); }
+
+  // From the first piece on. No thread is under way.
+  void begin() {
+    done_.store(0, std::memory_order_relaxed);
+    refused_.store(Status::kOk, std::memory_order_relaxed);
+    for (int i = 0; i < threads(); ++i) of_share(i).store(0, std::memory_order_relaxed);
+  }
+  // Into how many shares so much work is cut, of at most `most`.
+  [[nodiscard]] int shares_of(std::int64_t work, int most) const {
+    return static_cast<int>(
+        std::clamp<std::int64_t>(work / work_of_share_, 1, std::max(1, std::min(most, threads()))));
+  }
+  // Calls body(share) for the shares of piece number `piece` that no other thread has taken, those of
+  // `thread` first, when the `before` shares of all pieces in front of it are done.
+  template <class Body>
+  void compute(int thread, int piece, int before, int shares, const Body& body) {
+    for (int i = 0; i < shares; ++i) {
+      const int share = (thread + i) % shares;
+      if (!take(share, piece)) continue;
+      wait_for(before);
+      body(share);
+      done_.fetch_add(1, std::memory_order_acq_rel);
+      done_.notify_all();
+    }
+  }
+  // Returns when so many shares are done; what they wrote is then visible.
+  void wait_for(int shares) {
+    const auto happened = [&] { return done_.load(std::memory_order_acquire) >= shares; };
+    // Threads with as much work end at almost the same time.
+    for (int i = 0; i < kLooks; ++i) {
+      if (happened()) return;
+    }
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + std::chrono::microseconds(50); Clock::now() < end;) {
+      if (happened()) return;
+      std::this_thread::yield();
+    }
+    for (int done = done_.load(std::memory_order_acquire); done < shares;
+         done = done_.load(std::memory_order_acquire)) {
+      done_.wait(done, std::memory_order_acquire);
+    }
+  }
+
+  static constexpr std::size_t kCacheLine = 64;
+  static constexpr int kLooks = 1000;  // about a microsecond
+  struct alignas(kCacheLine) Taken {
+    std::atomic<int> pieces;
+  };
+
+  std::atomic<int>& of_share(int share) { return taken_[static_cast<std::size_t>(share)].pieces; }
+  // Whether this share of a piece is the caller's. Pieces in front have been gone through, so their shares
+  // have been taken.
+  bool take(int share, int piece) {
+    std::atomic<int>& pieces = of_share(share);
+    int taken = pieces.load(std::memory_order_relaxed);
+    while (taken <= piece) {
+      if (pieces.compare_exchange_weak(taken, piece + 1, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
+
+  ThreadPool& pool_;
+  const int work_of_share_;
+  alignas(kCacheLine) std::atomic<int> done_ = 0;  // shares, of all pieces
+  std::atomic<Status> refused_ = Status::kOk;
+  const std::unique_ptr<Taken[]> taken_;  // of each share, up to which piece it is taken
+};
+
+/// The pieces of a sequence, those of one of the threads that go through it.
+class SharedPieces : public attune::detail::AllTokens {
+ public:
+  static constexpr bool kInOneGo = false;
+  /// How far a thread is.
+  struct Walk {
+    SharedPass& pass;
+    const int thread;
+    const std::ptrdiff_t to_own;  // from the common scratch to the thread's, in bytes
+    int pieces = 0;               // gone through
+    int shares = 0;               // of these
+  };
+
+  /// Layers copy them; all copies refer to one walk.
+  explicit SharedPieces(Walk& walk) : walk_(&walk) {}
+
+  /// The same for of_token rows of every token.
+  template <int>
+  const SharedPieces& parts() const {
+    return *this;
+  }
+  /// The place of a pointer into the common scratch in the thread's own.
+  template <class Scalar>
+  Scalar* own(Scalar* scratch) const {
+    return reinterpret_cast<Scalar*>(reinterpret_cast<std::uintptr_t>(scratch) +
+                                     static_cast<std::uintptr_t>(walk_->to_own));
+  }
+
+  /// Runs a body that is a piece, on one thread.
+  template <class Body>
+  void operator()(Body&& body) const {
+    share_out(1, [&](int) { body(); });
+  }
+  /// The same of a body that answers; all threads have its answer.
+  template <class Body>
+  Status answer(Body&& body) const {
+    SharedPass& pass = walk_->pass;
+    share_out(1, [&](int) {
+      const Status status = body();
+      if (status != Status::kOk) pass.refuse(status);
+    });
+    pass.wait_for(walk_->shares);
+    return pass.refused();
+  }
+  template <int count, int work, class Body>
+  void rows(Body&& body) const {
+    rows_up_to<count, work>(count, body);
+  }
+  template <int count, int work, class Body>
+  void elements(Body&& body) const {
+    elements_up_to<count, work>(count, body);
+  }
+  template <int count, int work, class Body>
+  void tokens(Body&& body) const {
+    rows<count, work>(body);
+  }
+  template <int count, int at_once, int work, class Body>
+  void tokens_at_once(Body&& body) const {
+    rows_at_once_up_to<count, at_once, work>(count, body);
+  }
+  template <int rows, int cols, int work, class Body>
+  void token_elements(Body&& body) const {
+    elements<rows * cols, work>(body);
+  }
+  /// The first of them: at least `used`, and the rest of a block.
+  template <int most, int work, class Body>
+  void rows_up_to(int used, Body&& body) const {
+    rows_at_once_up_to<most, most, work>(used, body);
+  }
+  /// The same, of no more than `at_once` together.
+  template <int most, int at_once, int work, class Body>
+  void rows_at_once_up_to(int used, Body&& body) const {
+    constexpr int kBlock = std::min(block_of(most), at_once), kRest = most % kBlock;
+    constexpr int kMany = std::max(kBlock, std::min(most / 2, at_once) / kBlock * kBlock);
+    const int blocks = (used + kBlock - 1) / kBlock;
+    const int shares = walk_->pass.shares_of(std::int64_t{work} * used, blocks);
+    share_out(shares, [&](int share) {
+      int first = part(blocks, share, shares) * kBlock;
+      const int end = part(blocks, share + 1, shares) * kBlock, whole = std::min(end, most - kRest);
+      if constexpr (kMany > kBlock) {
+        for (; first + kMany <= whole; first += kMany) body.template operator()<kMany>(first);
+      }
+      for (; first < whole; first += kBlock) body.template operator()<kBlock>(first);
+      if constexpr (kRest > 0) {
+        if (first < end) body.template operator()<kRest>(first);
+      }
+    });
+  }
+  /// Runs body(first, count) over the elements up to `used`, `most` at most.
+  template <int most, int work, class Body>
+  void elements_up_to(int used, Body&& body) const {
+    constexpr int kBlock = 64;  // whole packets, whole lines of the cache
+    const int blocks = (used + kBlock - 1) / kBlock;
+    const int shares = walk_->pass.shares_of(std::int64_t{work} * used, blocks);
+    share_out(shares, [&](int share) {
+      const int first = part(blocks, share, shares) * kBlock;
+      body(first, std::min(part(blocks, share + 1, shares) * kBlock, used) - first);
+    });
+  }
+
+ private:
+  // Of `rows` rows so many are computed together: a sixteenth, so that a few threads have as much each, but
+  // a register tile.
+  static constexpr int block_of(int rows) { return std::min(rows, std::max(1, (rows + 63) / 64) * 4); }
+  // Where part `index` of `parts` begins.
+  static int part(int count, int index, int parts) {
+    return static_cast<int>(static_cast<std::int64_t>(count) * index / parts);
+  }
+  template <class Body>
+  void share_out(int shares, const Body& body) const {
+    const int piece = walk_->pieces++, before = walk_->shares;
+    walk_->shares += shares;
+    walk_->pass.compute(walk_->thread, piece, before, shares, body);
+  }
+
+  Walk* walk_;
+};
+
+template <class Scratch, class Forward>
+Status SharedPass::run(Scratch* scratch, const Forward& forward) {
+  begin();
+  pool_.for_each(threads(), [&](int thread, int) {
+    const auto address = [&](int i) { return reinterpret_cast<std::uintptr_t>(scratch + i); };
+    SharedPieces::Walk walk{*this, thread, static_cast<std::ptrdiff_t>(address(thread) - address(0))};
+    forward(SharedPieces(walk));
+  });
+  return refused();
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::host

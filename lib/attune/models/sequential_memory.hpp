@@ -1,0 +1,118 @@
+// What a Sequential (sequential.hpp) keeps of its layers in training: on the tape, between two of them, and
+// in scratch.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <attune/core/gradient_rows.hpp>
+#include <attune/models/composition.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// Of layers one after the other.
+template <class... Layers>
+struct SequentialMemory {
+  static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
+  template <int index>
+  using Layer = typename TypeAt<index, Layers...>::type;
+  using Scalar = typename Layer<0>::Scalar;
+
+  template <class Body>
+  static constexpr void for_each_index(const Body& body) {
+    [&]<std::size_t... index>(std::index_sequence<index...>) {
+      (body.template operator()<static_cast<int>(index)>(), ...);
+    }
+    (std::make_index_sequence<std::size_t{kLayers}>{});
+  }
+  template <class Gradients, int index>
+  using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
+
+  // Whether a layer is neither trained nor drops.
+  template <class Each>
+  static constexpr bool kFixed = std::is_empty_v<typename Each::Parameters> &&
+                                 (kFrozen<Each> || !kDropsIn<typename Each::Tape>);
+  // How many layers at the front are only inferred in training: up to the last that is Frozen before the
+  // first that is not fixed.
+  static constexpr int kInferred = [] {
+    const bool fixed[] = {kFixed<Layers>...};
+    const bool frozen[] = {kFrozen<Layers>...};
+    int count = 0;
+    for (int i = 0; i < kLayers && fixed[i]; ++i) {
+      if (frozen[i]) count = i + 1;
+    }
+    return count;
+  }();
+  // Whether all are neither trained nor drop.
+  static constexpr bool kAllFixed = (kFixed<Layers> && ...);
+  struct Nothing {};
+
+  // What a layer needs.
+  template <class Gradients, int index>
+  struct KeptOf {
+    using Tape = TapeOf<Layer<index>, GradientsOf<Gradients, index>>;
+    using Scratch = ScratchOf<Layer<index>, GradientsOf<Gradients, index>>;
+    static constexpr bool kReadsInput = detail::kReadsInput<Layer<index>, GradientsOf<Gradients, index>>;
+  };
+  template <class Gradients, int index>
+    requires(index < kInferred)
+  struct KeptOf<Gradients, index> {
+    using Tape = Nothing;
+    using Scratch = typename Layer<index>::InferenceScratch;
+    static constexpr bool kReadsInput = false;
+  };
+  // Whether the output of layer `index` is taped.
+  template <class Gradients, int index>
+  static constexpr bool kKeepsOutput = KeptOf<Gradients, index + 1>::kReadsInput;
+  // And whether its gradient takes its place there.
+  template <class Gradients, int index>
+  static constexpr bool kGradientInPlace =
+      kKeepsOutput<Gradients, index>&& kGradientMayBeInput<Layer<index + 1>> &&
+      !kUpdatesInSet<GradientsOf<Gradients, index + 1>>;
+
+  // The scalars behind a layer that do not stand on the tape.
+  template <class Gradients, int index>
+  static constexpr int kInScratch = [] {
+    if constexpr (index + 1 == kLayers) {
+      return 0;
+    } else {
+      return kGradientInPlace<Gradients, index> ? 0 : Layer<index>::Output::size;
+    }
+  }();
+
+  // What all need: their tapes, what stands between them on the tape, scratch.
+  template <class Gradients, class Indices = std::make_integer_sequence<int, kLayers>>
+  struct All;
+  template <class Gradients, int... index>
+  struct All<Gradients, std::integer_sequence<int, index...>> {
+    using Tapes = Members<typename KeptOf<Gradients, index>::Tape...>;
+    using Scratch = InTurn<Scalar, std::integer_sequence<int, kInScratch<Gradients, index>...>,
+                           typename KeptOf<Gradients, index>::Scratch...>;
+    static constexpr bool kDrops = (kDropsIn<typename KeptOf<Gradients, index>::Tape> || ...);
+  };
+  template <class Gradients, class Indices = std::make_integer_sequence<int, kLayers - 1>>
+  struct Between;
+  template <class Gradients, int... index>
+  struct Between<Gradients, std::integer_sequence<int, index...>> {
+    using Outputs = Members<
+        std::conditional_t<kKeepsOutput<Gradients, index>, typename Layer<index>::Output, Nothing>...>;
+  };
+  // Whether each layer takes what the one before it gives.
+  static constexpr bool kAllFit = []<int... index>(std::integer_sequence<int, index...>) {
+    return (kFits<Layer<index>, Layer<index + 1>> && ...);
+  }
+  (std::make_integer_sequence<int, kLayers - 1>{});
+
+  // The first layer that is trained: what stands before it needs no gradient unless dx is asked for.
+  template <class Gradients>
+  static constexpr int kFirstTrained = [] {
+    int first = kLayers - 1;
+    for_each_index([&first]<int index>() {
+      if constexpr (!std::is_empty_v<GradientsOf<Gradients, index>>) first = std::min(first, index);
+    });
+    return first;
+  }();
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

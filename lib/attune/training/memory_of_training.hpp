@@ -1,0 +1,44 @@
+// What a training takes of RAM, part by part: all of it, and one layer of a model.
+#pragma once
+
+#include <type_traits>
+
+#include <attune/core/layer.hpp>
+#include <attune/core/memory.hpp>
+#include <attune/training/workspace.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// A training of `Model` under a plan, but for inputs and counters.
+template <class Model, class Optimizer, class Plan>
+constexpr MemoryReport memory_of_training() {
+  using Parameters = typename Model::Parameters;
+  using Work = WorkOf<Plan, Model>;
+  MemoryReport report{.parameters = sizeof(Parameters),
+                      .gradients = sizeof(typename Plan::template Gradients<Model>),
+                      .moments = kBytes<typename Optimizer::template Moments<Parameters>>,
+                      .tape = Work::kTapeBytes,
+                      .scratch = Work::kScratchBytes};
+  constexpr MemoryReport kWorkspace = Plan::template Workspace<Model>::memory();
+  report.parameters += kWorkspace.parameters;
+  report.gradients += kWorkspace.gradients;
+  report.tape += kWorkspace.tape;
+  report.scratch += kWorkspace.scratch;
+  return report;
+}
+
+/// A layer of the model: its own tape and the scratch that it alone would need.
+template <class Layer, class Optimizer, class Plan>
+constexpr MemoryReport memory_of_layer() {
+  using Parameters = typename Layer::Parameters;
+  using Kept = typename KeptIn<Plan, Layer>::type;
+  MemoryReport report{.tape = kBytes<TapeOf<Layer, Kept>>, .scratch = kBytes<EitherScratch<Layer, Kept>>};
+  if constexpr (!std::is_empty_v<Parameters>) {
+    report.parameters = sizeof(Parameters);
+    report.gradients = sizeof(typename Plan::template Gradients<Layer>);
+    report.moments = kBytes<typename Optimizer::template Moments<Parameters>>;
+  }
+  return report;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

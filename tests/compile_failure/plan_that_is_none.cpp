@@ -1,0 +1,5 @@
+// expect: attune::Trainer: what stands in the place of the plan is none
+#include <attune/attune.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 2}>;
+attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1, attune::NoClipping> trainer;

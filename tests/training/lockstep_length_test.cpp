@@ -1,0 +1,162 @@
+// Sequences in lockstep that are shorter than their model: the bits of padding and a mask, one by one.
+#include <attune/training/lockstep.hpp>
+
+#include <attune/attention/sequence_length.hpp>
+#include <attune/layers/dropout.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/models/tied.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+using attune::NoClipping, attune::Sequential, attune::Status;
+
+constexpr int kTokens = 7, kWidth = 4, kClasses = 3, kIgnored = -100;
+constexpr int kLanes = attune::kernels::kLanes<attune::kernels::Packet<float>>;
+constexpr int kBatch = 2 * kLanes + 3;
+using Padding = attune::KeyPaddingMask<kTokens>;
+using Length = attune::SequenceLength<kTokens>;
+
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+    .seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .d_ff = 5, .dropout = 0.25}>;
+using Pooled = Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>, Encoder,
+                          attune::Pooling<attune::PoolingShape{kTokens, kWidth}>,
+                          attune::Linear<attune::LinearShape{1, kWidth, kClasses}>>;
+// An answer for every token, of ids.
+using Tagger = attune::Tied<
+    attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = kClasses, .d_model = kWidth}>,
+    Sequential<attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>, Encoder>>;
+
+// What stands behind a length has no influence.
+template <std::size_t size>
+void fill_input(std::array<int, size>& ids, attune::Rng& rng, auto length_of, bool garbage) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const bool real = static_cast<int>(i % kTokens) < length_of(static_cast<int>(i / kTokens));
+    const int id = static_cast<int>(rng.next() % kClasses);
+    ids[i] = real ? id : garbage ? -1 : 0;
+  }
+}
+void fill_input(auto& matrix, attune::Rng& rng, auto length_of, bool garbage) {
+  for (int i = 0; i < matrix.rows; ++i) {
+    for (int j = 0; j < matrix.cols; ++j) {
+      const float value = rng.uniform(-1.0f, 1.0f);
+      matrix(i, j) = i % kTokens < length_of(i / kTokens) ? value : garbage ? check::kNan<float> : 0.5f;
+    }
+  }
+}
+void fill_target(auto& classes, attune::Rng& rng, auto length_of) {
+  constexpr std::size_t kEach = std::tuple_size_v<std::remove_cvref_t<decltype(classes)>> / kBatch;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const bool real = kEach == 1 || static_cast<int>(i % kEach) < length_of(static_cast<int>(i / kEach));
+    const int of_class = static_cast<int>(rng.next() % kClasses);
+    classes[i] = real ? of_class : kIgnored;
+  }
+}
+
+template <class Mask>
+Mask of_length(int length) {
+  Mask mask;
+  EXPECT_EQ(mask.set_length(length), Status::kOk);
+  return mask;
+}
+
+// masks<Mask>(): of all sequences, or of each.
+template <class Model>
+struct Both {
+  template <class Plan>
+  using Trainer = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch, Plan>;
+  Trainer<attune::Lockstep> lockstep;
+  Trainer<attune::Streaming> padded;
+
+  void expect_the_bits_of_padding(const auto& length_of, const auto& masks, std::uint64_t seed) {
+    typename Trainer<attune::Streaming>::BatchInput clean, dirty;
+    typename Trainer<attune::Streaming>::BatchTarget target;
+    attune::Rng one(seed), other(seed);
+    fill_input(clean, one, length_of, false);
+    fill_input(dirty, other, length_of, true);
+    fill_target(target, one, length_of);
+    const auto expected = padded.step(clean, target, {.learning_rate = 0.01f}, NoClipping{},
+                                      masks.template operator()<Padding>());
+    const auto step = lockstep.step(dirty, target, {.learning_rate = 0.01f}, NoClipping{},
+                                    masks.template operator()<Length>());
+    EXPECT_TRUE(expected.ok() && step.ok());
+    EXPECT_TRUE(check::same_bits(step.loss, expected.loss));
+    EXPECT_TRUE(check::same_bits(lockstep.parameters(), padded.parameters()));
+  }
+  void expect_every_length() {
+    padded.initialise(attune::XavierUniform{}, attune::Rng{42});
+    lockstep.initialise(attune::XavierUniform{}, attune::Rng{42});
+    for (int length = 1; length <= kTokens; ++length) {
+      expect_the_bits_of_padding(
+          [length](int) { return length; },
+          [length]<class Mask>() { return attune::CausalMask{} && of_length<Mask>(length); }, 7);
+      const auto length_of = [length](int sequence) { return 1 + (sequence * 5 + length) % kTokens; };
+      expect_the_bits_of_padding(
+          length_of,
+          [&]<class Mask>() {
+            std::array<Mask, kBatch> masks;
+            for (int i = 0; i < kBatch; ++i)
+              masks[static_cast<std::size_t>(i)] = of_length<Mask>(length_of(i));
+            return masks;
+          },
+          8);
+    }
+  }
+};
+
+}  // namespace
+
+TEST(LockstepLength, has_the_bits_of_padding_in_a_model_that_pools) {
+  if constexpr (kLanes > 1) {
+    static_assert(attune::detail::kTakesLength<Pooled>);
+    static Both<Pooled> both;
+    both.expect_every_length();
+  }
+}
+
+TEST(LockstepLength, has_the_bits_of_padding_in_a_model_that_answers_for_every_token) {
+  if constexpr (kLanes > 1) {
+    static_assert(attune::detail::kTakesLength<Tagger>);
+    static Both<Tagger> both;
+    both.expect_every_length();
+  }
+}
+
+// Whether the lanes' own pass, with a mask of three tokens and NaN behind them, has an answer.
+template <class Mask, class Plan = attune::Lockstep>
+bool is_answered_in_lanes() {
+  using Model = attune::MultiHeadAttention<attune::AttentionShape{kTokens, kWidth, 1}>;
+  using Trainer = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, kLanes, Plan>;
+  static typename Plan::template Workspace<Model> workspace;
+  static Model::Parameters parameters, gradients;
+  static Model::Tape tape;
+  static typename Trainer::BatchInput x;
+  static typename Trainer::BatchTarget target;
+  attune::Rng rng(1);
+  check::fill_set(parameters, rng);
+  attune::set_zero(gradients);
+  fill_input(
+      x, rng, [](int) { return 3; }, true);
+  const Mask mask = of_length<Mask>(3);
+  float sum = 0;
+  attune::detail::Normalisers<attune::MeanSquaredError, float> normalisers{};
+  workspace.load(parameters);
+  return workspace.accumulate(
+      attune::view(std::as_const(x)).template rows_at<kTokens>(0),
+      [&](int s) { return attune::view(std::as_const(target)).template rows_at<kTokens>(s * kTokens); }, tape,
+      mask, attune::MeanSquaredError{}, gradients, sum, normalisers);
+}
+
+TEST(LockstepLength, tokens_behind_it_are_not_computed) {
+  if constexpr (kLanes > 1) {
+    EXPECT_TRUE(is_answered_in_lanes<Length>());
+    EXPECT_FALSE(is_answered_in_lanes<Padding>());  // zeros times NaN: one by one has the answer
+  }
+}
