@@ -190,11 +190,10 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
     using P = Packet<Scalar, kMaxLanes>;
     constexpr int kWidth = kLanes<P>;
     if constexpr (kRest < kWidth && kCols > kWidth && kRest > kLanes<Packet<Scalar, kWidth / 2>> &&
-                  MayRepeat<Epilogue> && !ATTUNE_MVE) {
+                  kMayRepeat<Epilogue> && !ATTUNE_MVE) {
       // In one packet that begins earlier: what it shares with others is computed twice.
-      constexpr int kLast = kCols - kWidth;
-      panels<0, kWidth, kRows, kWidth, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-          a, b + kLast * kBCol, c + kLast, from_column(epilogue, kLast));
+      panels<kCols - kWidth, kWidth, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c,
+                                                                                              epilogue);
     } else if constexpr (kRest < kWidth) {
       panels<kFrom, kWidth / 2, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
     } else {

@@ -100,7 +100,7 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<B, const float*> && fits_few_rows(kRows, kCols, kDepth, kACol, kBRow, kBCol)) {
     constexpr const RowGrid& kGrid =
-        kRowGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow, MayRepeat<Epilogue>>;
+        kRowGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow, kMayRepeat<Epilogue>>;
     return few_rows_product(a, b, c, kGrid, epilogue);
   }
   if constexpr (std::is_same_v<Scalar, float> && fits_narrow_row<B>(kRows, kCols, kDepth, kACol, kBRow)) {
