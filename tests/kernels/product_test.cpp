@@ -58,7 +58,18 @@ TEST(Product, heads_are_columns_of_wider_matrices) {
 }
 
 TEST(Product, columns_of_a_transposed_operand_may_be_far_apart) {
-  check_product<float, Layout::kTN, 50, 33, 32, 206>();  // 1024 bytes: two blocks of rows, and a rest
+  constexpr int kRows = 24, kCols = 33, kDepth = 32, kStep = 256;
+  static attune::Tensor<float, kDepth, kStep> a;
+  attune::Tensor<float, kDepth, kCols> b;
+  attune::Tensor<float, kRows, kCols> read, copied;
+  attune::Rng rng(6);
+  check::fill(a, rng);
+  check::fill(b, rng);
+  kernels::product(view(a).columns<kRows>(0).transpose(), view(b), view(read));
+  kernels::detail::copied_rows_product<kRows, kCols, kDepth, kStep, kCols, 1, kCols>(
+      static_cast<const float*>(a.data()), static_cast<const float*>(b.data()), copied.data(),
+      kernels::Assign{});
+  EXPECT_TRUE(check::same_bits(read, copied));
 }
 
 TEST(Product, lines_are_fetched_of_what_leaves_the_first_level_cache) { check_layouts<float, 26, 99, 70>(); }

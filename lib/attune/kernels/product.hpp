@@ -137,9 +137,9 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   }
 #endif
   using Widest = Packet<Scalar>;
-  constexpr bool kCopyA = kLanes < Widest >> 1 && kARow == 1 &&
-                          kACol * static_cast<int>(sizeof(Scalar)) >= kFarApart && kRows >= kWorthCopying &&
-                          kCols >= kWorthCopying && kDepth >= kWorthCopying;
+  constexpr int kStepOfA = kACol * static_cast<int>(sizeof(Scalar));
+  constexpr bool kCopyA = kLanes < Widest >> 1 && kARow == 1 && kRows >= kWorthCopying &&
+                          kDepth >= kWorthCopying && worth_copying_a(kStepOfA, kCols);
   if constexpr (kCopyA) {
     constexpr int kWhole = kRows / kRowBlock * kRowBlock;
     for (int i = 0; i < kWhole; i += kRowBlock) {
