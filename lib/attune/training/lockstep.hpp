@@ -10,7 +10,11 @@
 // The bits are those of one sequence after the other: gradients are added sequence by sequence, in the order
 // of the batch, and each sequence has the masks of dropout that it has there. Layers whose scalars have no
 // lanes go one sequence after the other between those that have: token ids, softmax layers, more tokens than
-// kernels::kDepthBlock, layers of one's own that do not say kRunsInLockstep (core/layer.hpp).
+// kernels::kDepthBlock, layers of one's own that do not say kRunsInLockstep (core/layer.hpp). Those gain
+// nothing, and a model of them takes the time that it takes without (tests/bench/batches.cpp).
+//
+// A SequenceLength for the batch costs that many tokens. Batches with a mask for each sequence go one by one,
+// each in the time of its own length: lanes would all take that of the longest.
 #pragma once
 
 #include <attune/core/layer_calls.hpp>
