@@ -89,27 +89,119 @@ void measure_steps() {
 #endif
 }
 
-// Where rows fill packets by themselves, lockstep has only its larger working set.
-template <attune::AttentionShape shape, int batch>
-void measure_lockstep() {
-  using Layer = attune::MultiHeadAttention<shape>;
-  static attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, batch, attune::Lockstep> together;
-  static attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, batch, attune::Streaming> one_by_one;
+// Numbers, or ids and classes below `ids`.
+void draw(auto& values, attune::Rng& rng, unsigned ids) {
+  for (auto& value : values) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, int>) {
+      value = static_cast<int>(rng.next() % ids);
+    } else {
+      value = rng.uniform(-1.0f, 1.0f);
+    }
+  }
+}
+void fill(auto& values, attune::Rng& rng, unsigned ids) {
+  if constexpr (requires { values.values; }) {
+    draw(values.values, rng, ids);
+  } else {
+    draw(values, rng, ids);
+  }
+}
+
+// Lockstep against one by one: where rows fill packets by themselves, it has only its larger working set. And
+// against itself where the batch has a length: of all tokens, half and a quarter of them.
+template <class Model, class Loss, int batch, int tokens = 0>
+void measure_model(const std::string& name, unsigned ids = 1) {
+  static attune::Trainer<Model, Loss, attune::AdamW, batch, attune::Lockstep> together;
+  static attune::Trainer<Model, Loss, attune::AdamW, batch, attune::Streaming> one_by_one;
   static typename decltype(together)::BatchInput x;
   static typename decltype(together)::BatchTarget target;
   attune::Rng rng(1);
-  for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
-  for (float& value : target.values) value = rng.uniform(-1.0f, 1.0f);
+  fill(x, rng, ids);
+  fill(target, rng, ids);
   together.initialise(attune::XavierUniform{}, attune::Rng(rng));
   one_by_one.initialise(attune::XavierUniform{}, attune::Rng(rng));
+  const std::string key = "step.batch" + std::to_string(batch) + "." + name;
   bench::Race race;
   const int lanes = race.add([] { (void)together.step(x, target, kStill); });
   const int streamed = race.add([] { (void)one_by_one.step(x, target, kStill); });
   race.run();
-  bench::figure("step.batch" + std::to_string(batch) + "." + std::to_string(shape.seq_len) + "x" +
-                    std::to_string(shape.d_model) + "x" + std::to_string(shape.num_heads) + ".vs_streaming",
-                race.ratio(streamed, lanes));
+  bench::figure(key + ".vs_streaming", race.ratio(streamed, lanes));
+  if constexpr (tokens > 0) {
+    bench::Race lengths;
+    const auto add = [&lengths]<class Mask>(Mask mask, int length) {
+      (void)mask.set_length(length);
+      return lengths.add([mask] { (void)together.step(x, target, kStill, attune::NoClipping{}, mask); });
+    };
+    using Length = attune::SequenceLength<tokens>;
+    const int padded = add(attune::KeyPaddingMask<tokens>{}, tokens / 2), all = add(Length{}, tokens);
+    const int half = add(Length{}, tokens / 2), quarter = add(Length{}, tokens / 4);
+    lengths.run();
+    bench::figure(key + ".half_vs_padded", lengths.ratio(padded, half));
+    bench::figure(key + ".half_vs_all", lengths.ratio(all, half));
+    bench::figure(key + ".quarter_vs_all", lengths.ratio(all, quarter));
+  }
 }
+
+using Digits = attune::Sequential<
+    attune::Linear<attune::LinearShape{8, 8, 16}>, attune::LearnedPositions<attune::PositionShape{8, 16}>,
+    attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 8,
+                                                   .d_model = 16,
+                                                   .num_heads = 2,
+                                                   .d_ff = 32,
+                                                   .activation = attune::Activation::kGelu,
+                                                   .norm = attune::NormPlacement::kBefore}>,
+    attune::Pooling<attune::PoolingShape{8, 16}>, attune::Linear<attune::LinearShape{1, 16, 10}>>;
+
+// A language model of 32 ids, with dropout.
+using OfIds = attune::Embedding<attune::EmbeddingShape{16, 32, 8}>;
+using Body =
+    attune::Sequential<attune::LearnedPositions<attune::PositionShape{16, 8}>,
+                       attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 16,
+                                                                      .d_model = 8,
+                                                                      .num_heads = 2,
+                                                                      .d_ff = 16,
+                                                                      .activation = attune::Activation::kGelu,
+                                                                      .norm = attune::NormPlacement::kBefore,
+                                                                      .dropout = 0.1}>>;
+using Language = attune::Sequential<OfIds, Body, attune::Linear<attune::LinearShape{16, 8, 32}>>;
+using TiedLanguage = attune::Tied<OfIds, Body>;
+
+// Layers of one's own go one by one: here a decoder layer whose tokens are its memory, in the middle.
+using Decoder = attune::DecoderLayer<attune::DecoderLayerShape{
+    .seq_len = 8, .d_model = 8, .num_heads = 2, .d_ff = 16, .activation = attune::Activation::kGelu}>;
+struct OwnDecoder {
+  using Scalar = float;
+  using Input = Decoder::Input;
+  using Output = Decoder::Output;
+  using Parameters = Decoder::Parameters;
+  using Tape = Decoder::Tape;
+  struct Scratch {
+    Decoder::Scratch layer;
+    Decoder::Memory d_memory;
+  };
+  using InferenceScratch = Decoder::InferenceScratch;
+
+  static void forward(const Parameters& p, attune::ConstView<Input> x, attune::View<Output> y,
+                      InferenceScratch& scratch) {
+    Decoder::forward(p, x, x, y, scratch);
+  }
+  static void forward(const Parameters& p, attune::ConstView<Input> x, attune::View<Output> y, Tape& tape,
+                      Scratch& scratch) {
+    Decoder::forward(p, x, x, y, tape, scratch.layer);
+  }
+  static void backward(const Parameters& p, attune::ConstView<Input> x, Tape& tape,
+                       attune::ConstView<Output> dy, auto&& dx, Parameters& gradients, Scratch& scratch) {
+    if constexpr (attune::kAsked<decltype(dx)>) {
+      Decoder::backward(p, x, x, tape, dy, dx, scratch.d_memory, gradients, scratch.layer);
+      for (int i = 0; i < Input::size; ++i) dx.data[i] += scratch.d_memory.values[i];
+    } else {
+      Decoder::backward(p, x, x, tape, dy, attune::NoGradient{}, attune::NoGradient{}, gradients,
+                        scratch.layer);
+    }
+  }
+};
+using Decoding = attune::Sequential<attune::Linear<attune::LinearShape{8, 4, 8}>, OwnDecoder,
+                                    attune::Linear<attune::LinearShape{8, 8, 4}>>;
 
 // X·W + b of `batch` sequences as one product, against one product a sequence.
 template <int seq_len, int d_model, int batch>
@@ -140,7 +232,14 @@ void measure_stacking() {
 
 int main() {
   measure_steps();
-  measure_lockstep<attune::AttentionShape{.seq_len = 8, .d_model = 16, .num_heads = 2}, 256>();
+  using attune::CrossEntropy, attune::MeanSquaredError;
+  using Attention =
+      attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 8, .d_model = 16, .num_heads = 2}>;
+  measure_model<Attention, MeanSquaredError, 256>("8x16x2");
+  measure_model<Digits, CrossEntropy<>, 64, 8>("digits", 10);
+  measure_model<Language, CrossEntropy<>, 64, 16>("ids", 32);
+  measure_model<TiedLanguage, CrossEntropy<>, 64>("tied", 32);
+  measure_model<Decoding, MeanSquaredError, 64>("decoder");
   measure_stacking<8, 16, 32>();
   measure_stacking<16, 32, 32>();
   measure_stacking<32, 64, 16>();

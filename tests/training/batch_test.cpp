@@ -1,5 +1,8 @@
 #include <attune/training/batch.hpp>
 
+#include <array>
+
+#include <attune/attention/sequence_length.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/training/cross_entropy.hpp>
@@ -40,4 +43,15 @@ TEST(Batch, of_ids_is_one_after_the_other) {
   EXPECT_EQ(Inputs::at(ids, 2)[1], 7);
   EXPECT_EQ(Inputs::at(ids, 3).data(), &ids[9]);
   EXPECT_EQ(Targets::at(classes, 1)[0], 2);
+}
+
+TEST(Batch, neighbours_have_one_mask_or_several) {
+  using attune::detail::have_one_mask;
+  std::array<attune::BothMasks<attune::CausalMask, attune::SequenceLength<4>>, 4> masks{};
+  EXPECT_TRUE(have_one_mask<4>(masks, 0));
+  EXPECT_EQ(masks[3].second.set_length(2), attune::Status::kOk);
+  EXPECT_FALSE(have_one_mask<4>(masks, 0));
+  EXPECT_TRUE(have_one_mask<3>(masks, 0));
+  EXPECT_FALSE(have_one_mask<2>(masks, 2));
+  EXPECT_TRUE(have_one_mask<4>(masks[3], 0));  // of all of them
 }

@@ -97,7 +97,10 @@ struct Both {
       expect_the_bits_of_padding(
           [length](int) { return length; },
           [length]<class Mask>() { return attune::CausalMask{} && of_length<Mask>(length); }, 7);
-      const auto length_of = [length](int sequence) { return 1 + (sequence * 5 + length) % kTokens; };
+      // Two that differ, as many as go together, and others that differ.
+      const auto length_of = [length](int sequence) {
+        return sequence >= 2 && sequence < 2 + kLanes ? length : 1 + (sequence * 5 + length) % kTokens;
+      };
       expect_the_bits_of_padding(
           length_of,
           [&]<class Mask>() {

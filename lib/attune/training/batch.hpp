@@ -5,6 +5,10 @@
 // that reads them answers with a Status.
 #pragma once
 
+#include <cstring>
+#include <span>
+#include <type_traits>
+
 #include <attune/core/layer.hpp>
 #include <attune/core/layer_calls.hpp>
 
@@ -42,6 +46,21 @@ ATTUNE_INLINE constexpr const OneMask<Masks>& mask_of(const Masks& masks, int se
     return masks;
   } else {
     return masks[static_cast<std::size_t>(sequence)];
+  }
+}
+/// Whether so many sequences from `first` on have one mask, as far as bytes tell.
+template <int sequences, class Masks>
+constexpr bool have_one_mask([[maybe_unused]] const Masks& masks, [[maybe_unused]] int first) {
+  if constexpr (kOneForAll<Masks>) {
+    return true;
+  } else if constexpr (std::has_unique_object_representations_v<OneMask<Masks>>) {
+    const void* const mask = &mask_of(masks, first);
+    for (int i = 1; i < sequences; ++i) {
+      if (std::memcmp(&mask_of(masks, first + i), mask, sizeof(OneMask<Masks>)) != 0) return false;
+    }
+    return true;
+  } else {
+    return false;
   }
 }
 /// Masks that the model would swallow silently, or too few of them, do not compile.

@@ -10,7 +10,12 @@
 // The bits are those of one sequence after the other: gradients are added sequence by sequence, in the order
 // of the batch, and each sequence has the masks of dropout that it has there. Layers whose scalars have no
 // lanes go one sequence after the other between those that have: token ids, softmax layers, more tokens than
-// kernels::kDepthBlock, layers of one's own that do not say kRunsInLockstep (core/layer.hpp).
+// kernels::kDepthBlock, layers of one's own that do not say kRunsInLockstep (core/layer.hpp). Those gain
+// nothing, and a model of them takes the time that it takes without (tests/bench/batches.cpp).
+//
+// A SequenceLength costs that many tokens. Where each sequence has a mask, as many that follow each other go
+// in lockstep as have the same one (sort them by length), and the others one by one, each in the time of its
+// own length: in lanes all would take that of the longest.
 #pragma once
 
 #include <attune/core/layer_calls.hpp>
@@ -227,8 +232,8 @@ struct LockstepOf {
 };
 
 /// For every model, with any loss. As many sequences in lockstep as the widest packet has lanes (16 with
-/// AVX-512, 8 with AVX2); what is left of a batch, and batches with a mask for each sequence, go one by one.
-/// Where the target has no packets, the same as Streaming. In files that are compiled for another vector unit
+/// AVX-512, 8 with AVX2); what is left of a batch, and neighbours with different masks, go one by one. Where
+/// the target has no packets, the same as Streaming. In files that are compiled for another vector unit
 /// it is another type.
 using Lockstep = LockstepOf<static_cast<int>(sizeof(kernels::Packet<float>))>;
 

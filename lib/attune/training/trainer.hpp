@@ -276,15 +276,17 @@ class Trainer
                                        const Clipping& clipping, const Masks& masks, const Loss& loss) {
     if (work_.under_way()) return Result::refused(Status::kUnderWay);
     if (accumulated_ > 0) discard();
-    constexpr bool kInLockstep = kTogether > 1 && detail::kOneForAll<Masks>;
-    if constexpr (kInLockstep) workspace_.load(state_.parameters);
+    [[maybe_unused]] bool loaded = false;
     for (int lockstep_from = 0; accumulated_ < batch;) {
-      if constexpr (kInLockstep) {
-        if (accumulated_ >= lockstep_from && accumulated_ + kTogether <= batch) {
+      if constexpr (kTogether > 1) {
+        if (accumulated_ >= lockstep_from && accumulated_ + kTogether <= batch &&
+            detail::have_one_mask<kTogether>(masks, accumulated_)) {
+          if (!loaded) workspace_.load(state_.parameters);
+          loaded = true;
           if constexpr (Work::kShared && kDrops) stand_at_masks();
           const bool added = workspace_.accumulate(
               Inputs::at(inputs, accumulated_), [&](int s) { return Targets::at(targets, accumulated_ + s); },
-              work_.tape(), masks, loss, gradients_, loss_, normalisers_);
+              work_.tape(), detail::mask_of(masks, accumulated_), loss, gradients_, loss_, normalisers_);
           lockstep_from = accumulated_ + kTogether;  // one by one up to there where it was not
           if (added) {
             accumulated_ = lockstep_from;
