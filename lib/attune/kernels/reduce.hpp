@@ -162,6 +162,17 @@ ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
   return sum<Scalar, kSize>([x]<class P>(int i) ATTUNE_INLINE_LAMBDA { return load<P>(x + i); });
 }
 
+/// Σ xᵢ·yᵢ of kSize scalars, in the same order.
+template <int kSize, class Scalar>
+ATTUNE_INLINE Scalar dot_of(const Scalar* x, const Scalar* y) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && kSize == detail::kManyRegisters)
+    return detail::dot_of_many(x, y);
+#endif
+  return sum<Scalar, kSize>([x, y]<class P>(int i)
+                                ATTUNE_INLINE_LAMBDA { return multiply(load<P>(x + i), load<P>(y + i)); });
+}
+
 /// The largest of |…| or of the terms themselves: exact, so its order does not matter.
 template <class Scalar, int kSize, class Term>
 ATTUNE_INLINE Scalar largest(const Term& term) {
