@@ -28,7 +28,7 @@ namespace detail {
 
 template <int kSize, class Scalar>
 ATTUNE_INLINE void scale_row(Scalar* x, Scalar alpha) {
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float> && kSize >= kManyRegisters) {
     constexpr int kWhole = kSize / kManyRegisters * kManyRegisters;
     for (int i = 0; i < kWhole; i += kManyRegisters) {
@@ -195,7 +195,7 @@ template <class Scalar, int kCols>
 ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scalar* ds, Scalar scale) {
   const Scalar dot = dot_of<kCols>(p, dp);
   int first = 0;
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   constexpr int kFours = kCols & -4;
   if constexpr (std::is_same_v<Scalar, float> && kFours > 0) {
     detail::multiply_shifted(kFours, p, dp, ds, dot, scale);
