@@ -23,6 +23,13 @@ ATTUNE_INLINE Scalar lane_sum(int lane, const Term& term) {
   return sum;
 }
 
+// The longest sum that is unrolled on a scalar unit.
+#if defined(__OPTIMIZE_SIZE__)
+inline constexpr int kUnrolledSum = kSumLanes - 1;
+#else
+inline constexpr int kUnrolledSum = 4 * kSumLanes;
+#endif
+
 // Short sums on a scalar unit, unrolled: lane kLane and, of the lanes kStride apart from it, those it is
 // joined with.
 template <int kSize, int kLane, int kStride, class Scalar, class Term>
@@ -61,7 +68,7 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
   // Lanes beyond the last term stay −0 and change nothing, so a short sum needs only a part of them.
   constexpr int kUsedLanes = kSize <= 4 ? 4 : kSize <= 8 ? 8 : kSumLanes;
   using P = Packet<Scalar, kUsedLanes>;
-  if constexpr (kLanes<P> == 1 && kSize <= 4 * kSumLanes) {
+  if constexpr (kLanes<P> == 1 && kSize <= detail::kUnrolledSum) {
     return detail::tree_sum<kSize, 0, 1, Scalar>(term);
   } else if constexpr (kLanes<P> == 1) {
     Scalar lanes[kSumLanes];
@@ -138,7 +145,7 @@ ATTUNE_INLINE Scalar sum(int size, const Term& term) {
 /// Σ of kSize scalars one after the other, in the same order.
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float> && kSize >= kSumLanes) {
     constexpr int kRest = kSize % kSumLanes;
     detail::ManyRegisters lanes = detail::load_many(x);
@@ -160,6 +167,17 @@ ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
   }
 #endif
   return sum<Scalar, kSize>([x]<class P>(int i) ATTUNE_INLINE_LAMBDA { return load<P>(x + i); });
+}
+
+/// Σ xᵢ·yᵢ of kSize scalars, in the same order.
+template <int kSize, class Scalar>
+ATTUNE_INLINE Scalar dot_of(const Scalar* x, const Scalar* y) {
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+  if constexpr (std::is_same_v<Scalar, float> && kSize == detail::kManyRegisters)
+    return detail::dot_of_many(x, y);
+#endif
+  return sum<Scalar, kSize>([x, y]<class P>(int i)
+                                ATTUNE_INLINE_LAMBDA { return multiply(load<P>(x + i), load<P>(y + i)); });
 }
 
 /// The largest of |…| or of the terms themselves: exact, so its order does not matter.

@@ -73,6 +73,40 @@ ATTUNE_INLINE float fold_of_many(const float* lanes) {
   return s0;
 }
 
+// Σ x·y of sixteen, each product rounded, in the order of reduce.hpp.
+ATTUNE_INLINE float dot_of_many(const float* x, const float* y) {
+#define ATTUNE_MULTIPLY(x, y) "vmul.f32 " x "," x "," y "\n "
+  register float s0 asm("s0");
+  asm("vldmia %[x],{s0-s15}\n vldmia %[y],{s16-s31}\n " ATTUNE_MULTIPLY("s0", "s16") ATTUNE_MULTIPLY(
+          "s1", "s17") ATTUNE_MULTIPLY("s2", "s18") ATTUNE_MULTIPLY("s3", "s19") ATTUNE_MULTIPLY("s4", "s20")
+          ATTUNE_MULTIPLY("s5", "s21") ATTUNE_MULTIPLY("s6", "s22") ATTUNE_MULTIPLY("s7", "s23")
+              ATTUNE_MULTIPLY("s8", "s24") ATTUNE_MULTIPLY("s9", "s25") ATTUNE_MULTIPLY("s10", "s26")
+                  ATTUNE_MULTIPLY("s11", "s27") ATTUNE_MULTIPLY("s12", "s28") ATTUNE_MULTIPLY("s13", "s29")
+                      ATTUNE_MULTIPLY("s14", "s30") ATTUNE_MULTIPLY("s15", "s31") ATTUNE_FOLD
+      : "=t"(s0)
+      : [x] "r"(x), [y] "r"(y), "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(x)),
+        "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(y))
+      : "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16",
+        "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", "s30",
+        "s31");
+#undef ATTUNE_MULTIPLY
+  return s0;
+}
+
+// to = x ∘ (y − shift) · scale, `size` scalars, a multiple of four and at least four. `to` may be x or y.
+ATTUNE_INLINE void multiply_shifted(int size, const float* x, const float* y, float* to, float shift,
+                                    float scale) {
+  register float s0 asm("s0") = shift, s1 asm("s1") = scale;
+  asm volatile(
+      "1: vldmia %[x]!,{s2-s5}\n vldmia %[y]!,{s6-s9}\n cmp %[x],%[end]\n vsub.f32 s6,s6,s0\n "
+      "vsub.f32 s7,s7,s0\n vsub.f32 s8,s8,s0\n vsub.f32 s9,s9,s0\n vmul.f32 s6,s2,s6\n vmul.f32 s7,s3,s7\n "
+      "vmul.f32 s8,s4,s8\n vmul.f32 s9,s5,s9\n vmul.f32 s6,s6,s1\n vmul.f32 s7,s7,s1\n vmul.f32 s8,s8,s1\n "
+      "vmul.f32 s9,s9,s1\n vstmia %[to]!,{s6-s9}\n bne 1b"
+      : [x] "+&r"(x), [y] "+&r"(y), [to] "+&r"(to)
+      : [end] "r"(x + size), "t"(s0), "t"(s1)
+      : "cc", "memory", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9");
+}
+
 // Σ x² from `first` up to `end`, a multiple of 16 and at least 16, in the order of squares.hpp.
 ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
   register float s0 asm("s0");

@@ -28,7 +28,7 @@ namespace detail {
 
 template <int kSize, class Scalar>
 ATTUNE_INLINE void scale_row(Scalar* x, Scalar alpha) {
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float> && kSize >= kManyRegisters) {
     constexpr int kWhole = kSize / kManyRegisters * kManyRegisters;
     for (int i = 0; i < kWhole; i += kManyRegisters) {
@@ -193,12 +193,22 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {},
 /// One row of softmax backward: ds = p ∘ (dp − ⟨p, dp⟩) · scale. `ds` may be `p` or `dp`.
 template <class Scalar, int kCols>
 ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scalar* ds, Scalar scale) {
-  const Scalar dot = sum<Scalar, kCols>(
-      [&]<class P>(int j) ATTUNE_INLINE_LAMBDA { return multiply(load<P>(p + j), load<P>(dp + j)); });
-  for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    const P centred = subtract(load<P>(dp + j), broadcast<P>(dot));
-    store(ds + j, multiply(multiply(load<P>(p + j), centred), broadcast<P>(scale)));
-  });
+  const Scalar dot = dot_of<kCols>(p, dp);
+  int first = 0;
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+  constexpr int kFours = kCols & -4;
+  if constexpr (std::is_same_v<Scalar, float> && kFours > 0) {
+    detail::multiply_shifted(kFours, p, dp, ds, dot, scale);
+    first = kFours;
+  }
+#endif
+  for_each_packet<Scalar>(
+      kCols,
+      [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+        const P centred = subtract(load<P>(dp + j), broadcast<P>(dot));
+        store(ds + j, multiply(multiply(load<P>(p + j), centred), broadcast<P>(scale)));
+      },
+      first);
 }
 
 /// Contiguous rows of `kCols` scalars to where rows are `to_stride` apart. They may not overlap.

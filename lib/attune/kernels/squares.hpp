@@ -20,7 +20,7 @@ template <class Scalar>
   constexpr int kSquareLanes = 16;
   const int whole = size & ~(kSquareLanes - 1);
   Scalar total = 0;
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<Scalar, float>) {
     if (whole > 0) total = detail::squares_of_many(x, x + whole);
   } else

@@ -16,6 +16,8 @@
 // its grid, in flash.
 #pragma once
 
+#include <bit>
+
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/epilogues.hpp>
 #include <attune/kernels/registers_cortex_m.hpp>
@@ -420,7 +422,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
       if constexpr (kRagged) {
         if (row == 0 && rows_again == 0 && grid.rows_again != 0) {
           rows_again = grid.rows_again, row = 1;
-          a_tile = bytes_after(a_tile, -rows_again * (grid.a_step / kRows));
+          a_tile = bytes_after(a_tile, -rows_again * (grid.a_step >> std::countr_zero(unsigned{kRows})));
           c_row = bytes_after(c_row, -rows_again * grid.c_stride);
         }
       }
@@ -431,7 +433,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
     if constexpr (kRagged) {
       if (col == grid.cols && grid.cols_again != 0) {
         cols_again = grid.cols_again;
-        b = bytes_after(b, -cols_again * (grid.b_step / kCols));
+        b = bytes_after(b, -cols_again * (grid.b_step >> std::countr_zero(unsigned{kCols})));
         c -= cols_again;
         col -= cols_again;
       }
