@@ -73,8 +73,8 @@ struct RotaryPositions {
   /// In the place of Beyond, where a stream ends with the table.
   struct NoBeyond {};
   /// Positions offset … offset + seq_len − 1, in flash; made only where it is used.
-  static constexpr Table kTable =
-      kernels::sine_table<kernels::Real<Scalar>, shape.seq_len, kPairs>(shape.base, shape.rotary_dim, shape.offset);
+  static constexpr Table kTable = kernels::sine_table<kernels::Real<Scalar>, shape.seq_len, kPairs>(
+      shape.base, shape.rotary_dim, shape.offset);
 
   /// What a stream keeps of positions behind kTable, if it may come to them.
   template <CacheShape cache>
@@ -193,7 +193,7 @@ struct RotaryPositions {
   // As many numbers of a table as a packet has; the same one for each lane (kernels/lanes.hpp).
   template <class P>
   ATTUNE_INLINE static P from_table(const kernels::Real<Scalar>* at) {
-    if constexpr (kernels::kSequencesIn<Scalar> > 1) {
+    if constexpr (kernels::kSequencesIn < Scalar >> 1) {
       return kernels::broadcast<P>(*at);
     } else {
       return kernels::load<P>(at);
@@ -208,7 +208,8 @@ struct RotaryPositions {
       const auto* sine = table.sine.data() + t * kPairs;
       const Scalar* from = x.data + t * Input::cols;
       Scalar* to = y.data + t * Input::cols;
-      const auto rotate_at = [&]<class P>(int first, int second, const P& c, const P& s) ATTUNE_INLINE_LAMBDA {
+      const auto rotate_at = [&]<class P>(int first, int second, const P& c,
+                                          const P& s) ATTUNE_INLINE_LAMBDA {
         for (int head = 0; head < Input::cols; head += shape.d_k) {
           P a = kernels::load<P>(from + head + first), b = kernels::load<P>(from + head + second);
           rotate_pair<kBack>(a, b, c, s);
