@@ -86,6 +86,15 @@ TEST(CachedAttention, keeps_no_more_than_the_window_of_a_layer) {
   static_assert(attune::KeyValueCache<Layer, CacheShape{.capacity = 7000}>::kMostTokens == 7000);
 }
 
+TEST(CachedAttention, has_them_where_scores_are_near_and_where_they_are_far_apart) {
+  using Layer = MultiHeadAttention<with_window({.left = 17, .sinks = 2})>;
+  for (const float size : {0.1f, 3.0f, 40.0f}) {
+    Case<Layer> a = case_of<Layer>();
+    for (float& value : a.x.values) value *= size;
+    check::expect_stream_of_batch<Layer, CacheShape{.capacity = 70}, 3>(a.parameters, a.x);
+  }
+}
+
 TEST(CachedAttention, rotates_beyond_its_table_as_a_longer_one_does) {
   constexpr AttentionShape kShape{.seq_len = 70, .d_model = 8, .num_heads = 2, .rotary_dim = 4};
   using Long = MultiHeadAttention<kShape>;

@@ -79,4 +79,24 @@ TEST(KeyValueBlocks, sinks_are_never_overwritten) {
   }
 }
 
+TEST(KeyValueBlocks, the_most_squares_bound_all_keys) {
+  constexpr CacheShape kShape{.window = 3};
+  static attune::detail::KeyValueBlocks<float, 2, 2, 1, kShape> blocks;
+  const auto most_after = [](std::uint64_t position, float last) {
+    const float key[] = {3, 4, 0, last}, value[] = {0, 0};
+    blocks.append(position, key, value);
+    EXPECT_EQ(blocks.heads[0].most_squares, 25.0f);
+    return blocks.heads[1].most_squares;
+  };
+  EXPECT_EQ(most_after(0, 2), 4.0f);
+  EXPECT_EQ(most_after(1, -1), 4.0f);
+  EXPECT_EQ(most_after(2, -3), 9.0f);
+  // Behind a key that is not finite nothing is bounded any more.
+  for (const float broken : {check::kNan<float>, check::kInfinity<float>, 1e30f}) {
+    blocks.heads[1].most_squares = 9;
+    EXPECT_EQ(most_after(3, broken), check::kInfinity<float>);
+    EXPECT_EQ(most_after(4, 1), check::kInfinity<float>);
+  }
+}
+
 }  // namespace

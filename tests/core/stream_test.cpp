@@ -229,8 +229,9 @@ TEST(Stream, takes_layers_of_ones_own) {
 TEST(Stream, memory_is_reported_by_class) {
   constexpr CacheShape kCache{.capacity = 20};
   constexpr auto report = attune::stream_memory<Learned, kCache, 3>();
-  // Two layers of three heads: keys and values of 32 tokens of 4 features, and the number of tokens.
-  static_assert(report.cache == 2 * 3 * 2 * 32 * 4 * sizeof(float) + 8);
+  // Two layers of three heads: keys and values of 32 tokens of 4 features, the most squares of a key, and the
+  // number of tokens.
+  static_assert(report.cache == 2 * 3 * (2 * 32 * 4 + 1) * sizeof(float) + 8);
   static_assert(report.parameters == sizeof(Learned::Parameters));
   static_assert(report.scratch == sizeof(attune::StepScratch<Learned, kCache, 3>));
   static_assert(report.inputs == 3 * sizeof(int) + 3 * kVocabulary * sizeof(float));

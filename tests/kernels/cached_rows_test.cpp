@@ -82,6 +82,34 @@ void expect_softmax_of_rows() {
   row(0, 1) = check::kInfinity<Scalar>;
   expect();
 }
+TEST(CachedRows, bounded_blocks_have_the_bits_of_others) {
+  constexpr int kBlocks = 5;
+  attune::Tensor<float, 1, kBlocks * kBlock> scores;
+  attune::Rng rng(4);
+  const auto most = static_cast<float>(kernels::kMostScore);
+  for (const float scale : {1.0f, 0.3f}) {
+    check::fill(scores, rng, -most / scale, most / scale);
+    scores(0, 30) = most / scale;  // and what is furthest from it
+    scores(0, 31) = -most / scale;
+    for (int first = 0; first < kBlocks; ++first) {
+      for (int end = first; end <= kBlocks; ++end) {
+        auto row = scores, expected = scores;
+        // Blocks before and behind may have anything, in one that is no bounded block's.
+        if (first > 0) row(0, 3) = expected(0, 3) = -check::kInfinity<float>;
+        if (end < kBlocks) row(0, row.cols - 2) = expected(0, row.cols - 2) = -3000;
+        kernels::block_softmax(kBlocks, row.data(), scale, {first, end});
+        kernels::block_softmax(kBlocks, expected.data(), scale);
+        EXPECT_TRUE(check::same_bits(row, expected));
+      }
+    }
+  }
+}
+TEST(CachedRows, squares_are_those_of_all_scalars) {
+  const float x[] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11};
+  EXPECT_EQ(kernels::sum_of_few_squares<11>(x), 506.0f);
+  EXPECT_EQ(kernels::sum_of_few_squares<8>(x), 204.0f);
+  EXPECT_EQ(kernels::sum_of_few_squares<3>(x), 14.0f);
+}
 TEST(CachedRows, softmax_has_the_bits_of_a_whole_row) {
   expect_softmax_of_rows<float, 1>();
   expect_softmax_of_rows<float, 5>();

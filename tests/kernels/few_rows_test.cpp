@@ -1,6 +1,6 @@
 // Products of fewer rows than a tile's against the plain loop, bit for bit: whole blocks of columns, columns
-// that overlap the block before, and every rest of k. On a host the portable block runs through the same
-// shapes.
+// that overlap the block before, columns in twelves and fours, and every rest of k. On a host the portable
+// block runs through the same shapes.
 #include "kernels/product_check.hpp"
 
 namespace {
@@ -42,6 +42,7 @@ TEST(FewRows, every_rest_of_a_sum) {
 
 TEST(FewRows, rows_and_parts_of_wider_matrices) {
   check_product<float, Layout::kNN, 2, 66, 19, 24>();
+  check_product<float, Layout::kNN, 2, 64, 19, 24>();
   check_product<float, Layout::kNT, 3, 51, 21, 24>();
   check_product<float, Layout::kTN, 2, 64, 16>();
 }
@@ -60,12 +61,17 @@ TEST(FewRows, every_epilogue) {
   check_epilogue(kernels::AddBias<float>{bias.data()});
 }
 
-TEST(FewRows, a_sum_of_negative_zeros_is_positive_zero) {
-  attune::Tensor<float, 1, 32> a, c;
-  const attune::Tensor<float, 32, 32> b{};
+template <int cols>
+void expect_positive_zeros() {
+  attune::Tensor<float, 1, cols> a, c;
+  const attune::Tensor<float, cols, cols> b{};
   for (float& value : a.values) value = -1;
   kernels::product(attune::view(a), attune::view(b), attune::view(c));
   for (const float value : c.values) EXPECT_TRUE(check::same_bits(value, 0.0f));
   kernels::product(attune::view(a), attune::view(b).transpose(), attune::view(c));
   for (const float value : c.values) EXPECT_TRUE(check::same_bits(value, 0.0f));
+}
+TEST(FewRows, a_sum_of_negative_zeros_is_positive_zero) {
+  expect_positive_zeros<32>();
+  expect_positive_zeros<36>();
 }

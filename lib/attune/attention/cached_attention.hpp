@@ -152,14 +152,17 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
   // Scores are scaled by what looks at them first.
   constexpr bool kScalesScores = Parts::kShape.softcap > 0 || Parts::kShape.alibi;
+  const auto blocks_before = [](int slots) ATTUNE_INLINE_LAMBDA {
+    return static_cast<int>(static_cast<unsigned>(slots) / kBlock);
+  };
   int end = 0, seen_from = 0;  // the first block that no gap before `end` reaches into
   const auto hide_up_to = [&](int axis) {
-    if (end < axis) seen_from = (axis - 1) / kBlock + 1;
+    if (end < axis) seen_from = blocks_before(axis - 1) + 1;
     for (; end < axis; ++end) scores[end] = kHidden<Scalar>;
   };
   for (const auto& run : visible) {
-    const int block = run.slot / kBlock, blocks = (run.slot + run.count - 1) / kBlock + 1 - block;
-    Scalar* const to = scores + run.axis / kBlock * kBlock;
+    const int block = blocks_before(run.slot), blocks = blocks_before(run.slot + run.count - 1) + 1 - block;
+    Scalar* const to = scores + blocks_before(run.axis) * kBlock;
     kernels::block_scores<kDk>(blocks, query, blocks_of_head.keys.data() + block * kDk * kBlock, to);
     if constexpr (kScalesScores) {
       for (int i = 0; i < blocks; ++i) kernels::scale<kBlock>(to + i * kBlock, Parts::kScoreScale);
@@ -177,10 +180,8 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   kernels::BoundedBlocks bounded{};
   if constexpr (kernels::kLooksAtBounds<Scalar> && !kScalesScores) {  // |q·k|² ≤ |q|²·|k|²
     constexpr double kMost = kernels::kMostScore / Parts::kScoreScale;
-    Scalar squares = 0;
-    for (int k = 0; k < kDk; ++k) squares = kernels::multiply_add(query[k], query[k], squares);
-    if (squares * blocks_of_head.most_squares <= Scalar(kMost * kMost) && seen_from < end / kBlock) {
-      bounded = {seen_from, end / kBlock};
+    if (kernels::sum_of_few_squares<kDk>(query) * blocks_of_head.most_squares <= Scalar(kMost * kMost)) {
+      bounded = {seen_from, std::max(seen_from, blocks_before(end))};
     }
   }
   hide_up_to(visible.blocks() * kBlock);

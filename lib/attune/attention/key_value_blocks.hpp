@@ -28,7 +28,8 @@ struct CachePlaces {
   static constexpr int kSlots = (kSinkBlocks + kBlocks) * kBlock;
 
   /// Slot of a token: the place of its block, and its own in it.
-  static constexpr int slot(std::uint64_t position) {
+  template <class Position>
+  static constexpr int slot(Position position) {
     return (kSinkBlocks + static_cast<int>(position / kBlock % kBlocks)) * kBlock +
            static_cast<int>(position % kBlock);
   }
@@ -41,6 +42,8 @@ class VisibleKeys {
   using Places = CachePlaces<shape>;
   static constexpr int kBlock = kernels::kCacheBlock, kDepthBlock = kernels::kDepthBlock;
   static_assert(kDepthBlock % kBlock == 0);
+  // Positions of a capacity are 32 bits: division of 64 is slow on a microcontroller.
+  using Position = std::conditional_t<Places::kIsRing, std::uint64_t, std::uint32_t>;
 
  public:
   struct Run {
@@ -51,17 +54,17 @@ class VisibleKeys {
   /// Sums begin at multiples of kDepthBlock, and runs there, where sinks end and where the ring does.
   static constexpr int kMostRuns = Places::kSlots / kDepthBlock + 5;
 
-  explicit constexpr VisibleKeys(std::uint64_t position) : position_(position) {
-    const std::uint64_t end = position + 1;
-    std::uint64_t first = 0;
+  explicit constexpr VisibleKeys(std::uint64_t position) : position_(static_cast<Position>(position)) {
+    const Position end = position_ + 1;
+    Position first = 0;
     if constexpr (Places::kIsRing) {
       if (end > shape.window) first = end - shape.window;
     }
     if constexpr (shape.sinks > 0) {
-      const std::uint64_t sinks = std::min(first, std::uint64_t{shape.sinks});
-      add(0, sinks, [](std::uint64_t at) { return static_cast<int>(at); });
+      const Position sinks = std::min(first, Position{shape.sinks});
+      add(0, sinks, [](Position at) { return static_cast<int>(at); });
     }
-    add(first, end, Places::slot);
+    add(first, end, Places::template slot<Position>);
   }
 
   [[nodiscard]] constexpr int blocks() const { return blocks_; }
@@ -70,17 +73,16 @@ class VisibleKeys {
 
  private:
   // Positions from `first` up to `end`, on the blocks of the axis behind those there are.
-  constexpr void add(std::uint64_t first, std::uint64_t end, auto slot_of) {
+  constexpr void add(Position first, Position end, auto slot_of) {
     if (first == end) return;
-    const std::uint64_t origin = first - first % kBlock;  // stands at the axis' next block
+    const Position origin = first - first % kBlock;  // stands at the axis' next block
     const int before = blocks_ * kBlock;
-    for (std::uint64_t at = first; at < end;) {
+    for (Position at = first; at < end;) {
       const int slot = slot_of(at);
-      const std::uint64_t sum = at / kDepthBlock;
-      const std::uint64_t to =
-          std::min({end, (sum + 1) * kDepthBlock, at + std::uint64_t(Places::kSlots - slot)});
-      constexpr std::uint64_t kFarthest = std::numeric_limits<int>::max();
-      const std::uint64_t distance = std::min(position_ - (at - at % kBlock), kFarthest);
+      const Position sum = at / kDepthBlock;
+      const Position to = std::min({end, (sum + 1) * kDepthBlock, at + Position(Places::kSlots - slot)});
+      constexpr Position kFarthest = std::numeric_limits<int>::max();
+      const Position distance = std::min(position_ - (at - at % kBlock), kFarthest);
       runs_[count_++] = {slot, before + static_cast<int>(at - origin), static_cast<int>(to - at),
                          static_cast<int>(distance), sum != sum_};
       sum_ = sum;
@@ -90,10 +92,10 @@ class VisibleKeys {
   }
 
   Run runs_[std::size_t{kMostRuns}];
-  std::uint64_t position_;
+  Position position_;
   int count_ = 0;
   int blocks_ = 0;
-  std::uint64_t sum_ = kAnyNumber;
+  Position sum_ = std::numeric_limits<Position>::max();
 };
 
 /// Keys and values of kHeads heads, of all tokens that are kept.
@@ -124,11 +126,8 @@ struct KeyValueBlocks {
   void put(int slot, const Scalar* key, const Scalar* value) {
     const int first = slot / Places::kBlock * d_k, lane = slot % Places::kBlock;
     for (Head& head : heads) {
-      Scalar squares = 0;
-      for (int k = 0; k < d_k; ++k) {
-        head.keys(first + k, lane) = key[k];
-        squares = kernels::multiply_add(key[k], key[k], squares);
-      }
+      for (int k = 0; k < d_k; ++k) head.keys(first + k, lane) = key[k];
+      const Scalar squares = kernels::sum_of_few_squares<d_k>(key);
       key += d_k;
       constexpr auto kInfinity = std::numeric_limits<Scalar>::infinity();
       if (!(squares <= head.most_squares)) head.most_squares = squares < kInfinity ? squares : kInfinity;

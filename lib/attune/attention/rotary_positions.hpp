@@ -210,7 +210,8 @@ struct RotaryPositions {
       const auto* sine = table.sine.data() + t * kPairs;
       const Scalar* from = x.data + t * Input::cols;
       Scalar* to = y.data + t * Input::cols;
-      const auto rotate_at = [&]<class P>(int first, int second, const P& c, const P& s) ATTUNE_INLINE_LAMBDA {
+      const auto rotate_at = [&]<class P>(int first, int second, const P& c,
+                                          const P& s) ATTUNE_INLINE_LAMBDA {
         for (int head = 0; head < Input::cols; head += shape.d_k) {
           P a = kernels::load<P>(from + head + first), b = kernels::load<P>(from + head + second);
           rotate_pair<kBack>(a, b, c, s);

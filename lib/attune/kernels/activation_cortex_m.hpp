@@ -158,7 +158,7 @@ template <Beside kBeside>
               highest = in_register(C::kPolynomial[0]);
   register float s0 asm("s0"), s1 asm("s1"), s2 asm("s2"), s3 asm("s3"), s8 asm("s8"), s9 asm("s9"),
       s10 asm("s10"), s11 asm("s11"), s12 asm("s12"), s13 asm("s13"), s14 asm("s14"), s15 asm("s15");
-  for (const float* const end = x + 4 * fours; x != end; x += 4, y += 4) {
+  for (const float* const end = x + 4 * fours; x != end;) {
     std::uint32_t z0, z1, z2, z3, p0, p1, p2, p3;
     bool any_far;
     asm("ldrd %[p0],%[p1],[%[x]]\n ldrd %[p2],%[p3],[%[x],#8]\n cmp %[far],%[p0],lsl #1\n ittt hs\n"
@@ -167,6 +167,7 @@ template <Beside kBeside>
         : [x] "r"(x), [far] "r"(kFar), "m"(*reinterpret_cast<const float(*)[4]>(x)));
     if (any_far) [[unlikely]] {
       silu_of_far(x, up, y, slopes);
+      x += 4, y += 4;
       if constexpr (kBeside == Beside::kUp) up += 4;
       if constexpr (kBeside == Beside::kSlopes) slopes += 4;
       continue;
@@ -188,7 +189,7 @@ template <Beside kBeside>
         ATTUNE_FOUR("vmul.f32", ATTUNE_C, ATTUNE_B, ATTUNE_Y)
         ATTUNE_FOUR_FROM(ATTUNE_Y, ATTUNE_C, ATTUNE_Y)
         ATTUNE_FOUR("vadd.f32", ATTUNE_A, ATTUNE_Y, ATTUNE_ALL_OF("%[one]"))  // e^r
-        "vmov %[p0],%[p1],s0,s1\n vmov %[p2],%[p3],s2,s3\n vldmia %[x],{s16-s19}\n"
+        "vmov %[p0],%[p1],s0,s1\n vmov %[p2],%[p3],s2,s3\n vldmia %[x]!,{s16-s19}\n"
         "add %[p0],%[p0],%[z0],lsl #23\n add %[p1],%[p1],%[z1],lsl #23\n"
         "add %[p2],%[p2],%[z2],lsl #23\n add %[p3],%[p3],%[z3],lsl #23\n"
         "vmov s0,s1,%[p0],%[p1]\n vmov s2,s3,%[p2],%[p3]\n"  // e^(−x)
@@ -198,8 +199,8 @@ template <Beside kBeside>
         // clang-format on
         : "=&t"(s0), "=&t"(s1), "=&t"(s2), "=&t"(s3), "=&t"(s8), "=&t"(s9), "=&t"(s10), "=&t"(s11),
           "=&t"(s12), "=&t"(s13), "=&t"(s14), "=&t"(s15), [z0] "=&r"(z0), [z1] "=&r"(z1), [z2] "=&r"(z2),
-          [z3] "=&r"(z3), [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3)
-        : [x] "r"(x), [first] "r"(kSiluTable.values[0]), [then] "r"(kSiluTable.values[4]), [log2e] "t"(log2e),
+          [z3] "=&r"(z3), [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3), [x] "+&r"(x)
+        : [first] "r"(kSiluTable.values[0]), [then] "r"(kSiluTable.values[4]), [log2e] "t"(log2e),
           [round] "t"(round), [high] "t"(high), [low] "t"(low), [highest] "t"(highest), [one] "t"(one)
         : "memory", ATTUNE_B, ATTUNE_Y, ATTUNE_P);
     if constexpr (kBeside == Beside::kUp) {
@@ -215,7 +216,7 @@ template <Beside kBeside>
                    : "t"(s12), "t"(s13), "t"(s14), "t"(s15)
                    : "memory", ATTUNE_P);
     }
-    asm volatile("vstmia %[y],{s12-s15}" : : "t"(s12), "t"(s13), "t"(s14), "t"(s15), [y] "r"(y) : "memory");
+    asm volatile("vstmia %[y]!,{s12-s15}" : [y] "+r"(y) : "t"(s12), "t"(s13), "t"(s14), "t"(s15) : "memory");
   }
 }
 

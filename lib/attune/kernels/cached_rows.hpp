@@ -16,17 +16,11 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 inline constexpr int kCacheBlock = kSumLanes;
 
-/// scores[blocks · kCacheBlock] = query[kDepth] · each key, in the order of product.hpp.
+namespace detail {
+
 template <int kDepth, class Scalar>
-[[gnu::noinline]] void block_scores(int blocks, const Scalar* query, const Scalar* keys, Scalar* scores) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> && kDepth == 8) {
-    return detail::scores_of_eight(blocks, query, keys, scores);
-  }
-  if constexpr (std::is_same_v<Scalar, float> && kDepth <= kDepthBlock) {
-    return detail::scores_of_blocks(blocks, query, keys, scores, kDepth);
-  }
-#endif
+[[gnu::noinline]] void portable_block_scores(int blocks, const Scalar* query, const Scalar* keys,
+                                             Scalar* scores) {
   using P = Packet<Scalar, kCacheBlock>;
   constexpr int kPackets = kCacheBlock / kLanes<P>;
   for (int block = 0; block < blocks; ++block, keys += kDepth * kCacheBlock, scores += kCacheBlock) {
@@ -45,6 +39,22 @@ template <int kDepth, class Scalar>
   }
 }
 
+}  // namespace detail
+
+/// scores[blocks · kCacheBlock] = query[kDepth] · each key, in the order of product.hpp.
+template <int kDepth, class Scalar>
+ATTUNE_INLINE void block_scores(int blocks, const Scalar* query, const Scalar* keys, Scalar* scores) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && kDepth == 8) {
+    return detail::scores_of_eight(blocks, query, keys, scores);
+  }
+  if constexpr (std::is_same_v<Scalar, float> && kDepth <= kDepthBlock) {
+    return detail::scores_of_blocks(blocks, query, keys, scores, kDepth);
+  }
+#endif
+  detail::portable_block_scores<kDepth>(blocks, query, keys, scores);
+}
+
 /// Blocks of a row whose scaled scores are known to be at most kMostScore from zero: their exponentials need
 /// no look at where they underflow. None: first = end.
 struct BoundedBlocks {
@@ -57,15 +67,10 @@ inline constexpr double kMostScore = 43;
 template <class Scalar>
 inline constexpr bool kLooksAtBounds = ATTUNE_CORTEX_M_FPU&& std::is_same_v<Scalar, float>;
 
-/// softmax_rows() of `scale` > 0 times one row of `blocks` · kCacheBlock scalars, one block at least.
+namespace detail {
+
 template <class Scalar>
-[[gnu::noinline]] void block_softmax(int blocks, Scalar* row, Scalar scale,
-                                     [[maybe_unused]] BoundedBlocks bounded = {}) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float>) {
-    return detail::softmax_of_blocks(blocks, row, scale, bounded.first, bounded.end);
-  }
-#endif
+[[gnu::noinline]] void portable_block_softmax(int blocks, Scalar* row, Scalar scale) {
   using P = Packet<Scalar, kCacheBlock>;
   constexpr int kPackets = kCacheBlock / kLanes<P>;
   constexpr auto kMinusInfinity = -std::numeric_limits<Scalar>::infinity();
@@ -91,6 +96,39 @@ template <class Scalar>
       lanes[0], [](const auto& left, const auto& right) ATTUNE_INLINE_LAMBDA { return add(left, right); });
   const Scalar inverse = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
   for (Scalar* from = row; from < end; from += kCacheBlock) detail::scale_row<kCacheBlock>(from, inverse);
+}
+
+}  // namespace detail
+
+/// softmax_rows() of `scale` > 0 times one row of `blocks` · kCacheBlock scalars, one block at least.
+template <class Scalar>
+ATTUNE_INLINE void block_softmax(int blocks, Scalar* row, Scalar scale,
+                                 [[maybe_unused]] BoundedBlocks bounded = {}) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    return detail::softmax_of_blocks(blocks, row, scale, bounded.first, bounded.end);
+  }
+#endif
+  detail::portable_block_softmax(blocks, row, scale);
+}
+
+/// Σ x², one after the other, as multiply_add() rounds.
+template <int kSize, class Scalar>
+ATTUNE_INLINE Scalar sum_of_few_squares(const Scalar* x) {
+  Scalar sum = 0;
+  int i = 0;
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    for (; i + 2 * detail::kTileSide <= kSize; i += 2 * detail::kTileSide) {
+      ATTUNE_UNROLL for (int half = 0; half < 2; ++half) {
+        const auto four = load<detail::TileRow>(x + i + half * detail::kTileSide);
+        ATTUNE_UNROLL for (const float value : four.lane) sum = multiply_add(value, value, sum);
+      }
+    }
+  }
+#endif
+  for (; i < kSize; ++i) sum = multiply_add(x[i], x[i], sum);
+  return sum;
 }
 
 namespace detail {
@@ -151,8 +189,8 @@ template <int kCols, class Scalar>
       detail::add_sixteen_columns(count, weights, rows + col, sums + col, sizeof(float) * kCols);
     }
     if constexpr (kCols == 8) {
-      first = count / 8 * 8;
-      if (first > 0) detail::add_rows_of_eight(first / 8, weights, rows, sums);
+      first = count & -8;
+      if (first > 0) detail::add_rows_of_eight(first >> 3, weights, rows, sums);
       if (first == count) return;
     }
   }

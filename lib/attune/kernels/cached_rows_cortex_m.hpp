@@ -161,13 +161,14 @@ ATTUNE_INLINE float sum_of_blocks(int blocks, const float* x) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   const float best = std::bit_cast<float>(largest_bits(blocks, row));
   const float shift = kMinusInfinity < best ? multiply(best, scale) : 0.0f;
-  for (int from = 0; from != blocks;) {
-    const bool bounded = from == first && first != end;
-    const int to = bounded ? end : from < first ? first : blocks;
+  const auto exponentials = [&](int from, int to, bool bounded) ATTUNE_INLINE_LAMBDA {
+    if (from == to) return;
     exponentials_of_fours((to - from) * kManyRegisters / 4, row + from * kManyRegisters, kExponentialTable,
                           bounded, scale, shift);
-    from = to;
-  }
+  };
+  exponentials(0, first, false);
+  exponentials(first, end, true);
+  exponentials(end, blocks, false);
   const float total = sum_of_blocks(blocks, row);
   float inverse = total < 0.5f ? 0.0f : 1 / total;
   if (best != best) inverse = best;

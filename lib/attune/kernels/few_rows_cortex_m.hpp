@@ -4,7 +4,7 @@
 //   across   sixteen columns of B, stored along its rows: sixteen sums, and B in multiple loads of eight.
 //            Eight k take 128 multiply-accumulates and 27 other instructions
 //   eights   all columns of B, twelve at a time, for eight k after the other: sums come from C and go there.
-//            Eight k take 96 multiply-accumulates and 12 other instructions, and 17 for all columns
+//            Eight k take 96 multiply-accumulates and 12 other instructions, and 16 for all columns
 //   along    eight columns of B, each stored along k: eight sums, and eight k of two columns at a time. Eight
 //            k take 64 multiply-accumulates and 11 other instructions
 //
@@ -31,7 +31,8 @@ struct RowGrid {
   int a_stride, c_stride;
   int b_step;
   short rows, cols, width, blocks;
-  short twelves, fours;  // of row_in_eights()
+  short twelves, fours;  // of row_in_eights(), and from a row's end to the next row
+  int gap;
 };
 
 #if ATTUNE_FUSED
@@ -75,32 +76,33 @@ struct RowGrid {
   "s26," a ",s14\n" ATTUNE_MAC "s27," a ",s15\n" ATTUNE_MAC "s28," a ",s16\n" ATTUNE_MAC "s29," a            \
   ",s17\n" ATTUNE_MAC "s30," a ",s18\n" ATTUNE_MAC "s31," a ",s19\n"
 #define ATTUNE_EIGHT_ROWS(columns)                                                                    \
-  columns("s0", "r4") columns("s1", "r5") columns("s2", "r6") columns("s3", "r7") columns("s4", "r8") \
+  columns("s0", "r1") columns("s1", "r5") columns("s2", "r6") columns("s3", "r7") columns("s4", "r8") \
       columns("s5", "r9") columns("s6", "r10") columns("s7", "r11")
 // Such blocks of columns, `count` of the grid's, at least one.
-#define ATTUNE_BLOCKS_IN_PLACE(label, sums, macs) \
-  label ": vldmia r2,{" sums "}\n" macs "subs r12,r12,#1\n vstmia r2!,{" sums "}\n bne " label "b\n"
+#define ATTUNE_BLOCKS_IN_PLACE(sums, macs) \
+  "1: vldmia r2,{" sums "}\n" macs "subs r12,r12,#1\n vstmia r2!,{" sums "}\n bne 1b\n"
+// From the end of a row of B to the next one.
+#define ATTUNE_NEXT_ROW(last) "ldr r12,[r3,#40]\n add r1," last ",r12\n"
 
-// sums[0 … cols − 1] = Σ_k a(k)·b(k, …), for columns in fours. The grid has twelves of them at 36, and the
-// fours behind those at 38.
+// sums[0 … cols − 1] = Σ_k a(k)·b(k, …), for sixteen columns and more, in fours. The grid has how many at
+// 30, twelves of them at 36, the fours behind those at 38, and at 40 what lies between rows of B. The first
+// of eight rows is at r1.
 [[gnu::naked]] inline void row_in_eights(const float*, const void*, float*, const RowGrid&, int) {
-  asm("push {r2,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d8-d15}\n ldr r4,[r3,#8]\n ldr lr,[r3,#4]\n "
-      "vldmia r4,{s20-s31}\n ldrsh r12,[r3,#36]\n"
-      "1: vstmia r2!,{s20-s31}\n subs r12,r12,#1\n bne 1b\n ldrsh r12,[r3,#38]\n cmp r12,#0\n beq 2f\n"
-      "1: vstmia r2!,{s20-s23}\n subs r12,r12,#1\n bne 1b\n"
+  asm("push {r2,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d8-d15}\n ldm r3,{r4,lr}\n ldr r12,[r3,#8]\n "
+      "vldmia r12,{s16-s31}\n ldrsh r12,[r3,#30]\n subs r12,r12,#16\n"
+      "1: vstmia r2!,{s16-s31}\n subs r12,r12,#16\n bhs 1b\n adds r12,r12,#16\n beq 2f\n"
+      "1: vstmia r2!,{s16-s19}\n subs r12,r12,#4\n bne 1b\n"
       "2: subs lr,lr,#8\n blo 5f\n"
-      "3: vldmia r0!,{s0-s7}\n ldr r12,[r3]\n ldr r2,[sp,#64]\n mov r4,r1\n add r5,r4,r12\n "
-      "add r6,r5,r12\n add r7,r6,r12\n add r8,r7,r12\n add r9,r8,r12\n add r10,r9,r12\n "
-      "add r11,r10,r12\n add r1,r11,r12\n ldrsh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE(
-          "1", "s20-s31", ATTUNE_EIGHT_ROWS(ATTUNE_TWELVE_IN_PLACE)) "ldrsh r12,[r3,#38]\n cmp r12,#0\n beq 4f\n"
-          ATTUNE_BLOCKS_IN_PLACE("1", "s20-s23", ATTUNE_EIGHT_ROWS(ATTUNE_FOUR_IN_PLACE))
-      "4: subs lr,lr,#8\n bhs 3b\n"
+      "3: vldmia r0!,{s0-s7}\n ldr r2,[sp,#64]\n add r5,r1,r4\n add r6,r5,r4\n add r7,r6,r4\n "
+      "add r8,r7,r4\n add r9,r8,r4\n add r10,r9,r4\n add r11,r10,r4\n "
+      "ldrsh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE("s20-s31", ATTUNE_EIGHT_ROWS(ATTUNE_TWELVE_IN_PLACE))
+      "ldrsh r12,[r3,#38]\n cmp r12,#0\n beq 4f\n" ATTUNE_BLOCKS_IN_PLACE(
+          "s20-s23", ATTUNE_EIGHT_ROWS(ATTUNE_FOUR_IN_PLACE)) "4: " ATTUNE_NEXT_ROW("r11") "subs lr,lr,#8\n bhs 3b\n"
       "5: adds lr,lr,#8\n beq 8f\n"
-      "6: vldmia r0!,{s0}\n ldr r12,[r3]\n ldr r2,[sp,#64]\n mov r4,r1\n add r1,r1,r12\n "
-      "ldrsh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE("1", "s20-s31", ATTUNE_TWELVE_IN_PLACE("s0", "r4"))
-      "ldrsh r12,[r3,#38]\n cmp r12,#0\n beq 7f\n"
-          ATTUNE_BLOCKS_IN_PLACE("1", "s20-s23", ATTUNE_FOUR_IN_PLACE("s0", "r4"))
-      "7: subs lr,lr,#1\n bne 6b\n"
+      "6: vldmia r0!,{s0}\n ldr r2,[sp,#64]\n ldrsh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE(
+          "s20-s31", ATTUNE_TWELVE_IN_PLACE("s0", "r1")) "ldrsh r12,[r3,#38]\n cmp r12,#0\n beq 7f\n"
+          ATTUNE_BLOCKS_IN_PLACE("s20-s23", ATTUNE_FOUR_IN_PLACE("s0", "r1"))
+      "7: " ATTUNE_NEXT_ROW("r1") "subs lr,lr,#1\n bne 6b\n"
       "8: vpop {d8-d15}\n pop {r2,r4,r5,r6,r7,r8,r9,r10,r11,pc}\n");
 }
 
@@ -113,11 +115,13 @@ struct RowGrid {
               ATTUNE_MACS_ALONG(c0, c1, "s5", "s13", "s21") ATTUNE_MACS_ALONG(c0, c1, "s6", "s14", "s22") \
                   ATTUNE_MACS_ALONG(c0, c1, "s7", "s15", "s23")
 
-// sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …). Where A, B and the grid are is on the stack.
+// sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …). Where A and B are, and the depth, are on the stack.
 [[gnu::naked]] inline void row_along(const float*, const void*, float*, const RowGrid&, int) {
-  asm("push {r0,r1,r3,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d8-d15}\n ldr r11,[sp,#112]\n"
-      "0: ldrd r0,r1,[sp,#64]\n ldr r3,[sp,#72]\n ldmia r3,{r3,r12,lr}\n vldmia lr,{s24-s31}\n add r4,r1,r3\n "
+  asm("push {r0,r1,r3,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d8-d15}\n ldr r11,[sp,#112]\n "
+      "ldmia r3,{r3,r12,lr}\n str r12,[sp,#72]\n"
+      "0: ldrd r1,r12,[sp,#68]\n vldmia lr,{s24-s31}\n add r4,r1,r3\n "
       "add r5,r4,r3\n add r6,r5,r3\n add r7,r6,r3\n add r8,r7,r3\n add r9,r8,r3\n add r10,r9,r3\n "
+      "add r0,r10,r3\n str r0,[sp,#68]\n ldr r0,[sp,#64]\n "
       "subs r12,r12,#8\n blo 2f\n"
       "1: vldmia r0!,{s0-s7}\n" ATTUNE_ALONG("r1", "r4", "s24", "s25") ATTUNE_ALONG("r5", "r6", "s26", "s27")
           ATTUNE_ALONG("r7", "r8", "s28", "s29") ATTUNE_ALONG("r9", "r10", "s30", "s31")
@@ -128,7 +132,7 @@ struct RowGrid {
           "s24", "s25", "s0", "s8", "s9") ATTUNE_MACS_ALONG("s26", "s27", "s0", "s10", "s11")
           ATTUNE_MACS_ALONG("s28", "s29", "s0", "s12", "s13") ATTUNE_MACS_ALONG("s30", "s31", "s0", "s14", "s15")
       "subs r12,r12,#1\n bne 3b\n"
-      "4: vstmia r2!,{s24-s31}\n ldr r1,[sp,#68]\n add r1,r1,r3,lsl #3\n str r1,[sp,#68]\n subs r11,r11,#1\n "
+      "4: vstmia r2!,{s24-s31}\n subs r11,r11,#1\n "
       "bne 0b\n vpop {d8-d15}\n add sp,sp,#12\n pop {r4,r5,r6,r7,r8,r9,r10,r11,pc}\n");
 }
 
@@ -139,6 +143,7 @@ struct RowGrid {
 #undef ATTUNE_TWELVE_IN_PLACE
 #undef ATTUNE_EIGHT_ROWS
 #undef ATTUNE_BLOCKS_IN_PLACE
+#undef ATTUNE_NEXT_ROW
 #undef ATTUNE_MACS_ALONG
 #undef ATTUNE_ALONG
 
@@ -154,7 +159,7 @@ constexpr bool fits_few_rows(int rows, int cols, int depth, int a_col, int b_row
 // Which takes fewer instructions of columns along B's rows, where sums may stand in C.
 constexpr bool are_columns_in_eights(int cols, int depth) {
   const int across = (cols + kAcrossCols - 1) / kAcrossCols * 157;
-  const int in_eights = 17 + cols / 12 * 108 + cols % 12 / 4 * 44;
+  const int in_eights = 16 + cols / 12 * 108 + cols % 12 / 4 * 44;
   return depth >= 8 && cols % 4 == 0 && in_eights < across;
 }
 
@@ -177,7 +182,8 @@ consteval RowGrid row_grid() {
           .width = kWidth,
           .blocks = kCols / kWidth,
           .twelves = kCols / 12,
-          .fours = kCols % 12 / 4};
+          .fours = kCols % 12 / 4,
+          .gap = 4 * (kBRow - kCols)};
 }
 template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, bool kInPlace>
 inline constexpr RowGrid kRowGrid = row_grid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow, kInPlace>();
@@ -225,6 +231,11 @@ template <class Epilogue, class... State>
 template <class Epilogue>
 ATTUNE_INLINE void few_rows_product(const float* a, const void* b, float* c, const RowGrid& grid,
                                     const Epilogue& epilogue) {
+  if constexpr (std::is_same_v<Epilogue, Assign>) {  // compilers know the grid: a call and nothing else
+    if (grid.rows == 1 && grid.blocks * grid.width == grid.cols) {
+      return grid.sums(a, b, c, grid, grid.blocks);
+    }
+  }
   if constexpr (std::is_empty_v<Epilogue>) {
     few_rows_blocks<Epilogue>(a, b, c, grid);
   } else {

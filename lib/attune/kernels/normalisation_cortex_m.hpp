@@ -24,11 +24,17 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
      ",s6\n" op ".f32 " to7 "," x7 ",s7\n"
 #define ATTUNE_EIGHT_LANES "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15"
 #define ATTUNE_EIGHT_HIGH "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23"
+#define ATTUNE_EIGHT_HIGHEST "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31"
 #define ATTUNE_EIGHT_LOW "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"
 #define ATTUNE_LANES_OF(...) ATTUNE_LANES(__VA_ARGS__)
 #define ATTUNE_ADD_LOW ATTUNE_LANES_OF("vadd", ATTUNE_EIGHT_LANES, ATTUNE_EIGHT_LANES)
 #define ATTUNE_ADD_SQUARES ATTUNE_LANES_OF("vmla", ATTUNE_EIGHT_LANES, ATTUNE_EIGHT_LOW)
 #define ATTUNE_ADD_PRODUCTS ATTUNE_LANES_OF("vmla", ATTUNE_EIGHT_LANES, ATTUNE_EIGHT_HIGH)
+#define ATTUNE_SQUARES_OF(to0, to1, to2, to3, to4, to5, to6, to7, x0, x1, x2, x3, x4, x5, x6, x7)    \
+  "vmla.f32 " to0 "," x0 "," x0 "\n vmla.f32 " to1 "," x1 "," x1 "\n vmla.f32 " to2 "," x2 "," x2    \
+  "\n vmla.f32 " to3 "," x3 "," x3 "\n vmla.f32 " to4 "," x4 "," x4 "\n vmla.f32 " to5 "," x5 "," x5 \
+  "\n vmla.f32 " to6 "," x6 "," x6 "\n vmla.f32 " to7 "," x7 "," x7 "\n"
+#define ATTUNE_SQUARES(...) ATTUNE_SQUARES_OF(__VA_ARGS__)
 #define ATTUNE_LOAD(from, to) "vldmia %[" from "],{" to "}\n add %[" from "],%[" from "],#64\n"
 #define ATTUNE_GRADIENTS     \
   ATTUNE_LOAD("dy", "s0-s7") \
@@ -76,10 +82,22 @@ ATTUNE_INLINE float sum_of_squared_differences(int size, const float* x, float f
                  ATTUNE_ADD_SQUARES,
              [first] "t"(first), [offset] "t"(offset));
 }
-/// Σ x², in the order of reduce.hpp.
+/// Σ x², in the order of reduce.hpp: without differences there is room for all lanes at once.
 ATTUNE_INLINE float sum_of_row_squares(int size, const float* x) {
-  const auto term = [=](int i) { return x[i] * x[i]; };
-  ATTUNE_SUM(x, x, x, "", ATTUNE_LOAD("from", "s0-s7") ATTUNE_ADD_SQUARES);
+  float lanes[kSumLanes];
+  const int whole = size & -kSumLanes;
+  const float* from = x;
+  asm volatile(
+      "vmov d0,%[zero],%[zero]\n vmov d1,%[zero],%[zero]\n vmov d2,%[zero],%[zero]\n "
+      "vmov d3,%[zero],%[zero]\n vmov d4,%[zero],%[zero]\n vmov d5,%[zero],%[zero]\n "
+      "vmov d6,%[zero],%[zero]\n vmov d7,%[zero],%[zero]\n b 2f\n"
+      "1: vldmia %[from]!,{s16-s31}\n" ATTUNE_SQUARES(ATTUNE_EIGHT_LOW, ATTUNE_EIGHT_HIGH) ATTUNE_SQUARES(
+          ATTUNE_EIGHT_LANES, ATTUNE_EIGHT_HIGHEST) "2: cmp %[from],%[end]\n blo 1b\n vstmia %[to],{s0-s15}\n"
+      : [from] "+&r"(from)
+      : [end] "r"(x + whole), [to] "r"(lanes), [zero] "r"(0x80000000)
+      : "cc", "memory", ATTUNE_EIGHT_LOW, ATTUNE_EIGHT_LANES, ATTUNE_EIGHT_HIGH, ATTUNE_EIGHT_HIGHEST);
+  for (int i = whole; i < size; ++i) lanes[i - whole] = add(lanes[i - whole], x[i] * x[i]);
+  return sum_of_lanes(lanes);
 }
 /// Σ dy ∘ weight
 ATTUNE_INLINE float sum_of_gradients(int size, const float* dy, const float* weight) {
@@ -191,6 +209,9 @@ ATTUNE_INLINE void normalise_fours_backward(int size, const float* x, float firs
 #undef ATTUNE_EIGHT_LANES
 #undef ATTUNE_EIGHT_HIGH
 #undef ATTUNE_EIGHT_LOW
+#undef ATTUNE_EIGHT_HIGHEST
+#undef ATTUNE_SQUARES_OF
+#undef ATTUNE_SQUARES
 #undef ATTUNE_LANES_OF
 #undef ATTUNE_ADD_LOW
 #undef ATTUNE_ADD_SQUARES
