@@ -1,11 +1,12 @@
 // Products with a narrow B (widen.hpp) on the single-precision FPU of a Cortex-M, in assembly: panels of some
 // rows by four columns.
 //
-// To widen a number takes two and a half instructions, three and a half with the scale of its row, so it has
-// to serve many rows. Four k of four columns of B stand in s16 … s31, while the sums of two rows after two
-// others come from memory and go back there: that is two instructions. Four rows take 64 multiply-accumulates
-// and 14 other instructions, and a panel 46 to widen B for all its rows, or 67. Memory has only sums, weights
-// never leave the registers. Sums are those of the portable block, bit for bit.
+// To widen an 8-bit number takes two and a half instructions, three and a half with the scale of its row, so
+// it has to serve many rows. Four k of four columns of B stand in s16 … s31 for all rows of the panel, whose
+// sums come from memory two rows at a time and go back there, in two instructions. Four rows take 64
+// multiply-accumulates and 14 other instructions, and what is done once for the panel 46, with scales 67. In
+// memory there are only sums: weights never leave the registers. Sums are those of the portable block, bit
+// for bit.
 //
 // As in tile_cortex_m.hpp the inner loop exists once for each element and layout, and the loops around it
 // once for each epilogue.
@@ -153,8 +154,8 @@ struct PanelGrid : TileGrid {
 template <class B, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
 consteval PanelGrid panel_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
-  constexpr NarrowBlocks kBlocks = kNarrowBlocks < B,
-                         kDepth % 4 == 0 ? NarrowShape::kPanel : NarrowShape::kPanelAndRest > ;
+  constexpr NarrowShape kPanel = kDepth % 4 == 0 ? NarrowShape::kPanel : NarrowShape::kPanelAndRest;
+  constexpr NarrowBlocks kBlocks = kNarrowBlocks<B, kPanel>;
   constexpr bool kAlong = kBRow == 1 && kBlocks.along != nullptr;
   return {{.a_stride = 4 * kARow,
            .b_stride = kBytes * (kAlong ? kBCol : kBRow),

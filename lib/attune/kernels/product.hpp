@@ -305,7 +305,7 @@ ATTUNE_INLINE void narrow_product(const float* a, const B& b, float* c, const Ep
           kNarrowGrid<B, true, kTileSide, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>, scales_of(b),
           epilogue);
     } else {
-      float sums[panel_sums(kEnd - kEights)];
+      Array<float, panel_sums(kEnd - kEights)> sums;
       narrow_panels_product(rest_a, elements_of(b), rest_c,
                             kPanelGrid<B, kEnd - kEights, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>,
                             scales_of(b), sums, epilogue);

@@ -243,9 +243,8 @@ constexpr bool is_small(int rows) { return rows / kTileSide == 1 && rows % kTile
 template <class B, bool kSmall, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
 consteval TileGrid narrow_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
-  constexpr NarrowBlocks kBlocks = kNarrowBlocks < B, kSmall            ? NarrowShape::kSmallTile
-                                                      : kDepth % 4 == 0 ? NarrowShape::kTile
-                                                                        : NarrowShape::kTileAndRest > ;
+  constexpr NarrowShape kLarge = kDepth % 4 == 0 ? NarrowShape::kTile : NarrowShape::kTileAndRest;
+  constexpr NarrowBlocks kBlocks = kNarrowBlocks < B, kSmall ? NarrowShape::kSmallTile : kLarge > ;
   constexpr bool kAlong = kBRow == 1 && kBlocks.along != nullptr;
   constexpr int kBlockRows = kSmall ? kTileSide : kNarrowRows, kBlockCols = kSmall ? kTileSide : kNarrowCols;
   return {.a_stride = 4 * kARow,
