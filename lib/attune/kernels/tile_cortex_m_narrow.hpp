@@ -236,9 +236,6 @@ constexpr int eight_rows(int rows, [[maybe_unused]] bool scaled) {
 #endif
   return rows == kNarrowRows ? rows : 0;
 }
-// Whether what is left of them goes by fours.
-constexpr bool is_small(int rows) { return rows / kTileSide == 1 && rows % kTileSide < 2; }
-
 // Of kRows and kCols in whole blocks; B's strides count elements.
 template <class B, bool kSmall, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
 consteval TileGrid narrow_grid() {
