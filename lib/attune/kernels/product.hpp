@@ -275,8 +275,8 @@ consteval const TileGrid& grid_of() {
   }
 }
 
-// B in 8 or 16 bits: rows by eights, and those left by a four or in panels; columns that fill no block of
-// these, or a single one, are the portable block's.
+// B in 8 or 16 bits: rows by eights, and those left by a four or in panels. Three rows and less, columns that
+// fill no block of these, and a single one behind panels are the portable block's.
 template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, class B,
           class Epilogue>
 ATTUNE_INLINE void narrow_product(const float* a, const B& b, float* c, const Epilogue& epilogue) {
@@ -297,15 +297,15 @@ ATTUNE_INLINE void narrow_product(const float* a, const B& b, float* c, const Ep
   if constexpr (kEights > 0) tiles.template operator()<false, 0, kEights>();
   if constexpr (kLeft == kTileSide) {
     tiles.template operator()<true, kEights, kTileSide>();
-  } else if constexpr (kLeft > 1) {
+  } else if constexpr (kLeft > kTileSide) {
     constexpr int kRest = kCols % kTileSide, kColsAgain = kRest > 1 ? kRest : 0;
     Array<float, panel_sums(kLeft)> sums;
     narrow_panels_product<kColsAgain>(a + kEights * kARow, elements_of(b), c + kEights * kCRow,
                                       kPanelGrid<B, kLeft, kCols, kDepth, kARow, kBRow, kBCol, kCRow>,
                                       PanelMemory{scales_of(b), sums}, epilogue);
     columns_from.template operator()<kCols - kRest + kColsAgain, kEights, kLeft>();
-  } else if constexpr (kLeft == 1) {
-    columns_from.template operator()<0, kEights, 1>();
+  } else if constexpr (kLeft > 0) {
+    columns_from.template operator()<0, kEights, kLeft>();
   }
 }
 
