@@ -50,44 +50,38 @@ consteval const auto& grid_of() {
   }
 }
 
-// B in 8 or 16 bits: rows by eights, by a four, in panels; a last one and columns that fill no block are the
-// portable block's.
+// B in 8 or 16 bits: rows by eights, and those left by a four or in panels. Three rows and less, columns that
+// fill no block of these, and a single one behind panels are the portable block's.
 template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, class B,
           class Epilogue>
 ATTUNE_INLINE void narrow_product(const float* a, const B& b, float* c, const Epilogue& epilogue) {
-  constexpr int kEights = eight_rows(kRows, std::is_same_v<B, ScaledRows<Int8, float>>);
-  constexpr bool kSmall = is_small(kRows - kEights);
-  constexpr int kEnd = kEights + (kSmall ? kTileSide : (kRows - kEights) / 2 * 2);
-  constexpr int kTwoCols = kCols / kNarrowCols * kNarrowCols, kFourCols = kCols / kTileSide * kTileSide;
-  const auto rest = [&]<int kFromRow, int kToRow, int kFromCol>() ATTUNE_INLINE_LAMBDA {
-    if constexpr (kFromRow < kToRow) {
-      panels<kFromCol, 1, kToRow - kFromRow, kCols, kDepth, kARow, 1, kBRow, kBCol, kCRow>(
-          a + kFromRow * kARow, b, c + kFromRow * kCRow, epilogue);
-    }
+  constexpr int kEights = eight_rows(kRows, std::is_same_v<B, ScaledRows<Int8, float>>),
+                kLeft = kRows - kEights;
+  const auto columns_from = [&]<int kFrom, int kFirstRow, int kCount>() ATTUNE_INLINE_LAMBDA {
+    panels<kFrom, 1, kCount, kCols, kDepth, kARow, 1, kBRow, kBCol, kCRow>(a + kFirstRow * kARow, b,
+                                                                           c + kFirstRow * kCRow, epilogue);
   };
-  if constexpr (kEights > 0) {
-    narrow_tiles_product<false>(a, elements_of(b), c,
-                                kNarrowGrid<B, false, kEights, kTwoCols, kDepth, kARow, kBRow, kBCol, kCRow>,
-                                scales_of(b), epilogue);
-    rest.template operator()<0, kEights, kTwoCols>();
+  const auto tiles = [&]<bool kSmall, int kFirstRow, int kCount>() ATTUNE_INLINE_LAMBDA {
+    constexpr int kBlockCols = kSmall ? kTileSide : kNarrowCols, kTiledCols = kCols / kBlockCols * kBlockCols;
+    narrow_tiles_product<kSmall>(
+        a + kFirstRow * kARow, elements_of(b), c + kFirstRow * kCRow,
+        kNarrowGrid<B, kSmall, kCount, kTiledCols, kDepth, kARow, kBRow, kBCol, kCRow>, scales_of(b),
+        epilogue);
+    columns_from.template operator()<kTiledCols, kFirstRow, kCount>();
+  };
+  if constexpr (kEights > 0) tiles.template operator()<false, 0, kEights>();
+  if constexpr (kLeft == kTileSide) {
+    tiles.template operator()<true, kEights, kTileSide>();
+  } else if constexpr (kLeft > kTileSide) {
+    constexpr int kRest = kCols % kTileSide, kColsAgain = kRest > 1 ? kRest : 0;
+    Array<float, panel_sums(kLeft)> sums;
+    narrow_panels_product<kColsAgain>(a + kEights * kARow, elements_of(b), c + kEights * kCRow,
+                                      kPanelGrid<B, kLeft, kCols, kDepth, kARow, kBRow, kBCol, kCRow>,
+                                      PanelMemory{scales_of(b), sums}, epilogue);
+    columns_from.template operator()<kCols - kRest + kColsAgain, kEights, kLeft>();
+  } else if constexpr (kLeft > 0) {
+    columns_from.template operator()<0, kEights, kLeft>();
   }
-  if constexpr (kEights < kEnd) {
-    const float* rest_a = a + kEights * kARow;
-    float* rest_c = c + kEights * kCRow;
-    if constexpr (kSmall) {
-      narrow_tiles_product<true>(
-          rest_a, elements_of(b), rest_c,
-          kNarrowGrid<B, true, kTileSide, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>, scales_of(b),
-          epilogue);
-    } else {
-      float sums[panel_sums(kEnd - kEights)];
-      narrow_panels_product(rest_a, elements_of(b), rest_c,
-                            kPanelGrid<B, kEnd - kEights, kFourCols, kDepth, kARow, kBRow, kBCol, kCRow>,
-                            scales_of(b), sums, epilogue);
-    }
-    rest.template operator()<kEights, kEnd, kFourCols>();
-  }
-  rest.template operator()<kEnd, kRows, 0>();
 }
 
 #endif

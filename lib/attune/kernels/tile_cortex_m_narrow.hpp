@@ -4,9 +4,10 @@
 //
 // Of the 32 registers 16 are sums, s16 … s31. Four k of two columns of B stand in s4 … s11, and those of two
 // rows of A in s0 … s3 and s12 … s15. Four k take 64 multiply-accumulates and 30 other instructions, with
-// scales of rows 41. Sums are those of the portable block, bit for bit.
+// scales of rows 41, of 16 bits 26. Sums are those of the portable block, bit for bit.
 //
-// The small block is that of tile_cortex_m.hpp, whose two k take 32 and 26, with scales 37.
+// The small block is that of tile_cortex_m.hpp, whose two k take 32 and 26, with scales 37, of 16
+// bits 22.
 //
 // As in tile_cortex_m.hpp the inner loop exists once for each element and layout, and the loops around it
 // once for each epilogue.
@@ -78,6 +79,8 @@ namespace detail {
 #endif
 #define ATTUNE_ROWS_ALONG(...) ATTUNE_ROWS(__VA_ARGS__, "s4", "s8", "s5", "s9", "s6", "s10", "s7", "s11")
 #define ATTUNE_ROWS_ACROSS(...) ATTUNE_ROWS(__VA_ARGS__, "s4", "s6", "s5", "s7", "s10", "s8", "s11", "s9")
+#define ATTUNE_ROWS_ACROSS_NEXT(...) \
+  ATTUNE_ROWS(__VA_ARGS__, "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11")
 #define ATTUNE_ROWS_SINGLE(from0, from1, c0, c1, c2, c3)           \
   "vldmia " from0 "!,{s0}\n vldmia " from1 "!,{s1}\n" ATTUNE_MACS( \
       c0, "s0", "s4", c1, "s0", "s5", c2, "s1", "s4", c3, "s1", "s5", "s12", "s13", "s14", "s15")
@@ -86,17 +89,20 @@ namespace detail {
       rows("r8", "r9", "s24", "s25", "s26", "s27") rows("r10", "r2", "s28", "s29", "s30", "s31")
 
 // Four k of both columns: two of one in a pair, and across in a turn that saves steps from row to row.
-#define ATTUNE_B_ALONG(pair, bytes)                              \
-  pair("d2", "s4", "s5", "[r1],#" bytes, "[r1],#" bytes)         \
-      pair("d3", "s6", "s7", "[r1],#" bytes, "[r1],#" bytes)     \
-          pair("d4", "s8", "s9", "[r3],#" bytes, "[r3],#" bytes) \
-              pair("d5", "s10", "s11", "[r3],#" bytes, "[r3],#" bytes)
+#define ATTUNE_B_ALONG(next, bytes)                              \
+  next("d2", "s4", "s5", "[r1],#" bytes, "[r1],#" bytes)         \
+      next("d3", "s6", "s7", "[r1],#" bytes, "[r1],#" bytes)     \
+          next("d4", "s8", "s9", "[r3],#" bytes, "[r3],#" bytes) \
+              next("d5", "s10", "s11", "[r3],#" bytes, "[r3],#" bytes)
 #define ATTUNE_B_ROW(pair, bytes, d, s0, s1) pair(d, s0, s1, "[r1]", "[r1,#" bytes "]") "add r1,r1,r3\n"
 #define ATTUNE_B_ACROSS(pair, bytes)                                                                        \
   pair("d2", "s4", "s5", "[r1]", "[r1,r3]")                                                                 \
       pair("d3", "s6", "s7", "[r1,#" bytes "]!", "[r1,r3]") "add r1,r1,r3,lsl #1\n" pair("d4", "s8", "s9",  \
                                                                                          "[r1]", "[r1,r3]") \
           pair("d5", "s10", "s11", "[r1,#-" bytes "]!", "[r1,r3]") "add r1,r1,r3,lsl #1\n"
+#define ATTUNE_B_ACROSS_NEXT(next)                                                               \
+  next("d2", "s4", "s5", "[r1]") next("d3", "s6", "s7", "[r1,r3]") "add r1,r1,r3,lsl #1\n" next( \
+      "d4", "s8", "s9", "[r1]") next("d5", "s10", "s11", "[r1,r3]") "add r1,r1,r3,lsl #1\n"
 #define ATTUNE_SCALE_FOUR                                                                                \
   "vldmia r4!,{s0-s3}\n vmul.f32 s4,s4,s0\n vmul.f32 s6,s6,s0\n vmul.f32 s5,s5,s1\n vmul.f32 s7,s7,s1\n" \
   "vmul.f32 s10,s10,s2\n vmul.f32 s8,s8,s2\n vmul.f32 s11,s11,s3\n vmul.f32 s9,s9,s3\n"
@@ -119,20 +125,20 @@ namespace detail {
   ATTUNE_NARROW_TILE(name##_and_rest, lines_of_b, four, rows,     \
                      "and r12,r12,#3\n"                           \
                      "3:\n" single ATTUNE_ALL_ROWS(ATTUNE_ROWS_SINGLE) "subs r12,r12,#1\n bne 3b\n")
-#define ATTUNE_NARROW_TILE_ALONG(name, pair, bytes)                                             \
-  ATTUNE_NARROW_TILES(name, "add.w r3,r1,r3\n", ATTUNE_B_ALONG(pair, bytes), ATTUNE_ROWS_ALONG, \
+#define ATTUNE_NARROW_TILE_ALONG(name, next, next_bytes, pair, bytes)                                \
+  ATTUNE_NARROW_TILES(name, "add.w r3,r1,r3\n", ATTUNE_B_ALONG(next, next_bytes), ATTUNE_ROWS_ALONG, \
                       pair("d2", "s4", "s5", "[r1],#" bytes, "[r3],#" bytes))
-#define ATTUNE_NARROW_TILE_ACROSS(name, pair, bytes, scale_four, scale_single)               \
-  ATTUNE_NARROW_TILES(name, "", ATTUNE_B_ACROSS(pair, bytes) scale_four, ATTUNE_ROWS_ACROSS, \
-                      ATTUNE_B_ROW(pair, bytes, "d2", "s4", "s5") scale_single)
 
-ATTUNE_NARROW_TILE_ALONG(int8_along_tile, ATTUNE_INT8_TWO, "1")
-ATTUNE_NARROW_TILE_ALONG(bfloat16_along_tile, ATTUNE_BFLOAT16_TWO, "2")
-ATTUNE_NARROW_TILE_ALONG(float16_along_tile, ATTUNE_FLOAT16_TWO, "2")
-ATTUNE_NARROW_TILE_ACROSS(scaled_int8_across_tile, ATTUNE_INT8_TWO, "1", ATTUNE_SCALE_FOUR,
-                          ATTUNE_SCALE_SINGLE)
-ATTUNE_NARROW_TILE_ACROSS(bfloat16_across_tile, ATTUNE_BFLOAT16_TWO, "2", "", "")
-ATTUNE_NARROW_TILE_ACROSS(float16_across_tile, ATTUNE_FLOAT16_TWO, "2", "", "")
+ATTUNE_NARROW_TILE_ALONG(int8_along_tile, ATTUNE_INT8_NEXT, "1", ATTUNE_INT8_TWO, "1")
+ATTUNE_NARROW_TILE_ALONG(bfloat16_along_tile, ATTUNE_BFLOAT16_NEXT, "4", ATTUNE_BFLOAT16_TWO, "2")
+ATTUNE_NARROW_TILE_ALONG(float16_along_tile, ATTUNE_FLOAT16_NEXT, "4", ATTUNE_FLOAT16_TWO, "2")
+ATTUNE_NARROW_TILES(scaled_int8_across_tile, "", ATTUNE_B_ACROSS(ATTUNE_INT8_TWO, "1") ATTUNE_SCALE_FOUR,
+                    ATTUNE_ROWS_ACROSS,
+                    ATTUNE_B_ROW(ATTUNE_INT8_TWO, "1", "d2", "s4", "s5") ATTUNE_SCALE_SINGLE)
+ATTUNE_NARROW_TILES(bfloat16_across_tile, "", ATTUNE_B_ACROSS_NEXT(ATTUNE_BFLOAT16_NEXT),
+                    ATTUNE_ROWS_ACROSS_NEXT, ATTUNE_B_ROW(ATTUNE_BFLOAT16_NEXT, "2", "d2", "s4", "s5"))
+ATTUNE_NARROW_TILES(float16_across_tile, "", ATTUNE_B_ACROSS_NEXT(ATTUNE_FLOAT16_NEXT),
+                    ATTUNE_ROWS_ACROSS_NEXT, ATTUNE_B_ROW(ATTUNE_FLOAT16_NEXT, "2", "d2", "s4", "s5"))
 
 // The same of 4 × 4, two rows at a time; r12 is how many k.
 #define ATTUNE_SMALL_ROW_OF_SUMS(c0, c1, c2, c3, a, b0, b1, b2, b3) \
@@ -159,24 +165,24 @@ ATTUNE_NARROW_TILE_ACROSS(float16_across_tile, ATTUNE_FLOAT16_TWO, "2", "", "")
 #define ATTUNE_SMALL_ODD(...) ATTUNE_SMALL_K("s9", "s11", "s13", "s15", __VA_ARGS__)
 #define ATTUNE_SMALL_FIRST(...) ATTUNE_SMALL_K("s8", "s9", "s10", "s11", __VA_ARGS__)
 #define ATTUNE_SMALL_SECOND(...) ATTUNE_SMALL_K("s12", "s13", "s14", "s15", __VA_ARGS__)
-#define ATTUNE_SMALL_TILE_ALONG(name, pair, bytes)                                                   \
+#define ATTUNE_SMALL_TILE_ALONG(name, next, bytes, pair)                                             \
   ATTUNE_SMALL_TILE(name, "add r8,r1,r3\n add r9,r8,r3\n add.w r3,r9,r3\n",                          \
-                    pair("d4", "s8", "s9", "[r1],#" bytes, "[r1],#" bytes)                           \
-                        pair("d5", "s10", "s11", "[r8],#" bytes, "[r8],#" bytes)                     \
-                            pair("d6", "s12", "s13", "[r9],#" bytes, "[r9],#" bytes)                 \
-                                pair("d7", "s14", "s15", "[r3],#" bytes, "[r3],#" bytes),            \
+                    next("d4", "s8", "s9", "[r1],#" bytes, "[r1],#" bytes)                           \
+                        next("d5", "s10", "s11", "[r8],#" bytes, "[r8],#" bytes)                     \
+                            next("d6", "s12", "s13", "[r9],#" bytes, "[r9],#" bytes)                 \
+                                next("d7", "s14", "s15", "[r3],#" bytes, "[r3],#" bytes),            \
                     ATTUNE_SMALL_EVEN, ATTUNE_SMALL_ODD,                                             \
                     pair("d4", "s8", "s9", "[r1]", "[r8]") pair("d5", "s10", "s11", "[r9]", "[r3]"), \
                     ATTUNE_SMALL_FIRST)
-#define ATTUNE_SMALL_ROW(pair, i1, i2, i3, d0, s0, s1, d1, s2, s3) \
-  pair(d0, s0, s1, "[r1]", "[r1,#" i1 "]") pair(d1, s2, s3, "[r1,#" i2 "]", "[r1,#" i3 "]") "add r1,r1,r3\n"
-#define ATTUNE_SMALL_TILE_ACROSS(name, pair, i1, i2, i3, scale_two, scale_single)                          \
+#define ATTUNE_SMALL_ROW(next, i1, i2, i3, d0, s0, s1, d1, s2, s3) \
+  next(d0, s0, s1, "[r1]", "[r1,#" i1 "]") next(d1, s2, s3, "[r1,#" i2 "]", "[r1,#" i3 "]") "add r1,r1,r3\n"
+#define ATTUNE_SMALL_TILE_ACROSS(name, next, i1, i2, i3, scale_two, scale_single)                          \
   ATTUNE_SMALL_TILE(name, "",                                                                              \
-                    ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d4", "s8", "s9", "d5", "s10", "s11")               \
-                        ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d6", "s12", "s13", "d7", "s14", "s15")         \
+                    ATTUNE_SMALL_ROW(next, i1, i2, i3, "d4", "s8", "s9", "d5", "s10", "s11")               \
+                        ATTUNE_SMALL_ROW(next, i1, i2, i3, "d6", "s12", "s13", "d7", "s14", "s15")         \
                             scale_two,                                                                     \
                     ATTUNE_SMALL_FIRST, ATTUNE_SMALL_SECOND,                                               \
-                    ATTUNE_SMALL_ROW(pair, i1, i2, i3, "d4", "s8", "s9", "d5", "s10", "s11") scale_single, \
+                    ATTUNE_SMALL_ROW(next, i1, i2, i3, "d4", "s8", "s9", "d5", "s10", "s11") scale_single, \
                     ATTUNE_SMALL_FIRST)
 #define ATTUNE_SCALE_SMALL(s) \
   "vmul.f32 s8,s8," s "\n vmul.f32 s9,s9," s "\n vmul.f32 s10,s10," s "\n vmul.f32 s11,s11," s "\n"
@@ -185,13 +191,13 @@ ATTUNE_NARROW_TILE_ACROSS(float16_across_tile, ATTUNE_FLOAT16_TWO, "2", "", "")
   "vmul.f32 s14,s14,s1\n vmul.f32 s15,s15,s1\n"
 #define ATTUNE_SCALE_SMALL_SINGLE "vldr s0,[r4]\n" ATTUNE_SCALE_SMALL("s0")
 
-ATTUNE_SMALL_TILE_ALONG(int8_along_small, ATTUNE_INT8_TWO, "1")
-ATTUNE_SMALL_TILE_ALONG(bfloat16_along_small, ATTUNE_BFLOAT16_TWO, "2")
-ATTUNE_SMALL_TILE_ALONG(float16_along_small, ATTUNE_FLOAT16_TWO, "2")
-ATTUNE_SMALL_TILE_ACROSS(scaled_int8_across_small, ATTUNE_INT8_TWO, "1", "2", "3", ATTUNE_SCALE_SMALL_TWO,
+ATTUNE_SMALL_TILE_ALONG(int8_along_small, ATTUNE_INT8_NEXT, "1", ATTUNE_INT8_TWO)
+ATTUNE_SMALL_TILE_ALONG(bfloat16_along_small, ATTUNE_BFLOAT16_NEXT, "4", ATTUNE_BFLOAT16_TWO)
+ATTUNE_SMALL_TILE_ALONG(float16_along_small, ATTUNE_FLOAT16_NEXT, "4", ATTUNE_FLOAT16_TWO)
+ATTUNE_SMALL_TILE_ACROSS(scaled_int8_across_small, ATTUNE_INT8_NEXT, "1", "2", "3", ATTUNE_SCALE_SMALL_TWO,
                          ATTUNE_SCALE_SMALL_SINGLE)
-ATTUNE_SMALL_TILE_ACROSS(bfloat16_across_small, ATTUNE_BFLOAT16_TWO, "2", "4", "6", "", "")
-ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_TWO, "2", "4", "6", "", "")
+ATTUNE_SMALL_TILE_ACROSS(bfloat16_across_small, ATTUNE_BFLOAT16_NEXT, "2", "4", "6", "", "")
+ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_NEXT, "2", "4", "6", "", "")
 
 #undef ATTUNE_SMALL_ROW_OF_SUMS
 #undef ATTUNE_SMALL_ROWS
@@ -212,17 +218,18 @@ ATTUNE_SMALL_TILE_ACROSS(float16_across_small, ATTUNE_FLOAT16_TWO, "2", "4", "6"
 #undef ATTUNE_K_OF_ROWS
 #undef ATTUNE_ROWS_ALONG
 #undef ATTUNE_ROWS_ACROSS
+#undef ATTUNE_ROWS_ACROSS_NEXT
 #undef ATTUNE_ROWS_SINGLE
 #undef ATTUNE_ALL_ROWS
 #undef ATTUNE_B_ALONG
 #undef ATTUNE_B_ROW
 #undef ATTUNE_B_ACROSS
+#undef ATTUNE_B_ACROSS_NEXT
 #undef ATTUNE_SCALE_FOUR
 #undef ATTUNE_SCALE_SINGLE
 #undef ATTUNE_NARROW_TILE
 #undef ATTUNE_NARROW_TILES
 #undef ATTUNE_NARROW_TILE_ALONG
-#undef ATTUNE_NARROW_TILE_ACROSS
 
 ATTUNE_NARROW_BLOCKS(kTile, tile);
 ATTUNE_NARROW_BLOCKS(kTileAndRest, tile_and_rest);
@@ -236,16 +243,12 @@ constexpr int eight_rows(int rows, [[maybe_unused]] bool scaled) {
 #endif
   return rows == kNarrowRows ? rows : 0;
 }
-// Whether what is left of them goes by fours.
-constexpr bool is_small(int rows) { return rows / kTileSide == 1 && rows % kTileSide < 2; }
-
 // Of kRows and kCols in whole blocks; B's strides count elements.
 template <class B, bool kSmall, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
 consteval TileGrid narrow_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
-  constexpr NarrowBlocks kBlocks = kNarrowBlocks < B, kSmall            ? NarrowShape::kSmallTile
-                                                      : kDepth % 4 == 0 ? NarrowShape::kTile
-                                                                        : NarrowShape::kTileAndRest > ;
+  constexpr NarrowShape kLarge = kDepth % 4 == 0 ? NarrowShape::kTile : NarrowShape::kTileAndRest;
+  constexpr NarrowBlocks kBlocks = kNarrowBlocks < B, kSmall ? NarrowShape::kSmallTile : kLarge > ;
   constexpr bool kAlong = kBRow == 1 && kBlocks.along != nullptr;
   constexpr int kBlockRows = kSmall ? kTileSide : kNarrowRows, kBlockCols = kSmall ? kTileSide : kNarrowCols;
   return {.a_stride = 4 * kARow,

@@ -17,9 +17,15 @@
   "ldrh r7," load0 "\n ldrh r11," load1 "\n vmov " d ",r7,r11\n vcvtb.f32.f16 " s0 "," s0 \
   "\n vcvtb.f32.f16 " s1 "," s1 "\n"
 
-// Four numbers that follow each other, from where `from` points, which `move` moves on. Halves are loaded in
-// twos, by words that need not be aligned. r5, r7, r10 and r11 change: what is loaded waits for the next
-// load.
+// The same of numbers that follow each other: halves by one load of a word, which need not be aligned.
+#define ATTUNE_INT8_NEXT(...) ATTUNE_INT8_TWO(__VA_ARGS__)
+#define ATTUNE_BFLOAT16_NEXT(d, s0, s1, load, ...) \
+  "ldr r11," load "\n lsl r7,r11,#16\n bfc r11,#0,#16\n vmov " d ",r7,r11\n"
+#define ATTUNE_FLOAT16_NEXT(d, s0, s1, load, ...) \
+  "ldr r11," load "\n vmov " s0 ",r11\n vcvtt.f32.f16 " s1 "," s0 "\n vcvtb.f32.f16 " s0 "," s0 "\n"
+
+// Four numbers that follow each other, from where `from` points, which `move` moves on. r5, r7, r10 and
+// r11 change: what is loaded waits for the next load.
 #define ATTUNE_INT8_FOUR(from, move, d0, s0, s1, d1, s2, s3)                                              \
   "ldrsb r5,[" from ",#1]\n ldrsb r7,[" from ",#2]\n ldrsb r10,[" from ",#3]\n ldrsb r11,[" from "]" move \
   "\n vmov " d1 ",r7,r10\n vmov " d0 ",r11,r5\n vcvt.f32.s32 " s2 "," s2 "\n vcvt.f32.s32 " s3 "," s3     \
@@ -62,7 +68,7 @@ inline constexpr NarrowBlocks kNarrowBlocks{nullptr, nullptr};
 template <class B>
 constexpr bool fits_narrow(int rows, int cols, int depth, int a_col, int b_row, int b_col) {
   constexpr NarrowBlocks kBlocks = kNarrowBlocks<B, NarrowShape::kPanel>;
-  return rows >= 2 && cols >= 4 && depth >= 4 && a_col == 1 &&
+  return rows >= 4 && cols >= 4 && depth >= 4 && a_col == 1 &&
          ((b_row == 1 && kBlocks.along != nullptr) || (b_col == 1 && kBlocks.across != nullptr));
 }
 
