@@ -232,8 +232,12 @@ class Target:
 
     def configure_options(self, quick):
         if self.cpu is None:
-            flags = "-O1 -DNDEBUG -DATTUNE_INLINE=inline" if quick else "-O3 -DNDEBUG"
-            return ["-DCMAKE_BUILD_TYPE=Release", "-DATTUNE_NATIVE=ON", f"-DCMAKE_CXX_FLAGS_RELEASE={flags}"]
+            flags, compiler = "-O3 -DNDEBUG", []
+            if quick:  # where clang is, it is twice as fast as GCC
+                has_clang = shutil.which("clang++")
+                flags = f"-O{0 if has_clang else 1} -DNDEBUG -DATTUNE_INLINE=inline"
+                compiler = ["-DCMAKE_CXX_COMPILER=clang++"] if has_clang else []
+            return ["-DCMAKE_BUILD_TYPE=Release", "-DATTUNE_NATIVE=ON", f"-DCMAKE_CXX_FLAGS_RELEASE={flags}", *compiler]
         toolchain = "riscv-unknown-elf.cmake" if self.is_riscv else "arm-none-eabi.cmake"
         return ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O2", f"-DATTUNE_CPU={self.cpu}",
                 f"-DATTUNE_PORT={self.name}", f"--toolchain={ROOT / 'cmake' / toolchain}"]
@@ -387,7 +391,8 @@ def main():
     paths = sorted(arguments.cases / name for name in names)
     if not paths:
         raise Usage(f"no .safetensors file under {arguments.cases}")
-    folder = (arguments.build / target.name).resolve()
+    quick_host = arguments.quick and target.cpu is None  # by another compiler
+    folder = (arguments.build / (target.name + ("-quick" if quick_host else ""))).resolve()
 
     outcomes = [read(path, arguments.cases) for path in paths]
     if arguments.quick and target.cpu:
