@@ -59,6 +59,13 @@ void expect_definition(const Activated& activated) {
 
 // Gradients: transformer_gradients_test.cpp.
 
+// Of a shape that depends on a template's parameter.
+template <int rows>
+constexpr attune::FeedForwardShape kOfRows{.rows = rows, .d_model = 2, .d_ff = 3};
+template <int rows>
+using GatedOfRows = attune::SwiGlu<kOfRows<rows>>;
+static_assert(std::is_same_v<GatedOfRows<4>, attune::SwiGlu<attune::FeedForwardShape{4, 2, 3}>>);
+
 TEST(FeedForward, is_two_linear_layers_with_an_activation_between) {
   expect_definition<Layer>([](const auto& parameters, const double* x, int h) {
     return attune::kernels::activate<Activation::kGelu>(project(parameters.linear1, x, 4, h));

@@ -59,6 +59,7 @@ template <class Model, int most_work = kPieceWork, class Set, class X, class Y, 
 infer_in_pieces(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch& scratch,
                 const Mask& mask = {}) {
   detail::check_mask<Model, Mask>();
+  detail::check_no_trainer<std::remove_reference_t<Set>>();
   static_assert(
       std::is_lvalue_reference_v<Set>,
       "attune: a pass in pieces reads its parameters until it is done, and these are a temporary; give "

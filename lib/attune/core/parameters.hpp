@@ -172,6 +172,14 @@ struct Form {
 
 namespace detail {
 
+/// What is passed as a model's parameters is no trainer of it.
+template <class Set>
+constexpr void check_no_trainer() {
+  static_assert(
+      !requires(const Set& owner) { owner.parameters(); },
+      "attune: a trainer stands in the place of a model's parameters; those are trainer.parameters()");
+}
+
 template <class>
 inline constexpr bool kIsUntrained = false;
 template <class Scalar, int rows, int cols, class Place>

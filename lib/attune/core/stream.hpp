@@ -214,6 +214,7 @@ template <class Set, class Model, CacheShape shape, int tokens, class... More>
 Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x,
             View<detail::StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
             StepScratch<Model, shape, tokens>& scratch, const More&... more) {
+  detail::check_no_trainer<Set>();
   if (!cache.has_room(std::uint64_t{tokens})) return Status::kCacheFull;
   if constexpr (requires { detail::StreamOf<Model, shape>::ready(cache.memory); }) {
     const Status status = detail::StreamOf<Model, shape>::ready(cache.memory);

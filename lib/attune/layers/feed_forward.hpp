@@ -369,9 +369,19 @@ struct GatedFeedForward : detail::FeedForwardNetwork<shape, detail::GatedProject
   using WithLength = GatedFeedForward<detail::with(shape, &FeedForwardShape::rows, tokens), Scalar>;
 };
 
+namespace detail {
+
+// Not in the alias itself: there GCC 12 crashes where the shape depends on a template's parameter.
+template <FeedForwardShape shape, class Scalar>
+struct GatedBySilu {
+  using type = GatedFeedForward<with_silu(shape), Scalar>;
+};
+
+}  // namespace detail
+
 /// Gated by SiLU, whatever the shape's activation.
 template <FeedForwardShape shape, class Scalar = float>
-using SwiGlu = GatedFeedForward<detail::with_silu(shape), Scalar>;
+using SwiGlu = typename detail::GatedBySilu<shape, Scalar>::type;
 
 namespace detail {
 
