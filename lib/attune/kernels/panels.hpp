@@ -74,7 +74,7 @@ constexpr int reads_of_a([[maybe_unused]] int packets) {
 template <class P>
 ATTUNE_INLINE void read_once([[maybe_unused]] P& row) {
 #if defined(EIGEN_VECTORIZE_SSE)
-  if constexpr (!kIsScalar<P>) asm("" : "+v"(row));
+  if constexpr (!kIsScalar<P> && !std::is_class_v<P>) asm("" : "+v"(row));
 #endif
 }
 
