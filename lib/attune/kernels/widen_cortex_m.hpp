@@ -19,8 +19,13 @@
 
 // The same of numbers that follow each other: halves by one load of a word, which need not be aligned.
 #define ATTUNE_INT8_NEXT(...) ATTUNE_INT8_TWO(__VA_ARGS__)
+#if __ARM_ARCH >= 8  // where a bit field is late
+#define ATTUNE_BFLOAT16_NEXT(d, s0, s1, load, ...) \
+  "ldr r11," load "\n lsl r7,r11,#16\n bfc r11,#0,#16\n vmov " s0 ",r7\n vmov " s1 ",r11\n"
+#else
 #define ATTUNE_BFLOAT16_NEXT(d, s0, s1, load, ...) \
   "ldr r11," load "\n lsl r7,r11,#16\n bfc r11,#0,#16\n vmov " d ",r7,r11\n"
+#endif
 #define ATTUNE_FLOAT16_NEXT(d, s0, s1, load, ...) \
   "ldr r11," load "\n vmov " s0 ",r11\n vcvtt.f32.f16 " s1 "," s0 "\n vcvtb.f32.f16 " s0 "," s0 "\n"
 
