@@ -179,7 +179,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   }
   kernels::BoundedBlocks bounded{};
   if constexpr (kernels::kLooksAtBounds<Scalar> && !kScalesScores) {  // |q·k|² ≤ |q|²·|k|²
-    constexpr double kMost = kernels::kMostScore / Parts::kScoreScale;
+    constexpr double kMost = kernels::kMostScore / double(Parts::kScoreScale);
     if (kernels::sum_of_few_squares<kDk>(query) * blocks_of_head.most_squares <= Scalar(kMost * kMost)) {
       bounded = {seen_from, std::max(seen_from, blocks_before(end))};
     }

@@ -12,6 +12,8 @@
 // one that begins earlier; only they are finished from it.
 #pragma once
 
+#include <cstddef>
+
 #include <attune/kernels/tile_cortex_m.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
@@ -31,9 +33,11 @@ struct RowGrid {
   int a_stride, c_stride;
   int b_step;
   short rows, cols, width, blocks;
-  short twelves, fours;  // of row_in_eights(), and from a row's end to the next row
+  short twelves, fours;  // of row_in_eights(), and what lies between rows of B
   int gap;
 };
+static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 &&
+              offsetof(RowGrid, fours) == 38 && offsetof(RowGrid, gap) == 40);
 
 #if ATTUNE_FUSED
 #define ATTUNE_MAC "vfma.f32 "
@@ -78,7 +82,7 @@ struct RowGrid {
 #define ATTUNE_EIGHT_ROWS(columns)                                                                    \
   columns("s0", "r1") columns("s1", "r5") columns("s2", "r6") columns("s3", "r7") columns("s4", "r8") \
       columns("s5", "r9") columns("s6", "r10") columns("s7", "r11")
-// Such blocks of columns, `count` of the grid's, at least one.
+// r12 such blocks of columns, at least one.
 #define ATTUNE_BLOCKS_IN_PLACE(sums, macs) \
   "1: vldmia r2,{" sums "}\n" macs "subs r12,r12,#1\n vstmia r2!,{" sums "}\n bne 1b\n"
 // From the end of a row of B to the next one.

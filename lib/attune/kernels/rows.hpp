@@ -1,6 +1,7 @@
 // Passes over the rows of a matrix: bias gradient, scaling, softmax forward and backward.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -116,13 +117,33 @@ template <int kCols, int kTogether, class Scalar>
 ATTUNE_INLINE void shifted_exponentials_before(int end, Scalar* row, Scalar shift) {
   constexpr int kRest = kCols % kTogether;
   int first = 0;
-  for (; first + kTogether <= kCols && first < end; first += kTogether) {
-    shifted_exponentials<kTogether>(row + first, shift);
-  }
-  if constexpr (kRest > 0) {
-    if (first == kCols - kRest && first < end) {
-      shifted_exponentials<kRest>(row + first, shift);
-      first = kCols;
+  if constexpr (kIsScalar<Packet<Scalar>>) {  // one loop takes less flash
+    const int size = std::min((end + kTogether - 1) / kTogether * kTogether, kCols);
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+    constexpr bool kPairs = std::is_same_v<Scalar, float>;
+    if constexpr (kPairs) {
+      first = size & -2;
+      exponentials_of_pairs(first / 2, row, shift);
+    }
+#else
+    constexpr bool kPairs = false;
+#endif
+    if constexpr (!kPairs || kCols % 2 != 0) {
+      const Scalar one = in_register(Scalar(1));
+      for (; first < size; ++first) {
+        const auto bits = exponential_bits(row[first] - shift, one);
+        std::memcpy(row + first, &bits, sizeof bits);
+      }
+    }
+  } else {
+    for (; first + kTogether <= kCols && first < end; first += kTogether) {
+      shifted_exponentials<kTogether>(row + first, shift);
+    }
+    if constexpr (kRest > 0) {
+      if (first == kCols - kRest && first < end) {
+        shifted_exponentials<kRest>(row + first, shift);
+        first = kCols;
+      }
     }
   }
   for (; first < kCols; ++first) row[first] = Scalar(0);
