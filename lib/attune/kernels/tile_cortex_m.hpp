@@ -130,12 +130,16 @@ consteval TileGrid tile_grid() {
           .cols = kCols / kTileSide * kTileSide};
 }
 
-// The same with four k at a time, where there is a function for it.
-consteval TileGrid in_fours(TileGrid grid) {
+// The same with more than two k at a time, where there is a function for it.
+consteval TileGrid unrolled(TileGrid grid, [[maybe_unused]] int depth) {
 #if ATTUNE_LOADS_PIPELINE
-  if (grid.pairs % 2 == 0 && (grid.tile == tile_nn || grid.tile == tile_nt)) {
+  if (depth % 4 == 0 && (grid.tile == tile_nn || grid.tile == tile_nt)) {
     grid.tile = grid.tile == tile_nn ? tile_nn_fours : tile_nt_fours;
-    grid.pairs /= 2;
+    grid.pairs = depth / 4;
+  }
+  if (grid.tile == tile_tn || grid.tile == tile_tn_odd) {
+    grid.tile = tile_tn_threes;
+    grid.pairs = (depth - 1) / 3 * 4 + (2 - (depth - 1) % 3);
   }
 #endif
   return grid;
@@ -143,7 +147,7 @@ consteval TileGrid in_fours(TileGrid grid) {
 
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow>
 inline constexpr auto kTileGrid = with_rests<TileShape::kSquare, kRows, kCols>(
-    in_fours(tile_grid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>()));
+    unrolled(tile_grid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(), kDepth));
 
 ATTUNE_INLINE const float* bytes_after(const float* from, int bytes) {
   return reinterpret_cast<const float*>(reinterpret_cast<const char*>(from) + bytes);

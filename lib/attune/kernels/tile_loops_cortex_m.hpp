@@ -7,8 +7,8 @@
 //
 // Where a term is a vmul and a vadd (terms_cortex_m.hpp), four registers hold products, and half of B or A is
 // loaded at a time. An M4 loads single words then, one behind the other: sixteen take 18 cycles instead
-// of 22. Their addresses move on once in four k where A is along k: two would take as long as multiple loads
-// do.
+// of 22. Their addresses move on once in four k where A is along k, since two would take as long as multiple
+// loads do.
 #pragma once
 
 #include <attune/kernels/terms_cortex_m.hpp>
@@ -102,11 +102,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
       "s16", "s17", "s20", "s21", "s24", "s25", "s28",                                                    \
       "s29") "vldmia r9!,{d4}\n vldmia r3!,{d5}\n" ATTUNE_MACS_COLUMNS("s18", "s19", "s22", "s23", "s26", \
                                                                        "s27", "s30", "s31")
-#if ATTUNE_LOADS_PIPELINE
-#define ATTUNE_PAIR_TN ATTUNE_SERIES_TN ATTUNE_SERIES_TN
-#else
 #define ATTUNE_PAIR_TN ATTUNE_K_TN ATTUNE_K_TN
-#endif
 #define ATTUNE_PAIR_TT                                                                                       \
   ATTUNE_B_ALONG ATTUNE_A_ACROSS("s0-s3") ATTUNE_MACS_TT("s8", "s10", "s12", "s14") ATTUNE_A_ACROSS("s0-s3") \
       ATTUNE_MACS_TT("s9", "s11", "s13", "s15")
@@ -154,6 +150,12 @@ ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_PAIR_TT,
 ATTUNE_FOURS_FUNCTION(tile_nn_fours, ATTUNE_LINES_OF_A, ATTUNE_SERIES_NN, ATTUNE_AHEAD_OF_A)
 ATTUNE_FOURS_FUNCTION(tile_nt_fours, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE_SERIES_NT,
                       ATTUNE_AHEAD_OF_A "adds r1,#16\n add r8,r8,#16\n add r9,r9,#16\n adds r3,#16\n")
+// r12 is four times how many threes of k come after the first, and how many k that one lacks.
+[[gnu::naked]] inline void tile_tn_threes() {
+  asm("ands r4,r12,#3\n beq.w 1f\n cmp r4,#1\n beq.w 2f\n b.w 3f\n"
+      ".p2align 2\n1: " ATTUNE_SERIES_TN "2: " ATTUNE_SERIES_TN "3: " ATTUNE_SERIES_TN
+      "subs r12,r12,#4\n bpl 1b\n bx lr\n");
+}
 #undef ATTUNE_TWO
 #undef ATTUNE_FOUR
 #undef ATTUNE_SERIES_OF_A
