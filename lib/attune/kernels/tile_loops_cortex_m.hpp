@@ -152,7 +152,7 @@ ATTUNE_FOURS_FUNCTION(tile_nt_fours, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE
                       ATTUNE_AHEAD_OF_A "adds r1,#16\n add r8,r8,#16\n add r9,r9,#16\n adds r3,#16\n")
 // r12 is four times how many threes of k come after the first, and how many k that one lacks.
 [[gnu::naked]] inline void tile_tn_threes() {
-  asm("ands r4,r12,#3\n beq.w 1f\n cmp r4,#1\n beq.w 2f\n b.w 3f\n"
+  asm("ands r4,r12,#3\n beq 1f\n cmp r4,#1\n beq 2f\n b 3f\n"
       ".p2align 2\n1: " ATTUNE_SERIES_TN "2: " ATTUNE_SERIES_TN "3: " ATTUNE_SERIES_TN
       "subs r12,r12,#4\n bpl 1b\n bx lr\n");
 }
