@@ -228,8 +228,8 @@ template <class A, class B, class C>
 
 }  // namespace detail
 
-/// C = epilogue(A·B) where any of the three is a PartView: its rows, columns and terms are those that all have.
-/// Of a narrow B, all rows.
+/// C = epilogue(A·B) where any of the three is a PartView: its rows, columns and terms are those that all
+/// have. Of a narrow B, all rows.
 template <class A, class B, class C, class Epilogue = Assign>
   requires(kIsPart<A> || kIsPart<B> || kIsPart<C>)
 ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
@@ -238,6 +238,19 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
                 "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
   if constexpr (detail::kIsNarrow<B>) {
     product(view(a), b, view(c), epilogue);
+  } else if constexpr (!std::is_same_v<std::remove_const_t<typename B::Scalar>, Scalar>) {
+    // Numbers beside lanes (lanes.hpp): some rows at a time.
+    constexpr int kSome = std::min(C::rows, 4), kRest = C::rows % kSome;
+    const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+      product(view(a).template rows_at<count>(first), b, view(c).template rows_at<count>(first), epilogue);
+    };
+    const int rows = std::min<int>(used_rows(a), used_rows(c));
+    for (int first = 0; first < C::rows - kRest && first < rows; first += kSome) {
+      some.template operator()<kSome>(first);
+    }
+    if constexpr (kRest > 0) {
+      if (C::rows - kRest < rows) some.template operator()<kRest>(C::rows - kRest);
+    }
   } else {
     const auto used = detail::used_extents(a, b, c);
     if constexpr (A::cols > kDepthBlock) {

@@ -2,11 +2,17 @@
 #include <attune/training/lockstep.hpp>
 
 #include <attune/attention/sequence_length.hpp>
+#include <attune/layers/activation.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/layers/softmax.hpp>
+#include <attune/models/checkpointed.hpp>
 #include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/models/tied.hpp>
 #include <attune/training/cross_entropy.hpp>
@@ -26,9 +32,6 @@ using Length = attune::SequenceLength<kTokens>;
 
 using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
     .seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .d_ff = 5, .dropout = 0.25}>;
-using Pooled = Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>, Encoder,
-                          attune::Pooling<attune::PoolingShape{kTokens, kWidth}>,
-                          attune::Linear<attune::LinearShape{1, kWidth, kClasses}>>;
 // An answer for every token, of ids.
 using Tagger = attune::Tied<
     attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = kClasses, .d_model = kWidth}>,
@@ -114,22 +117,53 @@ struct Both {
   }
 };
 
-}  // namespace
-
-TEST(LockstepLength, has_the_bits_of_padding_in_a_model_that_pools) {
-  if constexpr (kLanes > 1) {
-    static_assert(attune::detail::kTakesLength<Pooled>);
-    static Both<Pooled> both;
-    both.expect_every_length();
-  }
+template <class Model>
+void expect_the_bits_of_padding() {
+  static_assert(attune::detail::kTakesLength<Model>);
+  static Both<Model> both;
+  both.expect_every_length();
 }
 
+}  // namespace
+
 TEST(LockstepLength, has_the_bits_of_padding_in_a_model_that_answers_for_every_token) {
-  if constexpr (kLanes > 1) {
-    static_assert(attune::detail::kTakesLength<Tagger>);
-    static Both<Tagger> both;
-    both.expect_every_length();
-  }
+  if constexpr (kLanes > 1) expect_the_bits_of_padding<Tagger>();
+}
+
+namespace {
+
+// Layers in lanes and out of them, weights that are computed once more, parts that are constants.
+constexpr attune::AttentionShape kRecomputing{.seq_len = kTokens,
+                                              .d_model = kWidth,
+                                              .num_heads = 2,
+                                              .num_kv_heads = 1,
+                                              .rotary_dim = 2,
+                                              .dropout = 0.25,
+                                              .keep_weights = false,
+                                              .softcap = 5,
+                                              .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare};
+using Attention = attune::MultiHeadAttention<kRecomputing>;
+using Constant = attune::Linear<attune::LinearShape{kTokens, kWidth, kWidth}>;
+constexpr Constant::Parameters kConstant = [] {
+  Constant::Parameters parameters{};
+  for (int i = 0; i < kWidth; ++i) parameters.weight(i, i) = 1.5f;
+  return parameters;
+}();
+using Mixed = Sequential<
+    attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>, attune::Frozen<Constant, kConstant>,
+    attune::EncoderLayerOf<Attention, attune::SwiGlu<attune::FeedForwardShape{kTokens, kWidth, 6}>,
+                           attune::RmsNorm<attune::NormShape{kTokens, kWidth}>,
+                           attune::BranchOptions{.norm = attune::NormPlacement::kBefore, .dropout = 0.2}>,
+    attune::Residual<attune::Softmax<kTokens, kWidth>>,
+    attune::Adapted<Constant, kConstant, attune::LowRank{2, attune::Role::kProjections}>,
+    attune::Repeat<2, attune::Checkpointed<Encoder>>, attune::Residual<attune::Gelu<kTokens, kWidth>>,
+    attune::Pooling<attune::PoolingShape{kTokens, kWidth}>,
+    attune::Linear<attune::LinearShape{1, kWidth, kClasses}>>;
+
+}  // namespace
+
+TEST(LockstepLength, has_the_bits_of_padding_with_every_kind_of_layer_and_pools) {
+  if constexpr (kLanes > 1) expect_the_bits_of_padding<Mixed>();
 }
 
 // Whether the lanes' own pass, with a mask of three tokens and NaN behind them, has an answer.
