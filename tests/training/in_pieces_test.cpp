@@ -385,11 +385,11 @@ TEST(InPieces, part_of_an_update_is_neither_saved_nor_resumed) {
   static Small::State loaded;
   EXPECT_EQ(store.save(loaded), Status::kOtherState);  // nobody's
   EXPECT_EQ(store.save(trainer.state()), Status::kOk);
-  const auto under_way = [&]() -> const Small::State& {
-    EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
-    auto update = trainer.update_in_pieces<1>({});
-    s.advance(update, 2);
-    return trainer.state();
+  const auto under_way = []() -> const Small::State& {
+    EXPECT_EQ(s.trainer.accumulate(s.x, s.target).status, Status::kOk);
+    auto update = s.trainer.update_in_pieces<1>({});
+    Sessions::advance(update, 2);
+    return s.trainer.state();
   };
   const Small::State part = under_way();
   EXPECT_EQ(store.save(part), Status::kUnderWay);
