@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include <attune/host/parallel_inference.hpp>
 #include <attune/host/parallel_trainer.hpp>
 #include <attune/host/thread_pool.hpp>
 
@@ -34,6 +35,7 @@ class Runner {
   void prepare(int threads) {
     pool = std::make_unique<attune::host::ThreadPool>(threads);
     scratch = std::make_unique<typename Model::InferenceScratch[]>(static_cast<std::size_t>(threads));
+    together = std::make_unique<attune::host::ParallelInference<Model>>(threads);
     trainer = std::make_unique<Trainer>();
     trainer->load(parameters);
     parallel.reset();
@@ -44,6 +46,13 @@ class Runner {
   }
 
   void forward(int batch) {
+    if (batch < pool->threads()) {
+      for (int sequence = 0; sequence < batch; ++sequence) {
+        (void)together->forward(parameters, Inputs::at(data->x, sequence),
+                                attune::View<Output>(data->y.data() + sequence * Output::size), Mask{});
+      }
+      return;
+    }
     pool->for_each(batch, [this](int thread, int sequence) {
       (void)Model::forward(parameters, Inputs::at(data->x, sequence),
                            attune::View<Output>(data->y.data() + sequence * Output::size), scratch[thread],
@@ -51,7 +60,7 @@ class Runner {
     });
   }
 
-  // A sequence alone is one thread's work: within it, the library does not share out.
+  // A step on a sequence alone is one thread's work: within it, the library shares out forward passes only.
   float step(int batch) {
     if (batch == kBatch && parallel) {
       return parallel
@@ -78,6 +87,7 @@ class Runner {
  private:
   std::unique_ptr<attune::host::ThreadPool> pool;
   std::unique_ptr<typename Model::InferenceScratch[]> scratch;
+  std::unique_ptr<attune::host::ParallelInference<Model>> together;
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<Parallel> parallel;
 };
