@@ -36,7 +36,7 @@ class SharedPass {
  public:
   /// Less work than this (core/pieces.hpp) is not worth another thread: a share has to pay for waiting for
   /// the others, some tenths of a microsecond.
-  static constexpr int kWorkOfShare = 1 << 14;
+  static constexpr int kWorkOfShare = 1 << 12;
 
   /// On all threads of a pool, in shares of at least so much work. The pool has to outlive it.
   explicit SharedPass(ThreadPool& pool, int work_of_share = kWorkOfShare)
