@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include <attune/host/parallel_inference.hpp>
 #include <attune/host/parallel_trainer.hpp>
 #include <attune/host/thread_pool.hpp>
 
@@ -43,6 +44,7 @@ class Runner {
         std::make_unique<OnLines<typename Model::InferenceScratch>[]>(static_cast<std::size_t>(threads));
     on_lines = std::make_unique<OnLines<Trainer>>();
     trainer = &on_lines->value;
+    together = std::make_unique<attune::host::ParallelInference<Model>>(threads);
     trainer->load(parameters);
     parallel.reset();
     if (threads > 1) {
@@ -52,6 +54,13 @@ class Runner {
   }
 
   void forward(int batch) {
+    if (batch < pool->threads()) {
+      for (int sequence = 0; sequence < batch; ++sequence) {
+        (void)together->forward(parameters, Inputs::at(data->x, sequence),
+                                attune::View<Output>(data->y.data() + sequence * Output::size), Mask{});
+      }
+      return;
+    }
     pool->for_each(batch, [this](int thread, int sequence) {
       (void)Model::forward(parameters, Inputs::at(data->x, sequence),
                            attune::View<Output>(data->y.data() + sequence * Output::size),
@@ -59,7 +68,7 @@ class Runner {
     });
   }
 
-  // A sequence alone is one thread's work: within it, the library does not share out.
+  // A step on a sequence alone is one thread's work: within it, the library shares out forward passes only.
   float step(int batch) {
     if (batch == kBatch && parallel) {
       return parallel
@@ -88,6 +97,7 @@ class Runner {
   std::unique_ptr<OnLines<typename Model::InferenceScratch>[]> scratch;
   std::unique_ptr<OnLines<Trainer>> on_lines;
   Trainer* trainer = nullptr;
+  std::unique_ptr<attune::host::ParallelInference<Model>> together;
   std::unique_ptr<Parallel> parallel;
 };
 

@@ -3,7 +3,9 @@
 //   attune::host::ParallelInference<Model> inference(4);
 //   inference.forward(parameters, x, y);
 //
-// The bits are those of Model::forward, whatever the number of threads (shared_pieces.hpp says why).
+// The bits are those of Model::forward, whatever the number of threads (shared_pieces.hpp says why). Where
+// there are many sequences at once, one on each thread is faster: threads do not wait for each other then.
+// ThreadPool::for_each does that, with a scratch for each thread.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +13,9 @@
 
 #include <attune/core/layer.hpp>
 #include <attune/core/layer_calls.hpp>
-#include <attune/core/true_length.hpp>
 #include <attune/host/shared_pieces.hpp>
 #include <attune/host/thread_pool.hpp>
+#include <attune/training/workspace.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
@@ -37,21 +39,18 @@ class ParallelInference {
   template <class Set = typename Model::Parameters, class Mask = NoMask>
   Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Mask& mask = {}) {
     attune::detail::check_mask<Model, Mask>();
-    if (pool_.threads() == 1) return Outcome(forward_in(InOneGo{}, 0, parameters, x, y, mask));
+    if (pool_.threads() == 1) return Outcome(forward_in(InOneGo{}, parameters, x, y, mask));
     return Outcome(pass_.run(scratch_.get(), [&](const SharedPieces& pieces) {
-      (void)forward_in(pieces, 0, parameters, x, y, mask);
+      (void)forward_in(pieces, parameters, x, y, mask);
     }));
   }
   [[nodiscard]] int threads() const { return pool_.threads(); }
 
  private:
-  Status forward_in(const auto& all, int scratch, const auto& parameters, ConstView<Input> x, View<Output> y,
-                    const auto& mask) {
-    const auto pieces = attune::detail::pieces_of<Model>(mask, all);
-    const Status status = attune::detail::forward_status<Model>(pieces, mask, parameters, x, y,
-                                                                scratch_[static_cast<std::size_t>(scratch)]);
-    if (status == Status::kOk) all([&] { attune::detail::clear_behind(pieces, y); });
-    return status;
+  template <class Mask>
+  Status forward_in(const auto& pieces, const auto& parameters, ConstView<Input> x, View<Output> y,
+                    const Mask& mask) {
+    return attune::detail::infer<Model>(pieces, mask, parameters, x, y, scratch_[0]);
   }
 
   ThreadPool pool_;

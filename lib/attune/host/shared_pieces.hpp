@@ -36,7 +36,7 @@ class SharedPass {
  public:
   /// Less work than this (core/pieces.hpp) is not worth another thread: a share has to pay for waiting for
   /// the others, some tenths of a microsecond.
-  static constexpr int kWorkOfShare = 1 << 14;
+  static constexpr int kWorkOfShare = 1 << 12;
 
   /// On all threads of a pool, in shares of at least so much work. The pool has to outlive it.
   explicit SharedPass(ThreadPool& pool, int work_of_share = kWorkOfShare)
@@ -70,29 +70,40 @@ class SharedPass {
     return static_cast<int>(
         std::clamp<std::int64_t>(work / work_of_share_, 1, std::max(1, std::min(most, threads()))));
   }
-  // Calls body(share) for the shares of piece number `piece` that no other thread has taken, those of
-  // `thread` first, when the `before` shares of all pieces in front of it are done.
+  // Calls body(share) for the shares of piece number `piece` that no other thread has taken, when the
+  // `before` shares of all pieces in front of it are done. Those of other threads where these do not come:
+  // `alone` is whether they did not for the last piece.
   template <class Body>
-  void compute(int thread, int piece, int before, int shares, const Body& body) {
-    for (int i = 0; i < shares; ++i) {
-      const int share = (thread + i) % shares;
-      if (!take(share, piece)) continue;
+  void compute(int thread, int piece, int before, int shares, bool& alone, const Body& body) {
+    const auto compute_one = [&](int share) {
+      if (!take(share, piece)) return false;
       wait_for(before);
       body(share);
       done_.fetch_add(1, std::memory_order_acq_rel);
       done_.notify_all();
+      return true;
+    };
+    if (thread < shares) compute_one(thread);
+    if (!alone && look_out_for(before + shares)) return;
+    alone = false;
+    for (int share = 0; share < shares; ++share) {
+      if (compute_one(share)) alone = true;
     }
+  }
+  // Whether so many shares are done within a moment, in which threads with as much work end.
+  bool look_out_for(int shares) {
+    for (int look = 0; look < kLooks; ++look) {
+      if (done_.load(std::memory_order_acquire) >= shares) return true;
+      pause();
+    }
+    return false;
   }
   // Returns when so many shares are done; what they wrote is then visible.
   void wait_for(int shares) {
-    const auto happened = [&] { return done_.load(std::memory_order_acquire) >= shares; };
-    // Threads with as much work end at almost the same time.
-    for (int i = 0; i < kLooks; ++i) {
-      if (happened()) return;
-    }
     using Clock = std::chrono::steady_clock;
+    if (look_out_for(shares)) return;
     for (const auto end = Clock::now() + std::chrono::microseconds(50); Clock::now() < end;) {
-      if (happened()) return;
+      if (done_.load(std::memory_order_acquire) >= shares) return;
       std::this_thread::yield();
     }
     for (int done = done_.load(std::memory_order_acquire); done < shares;
@@ -100,9 +111,15 @@ class SharedPass {
       done_.wait(done, std::memory_order_acquire);
     }
   }
+  // Tells the processor that it is waited: a core's other thread goes on.
+  static void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+  }
 
   static constexpr std::size_t kCacheLine = 64;
-  static constexpr int kLooks = 1000;  // about a microsecond
+  static constexpr int kLooks = 300;  // some microseconds
   struct alignas(kCacheLine) Taken {
     std::atomic<int> pieces;
   };
@@ -137,6 +154,7 @@ class SharedPieces : public attune::detail::AllTokens {
     const std::ptrdiff_t to_own;  // from the common scratch to the thread's, in bytes
     int pieces = 0;               // gone through
     int shares = 0;               // of these
+    bool alone = false;           // as far as is known
   };
 
   /// Layers copy them; all copies refer to one walk.
@@ -238,7 +256,7 @@ class SharedPieces : public attune::detail::AllTokens {
   void share_out(int shares, const Body& body) const {
     const int piece = walk_->pieces++, before = walk_->shares;
     walk_->shares += shares;
-    walk_->pass.compute(walk_->thread, piece, before, shares, body);
+    walk_->pass.compute(walk_->thread, piece, before, shares, walk_->alone, body);
   }
 
   Walk* walk_;
