@@ -1,11 +1,11 @@
 // Sequences in lockstep that are shorter than their model: the bits of padding and a mask, one by one.
-#include <attune/training/lockstep.hpp>
+// Pooling first: in whatever order headers come, they know lanes.
+#include <attune/layers/pooling.hpp>
 
 #include <attune/attention/sequence_length.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/embedding.hpp>
-#include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/layers/softmax.hpp>
 #include <attune/models/checkpointed.hpp>
@@ -16,6 +16,7 @@
 #include <attune/models/sequential.hpp>
 #include <attune/models/tied.hpp>
 #include <attune/training/cross_entropy.hpp>
+#include <attune/training/lockstep.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
@@ -157,7 +158,7 @@ using Mixed = Sequential<
     attune::Residual<attune::Softmax<kTokens, kWidth>>,
     attune::Adapted<Constant, kConstant, attune::LowRank{2, attune::Role::kProjections}>,
     attune::Repeat<2, attune::Checkpointed<Encoder>>, attune::Residual<attune::Gelu<kTokens, kWidth>>,
-    attune::Pooling<attune::PoolingShape{kTokens, kWidth}>,
+    attune::Pooling<attune::PoolingShape{kTokens, kWidth, attune::PoolingKind::kMax}>,
     attune::Linear<attune::LinearShape{1, kWidth, kClasses}>>;
 
 }  // namespace

@@ -53,6 +53,7 @@
 #include <attune/core/pieces.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
+#include <attune/kernels/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -14,7 +14,6 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/pieces.hpp>
-#include <attune/kernels/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
