@@ -31,8 +31,8 @@
 #endif
 #endif
 
-// Whether single loads in a row, pipelined (ports/cycles/README.md), take less time than multiple loads beside
-// vmul and vadd: on M4. Their code is larger.
+// Whether single loads in a row, pipelined (ports/cycles/README.md), take less time than multiple loads
+// beside vmul and vadd: on M4. Their code is larger.
 #if ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7
 #define ATTUNE_LOADS_PIPELINE 1
 #else
