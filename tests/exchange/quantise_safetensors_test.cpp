@@ -1,8 +1,6 @@
 // Files with weights of 8 and 16 bits: what is referred to in place has the bits of what quantise() makes.
 #include <attune/exchange/quantise_safetensors.hpp>
 
-#include <cstring>
-
 #include <attune/layers/embedding.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
@@ -80,12 +78,17 @@ void expect_in_place(ElementType type) {
       },
       own, static_cast<const Model::Parameters&>(copied));
 
-  static File widened, written;
-  widened.size_ = written.size_ = 0;
-  ASSERT_EQ(write_safetensors<Names>(copied, widened), Status::kOk);
-  ASSERT_EQ(write_safetensors<Names>(in_place, written), Status::kOk);
-  ASSERT_EQ(written.size(), widened.size());
-  EXPECT_EQ(std::memcmp(written.bytes, widened.bytes, widened.size()), 0);
+  file.size_ = 0;
+  ASSERT_EQ(write_safetensors<Names>(copied, file), Status::kOk);
+  std::size_t size = 0, equal = 0;
+  const auto compare = [&](const char* text, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i, ++size) {
+      if (size < file.size() && text[i] == file.bytes[size]) ++equal;
+    }
+  };
+  ASSERT_EQ(write_safetensors<Names>(in_place, compare), Status::kOk);
+  EXPECT_EQ(size, file.size());
+  EXPECT_EQ(equal, file.size());
 }
 
 }  // namespace
