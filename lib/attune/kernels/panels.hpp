@@ -176,7 +176,7 @@ ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const 
       tile<P, kTile, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
           a + i * kARow, b, c + i * kCRow, col, epilogue, [&](int part) ATTUNE_INLINE_LAMBDA {
             if constexpr (kACol == 1) of_a.template fetch<kParts>(part);
-            of_c.template fetch<kParts>(part);
+            of_c.template fetch_to_write<kParts>(part);
             next.template fetch<kParts*(kWhole / kTile)>(fetched + part);
           });
     }

@@ -44,6 +44,11 @@ struct Lines {
   ATTUNE_INLINE void fetch(int part) const {
     visit<kParts>(part, [](const Scalar* address) ATTUNE_INLINE_LAMBDA { __builtin_prefetch(address); });
   }
+  /// The same of what is written: no other core has it then.
+  template <int kParts>
+  ATTUNE_INLINE void fetch_to_write(int part) const {
+    visit<kParts>(part, [](const Scalar* address) ATTUNE_INLINE_LAMBDA { __builtin_prefetch(address, 1); });
+  }
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
