@@ -156,7 +156,10 @@ TEST(SharedPieces, that_refuse_their_input_end_the_pass_on_all_threads) {
       std::atomic<int> answers = 0;
       const Status refused = threads.pass.run(&none, [&](const SharedPieces& pieces) {
         pieces([] {});
-        const Status answer = pieces.answer([&] { return status; });
+        const Status answer = pieces.answer([&] {
+          std::this_thread::sleep_for(std::chrono::microseconds(500));  // others wait for it
+          return status;
+        });
         if (answer != status) ++answers;
         if (answer == Status::kOk) pieces([&] { ++behind; });
       });
