@@ -9,9 +9,10 @@
 //
 // Every thread goes through the same sequence of pieces. The rows or elements of a piece are cut into as many
 // shares as there are threads, fewer where they are little work, and one where they are a single piece. Each
-// thread takes its own share, and then those that nobody has taken: a thread that a busy machine wakes late
-// is not waited for, and one that comes at last finds everything done. A share begins when all of the pieces
-// before it are done. Who computes it decides no bit, and neither does into how many a piece is cut.
+// thread takes its own share, and those that after a moment nobody has taken: a thread that a busy machine
+// wakes late is not waited for, and one that comes at last finds everything done. A share begins when all of
+// the pieces before it are done. Who computes it decides no bit, and neither does into how many a piece is
+// cut.
 //
 // All threads fill one tape and one scratch. What a piece writes for more than one row (own()) goes to the
 // same place in the thread's own scratch.
@@ -149,8 +150,8 @@ class SharedPieces : public attune::detail::AllTokens {
   static constexpr bool kInOneGo = false;
   /// How far a thread is.
   struct Walk {
-    SharedPass& pass;
-    const int thread;
+    SharedPass& pass;             // that it is part of
+    const int thread;             // whose it is
     const std::ptrdiff_t to_own;  // from the common scratch to the thread's, in bytes
     int pieces = 0;               // gone through
     int shares = 0;               // of these
