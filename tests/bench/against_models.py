@@ -1,9 +1,9 @@
 """Times attune's models against PyTorch's and ONNX Runtime's, taking turns.
 
-usage: against_models.py [--threads N] [--node FOLDER] [--quick] NATIVE DEFAULT NAME...
+usage: against_models.py [--threads N] [--node FOLDER] [--libtorch FILE] [--quick] NATIVE DEFAULT NAME...
 
 NATIVE and DEFAULT are folders with libmodel_NAME.so of two builds. FOLDER has the node_modules of onnxruntime-node, which
-cannot train; without it only PyTorch is compared with.
+cannot train; without it only PyTorch is compared with. FILE is torch_step.cpp's library: PyTorch's step without Python.
 
 A forward pass is inference; a step is forward, loss, backward and AdamW, of 1 and of 32 sequences. PyTorch and ONNX Runtime
 take the sequences of a batch at once. Of PyTorch's forms of the same work, on as many threads or on one, the fastest counts.
@@ -65,6 +65,34 @@ class Library:
     def contender(self, work, batch, clock):
         function = getattr(self.library, f"attune_bench_{work}")
         return timed(lambda calls: function(batch, ctypes.c_long(calls)), clock)
+
+
+class LibTorch:
+    """PyTorch's training step in C++, of the library that Python's is over."""
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL(os.path.abspath(path))
+        self.library.torch_step.restype = ctypes.c_float
+
+    @staticmethod
+    def described(tensor):
+        sizes = (ctypes.c_long * tensor.dim())(*tensor.shape)
+        return ctypes.c_void_p(tensor.data_ptr()), sizes, tensor.dim()
+
+    def load(self, shape, model, x, target):
+        keys = "kind", "seq_len", "num_layers", "num_heads", "num_kv_heads", "d_head", "norm_before"
+        self.library.torch_step_begin(*(shape[key] for key in keys))
+        for named, trained in ((model.named_parameters(), 1), (model.named_buffers(), 0)):
+            for name, tensor in named:
+                tensor = tensor.detach().contiguous()
+                self.library.torch_step_tensor(name.encode(), *self.described(tensor), trained)
+        for part, tensor in (("input", x), ("target", target)):
+            getattr(self.library, f"torch_step_{part}")(*self.described(tensor), int(tensor.dtype == torch.int64))
+        self.library.torch_step_prepare()
+
+    def steps(self, calls):
+        """The loss of the last one."""
+        return self.library.torch_step(ctypes.c_long(calls))
 
 
 class OnnxRuntime:
@@ -160,8 +188,9 @@ def training_step(model, x, target, **options):
 
 
 class Comparison:
-    def __init__(self, name, builds, threads, onnx_runtime, quick):
-        self.name, self.builds, self.threads, self.onnx_runtime, self.quick = name, builds, threads, onnx_runtime, quick
+    def __init__(self, name, builds, threads, onnx_runtime, libtorch, quick):
+        self.name, self.builds, self.threads, self.onnx_runtime, self.libtorch, self.quick = (
+            name, builds, threads, onnx_runtime, libtorch, quick)
         self.shape = builds["native"].shape
         self.clock = clock_of(threads)
         self.on_threads = "" if threads == 1 else f"threads{threads}."  # in keys
@@ -223,6 +252,8 @@ class Comparison:
         self.model.train()
         steps = {name: training_step(self.model, x, target, foreach=foreach)
                  for name, foreach in (("AdamW a tensor", False), ("AdamW over all tensors", True))}
+        if self.libtorch:
+            self.libtorch.load(self.shape, self.model, x, target)
         expected = steps["AdamW a tensor"]().item()
         for build, library in self.builds.items():
             library.prepare(self.threads)
@@ -230,7 +261,13 @@ class Comparison:
             if abs(loss - expected) > 1e-4 * abs(expected):
                 sys.exit(f"against_models.py: the loss of {self.name}, {build}, is {loss}, PyTorch's {expected}")
         forms = {name: repeated(step, self.clock) for name, step in steps.items()}
-        self.race("step", batch, {"torch": self.chosen("step", batch, forms)})
+        theirs = {"torch": self.chosen("step", batch, forms)}
+        if self.libtorch:
+            loss = self.libtorch.steps(1)
+            if abs(loss - expected) > 1e-4 * abs(expected):
+                sys.exit(f"against_models.py: the loss of {self.name} is {loss} in libtorch, in PyTorch {expected}")
+            theirs["libtorch"] = on_threads(self.threads, timed(self.libtorch.steps, self.clock))
+        self.race("step", batch, theirs)
 
     def run(self):
         shape = self.shape
@@ -250,6 +287,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--node")
+    parser.add_argument("--libtorch")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("native")
     parser.add_argument("default")
@@ -264,10 +302,11 @@ def main():
         if not any(name in libraries for name in ("openblas", "mkl")):
             sys.exit("against_models.py: PyTorch's products are those of the reference BLAS; tests/bench/run --install gets OpenBLAS")
     onnx_runtime = OnnxRuntime(options.node, options.threads) if options.node else None
+    libtorch = LibTorch(options.libtorch) if options.libtorch else None
     for name in options.names:
         builds = {build: Library(os.path.join(os.path.abspath(folder), f"libmodel_{name}.so"))
                   for build, folder in (("native", options.native), ("default", options.default))}
-        Comparison(name, builds, options.threads, onnx_runtime, options.quick).run()
+        Comparison(name, builds, options.threads, onnx_runtime, libtorch, options.quick).run()
         gc.collect()
     if onnx_runtime:
         onnx_runtime.close()

@@ -65,6 +65,7 @@ GOALS = {"host": HOST, "cortex-m4": CORTEX_M4, "cortex-m7": FPU_PRODUCTS, "corte
 COMPETITORS = {"openblas": ("OpenBLAS", "libopenblas-dev"),
                "libxsmm": ("libxsmm", "libxsmm-dev"),
                "torch": ("PyTorch", "python3-torch"),
+               "libtorch": ("libtorch", "libtorch-dev"),
                "ort": ("ONNX Runtime", "npm, and from it onnxruntime-node")}
 
 

@@ -11,8 +11,8 @@ namespace {
 
 using attune::Status;
 
-// Of work for several threads.
-constexpr int kTokens = 24, kWidth = 48;
+// Of work for several threads, and several blocks of queries that read the same transposed keys.
+constexpr int kTokens = 40, kWidth = 48;
 using Model = attune::Sequential<attune::Embedding<attune::EmbeddingShape{kTokens, 9, kWidth}>,
                                  attune::EncoderLayer<attune::EncoderLayerShape{
                                      .seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .d_ff = 64}>>;
@@ -27,7 +27,7 @@ TEST(ParallelInference, has_the_bits_of_one_thread) {
   for (const int threads : {0, 1, 2, 3, 5}) {
     attune::host::ParallelInference<Model> inference(threads);
     EXPECT_EQ(inference.threads(), threads > 0 ? threads : attune::host::available_threads());
-    for (const int length : {24, 13, 1}) {
+    for (const int length : {kTokens, 13, 1}) {
       EXPECT_EQ(mask.set_length(length), Status::kOk);
       Model::Input ids;
       for (std::size_t i = 0; i < ids.size(); ++i)
