@@ -13,6 +13,7 @@ int main() {
       ++passed;
     }
   }
+  if (check::cases_left > 0) port::print(check::cases_left, " cases left to the host\n");
   port::print(passed, " passed, ", failed, " failed\n");
   return failed == 0 && passed > 0 ? 0 : 1;
 }

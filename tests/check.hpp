@@ -23,6 +23,11 @@ namespace check {
 /// takes long to compile.
 inline constexpr bool kEveryCase = true;
 
+/// Whether a test also compares what is the same on every machine, as derivatives in double with differences.
+/// A board that is compiled for in a hurry (ATTUNE_QUICK_TESTS) leaves it to the host, and says how often.
+inline constexpr bool kMostCases = true;
+inline void leave_case() {}
+
 }  // namespace check
 
 #else
@@ -33,6 +38,13 @@ inline constexpr bool kEveryCase = true;
 namespace check {
 
 inline constexpr bool kEveryCase = false;
+#if ATTUNE_TEST_IN_A_HURRY
+inline constexpr bool kMostCases = false;
+#else
+inline constexpr bool kMostCases = true;
+#endif
+inline int cases_left = 0;
+inline void leave_case() { ++cases_left; }
 
 /// One test, linked into a list before main.
 struct Test {

@@ -37,10 +37,8 @@ void expect_same_set(const Set& a, const Set& b) {
 /// Which forward the numeric derivative is taken of: inference's, or with dropout training's.
 enum class LossOf { kInference, kTraining };
 
-/// The property, of a layer with one input; `mask...` goes to both forwards. Entries of x and of the
-/// parameters are drawn from [low, high].
-template <class Layer, LossOf loss_of = LossOf::kInference, class... Mask>
-void check_layer_gradients(double low, double high, const Mask&... mask) {
+template <class Layer, LossOf loss_of, class... Mask>
+void check_derivatives(double low, double high, const Mask&... mask) {
   static typename Layer::Parameters parameters, gradients, once;
   static typename Layer::Input x, dx;
   static typename Layer::Output y, inferred, dy;
@@ -86,6 +84,17 @@ void check_layer_gradients(double low, double high, const Mask&... mask) {
   forward();
   Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch);
   expect_doubled(once, gradients);
+}
+
+/// The property, of a layer with one input; `mask...` goes to both forwards. Entries of x and of the
+/// parameters are drawn from [low, high].
+template <class Layer, LossOf loss_of = LossOf::kInference, class... Mask>
+void check_layer_gradients(double low, double high, const Mask&... mask) {
+  if constexpr (kMostCases) {
+    check_derivatives<Layer, loss_of>(low, high, mask...);
+  } else {
+    leave_case();
+  }
 }
 
 }  // namespace check

@@ -138,7 +138,11 @@ TEST(InPieces, encoder_layers_have_the_same_bits) {
     expect_same_bits<Two<After>, 1>();
     expect_same_bits<Two<After, Sgd<>>, 500>(NoMask{}, GradientClipping{0.1f});
   }
-  expect_same_bits<Two<Before>, 100>(CausalMask{});
+  if constexpr (check::kMostCases) {
+    expect_same_bits<Two<Before>, 100>(CausalMask{});
+  } else {
+    check::leave_case();
+  }
 }
 
 TEST(InPieces, dropout_has_the_same_masks) {
@@ -176,7 +180,11 @@ TEST(InPieces, partly_trained_models_have_the_same_bits) {
     expect_same_bits<Two<Front>, 100>();
     expect_same_bits<Two<Behind>, 100>();
   }
-  expect_same_bits<Two<BiasesAndNorms<After, kConstant>>, 100>(CausalMask{});
+  if constexpr (check::kMostCases) {
+    expect_same_bits<Two<BiasesAndNorms<After, kConstant>>, 100>(CausalMask{});
+  } else {
+    check::leave_case();
+  }
   constexpr LowRank kFactors{.rank = 2, .roles = Role::kEverything, .biases_and_norms = true};
   expect_same_bits<Two<Adapted<After, kConstant, kFactors>>, 1>();
   if constexpr (check::kEveryCase) {
