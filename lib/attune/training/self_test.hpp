@@ -20,6 +20,7 @@ namespace detail {
 template <class Layer>
 class SelfTestOf {
  public:
+  /// kOk, or kWrongArithmetic.
   [[nodiscard]] Status run() {
     return keeps_subnormals() && sees_nan() && trains_to_the_same_bits() ? Status::kOk
                                                                          : Status::kWrongArithmetic;
