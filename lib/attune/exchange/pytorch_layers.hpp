@@ -238,14 +238,14 @@ struct PyTorchNames<Layer, table> {
   static_assert(
       !requires { typename Layer::CrossAttention; },
       "attune::EncoderLayerNames: a table is of encoder layers");
-  using Attention = typename Layer::SelfAttention;
   using Network = detail::NamedNetwork<typename Layer::Network>;
-  static_assert(!Attention::kShape.add_bias_kv,
+  static_assert(!Layer::SelfAttention::kShape.add_bias_kv,
                 "attune::EncoderLayerNames: a table has no names for the key and the value of add_bias_kv");
   static_assert(
       table->query && table->key && table->value && table->output && table->linear1 && table->linear2 &&
           (table->gate || !Network::kGated) &&
-          ((table->query_norm && table->key_norm) || !PyTorchNames<Attention>::kNormalises) &&
+          ((table->query_norm && table->key_norm) ||
+           !PyTorchNames<typename Layer::SelfAttention>::kNormalises) &&
           ((table->norm1 && table->norm2) || std::is_empty_v<typename Layer::Norm::Parameters>),
       "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated networks have "
       "a gate, and normalised queries and keys query_norm and key_norm");
@@ -255,7 +255,7 @@ struct PyTorchNames<Layer, table> {
       const TensorPath path{name, parent};
       PyTorchNames<Part>::visit(visitor, &path, of_part);
     };
-    PyTorchNames<Attention>::visit_linears(*table, visitor, parent, set.self_attention);
+    PyTorchNames<typename Layer::SelfAttention>::visit_linears(*table, visitor, parent, set.self_attention);
     part.template operator()<typename Network::In>(table->linear1, Network::in(set.feed_forward));
     part.template operator()<typename Network::Out>(table->linear2, Network::out(set.feed_forward));
     if constexpr (Network::kGated)
