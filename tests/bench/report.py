@@ -43,6 +43,7 @@ CORTEX_M4 = FPU_PRODUCTS + [
     (r"trainer\.16x32x4\.text_bytes", "<=", 8 * 1024),
     (r"trainer\.16x32x4\.os\.text_bytes", "<=", 5 * 1024),
     (r"trainer\.16x32x4\.(os\.)?stack_bytes", "<=", 256),
+    (r"second_shape\.text_bytes", "<=", 5 * 1024),
     (r"model\.kwt1\.forward\.instructions_per_mac", "<=", 1.6),
     (r"model\.bioformer\.forward\.instructions_per_mac", "<=", 1.5),
     (r"model\.digits\.step\.instructions_per_mac", "<=", 3.4),
