@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include <attune/host/callers_core.hpp>
 #include <attune/kernels/policy.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
@@ -43,8 +44,9 @@ class ThreadPool {
 
   /// Calls body(thread, index) once for every index in [0, count), each on whichever thread is free, and
   /// returns when all calls have; what they wrote is then visible to the caller. No two calls with the same
-  /// `thread`, in [0, threads()), overlap; the caller is thread 0. A thread that a busy machine wakes too
-  /// late is not waited for. `body` may not throw, and may not call for_each() of the same pool.
+  /// `thread`, in [0, threads()), overlap; the caller is thread 0, and on Linux the others stay off its
+  /// core. A thread that a busy machine wakes too late is not waited for. `body` may not throw, and may not
+  /// call for_each() of the same pool.
   template <class Body>
   void for_each(int count, const Body& body) {
     std::atomic<int> next = 0;
@@ -52,6 +54,7 @@ class ThreadPool {
       for (int index = next++; index < count; index = next++) body(thread, index);
     };
     if (threads_ == 1 || count <= 1) return work(0);
+    callers_core_.keep_free_of(others_);
     {
       const std::lock_guard lock(mutex_);
       work_ = &work;
@@ -115,6 +118,7 @@ class ThreadPool {
   std::atomic<unsigned> round_ = 0;  // which work that is: nobody joins one twice
   std::atomic<int> working_ = 0;     // threads that have joined and not left
   bool ending_ = false;
+  CallersCore callers_core_;
   std::vector<std::thread> others_;
 };
 
