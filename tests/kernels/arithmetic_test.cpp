@@ -164,3 +164,19 @@ TEST(Arithmetic, nan_takes_the_otherwise_of_select_less) {
                                              kernels::broadcast<P>(2.0f), kernels::broadcast<P>(3.0f)));
   for (const float lane : lanes) EXPECT_EQ(lane, 3.0f);
 }
+
+TEST(Arithmetic, any_bit_finds_every_bit) {
+  using P = kernels::Packet<float>;
+  if constexpr (sizeof(P) >= 16) {
+    constexpr std::size_t kWords = sizeof(P) / 4;
+    std::array<std::uint32_t, kWords> words{};
+    EXPECT_FALSE(kernels::any_bit(std::bit_cast<P>(words)));
+    for (std::uint32_t& word : words) {
+      for (int bit = 0; bit < 32; ++bit) {
+        word = std::uint32_t{1} << bit;
+        EXPECT_TRUE(kernels::any_bit(std::bit_cast<P>(words)));
+      }
+      word = 0;
+    }
+  }
+}

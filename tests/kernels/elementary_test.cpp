@@ -47,6 +47,48 @@ void expect_packets_equal_scalars(double low) {
   for (const Scalar lane : lanes) EXPECT_TRUE(check::is_nan(lane));
 }
 
+// Some packets at once, whatever stands among them, against scalars.
+template <class Scalar, int count>
+void expect_several_equal_one(double low) {
+  using P = kernels::Packet<Scalar>;
+  using Bits = typename kernels::detail::ExpCoefficients<Scalar>::Bits;
+  constexpr int kCount = count * kernels::kLanes<P>;
+  // The last numbers within limits and the first ones beyond them; a NaN of every bit, as of erased flash.
+  const Scalar special[] = {-1,
+                            static_cast<Scalar>(low),
+                            static_cast<Scalar>(low * 1.00001),
+                            static_cast<Scalar>(low + 0.02),
+                            static_cast<Scalar>(low + 1),
+                            -kInfinity<Scalar>,
+                            std::numeric_limits<Scalar>::lowest(),
+                            1,
+                            2,
+                            80,
+                            kNan<Scalar>,
+                            std::bit_cast<Scalar>(~Bits{0}),
+                            std::bit_cast<Scalar>(static_cast<Bits>(~Bits{0} >> 1))};
+  attune::Rng rng(29);
+  for (const Scalar one : special) {
+    for (int at = 0; at < kCount; ++at) {
+      attune::Tensor<Scalar, 1, kCount> x, got;
+      check::fill(x, rng, -20, 0);
+      x.values[at] = one;
+      kernels::Array<P, count> packets;
+      for (int i = 0; i < count; ++i) packets[i] = kernels::load<P>(x.data() + i * kernels::kLanes<P>);
+      kernels::exponentials<count>(packets);
+      for (int i = 0; i < count; ++i) kernels::store(got.data() + i * kernels::kLanes<P>, packets[i]);
+      for (int i = 0; i < kCount; ++i) {
+        const Scalar expected = kernels::exponential(x.values[i]);
+        if (expected != expected) {
+          ASSERT_TRUE(check::is_nan(got.values[i]));
+        } else {
+          ASSERT_TRUE(check::same_bits(got.values[i], expected)) << x.values[i];
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 TEST(Elementary, exponential_is_within_one_ulp_where_softmax_uses_it) {
@@ -138,4 +180,10 @@ TEST(Elementary, logarithm_and_cosine_have_the_same_bits_everywhere) {
   }
   EXPECT_EQ(logarithms.value(), check::by_policy(0x2387CE46u, 0x2387CE46u));
   EXPECT_EQ(cosines.value(), check::by_policy(0xEDA0C6BCu, 0xDA401C0Eu));
+}
+
+TEST(Elementary, several_exponentials_have_the_bits_of_each) {
+  expect_several_equal_one<float, 1>(-87);
+  expect_several_equal_one<float, 4>(-87);
+  expect_several_equal_one<double, 3>(-708);
 }

@@ -8,8 +8,11 @@
 // attune::attune does it).
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include <Eigen/Core>
@@ -224,6 +227,33 @@ ATTUNE_INLINE Eigen::internal::Packet8d select_less(const Eigen::internal::Packe
   return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(x, bound, _CMP_LT_OQ), otherwise, then);
 }
 #endif
+
+/// Whether a bit of a packet, of 16 bytes or more, is set.
+template <class Bits>
+ATTUNE_INLINE bool any_bit(const Bits& bits) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (sizeof(Bits) == 64) {
+    const auto all = std::bit_cast<__m512i>(bits);
+    return _mm512_test_epi32_mask(all, all) != 0;
+  }
+#endif
+#if defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (sizeof(Bits) == 32) {
+    const auto all = std::bit_cast<__m256i>(bits);
+    return _mm256_testz_si256(all, all) == 0;
+  }
+#endif
+#if defined(EIGEN_VECTORIZE_SSE2)
+  if constexpr (sizeof(Bits) == 16) {
+    const __m128i zeros = _mm_cmpeq_epi8(std::bit_cast<__m128i>(bits), _mm_setzero_si128());
+    return _mm_movemask_epi8(zeros) != 0xFFFF;
+  }
+#endif
+  std::uint64_t words[sizeof(Bits) / sizeof(std::uint64_t)], any = 0;
+  std::memcpy(words, &bits, sizeof bits);
+  for (const std::uint64_t word : words) any |= word;
+  return any != 0;
+}
 
 namespace detail {
 

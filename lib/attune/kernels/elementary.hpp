@@ -63,9 +63,9 @@ ATTUNE_INLINE P reduced_exponential(const P& x, P& z, ScalarOf<P> one) {
   using C = ExpCoefficients<Scalar>;
   const P round = broadcast<P>(C::kRound);
   z = multiply_add(x, broadcast<P>(C::kLog2E), round);
-  const P n = subtract(z, round);
+  const P minus_n = subtract(round, z);
   const P r =
-      subtract_product(subtract_product(x, n, broadcast<P>(C::kLn2High)), n, broadcast<P>(C::kLn2Low));
+      multiply_add(minus_n, broadcast<P>(C::kLn2Low), multiply_add(minus_n, broadcast<P>(C::kLn2High), x));
   P p = broadcast<P>(C::kPolynomial[0]);
   [&]<std::size_t... kPower>(std::index_sequence<kPower...>) ATTUNE_INLINE_LAMBDA {
     ((p = multiply_add(p, r, broadcast<P>(C::kPolynomial[kPower + 1]))), ...);
@@ -94,6 +94,18 @@ ATTUNE_INLINE auto exponential_bits(Scalar x, Scalar one = 1) {
 
 }  // namespace detail
 
+namespace detail {
+
+// e^x from e^r and z of reduced_exponential().
+template <class P>
+ATTUNE_INLINE P limited_exponential(const P& x, const P& e_r, const P& z) {
+  using Scalar = ScalarOf<P>;
+  return select_less(x, broadcast<P>(ExpCoefficients<Scalar>::kLowest), broadcast<P>(Scalar(0)),
+                     multiply(e_r, power_of_two(z)));
+}
+
+}  // namespace detail
+
 /// e^x for x ≤ 88 (double: 709), to 1 ulp on [-87, 0] (1.02 in `fused`; double: [-708, 0]); 0 below and for
 /// −∞; NaN stays NaN.
 template <class P>
@@ -101,11 +113,38 @@ ATTUNE_INLINE P exponential(const P& x) {
   if constexpr (kIsScalar<P>) {
     return std::bit_cast<P>(detail::exponential_bits(x));
   } else {
-    using Scalar = ScalarOf<P>;
     P z;
-    const P p = detail::reduced_exponential(x, z, Scalar(1));
-    return select_less(x, broadcast<P>(detail::ExpCoefficients<Scalar>::kLowest), broadcast<P>(Scalar(0)),
-                       multiply(p, detail::power_of_two(z)));
+    const P e_r = detail::reduced_exponential(x, z, ScalarOf<P>(1));
+    return detail::limited_exponential(x, e_r, z);
+  }
+}
+
+/// The same of `count` packets in place. Where all of them are between −85 and 2 (double: −707), no limits
+/// are looked at: n is added to the exponent of e^r, which takes integer units instead of a multiplication.
+template <int count, class P>
+ATTUNE_INLINE void exponentials(P* x) {
+  if constexpr (kLanes<P> == 1) {
+    ATTUNE_UNROLL for (int i = 0; i < count; ++i) x[i] = exponential(x[i]);
+  } else {
+    using Scalar = ScalarOf<P>;
+    using C = detail::ExpCoefficients<Scalar>;
+    using Bits [[gnu::vector_size(sizeof(P))]] = typename C::Bits;
+    // n from 3 − bias to 3: as many as the bias and one, a power of two, and all of them above kLowest.
+    constexpr auto kLeast = std::bit_cast<typename C::Bits>(C::kRound) + 3 - C::kExponentBias;
+    Array<P, count> e_r, z;
+    Bits outside{};
+    ATTUNE_UNROLL for (int i = 0; i < count; ++i) {
+      e_r[i] = detail::reduced_exponential(x[i], z[i], Scalar(1));
+      outside |= std::bit_cast<Bits>(z[i]) - kLeast;
+    }
+    if (any_bit(outside & ~C::kExponentBias)) [[unlikely]] {
+      ATTUNE_UNROLL for (int i = 0; i < count; ++i) x[i] = detail::limited_exponential(x[i], e_r[i], z[i]);
+    } else {
+      ATTUNE_UNROLL for (int i = 0; i < count; ++i) {
+        x[i] =
+            std::bit_cast<P>(std::bit_cast<Bits>(e_r[i]) + (std::bit_cast<Bits>(z[i]) << C::kMantissaBits));
+      }
+    }
   }
 }
 

@@ -104,5 +104,12 @@ template <class Scalar, int lanes>
 ATTUNE_INLINE LanesOf<Scalar, lanes> exponential(const LanesOf<Scalar, lanes>& x) {
   return LanesOf<Scalar, lanes>(exponential(x.packet));
 }
+template <int count, class Scalar, int lanes>
+ATTUNE_INLINE void exponentials(LanesOf<Scalar, lanes>* x) {
+  Array<Packet<Scalar>, count> packets;
+  ATTUNE_UNROLL for (int i = 0; i < count; ++i) packets[i] = x[i].packet;
+  exponentials<count>(packets);
+  ATTUNE_UNROLL for (int i = 0; i < count; ++i) x[i].packet = packets[i];
+}
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

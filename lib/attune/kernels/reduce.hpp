@@ -4,6 +4,8 @@
 // by lane.
 #pragma once
 
+#include <algorithm>
+
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/fold.hpp>
 #include <attune/kernels/registers_cortex_m.hpp>
@@ -59,15 +61,58 @@ template <class Scalar>
   return lanes[0];
 }
 
+// Lanes that a sum of kSize terms uses. Those beyond the last term stay −0 and change nothing.
+template <int kSize>
+inline constexpr int kUsedLanes = kSize <= 4   ? 4
+                                  : kSize <= 8 ? 8
+                                               : kSumLanes;
+
+// Its partial sums, in packets.
+template <class Scalar, int kSize>
+struct PartialSums {
+  using P = Packet<Scalar, kUsedLanes<kSize>>;
+  static constexpr int kPackets = kUsedLanes<kSize> / kLanes<P>;
+
+  // −0 is what adding leaves every number alone, +0 included.
+  ATTUNE_INLINE PartialSums() { ATTUNE_UNROLL for (P& some : partial) some = broadcast<P>(Scalar(-0.0)); }
+  // Terms of packet number `packet`.
+  ATTUNE_INLINE void add_terms(int packet, const P& terms) {
+    P& some = partial[packet % kPackets];
+    some = add(some, terms);
+  }
+  // The last terms, which fill no more than a part of the lanes.
+  template <class Term>
+  ATTUNE_INLINE void add_rest(const Term& term) {
+    constexpr int kWhole = kSize / kUsedLanes<kSize> * kUsedLanes<kSize>;
+    Array<Scalar, kUsedLanes<kSize>> lanes;
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) store(lanes + p * kLanes<P>, partial[p]);
+    for_each_packet<Scalar>(
+        kSize,
+        [&]<class Q>(int i) ATTUNE_INLINE_LAMBDA {
+          Scalar* to = lanes + (i - kWhole);
+          store(to, add(load<Q>(to), term.template operator()<Q>(i)));
+        },
+        kWhole);
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) partial[p] = load<P>(lanes + p * kLanes<P>);
+  }
+  ATTUNE_INLINE Scalar total() {
+    ATTUNE_UNROLL for (int half = kPackets / 2; half >= 1; half /= 2) {
+      ATTUNE_UNROLL for (int p = 0; p < half; ++p) add_terms(p, partial[p + half]);
+    }
+    return fold(partial[0],
+                [](const auto& left, const auto& right) ATTUNE_INLINE_LAMBDA { return add(left, right); });
+  }
+
+  Array<P, kPackets> partial;
+};
+
 }  // namespace detail
 
 /// Σ term(i), i in [0, kSize), in the library's order. `term.template operator()<P>(i)` gives the terms i …
 /// i+lanes−1.
 template <class Scalar, int kSize, class Term>
 ATTUNE_INLINE Scalar sum(const Term& term) {
-  // Lanes beyond the last term stay −0 and change nothing, so a short sum needs only a part of them.
-  constexpr int kUsedLanes = kSize <= 4 ? 4 : kSize <= 8 ? 8 : kSumLanes;
-  using P = Packet<Scalar, kUsedLanes>;
+  using P = typename detail::PartialSums<Scalar, kSize>::P;
   if constexpr (kLanes<P> == 1 && kSize <= detail::kUnrolledSum) {
     return detail::tree_sum<kSize, 0, 1, Scalar>(term);
   } else if constexpr (kLanes<P> == 1) {
@@ -75,33 +120,15 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
     for (int l = 0; l < kSumLanes; ++l) lanes[l] = detail::lane_sum<kSize, Scalar>(l, term);
     return detail::sum_of_lanes(lanes);
   } else {
-    constexpr int kPackets = kUsedLanes / kLanes<P>;
-    constexpr int kWhole = kSize / kUsedLanes * kUsedLanes;
-    Array<P, kPackets> partial;
-    // −0 is what adding leaves every number alone, +0 included.
-    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) partial[p] = broadcast<P>(Scalar(-0.0));
-    for (int i = 0; i < kWhole; i += kUsedLanes) {
-      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
-        partial[p] = add(partial[p], term.template operator()<P>(i + p * kLanes<P>));
+    constexpr int kStep = detail::kUsedLanes<kSize>;
+    detail::PartialSums<Scalar, kSize> sums;
+    for (int i = 0; i + kStep <= kSize; i += kStep) {
+      ATTUNE_UNROLL for (int p = 0; p < sums.kPackets; ++p) {
+        sums.add_terms(p, term.template operator()<P>(i + p * kLanes<P>));
       }
     }
-    if constexpr (kWhole < kSize) {
-      Array<Scalar, kUsedLanes> lanes;
-      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) store(lanes + p * kLanes<P>, partial[p]);
-      for_each_packet<Scalar>(
-          kSize,
-          [&]<class Q>(int i) ATTUNE_INLINE_LAMBDA {
-            Scalar* to = lanes + (i - kWhole);
-            store(to, add(load<Q>(to), term.template operator()<Q>(i)));
-          },
-          kWhole);
-      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) partial[p] = load<P>(lanes + p * kLanes<P>);
-    }
-    ATTUNE_UNROLL for (int half = kPackets / 2; half >= 1; half /= 2) {
-      ATTUNE_UNROLL for (int p = 0; p < half; ++p) partial[p] = add(partial[p], partial[p + half]);
-    }
-    return fold(partial[0],
-                [](const auto& left, const auto& right) ATTUNE_INLINE_LAMBDA { return add(left, right); });
+    if constexpr (kSize % kStep != 0) sums.add_rest(term);
+    return sums.total();
   }
 }
 
@@ -184,13 +211,23 @@ ATTUNE_INLINE Scalar dot_of(const Scalar* x, const Scalar* y) {
 template <class Scalar, int kSize, class Term>
 ATTUNE_INLINE Scalar largest(const Term& term) {
   using P = Packet<Scalar, kSize>;
-  P best = term.template operator()<P>(0);
-  constexpr int kWhole = kSize / kLanes<P> * kLanes<P>;
-  for (int i = kLanes<P>; i < kWhole; i += kLanes<P>) best = maximum(best, term.template operator()<P>(i));
-  Scalar result = fold(
-      best, [](const auto& left, const auto& right) ATTUNE_INLINE_LAMBDA { return maximum(left, right); });
-  for (int i = kWhole; i < kSize; ++i) result = maximum(result, term.template operator()<Scalar>(i));
-  return result;
+  constexpr int kLast = kSize - kLanes<P>;
+  // A comparison takes as long as several loads.
+  constexpr int kChains = kLanes<P> == 1 ? 1 : std::min(kSize / kLanes<P>, 4), kStep = kChains * kLanes<P>;
+  const auto join = [](const auto& left, const auto& right)
+                        ATTUNE_INLINE_LAMBDA { return maximum(left, right); };
+  const auto at = [&](int i) ATTUNE_INLINE_LAMBDA { return term.template operator()<P>(i); };
+  Array<P, kChains> best;
+  ATTUNE_UNROLL for (int chain = 0; chain < kChains; ++chain) best[chain] = at(chain * kLanes<P>);
+  int i = kStep;
+  for (; i + kStep <= kSize; i += kStep) {
+    ATTUNE_UNROLL for (int chain = 0; chain < kChains; ++chain) {
+      best[chain] = maximum(best[chain], at(i + chain * kLanes<P>));
+    }
+  }
+  for (; i < kSize; i += kLanes<P>) best[0] = maximum(best[0], at(std::min(i, kLast)));  // some of them again
+  ATTUNE_UNROLL for (int chain = 1; chain < kChains; ++chain) best[0] = maximum(best[0], best[chain]);
+  return fold(best[0], join);
 }
 
 /// The largest of kSize scalars one after the other.

@@ -11,6 +11,7 @@
 #include <attune/kernels/exponential_cortex_m.hpp>
 #include <attune/kernels/exponential_mve.hpp>
 #include <attune/kernels/reduce.hpp>
+#include <attune/kernels/replace_packets.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
@@ -41,9 +42,15 @@ ATTUNE_INLINE void scale_row(Scalar* x, Scalar alpha) {
     return;
   }
 #endif
-  for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    store(x + i, multiply(load<P>(x + i), broadcast<P>(alpha)));
-  });
+  if constexpr (kLanes<Packet<Scalar>> == 1 || ATTUNE_MVE) {
+    for_each_packet<Scalar>(kSize, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+      store(x + i, multiply(load<P>(x + i), broadcast<P>(alpha)));
+    });
+  } else {
+    replace_packets<kSize>(x, [alpha]<int count, class P>(P* some) ATTUNE_INLINE_LAMBDA {
+      ATTUNE_UNROLL for (int i = 0; i < count; ++i) some[i] = multiply(some[i], broadcast<P>(alpha));
+    });
+  }
 }
 
 }  // namespace detail
@@ -64,6 +71,17 @@ ATTUNE_INLINE Scalar softmax_shift(const Scalar* row) {
   // Where every key is masked: e^(−∞ − 0) = 0.
   return select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
 }
+
+template <class Scalar>
+struct ShiftedExponentials {
+  Scalar shift;
+
+  template <int count, class P>
+  ATTUNE_INLINE void operator()(P* scores) const {
+    ATTUNE_UNROLL for (int i = 0; i < count; ++i) scores[i] = subtract(scores[i], broadcast<P>(shift));
+    exponentials<count>(scores);
+  }
+};
 
 // e^(s − shift) in place.
 template <int kCols, class Scalar>
@@ -91,9 +109,7 @@ ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
 #endif
     for (; j < kCols; ++j) replace(j);
   } else {
-    for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-      store(row + j, exponential(subtract(load<P>(row + j), broadcast<P>(shift))));
-    });
+    replace_packets<kCols>(row, ShiftedExponentials<Scalar>{shift});
   }
 }
 
@@ -104,11 +120,11 @@ ATTUNE_INLINE Scalar sum_of_shifted_exponentials(Scalar* row, Scalar shift) {
     shifted_exponentials<kCols>(row, shift);
     return sum_of<kCols>(row);
   } else {
-    return sum<Scalar, kCols>([&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-      const P power = exponential(subtract(load<P>(row + j), broadcast<P>(shift)));
-      store(row + j, power);
-      return power;
-    });
+    PartialSums<Scalar, kCols> sums;
+    replace_packets<kCols>(row, ShiftedExponentials<Scalar>{shift},
+                           [&](int packet, const auto& powers)
+                               ATTUNE_INLINE_LAMBDA { sums.add_terms(packet, powers); });
+    return sums.total();
   }
 }
 
