@@ -15,6 +15,17 @@ void check_epilogue(const Epilogue& epilogue) {
   check_product<float, Layout::kNT, 2, 63, 19>(epilogue);
 }
 
+#if ATTUNE_CORTEX_M_FPU
+// Logits of a large vocabulary: as many columns as 16 bits count, and more in the portable block.
+constexpr int kVocabulary = 50257;
+static_assert(kernels::detail::kRowGrid<1, kVocabulary, 8, 8, kVocabulary, 1, kVocabulary, true>.cols ==
+              kVocabulary);
+static_assert(kernels::detail::kNarrowRowGrid<attune::Int8, kVocabulary, 8, 8>.cols == kVocabulary);
+static_assert(kernels::detail::fits_few_rows(1, 65535, 8, 1, 65535, 1));
+static_assert(!kernels::detail::fits_few_rows(1, 65536, 8, 1, 65536, 1));
+static_assert(!kernels::detail::fits_narrow_row<const attune::Int8*>(1, 65536, 8, 1, 1));
+#endif
+
 }  // namespace
 
 TEST(FewRows, whole_blocks_of_columns) {
