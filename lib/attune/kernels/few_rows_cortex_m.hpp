@@ -14,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include <attune/kernels/tile_cortex_m.hpp>
 
@@ -157,11 +156,8 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
 // flash.
 inline constexpr int kWorthRows = 1024;
 
-// What a RowGrid counts columns in: a vocabulary of 50,257 tokens fits.
-inline constexpr int kMostCols = std::numeric_limits<std::uint16_t>::max();
-
 constexpr bool fits_few_rows(int rows, int cols, int depth, int a_col, int b_row, int b_col) {
-  return rows < kTileSide && cols <= kMostCols && cols * depth >= kWorthRows && a_col == 1 &&
+  return rows < kTileSide && cols <= kMostExtent && cols * depth >= kWorthRows && a_col == 1 &&
          ((b_col == 1 && cols >= kAcrossCols) || (b_row == 1 && cols >= kAlongCols));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <attune/kernels/epilogues.hpp>
+#include <attune/kernels/tile_cortex_m.hpp>
 #include <attune/kernels/widen.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
@@ -73,7 +74,7 @@ inline constexpr NarrowBlocks kNarrowBlocks{nullptr, nullptr};
 template <class B>
 constexpr bool fits_narrow(int rows, int cols, int depth, int a_col, int b_row, int b_col) {
   constexpr NarrowBlocks kBlocks = kNarrowBlocks<B, NarrowShape::kPanel>;
-  return rows >= 4 && cols >= 4 && depth >= 4 && a_col == 1 &&
+  return rows >= 4 && rows <= kMostExtent && cols >= 4 && cols <= kMostExtent && depth >= 4 && a_col == 1 &&
          ((b_row == 1 && kBlocks.along != nullptr) || (b_col == 1 && kBlocks.across != nullptr));
 }
 
