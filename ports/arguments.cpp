@@ -1,5 +1,7 @@
 #include "arguments.hpp"
 
+#include <algorithm>
+
 #include "port.hpp"
 
 namespace port {
@@ -10,7 +12,7 @@ int argument(std::string_view name, int fallback) {
   std::string_view rest(buffer);
   const auto next_word = [&rest] {
     while (rest.starts_with(' ')) rest.remove_prefix(1);
-    const std::string_view word = rest.substr(0, rest.find(' '));
+    const std::string_view word(rest.data(), std::min(rest.find(' '), rest.size()));  // substr() could throw
     rest.remove_prefix(word.size());
     return word;
   };

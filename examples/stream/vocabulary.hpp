@@ -39,7 +39,8 @@ struct Vocabulary {
   [[nodiscard]] int id_of(std::string_view left, std::string_view right = {}) const {
     for (std::size_t id = 0; id < tokens.size(); ++id) {
       const std::string_view text = tokens[id].text();
-      if (text.size() == left.size() + right.size() && text.starts_with(left) && text.ends_with(right)) {
+      if (text.size() == left.size() + right.size() && std::string_view(text.data(), left.size()) == left &&
+          text.ends_with(right)) {
         return static_cast<int>(id);
       }
     }

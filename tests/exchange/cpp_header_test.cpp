@@ -46,7 +46,7 @@ std::string_view literal_of(Scalar value) {
   attune::detail::HeaderText<Text> line(text);
   line.add_literal(value);
   line.line();
-  return text.view().substr(0, text.length - 1);
+  return {text.view().data(), text.length - 1};
 }
 
 }  // namespace

@@ -155,8 +155,10 @@ TEST(QuantiseSafetensors, integers_stay_as_they_are) {
   ASSERT_EQ(quantise_safetensors(file, ElementType::kF16, quantised, no_report), Status::kOk);
   const SafetensorsFile parts = split_safetensors(std::string_view(quantised.data(), quantised.size()));
   EXPECT_EQ(parts.header.size() % 8, 0u);
-  EXPECT_TRUE(parts.header.starts_with(
-      R"({"weight":{"dtype":"F16","shape":[1,2],"data_offsets":[0,4]},"label":{"dtype":"I32","shape":[1,2],"data_offsets":[4,12]}})"));
+  constexpr std::string_view kHeader =
+      R"({"weight":{"dtype":"F16","shape":[1,2],"data_offsets":[0,4]},"label":{"dtype":"I32","shape":[1,2],"data_offsets":[4,12]}})";
+  ASSERT_TRUE(parts.header.size() >= kHeader.size());
+  EXPECT_TRUE(std::string_view(parts.header.data(), kHeader.size()) == kHeader);  // starts_with() could throw
   EXPECT_TRUE(parts.body == std::string_view("\x00\x3C\x00\xC0\x31\x32\x33\x34\x35\x36\x37\x38", 12));
 }
 

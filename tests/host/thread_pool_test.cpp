@@ -54,6 +54,22 @@ TEST(ThreadPool, threads_work_at_the_same_time) {
   }
 }
 
+TEST(ThreadPool, each_thread_of_one_may_have_another) {
+  ThreadPool outer(3);
+  std::array<ThreadPool, 3> inner{ThreadPool(2), ThreadPool(2), ThreadPool(2)};
+  std::array<std::array<int, 10>, 12> calls{};
+  for (int round = 1; round <= 20; ++round) {
+    outer.for_each(12, [&](int thread, int index) {
+      auto& of_index = calls[static_cast<std::size_t>(index)];
+      inner[static_cast<std::size_t>(thread)].for_each(
+          10, [&of_index](int, int each) { ++of_index[static_cast<std::size_t>(each)]; });
+    });
+    for (const auto& of_index : calls) {
+      for (const int count : of_index) ASSERT_EQ(count, round);
+    }
+  }
+}
+
 TEST(ThreadPool, without_a_number_it_has_a_thread_for_every_core) {
   EXPECT_EQ(ThreadPool().threads(), attune::host::available_threads());
   EXPECT_EQ(ThreadPool(-1).threads(), attune::host::available_threads());

@@ -128,6 +128,16 @@ TEST(Bfloat16Set, rounds_by_the_seed_of_the_training) {
   EXPECT_FALSE(check::same_bits(b.parameters(), c.parameters()));
 }
 
+TEST(Bfloat16Set, groups_of_the_same_options_have_the_bits_of_the_optimiser) {
+  static TrainerOf<Rounded> one;
+  static TrainerOf<attune::ParameterGroups<Rounded>> groups;
+  one.initialise(attune::XavierUniform{}, attune::Rng{3});
+  groups.initialise(attune::XavierUniform{}, attune::Rng{3});
+  train(one, 0, 6);
+  train(groups, 0, 6);
+  EXPECT_TRUE(check::same_bits(one.parameters(), groups.parameters()));
+}
+
 TEST(Bfloat16Set, another_precision_is_another_state) {
   static_assert(Rounded::kFingerprint != attune::AdamW::kFingerprint);
   static_assert(RoundedMomentum::kFingerprint != attune::Sgd<attune::Momentum::kClassic>::kFingerprint);

@@ -23,8 +23,8 @@ namespace detail {
 // `query` are some rows, `key` too, S[rows, keys]; in backward `key` all of them, and S is dense.
 template <class Scalar>
 struct ScaledScores {
-  static constexpr int kWork =
-      0;  // of a score, beside the product, in multiply-accumulates (core/pieces.hpp)
+  // Of a score, beside the product, in multiply-accumulates (core/pieces.hpp).
+  static constexpr int kWork = 0;
   template <int kDk>
   static constexpr int kWorkOfBackward = 0;
   Scalar scale;

@@ -36,17 +36,19 @@ namespace attune::inline ATTUNE_ARITHMETIC::host {
 class SharedPass {
  public:
   /// Less work than this (core/pieces.hpp) is not worth another thread: a share has to pay for waiting for
-  /// the others, some tenths of a microsecond.
+  /// the others.
   static constexpr int kWorkOfShare = 1 << 12;
 
-  /// On all threads of a pool, in shares of at least so much work. The pool has to outlive it.
+  /// On all threads of a pool, in shares of at least so much work, which is positive. The pool has to outlive
+  /// it.
   explicit SharedPass(ThreadPool& pool, int work_of_share = kWorkOfShare)
       : pool_(pool),
         work_of_share_(work_of_share),
         taken_(std::make_unique<Taken[]>(static_cast<std::size_t>(pool.threads()))) {}
 
   /// Calls forward(pieces) on every thread and returns when all pieces are done: Status::kOk, or why they
-  /// have ended early. `forward` fills scratch[0]; scratch[i] is thread i's own.
+  /// have ended early. `forward` fills scratch[0]; scratch[i] is thread i's own, of threads() in all. Called
+  /// from one thread at a time.
   template <class Scratch, class Forward>
   Status run(Scratch* scratch, const Forward& forward);
 

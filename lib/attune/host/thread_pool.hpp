@@ -22,8 +22,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::host {
   return cores > 0 ? static_cast<int>(cores) : 1;
 }
 
-/// A fixed number of threads. Without work they look out for more for some microseconds, then sleep; the
-/// destructor ends them.
+/// A fixed number of threads. Without work they look out for more for 50 µs, then sleep; the destructor ends
+/// them.
 class ThreadPool {
  public:
   /// `threads` of them, the caller of for_each() included; 0 or less: available_threads().
@@ -45,8 +45,8 @@ class ThreadPool {
   /// Calls body(thread, index) once for every index in [0, count), each on whichever thread is free, and
   /// returns when all calls have; what they wrote is then visible to the caller. No two calls with the same
   /// `thread`, in [0, threads()), overlap; the caller is thread 0, and on Linux the others stay off its
-  /// core. A thread that a busy machine wakes too late is not waited for. `body` may not throw, and may not
-  /// call for_each() of the same pool.
+  /// core. A thread that a busy machine wakes too late is not waited for. Called from one thread at a
+  /// time. `body` may not throw, and may not call for_each() of the same pool; another pool's it may.
   template <class Body>
   void for_each(int count, const Body& body) {
     std::atomic<int> next = 0;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include <attune/kernels/tile_cortex_m.hpp>
 
@@ -32,8 +33,8 @@ struct RowGrid {
   RowSums* sums;
   int a_stride, c_stride;
   int b_step;
-  short rows, cols, width, blocks;
-  short twelves, fours;  // of row_in_eights(), and what lies between rows of B
+  std::uint16_t rows, cols, width, blocks;
+  std::uint16_t twelves, fours;  // of row_in_eights(), and what lies between rows of B
   int gap;
 };
 static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 &&
@@ -93,18 +94,18 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
 // of eight rows is at r1.
 [[gnu::naked]] inline void row_in_eights(const float*, const void*, float*, const RowGrid&, int) {
   asm("push {r2,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d8-d15}\n ldm r3,{r4,lr}\n ldr r12,[r3,#8]\n "
-      "vldmia r12,{s16-s31}\n ldrsh r12,[r3,#30]\n subs r12,r12,#16\n"
+      "vldmia r12,{s16-s31}\n ldrh r12,[r3,#30]\n subs r12,r12,#16\n"
       "1: vstmia r2!,{s16-s31}\n subs r12,r12,#16\n bhs 1b\n adds r12,r12,#16\n beq 2f\n"
       "1: vstmia r2!,{s16-s19}\n subs r12,r12,#4\n bne 1b\n"
       "2: subs lr,lr,#8\n blo 5f\n"
       "3: vldmia r0!,{s0-s7}\n ldr r2,[sp,#64]\n add r5,r1,r4\n add r6,r5,r4\n add r7,r6,r4\n "
       "add r8,r7,r4\n add r9,r8,r4\n add r10,r9,r4\n add r11,r10,r4\n "
-      "ldrsh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE("s20-s31", ATTUNE_EIGHT_ROWS(ATTUNE_TWELVE_IN_PLACE))
-      "ldrsh r12,[r3,#38]\n cmp r12,#0\n beq 4f\n" ATTUNE_BLOCKS_IN_PLACE(
+      "ldrh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE("s20-s31", ATTUNE_EIGHT_ROWS(ATTUNE_TWELVE_IN_PLACE))
+      "ldrh r12,[r3,#38]\n cmp r12,#0\n beq 4f\n" ATTUNE_BLOCKS_IN_PLACE(
           "s20-s23", ATTUNE_EIGHT_ROWS(ATTUNE_FOUR_IN_PLACE)) "4: " ATTUNE_NEXT_ROW("r11") "subs lr,lr,#8\n bhs 3b\n"
       "5: adds lr,lr,#8\n beq 8f\n"
-      "6: vldmia r0!,{s0}\n ldr r2,[sp,#64]\n ldrsh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE(
-          "s20-s31", ATTUNE_TWELVE_IN_PLACE("s0", "r1")) "ldrsh r12,[r3,#38]\n cmp r12,#0\n beq 7f\n"
+      "6: vldmia r0!,{s0}\n ldr r2,[sp,#64]\n ldrh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE(
+          "s20-s31", ATTUNE_TWELVE_IN_PLACE("s0", "r1")) "ldrh r12,[r3,#38]\n cmp r12,#0\n beq 7f\n"
           ATTUNE_BLOCKS_IN_PLACE("s20-s23", ATTUNE_FOUR_IN_PLACE("s0", "r1"))
       "7: " ATTUNE_NEXT_ROW("r1") "subs lr,lr,#1\n bne 6b\n"
       "8: vpop {d8-d15}\n pop {r2,r4,r5,r6,r7,r8,r9,r10,r11,pc}\n");
@@ -156,7 +157,7 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
 inline constexpr int kWorthRows = 1024;
 
 constexpr bool fits_few_rows(int rows, int cols, int depth, int a_col, int b_row, int b_col) {
-  return rows < kTileSide && cols * depth >= kWorthRows && a_col == 1 &&
+  return rows < kTileSide && cols <= kMostExtent && cols * depth >= kWorthRows && a_col == 1 &&
          ((b_col == 1 && cols >= kAcrossCols) || (b_row == 1 && cols >= kAlongCols));
 }
 

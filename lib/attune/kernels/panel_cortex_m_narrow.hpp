@@ -223,24 +223,13 @@ template <int kColsLeft, class Epilogue>
       const int stride = grid.c_stride;
       register float s16 asm("s16"), s17 asm("s17"), s18 asm("s18"), s19 asm("s19");
       register float s20 asm("s20"), s21 asm("s21"), s22 asm("s22"), s23 asm("s23");
-#define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                                                 \
-  {                                                                                                       \
-    const TileRow sum =                                                                                   \
-        kScalesColumns<Epilogue> ? TileRow{c0 * q0, c1 * q1, c2 * q2, c3 * q3} : TileRow{c0, c1, c2, c3}; \
-    const TileRow done = finish(sum, static_cast<const float*>(c_row), col);                              \
-    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3];                           \
-    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                                             \
-                 : "+r"(c_row)                                                                            \
-                 : "r"(stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)                                        \
-                 : "memory");                                                                             \
-  }
       int row = rows;
       if (row % 2 != 0) {
         asm volatile("vldmia %0!,{s16-s19}"
                      : "+r"(sum_row), "=t"(s16), "=t"(s17), "=t"(s18), "=t"(s19)
                      :
                      : "memory");
-        ATTUNE_FINISH_ROW(s16, s17, s18, s19)
+        ATTUNE_FINISH_ROW(c_row, s16, s17, s18, s19)
         --row;
       }
       do {
@@ -249,11 +238,10 @@ template <int kColsLeft, class Epilogue>
                        "=t"(s22), "=t"(s23)
                      :
                      : "memory");
-        ATTUNE_FINISH_ROW(s16, s17, s18, s19)
-        ATTUNE_FINISH_ROW(s20, s21, s22, s23)
+        ATTUNE_FINISH_ROW(c_row, s16, s17, s18, s19)
+        ATTUNE_FINISH_ROW(c_row, s20, s21, s22, s23)
         row -= 2;
       } while (row != 0);
-#undef ATTUNE_FINISH_ROW
       b_panel += grid.b_step;
       col += kTileSide;
     } while (col <= grid.cols - kTileSide);

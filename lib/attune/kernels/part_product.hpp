@@ -45,8 +45,8 @@ inline constexpr PartGrid kPartGrid =
   grid.pairs = used.depth / 2;
   if (used.depth % 2 != 0) grid.tile = of.odd;
   const int rows = (used.rows + kTileSide - 1) / kTileSide, cols = (used.cols + kTileSide - 1) & -kTileSide;
-  if (rows < of.rows) grid.rows = static_cast<short>(rows);
-  if (cols < of.cols) grid.cols = static_cast<short>(cols);
+  if (rows < of.rows) grid.rows = static_cast<std::uint16_t>(rows);
+  if (cols < of.cols) grid.cols = static_cast<std::uint16_t>(cols);
 }
 
 // Elements that fill no tile, from (`row`, `col`) on.

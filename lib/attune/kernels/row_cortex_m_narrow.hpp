@@ -78,7 +78,7 @@ inline constexpr RowSums* kNarrowRow<const Float16*> = row_along_float16;
 
 template <class B>
 constexpr bool fits_narrow_row(int rows, int cols, int depth, int a_col, int b_row) {
-  return kNarrowRow<B> != nullptr && rows == 1 && cols >= kAlongCols && depth >= 2 &&
+  return kNarrowRow<B> != nullptr && rows == 1 && cols >= kAlongCols && cols <= kMostExtent && depth >= 2 &&
          cols * depth >= kWorthRows && a_col == 1 && b_row == 1;
 }
 
@@ -93,7 +93,10 @@ inline constexpr RowGrid kNarrowRowGrid{.b_stride = static_cast<int>(sizeof(Elem
                                         .rows = 1,
                                         .cols = kCols,
                                         .width = kAlongCols,
-                                        .blocks = kCols / kAlongCols};
+                                        .blocks = kCols / kAlongCols,
+                                        .twelves = 0,
+                                        .fours = 0,
+                                        .gap = 0};
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
 

@@ -10,6 +10,8 @@
 #pragma once
 
 #include <bit>
+#include <cstdint>
+#include <limits>
 
 #include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/epilogues.hpp>
@@ -74,6 +76,10 @@ struct PacketTraits<detail::TileRow> {
 
 namespace detail {
 
+// What a grid counts rows and columns in: a vocabulary of 50,257 tokens fits. Larger products are the
+// portable block's.
+inline constexpr int kMostExtent = std::numeric_limits<std::uint16_t>::max();
+
 // Products of whole tiles. Strides in bytes: of A and B the one that is not a scalar's, and the step from
 // tile to tile. The first four words are in the order in which tiles_product loads them.
 struct TileGrid {
@@ -82,13 +88,13 @@ struct TileGrid {
   void (*tile)();
   int c_stride;
   int a_step, b_step;
-  short rows, cols;  // tiles one below the other; columns in whole tiles
+  std::uint16_t rows, cols;  // tiles one below the other; columns in whole tiles
 };
 
 // The same where rows or columns are left that fill no tile: the last one begins earlier, by as many of them
 // as another has computed.
 struct RaggedGrid : TileGrid {
-  short rows_again, cols_again;
+  std::uint16_t rows_again, cols_again;
 };
 
 template <TileShape shape, int kRows, int kCols>
@@ -111,8 +117,8 @@ constexpr TiledExtents tiled(TileShape shape, int rows, int cols) {
 }
 
 constexpr bool fits_tile(int rows, int cols, int depth, int a_row, int a_col, int b_row, int b_col) {
-  return rows >= kTileSide && cols >= kTileSide && depth >= 2 && (a_row == 1 || a_col == 1) &&
-         (b_row == 1 || b_col == 1);
+  return rows >= kTileSide && rows <= kMostExtent && cols >= kTileSide && cols <= kMostExtent && depth >= 2 &&
+         (a_row == 1 || a_col == 1) && (b_row == 1 || b_col == 1);
 }
 
 template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow>

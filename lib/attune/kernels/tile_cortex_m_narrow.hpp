@@ -307,22 +307,11 @@ template <bool kSmall, class Epilogue>
                  : "r"(stride), "t"(c0), "t"(c1)                                                   \
                  : "memory");                                                                      \
   }
-#define ATTUNE_FINISH_ROW(c0, c1, c2, c3)                                                                 \
-  {                                                                                                       \
-    const TileRow sum =                                                                                   \
-        kScalesColumns<Epilogue> ? TileRow{c0 * q0, c1 * q1, c2 * q2, c3 * q3} : TileRow{c0, c1, c2, c3}; \
-    const TileRow done = finish(sum, static_cast<const float*>(to), col);                                 \
-    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3];                           \
-    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                                             \
-                 : "+r"(to)                                                                               \
-                 : "r"(stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)                                        \
-                 : "memory");                                                                             \
-  }
       if constexpr (kSmall) {
-        ATTUNE_FINISH_ROW(s16, s17, s18, s19)
-        ATTUNE_FINISH_ROW(s20, s21, s22, s23)
-        ATTUNE_FINISH_ROW(s24, s25, s26, s27)
-        ATTUNE_FINISH_ROW(s28, s29, s30, s31)
+        ATTUNE_FINISH_ROW(to, s16, s17, s18, s19)
+        ATTUNE_FINISH_ROW(to, s20, s21, s22, s23)
+        ATTUNE_FINISH_ROW(to, s24, s25, s26, s27)
+        ATTUNE_FINISH_ROW(to, s28, s29, s30, s31)
       } else {
         ATTUNE_FINISH_PAIR(s16, s17)
         ATTUNE_FINISH_PAIR(s18, s19)
@@ -334,7 +323,6 @@ template <bool kSmall, class Epilogue>
         ATTUNE_FINISH_PAIR(s30, s31)
       }
 #undef ATTUNE_FINISH_PAIR
-#undef ATTUNE_FINISH_ROW
       b_tile += grid.b_step;
       c_row += kLanes<Row>;
       col += kLanes<Row>;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <attune/kernels/epilogues.hpp>
+#include <attune/kernels/tile_cortex_m.hpp>
 #include <attune/kernels/widen.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
@@ -73,7 +74,7 @@ inline constexpr NarrowBlocks kNarrowBlocks{nullptr, nullptr};
 template <class B>
 constexpr bool fits_narrow(int rows, int cols, int depth, int a_col, int b_row, int b_col) {
   constexpr NarrowBlocks kBlocks = kNarrowBlocks<B, NarrowShape::kPanel>;
-  return rows >= 4 && cols >= 4 && depth >= 4 && a_col == 1 &&
+  return rows >= 4 && rows <= kMostExtent && cols >= 4 && cols <= kMostExtent && depth >= 4 && a_col == 1 &&
          ((b_row == 1 && kBlocks.along != nullptr) || (b_col == 1 && kBlocks.across != nullptr));
 }
 
@@ -105,6 +106,21 @@ template <class Epilogue>
 ATTUNE_INLINE const Epilogue& behind_scales(const ScaleColumns<float, Epilogue>& epilogue) {
   return epilogue.epilogue;
 }
+
+// Four sums of a row of C, in registers that follow each other, are finished and go to `to`, which then
+// points into the next row. `finish`, the scales q0 … q3, `col` and `stride`, in bytes, are the loop's around
+// it.
+#define ATTUNE_FINISH_ROW(to, c0, c1, c2, c3)                                                             \
+  {                                                                                                       \
+    const TileRow sum =                                                                                   \
+        kScalesColumns<Epilogue> ? TileRow{c0 * q0, c1 * q1, c2 * q2, c3 * q3} : TileRow{c0, c1, c2, c3}; \
+    const TileRow done = finish(sum, static_cast<const float*>(to), col);                                 \
+    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3];                           \
+    asm volatile("vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%1"                                             \
+                 : "+r"(to)                                                                               \
+                 : "r"(stride), "t"(c0), "t"(c1), "t"(c2), "t"(c3)                                        \
+                 : "memory");                                                                             \
+  }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
 

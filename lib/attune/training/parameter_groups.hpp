@@ -6,6 +6,8 @@
 //                                  .biases = {.learning_rate = 3e-4f, .weight_decay = 0}});
 #pragma once
 
+#include <cstdint>
+
 #include <attune/training/optimizer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -33,6 +35,14 @@ struct ParameterGroups {
     void reset() {
       Base::template Moments<Parameters>::reset();
       of_biases = of_norms = {};
+    }
+    /// Where random rounding starts, in all groups: bits are those of a parameter's place in the set.
+    void seed(std::uint64_t bits) requires requires(typename Base::template Moments<Parameters>& of_base) {
+      of_base.seed(bits);
+    }
+    {
+      Base::template Moments<Parameters>::seed(bits);
+      of_biases.rounding.state = of_norms.rounding.state = bits;
     }
   };
 
