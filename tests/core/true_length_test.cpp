@@ -10,40 +10,19 @@
 #include <attune/models/tied.hpp>
 
 #include "check.hpp"
+#include "lengths.hpp"
 
 namespace {
 
 using attune::Status;
+using check::expect_same_and_zeros_behind, check::fill_behind, check::of_length;
 
 constexpr int kTokens = 5, kWidth = 4;
 
-template <class Mask>
-Mask of_length(int length) {
-  Mask mask;
-  EXPECT_EQ(mask.set_length(length), Status::kOk);
-  return mask;
-}
-
-void fill_behind(std::array<int, kTokens>& ids, int length, float) {
-  for (int i = length; i < kTokens; ++i) ids[static_cast<std::size_t>(i)] = -1;
-}
-void fill_behind(auto& matrix, int length, float value) {
-  for (int i = length; i < kTokens; ++i) {
-    for (int j = 0; j < matrix.cols; ++j) matrix(i, j) = value;
-  }
-}
 void fill(std::array<int, kTokens>& ids, attune::Rng& rng) {
   for (int& id : ids) id = static_cast<int>(rng.next() % 7);
 }
 void fill(auto& matrix, attune::Rng& rng) { check::fill(matrix, rng); }
-
-void expect_same_and_zeros_behind(const auto& own, const auto& padded, int length) {
-  for (int i = 0; i < kTokens; ++i) {
-    for (int j = 0; j < own.cols; ++j) {
-      EXPECT_TRUE(check::same_bits(own(i, j), i < length ? padded(i, j) : 0.0f));
-    }
-  }
-}
 
 template <class Layer>
 struct Pass {

@@ -24,6 +24,7 @@
 #include <attune/models/tied.hpp>
 
 #include "check.hpp"
+#include "lengths.hpp"
 
 namespace {
 
@@ -220,19 +221,13 @@ const typename Model::Parameters& drawn_parameters() {
   }();
   return *parameters;
 }
-SequenceLength<kTokens> of_length(int length) {
-  SequenceLength<kTokens> mask;
-  EXPECT_EQ(mask.set_length(length), Status::kOk);
-  return mask;
-}
+SequenceLength<kTokens> of_length(int length) { return check::of_length<SequenceLength<kTokens>>(length); }
 // NaN behind `length`.
 auto features(int length) {
   return [length](auto& x) {
     Rng rng(5);
     check::fill(x, rng);
-    for (int i = length; i < x.rows; ++i) {
-      for (int j = 0; j < x.cols; ++j) x(i, j) = check::kNan<float>;
-    }
+    check::fill_behind(x, length, check::kNan<float>);
   };
 }
 

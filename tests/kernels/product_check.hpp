@@ -65,6 +65,32 @@ template <class Scalar>
   return largest;
 }
 
+/// Random A, B and C of so many scalars; what C should be begins as C.
+template <class Scalar>
+[[gnu::noinline]] void fill_operands(std::uint64_t seed, int a_size, int b_size, int c_size) {
+  Scalar *const a = operands<Scalar>[0], *const b = operands<Scalar>[1], *const c = operands<Scalar>[2];
+  attune::Rng rng(seed);
+  for (int i = 0; i < a_size; ++i) a[i] = rng.uniform(Scalar(-1), Scalar(1));
+  for (int i = 0; i < b_size; ++i) b[i] = rng.uniform(Scalar(-1), Scalar(1));
+  for (int i = 0; i < c_size; ++i) c[i] = operands<Scalar>[3][i] = rng.uniform(Scalar(-1), Scalar(1));
+}
+
+/// A product against the plain loop, and with Assign against double. What lies between the rows of C is
+/// compared too: it must be untouched.
+template <class Scalar, class Epilogue>
+[[gnu::noinline]] void expect_product(int m, int n, int depth, Layout layout, int a_row, int a_col, int b_row,
+                                      int b_col, int c_row, const Epilogue& epilogue) {
+  const Scalar *const a = operands<Scalar>[0], *const b = operands<Scalar>[1], *const c = operands<Scalar>[2];
+  Scalar* const expected = operands<Scalar>[3];
+  plain_product(m, n, depth, a, a_row, a_col, b, b_row, b_col, expected, c_row, epilogue);
+  EXPECT_TRUE(std::memcmp(c, expected, sizeof(Scalar) * static_cast<std::size_t>(m * c_row)) == 0)
+      << m << n << depth << static_cast<int>(layout);
+  if constexpr (std::is_same_v<Epilogue, attune::kernels::Assign>) {
+    EXPECT_LE(error_of_product(m, n, depth, a, a_row, a_col, b, b_row, b_col, c, c_row), 1.0)
+        << m << n << depth;
+  }
+}
+
 /// Checks one shape; A, B and C are parts of wider matrices, as the heads of attention are, when kWider > 0.
 template <class Scalar, Layout layout, int m, int n, int depth, int kWider = 0,
           class Epilogue = attune::kernels::Assign>
@@ -76,29 +102,17 @@ void check_product(const Epilogue& epilogue = {}) {
   constexpr int kStride = n + kWider;
   static_assert(kARows * (kACols + kWider) <= kLargestOperand &&
                 kBRows * (kBCols + kWider) <= kLargestOperand && m * kStride <= kLargestOperand);
-  Scalar *const a = operands<Scalar>[0], *const b = operands<Scalar>[1], *const c = operands<Scalar>[2],
-                *const expected = operands<Scalar>[3];
-  attune::Rng rng(m * 10007u + n * 101u + depth);
-  for (int i = 0; i < kARows * (kACols + kWider); ++i) a[i] = rng.uniform(Scalar(-1), Scalar(1));
-  for (int i = 0; i < kBRows * (kBCols + kWider); ++i) b[i] = rng.uniform(Scalar(-1), Scalar(1));
-  for (int i = 0; i < m * kStride; ++i) c[i] = expected[i] = rng.uniform(Scalar(-1), Scalar(1));
+  fill_operands<Scalar>(static_cast<std::uint64_t>(m * 10007 + n * 101 + depth), kARows * (kACols + kWider),
+                        kBRows * (kBCols + kWider), m * kStride);
 
+  const Scalar *const a = operands<Scalar>[0], *const b = operands<Scalar>[1];
+  Scalar* const c = operands<Scalar>[2];
   const attune::MatrixView<const Scalar, kARows, kACols, kACols + kWider> stored_a(a);
   const attune::MatrixView<const Scalar, kBRows, kBCols, kBCols + kWider> stored_b(b);
-  const attune::MatrixView<Scalar, m, n, kStride> view_c(c);
   const auto run = [&](const auto& view_a, const auto& view_b) {
-    attune::kernels::product(view_a, view_b, view_c, epilogue);
-    plain_product(m, n, depth, a, view_a.row_stride, view_a.col_stride, b, view_b.row_stride,
-                  view_b.col_stride, expected, kStride, epilogue);
-    // What lies between the rows of C is compared too: it must be untouched.
-    EXPECT_TRUE(std::memcmp(c, expected, sizeof(Scalar) * static_cast<std::size_t>(m * kStride)) == 0)
-        << m << n << depth << static_cast<int>(layout);
-    if constexpr (std::is_same_v<Epilogue, attune::kernels::Assign>) {
-      EXPECT_LE(error_of_product(m, n, depth, a, view_a.row_stride, view_a.col_stride, b, view_b.row_stride,
-                                 view_b.col_stride, c, kStride),
-                1.0)
-          << m << n << depth;
-    }
+    attune::kernels::product(view_a, view_b, attune::MatrixView<Scalar, m, n, kStride>(c), epilogue);
+    expect_product<Scalar>(m, n, depth, layout, view_a.row_stride, view_a.col_stride, view_b.row_stride,
+                           view_b.col_stride, kStride, epilogue);
   };
   if constexpr (layout == Layout::kNN) run(stored_a, stored_b);
   if constexpr (layout == Layout::kNT) run(stored_a, stored_b.transpose());

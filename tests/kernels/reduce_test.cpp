@@ -32,11 +32,16 @@ Scalar plain_largest(const Scalar* x, int size) {
   return largest;
 }
 
+template <class Scalar>
+[[gnu::noinline]] void expect_reduced(Scalar sum, Scalar largest, const Scalar* x, int size) {
+  EXPECT_TRUE(check::same_bits(sum, plain_sum(x, size))) << size;
+  EXPECT_EQ(largest, plain_largest(x, size)) << size;
+}
+
 template <class Scalar, int kSize>
 void check_size(const Scalar* x) {
   const auto term = [x]<class P>(int i) { return kernels::load<P>(x + i); };
-  EXPECT_TRUE(check::same_bits(kernels::sum<Scalar, kSize>(term), plain_sum(x, kSize))) << kSize;
-  EXPECT_EQ((kernels::largest<Scalar, kSize>(term)), plain_largest(x, kSize)) << kSize;
+  expect_reduced(kernels::sum<Scalar, kSize>(term), kernels::largest<Scalar, kSize>(term), x, kSize);
 }
 
 template <class Scalar, int... kSizes>

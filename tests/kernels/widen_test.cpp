@@ -30,32 +30,26 @@ inline constexpr int kMostScales = 400;
 template <class Scalar>
 Scalar scales[kMostScales];
 
-// B[depth, n] of a matrix that is stored as its transpose, as weights are: forward and, with kRows, dx.
-template <class Element, class Scalar, int m, int n, int depth, bool kForward, class Epilogue>
-void check_product(const Epilogue& epilogue) {
-  static_assert(n * depth <= check::kLargestOperand && m * n <= check::kLargestOperand &&
-                m * depth <= check::kLargestOperand && n <= kMostScales && depth <= kMostScales);
-  Scalar *const a = check::operands<Scalar>[0], *const b = check::operands<Scalar>[1],
-                *const c = check::operands<Scalar>[2], *const expected = check::operands<Scalar>[3];
-  Element* const elements = narrow_operand<Element>;
-  Scalar* const scale = scales<Scalar>;
-  attune::Rng rng(m * 10007u + n * 101u + depth);
-  for (int i = 0; i < n * depth; ++i) elements[i] = random_element<Element>(rng);
-  for (int i = 0; i < kMostScales; ++i) scale[i] = rng.uniform(Scalar(0.1), Scalar(1));
+// All operands of a product, in the order of their numbers.
+template <class Element, class Scalar>
+[[gnu::noinline]] void fill_operands(int m, int n, int depth) {
+  attune::Rng rng(static_cast<std::uint64_t>(m * 10007 + n * 101 + depth));
+  for (int i = 0; i < n * depth; ++i) narrow_operand<Element>[i] = random_element<Element>(rng);
+  for (int i = 0; i < kMostScales; ++i) scales<Scalar>[i] = rng.uniform(Scalar(0.1), Scalar(1));
+  Scalar *const a = check::operands<Scalar>[0], *const c = check::operands<Scalar>[2];
   for (int i = 0; i < m * depth; ++i) a[i] = rng.uniform(Scalar(-1), Scalar(1));
-  for (int i = 0; i < m * n; ++i) c[i] = expected[i] = rng.uniform(Scalar(-1), Scalar(1));
+  for (int i = 0; i < m * n; ++i) c[i] = check::operands<Scalar>[3][i] = rng.uniform(Scalar(-1), Scalar(1));
+}
 
+// C is what the documented arithmetic has.
+template <class Element, class Scalar, bool kForward, class Epilogue>
+[[gnu::noinline]] void expect_product(int m, int n, int depth, const Epilogue& epilogue) {
+  const Scalar *const a = check::operands<Scalar>[0], *const scale = scales<Scalar>;
+  Scalar *const b = check::operands<Scalar>[1], *const expected = check::operands<Scalar>[3];
   constexpr bool kScaled = Element::kScaled;
-  constexpr ScalesOf kScalesOf = !kScaled   ? ScalesOf::kNothing
-                                 : kForward ? ScalesOf::kColumns
-                                            : ScalesOf::kRows;
-  constexpr int kRowStride = kForward ? 1 : n, kColStride = kForward ? depth : 1;
-  using View = kernels::NarrowView<Element, Scalar, depth, n, kRowStride, kColStride, kScalesOf>;
-  kernels::product(attune::MatrixView<const Scalar, m, depth>(a), View{elements, kScaled ? scale : nullptr},
-                   attune::MatrixView<Scalar, m, n>(c), epilogue);
-
+  const int row_stride = kForward ? 1 : n, col_stride = kForward ? depth : 1;
   for (int i = 0; i < n * depth; ++i) {
-    b[i] = static_cast<Scalar>(attune::widen(elements[i]));
+    b[i] = static_cast<Scalar>(attune::widen(narrow_operand<Element>[i]));
     if (kScaled && !kForward) b[i] = scale[i / n] * b[i];
   }
   for (int i = 0; i < m; ++i) {
@@ -64,7 +58,7 @@ void check_product(const Epilogue& epilogue) {
       for (int from = 0; from < depth; from += kernels::kDepthBlock) {
         Scalar block = 0;
         for (int k = from; k < depth && k < from + kernels::kDepthBlock; ++k) {
-          block = kernels::multiply_add<Scalar>(a[i * depth + k], b[k * kRowStride + j * kColStride], block);
+          block = kernels::multiply_add<Scalar>(a[i * depth + k], b[k * row_stride + j * col_stride], block);
         }
         if (kScaled && kForward) block = scale[j] * block;
         if (std::is_same_v<Epilogue, kernels::Accumulate>) expected[i * n + j] += block;
@@ -75,8 +69,30 @@ void check_product(const Epilogue& epilogue) {
       }
     }
   }
-  EXPECT_TRUE(std::memcmp(c, expected, sizeof(Scalar) * std::size_t{m * n}) == 0)
+  EXPECT_TRUE(std::memcmp(check::operands<Scalar>[2], expected,
+                          sizeof(Scalar) * static_cast<std::size_t>(m * n)) == 0)
       << m << n << depth << kForward;
+}
+
+// B[depth, n] of a matrix that is stored as its transpose, as weights are: forward and, with kRows, dx.
+template <class Element, class Scalar, int m, int n, int depth, bool kForward, class Epilogue>
+void check_product(const Epilogue& epilogue) {
+  static_assert(n * depth <= check::kLargestOperand && m * n <= check::kLargestOperand &&
+                m * depth <= check::kLargestOperand && n <= kMostScales && depth <= kMostScales);
+  fill_operands<Element, Scalar>(m, n, depth);
+
+  constexpr bool kScaled = Element::kScaled;
+  constexpr ScalesOf kScalesOf = !kScaled   ? ScalesOf::kNothing
+                                 : kForward ? ScalesOf::kColumns
+                                            : ScalesOf::kRows;
+  constexpr int kRowStride = kForward ? 1 : n, kColStride = kForward ? depth : 1;
+  using View = kernels::NarrowView<Element, Scalar, depth, n, kRowStride, kColStride, kScalesOf>;
+  const Scalar* const a = check::operands<Scalar>[0];
+  Scalar* const c = check::operands<Scalar>[2];
+  kernels::product(attune::MatrixView<const Scalar, m, depth>(a),
+                   View{narrow_operand<Element>, kScaled ? scales<Scalar> : nullptr},
+                   attune::MatrixView<Scalar, m, n>(c), epilogue);
+  expect_product<Element, Scalar, kForward>(m, n, depth, epilogue);
 }
 
 template <int m, int n, int depth, class Epilogue = kernels::Assign>

@@ -6,35 +6,13 @@
 #include <attune/models/decoder_layer.hpp>
 
 #include "check.hpp"
+#include "lengths.hpp"
 
 namespace {
 
-using attune::Status;
+using check::expect_same_and_zeros_behind, check::fill_behind, check::of_length;
 
 constexpr int kTokens = 5, kMemory = 7, kWidth = 8;
-
-template <class Mask>
-Mask of_length(int length) {
-  Mask mask;
-  EXPECT_EQ(mask.set_length(length), Status::kOk);
-  return mask;
-}
-
-// Rows from `length` on.
-template <class Matrix>
-void fill_behind(Matrix& matrix, int length, float value) {
-  for (int i = length; i < Matrix::rows; ++i) {
-    for (int j = 0; j < Matrix::cols; ++j) matrix(i, j) = value;
-  }
-}
-template <class Matrix>
-void expect_same_and_zeros_behind(const Matrix& own, const Matrix& padded, int length) {
-  for (int i = 0; i < Matrix::rows; ++i) {
-    for (int j = 0; j < Matrix::cols; ++j) {
-      EXPECT_TRUE(check::same_bits(own(i, j), i < length ? padded(i, j) : 0.0f));
-    }
-  }
-}
 
 template <class Layer>
 struct Pass {

@@ -21,13 +21,14 @@
 #include <attune/training/update_in_backward.hpp>
 
 #include "check.hpp"
+#include "lengths.hpp"
 
 namespace {
 
 using attune::Status;
+using check::Behind, check::expect_same_and_zeros_behind, check::fill_behind, check::of_length;
 
 constexpr int kTokens = 9, kWidth = 8, kClasses = 3;
-constexpr int kIgnored = -100;
 using Padding = attune::KeyPaddingMask<kTokens>;
 using Length = attune::SequenceLength<kTokens>;
 
@@ -95,30 +96,12 @@ struct Example {
   typename Model::Input x{};
   std::array<int, std::size_t{Model::Output::rows}> target{};
 
-  Example(int length, attune::Rng& rng, bool garbage) {
-    for (int i = 0; i < static_cast<int>(target.size()); ++i) {
-      target[static_cast<std::size_t>(i)] = i < length ? static_cast<int>(rng.next() % kClasses) : kIgnored;
-    }
-    for (int i = 0; i < kTokens; ++i) fill(x, i, i < length, rng, garbage);
-  }
-
- private:
-  static void fill(std::array<int, kTokens>& ids, int i, bool real, attune::Rng& rng, bool garbage) {
-    ids[static_cast<std::size_t>(i)] = real ? static_cast<int>(rng.next() % 7) : garbage ? -1 : 0;
-  }
-  static void fill(auto& matrix, int i, bool real, attune::Rng& rng, bool garbage) {
-    for (int j = 0; j < matrix.cols; ++j) {
-      matrix(i, j) = real ? rng.uniform(-1.0f, 1.0f) : garbage ? check::kNan<float> : 0.5f;
-    }
+  Example(int length, attune::Rng& rng, Behind behind) {
+    const auto one = check::sequences<kTokens>([length](int) { return length; });
+    one.template fill_classes<Model::Output::rows>(target, rng, kClasses);
+    one.fill(x, rng, behind, 7);
   }
 };
-
-template <class Mask>
-Mask of_length(int length) {
-  Mask mask;
-  EXPECT_EQ(mask.set_length(length), Status::kOk);
-  return mask;
-}
 
 template <class Model>
 struct Pair {
@@ -138,7 +121,7 @@ void expect_bits_of_padding(Pair<Model>& both, int length) {
   for (std::uint64_t step = 0; step < 3; ++step) {
     for (const int n : {1 + static_cast<int>(lengths.next() % kTokens), length}) {
       attune::Rng one(step), other(step);
-      const Example<Model> clean(n, one, false), dirty(n, other, true);
+      const Example<Model> clean(n, one, Behind::kPadding), dirty(n, other, Behind::kGarbage);
       const auto expected = both.padded.accumulate(clean.x, clean.target, of_length<Padding>(n));
       const auto added = both.trainer.accumulate(dirty.x, dirty.target, of_length<Mask>(n));
       EXPECT_TRUE(expected.ok() && added.ok());
@@ -150,14 +133,11 @@ void expect_bits_of_padding(Pair<Model>& both, int length) {
     EXPECT_TRUE(check::same_bits(both.padded.parameters(), both.trainer.parameters()));
   }
   attune::Rng one(5), other(5);
-  const Example<Model> clean(length, one, false), dirty(length, other, true);
+  const Example<Model> clean(length, one, Behind::kPadding), dirty(length, other, Behind::kGarbage);
   static typename Model::Output expected, y;
   (void)both.padded.predict(clean.x, expected, of_length<Padding>(length));
   (void)both.trainer.predict(dirty.x, y, of_length<Mask>(length));
-  for (int i = 0; i < y.rows; ++i) {
-    const bool computed = y.rows == 1 || i < length;
-    for (int j = 0; j < y.cols; ++j) EXPECT_EQ(y(i, j), computed ? expected(i, j) : 0.0f);
-  }
+  expect_same_and_zeros_behind(y, expected, length);  // of a model that pools the one row
 }
 
 }  // namespace
@@ -196,9 +176,10 @@ void expect_updates_of_padding() {
   padded.initialise(attune::XavierUniform{}, attune::Rng{42});
   own.initialise(attune::XavierUniform{}, attune::Rng{42});
   for (int length = 1; length <= kTokens; ++length) {
-    for (const bool garbage : {true, false}) {  // ids behind, too, are those of tokens or none
+    for (const Behind behind :
+         {Behind::kGarbage, Behind::kPadding}) {  // ids behind, too, are those of tokens or none
       attune::Rng one(1), other(1);
-      const Example<Model> clean(length, one, false), dirty(length, other, garbage);
+      const Example<Model> clean(length, one, Behind::kPadding), dirty(length, other, behind);
       const typename Updating::Options options{.learning_rate = 0.01f};
       const auto expected =
           padded.step(clean.x, clean.target, options, attune::NoClipping{}, of_length<Padding>(length));
@@ -228,7 +209,7 @@ TEST(TrueLength, has_the_bits_of_padding_in_pieces) {
   for (int length = 1; length <= kTokens; ++length) {
     both.start();
     attune::Rng one(1), other(1);
-    const Example<Pooled> clean(length, one, false), dirty(length, other, true);
+    const Example<Pooled> clean(length, one, Behind::kPadding), dirty(length, other, Behind::kGarbage);
     EXPECT_TRUE(both.padded.accumulate(clean.x, clean.target, of_length<Padding>(length)).ok());
     auto pass = both.trainer.accumulate_in_pieces<100>(dirty.x, dirty.target, of_length<Length>(length));
     while (pass.advance()) {
@@ -246,7 +227,7 @@ TEST(TrueLength, is_predicted_in_pieces_beside_another_mask_with_zeros_behind) {
   attune::Rng rng(1);
   check::fill_set(parameters, rng);
   for (int length = 1; length <= kTokens; ++length) {
-    const Example<Model> example(length, rng, false);
+    const Example<Model> example(length, rng, Behind::kPadding);
     Model::Output expected, y;
     check::fill(y, rng);
     Model::forward(parameters, example.x, expected, scratch,
@@ -256,9 +237,7 @@ TEST(TrueLength, is_predicted_in_pieces_beside_another_mask_with_zeros_behind) {
     while (prediction.advance()) {
     }
     EXPECT_EQ(prediction.status(), Status::kOk);
-    for (int i = 0; i < kTokens; ++i) {
-      for (int j = 0; j < kClasses; ++j) EXPECT_EQ(y(i, j), i < length ? expected(i, j) : 0.0f);
-    }
+    expect_same_and_zeros_behind(y, expected, length);
   }
 }
 
@@ -285,11 +264,9 @@ void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
     check::fill(padded.dy, rng);
     own.x = padded.x;
     own.dy = padded.dy;
-    for (int i = length; i < seq_len; ++i) {
-      for (int j = 0; j < 4; ++j) padded.dy(i, j) = 0, own.x(i, j) = own.dy(i, j) = check::kNan<float>;
-    }
-    attune::SequenceLength<seq_len> mask;
-    ASSERT_EQ(mask.set_length(length), Status::kOk);
+    fill_behind(padded.dy, length, 0.0f);
+    fill_behind(own.x, length, check::kNan<float>), fill_behind(own.dy, length, check::kNan<float>);
+    const auto mask = of_length<attune::SequenceLength<seq_len>>(length);
     const auto run = [&](auto& on, const auto& pieces) {
       const auto masks = attune::CausalMask{} && mask;
       on.gradients = {};
@@ -379,7 +356,7 @@ TEST(TrueLength, computes_no_token_behind) {
   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
   for (const int length : {1, 4, 5, kTokens}) {
     attune::Rng rng(1);
-    const Example<Pooled> example(length, rng, true);
+    const Example<Pooled> example(length, rng, Behind::kGarbage);
     int queries = 0;
     Counting::features = 0;
     const auto mask = Counter{&queries} && of_length<Length>(length);

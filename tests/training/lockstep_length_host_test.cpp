@@ -20,12 +20,14 @@
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
+#include "lengths.hpp"
 
 namespace {
 
-using attune::NoClipping, attune::Sequential, attune::Status;
+using attune::NoClipping, attune::Sequential;
+using check::Behind, check::of_length;
 
-constexpr int kTokens = 7, kWidth = 4, kClasses = 3, kIgnored = -100;
+constexpr int kTokens = 7, kWidth = 4, kClasses = 3;
 constexpr int kLanes = attune::kernels::kLanes<attune::kernels::Packet<float>>;
 constexpr int kBatch = 2 * kLanes + 3;
 using Padding = attune::KeyPaddingMask<kTokens>;
@@ -37,39 +39,6 @@ using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
 using Tagger = attune::Tied<
     attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = kClasses, .d_model = kWidth}>,
     Sequential<attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>, Encoder>>;
-
-// What stands behind a length has no influence.
-template <std::size_t size>
-void fill_input(std::array<int, size>& ids, attune::Rng& rng, auto length_of, bool garbage) {
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const bool real = static_cast<int>(i % kTokens) < length_of(static_cast<int>(i / kTokens));
-    const int id = static_cast<int>(rng.next() % kClasses);
-    ids[i] = real ? id : garbage ? -1 : 0;
-  }
-}
-void fill_input(auto& matrix, attune::Rng& rng, auto length_of, bool garbage) {
-  for (int i = 0; i < matrix.rows; ++i) {
-    for (int j = 0; j < matrix.cols; ++j) {
-      const float value = rng.uniform(-1.0f, 1.0f);
-      matrix(i, j) = i % kTokens < length_of(i / kTokens) ? value : garbage ? check::kNan<float> : 0.5f;
-    }
-  }
-}
-void fill_target(auto& classes, attune::Rng& rng, auto length_of) {
-  constexpr std::size_t kEach = std::tuple_size_v<std::remove_cvref_t<decltype(classes)>> / kBatch;
-  for (std::size_t i = 0; i < classes.size(); ++i) {
-    const bool real = kEach == 1 || static_cast<int>(i % kEach) < length_of(static_cast<int>(i / kEach));
-    const int of_class = static_cast<int>(rng.next() % kClasses);
-    classes[i] = real ? of_class : kIgnored;
-  }
-}
-
-template <class Mask>
-Mask of_length(int length) {
-  Mask mask;
-  EXPECT_EQ(mask.set_length(length), Status::kOk);
-  return mask;
-}
 
 // masks<Mask>(): of all sequences, or of each.
 template <class Model>
@@ -83,9 +52,10 @@ struct Both {
     typename Trainer<attune::Streaming>::BatchInput clean, dirty;
     typename Trainer<attune::Streaming>::BatchTarget target;
     attune::Rng one(seed), other(seed);
-    fill_input(clean, one, length_of, false);
-    fill_input(dirty, other, length_of, true);
-    fill_target(target, one, length_of);
+    const auto all = check::sequences<kTokens>(length_of);
+    all.fill(clean, one, Behind::kPadding, kClasses);
+    all.fill(dirty, other, Behind::kGarbage, kClasses);
+    all.template fill_classes<Model::Output::rows>(target, one, kClasses);
     const auto expected = padded.step(clean, target, {.learning_rate = 0.01f}, NoClipping{},
                                       masks.template operator()<Padding>());
     const auto step = lockstep.step(dirty, target, {.learning_rate = 0.01f}, NoClipping{},
@@ -180,8 +150,7 @@ bool is_answered_in_lanes() {
   attune::Rng rng(1);
   check::fill_set(parameters, rng);
   attune::set_zero(gradients);
-  fill_input(
-      x, rng, [](int) { return 3; }, true);
+  check::sequences<kTokens>([](int) { return 3; }).fill(x, rng, Behind::kGarbage, kClasses);
   const Mask mask = of_length<Mask>(3);
   float sum = 0;
   attune::detail::Normalisers<attune::MeanSquaredError, float> normalisers{};

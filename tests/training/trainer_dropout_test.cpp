@@ -5,6 +5,7 @@
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
+#include "training/batch_data.hpp"
 
 namespace {
 
@@ -18,17 +19,7 @@ using Model =
 using Single = attune::Trainer<Model>;
 using Batched = attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 3>;
 
-struct Data {
-  Batched::BatchInput x;
-  Batched::BatchTarget target;
-  explicit Data(std::uint64_t seed) {
-    attune::Rng rng(seed);
-    check::fill(x, rng);
-    check::fill(target, rng);
-  }
-  [[nodiscard]] auto input(int sequence) const { return attune::view(x).rows_at<4>(sequence * 4); }
-  [[nodiscard]] auto target_of(int sequence) const { return attune::view(target).rows_at<4>(sequence * 4); }
-};
+using Data = check::BatchData<Batched, 4>;
 
 }  // namespace
 

@@ -14,6 +14,7 @@
 #include <attune/training/parameter_groups.hpp>
 
 #include "check.hpp"
+#include "training/batch_data.hpp"
 
 namespace {
 
@@ -29,17 +30,7 @@ template <class Optimizer = attune::AdamW, class Loss = attune::MeanSquaredError
 using TrainerOf = attune::Trainer<Model, Loss, Optimizer, batch>;
 
 template <class Trainer>
-struct Data {
-  typename Trainer::BatchInput x;
-  typename Trainer::BatchTarget target;
-  explicit Data(std::uint64_t seed) {
-    attune::Rng rng(seed);
-    check::fill(x, rng);
-    check::fill(target, rng);
-  }
-  [[nodiscard]] auto input(int i) const { return attune::view(x).template rows_at<2>(i * 2); }
-  [[nodiscard]] auto target_of(int i) const { return attune::view(target).template rows_at<2>(i * 2); }
-};
+using Data = check::BatchData<Trainer, 2>;
 
 template <class Trainer>
 Trainer fresh() {

@@ -4,6 +4,7 @@
 #include <attune/training/schedule.hpp>
 
 #include "check.hpp"
+#include "training/batch_data.hpp"
 
 namespace {
 
@@ -21,17 +22,7 @@ using Batched = attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 
 static_assert(std::is_trivially_copyable_v<Single>);
 static_assert(Single::memory().object() == sizeof(Single) && Batched::memory().object() == sizeof(Batched));
 
-struct Data {
-  Batched::BatchInput x;
-  Batched::BatchTarget target;
-  explicit Data(std::uint64_t seed) {
-    attune::Rng rng(seed);
-    check::fill(x, rng);
-    check::fill(target, rng);
-  }
-  [[nodiscard]] auto input(int sequence) const { return attune::view(x).rows_at<4>(sequence * 4); }
-  [[nodiscard]] auto target_of(int sequence) const { return attune::view(target).rows_at<4>(sequence * 4); }
-};
+using Data = check::BatchData<Batched, 4>;
 
 template <class Trainer>
 Trainer& initialised() {
