@@ -47,7 +47,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
 // Adds to the sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many
 // pairs of k, none where there is one k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The
-// convention is not C++'s: tiles_product calls it. A branch to 32 bits across two words would take a cycle
+// convention is not C++'s: tiles_loop calls it. A branch to 32 bits across two words would take a cycle
 // more.
 #define ATTUNE_TILE_FUNCTION(name, lines, begin, pair_of_k, last)                            \
   [[gnu::naked]] inline void name() {                                                        \
