@@ -163,11 +163,13 @@ template <class Optimizer, class... Moments>
                                         typename Optimizer::Scalar* g, Moments... moments) {
   using Scalar = typename Optimizer::Scalar;
   const int at_once = kernels::kIsScalar<kernels::Packet<Scalar>> ? size : 1024;
-  for (int first = 0; first < size; first += at_once) {
+  int first = 0;
+  do {  // once, as compilers see of a for only where they unroll
     const int count = std::min(at_once, size - first);
     Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
     std::memset(g + first, 0, sizeof(Scalar) * static_cast<std::size_t>(count));
-  }
+    first += at_once;
+  } while (first < size);
 }
 
 }  // namespace detail
