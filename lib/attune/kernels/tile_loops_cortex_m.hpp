@@ -115,13 +115,11 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_PAIR_NT                                                                                      \
   ATTUNE_A_ALONG ATTUNE_B_ALONG ATTUNE_MACS_TILE("s0", "s2", "s4", "s6", "s8", "s10", "s12", "s14", , , , ) \
       ATTUNE_MACS_TILE("s1", "s3", "s5", "s7", "s9", "s11", "s13", "s15", , , , )
-#define ATTUNE_PAIR_TN                  \
-  ATTUNE_A_ACROSS("s0-s3")              \
-  ATTUNE_A_ACROSS("s4-s7")              \
-  ATTUNE_B_ACROSS("s8-s11")             \
-  ATTUNE_B_ACROSS("s12-s15")            \
-  ATTUNE_MACS_K("s0", "s1", "s2", "s3") \
-  ATTUNE_MACS_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15", , , , )
+// Additions in pairs, which an M7 takes in one cycle.
+#define ATTUNE_PAIR_TN                                                                     \
+  "vldmia r0,{s0-s3}\n vldmia r1,{s8-s11}\n add r0,r0,r2\n add r1,r1,r3\n "                \
+  "vldmia r0,{s4-s7}\n vldmia r1,{s12-s15}\n add r0,r0,r2\n add r1,r1,r3\n" ATTUNE_MACS_K( \
+      "s0", "s1", "s2", "s3") ATTUNE_MACS_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15", , , , )
 #define ATTUNE_PAIR_TT                                     \
   ATTUNE_A_ACROSS("s0-s3")                                 \
   ATTUNE_A_ACROSS("s4-s7")                                 \
