@@ -153,11 +153,6 @@ inline constexpr auto kTileGrid = with_rests<TileShape::kSquare, kRows, kCols>(
 ATTUNE_INLINE const float* bytes_after(const float* from, int bytes) {
   return reinterpret_cast<const float*>(reinterpret_cast<const char*>(from) + bytes);
 }
-template <class Scalar>
-ATTUNE_INLINE Scalar* bytes_before(Scalar* from, int bytes) {
-  return reinterpret_cast<Scalar*>(reinterpret_cast<std::uintptr_t>(from) -
-                                   static_cast<std::uintptr_t>(bytes));
-}
 ATTUNE_INLINE float* bytes_after(float* from, int bytes) {
   return reinterpret_cast<float*>(reinterpret_cast<char*>(from) + bytes);
 }
@@ -174,7 +169,6 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
                                   State... state) {
   constexpr bool kRagged = std::is_same_v<Grid, RaggedGrid>;
   constexpr int kRows = tile_rows(shape), kCols = tile_cols(shape);
-  [[maybe_unused]] constexpr int kLogRows = std::countr_zero(unsigned{kRows});
   constexpr bool kAnyAddend = std::is_same_v<Epilogue, AnyAddend>;
   constexpr bool kBias = std::is_same_v<Epilogue, AddBias<float>>;  // moves with the columns: one register
   Epilogue epilogue{state...};
@@ -187,9 +181,11 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
     }
   };
   do {
+    const float* a_tile = a;
+    float* c_row = c;
     int row = grid.rows, rows_again = 0;
     do {
-      register const float* r0 asm("r0") = a;
+      register const float* r0 asm("r0") = a_tile;
       register const float* r1 asm("r1") = b;
       register int r4 asm("r4");
       register const float* r5 asm("r5");
@@ -207,7 +203,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
                  "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15")
       if constexpr (std::is_same_v<Epilogue, Continue>) {
         r4 = grid.c_stride;
-        r5 = c;
+        r5 = c_row;
         ATTUNE_CALL_TILE(
             "add r2,r5,r4\n add r3,r2,r4\n add r4,r3,r4\n vldmia r5,{s16-s19}\n vldmia r2,{s20-s23}\n "
             "vldmia r3,{s24-s27}\n vldmia r4,{s28-s31}\n",
@@ -229,7 +225,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
       if constexpr (kAnyAddend) {
         if (epilogue.bias != AnyAddend::kNothing) {
           const bool to_c = epilogue.bias == AnyAddend::kC;
-          const float* from = to_c ? c : reinterpret_cast<const float*>(epilogue.bias);
+          const float* from = to_c ? c_row : reinterpret_cast<const float*>(epilogue.bias);
           const int stride = to_c ? grid.c_stride : 0;
 #define ATTUNE_ADD_FOUR(c0, c1, c2, c3)                                                                 \
   asm volatile(                                                                                         \
@@ -245,13 +241,16 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
 #undef ATTUNE_ADD_FOUR
         }
       }
-      // Four sums of a row, at `ahead` columns, which are stored; c moves on.
-#define ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, store, ...)                                                \
-  {                                                                                                          \
-    const TileRow sum{c0, c1, c2, c3};                                                                       \
-    const TileRow done = finished(sum, c, ahead);                                                            \
-    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3];                              \
-    asm volatile(store : "+r"(c) : "t"(c0), "t"(c1), "t"(c2), "t"(c3)__VA_OPT__(, ) __VA_ARGS__ : "memory"); \
+      // Four sums of a row, at `ahead` columns, which are stored; c_row moves on.
+#define ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, store, ...)                   \
+  {                                                                             \
+    const TileRow sum{c0, c1, c2, c3};                                          \
+    const TileRow done = finished(sum, c_row, ahead);                           \
+    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3]; \
+    asm volatile(store                                                          \
+                 : "+r"(c_row)                                                  \
+                 : "t"(c0), "t"(c1), "t"(c2), "t"(c3)__VA_OPT__(, ) __VA_ARGS__ \
+                 : "memory");                                                   \
   }
 #define ATTUNE_FINISH_LAST(c0, c1, c2, c3, ahead) \
   ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, "vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%5", "r"(step))
@@ -261,9 +260,9 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
         asm volatile("vstmia %0,{s16-s31}" : : "r"(sums), ATTUNE_REGISTERS("t") : "memory");
         for (int i = 0; i < kRows; ++i) {
           for (int j = cols_again; j < kCols && i >= rows_again; ++j) {
-            c[j] = finished(sums[i * kCols + j], c + j, j);
+            c_row[j] = finished(sums[i * kCols + j], c_row + j, j);
           }
-          c = bytes_after(c, grid.c_stride);
+          c_row = bytes_after(c_row, grid.c_stride);
         }
       } else if constexpr (shape == TileShape::kSquare) {
         const int step = grid.c_stride;  // once, whatever is stored
@@ -280,26 +279,18 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
       }
 #undef ATTUNE_FINISH_FOUR
 #undef ATTUNE_FINISH_LAST
-      a = bytes_after(a, grid.a_step);
+      a_tile = bytes_after(a_tile, grid.a_step);
       --row;
       if constexpr (kRagged) {
         if (row == 0 && rows_again == 0 && grid.rows_again != 0) {
           rows_again = grid.rows_again, row = 1;
-          a = bytes_before(a, rows_again * (grid.a_step >> kLogRows));
-          c = bytes_before(c, rows_again * grid.c_stride);
+          a_tile = bytes_after(a_tile, -rows_again * (grid.a_step >> std::countr_zero(unsigned{kRows})));
+          c_row = bytes_after(c_row, -rows_again * grid.c_stride);
         }
       }
     } while (row != 0);
-    // Back to the first row, which takes no registers where copies of both would.
-    a = bytes_before(a, grid.rows * grid.a_step);
-    c = bytes_before(c + kCols, kRows * grid.rows * grid.c_stride);
-    if constexpr (kRagged) {
-      if (rows_again != 0) {
-        a = bytes_before(a, (kRows - rows_again) * (grid.a_step >> kLogRows));
-        c = bytes_before(c, (kRows - rows_again) * grid.c_stride);
-      }
-    }
     b = bytes_after(b, grid.b_step);
+    c += kCols;
     left -= kCols;
     if constexpr (kBias) epilogue.bias += kCols;
     if constexpr (kAnyAddend) {
@@ -308,7 +299,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
     if constexpr (kRagged) {
       if (left == 0 && grid.cols_again != 0) {
         left = cols_again = grid.cols_again;
-        b = bytes_before(b, cols_again * (grid.b_step >> std::countr_zero(unsigned{kCols})));
+        b = bytes_after(b, -cols_again * (grid.b_step >> std::countr_zero(unsigned{kCols})));
         c -= cols_again;
         if constexpr (kBias) epilogue.bias -= cols_again;
       }
