@@ -22,7 +22,7 @@ ROOT = "reset_handler"
 KNOWN_CALLS = (
     (r"_Z11run_programv", None),
     # The assembly tiles, through the TileGrid.
-    (r"_ZN6attune\w+6detail13tiles_productI\w+", r"_ZN6attune\w+6detail\d+tile_\w+Ev"),
+    (r"_ZN6attune\w+6detail10tiles_loopI\w+", r"_ZN6attune\w+6detail\d+tile_\w+Ev"),
     # Those of few rows, through the RowGrid.
     (r"_ZN6attune\w+6detail15few_rows_blocksI\w+", r"_ZN6attune\w+6detail\d+row_\w+"),
 )

@@ -81,9 +81,11 @@ void Line::add_signed(std::int64_t number) {
   add_unsigned(number < 0 ? 0U - bits : bits);
 }
 
-void Line::add(Hex number) {
-  for (int digit = number.digits - 1; digit >= 0; --digit)
-    add("0123456789abcdef"[(number.value >> (4 * digit)) & 15U]);
+void Line::add_hex(std::uint32_t high, std::uint32_t low, int digits) {
+  while (digits-- > 0) {
+    const std::uint32_t word = digits >= 8 ? high : low;
+    add("0123456789abcdef"[(word >> (4 * (digits % 8))) & 15U]);
+  }
 }
 
 void Line::add(Fixed number) {

@@ -43,7 +43,10 @@ class Line {
   void add(std::string_view text);
   void add(const char* text);
   void add(Fixed number);
-  void add(Hex number);
+  void add(Hex number) {
+    add_hex(static_cast<std::uint32_t>(number.value >> 32), static_cast<std::uint32_t>(number.value),
+            number.digits);
+  }
   void add_unsigned(std::uint64_t number);
   void add_signed(std::int64_t number);
 
@@ -60,6 +63,8 @@ class Line {
   void flush();
 
  private:
+  void add_hex(std::uint32_t high, std::uint32_t low, int digits);
+
   std::size_t length_ = 0;
   char text_[120];
 };

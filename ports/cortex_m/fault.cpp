@@ -44,15 +44,27 @@ bool is_overflow(const std::uint32_t* stacked) { return stacked < stack_limit + 
 bool is_stacked(const std::uint32_t* stacked) { return stacked >= stack_limit; }
 #endif
 
-// Four words a line, each behind its name.
-template <int count>
-void print_words(const char* const (&names)[count], const std::uint32_t* words) {
-  port::Line line;
+// Four words a line, each behind its name. `names` stand one behind the other, each with its end.
+[[gnu::noinline]] void add_words(port::Line& line, const char* names, const std::uint32_t* words, int count) {
   for (int i = 0; i < count; ++i) {
-    line.add(names[i]);
+    line.add(names);
+    while (*names++ != '\0') {
+    }
     line.add(port::hex8(words[i]));
     if (i % 4 == 3) line.add('\n');
   }
+}
+
+// The number of an exception. Decimals of any number would be five times the code.
+void add_exception(port::Line& line, std::uint32_t number) {
+  char digits[5] = {};
+  char* first = &digits[4];
+  do {
+    const std::uint32_t tens = number * 205U >> 11;  // number / 10, below 1029
+    *--first = static_cast<char>('0' + (number - 10U * tens));
+    number = tens;
+  } while (number != 0U);
+  line.add(first);
 }
 
 }  // namespace
@@ -85,25 +97,30 @@ extern "C" {
 [[noreturn, gnu::used]] void report_fault(const std::uint32_t* stacked) {
   std::uint32_t exception;
   asm volatile("mrs %0, ipsr" : "=r"(exception));
-  port::print("\nfault: exception ", exception, " on ", port::name(), '\n');
-
-  if (is_overflow(stacked)) {
-    port::print("  stack overflow: sp ", port::hex8(address_of(stacked)), " of a stack that ends at ",
-                port::hex8(address_of(stack_limit)), '\n');
-  }
-  if (is_stacked(stacked)) {
-    static constexpr const char* kNames[] = {"  r0 ",  "  r1 ", "  r2 ", "  r3 ",
-                                             "  r12 ", "  lr ", "  pc ", "  xpsr "};
-    print_words(kNames, stacked);
-  } else {
-    port::print("  no room was left to save the registers\n");
-  }
+  {
+    port::Line line;
+    line.add("\nfault: exception ");
+    add_exception(line, exception);
+    line.add(" on ");
+    line.add(port::name());
+    if (is_overflow(stacked)) {
+      line.add("\n  stack overflow: sp ");
+      line.add(port::hex8(address_of(stacked)));
+      line.add(" of a stack that ends at ");
+      line.add(port::hex8(address_of(stack_limit)));
+    }
+    line.add('\n');
+    if (is_stacked(stacked)) {
+      add_words(line, "  r0 \0  r1 \0  r2 \0  r3 \0  r12 \0  lr \0  pc \0  xpsr ", stacked, 8);
+    } else {
+      line.add("  no room was left to save the registers\n");
+    }
 #if __ARM_ARCH_ISA_THUMB >= 2
-  static constexpr const char* kNames[] = {"  cfsr ", "  hfsr ", "  mmfar ", "  bfar "};
-  const std::uint32_t status[] = {system_register(kCfsr), system_register(kHfsr), system_register(kMmfar),
-                                  system_register(kBfar)};
-  print_words(kNames, status);
+    const std::uint32_t status[] = {system_register(kCfsr), system_register(kHfsr), system_register(kMmfar),
+                                    system_register(kBfar)};
+    add_words(line, "  cfsr \0  hfsr \0  mmfar \0  bfar ", status, 4);
 #endif
+  }
   port::exit(port::kFaultExitCode);
 }
 }

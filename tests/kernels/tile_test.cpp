@@ -20,6 +20,7 @@ void check_layouts() {
 template <class Epilogue>
 void check_epilogue(const Epilogue& epilogue) {
   check_product<float, Layout::kNN, 8, 12, 8>(epilogue);
+  check_product<float, Layout::kNT, 8, 8, 6, 5>(epilogue);
   check_product<float, Layout::kNT, 7, 13, 5>(epilogue);
   check_product<float, Layout::kNN, 6, 15, 5>(epilogue);
   check_product<float, Layout::kNN, 5, 16, 7>(epilogue);

@@ -187,6 +187,8 @@ ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
     }
     return lanes.lane[0];
   }
+#elif ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && kSize == kSumLanes) return detail::fold_of_many(x);
 #elif ATTUNE_MVE
   if constexpr (std::is_same_v<Scalar, float> && kSize == kSumLanes) {
     const float32x4_t low = add(load<float32x4_t>(x), load<float32x4_t>(x + 8));

@@ -5,8 +5,8 @@
 // portable block.
 //
 // The code is small: the inner loop (tile_loops_cortex_m.hpp) exists once for each pair of layouts, the loops
-// around it once for each epilogue, and once more for shapes that fill no whole tiles, with strides at run
-// time. A shape costs only its grid, in flash.
+// around it once for each epilogue (at -Os once for most of them), and once more for shapes that fill no
+// whole tiles, with strides at run time. A shape costs only its grid, in flash.
 #pragma once
 
 #include <bit>
@@ -81,7 +81,7 @@ namespace detail {
 inline constexpr int kMostExtent = std::numeric_limits<std::uint16_t>::max();
 
 // Products of whole tiles. Strides in bytes: of A and B the one that is not a scalar's, and the step from
-// tile to tile. The first four words are in the order in which tiles_product loads them.
+// tile to tile. The first four words are in the order in which tiles_loop loads them.
 struct TileGrid {
   int a_stride, b_stride;
   int pairs;
@@ -162,15 +162,29 @@ ATTUNE_INLINE float* bytes_after(float* from, int bytes) {
   return reinterpret_cast<float*>(reinterpret_cast<char*>(from) + bytes);
 }
 
-/// C = epilogue(A·B) over a grid of tiles, or, with Continue, C + A·B, term by term. An epilogue without a
-/// state is not passed, so that four registers take all arguments.
+// At -Os the epilogue of all products that add something or nothing, so that they share their loops.
+struct AnyAddend {
+  static constexpr std::uintptr_t kNothing = 0, kC = 1;
+  std::uintptr_t bias;  // or one of these
+};
+
+// An epilogue without a state is not passed, so that four registers take all arguments.
 template <TileShape shape, class Epilogue, class Grid, class... State>
-[[gnu::noinline]] void tiles_product(const float* a, const float* b, float* c, const Grid& grid,
-                                     State... state) {
+[[gnu::noinline]] void tiles_loop(const float* a, const float* b, float* c, const Grid& grid,
+                                  State... state) {
   constexpr bool kRagged = std::is_same_v<Grid, RaggedGrid>;
   constexpr int kRows = tile_rows(shape), kCols = tile_cols(shape);
-  const Epilogue epilogue{state...};
-  int col = 0, cols_again = 0;
+  constexpr bool kAnyAddend = std::is_same_v<Epilogue, AnyAddend>;
+  constexpr bool kBias = std::is_same_v<Epilogue, AddBias<float>>;  // moves with the columns: one register
+  Epilogue epilogue{state...};
+  int left = grid.cols, cols_again = 0;  // columns from this tile on
+  const auto finished = [&]<class P>(const P& sum, const float* at, int ahead) ATTUNE_INLINE_LAMBDA {
+    if constexpr (kAnyAddend) {
+      return sum;
+    } else {
+      return epilogue(sum, at, kBias ? ahead : grid.cols - left + ahead);
+    }
+  };
   do {
     const float* a_tile = a;
     float* c_row = c;
@@ -212,16 +226,36 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
 #endif
       }
 #undef ATTUNE_CALL_TILE
+      if constexpr (kBias) asm volatile("" : "+r"(epilogue.bias));  // what follows from it is not kept
+      if constexpr (kAnyAddend) {
+        if (epilogue.bias != AnyAddend::kNothing) {
+          const bool to_c = epilogue.bias == AnyAddend::kC;
+          const float* from = to_c ? c_row : reinterpret_cast<const float*>(epilogue.bias);
+          const int stride = to_c ? grid.c_stride : 0;
+#define ATTUNE_ADD_FOUR(c0, c1, c2, c3)                                                                 \
+  asm volatile(                                                                                         \
+      "vldmia %0,{s0-s3}\n add %0,%0,%5\n vadd.f32 %1,%1,s0\n vadd.f32 %2,%2,s1\n vadd.f32 %3,%3,s2\n " \
+      "vadd.f32 %4,%4,s3"                                                                               \
+      : "+r"(from), "+t"(c0), "+t"(c1), "+t"(c2), "+t"(c3)                                              \
+      : "r"(stride)                                                                                     \
+      : "memory", "s0", "s1", "s2", "s3")
+          ATTUNE_ADD_FOUR(s16, s17, s18, s19);
+          ATTUNE_ADD_FOUR(s20, s21, s22, s23);
+          ATTUNE_ADD_FOUR(s24, s25, s26, s27);
+          ATTUNE_ADD_FOUR(s28, s29, s30, s31);
+#undef ATTUNE_ADD_FOUR
+        }
+      }
       // Four sums of a row, at `ahead` columns, which are stored; c_row moves on.
-#define ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, store, ...)                          \
-  {                                                                                    \
-    const TileRow sum{c0, c1, c2, c3};                                                 \
-    const TileRow done = epilogue(sum, static_cast<const float*>(c_row), col + ahead); \
-    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3];        \
-    asm volatile(store                                                                 \
-                 : "+r"(c_row)                                                         \
-                 : "t"(c0), "t"(c1), "t"(c2), "t"(c3)__VA_OPT__(, ) __VA_ARGS__        \
-                 : "memory");                                                          \
+#define ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, store, ...)                   \
+  {                                                                             \
+    const TileRow sum{c0, c1, c2, c3};                                          \
+    const TileRow done = finished(sum, c_row, ahead);                           \
+    c0 = done.lane[0], c1 = done.lane[1], c2 = done.lane[2], c3 = done.lane[3]; \
+    asm volatile(store                                                          \
+                 : "+r"(c_row)                                                  \
+                 : "t"(c0), "t"(c1), "t"(c2), "t"(c3)__VA_OPT__(, ) __VA_ARGS__ \
+                 : "memory");                                                   \
   }
 #define ATTUNE_FINISH_LAST(c0, c1, c2, c3, ahead) \
   ATTUNE_FINISH_FOUR(c0, c1, c2, c3, ahead, "vstmia %0,{" #c0 "-" #c3 "}\n add %0,%0,%5", "r"(step))
@@ -231,7 +265,7 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
         asm volatile("vstmia %0,{s16-s31}" : : "r"(sums), ATTUNE_REGISTERS("t") : "memory");
         for (int i = 0; i < kRows; ++i) {
           for (int j = cols_again; j < kCols && i >= rows_again; ++j) {
-            c_row[j] = epilogue(sums[i * kCols + j], static_cast<const float*>(c_row + j), col + j);
+            c_row[j] = finished(sums[i * kCols + j], c_row + j, j);
           }
           c_row = bytes_after(c_row, grid.c_stride);
         }
@@ -262,16 +296,63 @@ template <TileShape shape, class Epilogue, class Grid, class... State>
     } while (row != 0);
     b = bytes_after(b, grid.b_step);
     c += kCols;
-    col += kCols;
+    left -= kCols;
+    if constexpr (kBias) epilogue.bias += kCols;
+    if constexpr (kAnyAddend) {
+      if (epilogue.bias > AnyAddend::kC) epilogue.bias += 4 * kCols;
+    }
     if constexpr (kRagged) {
-      if (col == grid.cols && grid.cols_again != 0) {
-        cols_again = grid.cols_again;
+      if (left == 0 && grid.cols_again != 0) {
+        left = cols_again = grid.cols_again;
         b = bytes_after(b, -cols_again * (grid.b_step >> std::countr_zero(unsigned{kCols})));
         c -= cols_again;
-        col -= cols_again;
+        if constexpr (kBias) epilogue.bias -= cols_again;
       }
     }
-  } while (col < grid.cols);
+  } while (left > 0);
+}
+
+// x *= alpha over a grid of tiles.
+[[gnu::noinline]] inline void scale_tiles(float* x, const TileGrid& grid, float alpha) {
+  register float s4 asm("s4") = alpha;
+  int row = grid.rows * kTileSide;
+  do {
+    float* at = x;
+    int col = grid.cols;
+    do {
+      asm volatile(
+          "vldmia %0,{s0-s3}\n vmul.f32 s0,s0,s4\n vmul.f32 s1,s1,s4\n vmul.f32 s2,s2,s4\n "
+          "vmul.f32 s3,s3,s4\n vstmia %0!,{s0-s3}"
+          : "+r"(at)
+          : "t"(s4)
+          : "memory", "s0", "s1", "s2", "s3");
+      col -= kTileSide;
+    } while (col != 0);
+    x = bytes_after(x, grid.c_stride);
+  } while (--row != 0);
+}
+
+/// C = epilogue(A·B) over a grid of tiles, or, with Continue, C + A·B, term by term.
+template <TileShape shape, class Epilogue, class Grid, class... State>
+ATTUNE_INLINE void tiles_product(const float* a, const float* b, float* c, const Grid& grid, State... state) {
+#if defined(__OPTIMIZE_SIZE__)
+  if constexpr (std::is_same_v<Grid, TileGrid>) {
+    const auto loop = [=, &grid](std::uintptr_t addend) ATTUNE_INLINE_LAMBDA {
+      tiles_loop<shape, AnyAddend>(a, b, c, grid, AnyAddend{addend});
+    };
+    if constexpr (std::is_same_v<Epilogue, Assign>) {
+      return loop(AnyAddend::kNothing);
+    } else if constexpr (std::is_same_v<Epilogue, Accumulate>) {
+      return loop(AnyAddend::kC);
+    } else if constexpr (std::is_same_v<Epilogue, AddBias<float>>) {
+      return loop(reinterpret_cast<std::uintptr_t>((state.bias, ...)));
+    } else if constexpr (std::is_same_v<Epilogue, Scale<float>>) {
+      loop(AnyAddend::kNothing);
+      return scale_tiles(c, grid, (state.alpha, ...));
+    }
+  }
+#endif
+  tiles_loop<shape, Epilogue>(a, b, c, grid, state...);
 }
 
 }  // namespace detail

@@ -47,7 +47,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
 // Adds to the sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many
 // pairs of k, none where there is one k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The
-// convention is not C++'s: tiles_product calls it. A branch to 32 bits across two words would take a cycle
+// convention is not C++'s: tiles_loop calls it. A branch to 32 bits across two words would take a cycle
 // more.
 #define ATTUNE_TILE_FUNCTION(name, lines, begin, pair_of_k, last)                            \
   [[gnu::naked]] inline void name() {                                                        \
@@ -115,13 +115,11 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 #define ATTUNE_PAIR_NT                                                                                      \
   ATTUNE_A_ALONG ATTUNE_B_ALONG ATTUNE_MACS_TILE("s0", "s2", "s4", "s6", "s8", "s10", "s12", "s14", , , , ) \
       ATTUNE_MACS_TILE("s1", "s3", "s5", "s7", "s9", "s11", "s13", "s15", , , , )
-#define ATTUNE_PAIR_TN                  \
-  ATTUNE_A_ACROSS("s0-s3")              \
-  ATTUNE_A_ACROSS("s4-s7")              \
-  ATTUNE_B_ACROSS("s8-s11")             \
-  ATTUNE_B_ACROSS("s12-s15")            \
-  ATTUNE_MACS_K("s0", "s1", "s2", "s3") \
-  ATTUNE_MACS_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15", , , , )
+// Additions in pairs, which an M7 takes in one cycle.
+#define ATTUNE_PAIR_TN                                                                     \
+  "vldmia r0,{s0-s3}\n vldmia r1,{s8-s11}\n add r0,r0,r2\n add r1,r1,r3\n "                \
+  "vldmia r0,{s4-s7}\n vldmia r1,{s12-s15}\n add r0,r0,r2\n add r1,r1,r3\n" ATTUNE_MACS_K( \
+      "s0", "s1", "s2", "s3") ATTUNE_MACS_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15", , , , )
 #define ATTUNE_PAIR_TT                                     \
   ATTUNE_A_ACROSS("s0-s3")                                 \
   ATTUNE_A_ACROSS("s4-s7")                                 \

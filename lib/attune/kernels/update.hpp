@@ -51,7 +51,7 @@ template <bool kEpsilonInside, bool kCoupled, class Scalar>
                                    const AdamCoefficients<Scalar>& coefficients) {
   const AdamCoefficients<Scalar> c =
       coefficients;  // stores to p, m and v cannot change a copy: it stays in registers
-#if ATTUNE_CORTEX_M_FPU
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float>) {
     for (int pairs = size >> 1; pairs > 0; --pairs) {
       detail::FourPairs r = detail::load_pairs(p, g, m, v);
@@ -64,13 +64,24 @@ template <bool kEpsilonInside, bool kCoupled, class Scalar>
     size &= 1;
   }
 #endif
-  for_each_packet<Scalar>(size, [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+  const auto update = [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
     P parameter = load<P>(p + i), first = load<P>(m + i), second = load<P>(v + i);
     detail::adam_packet<kEpsilonInside, kCoupled>(parameter, load<P>(g + i), first, second, c);
     store(m + i, first);
     store(v + i, second);
     store(p + i, parameter);
-  });
+  };
+#if ATTUNE_CORTEX_M_FPU && defined(__OPTIMIZE_SIZE__)
+  if constexpr (std::is_same_v<Scalar, float>) {
+    if (size <= 0) return;
+    int i = 0;
+    do {
+      update.template operator()<Scalar>(i);
+    } while (++i != size);  // of a for, compilers leave the question at its begin here
+    return;
+  }
+#endif
+  for_each_packet<Scalar>(size, update);
 }
 
 template <class Scalar>

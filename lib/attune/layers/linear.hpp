@@ -11,6 +11,13 @@
 #include <attune/core/stream.hpp>
 #include <attune/core/weights.hpp>
 
+// At -Os compilers call it, with paths on the stack that nobody reads.
+#if defined(__OPTIMIZE_SIZE__)
+#define ATTUNE_INLINE_VISIT ATTUNE_INLINE
+#else
+#define ATTUNE_INLINE_VISIT
+#endif
+
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// What a Linear is of.
@@ -31,7 +38,8 @@ struct LinearParameters {
   [[no_unique_address]] Vector<Scalar, 1, d_out> bias;
 
   template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+  ATTUNE_INLINE_VISIT static constexpr void visit(const Visitor& visitor, const TensorPath* parent,
+                                                  Sets&&... sets) {
     visitor(TensorPath{"weight", parent}, sets.weight...);
     visitor(TensorPath{"bias", parent, TensorKind::kBias}, sets.bias...);
   }
@@ -53,7 +61,8 @@ struct LinearParameters<Scalar, d_in, d_out, false, Matrix, Vector> {
   [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
 
   template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
+  ATTUNE_INLINE_VISIT static constexpr void visit(const Visitor& visitor, const TensorPath* parent,
+                                                  Sets&&... sets) {
     visitor(TensorPath{"weight", parent}, sets.weight...);
   }
   template <class Initialiser>
@@ -161,3 +170,5 @@ struct Linear {
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
+
+#undef ATTUNE_INLINE_VISIT

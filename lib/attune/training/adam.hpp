@@ -182,6 +182,11 @@ struct Adam {
       kernels::adam_update<kInside, kCoupled>(size, p, g, m, v, coefficients);
     }
   }
+  /// m and v, which a step need not take tensor by tensor.
+  template <class Parameters>
+  static auto sets_of_moments(Moments<Parameters>& moments) requires(!kRounds) {
+    return std::tie(moments.first, moments.second);
+  }
   /// visitor(path, tensor of each set…, tensor of m, tensor of v).
   template <class Visitor, class Parameters, class... Sets>
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {

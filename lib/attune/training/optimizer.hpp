@@ -25,7 +25,8 @@
 // One whose update depends on the kind of a tensor says kByKind = true (parameter_groups.hpp). What Moments
 // have beside tensors is also there alone, as Counters, for who wraps an optimiser. Where data() of a tensor
 // of moments is something else than a Scalar*, MomentPointer is its type. Where Moments have seed(bits),
-// restarts call it.
+// restarts call it. One that changes every parameter alike may have sets_of_moments(Moments<Parameters>&), a
+// tuple of references to kMoments Parameters: its update() may then get all tensors as one.
 #pragma once
 
 #include <algorithm>
@@ -33,6 +34,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <tuple>
+#include <type_traits>
 
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/parameters.hpp>
@@ -163,10 +166,43 @@ template <class Optimizer, class... Moments>
                                         typename Optimizer::Scalar* g, Moments... moments) {
   using Scalar = typename Optimizer::Scalar;
   const int at_once = kernels::kIsScalar<kernels::Packet<Scalar>> ? size : 1024;
-  for (int first = 0; first < size; first += at_once) {
+  int first = 0;
+  do {  // once, as compilers see of a for only where they unroll
     const int count = std::min(at_once, size - first);
     Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
     std::memset(g + first, 0, sizeof(Scalar) * static_cast<std::size_t>(count));
+    first += at_once;
+  } while (first < size);
+}
+
+// All scalars of a set: it has nothing else.
+template <class Scalar, class Set>
+ATTUNE_INLINE Scalar* scalars_of(Set& set) {
+  static_assert(sizeof(Set) % sizeof(Scalar) == 0);
+  return reinterpret_cast<Scalar*>(&set);
+}
+
+// update_and_clear of all tensors, which is one where nothing but scalars stands in the sets.
+template <class Optimizer, class Parameters, class Gradients, class Moments>
+ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& coefficients,
+                                        Parameters& parameters, Gradients& gradients, Moments& moments) {
+  using Scalar = typename Optimizer::Scalar;
+  if constexpr (std::is_same_v<Parameters, Gradients> && requires { Optimizer::sets_of_moments(moments); }) {
+    constexpr int kSize = static_cast<int>(sizeof(Parameters) / sizeof(Scalar));
+    std::apply(
+        [&]<class... Sets>(Sets&... sets) ATTUNE_INLINE_LAMBDA {
+          static_assert((std::is_same_v<Sets, Parameters> && ...));
+          update_and_clear<Optimizer>(coefficients, TensorKind::kWeight, kSize,
+                                      scalars_of<Scalar>(parameters), scalars_of<Scalar>(gradients),
+                                      scalars_of<Scalar>(sets)...);
+        },
+        Optimizer::sets_of_moments(moments));
+  } else {
+    Optimizer::for_each_with_moments(
+        [&coefficients](const TensorPath& path, auto& p, auto& g, auto&... moment) {
+          update_and_clear<Optimizer>(coefficients, path.kind, p.size, p.data(), g.data(), moment.data()...);
+        },
+        moments, parameters, gradients);
   }
 }
 

@@ -317,12 +317,7 @@ class Trainer
       if (gradient.status == Status::kOk) {
         const auto coefficients =
             Optimizer::advance(state_.moments, options, gradient.scale * gradient.factor);
-        Optimizer::for_each_with_moments(
-            [&coefficients](const TensorPath& path, auto& p, auto& g, auto&... moment) {
-              detail::update_and_clear<Optimizer>(coefficients, path.kind, p.size, p.data(), g.data(),
-                                                  moment.data()...);
-            },
-            state_.moments, state_.parameters, gradients_);
+        detail::update_and_clear_all<Optimizer>(coefficients, state_.parameters, gradients_, state_.moments);
         const Scalar loss = loss_ * gradient.scale;
         detail::count_step(state_, accumulated_);
         begin_batch();
