@@ -120,15 +120,15 @@ TEST(UpdateInBackward, a_table_that_is_also_the_head_is_updated_behind_both_uses
 }
 
 TEST(UpdateInBackward, ids_that_are_none_change_nothing) {
-  using Tokens = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 6}>;
-  static attune::Trainer<Tokens, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>
+  using Table = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 6}>;
+  static attune::Trainer<Table, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>
       trainer;
   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
-  const Tokens::Parameters before = trainer.parameters();
-  const Tokens::Output target{};
-  EXPECT_EQ(trainer.step(Tokens::Input{0, 1, 5, 2}, target, {}).status, attune::Status::kInvalidToken);
+  const Table::Parameters before = trainer.parameters();
+  const Table::Output target{};
+  EXPECT_EQ(trainer.step(Table::Input{0, 1, 5, 2}, target, {}).status, attune::Status::kInvalidToken);
   EXPECT_TRUE(check::same_bits(trainer.parameters(), before));
-  EXPECT_TRUE(trainer.step(Tokens::Input{0, 1, 4, 2}, target, {}).ok());
+  EXPECT_TRUE(trainer.step(Table::Input{0, 1, 4, 2}, target, {}).ok());
   EXPECT_FALSE(check::same_bits(trainer.parameters(), before));
 }
 
