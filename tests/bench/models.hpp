@@ -1,11 +1,13 @@
 // Whole models, of the shapes that people deploy, with what they compute counted. One table: programs for
 // this machine and for boards build a model by its name, and tell Python its sizes.
 //
-//   kwt1, kwt2   keyword spotting: 98 tokens of 40 features, 12 layers (Berg et al., "Keyword Transformer",
-//   2021) bioformer    gestures from muscles: 31 tokens, 8 heads of 32, one layer (Burrello et al.,
-//   "Bioformers", 2022) digits       examples/digits at 8x32x4: rows of an image, two layers storiesN     260
-//   thousand parameters in Llama's blocks, of N tokens, the head tied to the embedding attentionN   one
-//   attention layer of N tokens
+// * kwt1, kwt2: keyword spotting, 98 tokens of 40 features, 12 layers (Berg et al., "Keyword Transformer",
+// 2021)
+// * bioformer: gestures from muscles, 31 tokens, 8 heads of 32, one layer (Burrello et al., "Bioformers",
+// 2022)
+// * digits: examples/digits at 8x32x4, rows of an image, two layers
+// * storiesN: 260 thousand parameters in Llama's blocks, of N tokens, the head tied to the embedding
+// * attentionN: one attention layer of N tokens
 //
 // The first two have no class token here (the mean of all tokens goes to the head), and biases on queries,
 // keys and values.

@@ -7,9 +7,7 @@
 //     using Scalar = float;
 //     struct Options { Scalar learning_rate = …; };
 //     template <class Parameters>
-//     struct Moments { void reset(); };         // of every parameter, and what else counts steps; zero at
-//     the
-//                                               // start
+//     struct Moments { void reset(); };         // of every parameter, and what counts steps; zero at first
 //     static constexpr int kMoments = …;        // how many tensors of moments a parameter has
 //     struct Coefficients { … };                // what one step multiplies every element by
 //
