@@ -150,12 +150,12 @@ def on_threads(threads, contender):
     return seconds
 
 
-def fastest(forms):
-    """The name of the fastest of {name: contender}, by a few turns."""
+def fastest(forms, warm):
+    """The name of the fastest of {name: contender}, by a few turns, each behind so many seconds that do not count."""
     names = list(forms)
     if len(names) == 1:
         return names[0]
-    times = race([forms[name] for name in names], turn=5e-4, budget=0.1, fewest=1, most=9)
+    times = race([forms[name] for name in names], turn=5e-4, budget=0.1, fewest=1, most=9, warm=warm)
     return min(zip(map(min, times), names))[1]
 
 
@@ -193,6 +193,7 @@ class Comparison:
             name, builds, threads, onnx_runtime, libtorch, quick)
         self.shape = builds["native"].shape
         self.clock = clock_of(threads)
+        self.warm = 0 if threads == 1 or quick else 1e-2
         self.on_threads = "" if threads == 1 else f"threads{threads}."  # in keys
         self.model = torch_models.Model(self.shape)
         for library in builds.values():
@@ -205,8 +206,9 @@ class Comparison:
         """Times both builds of attune and {competitor: contender}."""
         contenders = [library.contender(work, batch, self.clock) for library in self.builds.values()] + list(theirs.values())
         limits = dict(turn=1e-4, budget=0, fewest=1, most=1) if self.quick else dict(
-            turn=2e-3, budget=1.2, fewest=3, most=25)
-        times = race(contenders, pause=2e-3 if self.threads == 1 else 8e-3, **limits)
+            turn=2e-3, budget=1.2, fewest=3, most=25 if self.threads == 1 else 11)
+        # Threads of ONNX Runtime look out for work for tens of milliseconds.
+        times = race(contenders, pause=2e-3 if self.threads == 1 or self.quick else 1e-1, warm=self.warm, **limits)
         for build, ours in zip(self.builds, times):
             key = f"{work}.b{batch}.{build}.{self.on_threads}"
             self.figure(key + "milliseconds", 1e3 * min(ours))
@@ -217,7 +219,7 @@ class Comparison:
     def chosen(self, work, batch, forms):
         forms = {(name, threads): on_threads(threads, form)
                  for name, form in forms.items() for threads in sorted({1, self.threads})}
-        name, threads = fastest(forms)
+        name, threads = fastest(forms, self.warm)
         print(f"{self.name}, {work}, batch of {batch}, {self.threads} threads: PyTorch's fastest form is {name} on {threads}",
               file=sys.stderr)
         return forms[name, threads]

@@ -31,19 +31,24 @@ def calibrate(contender, turn):
     return calls, seconds
 
 
-def race(contenders, *, turn, budget, fewest, most, pause=0.0):
+def race(contenders, *, turn, budget, fewest, most, pause=0.0, warm=0.0):
     """Seconds of a call, of each contender in each round; A B C A B C …
 
     turn     seconds of work in a turn, at least
     budget   seconds for all turns, about; but `fewest` rounds, and `most`
     pause    seconds before a turn: threads of the one before that look out for work then sleep
+    warm     seconds of work between pause and turn that do not count: a system takes some milliseconds to find
+             threads that it wakes cores of their own
     """
     calls, whole = zip(*(calibrate(contender, turn) for contender in contenders))
+    before = [int(count * warm / seconds) for count, seconds in zip(calls, whole)]
     rounds = int(min(most, max(fewest, budget / sum(whole))))
     times = [[] for _ in contenders]
     for _ in range(rounds):
-        for contender, count, of in zip(contenders, calls, times):
+        for contender, count, first, of in zip(contenders, calls, before, times):
             time.sleep(pause)
+            if first:
+                contender(first)
             of.append(contender(count) / count)
     return times
 
