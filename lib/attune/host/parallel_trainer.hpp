@@ -312,13 +312,13 @@ class ParallelTrainer
     for_each_part(begin, end, [&](std::size_t from, std::size_t to) {
       const std::size_t first = from / sizeof(Scalar), size = (to - from) / sizeof(Scalar);
       for (int slot = 0; slot < count; ++slot) {
-        kernels::move_to(static_cast<int>(size),
-                         scalars_of(slots_[static_cast<std::size_t>(slot)].gradients) + first,
-                         scalars_of(shared_->gradients) + first);
+        kernels::move_to(
+            static_cast<int>(size),
+            attune::detail::scalars_of<Scalar>(slots_[static_cast<std::size_t>(slot)].gradients) + first,
+            attune::detail::scalars_of<Scalar>(shared_->gradients) + first);
       }
     });
   }
-  static Scalar* scalars_of(Parameters& set) { return reinterpret_cast<Scalar*>(&set); }
   // The optimiser's step with gradients that are then zero, on all threads.
   void update(Parameters& gradients, const typename Optimizer::Coefficients& coefficients) {
     State& state = shared_->state;

@@ -185,8 +185,10 @@ template <class Optimizer, class Parameters, class Gradients, class Moments>
 ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& coefficients,
                                         Parameters& parameters, Gradients& gradients, Moments& moments) {
   using Scalar = typename Optimizer::Scalar;
-  if constexpr (std::is_same_v<Parameters, Gradients> && requires { Optimizer::sets_of_moments(moments); }) {
-    constexpr int kSize = static_cast<int>(sizeof(Parameters) / sizeof(Scalar));
+  constexpr std::size_t kScalars = sizeof(Parameters) / sizeof(Scalar);
+  if constexpr (std::is_same_v<Parameters, Gradients> && kScalars <= std::numeric_limits<int>::max() &&
+                requires { Optimizer::sets_of_moments(moments); }) {
+    constexpr int kSize = static_cast<int>(kScalars);
     std::apply(
         [&]<class... Sets>(Sets&... sets) ATTUNE_INLINE_LAMBDA {
           static_assert((std::is_same_v<Sets, Parameters> && ...));
