@@ -1,5 +1,5 @@
 // An encoder layer that is computed once more a branch at a time has the bits of the layer.
-#include <attune/models/recomputed_branches.hpp>
+#include <attune/models/branch_memory.hpp>
 
 #include <bit>
 
