@@ -7,8 +7,8 @@
 //
 // A is self-attention, C attends to the memory m as keys and values.
 //
-//   DecoderLayer<{.seq_len = 16, .d_model = 32, .num_heads = 4, .d_ff = 64, .memory_len = 20}>   PyTorch's
-//   layer DecoderLayerOf<MultiHeadAttention<kSelf>, MultiHeadAttention<kCross>, SwiGlu<kNetwork>,
+//   DecoderLayer<{.attention = {.seq_len = 16, .d_model = 32, .num_heads = 4}, .d_ff = 64, .memory_len = 20}>
+//   DecoderLayerOf<MultiHeadAttention<kSelf>, MultiHeadAttention<kCross>, SwiGlu<kNetwork>,
 //   RmsNorm<kNorm>>
 #pragma once
 
@@ -178,69 +178,34 @@ struct DecoderLayerOf
 
 /// Every size and option of PyTorch's layer; the defaults are PyTorch's, but for dropout.
 struct DecoderLayerShape {
-  int seq_len;  // tokens
-  int d_model;  // features of a token, and of one of the memory
-  int num_heads;
+  AttentionShape attention;  // self-attention; bias and dropout as of EncoderLayerShape. Attention to
+                             // the memory has the same shape, without positions, window and alibi
   int d_ff;                  // features of a token inside the feed-forward network
-  int memory_len = seq_len;  // tokens of the memory
+  int memory_len = attention.seq_len;  // tokens of the memory, of d_model features
   Activation activation = Activation::kRelu;
-  NormPlacement norm = NormPlacement::kAfter;  // of the three branches
-  double epsilon = 1e-5;                       // of the normalisations
-  bool bias = true;                            // of linear layers and normalisations
-  double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
-  int rotary_dim = 0;        // of a head's queries and keys in self-attention, rotated by position; 0: none
-  bool keep_weights = true;  // of both attentions, from forward to backward; false: computed once more
-  // As of AttentionShape: of both attentions,
-  int num_kv_heads = num_heads;
-  double softcap = 0;
-  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
-  double query_key_epsilon = 1e-5;
-  // and of self-attention alone.
-  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
-  double rotary_base = 10'000;
-  AttentionWindow window = {};
-  bool alibi = false;
+  NormPlacement norm = NormPlacement::kAfter;  // of every branch
+  double epsilon = 1e-5;                       // of the norms
 };
 
 namespace detail {
 
-constexpr EncoderLayerShape encoder_shape(const DecoderLayerShape& shape) {
-  return {.seq_len = shape.seq_len,
-          .d_model = shape.d_model,
-          .num_heads = shape.num_heads,
-          .d_ff = shape.d_ff,
-          .activation = shape.activation,
-          .norm = shape.norm,
-          .epsilon = shape.epsilon,
-          .bias = shape.bias,
-          .dropout = shape.dropout,
-          .rotary_dim = shape.rotary_dim,
-          .keep_weights = shape.keep_weights,
-          .num_kv_heads = shape.num_kv_heads,
-          .rotary_pairs = shape.rotary_pairs,
-          .rotary_base = shape.rotary_base,
-          .window = shape.window,
-          .alibi = shape.alibi,
-          .softcap = shape.softcap,
-          .query_key_norm = shape.query_key_norm,
-          .query_key_epsilon = shape.query_key_epsilon};
+/// The shape of attention to a memory, beside self-attention.
+constexpr AttentionShape cross_attention(AttentionShape shape, int memory_len) {
+  constexpr AttentionShape kDefault{};
+  shape.kv_len = memory_len;
+  shape.rotary_dim = kDefault.rotary_dim;
+  shape.rotary_pairs = kDefault.rotary_pairs;
+  shape.rotary_base = kDefault.rotary_base;
+  shape.window = kDefault.window;
+  shape.alibi = kDefault.alibi;
+  shape.offset = kDefault.offset;
+  return shape;
 }
 
 template <DecoderLayerShape shape, class Scalar>
-struct DecoderParts : EncoderParts<encoder_shape(shape), Scalar> {
+struct DecoderParts : EncoderParts<shape, Scalar> {
   static_assert(shape.memory_len > 0, "attune::DecoderLayer: memory_len must be positive");
-  using CrossAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
-                                                           .d_model = shape.d_model,
-                                                           .num_heads = shape.num_heads,
-                                                           .num_kv_heads = shape.num_kv_heads,
-                                                           .kv_len = shape.memory_len,
-                                                           .bias = shape.bias,
-                                                           .dropout = shape.dropout,
-                                                           .keep_weights = shape.keep_weights,
-                                                           .softcap = shape.softcap,
-                                                           .query_key_norm = shape.query_key_norm,
-                                                           .query_key_epsilon = shape.query_key_epsilon},
-                                            Scalar>;
+  using CrossAttention = MultiHeadAttention<cross_attention(shape.attention, shape.memory_len), Scalar>;
 };
 
 }  // namespace detail
@@ -252,7 +217,7 @@ struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, Scalar
                                      typename detail::DecoderParts<shape, ScalarType>::CrossAttention,
                                      typename detail::DecoderParts<shape, ScalarType>::Network,
                                      typename detail::DecoderParts<shape, ScalarType>::Norm,
-                                     BranchOptions{shape.norm, shape.dropout}> {
+                                     detail::DecoderParts<shape, ScalarType>::kOptions> {
   /// The same with another scalar.
   template <class Other>
   using WithScalar = DecoderLayer<shape, Other>;

@@ -4,7 +4,7 @@
 //   norm after:    h = norm₁(x + A(x)),    y = norm₂(h + F(h))
 //   norm before:   h = x + A(norm₁(x)),    y = h + F(norm₂(h))
 //
-//   EncoderLayer<{.seq_len = 16, .d_model = 32, .num_heads = 4, .d_ff = 64}>          PyTorch's layer
+//   EncoderLayer<{.attention = {.seq_len = 16, .d_model = 32, .num_heads = 4}, .d_ff = 64}>   PyTorch's layer
 //   EncoderLayerOf<MultiHeadAttention<kShape>, SwiGlu<kNetwork>, RmsNorm<kNorm>>      of parts of one's
 //   choice
 #pragma once
@@ -128,56 +128,35 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
 
 /// Every size and option of PyTorch's layer; the defaults are PyTorch's, but for dropout.
 struct EncoderLayerShape {
-  int seq_len;  // tokens
-  int d_model;  // features of a token
-  int num_heads;
+  AttentionShape attention;  // self-attention. Its bias and dropout are the whole layer's: of linear layers
+                             // and norms, and of attention weights, branches and hidden features
   int d_ff;  // features of a token inside the feed-forward network
   Activation activation = Activation::kRelu;
-  NormPlacement norm = NormPlacement::kAfter;  // of both branches
-  double epsilon = 1e-5;                       // of the normalisations
-  bool bias = true;                            // of linear layers and normalisations
-  double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
-  int rotary_dim = 0;        // features of a head's queries and keys that are rotated by position; 0: none
-  bool keep_weights = true;  // of attention, from forward to backward; false: computed once more
-  // As of AttentionShape.
-  int num_kv_heads = num_heads;
-  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
-  double rotary_base = 10'000;
-  AttentionWindow window = {};
-  bool alibi = false;
-  double softcap = 0;
-  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
-  double query_key_epsilon = 1e-5;
+  NormPlacement norm = NormPlacement::kAfter;  // of every branch
+  double epsilon = 1e-5;                       // of the norms
 };
 
 namespace detail {
 
-template <EncoderLayerShape shape, class Scalar>
+/// The parts of an encoder or decoder layer.
+template <auto shape, class Scalar>
 struct EncoderParts {
+  static constexpr AttentionShape kAttention = shape.attention;
+  static constexpr int kSeqLen = kAttention.seq_len, kDModel = kAttention.d_model;
   static_assert(
-      shape.seq_len > 0 && shape.d_model > 0 && shape.num_heads > 0 && shape.d_ff > 0,
-      "attune::EncoderLayer: seq_len, d_model, num_heads and d_ff must be positive; set all four in "
-      "EncoderLayerShape");
-  using SelfAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
-                                                          .d_model = shape.d_model,
-                                                          .num_heads = shape.num_heads,
-                                                          .num_kv_heads = shape.num_kv_heads,
-                                                          .bias = shape.bias,
-                                                          .rotary_dim = shape.rotary_dim,
-                                                          .rotary_pairs = shape.rotary_pairs,
-                                                          .rotary_base = shape.rotary_base,
-                                                          .dropout = shape.dropout,
-                                                          .keep_weights = shape.keep_weights,
-                                                          .window = shape.window,
-                                                          .alibi = shape.alibi,
-                                                          .softcap = shape.softcap,
-                                                          .query_key_norm = shape.query_key_norm,
-                                                          .query_key_epsilon = shape.query_key_epsilon},
-                                           Scalar>;
-  using Network = FeedForward<FeedForwardShape{shape.seq_len, shape.d_model, shape.d_ff, shape.activation,
-                                               shape.bias, shape.dropout},
+      kSeqLen > 0 && kDModel > 0 && kAttention.num_heads > 0 && shape.d_ff > 0,
+      "attune::EncoderLayer, DecoderLayer: seq_len, d_model, num_heads and d_ff must be positive; set "
+      "{.attention = {.seq_len, .d_model, .num_heads}, .d_ff}");
+  using SelfAttention = MultiHeadAttention<kAttention, Scalar>;
+  static_assert(
+      SelfAttention::kSelfAttention,
+      "attune::EncoderLayer, DecoderLayer: kv_len, d_key and d_value of self-attention are seq_len and "
+      "d_model; leave them out");
+  using Network = FeedForward<FeedForwardShape{kSeqLen, kDModel, shape.d_ff, shape.activation,
+                                               kAttention.bias, kAttention.dropout},
                               Scalar>;
-  using Norm = LayerNorm<NormShape{shape.seq_len, shape.d_model, shape.epsilon, true, shape.bias}, Scalar>;
+  using Norm = LayerNorm<NormShape{kSeqLen, kDModel, shape.epsilon, true, kAttention.bias}, Scalar>;
+  static constexpr BranchOptions kOptions{shape.norm, kAttention.dropout};
 };
 
 }  // namespace detail
@@ -188,7 +167,7 @@ template <EncoderLayerShape shape, class ScalarType = float>
 struct EncoderLayer : EncoderLayerOf<typename detail::EncoderParts<shape, ScalarType>::SelfAttention,
                                      typename detail::EncoderParts<shape, ScalarType>::Network,
                                      typename detail::EncoderParts<shape, ScalarType>::Norm,
-                                     BranchOptions{shape.norm, shape.dropout}> {
+                                     detail::EncoderParts<shape, ScalarType>::kOptions> {
   /// The same with another scalar.
   template <class Other>
   using WithScalar = EncoderLayer<shape, Other>;
