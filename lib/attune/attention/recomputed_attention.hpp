@@ -172,7 +172,9 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     if constexpr (kRows > kSome) {
       in_blocks<kRows - kSome, kSome>(
           [&]<int rows>(int first) ATTUNE_INLINE_LAMBDA {
-            some.template operator()<rows>(from + kSome + first, sums, kernels::Continue{});
+            pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+              some.template operator()<rows>(from + kSome + first, sums, kernels::Continue{});
+            });
           },
           there_are.template operator()<kRows - kSome>(from + kSome));
     }
@@ -194,8 +196,9 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   }
   if constexpr (kQueries > kBlock) {
     in_blocks<kQueries - kBlock, kBlock>(
-        [&]<int kRows>(int from)
-            ATTUNE_INLINE_LAMBDA { add_block.template operator()<kRows>(kBlock + from); },
+        [&]<int kRows>(int from) ATTUNE_INLINE_LAMBDA {
+          pieces.inside([&]() ATTUNE_INLINE_LAMBDA { add_block.template operator()<kRows>(kBlock + from); });
+        },
         there_are.template operator()<kQueries - kBlock>(kBlock));
   }
   if constexpr (kAssigns) {

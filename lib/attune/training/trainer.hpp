@@ -247,8 +247,9 @@ class Trainer
     if constexpr (Work::kShared && kDrops) {
       pieces([&] { stand_at_masks(); });
     }
-    const Status taken =
-        detail::forward_status<Model>(pieces, mask, state_.parameters, x, output, tape, scratch);
+    const Status taken = pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      return detail::forward_status<Model>(pieces, mask, state_.parameters, x, output, tape, scratch);
+    });
     if (taken != Status::kOk) return taken;
     Status status = Status::kOk;
     pieces([&]() ATTUNE_INLINE_LAMBDA {
@@ -262,8 +263,10 @@ class Trainer
       normalisers_.add(added.normaliser);
     });
     if (status != Status::kOk) return status;
-    detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape, ConstView<Output>(output),
-                               NoGradient{}, gradients_, scratch);
+    pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape, ConstView<Output>(output),
+                                 NoGradient{}, gradients_, scratch);
+    });
     pieces([&]() ATTUNE_INLINE_LAMBDA {
       ++accumulated_;
       if constexpr (!Pieces::kInOneGo) work_.end_pass(this);
