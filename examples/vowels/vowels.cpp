@@ -21,12 +21,11 @@ constexpr int kLength = ATTUNE_EXAMPLE_SEQ_LEN;
 constexpr int kFeatures = 12;
 constexpr int kSpeakers = 9;
 constexpr int kWidth = ATTUNE_EXAMPLE_D_MODEL;
-constexpr attune::EncoderLayerShape kEncoder{.seq_len = kLength,
-                                             .d_model = kWidth,
-                                             .num_heads = ATTUNE_EXAMPLE_NUM_HEADS,
-                                             .d_ff = 2 * kWidth,
-                                             .activation = attune::Activation::kGelu,
-                                             .norm = attune::NormPlacement::kBefore};
+constexpr attune::EncoderLayerShape kEncoder{
+    .attention = {.seq_len = kLength, .d_model = kWidth, .num_heads = ATTUNE_EXAMPLE_NUM_HEADS},
+    .d_ff = 2 * kWidth,
+    .activation = attune::Activation::kGelu,
+    .norm = attune::NormPlacement::kBefore};
 using Model =
     attune::Sequential<attune::Linear<attune::LinearShape{kLength, kFeatures, kWidth}>,
                        attune::LearnedPositions<attune::PositionShape{kLength, kWidth}>,

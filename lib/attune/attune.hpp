@@ -49,13 +49,13 @@
 #include <attune/attention/sequence_length.hpp>
 #include <attune/attention/window_mask.hpp>
 
+#include <attune/models/branch_memory.hpp>
 #include <attune/models/branches.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/composition.hpp>
 #include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
-#include <attune/models/recomputed_branches.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sampling.hpp>

@@ -21,7 +21,7 @@ using attune::host::run_training;
 using attune::host::TrainingEnd;
 
 constexpr attune::EncoderLayerShape kShape{
-    .seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8, .dropout = 0.25};
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.25}, .d_ff = 8};
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{4, 3, 8}>, attune::EncoderLayer<kShape>>;
 using Trainer = attune::host::ParallelTrainer<Model, attune::MeanSquaredError, attune::AdamW, 4>;
 

@@ -34,7 +34,7 @@ using Padding = attune::KeyPaddingMask<kTokens>;
 using Length = attune::SequenceLength<kTokens>;
 
 using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
-    .seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .d_ff = 5, .dropout = 0.25}>;
+    .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .dropout = 0.25}, .d_ff = 5}>;
 // An answer for every token, of ids.
 using Tagger = attune::Tied<
     attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = kClasses, .d_model = kWidth}>,
