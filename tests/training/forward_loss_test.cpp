@@ -8,7 +8,7 @@
 namespace {
 
 using namespace attune;
-using Layer = Linear<LinearShape{.seq_len = 1, .in_features = 1, .out_features = 1}>;
+using Layer = Linear<LinearShape{1, 1, 1}>;
 
 struct Answer {
   Status status;

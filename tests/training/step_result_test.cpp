@@ -1,5 +1,7 @@
 #include <attune/training/step_result.hpp>
 
+#include <cstring>
+
 #include <attune/layers/linear.hpp>
 #include <attune/training/adam.hpp>
 #include <attune/training/loss.hpp>
@@ -62,10 +64,10 @@ TEST(BatchUpdate, that_is_refused_does_not_begin_a_step) {
                                                   {.learning_rate = 1}, NoClipping{});
   };
   EXPECT_EQ(begin(kInfinity<float>).result.status, Status::kNotFinite);
-  EXPECT_TRUE(check::same_bytes(state, before));
+  EXPECT_TRUE((std::memcmp(&state, &before, sizeof state) == 0));
   const auto update = begin(6);
   EXPECT_EQ(update.result.status, Status::kOk);
   EXPECT_EQ(update.result.loss, 3.0f);
   EXPECT_EQ(update.result.gradient_norm, 2.5f);
-  EXPECT_TRUE(!check::same_bytes(state, before));  // the moments count the step
+  EXPECT_TRUE(std::memcmp(&state, &before, sizeof state) != 0);  // the moments count the step
 }
