@@ -25,7 +25,7 @@
 #include <attune/core/true_length.hpp>
 #include <attune/host/shared_pieces.hpp>
 #include <attune/host/thread_pool.hpp>
-#include <attune/kernels/residual.hpp>
+#include <attune/kernels/ops/residual.hpp>
 #include <attune/training/trainer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
