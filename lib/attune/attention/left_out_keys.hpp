@@ -9,9 +9,9 @@
 #include <attune/attention/mask.hpp>
 #include <attune/core/pieces.hpp>
 #include <attune/core/tensor.hpp>
-#include <attune/kernels/product.hpp>
-#include <attune/kernels/residual.hpp>
-#include <attune/kernels/rows.hpp>
+#include <attune/kernels/ops/gemm.hpp>
+#include <attune/kernels/ops/residual.hpp>
+#include <attune/kernels/ops/softmax.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 

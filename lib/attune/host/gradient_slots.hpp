@@ -10,7 +10,7 @@
 
 #include <attune/core/parameters.hpp>
 #include <attune/host/thread_pool.hpp>
-#include <attune/kernels/residual.hpp>
+#include <attune/kernels/ops/residual.hpp>
 #include <attune/training/optimizer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host::detail {

@@ -13,7 +13,7 @@
 
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/core/gradient_rows.hpp>
-#include <attune/kernels/residual.hpp>
+#include <attune/kernels/ops/residual.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>

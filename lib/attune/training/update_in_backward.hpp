@@ -24,7 +24,7 @@
 #include <attune/core/gradient_rows.hpp>
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/true_length.hpp>
-#include <attune/kernels/squares.hpp>
+#include <attune/kernels/ops/squares.hpp>
 #include <attune/training/forward_loss.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
