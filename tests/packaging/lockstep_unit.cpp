@@ -1,5 +1,5 @@
-// Trains in lockstep and one sequence at a time, in a file that is compiled for one of several vector units of a
-// program. With an argument the program runs the code for the least of them alone.
+// Trains in lockstep and one sequence at a time, in a file that is compiled for one of several vector units
+// of a program. With an argument the program runs the code for the least of them alone.
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/training/trainer.hpp>
@@ -32,7 +32,7 @@ std::uint32_t hash_of_training(AnyTrainer& trainer) {
     for (float& value : target.values) value = rng.uniform(-1.0f, 1.0f);
     if (!trainer.step(x, target, {}).ok()) return 0;
   }
-  return attune::hash(trainer.parameters());
+  return attune::hash_bits(trainer.parameters());
 }
 
 }  // namespace
@@ -41,8 +41,10 @@ std::uint32_t hash_of_training(AnyTrainer& trainer) {
 std::uint32_t ATTUNE_TEST_UNIT() {
   using Attention =
       attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 4, .num_heads = 2}>;
-  static attune::Trainer<Attention, attune::MeanSquaredError, attune::AdamW, 37, attune::Lockstep> in_lockstep;
-  using Encoder = attune::EncoderLayer<{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 16}>;
+  static attune::Trainer<Attention, attune::MeanSquaredError, attune::AdamW, 37, attune::Lockstep>
+      in_lockstep;
+  using Encoder =
+      attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 16}>;
   static attune::Trainer<Encoder, attune::MeanSquaredError, attune::AdamW, 5> one_by_one;
   const std::uint32_t first = hash_of_training(in_lockstep), second = hash_of_training(one_by_one);
   return first == 0 || second == 0 ? 0 : first ^ second;

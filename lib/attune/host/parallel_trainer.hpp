@@ -180,7 +180,7 @@ class ParallelTrainer
     Sums sums{};
     int first = part.first();
     do {
-      const int end = std::min(part.end(), first + slot_count_);
+      const int end = (std::min)(part.end(), first + slot_count_);
       for_each_sequence(first, end, [&](Worker& worker, int sequence) {
         differentiate(worker, sequence, slots_[static_cast<std::size_t>(sequence - first)].gradients, inputs,
                       targets, attune::detail::mask_of(masks, sequence), loss_of);
@@ -220,7 +220,7 @@ class ParallelTrainer
   /// The bytes of a set from `begin` on, at most so many.
   static std::span<std::byte> chunk_of(Parameters& set, std::size_t begin, std::size_t most) {
     const auto bytes = std::as_writable_bytes(std::span(&set, 1));
-    return bytes.subspan(begin, std::min(most, bytes.size() - begin));
+    return bytes.subspan(begin, (std::min)(most, bytes.size() - begin));
   }
   /// The sum of the gradients up to here; a set that is free when all sequences here have been added.
   Parameters& sum_here() { return shared_->gradients; }
@@ -355,7 +355,7 @@ class ParallelTrainer
     pool_.for_each(static_cast<int>(parts), [&](int, int number) {
       const auto part = static_cast<std::size_t>(number);
       body(begin + lines * part / parts * kCacheLine,
-           std::min(end, begin + lines * (part + 1) / parts * kCacheLine));
+           (std::min)(end, begin + lines * (part + 1) / parts * kCacheLine));
     });
   }
   template <class Mask>
@@ -372,9 +372,9 @@ class ParallelTrainer
   // As many sets of gradients as sequences are computed in before they are added up.
   static int slots_for(int threads, std::optional<std::size_t> bytes) {
     const auto count = static_cast<std::size_t>(threads);
-    const std::size_t in_cache = std::max(std::size_t{2}, (std::size_t{1} << 19) / sizeof(Slot));
+    const std::size_t in_cache = (std::max)(std::size_t{2}, (std::size_t{1} << 19) / sizeof(Slot));
     const std::size_t slots = bytes ? *bytes / sizeof(Slot) : count * in_cache;
-    return static_cast<int>(std::min<std::size_t>(batch, std::max(count, slots)));
+    return static_cast<int>((std::min<std::size_t>)(batch, (std::max)(count, slots)));
   }
 
   void clear_gradients() {

@@ -134,7 +134,7 @@ struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, No
     using Memory = detail::Members<typename detail::StreamOf<SelfAttention, cache>::Memory,
                                    typename detail::StreamOf<Network, cache>::Memory>;
     static constexpr std::uint64_t kMostTokens =
-        std::min(detail::kMostTokens<SelfAttention, cache>, detail::kMostTokens<Network, cache>);
+        (std::min)(detail::kMostTokens<SelfAttention, cache>, detail::kMostTokens<Network, cache>);
     template <int tokens>
     using Branches =
         detail::ResidualBranches<options, Sets,
