@@ -137,7 +137,7 @@ int main() {
   digits::print_result(evaluation);
   port::print(" steps=", steps, " loss_last=", port::fixed(training.last_loss, 6));
   if (steps > 0) terminal::print_instructions("step", training.instructions);
-  digits::print_result_end(evaluation.instructions, attune::hash(trainer.parameters()), kMemory.total(),
+  digits::print_result_end(evaluation.instructions, attune::hash_bits(trainer.parameters()), kMemory.total(),
                            stack, heap_calls, microseconds);
   return 0;
 }

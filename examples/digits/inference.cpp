@@ -71,7 +71,7 @@ int main() {
   }
   digits::print_result(evaluation);
   if (compared > 0) port::print(" logits_difference=", port::fixed(largest_difference, 9));
-  digits::print_result_end(evaluation.instructions, attune::hash(kParameters), kMemory.total(), stack,
+  digits::print_result_end(evaluation.instructions, attune::hash_bits(kParameters), kMemory.total(), stack,
                            heap_calls, microseconds);
   return 0;
 }

@@ -232,7 +232,7 @@ int main() {
   port::print("result example=vowels target=", port::name(), " seq_len=", kLength, " d_model=", kWidth,
               " heads=", kEncoder.num_heads, " steps=", steps, " accuracy=", port::fixed(accuracy, 4),
               " ram_bytes=", kMemory.total(), " stack_bytes=", stack, " heap_calls=", heap_calls,
-              " parameters_hash=", port::hex8(attune::hash(trainer.parameters())));
+              " parameters_hash=", port::hex8(attune::hash_bits(trainer.parameters())));
   terminal::print_instructions("step", step_instructions);
   terminal::print_instructions("inference", inference_instructions);
   port::print(" seconds=", hundredths / 100, '.', hundredths % 100 / 10, hundredths % 10, '\n');

@@ -16,7 +16,7 @@
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
 /// How many queries have their weights in memory at a time, of seq_len.
-constexpr int recomputed_queries(int seq_len) { return std::min(seq_len, 8); }
+constexpr int recomputed_queries(int seq_len) { return (std::min)(seq_len, 8); }
 
 /// Scratch beside recomputed_queries() rows of weights.
 template <class ScalarType, int kQueries, int kKvLen, int kDk, int kDv, bool kShared>
@@ -69,7 +69,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   // One more than the last key that any of some queries attends to, where blocks of keys are left out.
   const auto end_for = [&](int first, int count) ATTUNE_INLINE_LAMBDA {
     if constexpr (kIsPart<decltype(all_keys)> && kKeys > kernels::kTogether) {
-      return std::min(kv_end<kKeys>(mask, first, count), used_rows(all_keys));
+      return (std::min)(kv_end<kKeys>(mask, first, count), used_rows(all_keys));
     } else {
       return end_of_keys<kKeys>(mask, first, count);
     }
@@ -103,7 +103,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
           masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, from + first,
                                                kept + 2 * (from + first), end_of_row);
           if constexpr (kHasLength) {
-            for (int i = std::max(queries - from - first, 0); i < count; ++i) {
+            for (int i = (std::max)(queries - from - first, 0); i < count; ++i) {
               set_zero(p_rows.template rows_at<1>(i));
             }
           }
@@ -168,7 +168,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   };
   // A block of as many queries as a product sums from zero.
   const auto block = [&]<int kRows>(int from, auto& sums) {
-    some.template operator()<std::min(kSome, kRows)>(from, sums, kernels::Assign{});
+    some.template operator()<(std::min)(kSome, kRows)>(from, sums, kernels::Assign{});
     if constexpr (kRows > kSome) {
       in_blocks<kRows - kSome, kSome>(
           [&]<int rows>(int first) ATTUNE_INLINE_LAMBDA {
@@ -186,7 +186,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     });
   };
   constexpr bool kAssigns = std::is_same_v<Sum, kernels::Assign>;
-  constexpr int kBlock = std::min(kQueries, kernels::kDepthBlock);
+  constexpr int kBlock = (std::min)(kQueries, kernels::kDepthBlock);
   if constexpr (kAssigns) {
     block.template operator()<kBlock>(0, static_cast<typename Scratch::Sums&>(scratch));
   } else {

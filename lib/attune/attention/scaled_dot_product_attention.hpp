@@ -150,7 +150,7 @@ ATTUNE_INLINE void clear_keys_behind(std::integral_constant<int, kKeys>, const W
 template <class Weights>
 [[gnu::noinline]] void clear_keys_behind(int keys, const Weights& weights) {
   constexpr bool kInLanes = kernels::kPaysBefore<Weights::cols>;  // softmax's backward reads no others
-  const int end = kInLanes ? kernels::detail::whole_lanes<std::max(Weights::cols, kernels::kSumLanes)>(keys)
+  const int end = kInLanes ? kernels::detail::whole_lanes<(std::max)(Weights::cols, kernels::kSumLanes)>(keys)
                            : Weights::cols;
   for (int i = 0; i < used_rows(weights); ++i) {
     for (int j = keys; j < end; ++j) weights(i, j) = typename Weights::Scalar(0);

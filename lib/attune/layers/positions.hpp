@@ -134,7 +134,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
       pieces([&]() ATTUNE_INLINE_LAMBDA {
         add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
-          const int tokens = std::min<int>(rows.rows, pieces.template count<shape.seq_len>() - first);
+          const int tokens = (std::min<int>)(rows.rows, pieces.template count<shape.seq_len>() - first);
           kernels::add_to(tokens * rows.cols, dy.data + first * shape.d_model, rows.data);
         });
       });

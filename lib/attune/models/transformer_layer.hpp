@@ -182,7 +182,7 @@ struct ResidualStack {
   template <CacheShape cache>
   struct Stream {
     using Memory = detail::Members<typename Branches::template StreamMemory<cache>...>;
-    static constexpr std::uint64_t kMostTokens = std::min({Branches::template kMostTokens<cache>...});
+    static constexpr std::uint64_t kMostTokens = (std::min)({Branches::template kMostTokens<cache>...});
     template <int tokens, class Indices = std::make_integer_sequence<int, kBranches>>
     struct Of;
     template <int tokens, int... index>

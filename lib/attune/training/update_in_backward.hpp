@@ -50,7 +50,7 @@ constexpr int updated_scalars() {
     typename Model::template ParametersOf<Extents> extents{};
     for_each_tensor(
         [&most](const TensorPath&, auto tensor) {
-          most = std::max(most, std::min(kUpdatedRows, tensor.rows) * tensor.cols);
+          most = (std::max)(most, (std::min)(kUpdatedRows, tensor.rows) * tensor.cols);
         },
         extents);
   }

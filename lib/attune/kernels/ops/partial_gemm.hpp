@@ -107,7 +107,7 @@ template <class P, int kPackets, int kRows, int kARow, int kACol, int kBRow, int
           class Epilogue>
 ATTUNE_INLINE void part_panel(const Scalar* a, const Scalar* b, Scalar* c, int col, UsedExtents used,
                               const Epilogue& epilogue) {
-  constexpr int kTile = std::min(kRows, kPackets > 1 ? 4 : 6), kWhole = kRows / kTile * kTile;
+  constexpr int kTile = (std::min)(kRows, kPackets > 1 ? 4 : 6), kWhole = kRows / kTile * kTile;
   int i = 0;
   for (; i < kWhole && i < used.rows; i += kTile) {
     part_tile<P, kTile, kPackets, kARow, kACol, kBRow, kCRow>(a + i * kARow, b, c + i * kCRow, col,
@@ -132,7 +132,7 @@ ATTUNE_INLINE void part_panels(const Scalar* a, const Scalar* b, Scalar* c, Used
     part_panels<kFrom, kWidth / 2, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used,
                                                                                             epilogue);
   } else if constexpr (kRest > 0) {
-    constexpr int kPackets = std::min(kRest / kWidth, 2), kPanel = kPackets * kWidth;
+    constexpr int kPackets = (std::min)(kRest / kWidth, 2), kPanel = kPackets * kWidth;
     constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
     for (int j = kFrom; j < kEnd && j < used.cols; j += kPanel) {
       if constexpr (kBCol == 1) {
@@ -176,7 +176,7 @@ ATTUNE_INLINE void part_block(const Scalar* a, const Scalar* b, Scalar* c, const
     // The rest, if any.
     constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
     if constexpr (kTiledCols < kCols) {
-      const UsedExtents beside{std::min(used.rows, kTiledRows), used.cols, used.depth};
+      const UsedExtents beside{(std::min)(used.rows, kTiledRows), used.cols, used.depth};
       part_rest(a, b, c, all, kARow, kBCol, beside, 0, kTiledCols, epilogue);
     }
     if constexpr (kTiledRows < kRows) {
@@ -194,7 +194,7 @@ template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int
                                          Epilogue epilogue) {
   const auto block = [&]<int kTerms>(int k, const auto& sum) ATTUNE_INLINE_LAMBDA {
     part_block<kRows, kCols, kTerms, kARow, kACol, kBRow, kBCol, kCRow, true>(
-        a + k * kACol, b + k * kBRow, c, {used.rows, used.cols, std::min(used.depth - k, kTerms)}, sum);
+        a + k * kACol, b + k * kBRow, c, {used.rows, used.cols, (std::min)(used.depth - k, kTerms)}, sum);
   };
   // Blocks after the first are added; another epilogue than a sum's comes last.
   constexpr bool kLast = !kAddsUp<Epilogue>;
@@ -222,8 +222,8 @@ template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int
 
 template <class A, class B, class C>
 [[nodiscard]] constexpr UsedExtents used_extents(const A& a, const B& b, const C& c) {
-  return {std::min<int>(used_rows(a), used_rows(c)), std::min<int>(used_cols(b), used_cols(c)),
-          std::min<int>(used_cols(a), used_rows(b))};
+  return {(std::min<int>)(used_rows(a), used_rows(c)), (std::min<int>)(used_cols(b), used_cols(c)),
+          (std::min<int>)(used_cols(a), used_rows(b))};
 }
 
 }  // namespace detail
@@ -240,11 +240,11 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
     product(view(a), b, view(c), epilogue);
   } else if constexpr (!std::is_same_v<std::remove_const_t<typename B::Scalar>, Scalar>) {
     // Numbers beside lanes (simd/lanes.hpp): some rows at a time.
-    constexpr int kSome = std::min(C::rows, 4), kRest = C::rows % kSome;
+    constexpr int kSome = (std::min)(C::rows, 4), kRest = C::rows % kSome;
     const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       product(view(a).template rows_at<count>(first), b, view(c).template rows_at<count>(first), epilogue);
     };
-    const int rows = std::min<int>(used_rows(a), used_rows(c));
+    const int rows = (std::min<int>)(used_rows(a), used_rows(c));
     for (int first = 0; first < C::rows - kRest && first < rows; first += kSome) {
       some.template operator()<kSome>(first);
     }

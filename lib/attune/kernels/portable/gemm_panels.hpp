@@ -141,7 +141,7 @@ ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const 
     } else {
       constexpr int kParts = (kDepth + kFetchSteps - 1) / kFetchSteps;
       const int fetched = i / kTile * kParts;
-      const Lines<kTile, kDepth, kARow, Scalar> of_a{a + std::min(i + kTile, kRows - kTile) * kARow};
+      const Lines<kTile, kDepth, kARow, Scalar> of_a{a + (std::min)(i + kTile, kRows - kTile) * kARow};
       const Lines<kTile, kCols, kCRow, Scalar> of_c{c + i * kCRow};
       tile<P, kTile, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
           a + i * kARow, b, c + i * kCRow, col, epilogue, [&](int part) ATTUNE_INLINE_LAMBDA {
