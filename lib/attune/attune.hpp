@@ -97,6 +97,7 @@
 #include <attune/exchange/model_file.hpp>
 #include <attune/exchange/own_names.hpp>
 #include <attune/exchange/pytorch_layers.hpp>
+#include <attune/exchange/pytorch_file.hpp>
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/quantise_safetensors.hpp>
 #include <attune/exchange/read_safetensors.hpp>
