@@ -7,6 +7,7 @@
 #   qemu    qemu-system-arm
 #   qemu-user  qemu-x86_64, which runs programs of this system on older processors
 #   riscv   riscv64-unknown-elf-g++ with picolibc, headers of C++ for it, and qemu-system-riscv32
+#   python  Python 3
 #   tests   GoogleTest and Python 3
 #   clang   clang++
 #   format  clang-format
@@ -136,6 +137,7 @@ _attune_check() {
         _attune_has_riscv_libraries || { missing+=("picolibc for RISC-V"); packages+=(picolibc-riscv64-unknown-elf); }
         _attune_has qemu-system-riscv32 || { missing+=("qemu-system-riscv32"); packages+=(qemu-system-misc); }
         ;;
+      python) _attune_has python3 || { missing+=("Python 3"); packages+=(python3); } ;;
       tests)
         _attune_has_gtest || { missing+=("GoogleTest"); packages+=(libgtest-dev); }
         _attune_has python3 || { missing+=("Python 3"); packages+=(python3); }

@@ -51,8 +51,10 @@ attune::Status begin(std::uint64_t) {
 // parameters.
 [[gnu::noinline]] void print_file(int steps) {
   if (steps > 0) return digits::print_state_dict(trainer.parameters());
-  (void)attune::rewrite_safetensors<digits::StateDictInFile>(attune::bytes_of<digits_weights>(),
-                                                             trainer.parameters(), digits::HexLines{});
+  digits::print_file([](auto& sink) {
+    return attune::rewrite_safetensors<digits::StateDictInFile>(attune::bytes_of<digits_weights>(),
+                                                                trainer.parameters(), sink);
+  });
 }
 
 #else

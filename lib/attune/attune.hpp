@@ -93,10 +93,12 @@
 #include <attune/exchange/element_type.hpp>
 #include <attune/exchange/flash_store.hpp>
 #include <attune/exchange/flat.hpp>
+#include <attune/exchange/hex_lines.hpp>
 #include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/model_file.hpp>
 #include <attune/exchange/own_names.hpp>
 #include <attune/exchange/pytorch_layers.hpp>
+#include <attune/exchange/pytorch_file.hpp>
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/quantise_safetensors.hpp>
 #include <attune/exchange/read_safetensors.hpp>
