@@ -37,7 +37,9 @@
 #include <attune/layers/softmax.hpp>
 
 #include <attune/attention/alibi.hpp>
+#include <attune/attention/attention_backward.hpp>
 #include <attune/attention/attention_shape.hpp>
+#include <attune/attention/attention_weights.hpp>
 #include <attune/attention/cached_attention.hpp>
 #include <attune/attention/key_value_blocks.hpp>
 #include <attune/attention/mask.hpp>
