@@ -264,6 +264,7 @@ template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int
 
 /// C goes on: C = C + A·B, term by term, where C holds the sums of what comes before in A and B.
 template <class A, class B, class C>
+  requires(!kIsPart<A> && !kIsPart<B> && !kIsPart<C>)
 ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Continue) {
   static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1);
   detail::continued_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,

@@ -56,11 +56,11 @@ template <class Epilogue>
   const int a_col = a_row == 1 ? grid.a_stride / 4 : 1, b_row = b_col == 1 ? grid.b_stride / 4 : 1;
   for (int i = row; i < used.rows; ++i) {
     for (int j = col; j < used.cols; ++j) {
-      float sum = 0;
+      float* to = c + i * (grid.c_stride / 4) + j;
+      float sum = std::is_same_v<Epilogue, Continue> ? *to : 0;
       for (int k = 0; k < used.depth; ++k) {
         sum = add_multiple(a[i * a_row + k * a_col], b[k * b_row + j * b_col], sum);
       }
-      float* to = c + i * (grid.c_stride / 4) + j;
       *to = epilogue(sum, static_cast<const float*>(to), j);
     }
   }
@@ -85,7 +85,13 @@ ATTUNE_INLINE void part_tile(const Scalar* a, const Scalar* b, Scalar* c, int co
   constexpr int kWidth = kLanes<P>;
   Array<Array<P, kPackets>, kRows> sum;
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
-    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = broadcast<P>(Scalar(0));
+    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
+      if constexpr (std::is_same_v<Epilogue, Continue>) {
+        sum[i][j] = load<P>(c + i * kCRow + j * kWidth);
+      } else {
+        sum[i][j] = broadcast<P>(Scalar(0));
+      }
+    }
   }
   for (int k = 0; k < depth; ++k) {
     Array<P, kPackets> row;
@@ -229,7 +235,7 @@ template <class A, class B, class C>
 }  // namespace detail
 
 /// C = epilogue(A·B) where any of the three is a PartView: its rows, columns and terms are those that all
-/// have. Of a narrow B, all rows.
+/// have; with Continue, of no more than kDepthBlock terms. Of a narrow B, all rows.
 template <class A, class B, class C, class Epilogue = Assign>
   requires(kIsPart<A> || kIsPart<B> || kIsPart<C>)
 ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
