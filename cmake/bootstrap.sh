@@ -22,7 +22,7 @@
 #   clang++-N, g++-N  that version of a compiler
 #   arduino arduino-builder
 #   meson   Meson
-#   git, pkg-config, pgrep  these commands
+#   git, mmdebstrap, pkg-config, pgrep  these commands
 #   yaml    PyYAML for Debian's own /usr/bin/python3
 #   zephyr  pykwalify and kconfiglib, which read what a module of Zephyr says of itself
 #   xmllint xmllint
@@ -189,6 +189,7 @@ _attune_check_small_kind() {
   case $1 in
     arduino) _attune_lacks _attune_has arduino-builder -- arduino-builder arduino-builder ;;
     git) _attune_lacks _attune_has git -- Git git ;;
+    mmdebstrap) _attune_lacks _attune_has mmdebstrap -- mmdebstrap mmdebstrap ;;
     meson) _attune_lacks _attune_has meson -- Meson meson ;;
     pkg-config) _attune_lacks _attune_has pkg-config -- pkg-config pkg-config ;;
     pgrep) _attune_lacks _attune_has pgrep -- pgrep procps ;;
