@@ -15,10 +15,10 @@ board_value() {
   sed -n "s/^$2=//p" "$folder/board.conf"
 }
 
-# port_of TARGET: host, or the board of that name or with that processor. Fails where there is none.
+# port_of TARGET: host, browser, or the board of that name or with that processor. Fails where there is none.
 port_of() {
   local board
-  if [ "$1" = host ]; then echo host && return; fi
+  case $1 in host | browser) echo "$1" && return ;; esac
   for board in $(boards); do
     if [ "$board" = "$1" ] || [ "$(board_value "$board" cpu)" = "$1" ]; then echo "$board" && return; fi
   done

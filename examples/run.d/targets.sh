@@ -8,14 +8,7 @@ examples() {
   done
 }
 
-boards() {
-  local conf
-  for conf in "$root"/ports/*/board.conf; do basename "$(dirname "$conf")"; done
-}
-
 is_no_board() { [ "$1" = host ] || [ "$1" = browser ]; }
-
-board_value() { sed -n "s/^$2=//p" "$root/ports/$1/board.conf"; }
 
 # targets_of NAME: those that an example is for; nothing where it is for all.
 targets_of() { sed -n "s/^set($1_targets \(.*\))\$/\1/p" "$root/examples/CMakeLists.txt"; }
@@ -49,24 +42,5 @@ list() {
   describe_targets | sed 's/^/  /'
 }
 
-# needs_of PORT: what attune_need takes for it. Tools of Arm's binutils read every image, and headers of C++ are lent.
-needs_of() {
-  case $1 in
-    host) echo build ;;
-    browser) echo build browser ;;
-    *) echo build arm qemu $(board_value "$1" needs) ;;
-  esac
-}
-
 # can_run BOARD: whether what it needs is there or can be installed. Says so where it cannot.
 can_run() { (attune_need $(needs_of "$1")) || { echo "examples/run: $1 is left out" >&2; return 1; }; }
-
-# A target's folder under ports/, from that name or from a processor's.
-port_of() {
-  local board
-  if is_no_board "$1"; then echo "$1" && return; fi
-  for board in $(boards); do
-    if [ "$board" = "$1" ] || [ "$(board_value "$board" cpu)" = "$1" ]; then echo "$board" && return; fi
-  done
-  return 1
-}
