@@ -1,27 +1,20 @@
 # What there is: examples, targets, and what a target is. A part of examples/run.
 
-examples() {
-  local source name
-  for source in "$root"/examples/*/*.cpp; do
-    name=$(basename "$source" .cpp)
-    [ "$source" != "$root/examples/$name/$name.cpp" ] || echo "$name"
-  done
+declare -A facts  # by `NAME KEY`
+
+# read_facts: those of examples/facts.cmake
+read_facts() {
+  local name key value
+  attune_need build
+  while read -r name key value; do facts["$name $key"]=$value; done < <(cmake -P "$root/examples/facts.cmake" 2>&1)
 }
 
+# fact NAME KEY: of an example; nothing where it has none
+fact() { echo "${facts[$1 $2]:-}"; }
+
+examples() { printf '%s\n' "${!facts[@]}" | sed -n 's/ shapes$//p' | sort; }
+
 is_no_board() { [ "$1" = host ] || [ "$1" = browser ]; }
-
-# targets_of NAME: those that an example is for; nothing where it is for all.
-targets_of() { sed -n "s/^set($1_targets \(.*\))\$/\1/p" "$root/examples/CMakeLists.txt"; }
-
-# clock_of NAME: of an example that works by the clock, an instruction takes 2^N ns of an emulated board's time.
-clock_of() { sed -n "s/^set($1_icount \(.*\))\$/\1/p" "$root/examples/CMakeLists.txt"; }
-
-methods_of() { sed -n "s/^set($1_methods \(.*\))\$/\1/p" "$root/examples/CMakeLists.txt"; }
-
-# files_of NAME: what its base.cpp makes beside the model.
-files_of() { sed -n "s/^set($1_files \(.*\))\$/\1/p" "$root/examples/CMakeLists.txt"; }
-
-shapes_of() { sed -n "s/^set($1_shapes \(.*\))\$/\1/p" "$root/examples/CMakeLists.txt"; }
 
 describe_targets() {
   echo "host"
@@ -36,8 +29,9 @@ describe_targets() {
 
 list() {
   local name
+  read_facts
   echo "examples:"
-  for name in $(examples); do echo "  $name $(shapes_of "$name") $(methods_of "$name")"; done | sed 's/ *$//'
+  for name in $(examples); do echo "  $name $(fact "$name" shapes) $(fact "$name" methods)"; done | sed 's/ *$//'
   echo "targets:"
   describe_targets | sed 's/^/  /'
 }
