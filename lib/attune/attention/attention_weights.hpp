@@ -11,9 +11,9 @@
 #include <attune/attention/scores.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/weights.hpp>
-#include <attune/kernels/nonzero.hpp>
-#include <attune/kernels/rows.hpp>
-#include <attune/kernels/softmax_before.hpp>
+#include <attune/kernels/ops/rows.hpp>
+#include <attune/kernels/ops/softmax_prefix.hpp>
+#include <attune/kernels/ops/zero_skipping.hpp>
 #include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
