@@ -242,8 +242,9 @@ class Trainer
                                                       scratch, target, loss, added, on_output);
     if (status != Status::kOk) return status;
     pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
-      detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape, ConstView<Output>(output),
-                                 NoGradient{}, gradients_, scratch);
+      detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape,
+                                 ConstView<typename Model::Output>(output), NoGradient{}, gradients_,
+                                 scratch);
     });
     pieces([&]() ATTUNE_INLINE_LAMBDA {
       sums_.add(added);
