@@ -47,7 +47,7 @@ function(attune_precompile target)
       target_precompile_headers(attune_precompiled PRIVATE <attune/attune.hpp>)
     endif()
   endif()
-  # That kernels/arithmetic.hpp asks for silence is forgotten in a precompiled header.
+  # That kernels/simd/arithmetic.hpp asks for silence is forgotten in a precompiled header.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-ignored-attributes>)
   target_precompile_headers(${target} REUSE_FROM attune_precompiled)
 endfunction()

@@ -144,12 +144,8 @@ put_weights() {
 
 # Takes the file that the last program printed to $trained, and to --export.
 take_exported() {
-  local digits
-  tr -d '\r' <"$log" | sed -n 's/^bytes //p' | sed 's/../\\x&/g' | while IFS= read -r digits; do printf '%b' "$digits"; done >"$exported"
-  if [ ! -s "$exported" ]; then
-    echo "examples/run: $name exported nothing" >&2
-    return 1
-  fi
+  attune_need python
+  python3 "$root/cmake/hex_lines.py" "$log" "$exported" || return 1
   [ -n "$weights" ] || put_weights "$exported"
   [ -n "$export_file" ] || return 0
   mkdir -p "$(dirname "$export_file")"
