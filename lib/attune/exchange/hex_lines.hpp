@@ -72,7 +72,7 @@ class HexLines {
     while (*text != '\0') text_[length_++] = *text++;
   }
   void add(std::uint32_t number) { add_digits(number, 8); }
-  void add_digits(std::uint32_t number, int digits) {
+  [[gnu::noinline]] void add_digits(std::uint32_t number, int digits) {
     while (digits-- > 0) text_[length_++] = "0123456789abcdef"[number >> 4 * digits & 15u];
   }
 
