@@ -30,7 +30,7 @@ struct File {
 };
 File file, quantised;
 
-constexpr EncoderLayerShape kEncoder{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_ff = 7};
+constexpr EncoderLayerShape kEncoder{.attention = {.seq_len = 5, .d_model = 6, .num_heads = 3}, .d_ff = 7};
 using Model = Sequential<Embedding<EmbeddingShape{.seq_len = 5, .vocabulary = 4, .d_model = 6}>,
                          LearnedPositions<PositionShape{5, 6}>, Repeat<1, EncoderLayer<kEncoder>>,
                          Linear<LinearShape{5, 6, 2}>>;

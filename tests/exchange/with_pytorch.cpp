@@ -25,12 +25,11 @@ using namespace attune;
 // ---- The models. ----
 
 constexpr int kSeqLen = 8, kModelWidth = 16;
-constexpr EncoderLayerShape kEncoder{.seq_len = kSeqLen,
-                                     .d_model = kModelWidth,
-                                     .num_heads = 2,
-                                     .d_ff = 24,
-                                     .activation = Activation::kGelu,
-                                     .norm = NormPlacement::kBefore};
+constexpr EncoderLayerShape kEncoder{
+    .attention = {.seq_len = kSeqLen, .d_model = kModelWidth, .num_heads = 2},
+    .d_ff = 24,
+    .activation = Activation::kGelu,
+    .norm = NormPlacement::kBefore};
 
 using Digits = Sequential<Linear<LinearShape{kSeqLen, 5, kModelWidth}>,
                           LearnedPositions<PositionShape{kSeqLen, kModelWidth}>,
@@ -41,7 +40,8 @@ template <class Model>
 using DigitsNames = PyTorchModule<Model, "embed", "pos", "encoder.layers", "encoder.norm", "head">;
 
 // Of token ids.
-constexpr EncoderLayerShape kTokenEncoder{.seq_len = 7, .d_model = 12, .num_heads = 3, .d_ff = 10};
+constexpr EncoderLayerShape kTokenEncoder{.attention = {.seq_len = 7, .d_model = 12, .num_heads = 3},
+                                          .d_ff = 10};
 using Tokens = Sequential<Embedding<EmbeddingShape{.seq_len = 7, .vocabulary = 11, .d_model = 12}>,
                           Repeat<2, EncoderLayer<kTokenEncoder>>,
                           Pooling<PoolingShape{.seq_len = 7, .d_model = 12}>, Linear<LinearShape{1, 12, 3}>>;
@@ -86,16 +86,17 @@ struct CrossAttention {
 template <NormPlacement placement>
 struct Translator {
   static constexpr int kSource = 5, kTarget = 4, kWidth = 8;
-  using Encoder = Sequential<
-      Repeat<2, EncoderLayer<EncoderLayerShape{
-                    .seq_len = kSource, .d_model = kWidth, .num_heads = 2, .d_ff = 12, .norm = placement}>>,
-      LayerNorm<NormShape{kSource, kWidth}>>;
-  using Decoder = DecoderLayer<DecoderLayerShape{.seq_len = kTarget,
-                                                 .d_model = kWidth,
-                                                 .num_heads = 2,
-                                                 .d_ff = 12,
-                                                 .memory_len = kSource,
-                                                 .norm = placement}>;
+  using Encoder =
+      Sequential<Repeat<2, EncoderLayer<EncoderLayerShape{
+                               .attention = {.seq_len = kSource, .d_model = kWidth, .num_heads = 2},
+                               .d_ff = 12,
+                               .norm = placement}>>,
+                 LayerNorm<NormShape{kSource, kWidth}>>;
+  using Decoder =
+      DecoderLayer<DecoderLayerShape{.attention = {.seq_len = kTarget, .d_model = kWidth, .num_heads = 2},
+                                     .d_ff = 12,
+                                     .memory_len = kSource,
+                                     .norm = placement}>;
   using Norm = LayerNorm<NormShape{kTarget, kWidth}>;
   using Scalar = float;
   using Input = Tensor<float, kSource + kTarget, kWidth>;

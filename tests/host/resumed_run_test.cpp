@@ -21,7 +21,7 @@ using attune::host::run_training;
 using attune::host::TrainingEnd;
 
 constexpr attune::EncoderLayerShape kShape{
-    .seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8, .dropout = 0.25};
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.25}, .d_ff = 8};
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{4, 3, 8}>, attune::EncoderLayer<kShape>>;
 using Trainer = attune::host::ParallelTrainer<Model, attune::MeanSquaredError, attune::AdamW, 4>;
 
@@ -62,11 +62,11 @@ struct File {
 
 template <class Result>
 void expect_same(const Training& a, const Result& of_a, const Training& b, const Result& of_b) {
-  EXPECT_EQ(attune::hash(a.trainer.state()), attune::hash(b.trainer.state()));
+  EXPECT_EQ(attune::hash_bits(a.trainer.state()), attune::hash_bits(b.trainer.state()));
   EXPECT_EQ(a.trainer.state().steps, b.trainer.state().steps);
   EXPECT_EQ(of_a.end, of_b.end);
   EXPECT_EQ(of_a.losses, of_b.losses);
-  EXPECT_EQ(attune::hash(*of_a.best), attune::hash(*of_b.best));
+  EXPECT_EQ(attune::hash_bits(*of_a.best), attune::hash_bits(*of_b.best));
   EXPECT_EQ(of_a.best_step, of_b.best_step);
   ASSERT_EQ(of_a.validations.size(), of_b.validations.size());
   for (std::size_t i = 0; i < of_a.validations.size(); ++i) {
@@ -133,7 +133,7 @@ TEST(ResumedRun, goes_on_after_ctrl_c_and_with_more_steps) {
   EXPECT_EQ(part.steps, 40);
   Training third;
   const auto rest = third(file.path);
-  EXPECT_EQ(attune::hash(third.trainer.state()), attune::hash(without_stop.trainer.state()));
+  EXPECT_EQ(attune::hash_bits(third.trainer.state()), attune::hash_bits(without_stop.trainer.state()));
   EXPECT_EQ(rest.losses, expected.losses);
 }
 
@@ -167,14 +167,14 @@ TEST(ResumedRun, of_another_training_or_a_damaged_file_takes_no_step_and_leaves_
   (void)run(file.path, 10);
   Training other;
   std::byte more[3] = {};
-  const std::uint32_t before = attune::hash(other.trainer.state());
+  const std::uint32_t before = attune::hash_bits(other.trainer.state());
   const auto ends = [&](std::span<std::byte> beside) {
     const auto result =
         run_training(other.trainer, {.steps = 20, .write = nullptr, .file = file.path, .beside = beside},
                      [&](int) { return Trainer::Result{}; });
     EXPECT_EQ(result.end, TrainingEnd::kNotSaved);
     EXPECT_EQ(result.steps, 0);
-    EXPECT_EQ(attune::hash(other.trainer.state()), before);
+    EXPECT_EQ(attune::hash_bits(other.trainer.state()), before);
     return result.status;
   };
   EXPECT_EQ(ends(more), Status::kOtherState);

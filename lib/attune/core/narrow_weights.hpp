@@ -22,8 +22,8 @@
 #include <type_traits>
 
 #include <attune/core/weights.hpp>
-#include <attune/kernels/narrow.hpp>
-#include <attune/kernels/widen.hpp>
+#include <attune/kernels/quantized.hpp>
+#include <attune/kernels/simd/dequantize.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

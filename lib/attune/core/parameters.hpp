@@ -263,7 +263,7 @@ template <class Scalar>
 /// FNV-1a over the bits of every scalar, row by row wherever they stand: equal on two targets when, and (but
 /// for 1 in 2³²) only when, all bits are.
 template <class Set>
-[[nodiscard]] std::uint32_t hash(const Set& set) {
+[[nodiscard]] std::uint32_t hash_bits(const Set& set) {
   std::uint32_t state = fingerprint();
   for_each_tensor(
       [&state](const TensorPath&, const auto& tensor) {

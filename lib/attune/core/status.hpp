@@ -24,6 +24,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kInvalidMaxNorm,       // a gradient-norm bound that is not positive, or NaN
     kInvalidSampling,      // a temperature that is negative, infinite or NaN, or a negative number of tokens
     kInvalidTarget,        // a target that is no class of the loss
+    kInvalidClassWeight,   // a class weight that is negative, infinite or NaN
     kNoTargets,            // nothing to learn from: every target of a batch is ignored, or weighs nothing
     kInvalidToken,         // a token id outside the vocabulary
     kCacheFull,            // no room for more tokens in a cache, or no position in a table of positions
@@ -86,6 +87,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "temperature must be finite and not negative, top_k not negative";
     case Status::kInvalidTarget:
       return "a target is neither a class nor the ignored index";
+    case Status::kInvalidClassWeight:
+      return "a class weight is negative or not finite";
     case Status::kNoTargets:
       return "every target of the batch is ignored";
     case Status::kInvalidToken:

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <attune/kernels/narrow.hpp>
+#include <attune/kernels/quantized.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -123,7 +123,7 @@ inline Status load_whole_file(const std::string& path, std::uint32_t fingerprint
   while (read.size() < head.size) {
     constexpr std::uint64_t kPiece = 1 << 20;
     const std::size_t before = read.size(),
-                      piece = static_cast<std::size_t>(std::min(kPiece, head.size - before));
+                      piece = static_cast<std::size_t>((std::min)(kPiece, head.size - before));
     read.resize(before + piece);
     if (!file.read(std::span(read).subspan(before))) return Status::kUnreadable;
     crc = crc32(read.data() + before, piece, crc);
