@@ -77,23 +77,23 @@ template <>
 inline constexpr RowSums* kNarrowRow<const Float16*> = row_along_float16;
 
 template <class B>
-constexpr bool fits_narrow_row(int rows, int cols, int depth, int a_col, int b_row) {
-  return kNarrowRow<B> != nullptr && rows == 1 && cols >= kAlongCols && cols <= kMostExtent && depth >= 2 &&
-         cols * depth >= kWorthRows && a_col == 1 && b_row == 1;
+constexpr bool fits_narrow_row(const GemmShape& shape) {
+  return kNarrowRow<B> != nullptr && shape.rows == 1 && shape.cols >= kAlongCols && shape.cols <= kMostExtent && shape.depth >= 2 &&
+         shape.cols * shape.depth >= kWorthRows && shape.a_col == 1 && shape.b_row == 1;
 }
 
-template <class Element, int kCols, int kDepth, int kBCol>
-inline constexpr RowGrid kNarrowRowGrid{.b_stride = static_cast<int>(sizeof(Element)) * kBCol,
-                                        .depth = kDepth,
+template <class Element, GemmShape shape>
+inline constexpr RowGrid kNarrowRowGrid{.b_stride = static_cast<int>(sizeof(Element)) * shape.b_col,
+                                        .depth = shape.depth,
                                         .zeros = kNoSums,
                                         .sums = kNarrowRow<const Element*>,
                                         .a_stride = 0,
                                         .c_stride = 0,
-                                        .b_step = static_cast<int>(sizeof(Element)) * kBCol,
+                                        .b_step = static_cast<int>(sizeof(Element)) * shape.b_col,
                                         .rows = 1,
-                                        .cols = kCols,
+                                        .cols = shape.cols,
                                         .width = kAlongCols,
-                                        .blocks = kCols / kAlongCols,
+                                        .blocks = shape.cols / kAlongCols,
                                         .twelves = 0,
                                         .fours = 0,
                                         .gap = 0};
