@@ -67,6 +67,7 @@
 
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
+#include <attune/training/batch_update.hpp>
 #include <attune/training/bfloat16_set.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>

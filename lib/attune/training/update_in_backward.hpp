@@ -25,6 +25,7 @@
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/true_length.hpp>
 #include <attune/kernels/squares.hpp>
+#include <attune/training/batch_update.hpp>
 #include <attune/training/forward_loss.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
