@@ -69,6 +69,7 @@
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>
 #include <attune/training/bfloat16_set.hpp>
+#include <attune/training/check_gradients.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>
 #include <attune/training/in_pieces.hpp>
