@@ -76,6 +76,7 @@
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/memory_of_training.hpp>
+#include <attune/training/model_unit_definition.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/parameter_groups.hpp>
 #include <attune/training/plan.hpp>
