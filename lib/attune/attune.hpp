@@ -37,7 +37,9 @@
 #include <attune/layers/softmax.hpp>
 
 #include <attune/attention/alibi.hpp>
+#include <attune/attention/attention_backward.hpp>
 #include <attune/attention/attention_shape.hpp>
+#include <attune/attention/attention_weights.hpp>
 #include <attune/attention/cached_attention.hpp>
 #include <attune/attention/key_value_blocks.hpp>
 #include <attune/attention/mask.hpp>
@@ -96,9 +98,11 @@
 #include <attune/exchange/element_type.hpp>
 #include <attune/exchange/flash_store.hpp>
 #include <attune/exchange/flat.hpp>
+#include <attune/exchange/hex_lines.hpp>
 #include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/model_file.hpp>
 #include <attune/exchange/own_names.hpp>
+#include <attune/exchange/pytorch_file.hpp>
 #include <attune/exchange/pytorch_layers.hpp>
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/quantise_safetensors.hpp>

@@ -148,7 +148,7 @@ std::uint32_t trained() {
               attune::Status::kOk);
   }
   EXPECT_LT(last, 0.8f * first);
-  return attune::hash(a.parameters);
+  return attune::hash_bits(a.parameters);
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ std::uint32_t trained() {
     if (step == 0) first = last;
   }
   EXPECT_LT(last, 0.8f * first);
-  return attune::hash(trainer.parameters());
+  return attune::hash_bits(trainer.parameters());
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ Learnt learn() {
     if (step < kSome) learnt.first += result.loss / kSome;
     if (step >= kSteps - kSome) learnt.last += result.loss / kSome;
   }
-  learnt.parameters = attune::hash(trainer.parameters());
+  learnt.parameters = attune::hash_bits(trainer.parameters());
   return learnt;
 }
 

@@ -195,13 +195,13 @@ struct Pair {
   // One step of both, to the same bits; where it is refused, nothing has changed.
   template <class Mask = attune::NoMask>
   void expect_steps(Status status, const Mask& mask = {}, float learning_rate = 0.01f) {
-    const std::uint32_t before = attune::hash(lockstep.parameters());
+    const std::uint32_t before = attune::hash_bits(lockstep.parameters());
     const auto a = lockstep.step(x, target, {.learning_rate = learning_rate}, NoClipping{}, mask);
     const auto b = streaming.step(x, target, {.learning_rate = learning_rate}, NoClipping{}, mask);
     EXPECT_EQ(a.status, status);
     EXPECT_EQ(b.status, status);
     EXPECT_TRUE(check::same_bits(lockstep.parameters(), streaming.parameters()));
-    EXPECT_EQ(attune::hash(lockstep.parameters()) == before, status != Status::kOk);
+    EXPECT_EQ(attune::hash_bits(lockstep.parameters()) == before, status != Status::kOk);
     if (status == Status::kOk) {
       EXPECT_EQ(a.loss, b.loss);
     }

@@ -30,7 +30,7 @@ using Dropping = Sequential<Linear<LinearShape{4, 8, 8}>, EncoderLayer<kEncoder>
 template <class State>
 void expect_same(const State& a, const State& b) {
   EXPECT_TRUE(check::same_bits(a.parameters, b.parameters));
-  EXPECT_TRUE(hash(a) == hash(b));  // moments, too
+  EXPECT_TRUE(hash_bits(a) == hash_bits(b));  // moments, too
   EXPECT_EQ(a.steps, b.steps);
   EXPECT_EQ(a.fingerprint_of_type, b.fingerprint_of_type);
   if constexpr (State::kDrops) {

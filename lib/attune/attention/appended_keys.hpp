@@ -13,8 +13,8 @@
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/weights.hpp>
-#include <attune/kernels/product.hpp>
-#include <attune/kernels/reduce.hpp>
+#include <attune/kernels/ops/gemm.hpp>
+#include <attune/kernels/ops/reduce.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
@@ -31,7 +31,7 @@ constexpr auto appended_at(const Pieces& pieces) {
     constexpr int kStep = kOneBlock ? kernels::kSumLanes : kernels::kDepthBlock;
     constexpr int kRest = shape.kv_len % kStep;
     const int before = kOneBlock ? tokens - kRest : tokens;  // that whole steps have to hold
-    return std::min((before + kStep - 1) / kStep * kStep + kRest, shape.kv_len);
+    return (std::min)((before + kStep - 1) / kStep * kStep + kRest, shape.kv_len);
   } else {
     return tokens;
   }

@@ -19,8 +19,8 @@
 #include <attune/attention/option_masks.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
-#include <attune/kernels/finite.hpp>
-#include <attune/kernels/softcap.hpp>
+#include <attune/kernels/ops/finite.hpp>
+#include <attune/kernels/ops/softcap.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -72,7 +72,7 @@ struct AttentionParts {
   using Beyond = decltype(angles_or_none<cache>());
   /// Of the positions of a step.
   template <int tokens>
-  using Angles = std::conditional_t<kRotates, kernels::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
+  using Angles = std::conditional_t<kRotates, detail::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
   template <int tokens>
   static void find_angles([[maybe_unused]] std::uint64_t position, [[maybe_unused]] Angles<tokens>& angles,
                           [[maybe_unused]] auto& beyond) {
@@ -181,7 +181,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   if constexpr (kernels::kLooksAtBounds<Scalar> && !kScalesScores) {  // |q·k|² ≤ |q|²·|k|²
     constexpr double kMost = kernels::kMostScore / double(Parts::kScoreScale);
     if (kernels::sum_of_few_squares<kDk>(query) * blocks_of_head.most_squares <= Scalar(kMost * kMost)) {
-      bounded = {seen_from, std::max(seen_from, blocks_before(end))};
+      bounded = {seen_from, (std::max)(seen_from, blocks_before(end))};
     }
   }
   hide_up_to(visible.blocks() * kBlock);
@@ -321,8 +321,8 @@ struct MemoryStream : AttentionParts<Attention> {
     const auto& all_masks = with_options<kShape>(mask);
     const auto key = view(std::as_const(memory.key)), value = view(std::as_const(memory.value));
     const auto terms = terms_of<std::remove_cvref_t<decltype(all_masks)>>(value);
-    constexpr int kQueries = static_cast<int>(std::min(most, std::uint64_t{kUnlimited}));
-    const int first_query = static_cast<int>(std::min(position, std::uint64_t{1} << 30));
+    constexpr int kQueries = static_cast<int>((std::min)(most, std::uint64_t{kUnlimited}));
+    const int first_query = static_cast<int>((std::min)(position, std::uint64_t{1} << 30));
     for (int head = 0; head < kHeads; ++head) {
       const int kv_head = kShape.kv_head_of(head);
       attend<kHeads, kQueries>(

@@ -2,8 +2,9 @@
 //
 // They stand in blocks of kCacheBlock tokens, block b of the stream in place b mod kBlocks. There is one
 // place more than a window can touch, so no place ever has visible tokens of two blocks: the sums over blocks
-// from oldest to newest are those over a whole row, in their order and with their lanes (kernels/reduce.hpp,
-// kernels/product.hpp). Blocks of sinks stand in places of their own before them, and are never overwritten.
+// from oldest to newest are those over a whole row, in their order and with their lanes
+// (kernels/ops/reduce.hpp, kernels/ops/gemm.hpp). Blocks of sinks stand in places of their own before them,
+// and are never overwritten.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include <cstring>
 
 #include <attune/core/stream.hpp>
-#include <attune/kernels/cached_rows.hpp>
+#include <attune/kernels/ops/kv_attention.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -61,7 +62,7 @@ class VisibleKeys {
       if (end > shape.window) first = end - shape.window;
     }
     if constexpr (shape.sinks > 0) {
-      const Position sinks = std::min(first, Position{shape.sinks});
+      const Position sinks = (std::min)(first, Position{shape.sinks});
       add(0, sinks, [](Position at) { return static_cast<int>(at); });
     }
     add(first, end, Places::template slot<Position>);
@@ -80,9 +81,9 @@ class VisibleKeys {
     for (Position at = first; at < end;) {
       const int slot = slot_of(at);
       const Position sum = at / kDepthBlock;
-      const Position to = std::min({end, (sum + 1) * kDepthBlock, at + Position(Places::kSlots - slot)});
-      constexpr Position kFarthest = std::numeric_limits<int>::max();
-      const Position distance = std::min(position_ - (at - at % kBlock), kFarthest);
+      const Position to = (std::min)({end, (sum + 1) * kDepthBlock, at + Position(Places::kSlots - slot)});
+      constexpr Position kFarthest = (std::numeric_limits<int>::max)();
+      const Position distance = (std::min)(position_ - (at - at % kBlock), kFarthest);
       runs_[count_++] = {slot, before + static_cast<int>(at - origin), static_cast<int>(to - at),
                          static_cast<int>(distance), sum != sum_};
       sum_ = sum;
@@ -95,7 +96,7 @@ class VisibleKeys {
   Position position_;
   int count_ = 0;
   int blocks_ = 0;
-  Position sum_ = std::numeric_limits<Position>::max();
+  Position sum_ = (std::numeric_limits<Position>::max)();
 };
 
 /// Keys and values of kHeads heads, of all tokens that are kept.

@@ -43,7 +43,7 @@ namespace detail {
 /// body<rows>(first) for kRows rows, kMost of them at a time; for the blocks that have one of the `used`.
 template <int kRows, int kMost, class Body, class Used = std::integral_constant<int, kRows>>
 ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
-  constexpr int kTogether = std::min(kRows, kMost), kRest = kRows % kTogether;
+  constexpr int kTogether = (std::min)(kRows, kMost), kRest = kRows % kTogether;
   for (int first = 0; first < kRows - kRest && first < used; first += kTogether) {
     body.template operator()<kTogether>(first);
   }
@@ -197,7 +197,7 @@ class OnePiece : public detail::AllTokens {
   ATTUNE_INLINE void elements_up_to(Used used, Body&& body) const {
     constexpr int kTogether = together<64>(most, work);
     for (int first = 0; first < used; first += kTogether) {
-      (*this)([&]() ATTUNE_INLINE_LAMBDA { body(first, std::min<int>(kTogether, used - first)); });
+      (*this)([&]() ATTUNE_INLINE_LAMBDA { body(first, (std::min<int>)(kTogether, used - first)); });
     }
   }
 
@@ -208,7 +208,7 @@ class OnePiece : public detail::AllTokens {
   // How many rows make a piece: whole register tiles and packets if there is room.
   template <int tile>
   static constexpr int together(int count, int work) {
-    const int fitting = std::clamp(most_work / std::max(work, 1), 1, count);
+    const int fitting = std::clamp(most_work / (std::max)(work, 1), 1, count);
     return fitting < count && fitting > tile ? fitting - fitting % tile : fitting;
   }
 
@@ -280,7 +280,7 @@ class FirstTokens {
     if constexpr (most != seq_len) {
       pieces_.template rows<most, work>(body);
     } else if constexpr (kInOneGo) {
-      body.template operator()<most>(RowRange{0, std::min(most, length_)});
+      body.template operator()<most>(RowRange{0, (std::min)(most, length_)});
     } else {
       pieces_.template rows_up_to<most, work>(length_, body);
     }
@@ -292,7 +292,7 @@ class FirstTokens {
     } else if constexpr (kInOneGo) {
       detail::in_blocks<most, at_once>(
           [&]<int some>(int from) ATTUNE_INLINE_LAMBDA {
-            body.template operator()<some>(RowRange{from, std::min(some, length_ - from)});
+            body.template operator()<some>(RowRange{from, (std::min)(some, length_ - from)});
           },
           length_);
     } else {

@@ -6,7 +6,7 @@
 
 #include <attune/core/tensor.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
 /// cos and sin of one angle.
 struct CosineSine {
@@ -128,4 +128,4 @@ struct AnglesOfPosition {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -10,7 +10,7 @@
 
 #include <attune/core/parameters.hpp>
 #include <attune/host/thread_pool.hpp>
-#include <attune/kernels/residual.hpp>
+#include <attune/kernels/ops/residual.hpp>
 #include <attune/training/optimizer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host::detail {
@@ -29,9 +29,9 @@ template <class Parameters>
 int slots_for(int batch, int threads, std::optional<std::size_t> bytes) {
   constexpr std::size_t kBytes = sizeof(GradientSlot<Parameters>);
   const auto count = static_cast<std::size_t>(threads);
-  const std::size_t in_cache = std::max(std::size_t{2}, (std::size_t{1} << 19) / kBytes);
+  const std::size_t in_cache = (std::max)(std::size_t{2}, (std::size_t{1} << 19) / kBytes);
   const std::size_t slots = bytes ? *bytes / kBytes : count * in_cache;
-  return static_cast<int>(std::min(static_cast<std::size_t>(batch), std::max(count, slots)));
+  return static_cast<int>((std::min)(static_cast<std::size_t>(batch), (std::max)(count, slots)));
 }
 
 /// A slot for the gradients of each of `count` sequences, and one for their sum.
@@ -48,7 +48,7 @@ class GradientSlots {
   /// The bytes of the sum from `begin` on, at most so many.
   std::span<std::byte> chunk(std::size_t begin, std::size_t most) {
     const auto bytes = std::as_writable_bytes(std::span(&sum(), 1));
-    return bytes.subspan(begin, std::min(most, bytes.size() - begin));
+    return bytes.subspan(begin, (std::min)(most, bytes.size() - begin));
   }
 
   /// Zeros in all slots and in the sum. Costs nothing behind a batch that ended with an update.
@@ -110,7 +110,7 @@ class GradientSlots {
     pool_.for_each(static_cast<int>(parts), [&](int, int number) {
       const auto part = static_cast<std::size_t>(number);
       body(begin + lines * part / parts * kCacheLine,
-           std::min(end, begin + lines * (part + 1) / parts * kCacheLine));
+           (std::min)(end, begin + lines * (part + 1) / parts * kCacheLine));
     });
   }
 

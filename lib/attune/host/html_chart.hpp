@@ -34,7 +34,7 @@ namespace detail {
 /// At most `most` points: the mean of each of as many equal stretches. What is not finite is left out.
 [[nodiscard]] inline std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
   std::vector<Point> result;
-  const std::size_t stretches = std::min(most, points.size());
+  const std::size_t stretches = (std::min)(most, points.size());
   for (std::size_t i = 0; i < stretches; ++i) {
     const std::size_t begin = points.size() * i / stretches, end = points.size() * (i + 1) / stretches;
     Point mean{0, 0};
@@ -54,8 +54,8 @@ namespace detail {
 /// Ends that differ by rounding only count as one value, from which it goes a little upwards. Both below
 /// 1e300 in magnitude.
 [[nodiscard]] inline std::vector<double> ticks(double low, double high, int wanted) {
-  const double size = std::max(std::abs(low), std::abs(high));
-  if (!(high - low > std::max(size * 1e-9, 1e-300))) high = low + (size > 1e-290 ? size * 0.1 : 1);
+  const double size = (std::max)(std::abs(low), std::abs(high));
+  if (!(high - low > (std::max)(size * 1e-9, 1e-300))) high = low + (size > 1e-290 ? size * 0.1 : 1);
   const double rough = (high - low) / wanted;
   const double power = std::pow(10, std::floor(std::log10(rough)));
   const double ratio = rough / power;
@@ -140,7 +140,7 @@ inline Plot plot_of(const std::vector<Point>& points, const ChartOptions& option
   Axis y_axis = axis_of(lowest->y, highest->y, logarithmic, 5);
   if (options.percent && highest->y <= 1) {
     if (y_axis.low >= 1) y_axis = axis_of(0, 1, false, 5);  // nothing but 100 %
-    y_axis.high = std::min(y_axis.high, 1.0);
+    y_axis.high = (std::min)(y_axis.high, 1.0);
   }
   return {axis_of(points.front().x, points.back().x, false, 5), std::move(y_axis), points.back().x,
           options.percent,
@@ -157,7 +157,7 @@ inline void draw_axes(Plot& plot, const std::string& x_name) {
   for (const double value : plot.x_axis.lines) {
     if (value > plot.last_x) continue;
     plot.line("tick", plot.x(value), Plot::kBottom, plot.x(value), Plot::kBottom + 4);
-    plot.text("middle", std::min(plot.x(value), Plot::kWidth - 16), Plot::kBottom + 18, number(value));
+    plot.text("middle", (std::min)(plot.x(value), Plot::kWidth - 16), Plot::kBottom + 18, number(value));
   }
   plot.line("axis", Plot::kLeft, Plot::kBottom, Plot::kRight, Plot::kBottom);
   plot.text("middle", (Plot::kLeft + Plot::kRight) / 2, Plot::kHeight - 5,

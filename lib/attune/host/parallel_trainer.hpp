@@ -170,7 +170,7 @@ class ParallelTrainer
     Sums sums{.sum = 0, .normaliser = 0};
     int first = part.first();
     do {
-      const int end = std::min(part.end(), first + slots_.count());
+      const int end = (std::min)(part.end(), first + slots_.count());
       for_each_sequence(first, end, [&](Worker& worker, int sequence) {
         differentiate(worker, sequence, slots_.slot(sequence - first), Inputs::at(inputs, sequence),
                       Targets::at(targets, sequence), attune::detail::mask_of(masks, sequence), loss_of);

@@ -29,6 +29,7 @@
 #include <attune/core/pieces.hpp>
 #include <attune/core/status.hpp>
 #include <attune/host/thread_pool.hpp>
+#include <attune/kernels/ops/pause.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
@@ -71,7 +72,7 @@ class SharedPass {
   // Into how many shares so much work is cut, of at most `most`.
   [[nodiscard]] int shares_of(std::int64_t work, int most) const {
     return static_cast<int>(
-        std::clamp<std::int64_t>(work / work_of_share_, 1, std::max(1, std::min(most, threads()))));
+        std::clamp<std::int64_t>(work / work_of_share_, 1, (std::max)(1, (std::min)(most, threads()))));
   }
   // Calls body(share) for the shares of piece number `piece` that no other thread has taken, when the
   // `before` shares of all pieces in front of it are done. Those of other threads where these do not come:
@@ -97,7 +98,7 @@ class SharedPass {
   bool look_out_for(int shares) {
     for (int look = 0; look < kLooks; ++look) {
       if (done_.load(std::memory_order_acquire) >= shares) return true;
-      pause();
+      kernels::pause();
     }
     return false;
   }
@@ -113,12 +114,6 @@ class SharedPass {
          done = done_.load(std::memory_order_acquire)) {
       done_.wait(done, std::memory_order_acquire);
     }
-  }
-  // Tells the processor that it is waited: a core's other thread goes on.
-  static void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
   }
 
   static constexpr std::size_t kCacheLine = 64;
@@ -219,13 +214,13 @@ class SharedPieces : public attune::detail::AllTokens {
   /// The same, of no more than `at_once` together.
   template <int most, int at_once, int work, class Body>
   void rows_at_once_up_to(int used, Body&& body) const {
-    constexpr int kBlock = std::min(block_of(most), at_once), kRest = most % kBlock;
-    constexpr int kMany = std::max(kBlock, std::min(most / 2, at_once) / kBlock * kBlock);
+    constexpr int kBlock = (std::min)(block_of(most), at_once), kRest = most % kBlock;
+    constexpr int kMany = (std::max)(kBlock, (std::min)(most / 2, at_once) / kBlock * kBlock);
     const int blocks = (used + kBlock - 1) / kBlock;
     const int shares = walk_->pass.shares_of(std::int64_t{work} * used, blocks);
     share_out(shares, [&](int share) {
       int first = part(blocks, share, shares) * kBlock;
-      const int end = part(blocks, share + 1, shares) * kBlock, whole = std::min(end, most - kRest);
+      const int end = part(blocks, share + 1, shares) * kBlock, whole = (std::min)(end, most - kRest);
       if constexpr (kMany > kBlock) {
         for (; first + kMany <= whole; first += kMany) body.template operator()<kMany>(first);
       }
@@ -243,14 +238,14 @@ class SharedPieces : public attune::detail::AllTokens {
     const int shares = walk_->pass.shares_of(std::int64_t{work} * used, blocks);
     share_out(shares, [&](int share) {
       const int first = part(blocks, share, shares) * kBlock;
-      body(first, std::min(part(blocks, share + 1, shares) * kBlock, used) - first);
+      body(first, (std::min)(part(blocks, share + 1, shares) * kBlock, used) - first);
     });
   }
 
  private:
   // Of `rows` rows so many are computed together: a sixteenth, so that a few threads have as much each, but
   // a register tile.
-  static constexpr int block_of(int rows) { return std::min(rows, std::max(1, (rows + 63) / 64) * 4); }
+  static constexpr int block_of(int rows) { return (std::min)(rows, (std::max)(1, (rows + 63) / 64) * 4); }
   // Where part `index` of `parts` begins.
   static int part(int count, int index, int parts) {
     return static_cast<int>(static_cast<std::int64_t>(count) * index / parts);

@@ -38,7 +38,7 @@
 #endif
 
 #if !defined(ATTUNE_BLAS)
-#define ATTUNE_BLAS 0  // 1: large products go to the host's CBLAS (kernels/blas.hpp)
+#define ATTUNE_BLAS 0  // 1: large products go to the host's CBLAS (kernels/portable/blas.hpp)
 #endif
 
 #if ATTUNE_FUSED && ATTUNE_BLAS
@@ -59,10 +59,35 @@
 #define ATTUNE_POLICY unfused
 #endif
 
-// Part of every symbol: neither policies nor versions but for their patches ever link into one function.
-#define ATTUNE_TAG_OF(major, minor, policy) v##major##_##minor##_##policy
-#define ATTUNE_TAG(major, minor, policy) ATTUNE_TAG_OF(major, minor, policy)
-#define ATTUNE_ARITHMETIC ATTUNE_TAG(ATTUNE_VERSION_MAJOR, ATTUNE_VERSION_MINOR, ATTUNE_POLICY)
+// The instruction set that code is compiled for: the levels of the x86-64 psABI and what else a file can have
+// more of than another in one program. Empty for the least. attune_add_dispatched defines it empty, as there no
+// file sees another's code.
+#if !defined(ATTUNE_INSTRUCTION_SET)
+#if defined(__AVX512F__)
+#define ATTUNE_INSTRUCTION_SET _avx512
+#elif defined(__AVX2__)
+#define ATTUNE_INSTRUCTION_SET _avx2
+#elif defined(__AVX__)
+#define ATTUNE_INSTRUCTION_SET _avx
+#elif defined(__SSE4_1__)
+#define ATTUNE_INSTRUCTION_SET _sse4
+#elif defined(__SSE3__)
+#define ATTUNE_INSTRUCTION_SET _sse3
+#elif defined(__ARM_FEATURE_SVE)
+#define ATTUNE_INSTRUCTION_SET _sve
+#elif defined(__riscv_vector)
+#define ATTUNE_INSTRUCTION_SET _rvv
+#else
+#define ATTUNE_INSTRUCTION_SET
+#endif
+#endif
+
+// Part of every symbol: neither policies nor instruction sets nor versions but for their patches ever link into
+// one function.
+#define ATTUNE_TAG_OF(major, minor, policy, instruction_set) v##major##_##minor##_##policy##instruction_set
+#define ATTUNE_TAG(major, minor, policy, instruction_set) ATTUNE_TAG_OF(major, minor, policy, instruction_set)
+#define ATTUNE_ARITHMETIC \
+  ATTUNE_TAG(ATTUNE_VERSION_MAJOR, ATTUNE_VERSION_MINOR, ATTUNE_POLICY, ATTUNE_INSTRUCTION_SET)
 
 #if ATTUNE_FUSED && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA) && !defined(__riscv_flen)
 #error \
@@ -79,6 +104,8 @@
 
 #if defined(__FAST_MATH__)
 #error "attune: -ffast-math changes the results of training; compile without it"
+#elif defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "attune: -ffinite-math-only drops what masks and NaN need; compile without it"
 #endif
 
 #define ATTUNE_TEXT_OF(name) #name
@@ -86,6 +113,8 @@
 namespace attune::inline ATTUNE_ARITHMETIC {
 /// The arithmetic of this translation unit.
 inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_POLICY);
+/// Whether its vector unit flushes subnormals to zero.
+inline constexpr bool kFlushesSubnormals = ATTUNE_MVE || ATTUNE_NEON;
 }  // namespace attune::inline ATTUNE_ARITHMETIC
 #undef ATTUNE_TEXT
 #undef ATTUNE_TEXT_OF
@@ -95,7 +124,8 @@ inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_POLICY);
 #else
 #define ATTUNE_UNROLL _Pragma("GCC unroll 32")
 #endif
-// Where -DATTUNE_INLINE=inline leaves the choice to the compiler, which is then done sooner: slower code, the same bits.
+// Where -DATTUNE_INLINE=inline leaves the choice to the compiler, which is then done sooner: slower code, the
+// same bits.
 #ifndef ATTUNE_INLINE
 #define ATTUNE_INLINE [[gnu::always_inline]] inline
 #define ATTUNE_INLINE_LAMBDA __attribute__((always_inline))

@@ -13,7 +13,7 @@
 #include <attune/core/sine_table.hpp>
 #include <attune/core/stream.hpp>
 #include <attune/core/weights.hpp>
-#include <attune/kernels/residual.hpp>
+#include <attune/kernels/ops/residual.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -107,7 +107,8 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type weight;
+    using Table = typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type;
+    [[no_unique_address]] typename FloatForm<Table>::type weight;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
@@ -134,7 +135,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
       pieces([&]() ATTUNE_INLINE_LAMBDA {
         add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
-          const int tokens = std::min<int>(rows.rows, pieces.template count<shape.seq_len>() - first);
+          const int tokens = (std::min<int>)(rows.rows, pieces.template count<shape.seq_len>() - first);
           kernels::add_to(tokens * rows.cols, dy.data + first * shape.d_model, rows.data);
         });
       });
@@ -162,7 +163,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
     /// In the place of Memory, where a stream ends with the table.
     struct InTable {};
     using Memory = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
-                                      kernels::AnglesOfPosition<kFrequencies>, InTable>;
+                                      detail::AnglesOfPosition<kFrequencies>, InTable>;
     template <int tokens>
     struct Scratch {};
     template <int tokens>
@@ -182,7 +183,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   /// E[seq_len, d_model].
   static constexpr Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model> kVectors = [] {
     const auto table =
-        kernels::sine_table<kernels::Real<Scalar>, shape.seq_len, kFrequencies>(shape.base, shape.d_model);
+        detail::sine_table<kernels::Real<Scalar>, shape.seq_len, kFrequencies>(shape.base, shape.d_model);
     Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model> vectors{};
     for (int t = 0; t < shape.seq_len; ++t) {
       for (int j = 0; j < shape.d_model; ++j) {
@@ -215,7 +216,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static void vector_at(std::uint64_t position, Scalar* vector, [[maybe_unused]] Beyond& beyond) {
     if constexpr (requires { beyond.next; }) {
       if (position >= std::uint64_t{shape.seq_len}) {
-        static constexpr auto kAngles = kernels::frequencies<kFrequencies>(shape.base, shape.d_model);
+        static constexpr auto kAngles = detail::frequencies<kFrequencies>(shape.base, shape.d_model);
         beyond.move_to(position, kAngles);
         for (int j = 0; j < shape.d_model; ++j) {
           const auto& at = beyond.of[j / 2];

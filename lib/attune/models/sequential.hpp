@@ -123,7 +123,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <CacheShape cache>
   struct Stream {
     using Memory = detail::Members<typename detail::StreamOf<Layers, cache>::Memory...>;
-    static constexpr std::uint64_t kMostTokens = std::min({detail::kMostTokens<Layers, cache>...});
+    static constexpr std::uint64_t kMostTokens = (std::min)({detail::kMostTokens<Layers, cache>...});
     template <int tokens>
     struct Scratch {
       detail::InTurn<Scalar, std::integer_sequence<int, tokens * Layers::Output::cols...>,

@@ -13,7 +13,7 @@
 
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/core/gradient_rows.hpp>
-#include <attune/kernels/residual.hpp>
+#include <attune/kernels/ops/residual.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
@@ -182,7 +182,7 @@ struct ResidualStack {
   template <CacheShape cache>
   struct Stream {
     using Memory = detail::Members<typename Branches::template StreamMemory<cache>...>;
-    static constexpr std::uint64_t kMostTokens = std::min({Branches::template kMostTokens<cache>...});
+    static constexpr std::uint64_t kMostTokens = (std::min)({Branches::template kMostTokens<cache>...});
     template <int tokens, class Indices = std::make_integer_sequence<int, kBranches>>
     struct Of;
     template <int tokens, int... index>
@@ -376,10 +376,6 @@ struct ResidualStack {
                                             ConstView<Tokens> d_sum, auto dx, auto& gradients, auto room,
                                             const auto& context) {
     using Gradients = std::remove_cvref_t<decltype(gradients)>;
-    const auto& own = Branch<index>::Member::of(parameters);
-    auto& own_gradients = Branch<index>::Member::of(gradients);
-    auto& tape = room.template branch_tape<index>();
-    auto& scratch = room.template branch_scratch<index>();
     // Of the last branch, forward has just left the tape, where a norm stands behind it.
     if constexpr (decltype(room)::kRecomputes && (kNormBefore || index < kLast)) {
       recompute_tape<index>(parameters, x, room, context);
@@ -398,7 +394,6 @@ struct ResidualStack {
         return View<Tokens>(gradient);
       }
     }();
-    const ConstView<Tokens> d_branch = before_dropout<index>(d_sum, room, context);
     const auto input = [&]() ATTUNE_INLINE_LAMBDA -> ConstView<Tokens> {
       if constexpr (kBranchReads<Gradients, index>) {
         return recomputed_input<index>(parameters, x, room, context);
@@ -406,6 +401,11 @@ struct ResidualStack {
         return x;  // which nobody reads
       }
     };
+    const ConstView<Tokens> d_branch = before_dropout<index>(d_sum, room, context);
+    const auto& own = Branch<index>::Member::of(parameters);
+    auto& own_gradients = Branch<index>::Member::of(gradients);
+    auto& tape = room.template branch_tape<index>();
+    auto& scratch = room.template branch_scratch<index>();
     if constexpr (decltype(room)::kRecomputes && Branch<index>::kRetapes) {
       Branch<index>::backward_from(own, input, tape, d_branch, d_input, own_gradients, scratch, context);
     } else {

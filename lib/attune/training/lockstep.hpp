@@ -3,9 +3,9 @@
 //   attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1024, attune::Lockstep> trainer;
 //
 // A packet is wider than a row of a tiny model. In lockstep every lane is a sequence of its own
-// (kernels/lanes.hpp), so each instruction does one thing for all of them, and the weights are read once for
-// all of them. It pays where the lanes' activations fit the first cache; a model whose rows fill packets by
-// themselves gains nothing.
+// (kernels/simd/lanes.hpp), so each instruction does one thing for all of them, and the weights are read once
+// for all of them. It pays where the lanes' activations fit the first cache; a model whose rows fill packets
+// by themselves gains nothing.
 //
 // The bits are those of one sequence after the other: gradients are added sequence by sequence, in the order
 // of the batch, and each sequence has the masks of dropout that it has there. Layers whose scalars have no
@@ -21,9 +21,9 @@
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/true_length.hpp>
-#include <attune/kernels/finite.hpp>
-#include <attune/kernels/lanes.hpp>
-#include <attune/kernels/product.hpp>
+#include <attune/kernels/ops/finite.hpp>
+#include <attune/kernels/ops/gemm.hpp>
+#include <attune/kernels/simd/lanes.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/one_by_one.hpp>
 #include <attune/training/loss.hpp>

@@ -24,7 +24,7 @@
 
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
-#include <attune/kernels/reduce.hpp>
+#include <attune/kernels/ops/reduce.hpp>
 #include <attune/training/batch.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -133,7 +133,7 @@ struct SquaredError {
   static constexpr bool kCountsSequences = true;
 
   /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy.
-  /// `dy` may be `y`. Sums run in the library's order (kernels/reduce.hpp).
+  /// `dy` may be `y`. Sums run in the library's order (kernels/ops/reduce.hpp).
   template <class Output, class Target, class Gradient>
   static auto forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
                       kernels::Real<typename std::remove_cvref_t<Gradient>::Scalar> weight = 1) ->

@@ -38,7 +38,7 @@
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
-#include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/simd/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -166,7 +166,7 @@ template <class Optimizer, class... Moments>
   const int at_once = kernels::kIsScalar<kernels::Packet<Scalar>> ? size : 1024;
   int first = 0;
   do {  // once, as compilers see of a for only where they unroll
-    const int count = std::min(at_once, size - first);
+    const int count = (std::min)(at_once, size - first);
     Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
     std::memset(g + first, 0, sizeof(Scalar) * static_cast<std::size_t>(count));
     first += at_once;
@@ -189,7 +189,7 @@ ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& 
   using Scalar = typename Optimizer::Scalar;
   constexpr std::size_t kScalars = sizeof(Parameters) / sizeof(Scalar);
   if constexpr (Pieces::kInOneGo && std::is_same_v<Parameters, Gradients> &&
-                kScalars <= std::numeric_limits<int>::max() &&
+                kScalars <= (std::numeric_limits<int>::max)() &&
                 requires { Optimizer::sets_of_moments(moments); }) {
     constexpr int kSize = static_cast<int>(kScalars);
     std::apply(

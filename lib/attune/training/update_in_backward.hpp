@@ -24,7 +24,7 @@
 #include <attune/core/gradient_rows.hpp>
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/true_length.hpp>
-#include <attune/kernels/squares.hpp>
+#include <attune/kernels/ops/squares.hpp>
 #include <attune/training/batch_update.hpp>
 #include <attune/training/forward_loss.hpp>
 #include <attune/training/loss.hpp>
@@ -51,7 +51,7 @@ constexpr int updated_scalars() {
     typename Model::template ParametersOf<Extents> extents{};
     for_each_tensor(
         [&most](const TensorPath&, auto tensor) {
-          most = std::max(most, std::min(kUpdatedRows, tensor.rows) * tensor.cols);
+          most = (std::max)(most, (std::min)(kUpdatedRows, tensor.rows) * tensor.cols);
         },
         extents);
   }
