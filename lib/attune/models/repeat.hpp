@@ -55,7 +55,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
-  static constexpr bool kGradientMayBeInput =  // but not with ParameterUpdates
+  static constexpr bool kGradientMayBeInput =  // but not with UpdateInBackward
       detail::kGradientMayBeInput<Layer>;
 
  private:
