@@ -1,0 +1,40 @@
+// Inference from weights of 8 and 16 bits, as few rows and as many, of which the build holds the stack
+// against a bound. Ends with `N passed, N failed`.
+#include <attune/core/narrow_weights.hpp>
+#include <attune/layers/feed_forward.hpp>
+#include <quantized_networks_stack.hpp>
+
+#include "console.hpp"
+#include "port.hpp"
+
+namespace {
+
+template <template <class, int, int> class Weights, int kRows>
+bool run_network() {
+  using Network = attune::FeedForward<attune::FeedForwardShape{.rows = kRows, .d_model = 12, .d_ff = 24}>;
+  static const typename Network::template ParametersOf<Weights, attune::Tensor> parameters{};
+  static typename Network::Input x;
+  static typename Network::Output y;
+  static typename Network::InferenceScratch scratch;
+  x.values[0] = 1;
+  Network::forward(parameters, x, y, scratch);
+  return y.values[0] == 0;
+}
+
+template <template <class, int, int> class Weights>
+bool run_networks() {
+  return run_network<Weights, 1>() && run_network<Weights, 5>() && run_network<Weights, 16>();
+}
+
+}  // namespace
+
+extern "C" [[gnu::noinline]] bool quantized_networks() {
+  return run_networks<attune::Int8Weights>() && run_networks<attune::Bfloat16Weights>() &&
+         run_networks<attune::Float16Weights>();
+}
+
+int main() {
+  const bool right = quantized_networks();
+  port::print(right ? "1 passed, 0 failed\n" : "FAILED zero weights give zero\n0 passed, 1 failed\n");
+  return right ? 0 : 1;
+}
