@@ -9,15 +9,23 @@
 
 namespace {
 
+template <int kRows>
+using Network = attune::FeedForward<attune::FeedForwardShape{.rows = kRows, .d_model = 12, .d_ff = 24}>;
+template <int kRows>
+struct Memory {
+  typename Network<kRows>::Input x;
+  typename Network<kRows>::Output y;
+  typename Network<kRows>::InferenceScratch scratch;
+};
+template <int kRows>
+Memory<kRows> memory;
+
 template <template <class, int, int> class Weights, int kRows>
 bool run_network() {
-  using Network = attune::FeedForward<attune::FeedForwardShape{.rows = kRows, .d_model = 12, .d_ff = 24}>;
-  static const typename Network::template ParametersOf<Weights, attune::Tensor> parameters{};
-  static typename Network::Input x;
-  static typename Network::Output y;
-  static typename Network::InferenceScratch scratch;
+  static const typename Network<kRows>::template ParametersOf<Weights, attune::Tensor> parameters{};
+  auto& [x, y, scratch] = memory<kRows>;
   x.values[0] = 1;
-  Network::forward(parameters, x, y, scratch);
+  Network<kRows>::forward(parameters, x, y, scratch);
   return y.values[0] == 0;
 }
 
