@@ -2,6 +2,11 @@
 # sees.
 include(CheckCXXCompilerFlag)
 
+# What is installed later, such as MPI, is found by the next build: apt-get changes this file.
+if(PROJECT_IS_TOP_LEVEL AND EXISTS /var/lib/dpkg/status)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS /var/lib/dpkg/status)
+endif()
+
 option(ATTUNE_WERROR "Treat warnings in examples and tests as errors" OFF)
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING)
   set(attune_native_default ON)
@@ -42,7 +47,7 @@ function(attune_precompile target)
       target_precompile_headers(attune_precompiled PRIVATE <attune/attune.hpp>)
     endif()
   endif()
-  # That kernels/arithmetic.hpp asks for silence is forgotten in a precompiled header.
+  # That kernels/simd/arithmetic.hpp asks for silence is forgotten in a precompiled header.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-ignored-attributes>)
   target_precompile_headers(${target} REUSE_FROM attune_precompiled)
 endfunction()

@@ -48,8 +48,8 @@ void compare(int image_index) {
 int main() {
   const int images = std::min(port::argument("--images", digits::kTestImages), digits::kTestImages);
   port::print("digits on ", port::name(), ": ", digits::kParameters, " trained parameters in flash, d_model ",
-              digits::kWidth, ", heads ", digits::kEncoder.num_heads, ", blocks ", digits::kBlocks, "; ",
-              images, " images\n");
+              digits::kWidth, ", heads ", digits::kEncoder.attention.num_heads, ", blocks ", digits::kBlocks,
+              "; ", images, " images\n");
 
   const std::size_t heap_calls_before = port::heap_calls();
   const std::uint64_t start = port::microseconds();

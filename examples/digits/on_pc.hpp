@@ -75,7 +75,7 @@ inline bool write_page(const char* file, ParallelTrainer& trainer, const Run& ru
                        const Evaluation& evaluation, int steps_of_parameters, int held_out) {
   using attune::host::html::joined;
   attune::host::TrainingPage page(joined("digits: 8 tokens of 8 pixels, d_model ", kWidth, ", heads ",
-                                         kEncoder.num_heads, ", blocks ", kBlocks));
+                                         kEncoder.attention.num_heads, ", blocks ", kBlocks));
   char hash[9];
   std::snprintf(hash, sizeof hash, "%08x", attune::hash_bits(trainer.parameters()));
   page.fact("recognised", attune::host::html::percent(static_cast<double>(evaluation.accuracy())));

@@ -1,5 +1,5 @@
 #include <attune/attention/left_out_keys.hpp>
-#include <attune/kernels/nonzero.hpp>
+#include <attune/kernels/ops/zero_skipping.hpp>
 
 #include "check.hpp"
 

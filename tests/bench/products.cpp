@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include <attune/kernels/product.hpp>
+#include <attune/kernels/ops/gemm.hpp>
 
 #include "peak.hpp"
 #include "timing.hpp"

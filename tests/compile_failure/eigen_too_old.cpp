@@ -4,4 +4,4 @@
 
 #undef EIGEN_MAJOR_VERSION
 #define EIGEN_MAJOR_VERSION 3
-#include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/simd/arithmetic.hpp>

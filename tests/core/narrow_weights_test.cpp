@@ -172,7 +172,8 @@ constexpr attune::AttentionShape kAttention{.seq_len = 9,
                                             .softcap = 3,
                                             .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
                                             .add_bias_kv = true};
-constexpr attune::EncoderLayerShape kEncoder{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_ff = 7};
+constexpr attune::EncoderLayerShape kEncoder{.attention = {.seq_len = 5, .d_model = 6, .num_heads = 3},
+                                             .d_ff = 7};
 
 static_assert(sizeof(Int8Weights<float, 30, 20>) == 30 * 20 + 20 * sizeof(float));
 static_assert(sizeof(Float16Weights<float, 30, 20>) == 2 * 30 * 20);

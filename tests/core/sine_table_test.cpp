@@ -5,22 +5,22 @@
 namespace kernels = attune::kernels;
 
 TEST(SineTable, has_the_known_sines_and_cosines) {
-  static_assert(kernels::cosine_sine(0).cosine == 1 && kernels::cosine_sine(0).sine == 0);
-  constexpr kernels::CosineSine one = kernels::cosine_sine(1.0);
+  static_assert(attune::detail::cosine_sine(0).cosine == 1 && attune::detail::cosine_sine(0).sine == 0);
+  constexpr attune::detail::CosineSine one = attune::detail::cosine_sine(1.0);
   EXPECT_NEAR(one.cosine, 0.54030230586813972, 1e-15);
   EXPECT_NEAR(one.sine, 0.84147098480789651, 1e-15);
-  constexpr kernels::CosineSine far = kernels::cosine_sine(1000.0);
+  constexpr attune::detail::CosineSine far = attune::detail::cosine_sine(1000.0);
   EXPECT_NEAR(far.cosine, 0.56237907629070260, 1e-15);
   EXPECT_NEAR(far.sine, 0.82687954053200256, 1e-15);
-  EXPECT_NEAR(kernels::inverse_power(10'000, 0.5), 0.01, 1e-17);
-  EXPECT_NEAR(kernels::inverse_power(10'000, 1.0 / 3), 0.046415888336127789, 2.4e-17);
-  static_assert(kernels::inverse_power(10'000, 0) == 1);
+  EXPECT_NEAR(attune::detail::inverse_power(10'000, 0.5), 0.01, 1e-17);
+  EXPECT_NEAR(attune::detail::inverse_power(10'000, 1.0 / 3), 0.046415888336127789, 2.4e-17);
+  static_assert(attune::detail::inverse_power(10'000, 0) == 1);
 }
 
 TEST(SineTable, positions_of_a_stream_have_the_bits_of_a_table) {
-  static constexpr auto table = kernels::sine_table<double, 70, 3>(10'000, 6);
-  static constexpr auto frequencies = kernels::frequencies<3>(10'000, 6);
-  kernels::AnglesOfPosition<3> angles = {};
+  static constexpr auto table = attune::detail::sine_table<double, 70, 3>(10'000, 6);
+  static constexpr auto frequencies = attune::detail::frequencies<3>(10'000, 6);
+  attune::detail::AnglesOfPosition<3> angles = {};
   const auto expect = [&](int position) {
     angles.move_to(static_cast<std::uint64_t>(position), frequencies);
     for (int i = 0; i < 3; ++i) {
@@ -34,10 +34,10 @@ TEST(SineTable, positions_of_a_stream_have_the_bits_of_a_table) {
 }
 
 TEST(SineTable, adding_angles_loses_nothing_that_shows) {
-  static constexpr auto table = kernels::sine_table<double, 40, 3>(10'000, 6);
+  static constexpr auto table = attune::detail::sine_table<double, 40, 3>(10'000, 6);
   for (int t = 0; t < 40; ++t) {
     for (int i = 0; i < 3; ++i) {
-      const auto exact = kernels::cosine_sine(t * kernels::inverse_power(10'000, i / 3.0));
+      const auto exact = attune::detail::cosine_sine(t * attune::detail::inverse_power(10'000, i / 3.0));
       EXPECT_NEAR(table.cosine(t, i), exact.cosine, 5e-15);
       EXPECT_NEAR(table.sine(t, i), exact.sine, 5e-15);
     }

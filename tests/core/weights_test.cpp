@@ -112,7 +112,8 @@ void expect_the_same_of_every_form() {
 }
 
 constexpr attune::AttentionShape kAttention{.seq_len = 5, .d_model = 6, .num_heads = 2, .d_v = 4};
-constexpr attune::EncoderLayerShape kEncoder{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_ff = 7};
+constexpr attune::EncoderLayerShape kEncoder{.attention = {.seq_len = 5, .d_model = 6, .num_heads = 3},
+                                             .d_ff = 7};
 using Blocks = attune::Repeat<2, attune::EncoderLayer<kEncoder>>;
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{5, 3, 6}>,
                                  attune::LearnedPositions<attune::PositionShape{5, 6}>, Blocks>;

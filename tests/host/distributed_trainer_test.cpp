@@ -25,12 +25,11 @@ using attune::host::Ranks;
 constexpr int kBatch = 13;  // not a multiple of any number of ranks
 
 template <int num_heads>
-using ModelOf =
-    attune::Sequential<attune::Linear<attune::LinearShape{6, 5, 8}>,
-                       attune::EncoderLayer<attune::EncoderLayerShape{
-                           .seq_len = 6, .d_model = 8, .num_heads = num_heads, .d_ff = 12, .dropout = 0.25}>,
-                       attune::Pooling<attune::PoolingShape{6, 8}>,
-                       attune::Linear<attune::LinearShape{1, 8, 3}>>;
+using ModelOf = attune::Sequential<
+    attune::Linear<attune::LinearShape{6, 5, 8}>,
+    attune::EncoderLayer<attune::EncoderLayerShape{
+        .attention = {.seq_len = 6, .d_model = 8, .num_heads = num_heads, .dropout = 0.25}, .d_ff = 12}>,
+    attune::Pooling<attune::PoolingShape{6, 8}>, attune::Linear<attune::LinearShape{1, 8, 3}>>;
 using Model = ModelOf<2>;
 using OneByOne = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch>;
 using Distributed = DistributedTrainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch>;

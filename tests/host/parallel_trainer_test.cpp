@@ -26,18 +26,15 @@ constexpr int kThreadCounts[] = {1, 2, 3, 5};
 
 constexpr attune::AttentionShape kShape{.seq_len = 6, .d_model = 8, .num_heads = 2};
 using Layer = attune::MultiHeadAttention<kShape>;
-using Classifier =
-    attune::Sequential<attune::Linear<attune::LinearShape{6, 5, 8}>,
-                       attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
-                                             .seq_len = 6, .d_model = 8, .num_heads = 2, .d_ff = 20}>>,
-                       attune::Pooling<attune::PoolingShape{6, 8}>,
-                       attune::Linear<attune::LinearShape{1, 8, 3}>>;
-constexpr attune::EncoderLayerShape kDroppingShape{.seq_len = 6,
-                                                   .d_model = 8,
-                                                   .num_heads = 2,
-                                                   .d_ff = 12,
-                                                   .norm = attune::NormPlacement::kBefore,
-                                                   .dropout = 0.25};
+using Classifier = attune::Sequential<
+    attune::Linear<attune::LinearShape{6, 5, 8}>,
+    attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
+                          .attention = {.seq_len = 6, .d_model = 8, .num_heads = 2}, .d_ff = 20}>>,
+    attune::Pooling<attune::PoolingShape{6, 8}>, attune::Linear<attune::LinearShape{1, 8, 3}>>;
+constexpr attune::EncoderLayerShape kDroppingShape{
+    .attention = {.seq_len = 6, .d_model = 8, .num_heads = 2, .dropout = 0.25},
+    .d_ff = 12,
+    .norm = attune::NormPlacement::kBefore};
 using Dropping = attune::Sequential<
     attune::Linear<attune::LinearShape{6, 5, 8}>,
     attune::Residual<attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 8, .probability = 0.5}>>,

@@ -21,7 +21,7 @@ using attune::host::run_training;
 using attune::host::TrainingEnd;
 
 constexpr attune::EncoderLayerShape kShape{
-    .seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8, .dropout = 0.25};
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.25}, .d_ff = 8};
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{4, 3, 8}>, attune::EncoderLayer<kShape>>;
 using Trainer = attune::host::ParallelTrainer<Model, attune::MeanSquaredError, attune::AdamW, 4>;
 
@@ -181,6 +181,29 @@ TEST(ResumedRun, of_another_training_or_a_damaged_file_takes_no_step_and_leaves_
   std::filesystem::resize_file(file.path, 100);
   EXPECT_EQ(ends({}), Status::kUnreadable);
   EXPECT_EQ(std::filesystem::file_size(file.path), 100u);
+}
+
+TEST(ResumedRun, counts_that_cannot_be_are_refused) {
+  const File file;
+  Training first;
+  static_cast<void>(first(file.path));
+  constexpr std::uint32_t kFingerprint = Trainer::State::kFingerprint;
+  std::vector<std::byte> bytes;
+  ASSERT_EQ(attune::host::load_whole_file(file.path, kFingerprint, bytes), Status::kOk);
+  // Of a size that is the file's where products wrap.
+  std::int32_t counts[2];  // losses, validations
+  std::byte* const at = bytes.data() + sizeof(Trainer::State) + 2 * sizeof counts[0];
+  std::memcpy(counts, at, sizeof counts);
+  ASSERT_EQ(counts[0], kSteps);
+  counts[1] += (counts[0] + 4) / 4;
+  counts[0] = -4;
+  std::memcpy(at, counts, sizeof counts);
+  ASSERT_EQ(attune::host::save_whole_file(file.path, kFingerprint, {bytes}), Status::kOk);
+  Training second;
+  const auto run = second(file.path);
+  EXPECT_EQ(run.end, TrainingEnd::kNotSaved);
+  EXPECT_EQ(run.status, Status::kOtherState);
+  EXPECT_EQ(run.steps, 0);
 }
 
 TEST(ResumedRun, ends_where_the_file_cannot_be_written) {

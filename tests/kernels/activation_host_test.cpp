@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include <attune/kernels/activation.hpp>
+#include <attune/kernels/ops/activation.hpp>
 
 #include "check.hpp"
 

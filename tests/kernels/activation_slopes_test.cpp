@@ -1,5 +1,5 @@
 // Value and derivative of one evaluation are those of two, bit for bit, and near those of double.
-#include <attune/kernels/activation.hpp>
+#include <attune/kernels/ops/activation.hpp>
 
 #include "check.hpp"
 

@@ -1,4 +1,4 @@
-#include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/simd/arithmetic.hpp>
 
 #include "check.hpp"
 

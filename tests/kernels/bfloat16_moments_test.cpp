@@ -1,4 +1,4 @@
-#include <attune/kernels/bfloat16_moments.hpp>
+#include <attune/kernels/ops/bfloat16_moments.hpp>
 
 #include <array>
 

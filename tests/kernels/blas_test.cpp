@@ -1,4 +1,4 @@
-#include <attune/kernels/product.hpp>
+#include <attune/kernels/ops/gemm.hpp>
 
 #include "check.hpp"
 

@@ -1,7 +1,7 @@
 // The elementary functions against libm in a wider type, densely.
 #include <cmath>
 
-#include <attune/kernels/elementary.hpp>
+#include <attune/kernels/simd/elementary.hpp>
 
 #include "check.hpp"
 #include "kernels/dense_error.hpp"

@@ -1,4 +1,4 @@
-#include <attune/kernels/elementary.hpp>
+#include <attune/kernels/simd/elementary.hpp>
 
 #include "check.hpp"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The coefficients in kernels/sigmoids.hpp. float: r of degree 7 in
+"""The coefficients in kernels/simd/sigmoids.hpp. float: r of degree 7 in
 
   erfc(sqrt(2) b) = (1 + b r(b))^8,   b in [0, 4.25]
 

@@ -1,10 +1,10 @@
-// The largest errors that kernels/rows.hpp and kernels/update.hpp state, against long double; exp over every
+// The largest errors that kernels/ops/softmax.hpp and kernels/ops/update.hpp state, against long double; exp over every
 // float, on demand:  ATTUNE_EVERY_FLOAT=1 build/host/tests/attune_kernel_tests --gtest_filter=Errors.*   (a minute)
 #include <cmath>
 #include <cstdlib>
 
-#include <attune/kernels/rows.hpp>
-#include <attune/kernels/update.hpp>
+#include <attune/kernels/ops/softmax.hpp>
+#include <attune/kernels/ops/update.hpp>
 
 #include "check.hpp"
 

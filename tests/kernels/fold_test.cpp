@@ -1,4 +1,4 @@
-#include <attune/kernels/fold.hpp>
+#include <attune/kernels/simd/fold.hpp>
 
 #include "check.hpp"
 

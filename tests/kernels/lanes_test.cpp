@@ -1,4 +1,4 @@
-#include <attune/kernels/lanes.hpp>
+#include <attune/kernels/simd/lanes.hpp>
 
 #include <array>
 

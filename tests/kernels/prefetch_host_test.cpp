@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <set>
 
-#include <attune/kernels/prefetch.hpp>
+#include <attune/kernels/portable/prefetch.hpp>
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include <attune/kernels/reduce.hpp>
+#include <attune/kernels/ops/reduce.hpp>
 
 #include <utility>
 

@@ -1,4 +1,5 @@
-#include <attune/kernels/replace_packets.hpp>
+#include <attune/kernels/ops/reduce.hpp>
+#include <attune/kernels/portable/replace_packets.hpp>
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // Sums in place, of every number of scalars.
-#include <attune/kernels/residual.hpp>
+#include <attune/kernels/ops/residual.hpp>
 
 #include <attune/core/tensor.hpp>
 

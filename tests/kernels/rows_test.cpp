@@ -1,4 +1,4 @@
-#include <attune/kernels/rows.hpp>
+#include <attune/kernels/ops/softmax.hpp>
 
 #include "check.hpp"
 

@@ -2,7 +2,7 @@
 // sigmoids.hpp states.
 #include <cmath>
 
-#include <attune/kernels/sigmoids.hpp>
+#include <attune/kernels/simd/sigmoids.hpp>
 
 #include "check.hpp"
 #include "kernels/dense_error.hpp"

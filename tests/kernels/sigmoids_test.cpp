@@ -1,4 +1,4 @@
-#include <attune/kernels/sigmoids.hpp>
+#include <attune/kernels/simd/sigmoids.hpp>
 
 #include "check.hpp"
 

@@ -1,4 +1,4 @@
-#include <attune/kernels/softcap.hpp>
+#include <attune/kernels/ops/softcap.hpp>
 
 #include "check.hpp"
 

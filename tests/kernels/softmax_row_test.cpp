@@ -1,5 +1,5 @@
 // Rows of softmax whose length has assembly of its own on some processor, against a plain loop, bit for bit.
-#include <attune/kernels/rows.hpp>
+#include <attune/kernels/ops/softmax.hpp>
 
 #include "check.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 namespace kernels = attune::kernels;
 using attune::Tensor;
 
-// In the order of kernels/reduce.hpp, for lengths that are multiples of 16.
+// In the order of kernels/ops/reduce.hpp, for lengths that are multiples of 16.
 template <int kCols>
 void plain_softmax_row(float* row) {
   float max = row[0];

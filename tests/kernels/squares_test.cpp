@@ -1,4 +1,4 @@
-#include <attune/kernels/squares.hpp>
+#include <attune/kernels/ops/squares.hpp>
 
 #include "check.hpp"
 

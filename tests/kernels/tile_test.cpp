@@ -1,7 +1,7 @@
 // The register blocks in assembly against the plain loop, bit for bit: whole tiles, rests of every size, odd
 // and even sums, and strides on both sides of what an instruction holds. On a host the portable block runs
 // through the same shapes.
-#include "kernels/product_check.hpp"
+#include "kernels/gemm_check.hpp"
 
 namespace {
 

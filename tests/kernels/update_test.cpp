@@ -1,4 +1,4 @@
-#include <attune/kernels/update.hpp>
+#include <attune/kernels/ops/update.hpp>
 
 #include "check.hpp"
 

@@ -30,7 +30,7 @@ using Embed = attune::Linear<attune::LinearShape{kTokens, 3, kWidth}, Scalar>;
 template <class Scalar>
 using Positions = attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}, Scalar>;
 constexpr attune::EncoderLayerShape kEncoder{
-    .seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .d_ff = 7};
+    .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2}, .d_ff = 7};
 template <class Scalar>
 using Encoder = attune::EncoderLayer<kEncoder, Scalar>;
 template <class Scalar>
@@ -54,10 +54,11 @@ using Llama =
 template <class ScalarType>
 struct Decoder {
   using Scalar = ScalarType;
-  using Layer = attune::DecoderLayer<
-      attune::DecoderLayerShape{
-          .seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .d_ff = 7, .memory_len = kMemory},
-      Scalar>;
+  using Layer = attune::DecoderLayer<attune::DecoderLayerShape{
+                                         .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2},
+                                         .d_ff = 7,
+                                         .memory_len = kMemory},
+                                     Scalar>;
   using Input = attune::Tensor<Scalar, kMemory + kTokens, kWidth>;
   using Output = typename Layer::Output;
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -170,7 +171,7 @@ TEST(Adapted, gradients_are_derivatives_in_models) {
 
 TEST(Adapted, gradients_are_derivatives_with_dropout) {
   constexpr attune::EncoderLayerShape kDrops{
-      .seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .d_ff = 7, .dropout = 0.3};
+      .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .dropout = 0.3}, .d_ff = 7};
   using Layer = attune::EncoderLayer<kDrops, double>;
   fill_constants<Layer>();
   check::check_layer_gradients<AdaptedLayer<Layer, kAll>, check::LossOf::kTraining>(-1, 1);

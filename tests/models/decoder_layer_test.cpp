@@ -12,17 +12,16 @@ using attune::DecoderLayer;
 using attune::DecoderLayerShape;
 using attune::NormPlacement;
 
-constexpr DecoderLayerShape kAfter{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5, .memory_len = 4};
-constexpr DecoderLayerShape kBefore{.seq_len = 3,
-                                    .d_model = 4,
-                                    .num_heads = 2,
+constexpr DecoderLayerShape kAfter{
+    .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2}, .d_ff = 5, .memory_len = 4};
+constexpr DecoderLayerShape kBefore{.attention = {.seq_len = 3, .d_model = 4, .num_heads = 2},
                                     .d_ff = 5,
                                     .memory_len = 4,
                                     .activation = Activation::kGelu,
                                     .norm = NormPlacement::kBefore,
                                     .epsilon = 1e-3};
 constexpr DecoderLayerShape with_dropout(DecoderLayerShape shape) {
-  shape.dropout = 0.3;
+  shape.attention.dropout = 0.3;
   shape.epsilon = 0.1;  // keeps third derivatives, and so finite differences' own error, small
   return shape;
 }
@@ -194,19 +193,19 @@ TEST(DecoderLayer, trains_to_the_same_bits_everywhere) {
 }
 
 TEST(DecoderLayer, passes_options_on_to_its_attentions) {
-  constexpr DecoderLayerShape kShape{.seq_len = 4,
-                                     .d_model = 8,
-                                     .num_heads = 4,
+  constexpr DecoderLayerShape kShape{.attention = {.seq_len = 4,
+                                                   .d_model = 8,
+                                                   .num_heads = 4,
+                                                   .num_kv_heads = 2,
+                                                   .rotary_dim = 2,
+                                                   .rotary_base = 500,
+                                                   .window = {.left = 2, .sinks = 1},
+                                                   .alibi = true,
+                                                   .softcap = 30,
+                                                   .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
+                                                   .query_key_epsilon = 1e-6},
                                      .d_ff = 5,
-                                     .memory_len = 6,
-                                     .rotary_dim = 2,
-                                     .num_kv_heads = 2,
-                                     .softcap = 30,
-                                     .query_key_norm = attune::QueryKeyNorm::kLayerNorm,
-                                     .query_key_epsilon = 1e-6,
-                                     .rotary_base = 500,
-                                     .window = {.left = 2, .sinks = 1},
-                                     .alibi = true};
+                                     .memory_len = 6};
   constexpr attune::AttentionShape kSelf{.seq_len = 4,
                                          .d_model = 8,
                                          .num_heads = 4,

@@ -22,13 +22,12 @@ using Embed = Linear<LinearShape{.rows = 4, .d_in = 3, .d_out = 6}, Scalar>;
 template <class Scalar>
 using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 4, .d_model = 6}, Scalar>;
 template <class Scalar>
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 4,
-                                                               .d_model = 6,
-                                                               .num_heads = 2,
-                                                               .d_ff = 5,
-                                                               .activation = attune::Activation::kGelu,
-                                                               .norm = attune::NormPlacement::kBefore},
-                                     Scalar>;
+using Encoder =
+    attune::EncoderLayer<attune::EncoderLayerShape{.attention = {.seq_len = 4, .d_model = 6, .num_heads = 2},
+                                                   .d_ff = 5,
+                                                   .activation = attune::Activation::kGelu,
+                                                   .norm = attune::NormPlacement::kBefore},
+                         Scalar>;
 template <class Scalar>
 using Mean = attune::Pooling<attune::PoolingShape{.seq_len = 4, .d_model = 6}, Scalar>;
 template <class Scalar>

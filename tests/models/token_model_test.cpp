@@ -27,12 +27,11 @@ using Embed =
 template <class Scalar>
 using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = kSeqLen, .d_model = 4}, Scalar>;
 template <class Scalar>
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = kSeqLen,
-                                                               .d_model = 4,
-                                                               .num_heads = 2,
-                                                               .d_ff = 6,
-                                                               .activation = attune::Activation::kGelu,
-                                                               .norm = attune::NormPlacement::kBefore},
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+                                         .attention = {.seq_len = kSeqLen, .d_model = 4, .num_heads = 2},
+                                         .d_ff = 6,
+                                         .activation = attune::Activation::kGelu,
+                                         .norm = attune::NormPlacement::kBefore},
                                      Scalar>;
 template <class Scalar>
 using Mean = attune::Pooling<attune::PoolingShape{.seq_len = kSeqLen, .d_model = 4}, Scalar>;

@@ -126,19 +126,18 @@ TEST(TransformerGradients, attention_with_rotary_positions) {
 
 namespace {
 
-constexpr attune::EncoderLayerShape kNormAfter{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5};
-constexpr attune::EncoderLayerShape kNormBefore{.seq_len = 3,
-                                                .d_model = 4,
-                                                .num_heads = 2,
+constexpr attune::EncoderLayerShape kNormAfter{.attention = {.seq_len = 3, .d_model = 4, .num_heads = 2},
+                                               .d_ff = 5};
+constexpr attune::EncoderLayerShape kNormBefore{.attention = {.seq_len = 3, .d_model = 4, .num_heads = 2},
                                                 .d_ff = 5,
                                                 .activation = Activation::kGelu,
                                                 .norm = attune::NormPlacement::kBefore,
                                                 .epsilon = 1e-3};
 constexpr attune::EncoderLayerShape with_dropout(attune::EncoderLayerShape shape) {
-  shape.dropout = 0.3;
-  shape.bias = false;
+  shape.attention.dropout = 0.3;
+  shape.attention.bias = false;
   shape.epsilon = 0.1;  // a token whose features dropping made nearly equal has a third derivative beyond all
-  shape.rotary_dim = 2;
+  shape.attention.rotary_dim = 2;
   return shape;
 }
 

@@ -1,6 +1,6 @@
 #include <attune/models/what_is_trained.hpp>
 
-#include <attune/kernels/lanes.hpp>
+#include <attune/kernels/simd/lanes.hpp>
 
 #include "check.hpp"
 

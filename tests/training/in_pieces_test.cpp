@@ -99,14 +99,14 @@ struct Two : Trainer<M, Loss, Optimizer, 2> {
 
 constexpr EncoderLayerShape with(int d_ff, Activation activation, NormPlacement norm, double dropout,
                                  int rotary_dim) {
-  return {.seq_len = kTokens,
-          .d_model = 6,
-          .num_heads = 3,
+  return {.attention = {.seq_len = kTokens,
+                        .d_model = 6,
+                        .num_heads = 3,
+                        .rotary_dim = rotary_dim,
+                        .dropout = dropout},
           .d_ff = d_ff,
           .activation = activation,
-          .norm = norm,
-          .dropout = dropout,
-          .rotary_dim = rotary_dim};
+          .norm = norm};
 }
 using After = EncoderLayer<with(70, Activation::kRelu, NormPlacement::kAfter, 0, 0)>;
 using Before = EncoderLayer<with(9, Activation::kGelu, NormPlacement::kBefore, 0, 2)>;
@@ -194,8 +194,8 @@ TEST(InPieces, partly_trained_models_have_the_same_bits) {
 
 // A decoder layer, with its memory behind its tokens.
 struct Decoder {
-  using Layer =
-      DecoderLayer<DecoderLayerShape{.seq_len = 4, .d_model = 4, .num_heads = 2, .d_ff = 5, .memory_len = 3}>;
+  using Layer = DecoderLayer<DecoderLayerShape{
+      .attention = {.seq_len = 4, .d_model = 4, .num_heads = 2}, .d_ff = 5, .memory_len = 3}>;
   using Scalar = float;
   using Input = Tensor<float, 7, 4>;
   using Output = Layer::Output;

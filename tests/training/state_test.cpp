@@ -22,7 +22,8 @@ namespace {
 using namespace attune;
 
 constexpr AttentionShape kAttention{.seq_len = 4, .d_model = 8, .num_heads = 2};
-constexpr EncoderLayerShape kEncoder{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8, .dropout = 0.5};
+constexpr EncoderLayerShape kEncoder{
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.5}, .d_ff = 8};
 using Plain = Sequential<Linear<LinearShape{4, 8, 8}>, MultiHeadAttention<kAttention>>;
 using Dropping = Sequential<Linear<LinearShape{4, 8, 8}>, EncoderLayer<kEncoder>>;
 
@@ -279,7 +280,7 @@ constexpr std::uint32_t kOfEncoder = kOf<EncoderLayer<shape>>;
 using Square = Linear<LinearShape{4, 8, 8}>;
 template <class Member>
 constexpr EncoderLayerShape with(Member EncoderLayerShape::*member, Member value) {
-  EncoderLayerShape shape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8};
+  EncoderLayerShape shape{.attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8};
   shape.*member = value;
   return shape;
 }
@@ -292,12 +293,14 @@ TEST(StateFingerprint, tells_what_tensors_do_not) {
   constexpr AttentionShape kRotary{.seq_len = 4, .d_model = 8, .num_heads = 2, .rotary_dim = 2};
   EXPECT_NE(kOfAttention<kAttention>, kOfAttention<k4Heads>);
   EXPECT_NE(kOfAttention<kAttention>, kOfAttention<kRotary>);
-  constexpr std::uint32_t kPlain = kOfEncoder<with(&EncoderLayerShape::seq_len, 4)>;
+  constexpr std::uint32_t kPlain = kOfEncoder<with(&EncoderLayerShape::d_ff, 8)>;
   EXPECT_NE(kPlain, kOfEncoder<with(&EncoderLayerShape::activation, Activation::kGelu)>);
   EXPECT_NE(kPlain, kOfEncoder<with(&EncoderLayerShape::norm, NormPlacement::kBefore)>);
   EXPECT_NE(kPlain, kOfEncoder<with(&EncoderLayerShape::epsilon, 1e-6)>);
-  EXPECT_NE(kPlain, kOfEncoder<with(&EncoderLayerShape::dropout, 0.1)>);
-  constexpr EncoderLayerShape kOneHead{.seq_len = 4, .d_model = 8, .num_heads = 1, .d_ff = 8};
+  constexpr EncoderLayerShape kDropping{
+      .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.1}, .d_ff = 8};
+  EXPECT_NE(kPlain, kOfEncoder<kDropping>);
+  constexpr EncoderLayerShape kOneHead{.attention = {.seq_len = 4, .d_model = 8, .num_heads = 1}, .d_ff = 8};
   EXPECT_NE(kPlain, kOfEncoder<kOneHead>);
   using Relu = ActivationLayer<Activation::kRelu, 4, 8>;
   using Gelu = ActivationLayer<Activation::kGelu, 4, 8>;

@@ -135,12 +135,10 @@ TEST(UpdateInBackward, ids_that_are_none_change_nothing) {
 namespace {
 
 template <attune::NormPlacement norm, int dropout_percent = 0>
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 6,
-                                                               .d_model = 12,
-                                                               .num_heads = 3,
-                                                               .d_ff = 20,
-                                                               .norm = norm,
-                                                               .dropout = dropout_percent / 100.0}>;
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+    .attention = {.seq_len = 6, .d_model = 12, .num_heads = 3, .dropout = dropout_percent / 100.0},
+    .d_ff = 20,
+    .norm = norm}>;
 
 }  // namespace
 
@@ -150,7 +148,7 @@ TEST(UpdateInBackward, trains_encoder_and_decoder_layers) {
   using Pool = attune::Pooling<attune::PoolingShape{.seq_len = 6, .d_model = 12}>;
   using First = attune::Linear<attune::LinearShape{6, 4, 12}>;
   constexpr attune::DecoderLayerShape kDecoder{
-      .seq_len = 6, .d_model = 12, .num_heads = 3, .d_ff = 20, .norm = NormPlacement::kAfter};
+      .attention = {.seq_len = 6, .d_model = 12, .num_heads = 3}, .d_ff = 20, .norm = NormPlacement::kAfter};
   expect_same_training<attune::Sequential<First, Encoder<NormPlacement::kBefore, 20>,
                                           check::DecoderOfItself<kDecoder>, Pool, Head>>();
 }

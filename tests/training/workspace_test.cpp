@@ -12,7 +12,8 @@ namespace {
 
 using namespace attune;
 
-constexpr EncoderLayerShape kEncoder{.seq_len = 4, .d_model = 4, .num_heads = 2, .d_ff = 5, .dropout = 0.25};
+constexpr EncoderLayerShape kEncoder{
+    .attention = {.seq_len = 4, .d_model = 4, .num_heads = 2, .dropout = 0.25}, .d_ff = 5};
 using Dropping = EncoderLayer<kEncoder>;
 using Plain = MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 1}>;
 using Straight = Sequential<Linear<LinearShape{2, 3, 3}>>;

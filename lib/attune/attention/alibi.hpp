@@ -18,7 +18,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
   int below = 1;  // the largest power of two up to num_heads
   while (2 * below <= num_heads) below *= 2;
   const int step = head < below ? 2 * (head + 1) : 2 * (head - below) + 1;
-  return kernels::inverse_power(256, static_cast<double>(step) / (2 * below));
+  return detail::inverse_power(256, static_cast<double>(step) / (2 * below));
 }
 
 /// Query i is at position i + offset, key j at position j. Made for a layer of kHeads query heads; composed

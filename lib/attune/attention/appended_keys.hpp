@@ -13,8 +13,8 @@
 #include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
 #include <attune/core/weights.hpp>
-#include <attune/kernels/product.hpp>
-#include <attune/kernels/reduce.hpp>
+#include <attune/kernels/ops/gemm.hpp>
+#include <attune/kernels/ops/reduce.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 

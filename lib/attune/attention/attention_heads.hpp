@@ -17,7 +17,7 @@
 #include <attune/attention/scaled_dot_product_attention.hpp>
 #include <attune/attention/scores.hpp>
 #include <attune/core/rng.hpp>
-#include <attune/kernels/finite.hpp>
+#include <attune/kernels/ops/finite.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 

@@ -7,8 +7,8 @@
 #include <attune/attention/attention_parameters.hpp>
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/recomputed_attention.hpp>
-#include <attune/kernels/prefetch.hpp>
-#include <attune/kernels/transpose.hpp>
+#include <attune/kernels/portable/prefetch.hpp>
+#include <attune/kernels/portable/transpose.hpp>
 #include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {

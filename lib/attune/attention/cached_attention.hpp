@@ -19,8 +19,8 @@
 #include <attune/attention/option_masks.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
-#include <attune/kernels/finite.hpp>
-#include <attune/kernels/softcap.hpp>
+#include <attune/kernels/ops/finite.hpp>
+#include <attune/kernels/ops/softcap.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -72,7 +72,7 @@ struct AttentionParts {
   using Beyond = decltype(angles_or_none<cache>());
   /// Of the positions of a step.
   template <int tokens>
-  using Angles = std::conditional_t<kRotates, kernels::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
+  using Angles = std::conditional_t<kRotates, detail::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
   template <int tokens>
   static void find_angles([[maybe_unused]] std::uint64_t position, [[maybe_unused]] Angles<tokens>& angles,
                           [[maybe_unused]] auto& beyond) {

@@ -2,8 +2,9 @@
 //
 // They stand in blocks of kCacheBlock tokens, block b of the stream in place b mod kBlocks. There is one
 // place more than a window can touch, so no place ever has visible tokens of two blocks: the sums over blocks
-// from oldest to newest are those over a whole row, in their order and with their lanes (kernels/reduce.hpp,
-// kernels/product.hpp). Blocks of sinks stand in places of their own before them, and are never overwritten.
+// from oldest to newest are those over a whole row, in their order and with their lanes
+// (kernels/ops/reduce.hpp, kernels/ops/gemm.hpp). Blocks of sinks stand in places of their own before them,
+// and are never overwritten.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include <cstring>
 
 #include <attune/core/stream.hpp>
-#include <attune/kernels/cached_rows.hpp>
+#include <attune/kernels/ops/kv_attention.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

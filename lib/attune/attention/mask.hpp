@@ -19,7 +19,7 @@
 #include <attune/core/attention_mask.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
-#include <attune/kernels/lanes.hpp>
+#include <attune/kernels/simd/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

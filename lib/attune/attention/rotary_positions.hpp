@@ -12,7 +12,8 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/stream.hpp>
-#include <attune/kernels/lanes.hpp>
+#include <attune/kernels/ops/rotate.hpp>
+#include <attune/kernels/simd/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -70,39 +71,39 @@ struct RotaryPositions {
   struct Scratch {};
   struct InferenceScratch {};
   /// cos and sin, each [seq_len, rotary_dim/2].
-  using Table = kernels::SineTable<kernels::Real<Scalar>, shape.seq_len, kPairs>;
+  using Table = detail::SineTable<kernels::Real<Scalar>, shape.seq_len, kPairs>;
 
   /// In the place of Beyond, where a stream ends with the table.
   struct NoBeyond {};
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kPairs;
   static_assert(
-      kAngles <= kernels::kMostAngles,
+      kAngles <= detail::kMostAngles,
       "attune::RotaryPositions: no compiler makes so large a table for firmware; seq_len * rotary_dim may "
       "be 262144");
   /// Positions offset … offset + seq_len − 1, in flash, or where there are many on a PC filled at start-up;
   /// made only where it is used.
   static constexpr const Table& kTable =
-      kernels::TableOf<Table, RotaryPositions, (kAngles <= kernels::kMostConstantAngles)>::value;
+      detail::TableOf<Table, RotaryPositions, (kAngles <= detail::kMostConstantAngles)>::value;
   static constexpr void fill(Table& table) {
     constexpr RotaryShape kShape =
         shape;  // at run time clang 14 reads other numbers of a template's argument
-    kernels::fill(table, kShape.base, kShape.rotary_dim, kShape.offset);
+    detail::fill(table, kShape.base, kShape.rotary_dim, kShape.offset);
   }
 
   /// What a stream keeps of positions behind kTable, if it may come to them.
   template <CacheShape cache>
   using Beyond = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
-                                    kernels::AnglesOfPosition<kPairs>, NoBeyond>;
+                                    detail::AnglesOfPosition<kPairs>, NoBeyond>;
 
   /// The angles of tokens from number `first` on: from kTable where it has them.
   template <int tokens, class Kept>
-  static void angles_from(std::uint64_t first, kernels::SineTable<Scalar, tokens, kPairs>& angles,
+  static void angles_from(std::uint64_t first, detail::SineTable<Scalar, tokens, kPairs>& angles,
                           [[maybe_unused]] Kept& beyond) {
     for (int t = 0; t < tokens; ++t) {
       const std::uint64_t position = first + static_cast<std::uint64_t>(t);
       if constexpr (!std::is_same_v<Kept, NoBeyond>) {
         if (position >= std::uint64_t{shape.seq_len}) {
-          static constexpr auto kFrequencies = kernels::frequencies<kPairs>(shape.base, shape.rotary_dim);
+          static constexpr auto kFrequencies = detail::frequencies<kPairs>(shape.base, shape.rotary_dim);
           beyond.move_to(position + shape.offset, kFrequencies);
           for (int i = 0; i < kPairs; ++i) {
             angles.cosine(t, i) = static_cast<Scalar>(beyond.of[i].cosine);
@@ -124,7 +125,7 @@ struct RotaryPositions {
     using Memory = Beyond<cache>;
     template <int tokens>
     struct Scratch {
-      kernels::SineTable<Scalar, tokens, kPairs> angles;
+      detail::SineTable<Scalar, tokens, kPairs> angles;
     };
     template <int tokens>
     static void step(std::uint64_t position, const auto&,
@@ -168,42 +169,7 @@ struct RotaryPositions {
   }
 
  private:
-  // a · b, rounded. GCC 12 at -O3 otherwise makes x86's vfmaddsub of scalar products that are added and
-  // subtracted in turn, whatever -ffp-contract says.
-  template <class P>
-  ATTUNE_INLINE static P rounded_product(const P& a, const P& b) {
-    P product = kernels::multiply(a, b);
-#if defined(EIGEN_VECTORIZE_FMA) && !ATTUNE_FUSED
-    if constexpr (kernels::kIsScalar<P>) asm("" : "+x"(product));
-#endif
-    return product;
-  }
-  // x·c + y·s, and x·c − y·s.
-  template <class P>
-  ATTUNE_INLINE static P sum_of_products(const P& x, const P& c, const P& y, const P& s) {
-    if constexpr (ATTUNE_FUSED) return kernels::multiply_add(y, s, kernels::multiply(x, c));
-    return kernels::add(rounded_product(x, c), rounded_product(y, s));
-  }
-  template <class P>
-  ATTUNE_INLINE static P difference_of_products(const P& x, const P& c, const P& y, const P& s) {
-    if constexpr (ATTUNE_FUSED) return kernels::subtract_product(kernels::multiply(x, c), y, s);
-    return kernels::subtract(rounded_product(x, c), rounded_product(y, s));
-  }
-
-  // (a, b) by the angle of c and s, or back.
-  template <bool kBack, class P>
-  ATTUNE_INLINE static void rotate_pair(P& a, P& b, const P& c, const P& s) {
-    const P first = a, second = b;
-    if constexpr (kBack) {
-      a = sum_of_products(first, c, second, s);
-      b = difference_of_products(second, c, first, s);
-    } else {
-      a = difference_of_products(first, c, second, s);
-      b = sum_of_products(second, c, first, s);
-    }
-  }
-
-  // As many numbers of a table as a packet has; the same one for each lane (kernels/lanes.hpp).
+  // As many numbers of a table as a packet has; the same one for each lane (kernels/simd/lanes.hpp).
   template <class P>
   ATTUNE_INLINE static P from_table(const kernels::Real<Scalar>* at) {
     if constexpr (kernels::kSequencesIn < Scalar >> 1) {
@@ -225,7 +191,7 @@ struct RotaryPositions {
                                           const P& s) ATTUNE_INLINE_LAMBDA {
         for (int head = 0; head < Input::cols; head += shape.d_k) {
           P a = kernels::load<P>(from + head + first), b = kernels::load<P>(from + head + second);
-          rotate_pair<kBack>(a, b, c, s);
+          kernels::rotate_pair<kBack>(a, b, c, s);
           kernels::store(to + head + first, a);
           kernels::store(to + head + second, b);
         }

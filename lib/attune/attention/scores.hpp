@@ -5,7 +5,7 @@
 #pragma once
 
 #include <attune/core/tensor.hpp>
-#include <attune/kernels/softcap.hpp>
+#include <attune/kernels/ops/softcap.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

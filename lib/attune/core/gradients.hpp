@@ -5,7 +5,7 @@
 
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
-#include <attune/kernels/squares.hpp>
+#include <attune/kernels/ops/squares.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -53,7 +53,7 @@
 #include <attune/core/pieces.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
-#include <attune/kernels/lanes.hpp>
+#include <attune/kernels/simd/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -251,7 +251,7 @@ template <class Layer, class Other>
 struct WithScalarOf<Layer, Other> {
   using type = Layer;
 };
-/// Whether a scalar is that of several sequences (kernels/lanes.hpp).
+/// Whether a scalar is that of several sequences (kernels/simd/lanes.hpp).
 template <class Scalar>
 inline constexpr bool kInLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
 /// Whether the scalars of a layer may be lanes (training/lockstep.hpp).

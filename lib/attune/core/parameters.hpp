@@ -146,6 +146,13 @@ struct TableForm<TransposedReference<Scalar, rows, cols>> {
   using type = Reference<Scalar, rows, cols>;
 };
 
+/// What stands for a table that is no weight, as positions: numbers of 8 and 16 bits have another form
+/// (narrow_weights.hpp).
+template <class Table>
+struct FloatForm {
+  using type = Table;
+};
+
 /// A constant of a form, without a copy of its scalars; a form that is no storage stands for itself.
 template <class Leaf>
 [[nodiscard]] constexpr Leaf reference_to(const Leaf& leaf) {

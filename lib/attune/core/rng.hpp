@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <attune/kernels/elementary.hpp>
+#include <attune/kernels/simd/elementary.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

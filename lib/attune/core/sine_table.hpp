@@ -7,7 +7,7 @@
 
 #include <attune/core/tensor.hpp>
 
-namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
 /// cos and sin of one angle.
 struct CosineSine {
@@ -167,4 +167,4 @@ struct AnglesOfPosition {
   }
 };
 
-}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -45,6 +45,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kMisaligned,           // a tensor stands where it cannot be read in place
     kUnknownTensor,        // a file has a tensor that the model does not have
     kMissingTensor,        // a file lacks a tensor of the model
+    kOtherAlias,           // a tensor of a file has other values than the one whose alias it is
     kInvalidShape,         // a tensor of a file has another shape than the model's
     kNothingStored,        // there is no valid state in a flash, or no file
     kUnreadable,           // what is stored cannot be read, or reads differently each time
@@ -128,6 +129,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "a tensor is not the model's";
     case Status::kMissingTensor:
       return "a tensor is missing";
+    case Status::kOtherAlias:
+      return "a tensor has other values than the one whose alias it is";
     case Status::kInvalidShape:
       return "a tensor has another shape";
     case Status::kNothingStored:

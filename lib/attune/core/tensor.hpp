@@ -8,8 +8,8 @@
 
 #include <Eigen/Core>
 
-#include <attune/kernels/arithmetic.hpp>
 #include <attune/kernels/matrix_view.hpp>
+#include <attune/kernels/simd/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -19,9 +19,9 @@
 #include <attune/core/attention_mask.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/pieces.hpp>
-#include <attune/kernels/nonzero.hpp>
-#include <attune/kernels/residual.hpp>
-#include <attune/kernels/rows.hpp>
+#include <attune/kernels/ops/residual.hpp>
+#include <attune/kernels/ops/softmax.hpp>
+#include <attune/kernels/ops/zero_skipping.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -103,8 +103,8 @@ ATTUNE_INLINE void add_product(const A&, const B&, UntrainedIn<Scalar, rows, col
 template <class Gradient, class Scalar, int cols, class Place>
 ATTUNE_INLINE void add_column_sums(const Gradient&, UntrainedIn<Scalar, 1, cols, Place>) {}
 
-/// In the place of a constant weight where the scalars of a layer are lanes (kernels/lanes.hpp): `Base` of
-/// their numbers. A table would be read without a product, and is a tensor of lanes.
+/// In the place of a constant weight where the scalars of a layer are lanes (kernels/simd/lanes.hpp): `Base`
+/// of their numbers. A table would be read without a product, and is a tensor of lanes.
 template <class Lanes, class Base>
 struct WeightOfLanes {
   using Scalar = Lanes;

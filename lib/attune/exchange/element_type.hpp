@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <attune/kernels/narrow.hpp>
+#include <attune/kernels/quantized.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -46,6 +46,14 @@ constexpr ElementInfo element_info(std::string_view name) {
     if (info.name == name) return info;
   }
   return {"", ElementType::kOther, 0};
+}
+
+/// The name of a type that can be read.
+constexpr std::string_view name_of(ElementType type) {
+  for (const ElementInfo& info : kElementTypes) {
+    if (info.type == type) return info.name;
+  }
+  return {};
 }
 
 /// The type that a Scalar is written as.

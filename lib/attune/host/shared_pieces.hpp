@@ -29,6 +29,7 @@
 #include <attune/core/pieces.hpp>
 #include <attune/core/status.hpp>
 #include <attune/host/thread_pool.hpp>
+#include <attune/kernels/ops/pause.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
@@ -97,7 +98,7 @@ class SharedPass {
   bool look_out_for(int shares) {
     for (int look = 0; look < kLooks; ++look) {
       if (done_.load(std::memory_order_acquire) >= shares) return true;
-      pause();
+      kernels::pause();
     }
     return false;
   }
@@ -113,12 +114,6 @@ class SharedPass {
          done = done_.load(std::memory_order_acquire)) {
       done_.wait(done, std::memory_order_acquire);
     }
-  }
-  // Tells the processor that it is waited: a core's other thread goes on.
-  static void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
   }
 
   static constexpr std::size_t kCacheLine = 64;

@@ -38,7 +38,7 @@
 #endif
 
 #if !defined(ATTUNE_BLAS)
-#define ATTUNE_BLAS 0  // 1: large products go to the host's CBLAS (kernels/blas.hpp)
+#define ATTUNE_BLAS 0  // 1: large products go to the host's CBLAS (kernels/portable/blas.hpp)
 #endif
 
 #if ATTUNE_FUSED && ATTUNE_BLAS
@@ -113,6 +113,8 @@
 namespace attune::inline ATTUNE_ARITHMETIC {
 /// The arithmetic of this translation unit.
 inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_POLICY);
+/// Whether its vector unit flushes subnormals to zero.
+inline constexpr bool kFlushesSubnormals = ATTUNE_MVE || ATTUNE_NEON;
 }  // namespace attune::inline ATTUNE_ARITHMETIC
 #undef ATTUNE_TEXT
 #undef ATTUNE_TEXT_OF
@@ -122,7 +124,8 @@ inline constexpr const char* kArithmeticName = ATTUNE_TEXT(ATTUNE_POLICY);
 #else
 #define ATTUNE_UNROLL _Pragma("GCC unroll 32")
 #endif
-// Where -DATTUNE_INLINE=inline leaves the choice to the compiler, which is then done sooner: slower code, the same bits.
+// Where -DATTUNE_INLINE=inline leaves the choice to the compiler, which is then done sooner: slower code, the
+// same bits.
 #ifndef ATTUNE_INLINE
 #define ATTUNE_INLINE [[gnu::always_inline]] inline
 #define ATTUNE_INLINE_LAMBDA __attribute__((always_inline))

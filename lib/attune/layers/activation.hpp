@@ -1,12 +1,12 @@
-// Activation functions, element by element: ReLU, SiLU, and GELU exact and by tanh (kernels/activation.hpp
-// has their formulas and papers).
+// Activation functions, element by element: ReLU, SiLU, and GELU exact and by tanh
+// (kernels/ops/activation.hpp has their formulas and papers).
 //
 //   y = f(x),      dx = dy ∘ f′(x)
 #pragma once
 
 #include <attune/core/layer.hpp>
 #include <attune/core/stream.hpp>
-#include <attune/kernels/activation.hpp>
+#include <attune/kernels/ops/activation.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -11,7 +11,7 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/stream.hpp>
-#include <attune/kernels/lanes.hpp>
+#include <attune/kernels/ops/drop.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -114,46 +114,6 @@ constexpr void skip_masks(Tape& tape, std::int64_t sequences) {
   detail::for_each_dropout([sequences](DropoutTape& each) { each.skip(sequences); }, tape);
 }
 
-namespace kernels {
-
-/// y = m ∘ x · scale, m from `rng`, one draw an element: dropped when it is below `threshold`. `y` may be
-/// `x`.
-template <class Scalar>
-[[gnu::noinline]] void drop(int size, Rng& rng, std::uint32_t threshold, Scalar scale, const Scalar* x,
-                            Scalar* y) {
-  for (int i = 0; i < size; ++i) {
-    const bool dropped = rng.next() < threshold;
-    y[i] = dropped ? Scalar(0) : multiply(x[i], scale);
-  }
-}
-
-/// A generator for each lane.
-template <int lanes>
-struct LaneDraws {
-  Rng of[std::size_t{lanes}];
-
-  constexpr void skip(std::uint64_t draws) {
-    for (Rng& rng : of) rng.skip(draws);
-  }
-};
-/// The same in every lane, each from its own generator.
-template <class Scalar, int lanes>
-[[gnu::noinline]] void drop(int size, LaneDraws<lanes>& draws, std::uint32_t threshold,
-                            LanesOf<Scalar, lanes> scale, const LanesOf<Scalar, lanes>* x,
-                            LanesOf<Scalar, lanes>* y) {
-  for (int i = 0; i < size; ++i) {
-    LanesOf<Scalar, lanes> value = x[i] * scale;
-    auto* of_lane = reinterpret_cast<Scalar*>(&value);
-    for (Rng& rng : draws.of) {
-      if (rng.next() < threshold) *of_lane = 0;
-      ++of_lane;
-    }
-    y[i] = value;
-  }
-}
-
-}  // namespace kernels
-
 /// Dropout (Srivastava et al., 2014): in training each element is 0 with the probability, else divided by 1 −
 /// probability; in inference y = x. The mask follows from tape and stream alone, on every target.
 template <DropoutShape shape, class ScalarType = float>
@@ -164,7 +124,7 @@ struct Dropout {
                 "attune::Dropout: probability must be in [0, 1): what is kept is divided by 1 - probability");
 
   using Scalar = ScalarType;
-  /// How many sequences its scalar is of (kernels/lanes.hpp).
+  /// How many sequences its scalar is of (kernels/simd/lanes.hpp).
   static constexpr int kSequences = kernels::kSequencesIn<Scalar>;
   template <class Other>
   using WithScalar = Dropout<shape, Other>;
@@ -190,7 +150,7 @@ struct Dropout {
   struct InferenceScratch {};
   /// What masks are drawn from: a generator, or one for each of a scalar's lanes, of as many sequences from
   /// the tape's on.
-  using Draws = std::conditional_t<kSequences == 1, Rng, kernels::LaneDraws<kSequences>>;
+  using Draws = std::conditional_t<kSequences == 1, Rng, kernels::LaneDraws<Rng, kSequences>>;
 
   /// Inference: y[rows, d_model] = x. `y` may be `x`.
   template <AnyPieces Pieces = InOneGo>

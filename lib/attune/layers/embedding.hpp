@@ -15,7 +15,7 @@
 #include <attune/core/rng.hpp>
 #include <attune/core/stream.hpp>
 #include <attune/core/weights.hpp>
-#include <attune/kernels/residual.hpp>
+#include <attune/kernels/ops/residual.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -13,7 +13,7 @@
 
 #include <attune/core/gradient_rows.hpp>
 #include <attune/core/roles.hpp>
-#include <attune/kernels/activation.hpp>
+#include <attune/kernels/ops/activation.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/linear.hpp>
 
@@ -28,43 +28,6 @@ struct FeedForwardShape {
   bool bias = true;    // of both products
   double dropout = 0;  // probability, in training, after the activation
 };
-
-namespace kernels {
-
-/// a = f(gate) ∘ up, `size` scalars. `a` may be either.
-template <Activation kind, class Scalar>
-[[gnu::noinline]] void gate(int size, const Scalar* gate, const Scalar* up, Scalar* a) {
-#if ATTUNE_CORTEX_M_FPU
-  if constexpr (kind == Activation::kSilu && std::is_same_v<Scalar, float>) {
-    return detail::gated_silu(size, gate, up, a);
-  }
-#endif
-  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    store(a + i, multiply(activate<kind>(load<P>(gate + i)), load<P>(up + i)));
-  });
-}
-
-/// From da: gate becomes da ∘ up ∘ f′(gate), up becomes da ∘ f(gate).
-template <Activation kind, class Scalar>
-[[gnu::noinline]] void gate_backward(int size, const Scalar* da, Scalar* gate, Scalar* up) {
-  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-    const P g = load<P>(gate + i), gradient = load<P>(da + i);
-    const P d_value = multiply(gradient, load<P>(up + i));
-    P value, d_gate;
-    if constexpr (shares_evaluation(kind)) {
-      P slope;
-      value = activate<kind>(g, slope);
-      d_gate = multiply(d_value, slope);
-    } else {
-      value = activate<kind>(g);
-      d_gate = activate_backward<kind>(g, d_value);
-    }
-    store(up + i, multiply(gradient, value));
-    store(gate + i, d_gate);
-  });
-}
-
-}  // namespace kernels
 
 namespace detail {
 

@@ -13,7 +13,7 @@
 #include <attune/core/rng.hpp>
 #include <attune/core/stream.hpp>
 #include <attune/core/weights.hpp>
-#include <attune/kernels/normalisation.hpp>
+#include <attune/kernels/ops/normalize.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -8,7 +8,7 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/true_length.hpp>
-#include <attune/kernels/lanes.hpp>
+#include <attune/kernels/simd/lanes.hpp>
 #include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {

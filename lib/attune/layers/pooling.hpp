@@ -9,7 +9,7 @@
 
 #include <attune/core/layer.hpp>
 #include <attune/core/stream.hpp>
-#include <attune/kernels/arithmetic.hpp>
+#include <attune/kernels/simd/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -13,7 +13,7 @@
 #include <attune/core/sine_table.hpp>
 #include <attune/core/stream.hpp>
 #include <attune/core/weights.hpp>
-#include <attune/kernels/residual.hpp>
+#include <attune/kernels/ops/residual.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -107,7 +107,8 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type weight;
+    using Table = typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type;
+    [[no_unique_address]] typename FloatForm<Table>::type weight;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
@@ -152,7 +153,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kFrequencies;
   static_assert(
-      kAngles <= kernels::kMostAngles,
+      kAngles <= detail::kMostAngles,
       "attune::SinusoidalPositions: no compiler makes so large a table for firmware; seq_len * d_model "
       "may be 262144, or let positions be learned");
 
@@ -166,7 +167,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
     /// In the place of Memory, where a stream ends with the table.
     struct InTable {};
     using Memory = std::conditional_t<detail::goes_beyond(cache, shape.seq_len),
-                                      kernels::AnglesOfPosition<kFrequencies>, InTable>;
+                                      detail::AnglesOfPosition<kFrequencies>, InTable>;
     template <int tokens>
     struct Scratch {};
     template <int tokens>
@@ -186,12 +187,12 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   using Vectors = Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model>;
   /// E[seq_len, d_model].
   static constexpr const Vectors& kVectors =
-      kernels::TableOf<Vectors, SinusoidalPositions, (kAngles <= kernels::kMostConstantAngles)>::value;
+      detail::TableOf<Vectors, SinusoidalPositions, (kAngles <= detail::kMostConstantAngles)>::value;
   static constexpr void fill(Vectors& vectors) {
     constexpr PositionShape kShape =
         shape;  // at run time clang 14 reads other numbers of a template's argument
-    kernels::for_each_angle<shape.seq_len, kFrequencies>(
-        kShape.base, shape.d_model, 0, [&](int t, int i, const kernels::CosineSine& angle) {
+    detail::for_each_angle<shape.seq_len, kFrequencies>(
+        kShape.base, shape.d_model, 0, [&](int t, int i, const detail::CosineSine& angle) {
           auto* const vector = vectors.values + t * shape.d_model;
           vector[2 * i] = static_cast<kernels::Real<Scalar>>(angle.sine);
           if (2 * i + 1 < shape.d_model) vector[2 * i + 1] = static_cast<kernels::Real<Scalar>>(angle.cosine);
@@ -221,7 +222,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static void vector_at(std::uint64_t position, Scalar* vector, [[maybe_unused]] Beyond& beyond) {
     if constexpr (requires { beyond.next; }) {
       if (position >= std::uint64_t{shape.seq_len}) {
-        static constexpr auto kAngles = kernels::frequencies<kFrequencies>(shape.base, shape.d_model);
+        static constexpr auto kAngles = detail::frequencies<kFrequencies>(shape.base, shape.d_model);
         beyond.move_to(position, kAngles);
         for (int j = 0; j < shape.d_model; ++j) {
           const auto& at = beyond.of[j / 2];

@@ -8,9 +8,9 @@
 
 #include <attune/core/layer.hpp>
 #include <attune/core/stream.hpp>
-#include <attune/kernels/log_softmax_row.hpp>
-#include <attune/kernels/nonzero.hpp>
-#include <attune/kernels/rows.hpp>
+#include <attune/kernels/ops/log_softmax.hpp>
+#include <attune/kernels/ops/softmax.hpp>
+#include <attune/kernels/ops/zero_skipping.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

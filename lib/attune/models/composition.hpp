@@ -10,7 +10,7 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/true_length.hpp>
-#include <attune/kernels/residual.hpp>
+#include <attune/kernels/ops/residual.hpp>
 #include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {

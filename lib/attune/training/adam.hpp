@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <attune/kernels/update.hpp>
+#include <attune/kernels/ops/update.hpp>
 #include <attune/training/bfloat16_set.hpp>
 #include <attune/training/optimizer.hpp>
 
@@ -84,7 +84,8 @@ struct AdamVariant {
   MomentPrecision moments = MomentPrecision::kScalar;  // how they are kept
 };
 
-/// Adam (Kingma and Ba, 2015, algorithm 1), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):  p ← p − lr·m̂/(√v̂ + ε).
+/// Adam (Kingma and Ba, 2015, algorithm 1), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):  p ← p − lr·m̂/(√v̂ +
+/// ε).
 template <AdamVariant variant = AdamVariant{}, class ScalarType = float>
 struct Adam {
   using Scalar = ScalarType;

@@ -7,7 +7,7 @@
 
 #include <attune/core/parameters.hpp>
 #include <attune/core/rng.hpp>
-#include <attune/kernels/bfloat16_moments.hpp>
+#include <attune/kernels/ops/bfloat16_moments.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -12,7 +12,7 @@
 
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
-#include <attune/kernels/log_softmax_row.hpp>
+#include <attune/kernels/ops/log_softmax.hpp>
 #include <attune/training/loss.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {

@@ -30,7 +30,7 @@ struct Huber {
   static constexpr bool kCountsSequences = true;
 
   /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy. `dy`
-  /// may be `y`. Sums run in the library's order (kernels/reduce.hpp).
+  /// may be `y`. Sums run in the library's order (kernels/ops/reduce.hpp).
   template <class Output, class Target, class Gradient>
   static auto forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
                       kernels::Real<typename std::remove_cvref_t<Gradient>::Scalar> weight = 1) ->

@@ -78,7 +78,7 @@ class AccumulationInPieces {
 };
 
 /// An optimiser step on its way through a trainer's parameters.
-template <class Trainer, class Loss, class Optimizer, class Clipping, int most_work>
+template <class Trainer, class Optimizer, class Clipping, int most_work>
 class UpdateInPieces {
  public:
   using Result = typename Trainer::Result;
@@ -87,8 +87,8 @@ class UpdateInPieces {
   bool advance() {
     if (done()) return false;
     int before = next_++;
-    update(*trainer_, options_, clipping_, coefficients_, outcome_, OnePiece<most_work>(before));
-    if (done()) result_ = outcome_;
+    trainer_->finish(options_, clipping_, update_, OnePiece<most_work>(before));
+    if (done()) result_ = update_.result;
     return true;
   }
   [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
@@ -105,48 +105,11 @@ class UpdateInPieces {
     if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
   }
 
-  // The first piece takes the batch, and says in `coefficients` and `result` what the others do.
-  ATTUNE_INLINE static void update(Trainer& trainer, const typename Trainer::Options& options,
-                                   const Clipping& clipping, typename Trainer::Coefficients& coefficients,
-                                   Result& result, const OnePiece<most_work>& pieces) {
-    pieces([&] {
-      const auto gradient = detail::BatchGradient<typename Trainer::Scalar>::template of<Loss, Optimizer>(
-          trainer.gradients_, options, clipping, trainer.loss_,
-          trainer.normalisers_.total(trainer.accumulated_));
-      if (gradient.status != Status::kOk) {
-        result = Result::refused(gradient.status);
-        trainer.work_.end_pass(&trainer);
-        if (gradient.status == Status::kNotFinite || gradient.status == Status::kNoTargets) trainer.discard();
-        return;
-      }
-      coefficients = Optimizer::advance(trainer.state_.moments, options, gradient.scale * gradient.factor);
-      result = {trainer.loss_ * gradient.scale, Status::kOk, gradient.norm};
-      trainer.accumulated_ = -trainer.accumulated_;
-      trainer.state_.fingerprint_of_type = Trainer::State::kPartOfUpdate;
-    });
-    constexpr int kWorkOfUpdate = 16;
-    Optimizer::for_each_with_moments(
-        [&](const TensorPath& path, auto& p, auto& g, auto&... moment) {
-          pieces.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
-              [&](int first, int count) {
-                detail::update_and_clear<Optimizer>(coefficients, path.kind, count, p.data() + first,
-                                                    g.data() + first, (moment.data() + first)...);
-              });
-        },
-        trainer.state_.moments, trainer.state_.parameters, trainer.gradients_);
-    pieces([&] {
-      detail::count_step(trainer.state_, -trainer.accumulated_);
-      trainer.state_.fingerprint_of_type = Trainer::State::kFingerprint;
-      trainer.begin_batch();
-      trainer.work_.end_pass(&trainer);
-    });
-  }
-
   Trainer* trainer_;
   typename Trainer::Options options_;
   [[no_unique_address]] Clipping clipping_;
-  typename Trainer::Coefficients coefficients_{};
-  Result outcome_{}, result_{};
+  detail::BatchUpdate<Optimizer> update_{};
+  Result result_{};
   std::uint32_t pass_ = 0;  // of none
   int next_ = 0;
 };

@@ -3,9 +3,9 @@
 //   attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1024, attune::Lockstep> trainer;
 //
 // A packet is wider than a row of a tiny model. In lockstep every lane is a sequence of its own
-// (kernels/lanes.hpp), so each instruction does one thing for all of them, and the weights are read once for
-// all of them. It pays where the lanes' activations fit the first cache; a model whose rows fill packets by
-// themselves gains nothing.
+// (kernels/simd/lanes.hpp), so each instruction does one thing for all of them, and the weights are read once
+// for all of them. It pays where the lanes' activations fit the first cache; a model whose rows fill packets
+// by themselves gains nothing.
 //
 // The bits are those of one sequence after the other: gradients are added sequence by sequence, in the order
 // of the batch, and each sequence has the masks of dropout that it has there. Layers whose scalars have no
@@ -21,9 +21,9 @@
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/true_length.hpp>
-#include <attune/kernels/finite.hpp>
-#include <attune/kernels/lanes.hpp>
-#include <attune/kernels/product.hpp>
+#include <attune/kernels/ops/finite.hpp>
+#include <attune/kernels/ops/gemm.hpp>
+#include <attune/kernels/simd/lanes.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/one_by_one.hpp>
 #include <attune/training/loss.hpp>
@@ -64,14 +64,14 @@ class LockstepWorkspace {
   }
 
   /// Forward, loss and backward of kSequences sequences: `first`, and those that stand behind it, with
-  /// target_of(0), … and the masks of dropout from that on where `tape` stands; adds to gradients, loss and
-  /// normalisers in their order. Where ids or a target are refused, or where a mask could have hidden what is
+  /// target_of(0), … and the masks of dropout from that on where `tape` stands; adds to gradients and sums in
+  /// their order. Where ids or a target are refused, or where a mask could have hidden what is
   /// not finite and something is not, nothing is added: false, and one by one it has its answer. (Lanes have
   /// no zero that annihilates.)
   template <class Loss, class Mask>
   [[nodiscard]] bool accumulate(ConstView<typename Model::Input> first, const auto& target_of, auto& tape,
                                 const Mask& mask, const Loss& loss, typename Model::Parameters& gradients,
-                                Scalar& sum, auto& normalisers) {
+                                BatchSums<Loss, Scalar>& sums) {
     using Output = typename LaneModel::Output;
     copy_masks(tape, tape_);
     const auto pieces = pieces_of<LaneModel>(mask);
@@ -92,10 +92,7 @@ class LockstepWorkspace {
                       gradients_);
       if (!all) return false;
     }
-    for (const LossSum<Scalar>& of_sequence : losses) {
-      sum += of_sequence.sum;
-      normalisers.add(of_sequence.normaliser);
-    }
+    for (const LossSum<Scalar>& of_sequence : losses) sums.add(of_sequence);
     end_gradients(gradients);
     return true;
   }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <attune/kernels/elementary.hpp>
+#include <attune/kernels/simd/elementary.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

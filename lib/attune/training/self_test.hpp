@@ -31,7 +31,7 @@ class SelfTestOf {
 
   // Vector units that flush subnormals are part of the policy's name (kernels/policy.hpp).
   bool keeps_subnormals() {
-    if (ATTUNE_MVE || ATTUNE_NEON) return true;
+    if (kFlushesSubnormals) return true;
     for (float& value : x_.values) value = std::bit_cast<float>(std::uint32_t{2});
     kernels::scale<Layer::Input::size>(x_.data(), 0.5f);
     bool kept = true;

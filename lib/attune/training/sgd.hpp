@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include <attune/kernels/update.hpp>
+#include <attune/kernels/ops/update.hpp>
 #include <attune/training/bfloat16_set.hpp>
 #include <attune/training/optimizer.hpp>
 

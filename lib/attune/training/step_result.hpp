@@ -1,11 +1,14 @@
-// What a step answers, and what it asks of a batch's gradient before anything changes.
+// The result of a step, and the end of a batch: its gradients are checked, scaled and clipped before anything
+// changes.
 #pragma once
 
 #include <limits>
 
 #include <attune/core/gradients.hpp>
 #include <attune/core/status.hpp>
+#include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
+#include <attune/training/state.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -26,7 +29,7 @@ struct [[nodiscard]] StepResult {
 
 namespace detail {
 
-/// What an optimiser step asks of what was added up over a batch, before anything changes.
+/// The gradient of a batch, as the optimizer takes it: `scale · factor` times the sum over its sequences.
 template <class Scalar>
 struct BatchGradient {
   Status status;
@@ -37,16 +40,16 @@ struct BatchGradient {
   template <class Loss, class Optimizer, class Gradients, class Clipping>
   ATTUNE_INLINE static BatchGradient of(const Gradients& gradients,
                                         const typename Optimizer::Options& options, const Clipping& clipping,
-                                        const Scalar& loss, const Scalar& normaliser) {
+                                        const LossSum<Scalar>& sum) {
     BatchGradient batch{};
     if (batch.status = clipping.check(); batch.status != Status::kOk) return batch;
     const Scalar norm_of_sum = clipping.template norm<Scalar>(gradients);
-    batch.scale = Loss::kMeanOverBatch ? 1 / normaliser : Scalar(1);
+    batch.scale = Loss::kMeanOverBatch ? 1 / sum.normaliser : Scalar(1);
     batch.norm = norm_of_sum * batch.scale;
     batch.factor = clipping.factor(batch.norm);
-    if (Loss::kMeanOverBatch && !(normaliser > 0)) {
+    if (Loss::kMeanOverBatch && !(sum.normaliser > 0)) {
       batch.status = Status::kNoTargets;
-    } else if (!finite(loss) || !(batch.norm * batch.factor <= kLargestGradient<Scalar>)) {
+    } else if (!finite(sum.sum) || !(batch.norm * batch.factor <= kLargestGradient<Scalar>)) {
       batch.status = Status::kNotFinite;
     } else {
       batch.status = Optimizer::check(options);
@@ -54,6 +57,29 @@ struct BatchGradient {
     return batch;
   }
 };
+
+/// An optimizer step that has begun: its result, and where that is ok, the coefficients to update every
+/// parameter with.
+template <class Optimizer>
+struct BatchUpdate {
+  StepResult<typename Optimizer::Scalar> result;
+  typename Optimizer::Coefficients coefficients;
+};
+
+/// Ends a batch: checks its gradients, a sum over its sequences, scales and clips them, and begins the
+/// optimizer's step. The caller updates the parameters, then calls count_step(). Nothing changes unless the
+/// result is ok.
+template <class Loss, class Model, class Optimizer, class Scalar, class Clipping>
+ATTUNE_INLINE BatchUpdate<Optimizer> begin_update(TrainingState<Model, Optimizer>& state,
+                                                  const auto& gradients, const LossSum<Scalar>& sum,
+                                                  const typename Optimizer::Options& options,
+                                                  const Clipping& clipping) {
+  const auto gradient =
+      BatchGradient<Scalar>::template of<Loss, Optimizer>(gradients, options, clipping, sum);
+  if (gradient.status != Status::kOk) return {StepResult<Scalar>::refused(gradient.status), {}};
+  return {{sum.sum * gradient.scale, Status::kOk, gradient.norm},
+          Optimizer::advance(state.moments, options, gradient.scale * gradient.factor)};
+}
 
 }  // namespace detail
 

@@ -24,7 +24,8 @@
 #include <attune/core/gradient_rows.hpp>
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/true_length.hpp>
-#include <attune/kernels/squares.hpp>
+#include <attune/kernels/ops/squares.hpp>
+#include <attune/training/forward_loss.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
@@ -229,7 +230,6 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   using Scalar = typename Model::Scalar;
   using Output = typename Model::Output;
   using Result = StepResult<Scalar>;
-  if (const Status status = Optimizer::check(options); status != Status::kOk) return Result::refused(status);
   if (work.under_way()) return Result::refused(Status::kUnderWay);  // of another in the same workspace
   auto& tape = work.tape();
   auto& scratch = work.scratch().training;
@@ -240,21 +240,20 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
       return Result::refused(Status::kNotFinite);
   }
   const auto pieces = pieces_of<Model>(mask);
-  const Status taken = forward_status<Model>(pieces, mask, state.parameters, x, output, tape, scratch);
-  if (taken != Status::kOk) return Result::refused(taken);
-  clear_behind(pieces, output);
-  const LossSum<Scalar> sum = loss.sum(ConstView<Output>(output), target, output);
-  if (sum.status != Status::kOk) return Result::refused(sum.status);
-  if (!finite(sum.sum)) return Result::refused(Status::kNotFinite);
-  if (Loss::kMeanOverBatch && !(sum.normaliser > 0)) return Result::refused(Status::kNoTargets);
+  LossSum<Scalar> sum;
+  const Status status =
+      forward_loss<Model>(pieces, mask, state.parameters, x, output, tape, scratch, target, loss, sum);
+  if (status != Status::kOk) return Result::refused(status);
+  const auto gradient =
+      BatchGradient<Scalar>::template of<Loss, Optimizer>(NoParameters{}, options, NoClipping{}, sum);
+  if (gradient.status != Status::kOk) return Result::refused(gradient.status);
 
-  const Scalar scale = Loss::kMeanOverBatch ? 1 / sum.normaliser : Scalar(1);
-  ParameterUpdates<Model, Optimizer> updates(state.parameters, state.moments, options, rows, scale);
+  ParameterUpdates<Model, Optimizer> updates(state.parameters, state.moments, options, rows, gradient.scale);
   backward_in<Model>(pieces, mask, state.parameters, x, tape, ConstView<Output>(output), NoGradient{},
                      updates.leaves, scratch);
   count_step(state, 1);
   if (!updates.ok()) return Result::refused(Status::kNotFinite);
-  return {sum.sum * scale, Status::kOk, updates.gradient_norm() * scale};
+  return {sum.sum * gradient.scale, Status::kOk, updates.gradient_norm() * gradient.scale};
 }
 
 }  // namespace detail

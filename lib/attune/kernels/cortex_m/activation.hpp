@@ -1,0 +1,309 @@
+// Exact GELU and SiLU on the single-precision FPU of a Cortex-M, in assembly: four at a time, 22 and 21
+// instructions each with one rounding a term, where compilers copy every coefficient that a sum starts from
+// and branch for each bound. The bits are those of ops/activation.hpp.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
+#include <attune/kernels/cortex_m/exponential.hpp>
+#include <attune/kernels/cortex_m/gemm_terms.hpp>
+#include <attune/kernels/simd/sigmoids.hpp>
+
+#if ATTUNE_CORTEX_M_FPU
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+
+// Four registers each; of p, products that are instructions of their own.
+#define ATTUNE_A "s0", "s1", "s2", "s3"
+#define ATTUNE_B "s4", "s5", "s6", "s7"
+#define ATTUNE_C "s8", "s9", "s10", "s11"
+#define ATTUNE_D "s12", "s13", "s14", "s15"
+#define ATTUNE_Y "s16", "s17", "s18", "s19"
+#define ATTUNE_SIZE "s20", "s21", "s22", "s23"
+#define ATTUNE_P "s24", "s25", "s26", "s27"
+#define ATTUNE_ALL_OF(number) number, number, number, number
+
+#define ATTUNE_FOUR_OF(instruction, c0, c1, c2, c3, a0, a1, a2, a3, b0, b1, b2, b3)                       \
+  instruction " " c0 "," a0 "," b0 "\n " instruction " " c1 "," a1 "," b1 "\n " instruction " " c2 "," a2 \
+              "," b2 "\n " instruction " " c3 "," a3 "," b3 "\n"
+#define ATTUNE_FOUR(...) ATTUNE_FOUR_OF(__VA_ARGS__)
+#define ATTUNE_FOUR_MACS_OF(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1, b2, b3, p0, p1, p2, p3) \
+  ATTUNE_MACS(c0, a0, b0, c1, a1, b1, c2, a2, b2, c3, a3, b3, p0, p1, p2, p3)
+#define ATTUNE_FOUR_MACS_AS_OF(...) ATTUNE_FOUR_MACS_OF(__VA_ARGS__)
+#define ATTUNE_FOUR_MACS(...) ATTUNE_FOUR_MACS_AS_OF(__VA_ARGS__, ATTUNE_P)
+// c −= a·b, and c becomes a·b − c.
+#if ATTUNE_SPLIT_VMLA
+#define ATTUNE_FOUR_LESS(c, a, b) \
+  ATTUNE_FOUR("vmul.f32", ATTUNE_P, a, b) ATTUNE_FOUR("vsub.f32", c, c, ATTUNE_P)
+#define ATTUNE_FOUR_FROM(c, a, b) \
+  ATTUNE_FOUR("vmul.f32", ATTUNE_P, a, b) ATTUNE_FOUR("vsub.f32", c, ATTUNE_P, c)
+#elif ATTUNE_FUSED
+#define ATTUNE_FOUR_LESS(c, a, b) ATTUNE_FOUR("vfms.f32", c, a, b)
+#define ATTUNE_FOUR_FROM(c, a, b) ATTUNE_FOUR("vfnms.f32", c, a, b)
+#else
+#define ATTUNE_FOUR_LESS(c, a, b) ATTUNE_FOUR("vmls.f32", c, a, b)
+#define ATTUNE_FOUR_FROM(c, a, b) ATTUNE_FOUR("vnmls.f32", c, a, b)
+#endif
+
+// What the sums start from, each for four.
+template <std::size_t kSums>
+struct AddendsOfFour {
+  float values[kSums][4];
+};
+inline constexpr AddendsOfFour<8> kGeluTable = [] {
+  AddendsOfFour<8> table{};
+  for (int i = 0; i < 32; ++i)
+    table.values[i / 4][i % 4] = i < 28 ? ErrorFunctionCoefficients<float>::kRoot[1 + i / 4] : 1;
+  return table;
+}();
+
+// |x|/2, at most kLast; of a NaN anything. An M4 has no minimum: the bits are raised until those of kLast are
+// the largest integer, where additions saturate, and lowered again.
+#if __ARM_FEATURE_NUMERIC_MAXMIN
+#define ATTUNE_BOUND_SIZES ATTUNE_FOUR("vminnm.f32", ATTUNE_SIZE, ATTUNE_SIZE, ATTUNE_ALL_OF("%[last]"))
+#else
+#define ATTUNE_RAISE_AND_LOWER(a, b)                            \
+  "vmov %[b0],%[b1]," a "," b                                   \
+  "\n qadd %[b0],%[b0],%[raise]\n qadd %[b1],%[b1],%[raise]\n " \
+  "sub %[b0],%[b0],%[raise]\n sub %[b1],%[b1],%[raise]\n vmov " a "," b ",%[b0],%[b1]\n"
+#define ATTUNE_BOUND_SIZES ATTUNE_RAISE_AND_LOWER("s20", "s21") ATTUNE_RAISE_AND_LOWER("s22", "s23")
+#endif
+
+/// y = gelu(x), `fours` · 4 scalars, at least one four; with kTails 2·Φ(−|x|) as well. `y` may be `x`, and
+/// `x` may be `twice_tails`.
+template <bool kTails>
+[[gnu::noinline]] void gelu_of_fours(int fours, const float* x, float* y, float* twice_tails) {
+  using C = ErrorFunctionCoefficients<float>;
+  constexpr std::int32_t kRaise = 0x7FFFFFFF - std::bit_cast<std::int32_t>(C::kLast);
+  std::int32_t b0, b1;
+  const float half = in_register(0.5f), highest = in_register(C::kRoot[0]), two = in_register(2.0f),
+              last = in_register(C::kLast);
+  const float* table = kGeluTable.values[0];
+// clang-format off
+#define ATTUNE_GELU_OF_FOURS(store_tails) \
+  asm volatile( \
+      "1: vldmia %[x]!,{s16-s19}\n subs %[fours],%[fours],#1\n" \
+      ATTUNE_FOUR("vmul.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_ALL_OF("%[half]")) \
+      "vabs.f32 s20,s16\n vabs.f32 s21,s17\n vabs.f32 s22,s18\n vabs.f32 s23,s19\n" \
+      ATTUNE_FOUR("vadd.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_SIZE)  /* max(x, 0) */ \
+      ATTUNE_BOUND_SIZES \
+      "vldmia %[table]!,{s0-s15}\n" \
+      ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_ALL_OF("%[highest]"), ATTUNE_SIZE) \
+      ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_SIZE) \
+      ATTUNE_FOUR_MACS(ATTUNE_C, ATTUNE_B, ATTUNE_SIZE) \
+      ATTUNE_FOUR_MACS(ATTUNE_D, ATTUNE_C, ATTUNE_SIZE) \
+      "vldmia %[table]!,{s0-s11}\n" \
+      ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_D, ATTUNE_SIZE) \
+      ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_SIZE) \
+      ATTUNE_FOUR_MACS(ATTUNE_C, ATTUNE_B, ATTUNE_SIZE) \
+      ATTUNE_FOUR("vmul.f32", ATTUNE_D, ATTUNE_C, ATTUNE_SIZE)  /* the eighth root less one */ \
+      "vldmia %[table],{s4-s7}\n sub %[table],%[table],#112\n" \
+      ATTUNE_FOUR("vadd.f32", ATTUNE_A, ATTUNE_D, ATTUNE_ALL_OF("%[two]")) \
+      ATTUNE_FOUR("vmul.f32", ATTUNE_D, ATTUNE_D, ATTUNE_A)  /* the fourth */ \
+      ATTUNE_FOUR("vadd.f32", ATTUNE_A, ATTUNE_D, ATTUNE_ALL_OF("%[two]")) \
+      ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_D, ATTUNE_A)  /* the square root */ \
+      ATTUNE_FOUR("vmul.f32", ATTUNE_B, ATTUNE_B, ATTUNE_B) \
+      ATTUNE_FOUR_LESS(ATTUNE_Y, ATTUNE_SIZE, ATTUNE_B) \
+      "vstmia %[y]!,{s16-s19}\n " store_tails "bne 1b\n" \
+      : [x] "+&r"(x), [y] "+&r"(y), [fours] "+&r"(fours), [tails] "+&r"(twice_tails), \
+        [table] "+&r"(table), \
+        [b0] "=&r"(b0), [b1] "=&r"(b1) \
+      : [raise] "r"(kRaise), [half] "t"(half), [highest] "t"(highest), [two] "t"(two), [last] "t"(last) \
+      : "cc", "memory", ATTUNE_A, ATTUNE_B, ATTUNE_C, ATTUNE_D, ATTUNE_Y, ATTUNE_SIZE, ATTUNE_P)
+  // clang-format on
+  if constexpr (kTails) {
+    ATTUNE_GELU_OF_FOURS("vstmia %[tails]!,{s4-s7}\n ");
+  } else {
+    ATTUNE_GELU_OF_FOURS("");
+  }
+#undef ATTUNE_GELU_OF_FOURS
+}
+
+// The same of SiLU, and first of all what rounds.
+inline constexpr AddendsOfFour<6> kSiluTable = [] {
+  using C = ExpCoefficients<float>;
+  static_assert(std::size(C::kPolynomial) == 6);
+  AddendsOfFour<6> table{};
+  for (int i = 0; i < 24; ++i) table.values[i / 4][i % 4] = i < 4 ? C::kRound : C::kPolynomial[i / 4];
+  return table;
+}();
+
+// One by one where e^(−x) leaves the range of floats, or x is a NaN.
+[[gnu::noinline, gnu::cold]] inline void silu_of_far(const float* x, const float* up, float* y,
+                                                     float* slopes) {
+  for (int i = 0; i < 4; ++i) {
+    float complement;
+    const float gate = sigmoid(x[i], complement), value = x[i] * gate;
+    y[i] = up == nullptr ? value : value * up[i];
+    if (slopes != nullptr) slopes[i] = multiply_add(value, complement, gate);
+  }
+}
+
+/// What goes into silu_of_fours() or comes out of it beside x and y.
+enum class Beside { kNothing, kUp, kSlopes };
+
+/// y = silu(x), `fours` · 4 scalars, times `up`, or with silu′(x) as `slopes`. `y` may be `x` or `up`, and
+/// `slopes` may be `x`.
+///
+/// With n and r of −x = n·ln2 + r, the sums are those of exponential() at −r = x + n·ln2.
+template <Beside kBeside>
+[[gnu::noinline]] void silu_of_fours(int fours, const float* x, float* y, const float* up, float* slopes) {
+  using C = ExpCoefficients<float>;
+  constexpr std::uint32_t kFar = std::bit_cast<std::uint32_t>(-C::kLowest) << 1;
+  const float log2e = in_register(-C::kLog2E), round = in_register(C::kRound),
+              high = in_register(C::kLn2High), low = in_register(C::kLn2Low), one = in_register(1.0f),
+              highest = in_register(C::kPolynomial[0]);
+  register float s0 asm("s0"), s1 asm("s1"), s2 asm("s2"), s3 asm("s3"), s8 asm("s8"), s9 asm("s9"),
+      s10 asm("s10"), s11 asm("s11"), s12 asm("s12"), s13 asm("s13"), s14 asm("s14"), s15 asm("s15");
+  for (const float* const end = x + 4 * fours; x != end;) {
+    std::uint32_t z0, z1, z2, z3, p0, p1, p2, p3;
+    bool any_far;
+    asm("ldrd %[p0],%[p1],[%[x]]\n ldrd %[p2],%[p3],[%[x],#8]\n cmp %[far],%[p0],lsl #1\n ittt hs\n"
+        "cmphs %[far],%[p1],lsl #1\n cmphs %[far],%[p2],lsl #1\n cmphs %[far],%[p3],lsl #1\n"
+        : [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3), "=@cclo"(any_far)
+        : [x] "r"(x), [far] "r"(kFar), "m"(*reinterpret_cast<const float(*)[4]>(x)));
+    if (any_far) [[unlikely]] {
+      silu_of_far(x, up, y, slopes);
+      x += 4, y += 4;
+      if constexpr (kBeside == Beside::kUp) up += 4;
+      if constexpr (kBeside == Beside::kSlopes) slopes += 4;
+      continue;
+    }
+    asm volatile(
+        // clang-format off
+        "vldmia %[x],{s16-s19}\n vldmia %[first],{s0-s15}\n"
+        ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_ALL_OF("%[log2e]"), ATTUNE_Y)  // z = n + kRound
+        "vmov %[z0],%[z1],s0,s1\n vmov %[z2],%[z3],s2,s3\n"
+        ATTUNE_FOUR("vsub.f32", ATTUNE_A, ATTUNE_A, ATTUNE_ALL_OF("%[round]"))
+        ATTUNE_FOUR_MACS(ATTUNE_Y, ATTUNE_A, ATTUNE_ALL_OF("%[high]"))
+        ATTUNE_FOUR_MACS(ATTUNE_Y, ATTUNE_A, ATTUNE_ALL_OF("%[low]"))
+        ATTUNE_FOUR_LESS(ATTUNE_B, ATTUNE_ALL_OF("%[highest]"), ATTUNE_Y)
+        ATTUNE_FOUR_LESS(ATTUNE_C, ATTUNE_B, ATTUNE_Y)
+        ATTUNE_FOUR_LESS(ATTUNE_D, ATTUNE_C, ATTUNE_Y)
+        "vldmia %[then],{s0-s7}\n"
+        ATTUNE_FOUR_LESS(ATTUNE_A, ATTUNE_D, ATTUNE_Y)
+        ATTUNE_FOUR_LESS(ATTUNE_B, ATTUNE_A, ATTUNE_Y)
+        ATTUNE_FOUR("vmul.f32", ATTUNE_C, ATTUNE_B, ATTUNE_Y)
+        ATTUNE_FOUR_FROM(ATTUNE_Y, ATTUNE_C, ATTUNE_Y)
+        ATTUNE_FOUR("vadd.f32", ATTUNE_A, ATTUNE_Y, ATTUNE_ALL_OF("%[one]"))  // e^r
+        "vmov %[p0],%[p1],s0,s1\n vmov %[p2],%[p3],s2,s3\n vldmia %[x]!,{s16-s19}\n"
+        "add %[p0],%[p0],%[z0],lsl #23\n add %[p1],%[p1],%[z1],lsl #23\n"
+        "add %[p2],%[p2],%[z2],lsl #23\n add %[p3],%[p3],%[z3],lsl #23\n"
+        "vmov s0,s1,%[p0],%[p1]\n vmov s2,s3,%[p2],%[p3]\n"  // e^(−x)
+        ATTUNE_FOUR("vadd.f32", ATTUNE_C, ATTUNE_A, ATTUNE_ALL_OF("%[one]"))
+        ATTUNE_FOUR("vdiv.f32", ATTUNE_C, ATTUNE_ALL_OF("%[one]"), ATTUNE_C)
+        ATTUNE_FOUR("vmul.f32", ATTUNE_D, ATTUNE_C, ATTUNE_Y)
+        // clang-format on
+        : "=&t"(s0), "=&t"(s1), "=&t"(s2), "=&t"(s3), "=&t"(s8), "=&t"(s9), "=&t"(s10), "=&t"(s11),
+          "=&t"(s12), "=&t"(s13), "=&t"(s14), "=&t"(s15), [z0] "=&r"(z0), [z1] "=&r"(z1), [z2] "=&r"(z2),
+          [z3] "=&r"(z3), [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3), [x] "+&r"(x)
+        : [first] "r"(kSiluTable.values[0]), [then] "r"(kSiluTable.values[4]), [log2e] "t"(log2e),
+          [round] "t"(round), [high] "t"(high), [low] "t"(low), [highest] "t"(highest), [one] "t"(one)
+        : "memory", ATTUNE_B, ATTUNE_Y, ATTUNE_P);
+    if constexpr (kBeside == Beside::kUp) {
+      asm volatile("vldmia %[up]!,{s4-s7}\n" ATTUNE_FOUR("vmul.f32", ATTUNE_D, ATTUNE_D, ATTUNE_B)
+                   : "+t"(s12), "+t"(s13), "+t"(s14), "+t"(s15), [up] "+&r"(up)
+                   :
+                   : "memory", ATTUNE_B);
+    } else if constexpr (kBeside == Beside::kSlopes) {
+      asm volatile(ATTUNE_FOUR("vmul.f32", ATTUNE_A, ATTUNE_A, ATTUNE_C)  // 1 − gate
+                   ATTUNE_FOUR_MACS(ATTUNE_C, ATTUNE_D, ATTUNE_A) "vstmia %[slopes]!,{s8-s11}"
+                   : "+t"(s0), "+t"(s1), "+t"(s2), "+t"(s3), "+t"(s8), "+t"(s9), "+t"(s10),
+                     "+t"(s11), [slopes] "+&r"(slopes)
+                   : "t"(s12), "t"(s13), "t"(s14), "t"(s15)
+                   : "memory", ATTUNE_P);
+    }
+    asm volatile("vstmia %[y]!,{s12-s15}" : [y] "+r"(y) : "t"(s12), "t"(s13), "t"(s14), "t"(s15) : "memory");
+  }
+}
+
+#undef ATTUNE_A
+#undef ATTUNE_B
+#undef ATTUNE_C
+#undef ATTUNE_D
+#undef ATTUNE_Y
+#undef ATTUNE_SIZE
+#undef ATTUNE_P
+#undef ATTUNE_ALL_OF
+#undef ATTUNE_FOUR_OF
+#undef ATTUNE_FOUR
+#undef ATTUNE_FOUR_MACS_OF
+#undef ATTUNE_FOUR_MACS_AS_OF
+#undef ATTUNE_FOUR_MACS
+#undef ATTUNE_FOUR_LESS
+#undef ATTUNE_FOUR_FROM
+#undef ATTUNE_RAISE_AND_LOWER
+#undef ATTUNE_BOUND_SIZES
+
+/// y = gelu(x), and x becomes gelu′(x), `fours` · 4 scalars.
+[[gnu::noinline]] inline void gelu_and_slopes(int fours, float* x, float* y) {
+  constexpr int kAtOnce = 4;  // fours
+  for (int count; fours > 0; fours -= count, x += 4 * count, y += 4 * count) {
+    count = fours < kAtOnce ? fours : kAtOnce;
+    float tails[4 * kAtOnce], decays[4 * kAtOnce];
+    for (int i = 0; i < 4 * count; ++i) decays[i] = -(x[i] * x[i] * 0.5f);
+    exponentials_of_pairs(2 * count, decays, 0);
+    gelu_of_fours<true>(count, x, y, tails);
+    for (int i = 0; i < 4 * count; ++i) x[i] = gelu_slope(x[i], tails[i], density_of_decay(decays[i]));
+  }
+}
+
+// Fours of a function, and with its derivative in the place of x.
+struct GeluInFours {
+  ATTUNE_INLINE static void activate(int fours, const float* x, float* y) {
+    gelu_of_fours<false>(fours, x, y, nullptr);
+  }
+  ATTUNE_INLINE static void activate_with_slopes(int fours, float* x, float* y) {
+    gelu_and_slopes(fours, x, y);
+  }
+};
+struct SiluInFours {
+  ATTUNE_INLINE static void activate(int fours, const float* x, float* y) {
+    silu_of_fours<Beside::kNothing>(fours, x, y, nullptr, nullptr);
+  }
+  ATTUNE_INLINE static void activate_with_slopes(int fours, float* x, float* y) {
+    silu_of_fours<Beside::kSlopes>(fours, x, y, nullptr, x);
+  }
+};
+
+/// y = f(x), `size` scalars. `y` may be `x`. What is left of whole fours is in a four of its own.
+template <class InFours>
+ATTUNE_INLINE void activate_in_fours(int size, const float* x, float* y) {
+  const int whole = size & ~3;
+  if (whole > 0) InFours::activate(whole / 4, x, y);
+  if (whole == size) return;
+  float rest[4] = {};
+  for (int i = whole; i < size; ++i) rest[i - whole] = x[i];
+  InFours::activate(1, rest, rest);
+  for (int i = whole; i < size; ++i) y[i] = rest[i - whole];
+}
+
+/// y = f(x), and x becomes f′(x), `size` scalars.
+template <class InFours>
+ATTUNE_INLINE void activate_in_fours_with_slopes(int size, float* x, float* y) {
+  const int whole = size & ~3;
+  if (whole > 0) InFours::activate_with_slopes(whole / 4, x, y);
+  if (whole == size) return;
+  float rest[4] = {}, values[4];
+  for (int i = whole; i < size; ++i) rest[i - whole] = x[i];
+  InFours::activate_with_slopes(1, rest, values);
+  for (int i = whole; i < size; ++i) x[i] = rest[i - whole], y[i] = values[i - whole];
+}
+
+/// y = silu(x) ∘ up, `size` scalars. `y` may be `x` or `up`.
+ATTUNE_INLINE void gated_silu(int size, const float* x, const float* up, float* y) {
+  const int whole = size & ~3;
+  silu_of_fours<Beside::kUp>(whole / 4, x, y, up, nullptr);
+  for (int i = whole; i < size; ++i) {
+    float value;
+    activate_in_fours<SiluInFours>(1, x + i, &value);
+    y[i] = value * up[i];
+  }
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+
+#endif

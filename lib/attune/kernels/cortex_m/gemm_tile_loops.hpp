@@ -1,0 +1,193 @@
+// The inner loops of a product's 4×4 register block on the single-precision FPU of a Cortex-M
+// (cortex_m/gemm_tile.hpp), one for each pair of layouts.
+//
+// Sixteen sums stand in s16 … s31, two columns of A and two rows of B in s0 … s15, so all 32 registers work
+// and two k take 32 multiply-accumulates and ten other instructions. Compilers do not find the multiple
+// loads.
+//
+// Where a term is a vmul and a vadd (cortex_m/gemm_terms.hpp), four registers hold products, and half of B or
+// A is loaded at a time. An M4 loads single words then, one behind the other: sixteen take 18 cycles instead
+// of 22. Their addresses move on once in four k where A is along k, since two would take as long as multiple
+// loads do.
+#pragma once
+
+#include <attune/kernels/cortex_m/gemm_terms.hpp>
+
+#if ATTUNE_CORTEX_M_FPU
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+
+// One k of the tile, and two k of its columns c and c + 1.
+#define ATTUNE_MACS_ROW(c0, c1, c2, c3, a, b0, b1, b2, b3, ...) \
+  ATTUNE_MACS(c0, a, b0, c1, a, b1, c2, a, b2, c3, a, b3, __VA_ARGS__)
+#define ATTUNE_MACS_TILE(a0, a1, a2, a3, ...)                  \
+  ATTUNE_MACS_ROW("s16", "s17", "s18", "s19", a0, __VA_ARGS__) \
+  ATTUNE_MACS_ROW("s20", "s21", "s22", "s23", a1, __VA_ARGS__) \
+  ATTUNE_MACS_ROW("s24", "s25", "s26", "s27", a2, __VA_ARGS__) \
+  ATTUNE_MACS_ROW("s28", "s29", "s30", "s31", a3, __VA_ARGS__)
+#define ATTUNE_MACS_COLUMNS(c0, d0, c1, d1, c2, d2, c3, d3)                                                 \
+  ATTUNE_MACS(c0, "s0", "s8", d0, "s0", "s10", c1, "s2", "s8", d1, "s2", "s10", "s12", "s13", "s14", "s15") \
+  ATTUNE_MACS(c2, "s4", "s8", d2, "s4", "s10", c3, "s6", "s8", d3, "s6", "s10", "s12", "s13", "s14", "s15") \
+  ATTUNE_MACS(c0, "s1", "s9", d0, "s1", "s11", c1, "s3", "s9", d1, "s3", "s11", "s12", "s13", "s14", "s15") \
+  ATTUNE_MACS(c2, "s5", "s9", d2, "s5", "s11", c3, "s7", "s9", d3, "s7", "s11", "s12", "s13", "s14", "s15")
+
+// An operand is stored either along k, each of its four lines with two k in one register pair, or across k,
+// four scalars of one k in a row.
+#define ATTUNE_LINES_OF_A "add r4,r0,r2\n add r5,r4,r2\n add.w r2,r5,r2\n"
+#define ATTUNE_LINES_OF_B "add r8,r1,r3\n add r9,r8,r3\n add.w r3,r9,r3\n"
+#define ATTUNE_A_ALONG "vldmia r0!,{d0}\n vldmia r4!,{d1}\n vldmia r5!,{d2}\n vldmia r2!,{d3}\n"
+#define ATTUNE_B_ALONG "vldmia r1!,{d4}\n vldmia r8!,{d5}\n vldmia r9!,{d6}\n vldmia r3!,{d7}\n"
+#define ATTUNE_A_ACROSS(to) "vldmia r0,{" to "}\n add r0,r0,r2\n"
+#define ATTUNE_B_ACROSS(to) "vldmia r1,{" to "}\n add r1,r1,r3\n"
+#define ATTUNE_A_ALONG_LAST "vldr s0,[r0]\n vldr s2,[r4]\n vldr s4,[r5]\n vldr s6,[r2]\n"
+#define ATTUNE_B_ALONG_LAST(b0, b1, b2, b3) \
+  "vldr " b0 ",[r1]\n vldr " b1 ",[r8]\n vldr " b2 ",[r9]\n vldr " b3 ",[r3]\n"
+#define ATTUNE_A_ACROSS_LAST "vldmia r0,{s0-s3}\n"
+#define ATTUNE_B_ACROSS_LAST "vldmia r1,{s8-s11}\n"
+
+// Adds to the sums of one tile, in s16 … s31. In: r0 A, r1 B, r2 and r3 their strides in bytes, r12 how many
+// pairs of k, none where there is one k. Changes all of them, r4, r5, r8, r9 and s0 … s15; no stack. The
+// convention is not C++'s: tiles_loop calls it. A branch to 32 bits across two words would take a cycle
+// more.
+#define ATTUNE_TILE_FUNCTION(name, lines, begin, pair_of_k, last)                            \
+  [[gnu::naked]] inline void name() {                                                        \
+    asm(lines begin ".p2align 2\n1: subs r12,r12,#1\n" pair_of_k "bne 1b\n" last "bx lr\n"); \
+  }
+#define ATTUNE_TILE_FUNCTIONS(name, lines, pair_of_k, last) \
+  ATTUNE_TILE_FUNCTION(name, lines, "", pair_of_k, "")      \
+  ATTUNE_TILE_FUNCTION(name##_odd, lines, "cmp r12,#0\n beq 2f\n", pair_of_k, "2:\n" last)
+
+#if ATTUNE_SPLIT_VMLA
+// Products in s12 … s15, or s4 … s7 where B is along k.
+#define ATTUNE_MACS_K(a0, a1, a2, a3) \
+  ATTUNE_MACS_TILE(a0, a1, a2, a3, "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15")
+#define ATTUNE_MACS_TT(b0, b1, b2, b3) \
+  ATTUNE_MACS_TILE("s0", "s1", "s2", "s3", b0, b1, b2, b3, "s4", "s5", "s6", "s7")
+#if ATTUNE_LOADS_PIPELINE
+// Loads of one word, one behind the other. `ahead` moves lines on. All of them stand at whole words, as M4
+// pipelines 32-bit loads: adds of 16 bits come in pairs.
+#define ATTUNE_TWO(to0, to1, line, at0, at1) \
+  "vldr " to0 ",[" line ",#" at0 "]\n vldr " to1 ",[" line ",#" at1 "]\n"
+#define ATTUNE_FOUR(from, s0, s1, s2, s3) \
+  ATTUNE_TWO(s0, s1, from, "0", "4") ATTUNE_TWO(s2, s3, from, "8", "12")
+#define ATTUNE_SERIES_OF_A(k0, k1)     \
+  ATTUNE_TWO("s0", "s1", "r0", k0, k1) \
+  ATTUNE_TWO("s2", "s3", "r4", k0, k1) \
+  ATTUNE_TWO("s4", "s5", "r5", k0, k1) \
+  ATTUNE_TWO("s6", "s7", "r2", k0, k1)
+#define ATTUNE_AHEAD_OF_A "adds r0,#16\n adds r4,#16\n adds r5,#16\n adds r2,#16\n"
+#define ATTUNE_SERIES_NN(k0, k1, ahead)                                            \
+  ATTUNE_SERIES_OF_A(k0, k1)                                                       \
+  ATTUNE_FOUR("r1", "s8", "s9", "s10", "s11")                                      \
+  "add r1,r1,r3\n" ATTUNE_MACS_K("s0", "s2", "s4", "s6") ATTUNE_B_ACROSS("s8-s11") \
+      ahead ATTUNE_MACS_K("s1", "s3", "s5", "s7")
+#define ATTUNE_SERIES_NT(k0, k1, ahead)                                       \
+  ATTUNE_SERIES_OF_A(k0, k1)                                                  \
+  ATTUNE_TWO("s8", "s9", "r1", k0, k1)                                        \
+  ATTUNE_TWO("s10", "s11", "r8", k0, k1)                                      \
+  ATTUNE_MACS_COLUMNS("s16", "s17", "s20", "s21", "s24", "s25", "s28", "s29") \
+  ATTUNE_TWO("s8", "s9", "r9", k0, k1)                                        \
+  ATTUNE_TWO("s10", "s11", "r3", k0, k1)                                      \
+  ahead ATTUNE_MACS_COLUMNS("s18", "s19", "s22", "s23", "s26", "s27", "s30", "s31")
+#define ATTUNE_SERIES_TN                      \
+  ATTUNE_FOUR("r0", "s0", "s1", "s2", "s3")   \
+  ATTUNE_FOUR("r1", "s8", "s9", "s10", "s11") \
+  "add r0,r0,r2\n add r1,r1,r3\n" ATTUNE_MACS_K("s0", "s1", "s2", "s3")
+#endif
+#define ATTUNE_K_NN(a0, a1, a2, a3) ATTUNE_B_ACROSS("s8-s11") ATTUNE_MACS_K(a0, a1, a2, a3)
+#define ATTUNE_K_TN ATTUNE_A_ACROSS("s0-s3") ATTUNE_K_NN("s0", "s1", "s2", "s3")
+#define ATTUNE_PAIR_NN ATTUNE_A_ALONG ATTUNE_K_NN("s0", "s2", "s4", "s6") ATTUNE_K_NN("s1", "s3", "s5", "s7")
+#define ATTUNE_PAIR_NT                                                                                    \
+  ATTUNE_A_ALONG "vldmia r1!,{d4}\n vldmia r8!,{d5}\n" ATTUNE_MACS_COLUMNS(                               \
+      "s16", "s17", "s20", "s21", "s24", "s25", "s28",                                                    \
+      "s29") "vldmia r9!,{d4}\n vldmia r3!,{d5}\n" ATTUNE_MACS_COLUMNS("s18", "s19", "s22", "s23", "s26", \
+                                                                       "s27", "s30", "s31")
+#define ATTUNE_PAIR_TN ATTUNE_K_TN ATTUNE_K_TN
+#define ATTUNE_PAIR_TT                                                                                       \
+  ATTUNE_B_ALONG ATTUNE_A_ACROSS("s0-s3") ATTUNE_MACS_TT("s8", "s10", "s12", "s14") ATTUNE_A_ACROSS("s0-s3") \
+      ATTUNE_MACS_TT("s9", "s11", "s13", "s15")
+#else
+#define ATTUNE_MACS_K(a0, a1, a2, a3) ATTUNE_MACS_TILE(a0, a1, a2, a3, "s8", "s9", "s10", "s11", , , , )
+#define ATTUNE_MACS_TT(b0, b1, b2, b3) ATTUNE_MACS_TILE("s0", "s1", "s2", "s3", b0, b1, b2, b3, , , , )
+#define ATTUNE_PAIR_NN                                                                                      \
+  ATTUNE_A_ALONG ATTUNE_B_ACROSS("s8-s11") ATTUNE_B_ACROSS("s12-s15") ATTUNE_MACS_K("s0", "s2", "s4", "s6") \
+      ATTUNE_MACS_TILE("s1", "s3", "s5", "s7", "s12", "s13", "s14", "s15", , , , )
+#define ATTUNE_PAIR_NT                                                                                      \
+  ATTUNE_A_ALONG ATTUNE_B_ALONG ATTUNE_MACS_TILE("s0", "s2", "s4", "s6", "s8", "s10", "s12", "s14", , , , ) \
+      ATTUNE_MACS_TILE("s1", "s3", "s5", "s7", "s9", "s11", "s13", "s15", , , , )
+// Additions in pairs, which an M7 takes in one cycle.
+#define ATTUNE_PAIR_TN                                                                     \
+  "vldmia r0,{s0-s3}\n vldmia r1,{s8-s11}\n add r0,r0,r2\n add r1,r1,r3\n "                \
+  "vldmia r0,{s4-s7}\n vldmia r1,{s12-s15}\n add r0,r0,r2\n add r1,r1,r3\n" ATTUNE_MACS_K( \
+      "s0", "s1", "s2", "s3") ATTUNE_MACS_TILE("s4", "s5", "s6", "s7", "s12", "s13", "s14", "s15", , , , )
+#define ATTUNE_PAIR_TT                                     \
+  ATTUNE_A_ACROSS("s0-s3")                                 \
+  ATTUNE_A_ACROSS("s4-s7")                                 \
+  ATTUNE_B_ALONG ATTUNE_MACS_TT("s8", "s10", "s12", "s14") \
+      ATTUNE_MACS_TILE("s4", "s5", "s6", "s7", "s9", "s11", "s13", "s15", , , , )
+#endif
+
+ATTUNE_TILE_FUNCTIONS(tile_nn, ATTUNE_LINES_OF_A, ATTUNE_PAIR_NN,
+                      ATTUNE_A_ALONG_LAST ATTUNE_B_ACROSS_LAST ATTUNE_MACS_K("s0", "s2", "s4", "s6"))
+ATTUNE_TILE_FUNCTIONS(tile_nt, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE_PAIR_NT,
+                      ATTUNE_A_ALONG_LAST ATTUNE_B_ALONG_LAST("s8", "s9", "s10", "s11")
+                          ATTUNE_MACS_K("s0", "s2", "s4", "s6"))
+ATTUNE_TILE_FUNCTIONS(tile_tn, , ATTUNE_PAIR_TN,
+                      ATTUNE_A_ACROSS_LAST ATTUNE_B_ACROSS_LAST ATTUNE_MACS_K("s0", "s1", "s2", "s3"))
+ATTUNE_TILE_FUNCTIONS(tile_tt, ATTUNE_LINES_OF_B, ATTUNE_PAIR_TT,
+                      ATTUNE_A_ACROSS_LAST ATTUNE_B_ALONG_LAST("s8", "s10", "s12", "s14")
+                          ATTUNE_MACS_TT("s8", "s10", "s12", "s14"))
+
+#if ATTUNE_LOADS_PIPELINE
+// As ATTUNE_TILE_FUNCTION, but r12 is how many fours of k.
+#define ATTUNE_FOURS_FUNCTION(name, lines, two_k, ahead)                     \
+  [[gnu::naked]] inline void name() {                                        \
+    asm(lines ".p2align 2\n1: " two_k("0", "4", )                            \
+            two_k("8", "12", ahead "subs r12,r12,#1\n") "bne 1b\n bx lr\n"); \
+  }
+ATTUNE_FOURS_FUNCTION(tile_nn_fours, ATTUNE_LINES_OF_A, ATTUNE_SERIES_NN, ATTUNE_AHEAD_OF_A)
+ATTUNE_FOURS_FUNCTION(tile_nt_fours, ATTUNE_LINES_OF_A ATTUNE_LINES_OF_B, ATTUNE_SERIES_NT,
+                      ATTUNE_AHEAD_OF_A "adds r1,#16\n add r8,r8,#16\n add r9,r9,#16\n adds r3,#16\n")
+// r12 is four times how many threes of k come after the first, and how many k that one lacks.
+[[gnu::naked]] inline void tile_tn_threes() {
+  asm("ands r4,r12,#3\n beq 1f\n cmp r4,#1\n beq 2f\n b 3f\n"
+      ".p2align 2\n1: " ATTUNE_SERIES_TN "2: " ATTUNE_SERIES_TN "3: " ATTUNE_SERIES_TN
+      "subs r12,r12,#4\n bpl 1b\n bx lr\n");
+}
+#undef ATTUNE_TWO
+#undef ATTUNE_FOUR
+#undef ATTUNE_SERIES_OF_A
+#undef ATTUNE_SERIES_NN
+#undef ATTUNE_SERIES_NT
+#undef ATTUNE_SERIES_TN
+#undef ATTUNE_AHEAD_OF_A
+#undef ATTUNE_FOURS_FUNCTION
+#endif
+
+#undef ATTUNE_MACS_ROW
+#undef ATTUNE_MACS_TILE
+#undef ATTUNE_MACS_COLUMNS
+#undef ATTUNE_MACS_K
+#undef ATTUNE_MACS_TT
+#undef ATTUNE_K_NN
+#undef ATTUNE_K_TN
+#undef ATTUNE_PAIR_NN
+#undef ATTUNE_PAIR_NT
+#undef ATTUNE_PAIR_TN
+#undef ATTUNE_PAIR_TT
+#undef ATTUNE_LINES_OF_A
+#undef ATTUNE_LINES_OF_B
+#undef ATTUNE_A_ALONG
+#undef ATTUNE_B_ALONG
+#undef ATTUNE_A_ACROSS
+#undef ATTUNE_B_ACROSS
+#undef ATTUNE_A_ALONG_LAST
+#undef ATTUNE_B_ALONG_LAST
+#undef ATTUNE_A_ACROSS_LAST
+#undef ATTUNE_B_ACROSS_LAST
+#undef ATTUNE_TILE_FUNCTION
+#undef ATTUNE_TILE_FUNCTIONS
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+
+#endif

@@ -1,0 +1,219 @@
+// Many registers of a Cortex-M's FPU at once: compilers load and store one scalar an instruction, the
+// processor sixteen.
+#pragma once
+
+#include <attune/kernels/simd/arithmetic.hpp>
+
+#if ATTUNE_CORTEX_M_FPU
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+
+inline constexpr int kManyRegisters = 16;
+
+// Sums that begin: to load zeros takes fewer instructions than to move them there, and as many cycles.
+inline constexpr float kNoSums[kManyRegisters] = {};
+
+// s16 … s31.
+struct ManyRegisters {
+  float lane[kManyRegisters];
+};
+
+#define ATTUNE_DECLARE_REGISTERS                                                                      \
+  register float s16 asm("s16"), s17 asm("s17"), s18 asm("s18"), s19 asm("s19"), s20 asm("s20"),      \
+      s21 asm("s21"), s22 asm("s22"), s23 asm("s23"), s24 asm("s24"), s25 asm("s25"), s26 asm("s26"), \
+      s27 asm("s27"), s28 asm("s28"), s29 asm("s29"), s30 asm("s30"), s31 asm("s31")
+#define ATTUNE_REGISTERS(constraint)                                                                        \
+  constraint(s16), constraint(s17), constraint(s18), constraint(s19), constraint(s20), constraint(s21),     \
+      constraint(s22), constraint(s23), constraint(s24), constraint(s25), constraint(s26), constraint(s27), \
+      constraint(s28), constraint(s29), constraint(s30), constraint(s31)
+
+ATTUNE_INLINE ManyRegisters load_many(const float* from) {
+  ATTUNE_DECLARE_REGISTERS;
+  asm("vldmia %[from],{s16-s31}"
+      : ATTUNE_REGISTERS("=t")
+      : [from] "r"(from), "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(from)));
+  return {s16, s17, s18, s19, s20, s21, s22, s23, s24, s25, s26, s27, s28, s29, s30, s31};
+}
+
+// The largest of `size` scalars, at least 16; the last ones of a row that does not end with a sixteenth are
+// looked at twice. A branch over a move takes one instruction less than a conditional move. The registers are
+// those that a function need not save.
+[[gnu::noinline]] inline float largest_of_many(const float* x, int size = kManyRegisters) {
+#define ATTUNE_RAISE(lane) \
+  "vcmp.f32 " lane ",s0\n vmrs APSR_nzcv,fpscr\n ble 1f\n vmov.f32 s0," lane "\n1:\n "
+  register float s0 asm("s0") = *x;
+  for (const float *from = x, *const last = x + size - kManyRegisters;; from += kManyRegisters) {
+    if (from > last) from = last;
+    asm("vldmia %[from],{s1-s15}\n " ATTUNE_RAISE("s1") ATTUNE_RAISE("s2") ATTUNE_RAISE("s3")
+            ATTUNE_RAISE("s4") ATTUNE_RAISE("s5") ATTUNE_RAISE("s6") ATTUNE_RAISE("s7") ATTUNE_RAISE("s8")
+                ATTUNE_RAISE("s9") ATTUNE_RAISE("s10") ATTUNE_RAISE("s11") ATTUNE_RAISE("s12")
+                    ATTUNE_RAISE("s13") ATTUNE_RAISE("s14")
+                        ATTUNE_RAISE("s15") "vldr s1,[%[from],#60]\n " ATTUNE_RAISE("s1")
+        : "+t"(s0)
+        : [from] "r"(from), "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(from))
+        : "cc", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
+          "s15");
+    if (from == last) return s0;
+  }
+#undef ATTUNE_RAISE
+}
+
+// s0 … s15 joined half by half, in s0.
+#define ATTUNE_FOLD                                                                      \
+  "vadd.f32 s0,s0,s8\n vadd.f32 s1,s1,s9\n vadd.f32 s2,s2,s10\n vadd.f32 s3,s3,s11\n "   \
+  "vadd.f32 s4,s4,s12\n vadd.f32 s5,s5,s13\n vadd.f32 s6,s6,s14\n vadd.f32 s7,s7,s15\n " \
+  "vadd.f32 s0,s0,s4\n vadd.f32 s1,s1,s5\n vadd.f32 s2,s2,s6\n vadd.f32 s3,s3,s7\n "     \
+  "vadd.f32 s0,s0,s2\n vadd.f32 s1,s1,s3\n vadd.f32 s0,s0,s1\n "
+#if defined(__OPTIMIZE_SIZE__)
+// Once, where it is called. It changes no other registers than those.
+[[gnu::naked]] inline void fold_registers() { asm(ATTUNE_FOLD "bx lr\n"); }
+#define ATTUNE_FOLD_CALLED "bl %c[fold]\n "
+#define ATTUNE_FOLD_CALL [fold] "i"(fold_registers)
+#define ATTUNE_FOLD_RETURN "lr"
+#else
+#define ATTUNE_FOLD_CALLED ATTUNE_FOLD
+#define ATTUNE_FOLD_CALL [fold] "i"(0)
+#define ATTUNE_FOLD_RETURN "cc"
+#endif
+
+ATTUNE_INLINE float fold_of_many(const float* lanes) {
+  register float s0 asm("s0");
+  asm("vldmia %[lanes],{s0-s15}\n " ATTUNE_FOLD_CALLED
+      : "=t"(s0)
+      : [lanes] "r"(lanes), "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(lanes)), ATTUNE_FOLD_CALL
+      : ATTUNE_FOLD_RETURN, "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13",
+        "s14", "s15");
+  return s0;
+}
+
+// Those of sums in the order of ops/reduce.hpp.
+[[gnu::noinline]] inline float sum_of_lanes(float* lanes) { return fold_of_many(lanes); }
+
+// Σ x·y of sixteen, each product rounded, in the order of ops/reduce.hpp.
+ATTUNE_INLINE float dot_of_many(const float* x, const float* y) {
+#define ATTUNE_MULTIPLY(x, y) "vmul.f32 " x "," x "," y "\n "
+  register float s0 asm("s0");
+  asm("vldmia %[x],{s0-s15}\n vldmia %[y],{s16-s31}\n " ATTUNE_MULTIPLY("s0", "s16") ATTUNE_MULTIPLY(
+          "s1", "s17") ATTUNE_MULTIPLY("s2", "s18") ATTUNE_MULTIPLY("s3", "s19") ATTUNE_MULTIPLY("s4", "s20")
+          ATTUNE_MULTIPLY("s5", "s21") ATTUNE_MULTIPLY("s6", "s22") ATTUNE_MULTIPLY("s7", "s23")
+              ATTUNE_MULTIPLY("s8", "s24") ATTUNE_MULTIPLY("s9", "s25") ATTUNE_MULTIPLY("s10", "s26")
+                  ATTUNE_MULTIPLY("s11", "s27") ATTUNE_MULTIPLY("s12", "s28") ATTUNE_MULTIPLY("s13", "s29")
+                      ATTUNE_MULTIPLY("s14", "s30") ATTUNE_MULTIPLY("s15", "s31") ATTUNE_FOLD
+      : "=t"(s0)
+      : [x] "r"(x), [y] "r"(y), "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(x)),
+        "m"(*reinterpret_cast<const float(*)[kManyRegisters]>(y))
+      : "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16",
+        "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", "s30",
+        "s31");
+#undef ATTUNE_MULTIPLY
+  return s0;
+}
+
+// to = x ∘ (y − shift) · scale, `size` scalars, a multiple of four and at least four. `to` may be x or y.
+ATTUNE_INLINE void multiply_shifted(int size, const float* x, const float* y, float* to, float shift,
+                                    float scale) {
+  register float s0 asm("s0") = shift, s1 asm("s1") = scale;
+  asm volatile(
+      "1: vldmia %[x]!,{s2-s5}\n vldmia %[y]!,{s6-s9}\n cmp %[x],%[end]\n vsub.f32 s6,s6,s0\n "
+      "vsub.f32 s7,s7,s0\n vsub.f32 s8,s8,s0\n vsub.f32 s9,s9,s0\n vmul.f32 s6,s2,s6\n vmul.f32 s7,s3,s7\n "
+      "vmul.f32 s8,s4,s8\n vmul.f32 s9,s5,s9\n vmul.f32 s6,s6,s1\n vmul.f32 s7,s7,s1\n vmul.f32 s8,s8,s1\n "
+      "vmul.f32 s9,s9,s1\n vstmia %[to]!,{s6-s9}\n bne 1b"
+      : [x] "+&r"(x), [y] "+&r"(y), [to] "+&r"(to)
+      : [end] "r"(x + size), "t"(s0), "t"(s1)
+      : "cc", "memory", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9");
+}
+
+// Σ x² from `first` up to `end`, a multiple of 16 and at least 16, in the order of ops/squares.hpp.
+ATTUNE_INLINE float squares_of_many(const float* first, const float* end) {
+  register float s0 asm("s0");
+  asm("vmov d0,%[zero],%[zero]\n vmov d1,%[zero],%[zero]\n vmov d2,%[zero],%[zero]\n "
+      "vmov d3,%[zero],%[zero]\n vmov d4,%[zero],%[zero]\n vmov d5,%[zero],%[zero]\n "
+      "vmov d6,%[zero],%[zero]\n vmov d7,%[zero],%[zero]\n "
+      "1: vldmia %[first]!,{s16-s31}\n cmp %[first],%[end]\n "
+      "vmla.f32 s0,s16,s16\n vmla.f32 s1,s17,s17\n vmla.f32 s2,s18,s18\n vmla.f32 s3,s19,s19\n "
+      "vmla.f32 s4,s20,s20\n vmla.f32 s5,s21,s21\n vmla.f32 s6,s22,s22\n vmla.f32 s7,s23,s23\n "
+      "vmla.f32 s8,s24,s24\n vmla.f32 s9,s25,s25\n vmla.f32 s10,s26,s26\n vmla.f32 s11,s27,s27\n "
+      "vmla.f32 s12,s28,s28\n vmla.f32 s13,s29,s29\n vmla.f32 s14,s30,s30\n vmla.f32 s15,s31,s31\n "
+      "bne 1b\n " ATTUNE_FOLD_CALLED
+      : "=&t"(s0), [first] "+&r"(first)
+      : [end] "r"(end), [zero] "r"(0), ATTUNE_FOLD_CALL
+      : ATTUNE_FOLD_RETURN, "cc", "memory", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10",
+        "s11", "s12", "s13", "s14", "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24",
+        "s25", "s26", "s27", "s28", "s29", "s30", "s31");
+  return s0;
+}
+
+#undef ATTUNE_FOLD
+#undef ATTUNE_FOLD_CALLED
+#undef ATTUNE_FOLD_CALL
+#undef ATTUNE_FOLD_RETURN
+
+// Σ 0·x from `first` up to `end`, a multiple of 16 and at least 16.
+ATTUNE_INLINE float zeros_of_many(const float* first, const float* end) {
+#define ATTUNE_ZEROS(x0, x1, x2, x3) \
+  "vmla.f32 s0," x0 ",s4\n vmla.f32 s1," x1 ",s4\n vmla.f32 s2," x2 ",s4\n vmla.f32 s3," x3 ",s4\n "
+  register float s0 asm("s0");
+  asm("vmov d0,%[zero],%[zero]\n vmov d1,%[zero],%[zero]\n vmov s4,%[zero]\n"
+      "1: vldmia %[first]!,{s16-s31}\n cmp %[first],%[end]\n " ATTUNE_ZEROS("s16", "s17", "s18", "s19")
+          ATTUNE_ZEROS("s20", "s21", "s22", "s23") ATTUNE_ZEROS("s24", "s25", "s26", "s27")
+              ATTUNE_ZEROS("s28", "s29", "s30",
+                           "s31") "bne 1b\n vadd.f32 s0,s0,s1\n vadd.f32 s2,s2,s3\n vadd.f32 s0,s0,s2\n"
+      : "=&t"(s0), [first] "+&r"(first)
+      : [end] "r"(end), [zero] "r"(0)
+      : "cc", "memory", "s1", "s2", "s3", "s4", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24",
+        "s25", "s26", "s27", "s28", "s29", "s30", "s31");
+#undef ATTUNE_ZEROS
+  return s0;
+}
+
+ATTUNE_INLINE void store_many(float* to, const ManyRegisters& from) {
+  ATTUNE_DECLARE_REGISTERS;
+  s16 = from.lane[0], s17 = from.lane[1], s18 = from.lane[2], s19 = from.lane[3];
+  s20 = from.lane[4], s21 = from.lane[5], s22 = from.lane[6], s23 = from.lane[7];
+  s24 = from.lane[8], s25 = from.lane[9], s26 = from.lane[10], s27 = from.lane[11];
+  s28 = from.lane[12], s29 = from.lane[13], s30 = from.lane[14], s31 = from.lane[15];
+  asm("vstmia %[to],{s16-s31}"
+      : "=m"(*reinterpret_cast<float(*)[kManyRegisters]>(to))
+      : [to] "r"(to), ATTUNE_REGISTERS("t"));
+}
+
+// y += x, `size` scalars, a multiple of eight and at least eight.
+ATTUNE_INLINE void add_eights(int size, const float* x, float* y) {
+  asm volatile(
+      "1: vldmia %[x]!,{s0-s7}\n vldmia %[y],{s8-s15}\n cmp %[x],%[end]\n vadd.f32 s0,s8,s0\n "
+      "vadd.f32 s1,s9,s1\n vadd.f32 s2,s10,s2\n vadd.f32 s3,s11,s3\n vadd.f32 s4,s12,s4\n "
+      "vadd.f32 s5,s13,s5\n vadd.f32 s6,s14,s6\n vadd.f32 s7,s15,s7\n vstmia %[y]!,{s0-s7}\n bne 1b"
+      : [x] "+&r"(x), [y] "+&r"(y)
+      : [end] "r"(x + size)
+      : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12",
+        "s13", "s14", "s15");
+}
+
+// Two scalars at each of four places: a in lanes 0 and 1, b in 2 and 3, and so on, in s0 … s7. `b` moves on.
+struct FourPairs {
+  float lane[8];
+};
+
+ATTUNE_INLINE FourPairs load_pairs(const float* a, const float*& b, const float* c, const float* d) {
+  register float s0 asm("s0"), s1 asm("s1"), s2 asm("s2"), s3 asm("s3"), s4 asm("s4"), s5 asm("s5"),
+      s6 asm("s6"), s7 asm("s7");
+  asm volatile("vldr d0,[%[a]]\n vldmia %[b]!,{d1}\n vldr d2,[%[c]]\n vldr d3,[%[d]]"
+               : "=t"(s0), "=t"(s1), "=t"(s2), "=t"(s3), "=t"(s4), "=t"(s5), "=t"(s6), "=t"(s7), [b] "+r"(b)
+               : [a] "r"(a), [c] "r"(c), [d] "r"(d)
+               : "memory");
+  return {s0, s1, s2, s3, s4, s5, s6, s7};
+}
+
+// Those of a, c and d back, which move on.
+ATTUNE_INLINE void store_pairs(float*& a, float*& c, float*& d, const FourPairs& from) {
+  register float s0 asm("s0") = from.lane[0], s1 asm("s1") = from.lane[1], s4 asm("s4") = from.lane[4];
+  register float s5 asm("s5") = from.lane[5], s6 asm("s6") = from.lane[6], s7 asm("s7") = from.lane[7];
+  asm volatile("vstmia %[a]!,{d0}\n vstmia %[c]!,{d2}\n vstmia %[d]!,{d3}"
+               : [a] "+r"(a), [c] "+r"(c), [d] "+r"(d)
+               : "t"(s0), "t"(s1), "t"(s4), "t"(s5), "t"(s6), "t"(s7)
+               : "memory");
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+
+#endif

@@ -1,0 +1,254 @@
+// Products of fewer rows than a tile has (cortex_m/gemm_tile.hpp) on the single-precision FPU of a Cortex-M,
+// in assembly: a row by as many columns as the registers take.
+//
+//   across   sixteen columns of B, stored along its rows: sixteen sums, and B in multiple loads of eight.
+//            Eight k take 128 multiply-accumulates and 27 other instructions
+//   eights   all columns of B, twelve at a time, for eight k after the other: sums come from C and go there.
+//            Eight k take 96 multiply-accumulates and 12 other instructions, and 16 for all columns
+//   along    eight columns of B, each stored along k: eight sums, and eight k of two columns at a time. Eight
+//            k take 64 multiply-accumulates and 11 other instructions
+//
+// Sums are those of the portable block, bit for bit. Columns that do not fill the last block are computed in
+// one that begins earlier; only they are finished from it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <attune/kernels/cortex_m/gemm_tile.hpp>
+
+#if ATTUNE_CORTEX_M_FPU
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+
+inline constexpr int kAcrossCols = 16, kAlongCols = 8;
+
+// Strides in bytes. The first three words are in the order in which the functions below load them.
+struct RowGrid;
+using RowSums = void(const float* a, const void* b, float* sums, const RowGrid& grid, int blocks);
+struct RowGrid {
+  int b_stride;
+  int depth;
+  const float* zeros;
+  RowSums* sums;
+  int a_stride, c_stride;
+  int b_step;
+  std::uint16_t rows, cols, width, blocks;
+  std::uint16_t twelves, fours;  // of row_in_eights(), and what lies between rows of B
+  int gap;
+};
+static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 &&
+              offsetof(RowGrid, fours) == 38 && offsetof(RowGrid, gap) == 40);
+
+#if ATTUNE_FUSED
+#define ATTUNE_MAC "vfma.f32 "
+#else
+#define ATTUNE_MAC "vmla.f32 "
+#endif
+
+// One k of sixteen columns.
+#define ATTUNE_MACS_ACROSS(a, c0, c1, c2, c3, c4, c5, c6, c7)                                             \
+  ATTUNE_MAC c0 "," a ",s0\n" ATTUNE_MAC c1 "," a ",s1\n" ATTUNE_MAC c2 "," a ",s2\n" ATTUNE_MAC c3 "," a \
+                ",s3\n" ATTUNE_MAC c4 "," a ",s4\n" ATTUNE_MAC c5 "," a ",s5\n" ATTUNE_MAC c6 "," a       \
+                ",s6\n" ATTUNE_MAC c7 "," a ",s7\n"
+#define ATTUNE_ACROSS(a)                                                                                   \
+  "vldmia r1!,{s0-s7}\n" ATTUNE_MACS_ACROSS(                                                               \
+      a, "s16", "s17", "s18", "s19", "s20", "s21", "s22",                                                  \
+      "s23") "vldmia r1,{s0-s7}\n add r1,r1,r3\n" ATTUNE_MACS_ACROSS(a, "s24", "s25", "s26", "s27", "s28", \
+                                                                     "s29", "s30", "s31")
+
+// sums[0 … 16·blocks − 1] = Σ_k a(k)·b(k, …).
+[[gnu::naked]] inline void row_across(const float*, const void*, float*, const RowGrid&, int) {
+  asm("push {r4,r5,r6,r7,r8,lr}\n vpush {d8-d15}\n ldr r8,[sp,#88]\n mov r6,r0\n mov r5,r1\n "
+      "ldmia r3,{r3,r4,r7}\n sub r3,r3,#32\n"
+      "0: mov r0,r6\n mov r1,r5\n vldmia r7,{s16-s31}\n subs r12,r4,#8\n blo 2f\n"
+      "1: vldmia r0!,{s8-s15}\n" ATTUNE_ACROSS("s8") ATTUNE_ACROSS("s9") ATTUNE_ACROSS("s10")
+          ATTUNE_ACROSS("s11") ATTUNE_ACROSS("s12") ATTUNE_ACROSS("s13") ATTUNE_ACROSS("s14")
+              ATTUNE_ACROSS("s15") "subs r12,r12,#8\n bhs 1b\n"
+      "2: adds r12,r12,#8\n beq 4f\n"
+      "3: vldmia r0!,{s8}\n" ATTUNE_ACROSS("s8") "subs r12,r12,#1\n bne 3b\n"
+      "4: vstmia r2!,{s16-s31}\n add r5,r5,#64\n subs r8,r8,#1\n bne 0b\n"
+      "vpop {d8-d15}\n pop {r4,r5,r6,r7,r8,pc}\n");
+}
+
+// One k of four columns, and of twelve.
+#define ATTUNE_FOUR_IN_PLACE(a, row)                                                                       \
+  "vldmia " row "!,{s8-s11}\n" ATTUNE_MAC "s20," a ",s8\n" ATTUNE_MAC "s21," a ",s9\n" ATTUNE_MAC "s22," a \
+  ",s10\n" ATTUNE_MAC "s23," a ",s11\n"
+#define ATTUNE_TWELVE_IN_PLACE(a, row)                                                                       \
+  "vldmia " row "!,{s8-s19}\n" ATTUNE_MAC "s20," a ",s8\n" ATTUNE_MAC "s21," a ",s9\n" ATTUNE_MAC "s22," a   \
+  ",s10\n" ATTUNE_MAC "s23," a ",s11\n" ATTUNE_MAC "s24," a ",s12\n" ATTUNE_MAC "s25," a ",s13\n" ATTUNE_MAC \
+  "s26," a ",s14\n" ATTUNE_MAC "s27," a ",s15\n" ATTUNE_MAC "s28," a ",s16\n" ATTUNE_MAC "s29," a            \
+  ",s17\n" ATTUNE_MAC "s30," a ",s18\n" ATTUNE_MAC "s31," a ",s19\n"
+#define ATTUNE_EIGHT_ROWS(columns)                                                                    \
+  columns("s0", "r1") columns("s1", "r5") columns("s2", "r6") columns("s3", "r7") columns("s4", "r8") \
+      columns("s5", "r9") columns("s6", "r10") columns("s7", "r11")
+// r12 such blocks of columns, at least one.
+#define ATTUNE_BLOCKS_IN_PLACE(sums, macs) \
+  "1: vldmia r2,{" sums "}\n" macs "subs r12,r12,#1\n vstmia r2!,{" sums "}\n bne 1b\n"
+// From the end of a row of B to the next one.
+#define ATTUNE_NEXT_ROW(last) "ldr r12,[r3,#40]\n add r1," last ",r12\n"
+
+// sums[0 … cols − 1] = Σ_k a(k)·b(k, …), for sixteen columns and more, in fours. The grid has how many at
+// 30, twelves of them at 36, the fours behind those at 38, and at 40 what lies between rows of B. The first
+// of eight rows is at r1.
+[[gnu::naked]] inline void row_in_eights(const float*, const void*, float*, const RowGrid&, int) {
+  asm("push {r2,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d8-d15}\n ldm r3,{r4,lr}\n ldr r12,[r3,#8]\n "
+      "vldmia r12,{s16-s31}\n ldrh r12,[r3,#30]\n subs r12,r12,#16\n"
+      "1: vstmia r2!,{s16-s31}\n subs r12,r12,#16\n bhs 1b\n adds r12,r12,#16\n beq 2f\n"
+      "1: vstmia r2!,{s16-s19}\n subs r12,r12,#4\n bne 1b\n"
+      "2: subs lr,lr,#8\n blo 5f\n"
+      "3: vldmia r0!,{s0-s7}\n ldr r2,[sp,#64]\n add r5,r1,r4\n add r6,r5,r4\n add r7,r6,r4\n "
+      "add r8,r7,r4\n add r9,r8,r4\n add r10,r9,r4\n add r11,r10,r4\n "
+      "ldrh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE("s20-s31", ATTUNE_EIGHT_ROWS(ATTUNE_TWELVE_IN_PLACE))
+      "ldrh r12,[r3,#38]\n cmp r12,#0\n beq 4f\n" ATTUNE_BLOCKS_IN_PLACE(
+          "s20-s23", ATTUNE_EIGHT_ROWS(ATTUNE_FOUR_IN_PLACE)) "4: " ATTUNE_NEXT_ROW("r11") "subs lr,lr,#8\n bhs 3b\n"
+      "5: adds lr,lr,#8\n beq 8f\n"
+      "6: vldmia r0!,{s0}\n ldr r2,[sp,#64]\n ldrh r12,[r3,#36]\n" ATTUNE_BLOCKS_IN_PLACE(
+          "s20-s31", ATTUNE_TWELVE_IN_PLACE("s0", "r1")) "ldrh r12,[r3,#38]\n cmp r12,#0\n beq 7f\n"
+          ATTUNE_BLOCKS_IN_PLACE("s20-s23", ATTUNE_FOUR_IN_PLACE("s0", "r1"))
+      "7: " ATTUNE_NEXT_ROW("r1") "subs lr,lr,#1\n bne 6b\n"
+      "8: vpop {d8-d15}\n pop {r2,r4,r5,r6,r7,r8,r9,r10,r11,pc}\n");
+}
+
+// Eight k of two columns.
+#define ATTUNE_MACS_ALONG(c0, c1, a, b0, b1) ATTUNE_MAC c0 "," a "," b0 "\n" ATTUNE_MAC c1 "," a "," b1 "\n"
+#define ATTUNE_ALONG(b0, b1, c0, c1)                                                                      \
+  "vldmia " b0 "!,{s8-s15}\n vldmia " b1 "!,{s16-s23}\n" ATTUNE_MACS_ALONG(c0, c1, "s0", "s8", "s16")     \
+      ATTUNE_MACS_ALONG(c0, c1, "s1", "s9", "s17") ATTUNE_MACS_ALONG(c0, c1, "s2", "s10", "s18")          \
+          ATTUNE_MACS_ALONG(c0, c1, "s3", "s11", "s19") ATTUNE_MACS_ALONG(c0, c1, "s4", "s12", "s20")     \
+              ATTUNE_MACS_ALONG(c0, c1, "s5", "s13", "s21") ATTUNE_MACS_ALONG(c0, c1, "s6", "s14", "s22") \
+                  ATTUNE_MACS_ALONG(c0, c1, "s7", "s15", "s23")
+
+// sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …). Where A and B are, and the depth, are on the stack.
+[[gnu::naked]] inline void row_along(const float*, const void*, float*, const RowGrid&, int) {
+  asm("push {r0,r1,r3,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d8-d15}\n ldr r11,[sp,#112]\n "
+      "ldmia r3,{r3,r12,lr}\n str r12,[sp,#72]\n"
+      "0: ldrd r1,r12,[sp,#68]\n vldmia lr,{s24-s31}\n add r4,r1,r3\n "
+      "add r5,r4,r3\n add r6,r5,r3\n add r7,r6,r3\n add r8,r7,r3\n add r9,r8,r3\n add r10,r9,r3\n "
+      "add r0,r10,r3\n str r0,[sp,#68]\n ldr r0,[sp,#64]\n "
+      "subs r12,r12,#8\n blo 2f\n"
+      "1: vldmia r0!,{s0-s7}\n" ATTUNE_ALONG("r1", "r4", "s24", "s25") ATTUNE_ALONG("r5", "r6", "s26", "s27")
+          ATTUNE_ALONG("r7", "r8", "s28", "s29") ATTUNE_ALONG("r9", "r10", "s30", "s31")
+      "subs r12,r12,#8\n bhs 1b\n"
+      "2: adds r12,r12,#8\n beq 4f\n"
+      "3: vldmia r0!,{s0}\n vldmia r1!,{s8}\n vldmia r4!,{s9}\n vldmia r5!,{s10}\n vldmia r6!,{s11}\n "
+      "vldmia r7!,{s12}\n vldmia r8!,{s13}\n vldmia r9!,{s14}\n vldmia r10!,{s15}\n" ATTUNE_MACS_ALONG(
+          "s24", "s25", "s0", "s8", "s9") ATTUNE_MACS_ALONG("s26", "s27", "s0", "s10", "s11")
+          ATTUNE_MACS_ALONG("s28", "s29", "s0", "s12", "s13") ATTUNE_MACS_ALONG("s30", "s31", "s0", "s14", "s15")
+      "subs r12,r12,#1\n bne 3b\n"
+      "4: vstmia r2!,{s24-s31}\n subs r11,r11,#1\n "
+      "bne 0b\n vpop {d8-d15}\n add sp,sp,#12\n pop {r4,r5,r6,r7,r8,r9,r10,r11,pc}\n");
+}
+
+#undef ATTUNE_MAC
+#undef ATTUNE_MACS_ACROSS
+#undef ATTUNE_ACROSS
+#undef ATTUNE_FOUR_IN_PLACE
+#undef ATTUNE_TWELVE_IN_PLACE
+#undef ATTUNE_EIGHT_ROWS
+#undef ATTUNE_BLOCKS_IN_PLACE
+#undef ATTUNE_NEXT_ROW
+#undef ATTUNE_MACS_ALONG
+#undef ATTUNE_ALONG
+
+// Multiply-accumulates of a row from which on it is worth this code; below, the portable block takes less
+// flash.
+inline constexpr int kWorthRows = 1024;
+
+constexpr bool fits_few_rows(int rows, int cols, int depth, int a_col, int b_row, int b_col) {
+  return rows < kTileSide && cols <= kMostExtent && cols * depth >= kWorthRows && a_col == 1 &&
+         ((b_col == 1 && cols >= kAcrossCols) || (b_row == 1 && cols >= kAlongCols));
+}
+
+// Which takes fewer instructions of columns along B's rows, where sums may stand in C. Of one row: cycles are
+// up to 4 % more there, which a token gets back elsewhere, and the last rows of a batch would not.
+constexpr bool are_columns_in_eights(int rows, int cols, int depth) {
+  const int across = (cols + kAcrossCols - 1) / kAcrossCols * 157;
+  const int in_eights = 16 + cols / 12 * 108 + cols % 12 / 4 * 44;
+  return rows == 1 && depth >= 8 && cols % 4 == 0 && in_eights < across;
+}
+
+template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, bool kInPlace>
+consteval RowGrid row_grid() {
+  constexpr bool kAlong = !(kBCol == 1 && kCols >= kAcrossCols);
+  constexpr bool kEights = !kAlong && kInPlace && are_columns_in_eights(kRows, kCols, kDepth);
+  constexpr int kWidth = kEights ? kCols : kAlong ? kAlongCols : kAcrossCols;
+  return {.b_stride = 4 * (kAlong ? kBCol : kBRow),
+          .depth = kDepth,
+          .zeros = kNoSums,
+          .sums = kEights  ? row_in_eights
+                  : kAlong ? row_along
+                           : row_across,
+          .a_stride = 4 * kARow,
+          .c_stride = 4 * kCRow,
+          .b_step = 4 * kBCol,
+          .rows = kRows,
+          .cols = kCols,
+          .width = kWidth,
+          .blocks = kCols / kWidth,
+          .twelves = kCols / 12,
+          .fours = kCols % 12 / 4,
+          .gap = 4 * (kBRow - kCols)};
+}
+template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, bool kInPlace>
+inline constexpr RowGrid kRowGrid = row_grid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow, kInPlace>();
+
+/// C = epilogue(A·B) of few rows. An epilogue without a state is not passed.
+template <class Epilogue, class... State>
+[[gnu::noinline]] void few_rows_blocks(const float* a, const void* b, float* c, const RowGrid& grid,
+                                       State... state) {
+  const Epilogue epilogue{state...};
+  int row = grid.rows;
+  do {
+    const char* b_block = static_cast<const char*>(b);
+    const auto finish = [&epilogue, c](const float* sum, int at, int left) ATTUNE_INLINE_LAMBDA {
+      const auto packet = [&]<class P>() ATTUNE_INLINE_LAMBDA {
+        store(c + at, epilogue(load<P>(sum), static_cast<const float*>(c + at), at));
+        sum += kLanes<P>;
+        at += kLanes<P>;
+      };
+      for (; left % kTileSide != 0; --left) packet.template operator()<float>();
+      for (; left != 0; left -= kTileSide) packet.template operator()<TileRow>();
+    };
+    if constexpr (kMayRepeat<Epilogue>) {  // sums are finished where they stand, in C
+      const int begins = grid.cols - grid.width;
+      grid.sums(a, b, c, grid, grid.blocks);
+      if (grid.blocks * grid.width != grid.cols) {
+        grid.sums(a, b_block + begins * grid.b_step, c + begins, grid, 1);
+      }
+      if constexpr (!std::is_same_v<Epilogue, Assign>) finish(c, 0, grid.cols);
+    } else {
+      for (int col = 0, rest = grid.cols; rest > 0;) {
+        float sums[kAcrossCols];
+        const int again = rest < grid.width ? grid.width - rest : 0, count = grid.width - again;
+        grid.sums(a, b_block - again * grid.b_step, sums, grid, 1);
+        finish(sums + again, col, count);
+        b_block += count * grid.b_step;
+        col += count;
+        rest -= count;
+      }
+    }
+    a = bytes_after(a, grid.a_stride);
+    c = bytes_after(c, grid.c_stride);
+  } while (--row > 0);
+}
+
+template <class Epilogue>
+ATTUNE_INLINE void few_rows_product(const float* a, const void* b, float* c, const RowGrid& grid,
+                                    const Epilogue& epilogue) {
+  if constexpr (std::is_same_v<Epilogue, Assign>) {  // compilers know the grid: a call and nothing else
+    if (grid.rows == 1 && grid.blocks * grid.width == grid.cols) {
+      return grid.sums(a, b, c, grid, grid.blocks);
+    }
+  }
+  if constexpr (std::is_empty_v<Epilogue>) {
+    few_rows_blocks<Epilogue>(a, b, c, grid);
+  } else {
+    few_rows_blocks<Epilogue>(a, b, c, grid, epilogue);
+  }
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
+
+#endif

@@ -1,0 +1,185 @@
+// The functions between the linear layers of a feed-forward network, and their derivatives. Packets and
+// scalars.
+//
+//   relu(x) = max(x, 0)                          relu′ = 1 for x > 0, else 0
+//   silu(x) = x·σ(x)                             silu′ = σ + x·σ·(1 − σ)
+//   gelu(x) = x·Φ(x)                             gelu′ = Φ + x·Φ′
+//   gelu_tanh(x) = x·½(1 + tanh a) = x·σ(2a),  a = √(2/π)·(x + 0.044715·x³)
+//                                                gelu_tanh′ = σ + x·σ·(1 − σ)·2a′
+#pragma once
+
+#include <attune/kernels/cortex_m/activation.hpp>
+#include <attune/kernels/ops/zero_skipping.hpp>
+#include <attune/kernels/simd/sigmoids.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Which function: PyTorch's relu, silu, gelu and gelu(approximate="tanh").
+enum class Activation {
+  kRelu,      // Nair and Hinton, "Rectified Linear Units Improve Restricted Boltzmann Machines", 2010
+  kSilu,      // Elfwing et al., "Sigmoid-Weighted Linear Units", 2017
+  kGelu,      // Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: Φ is the normal distribution
+  kGeluTanh,  // the same paper's approximation
+};
+
+namespace kernels {
+
+namespace detail {
+
+// σ(2a) of gelu_tanh, and 1 − σ(2a).
+template <class P>
+ATTUNE_INLINE P gelu_tanh_gate(const P& x, const P& square, P& complement) {
+  using Constant = Real<ScalarOf<P>>;
+  constexpr auto kTwice = Constant(2 * 0.79788456080286535588);  // 2·√(2/π)
+  const P scaled = multiply(x, broadcast<P>(kTwice));
+  const P argument = multiply_add(multiply(scaled, square), broadcast<P>(Constant(0.044715)), scaled);
+  return sigmoid(argument, complement);
+}
+
+}  // namespace detail
+
+/// Whether value and derivative have a costly part in common.
+constexpr bool shares_evaluation(Activation kind) { return kind != Activation::kRelu; }
+
+/// The value and the derivative at x of what shares an evaluation. A NaN stays NaN.
+template <Activation kind, class P>
+ATTUNE_INLINE P activate(const P& x, P& slope) {
+  static_assert(shares_evaluation(kind));
+  using Constant = Real<ScalarOf<P>>;
+  if constexpr (kind == Activation::kSilu) {
+    P complement;
+    const P gate = sigmoid(x, complement), value = multiply(x, gate);
+    slope = multiply_add(value, complement, gate);
+    return value;
+  } else if constexpr (kind == Activation::kGelu) {
+    const NormalTail<P> tail = normal_tail(x);
+    slope = gelu_slope(x, tail.twice, normal_density(x));
+    return gelu(tail);
+  } else {
+    constexpr auto kTwice = Constant(2 * 0.79788456080286535588);
+    P complement;
+    const P square = multiply(x, x);
+    const P gate = detail::gelu_tanh_gate(x, square, complement);
+    const P twice =
+        multiply_add(square, broadcast<P>(Constant(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
+    slope = multiply_add(multiply(multiply(x, twice), gate), complement, gate);
+    return multiply(x, gate);
+  }
+}
+
+/// The function's value. A NaN stays NaN.
+template <Activation kind, class P>
+ATTUNE_INLINE P activate(const P& x) {
+  if constexpr (kind == Activation::kRelu) {
+    const P zero = broadcast<P>(ScalarOf<P>(0));
+    return select_less(x, zero, zero, x);
+  } else if constexpr (kind == Activation::kGelu) {
+    return gelu(normal_tail(x));
+  } else {
+    P unused;
+    return activate<kind>(x, unused);
+  }
+}
+
+/// dy times the derivative at x.
+template <Activation kind, class P>
+ATTUNE_INLINE P activate_backward(const P& x, const P& dy) {
+  if constexpr (kind == Activation::kRelu) {
+    const P zero = broadcast<P>(ScalarOf<P>(0));
+    return select_less(zero, x, dy, zero);
+  } else {
+    P slope;
+    activate<kind>(x, slope);
+    return multiply(dy, slope);
+  }
+}
+
+/// y = activation(x), `size` scalars. `y` may be `x`.
+template <Activation kind, class Scalar>
+[[gnu::noinline]] void activate(int size, const Scalar* x, Scalar* y) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    if constexpr (kind == Activation::kGelu)
+      return detail::activate_in_fours<detail::GeluInFours>(size, x, y);
+    if constexpr (kind == Activation::kSilu)
+      return detail::activate_in_fours<detail::SiluInFours>(size, x, y);
+  }
+#endif
+  for_each_packet<Scalar>(
+      size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA { store(y + i, activate<kind>(load<P>(x + i))); });
+}
+
+/// dx = dy ∘ activation′(x). `dx` may be `dy` or `x`. With kZeroStays, dx is zero where dy is, whatever x is.
+template <Activation kind, bool kZeroStays = false, class Scalar>
+[[gnu::noinline]] void activate_backward(int size, const Scalar* x, const Scalar* dy, Scalar* dx) {
+  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    const P gradient = load<P>(dy + i);
+    P product = activate_backward<kind>(load<P>(x + i), gradient);
+    if constexpr (kZeroStays) product = unless_zero(gradient, product);
+    store(dx + i, product);
+  });
+}
+
+/// y = activation(x), and x becomes activation′(x): both of one evaluation.
+template <Activation kind, class Scalar>
+[[gnu::noinline]] void activate_with_slopes(int size, Scalar* x, Scalar* y) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    using detail::activate_in_fours_with_slopes;
+    if constexpr (kind == Activation::kGelu)
+      return activate_in_fours_with_slopes<detail::GeluInFours>(size, x, y);
+    if constexpr (kind == Activation::kSilu)
+      return activate_in_fours_with_slopes<detail::SiluInFours>(size, x, y);
+  }
+#endif
+  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    P slope;
+    store(y + i, activate<kind>(load<P>(x + i), slope));
+    store(x + i, slope);
+  });
+}
+
+/// slopes *= dy, element by element: dx, from what activate_with_slopes leaves.
+template <class Scalar>
+[[gnu::noinline]] void multiply_slopes(int size, const Scalar* dy, Scalar* slopes) {
+  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    store(slopes + i, multiply(load<P>(dy + i), load<P>(slopes + i)));
+  });
+}
+
+/// a = f(gate) ∘ up, `size` scalars. `a` may be either.
+template <Activation kind, class Scalar>
+[[gnu::noinline]] void gate(int size, const Scalar* gate, const Scalar* up, Scalar* a) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (kind == Activation::kSilu && std::is_same_v<Scalar, float>) {
+    return detail::gated_silu(size, gate, up, a);
+  }
+#endif
+  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    store(a + i, multiply(activate<kind>(load<P>(gate + i)), load<P>(up + i)));
+  });
+}
+
+/// From da: gate becomes da ∘ up ∘ f′(gate), up becomes da ∘ f(gate).
+template <Activation kind, class Scalar>
+[[gnu::noinline]] void gate_backward(int size, const Scalar* da, Scalar* gate, Scalar* up) {
+  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    const P g = load<P>(gate + i), gradient = load<P>(da + i);
+    const P d_value = multiply(gradient, load<P>(up + i));
+    P value, d_gate;
+    if constexpr (shares_evaluation(kind)) {
+      P slope;
+      value = activate<kind>(g, slope);
+      d_gate = multiply(d_value, slope);
+    } else {
+      value = activate<kind>(g);
+      d_gate = activate_backward<kind>(g, d_value);
+    }
+    store(up + i, multiply(gradient, value));
+    store(gate + i, d_gate);
+  });
+}
+
+}  // namespace kernels
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,107 @@
+// Moments in 16 bits: the upper half of a float, in which an optimiser's update is rounded at random.
+//
+// Upwards with the probability of what would be cut off (Forsythe, "Reprint of a Note on Rounding-off
+// Errors", 1959; Gupta et al., "Deep Learning with Limited Numerical Precision", 2015), so that the many
+// small changes of a moving average, each less than a unit of the last of 8 bits, arrive in the mean.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include <attune/kernels/ops/update.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// Moments of consecutive parameters of a set, and how many parameters of the set stand before them.
+struct Bfloat16Moments {
+  std::uint16_t* values;
+  std::uint32_t position;
+
+  friend Bfloat16Moments operator+(const Bfloat16Moments& moments, int count) {
+    return {moments.values + count, moments.position + static_cast<std::uint32_t>(count)};
+  }
+  friend Bfloat16Moments operator-(const Bfloat16Moments& moments, int count) { return moments + -count; }
+};
+
+/// 32 random bits for each position: of a step's key and the position alone, so that neither the width of
+/// packets nor the parts of a set that are updated together change them. The mixing is C. Wellons'
+/// "lowbias32"
+/// ("Prospecting for Hash Functions", 2018); processors with 32 bits, and packets, have no 64-bit product.
+struct PositionBits {
+  std::uint64_t key;
+
+  [[nodiscard]] ATTUNE_INLINE std::uint32_t at(std::uint32_t position) const {
+    std::uint32_t x = position * 0x9E3779B9u + static_cast<std::uint32_t>(key);
+    x = (x ^ (x >> 16)) * 0x7FEB352Du ^ static_cast<std::uint32_t>(key >> 32);
+    x = (x ^ (x >> 15)) * 0x846CA68Bu;
+    return x ^ (x >> 16);
+  }
+};
+
+/// A float as 16 bits: one of the two next to it, of which `random` < 2¹⁶ chooses. What has 16 bits stays.
+[[nodiscard]] ATTUNE_INLINE std::uint16_t round_bfloat16(float x, std::uint32_t random) {
+  return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(x) + random) >> 16);
+}
+
+namespace detail {
+
+template <class P>
+ATTUNE_INLINE P load_moments(const std::uint16_t* from) {
+  Array<float, kLanes<P>> wide;
+  for (int lane = 0; lane < kLanes<P>; ++lane)
+    wide[lane] = std::bit_cast<float>(static_cast<std::uint32_t>(from[lane]) << 16);
+  return load<P>(wide);
+}
+template <class P>
+ATTUNE_INLINE void store_moments(std::uint16_t* to, const P& moments, const std::uint32_t* random,
+                                 int shift) {
+  Array<float, kLanes<P>> wide;
+  store(wide, moments);
+  for (int lane = 0; lane < kLanes<P>; ++lane)
+    to[lane] = round_bfloat16(wide[lane], random[lane] >> shift & 0xFFFFu);
+}
+
+// Calls body(i, random bits of each lane) over [0, size) in packets.
+template <class Body>
+ATTUNE_INLINE void for_each_random_packet(int size, std::uint32_t position, const PositionBits& bits,
+                                          const Body& body) {
+  for_each_packet<float>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    Array<std::uint32_t, kLanes<P>> random;
+    for (int lane = 0; lane < kLanes<P>; ++lane)
+      random[lane] = bits.at(position + static_cast<std::uint32_t>(i + lane));
+    body.template operator()<P>(i, random);
+  });
+}
+
+}  // namespace detail
+
+/// adam_update with moments that are rounded behind the parameters' step.
+template <bool kEpsilonInside, bool kCoupled>
+[[gnu::noinline]] void adam_update(int size, float* p, const float* g, Bfloat16Moments m, Bfloat16Moments v,
+                                   const AdamCoefficients<float>& coefficients, PositionBits bits) {
+  const AdamCoefficients<float> c = coefficients;  // stores cannot change a copy: it stays in registers
+  detail::for_each_random_packet(
+      size, m.position, bits, [&]<class P>(int i, const std::uint32_t* random) ATTUNE_INLINE_LAMBDA {
+        P parameter = load<P>(p + i);
+        P first = detail::load_moments<P>(m.values + i), second = detail::load_moments<P>(v.values + i);
+        detail::adam_packet<kEpsilonInside, kCoupled>(parameter, load<P>(g + i), first, second, c);
+        detail::store_moments(m.values + i, first, random, 0);
+        detail::store_moments(v.values + i, second, random, 16);
+        store(p + i, parameter);
+      });
+}
+
+/// sgd_update with momentum, the same.
+template <bool kNesterov>
+[[gnu::noinline]] void sgd_update(int size, float* p, const float* g, Bfloat16Moments b,
+                                  const SgdCoefficients<float>& c, PositionBits bits) {
+  detail::for_each_random_packet(
+      size, b.position, bits, [&]<class P>(int i, const std::uint32_t* random) ATTUNE_INLINE_LAMBDA {
+        P parameter = load<P>(p + i), velocity = detail::load_moments<P>(b.values + i);
+        detail::sgd_packet<true, kNesterov>(parameter, load<P>(g + i), velocity, c);
+        detail::store_moments(b.values + i, velocity, random, 0);
+        store(p + i, parameter);
+      });
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

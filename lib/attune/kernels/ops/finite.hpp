@@ -1,0 +1,51 @@
+// Is everything finite?
+#pragma once
+
+#include <attune/kernels/cortex_m/registers.hpp>
+#include <attune/kernels/simd/arithmetic.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// Whether none of `size` scalars is infinite or NaN. Lanes (simd/lanes.hpp) are not looked into: true.
+template <class Scalar>
+[[gnu::noinline]] bool finite([[maybe_unused]] int size, [[maybe_unused]] const Scalar* values) {
+  if constexpr (!std::is_floating_point_v<Scalar>) {
+    return true;
+  } else {
+    // 0·x is 0 for a finite x and NaN otherwise, and a NaN stays in the sum.
+    Scalar total = 0;
+    int i = 0;
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+    if constexpr (std::is_same_v<Scalar, float>) {
+      i = size - size % detail::kManyRegisters;
+      if (i > 0) total = detail::zeros_of_many(values, values + i);
+    }
+#endif
+    using Widest = Packet<Scalar>;
+    if constexpr (kLanes < Widest >> 1) {
+      Widest sums = broadcast<Widest>(Scalar(0));
+      for (; i + kLanes<Widest> <= size; i += kLanes<Widest>) {
+        sums = add(sums, multiply(load<Widest>(values + i), broadcast<Widest>(Scalar(0))));
+      }
+      Scalar lanes[std::size_t{kLanes<Widest>}];
+      store(lanes, sums);
+      for (const Scalar lane : lanes) total += lane;
+    }
+    for (; i < size; ++i) total = add(total, multiply(values[i], Scalar(0)));
+    return total == 0;
+  }
+}
+/// The same of a view whose rows are contiguous.
+template <class View>
+  requires(requires(const View& view) { view.data; })
+[[nodiscard]] bool finite(const View& view) {
+  using Scalar = std::remove_const_t<typename View::Scalar>;
+  static_assert(View::col_stride == 1);
+  if constexpr (View::row_stride == View::cols) return finite<Scalar>(View::rows * View::cols, view.data);
+  for (int i = 0; i < View::rows; ++i) {
+    if (!finite<Scalar>(View::cols, view.data + i * View::row_stride)) return false;
+  }
+  return true;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,198 @@
+// Rows brought to mean 0 and variance 1, or to a root mean square of 1, forward and backward.
+#pragma once
+
+#include <attune/kernels/cortex_m/normalize.hpp>
+#include <attune/kernels/ops/reduce.hpp>
+#include <attune/kernels/ops/zero_skipping.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// Which statistics a row is normalised by.
+enum class Normalisation {
+  kMeanAndVariance,  // x̂ = (x − mean) / √(variance + ε)
+  kRootMeanSquare,   // x̂ = x / √(mean square + ε)
+};
+
+/// One row's statistics. Its mean is first + offset, two numbers, so that tokens with a large common offset
+/// lose nothing: x − first is small and nearly always exact. Zeros for kRootMeanSquare.
+template <class Scalar>
+struct RowStatistics {
+  Scalar first;    // the first element
+  Scalar offset;   // from it to the mean
+  Scalar inverse;  // 1/√(… + ε)
+};
+
+/// x̂ of one element or of a packet.
+template <Normalisation kind, class P, class Scalar>
+ATTUNE_INLINE P normalised(const P& x, const RowStatistics<Scalar>& row) {
+  if constexpr (kind == Normalisation::kMeanAndVariance) {
+    const P centred = subtract(subtract(x, broadcast<P>(row.first)), broadcast<P>(row.offset));
+    return multiply(centred, broadcast<P>(row.inverse));
+  } else {
+    return multiply(x, broadcast<P>(row.inverse));
+  }
+}
+
+namespace detail {
+
+// Σ (x − first), and Σ x̂² before the row is scaled.
+template <class Scalar, class Width>
+ATTUNE_INLINE Scalar differences(Width width, const Scalar* x, Scalar first) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) return sum_of_differences(width, x, first);
+#endif
+  return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    return subtract(load<P>(x + j), broadcast<P>(first));
+  });
+}
+template <Normalisation kind, class Scalar, class Width>
+ATTUNE_INLINE Scalar squares(Width width, const Scalar* x, const RowStatistics<Scalar>& row) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> && kind == Normalisation::kMeanAndVariance) {
+    return sum_of_squared_differences(width, x, row.first, row.offset);
+  } else if constexpr (std::is_same_v<Scalar, float>) {
+    return sum_of_row_squares(width, x);
+  }
+#endif
+  return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    const P value = normalised<kind>(load<P>(x + j), row);  // inverse is still 1
+    return multiply(value, value);
+  });
+}
+
+}  // namespace detail
+
+/// The statistics of a row. The variance is the biased one, from the differences to the mean. Widths and
+/// numbers of rows, here and below, are what size_for_rows() (ops/reduce.hpp) makes of them.
+template <Normalisation kind, class Scalar, class Width>
+[[gnu::noinline]] RowStatistics<Scalar> row_statistics(Width width, const Scalar* x, Scalar epsilon) {
+  const auto count = Scalar(static_cast<Real<Scalar>>(width));
+  RowStatistics<Scalar> row{Scalar(0), Scalar(0), Scalar(1)};
+  if constexpr (kind == Normalisation::kMeanAndVariance) {
+    row.first = x[0];
+    row.offset = divide(detail::differences(width, x, row.first), count);
+  }
+  const Scalar mean_square = divide(detail::squares<kind>(width, x, row), count);
+  row.inverse = divide(Scalar(1), square_root(add(mean_square, epsilon)));
+  return row;
+}
+
+/// y = x̂ ∘ weight + bias of one row; those that are not there are 1 and 0, and nullptr. `y` may be `x`.
+template <Normalisation kind, bool kWeight, bool kBias, class Scalar, class Width>
+[[gnu::noinline]] void normalise_row(Width width, const Scalar* x, RowStatistics<Scalar> row,
+                                     const Scalar* weight, const Scalar* bias, Scalar* y) {
+  int first = 0;
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    first = width & -4;
+    if (first > 0) {
+      detail::normalise_fours<kind == Normalisation::kMeanAndVariance, kWeight, kBias>(
+          width, x, row.first, row.offset, row.inverse, weight, bias, y);
+    }
+  }
+#endif
+  const auto element = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    P value = normalised<kind>(load<P>(x + j), row);
+    if constexpr (kBias) {
+      value = multiply_add(value, load<P>(weight + j), load<P>(bias + j));
+    } else if constexpr (kWeight) {
+      value = multiply(value, load<P>(weight + j));
+    }
+    store(y + j, value);
+  };
+  for_each_packet<Scalar>(width, element, first);
+}
+
+/// d_weight += Σ_rows dy ∘ x̂ and, if there is a bias, d_bias += Σ_rows dy, of so many rows; they are
+/// added in rising order. `offset` and `inverse` are of each row, the first is not read for
+/// kRootMeanSquare. With kZeroStays, where dy is zero x̂ does not matter.
+template <Normalisation kind, bool kBias, bool kZeroStays, class Scalar, class Rows, class Width>
+[[gnu::noinline]] void normalise_rows_backward_parameters(Rows rows, Width width, const Scalar* x,
+                                                          const Scalar* offset, const Scalar* inverse,
+                                                          const Scalar* dy, Scalar* d_weight,
+                                                          Scalar* d_bias) {
+  // Of some packets of columns beside each other, for which a row's statistics are loaded once.
+  const auto columns = [&]<class P, int kPackets>(int first) ATTUNE_INLINE_LAMBDA {
+    Array<P, kPackets> weight_sum, bias_sum;
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+      weight_sum[p] = bias_sum[p] = broadcast<P>(Scalar(0));
+    }
+    const Scalar *x_row = x, *dy_row = dy + first;
+    for (int i = 0; i < rows; ++i, x_row += width, dy_row += width) {
+      RowStatistics<Scalar> row{Scalar(0), Scalar(0), inverse[i]};
+      if constexpr (kind == Normalisation::kMeanAndVariance) row.first = x_row[0], row.offset = offset[i];
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+        const P gradient = load<P>(dy_row + p * kLanes<P>);
+        P value = normalised<kind>(load<P>(x_row + first + p * kLanes<P>), row);
+        if constexpr (kZeroStays) value = unless_zero(gradient, value);
+        weight_sum[p] = multiply_add(gradient, value, weight_sum[p]);
+        if constexpr (kBias) bias_sum[p] = add(bias_sum[p], gradient);
+      }
+    }
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+      Scalar* const to = d_weight + first + p * kLanes<P>;
+      store(to, add(load<P>(to), weight_sum[p]));
+      if constexpr (kBias) {
+        Scalar* const bias = d_bias + first + p * kLanes<P>;
+        store(bias, add(load<P>(bias), bias_sum[p]));
+      }
+    }
+  };
+  using Widest = Packet<Scalar>;
+  constexpr int kTwo = 2 * kLanes<Widest>;
+  int first = 0;
+  for (; first + kTwo <= width; first += kTwo) columns.template operator()<Widest, 2>(first);
+  for_each_packet<Scalar>(
+      width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA { columns.template operator()<P, 1>(j); }, first);
+}
+
+/// dx = inverse · (dx̂ − mean(dx̂) − x̂ · mean(dx̂ ∘ x̂)) of one row, dx̂ = dy ∘ weight; without the mean of
+/// dx̂ for kRootMeanSquare. `dx` may be `x` or `dy`.
+template <Normalisation kind, bool kWeight, class Scalar, class Width>
+[[gnu::noinline]] void normalise_row_backward(Width width, const Scalar* x, RowStatistics<Scalar> row,
+                                              const Scalar* weight, const Scalar* dy, Scalar* dx) {
+  const auto count = Scalar(static_cast<Real<Scalar>>(width));
+  constexpr bool kCentred = kind == Normalisation::kMeanAndVariance;
+  const auto gradient = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    if constexpr (kWeight) return multiply(load<P>(dy + j), load<P>(weight + j));
+    return load<P>(dy + j);
+  };
+  Scalar mean_gradient = 0, dot;
+  int first = 0;
+#if ATTUNE_CORTEX_M_FPU
+  constexpr bool kInAssembly = std::is_same_v<Scalar, float> && kWeight;
+#else
+  constexpr bool kInAssembly = false;
+#endif
+  if constexpr (kInAssembly) {
+#if ATTUNE_CORTEX_M_FPU
+    if constexpr (kCentred) mean_gradient = divide(detail::sum_of_gradients(width, dy, weight), count);
+    dot = detail::dot_with_gradients<kCentred>(width, x, row.first, row.offset, row.inverse, weight, dy);
+    first = width & -4;
+#endif
+  } else {
+    if constexpr (kCentred) mean_gradient = divide(sum<Scalar>(width, gradient), count);
+    dot = sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+      return multiply(gradient.template operator()<P>(j), normalised<kind>(load<P>(x + j), row));
+    });
+  }
+  const Scalar projection = divide(dot, count);
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (kInAssembly) {
+    if (first > 0) {
+      detail::normalise_fours_backward<kCentred>(width, x, row.first, row.offset, row.inverse, weight, dy,
+                                                 mean_gradient, projection, dx);
+    }
+  }
+#endif
+  const auto element = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    P centred = gradient.template operator()<P>(j);
+    if constexpr (kCentred) centred = subtract(centred, broadcast<P>(mean_gradient));
+    const P result =
+        subtract_product(centred, normalised<kind>(load<P>(x + j), row), broadcast<P>(projection));
+    store(dx + j, multiply(result, broadcast<P>(row.inverse)));
+  };
+  for_each_packet<Scalar>(width, element, first);
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

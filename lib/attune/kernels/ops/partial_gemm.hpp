@@ -1,0 +1,287 @@
+// Products of parts of matrices: rows, columns and terms of the sums as many as run time says.
+//
+// Every element is the sum that product() makes, over the terms that there are: the bits of a product whose
+// other terms are zero. A register block writes whole rows and columns, so what lies behind a part of C is
+// overwritten where C has room for it, and holds nothing then.
+#pragma once
+
+#include <algorithm>
+
+#include <attune/kernels/ops/finite.hpp>
+#include <attune/kernels/ops/gemm.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+namespace detail {
+
+/// What is used of a product.
+struct UsedExtents {
+  int rows, cols, depth;
+};
+
+#if ATTUNE_CORTEX_M_FPU
+
+// All of a product: its grid for an even number of terms, and the inner loop for an odd one.
+struct PartGrid : TileGrid {
+  void (*odd)();
+};
+
+// `kAnyDepth` says whether some terms may be left out.
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          bool kAnyDepth>
+consteval PartGrid part_grid() {
+  constexpr int kEven = kAnyDepth ? kDepth / 2 * 2 : kDepth, kOdd = kAnyDepth ? kEven + 1 : kDepth;
+  return {tile_grid<kRows, kCols / kTileSide * kTileSide, kEven, kARow, kACol, kBRow, kBCol, kCRow>(),
+          tile_grid<kRows, kCols, kOdd, kARow, kACol, kBRow, kBCol, kCRow>().tile};
+}
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          bool kAnyDepth>
+inline constexpr PartGrid kPartGrid =
+    part_grid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow, kAnyDepth>();
+
+// The grid of what is used, in whole tiles where there is room for them.
+[[gnu::noinline]] inline void take_part(const PartGrid& of, const UsedExtents& used, TileGrid& grid) {
+  grid = of;
+  grid.pairs = used.depth / 2;
+  if (used.depth % 2 != 0) grid.tile = of.odd;
+  const int rows = (used.rows + kTileSide - 1) / kTileSide, cols = (used.cols + kTileSide - 1) & -kTileSide;
+  if (rows < of.rows) grid.rows = static_cast<std::uint16_t>(rows);
+  if (cols < of.cols) grid.cols = static_cast<std::uint16_t>(cols);
+}
+
+// Elements that fill no tile, from (`row`, `col`) on.
+template <class Epilogue>
+[[gnu::noinline]] void part_rest(const float* a, const float* b, float* c, const TileGrid& grid, int a_row,
+                                 int b_col, UsedExtents used, int row, int col, const Epilogue& epilogue) {
+  const int a_col = a_row == 1 ? grid.a_stride / 4 : 1, b_row = b_col == 1 ? grid.b_stride / 4 : 1;
+  for (int i = row; i < used.rows; ++i) {
+    for (int j = col; j < used.cols; ++j) {
+      float* to = c + i * (grid.c_stride / 4) + j;
+      float sum = std::is_same_v<Epilogue, Continue> ? *to : 0;
+      for (int k = 0; k < used.depth; ++k) {
+        sum = add_multiple(a[i * a_row + k * a_col], b[k * b_row + j * b_col], sum);
+      }
+      *to = epilogue(sum, static_cast<const float*>(to), j);
+    }
+  }
+}
+
+// A grid of which not all is used.
+template <class Epilogue, class... State>
+[[gnu::noinline]] void part_tiles(const float* a, const float* b, float* c, const PartGrid& of,
+                                  const UsedExtents& used, State... state) {
+  TileGrid grid;
+  take_part(of, used, grid);
+  tiles_product<TileShape::kSquare, Epilogue>(a, b, c, grid, state...);
+}
+
+#endif
+
+// A tile with its terms counted at run time.
+template <class P, int kRows, int kPackets, int kARow, int kACol, int kBRow, int kCRow, class Scalar,
+          class Epilogue>
+ATTUNE_INLINE void part_tile(const Scalar* a, const Scalar* b, Scalar* c, int col, int depth,
+                             const Epilogue& epilogue) {
+  constexpr int kWidth = kLanes<P>;
+  Array<Array<P, kPackets>, kRows> sum;
+  ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
+    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
+      if constexpr (std::is_same_v<Epilogue, Continue>) {
+        sum[i][j] = load<P>(c + i * kCRow + j * kWidth);
+      } else {
+        sum[i][j] = broadcast<P>(Scalar(0));
+      }
+    }
+  }
+  for (int k = 0; k < depth; ++k) {
+    Array<P, kPackets> row;
+    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) row[j] = load<P>(b + k * kBRow + j * kWidth);
+    ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
+      const Scalar value = a[i * kARow + k * kACol];
+      ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = add_multiple(value, row[j], sum[i][j]);
+    }
+  }
+  ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
+    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
+      Scalar* to = c + i * kCRow + j * kWidth;
+      store(to, epilogue(sum[i][j], to, col + j * kWidth));
+    }
+  }
+}
+
+template <class P, int kPackets, int kRows, int kARow, int kACol, int kBRow, int kCRow, class Scalar,
+          class Epilogue>
+ATTUNE_INLINE void part_panel(const Scalar* a, const Scalar* b, Scalar* c, int col, UsedExtents used,
+                              const Epilogue& epilogue) {
+  constexpr int kTile = (std::min)(kRows, kPackets > 1 ? 4 : 6), kWhole = kRows / kTile * kTile;
+  int i = 0;
+  for (; i < kWhole && i < used.rows; i += kTile) {
+    part_tile<P, kTile, kPackets, kARow, kACol, kBRow, kCRow>(a + i * kARow, b, c + i * kCRow, col,
+                                                              used.depth, epilogue);
+  }
+  if constexpr (kWhole < kRows) {
+    if (i < used.rows) {
+      part_tile<P, kRows - kWhole, kPackets, kARow, kACol, kBRow, kCRow>(a + i * kARow, b, c + i * kCRow, col,
+                                                                         used.depth, epilogue);
+    }
+  }
+}
+
+// Columns from kFrom on, in panels of at most kMaxLanes lanes, the rest in narrower packets.
+template <int kFrom, int kMaxLanes, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow,
+          int kBCol, int kCRow, class Scalar, class Epilogue>
+ATTUNE_INLINE void part_panels(const Scalar* a, const Scalar* b, Scalar* c, UsedExtents used,
+                               const Epilogue& epilogue) {
+  using P = Packet<Scalar, kMaxLanes>;
+  constexpr int kWidth = kLanes<P>, kRest = kCols - kFrom;
+  if constexpr (kRest > 0 && kRest < kWidth) {
+    part_panels<kFrom, kWidth / 2, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used,
+                                                                                            epilogue);
+  } else if constexpr (kRest > 0) {
+    constexpr int kPackets = (std::min)(kRest / kWidth, 2), kPanel = kPackets * kWidth;
+    constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
+    for (int j = kFrom; j < kEnd && j < used.cols; j += kPanel) {
+      if constexpr (kBCol == 1) {
+        part_panel<P, kPackets, kRows, kARow, kACol, kBRow, kCRow>(a, b + j, c + j, j, used, epilogue);
+      } else {
+        static_assert(kBRow == 1, "attune::kernels::product: one stride of B must be 1");
+        alignas(P) Array<Scalar, kDepth * kPanel> rows;
+        for (int n = 0; n < kPanel; n += kWidth) {
+          transpose_panel<P, kDepth, kPanel, kBCol>(b + (j + n) * kBCol, rows + n);
+        }
+        part_panel<P, kPackets, kRows, kARow, kACol, kPanel, kCRow>(a, static_cast<const Scalar*>(rows),
+                                                                    c + j, j, used, epilogue);
+      }
+    }
+    part_panels<kEnd, kMaxLanes, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used,
+                                                                                          epilogue);
+  }
+}
+
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          class Scalar, class Epilogue>
+[[gnu::noinline]] void portable_part(const Scalar* a, const Scalar* b, Scalar* c, const UsedExtents& used,
+                                     Epilogue epilogue) {
+  part_panels<0, 1 << 10, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used, epilogue);
+}
+
+// No more than kDepthBlock terms; kDepth is how many there may be, kAnyDepth whether there may be fewer.
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          bool kAnyDepth, class Scalar, class Epilogue>
+ATTUNE_INLINE void part_block(const Scalar* a, const Scalar* b, Scalar* c, const UsedExtents& used,
+                              const Epilogue& epilogue) {
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float> &&
+                fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
+    const PartGrid& all = kPartGrid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow, kAnyDepth>;
+    if constexpr (std::is_empty_v<Epilogue>) {
+      part_tiles<Epilogue>(a, b, c, all, used);
+    } else {
+      part_tiles<Epilogue>(a, b, c, all, used, epilogue);
+    }
+    // The rest, if any.
+    constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
+    if constexpr (kTiledCols < kCols) {
+      const UsedExtents beside{(std::min)(used.rows, kTiledRows), used.cols, used.depth};
+      part_rest(a, b, c, all, kARow, kBCol, beside, 0, kTiledCols, epilogue);
+    }
+    if constexpr (kTiledRows < kRows) {
+      if (used.rows > kTiledRows) part_rest(a, b, c, all, kARow, kBCol, used, kTiledRows, 0, epilogue);
+    }
+    return;
+  }
+#endif
+  portable_part<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used, epilogue);
+}
+
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          class Scalar, class Epilogue>
+[[gnu::noinline]] void long_part_product(const Scalar* a, const Scalar* b, Scalar* c, UsedExtents used,
+                                         Epilogue epilogue) {
+  const auto block = [&]<int kTerms>(int k, const auto& sum) ATTUNE_INLINE_LAMBDA {
+    part_block<kRows, kCols, kTerms, kARow, kACol, kBRow, kBCol, kCRow, true>(
+        a + k * kACol, b + k * kBRow, c, {used.rows, used.cols, (std::min)(used.depth - k, kTerms)}, sum);
+  };
+  // Blocks after the first are added; another epilogue than a sum's comes last.
+  constexpr bool kLast = !kAddsUp<Epilogue>;
+  constexpr int kRest = kDepth % kDepthBlock, kWhole = kDepth - kRest;
+  if constexpr (kLast) {
+    block.template operator()<kDepthBlock>(0, Assign{});
+  } else {
+    block.template operator()<kDepthBlock>(0, epilogue);
+  }
+  for (int k = kDepthBlock; k < kWhole && k < used.depth; k += kDepthBlock) {
+    block.template operator()<kDepthBlock>(k, Accumulate{});
+  }
+  if constexpr (kRest > 0) {
+    if (kWhole < used.depth) block.template operator()<kRest>(kWhole, Accumulate{});
+  }
+  if constexpr (kLast) {
+    for (int i = 0; i < used.rows; ++i) {
+      for (int j = 0; j < kCols; ++j) {
+        Scalar* to = c + i * kCRow + j;
+        *to = epilogue(*to, static_cast<const Scalar*>(to), j);
+      }
+    }
+  }
+}
+
+template <class A, class B, class C>
+[[nodiscard]] constexpr UsedExtents used_extents(const A& a, const B& b, const C& c) {
+  return {(std::min<int>)(used_rows(a), used_rows(c)), (std::min<int>)(used_cols(b), used_cols(c)),
+          (std::min<int>)(used_cols(a), used_rows(b))};
+}
+
+}  // namespace detail
+
+/// C = epilogue(A·B) where any of the three is a PartView: its rows, columns and terms are those that all
+/// have; with Continue, of no more than kDepthBlock terms. Of a narrow B, all rows.
+template <class A, class B, class C, class Epilogue = Assign>
+  requires(kIsPart<A> || kIsPart<B> || kIsPart<C>)
+ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
+  using Scalar = typename C::Scalar;
+  static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1,
+                "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
+  if constexpr (detail::kIsNarrow<B>) {
+    product(view(a), b, view(c), epilogue);
+  } else if constexpr (!std::is_same_v<std::remove_const_t<typename B::Scalar>, Scalar>) {
+    // Numbers beside lanes (simd/lanes.hpp): some rows at a time.
+    constexpr int kSome = (std::min)(C::rows, 4), kRest = C::rows % kSome;
+    const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+      product(view(a).template rows_at<count>(first), b, view(c).template rows_at<count>(first), epilogue);
+    };
+    const int rows = (std::min<int>)(used_rows(a), used_rows(c));
+    for (int first = 0; first < C::rows - kRest && first < rows; first += kSome) {
+      some.template operator()<kSome>(first);
+    }
+    if constexpr (kRest > 0) {
+      if (C::rows - kRest < rows) some.template operator()<kRest>(C::rows - kRest);
+    }
+  } else {
+    const auto used = detail::used_extents(a, b, c);
+    if constexpr (A::cols > kDepthBlock) {
+      detail::long_part_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
+                                B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data, used, epilogue);
+    } else {
+      constexpr bool kAnyDepth =
+          !(std::is_empty_v<decltype(used_cols(a))> && std::is_empty_v<decltype(used_rows(b))>);
+      detail::part_block<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
+                         B::col_stride, C::row_stride, kAnyDepth, Scalar>(a.data, b.data, c.data, used,
+                                                                          epilogue);
+    }
+  }
+}
+
+/// Whether what is used of a matrix is finite.
+template <class View, class Rows, class Cols>
+[[nodiscard]] bool finite(const PartView<View, Rows, Cols>& part) {
+  using Scalar = std::remove_const_t<typename View::Scalar>;
+  static_assert(View::col_stride == 1);
+  if (View::row_stride == part.used_cols) return finite<Scalar>(part.used_rows * View::row_stride, part.data);
+  for (int i = 0; i < part.used_rows; ++i) {
+    if (!finite<Scalar>(part.used_cols, part.data + i * View::row_stride)) return false;
+  }
+  return true;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,34 @@
+// The sum at the end of a residual branch (He et al., "Deep Residual Learning for Image Recognition", 2016),
+// and of gradients.
+#pragma once
+
+#include <attune/kernels/cortex_m/registers.hpp>
+#include <attune/kernels/simd/arithmetic.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// y += x, `size` scalars.
+template <class Scalar>
+[[gnu::noinline]] void add_to(int size, const Scalar* x, Scalar* y) {
+  int first = 0;
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    first = size & -8;
+    if (first > 0) detail::add_eights(first, x, y);
+  }
+#endif
+  const auto sum = [&]<class P>(int i)
+                       ATTUNE_INLINE_LAMBDA { store(y + i, add(load<P>(y + i), load<P>(x + i))); };
+  for_each_packet<Scalar>(size, sum, first);
+}
+
+/// The same, and x is zero.
+template <class Scalar>
+[[gnu::noinline]] void move_to(int size, Scalar* x, Scalar* y) {
+  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    store(y + i, add(load<P>(y + i), load<P>(x + i)));
+    store(x + i, broadcast<P>(Scalar(0)));
+  });
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,205 @@
+// Softmax of rows, forward and backward.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+#include <attune/kernels/cortex_m/exponential.hpp>
+#include <attune/kernels/mve/exponential.hpp>
+#include <attune/kernels/ops/reduce.hpp>
+#include <attune/kernels/ops/rows.hpp>
+#include <attune/kernels/portable/replace_packets.hpp>
+#include <attune/kernels/simd/elementary.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+namespace detail {
+
+// What is subtracted from a row before its exponentials.
+template <int kCols, class Scalar>
+ATTUNE_INLINE Scalar softmax_shift(const Scalar* row) {
+  constexpr auto kMinusInfinity = -std::numeric_limits<Real<Scalar>>::infinity();
+  const Scalar largest = largest_of<kCols>(row);
+  // Where every key is masked: e^(−∞ − 0) = 0.
+  return select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
+}
+
+template <class Scalar>
+struct ShiftedExponentials {
+  Scalar shift;
+
+  template <int count, class P>
+  ATTUNE_INLINE void operator()(P* scores) const {
+    ATTUNE_UNROLL for (int i = 0; i < count; ++i) scores[i] = subtract(scores[i], broadcast<P>(shift));
+    exponentials<count>(scores);
+  }
+};
+
+// e^(s − shift) in place.
+template <int kCols, class Scalar>
+ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
+#if ATTUNE_MVE && ATTUNE_FUSED
+  if constexpr (std::is_same_v<Scalar, float> && kCols >= 4) {
+    detail::exponentials_in_place<kCols / 4>(row, shift);
+    for (int j = kCols / 4 * 4; j < kCols; ++j) row[j] = exponential(row[j] - shift);
+  } else
+#elif ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+  if constexpr (std::is_same_v<Scalar, float> && kCols >= 8) {
+    exponentials_of_pairs(kCols / 2, row, shift);
+    if constexpr (kCols % 2 != 0) row[kCols - 1] = exponential(row[kCols - 1] - shift);
+  } else
+#endif
+      if constexpr (kIsScalar<Packet<Scalar>>) {
+    const Scalar one = in_register(Scalar(1));
+    const auto replace = [&](int j) ATTUNE_INLINE_LAMBDA {
+      const auto bits = detail::exponential_bits(row[j] - shift, one);
+      std::memcpy(row + j, &bits, sizeof bits);
+    };
+    int j = 0;
+#if !defined(__OPTIMIZE_SIZE__)
+    for (; j + 2 <= kCols; j += 2) replace(j), replace(j + 1);
+#endif
+    for (; j < kCols; ++j) replace(j);
+  } else {
+    replace_packets<kCols>(row, ShiftedExponentials<Scalar>{shift});
+  }
+}
+
+// The same, and their sum: a chain of additions, which hides behind the exponentials where they are packets.
+template <int kCols, class Scalar>
+ATTUNE_INLINE Scalar sum_of_shifted_exponentials(Scalar* row, Scalar shift) {
+  if constexpr (kLanes<Packet<Scalar>> == 1 || ATTUNE_MVE) {
+    shifted_exponentials<kCols>(row, shift);
+    return sum_of<kCols>(row);
+  } else {
+    PartialSums<Scalar, kCols> sums;
+    replace_packets<kCols>(row, ShiftedExponentials<Scalar>{shift},
+                           [&](int packet, const auto& powers)
+                               ATTUNE_INLINE_LAMBDA { sums.add_terms(packet, powers); });
+    return sums.total();
+  }
+}
+
+// The exponentials of the first `end` scalars, kTogether at a time, where the others are −∞.
+template <int kCols, int kTogether, class Scalar>
+ATTUNE_INLINE void shifted_exponentials_before(int end, Scalar* row, Scalar shift) {
+  constexpr int kRest = kCols % kTogether;
+  int first = 0;
+  if constexpr (kIsScalar<Packet<Scalar>>) {  // one loop takes less flash
+    const int size = (std::min)((end + kTogether - 1) / kTogether * kTogether, kCols);
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+    constexpr bool kPairs = std::is_same_v<Scalar, float>;
+    if constexpr (kPairs) {
+      first = size & -2;
+      exponentials_of_pairs(first / 2, row, shift);
+    }
+#else
+    constexpr bool kPairs = false;
+#endif
+    if constexpr (!kPairs || kCols % 2 != 0) {
+      const Scalar one = in_register(Scalar(1));
+      for (; first < size; ++first) {
+        const auto bits = exponential_bits(row[first] - shift, one);
+        std::memcpy(row + first, &bits, sizeof bits);
+      }
+    }
+  } else {
+    for (; first + kTogether <= kCols && first < end; first += kTogether) {
+      shifted_exponentials<kTogether>(row + first, shift);
+    }
+    if constexpr (kRest > 0) {
+      if (first == kCols - kRest && first < end) {
+        shifted_exponentials<kRest>(row + first, shift);
+        first = kCols;
+      }
+    }
+  }
+  for (; first < kCols; ++first) row[first] = Scalar(0);
+}
+
+}  // namespace detail
+
+/// Scalars of a row that are computed together, or together left out.
+inline constexpr int kTogether = kIsScalar<Packet<float>> ? 16 : 32;
+/// In the place of the number behind which all scores are −∞: none are.
+struct NoEnd {};
+
+/// Rows that softmax_rows() takes in one call: with packets several, since reducing a row is a chain of
+/// dependent instructions, and those of other rows fill its gaps.
+template <class Scalar>
+inline constexpr int kSoftmaxRows = kLanes<Packet<Scalar>> > 4 ? 4 : 1;
+
+/// kRows rows of softmax in place: p_j = e^(s_j − max s) / Σ e^(s − max s), each to 4 + |s_j − max s| ulp in
+/// float (a difference that is rounded has its error times itself in e^x). A row of −∞ alone becomes zeros; a
+/// NaN anywhere makes its whole row NaN. `kept` has two scalars a row, what is subtracted and one over the
+/// sum: a Scalar* to where they are written, a const Scalar* to where they stand from the same rows before
+/// (the same bits once more, without looking for them), or nullptr. From `end` on, an int, all scores are −∞.
+template <class Scalar, int kRows, int kCols, class Kept = std::nullptr_t, class End = NoEnd>
+ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {},
+                                [[maybe_unused]] End end = {}) {
+  constexpr bool kAgain = std::is_same_v<Kept, const Scalar*>;
+#if ATTUNE_MVE && ATTUNE_FUSED
+  if constexpr (std::is_same_v<Scalar, float> && kCols == 16 && std::is_null_pointer_v<Kept> &&
+                std::is_same_v<End, NoEnd>) {
+    for (int i = 0; i < kRows; ++i) {
+      const float total = detail::sixteen_exponentials(rows + i * kCols);
+      detail::scale_sixteen(rows + i * kCols, total == 0 ? 0.0f : 1 / total);
+    }
+    return;
+  }
+#endif
+  Array<Scalar, kRows> shift, inverse;
+  for (int i = 0; i < kRows; ++i) {
+    if constexpr (kAgain) {
+      shift[i] = kept[2 * i];
+    } else {
+      shift[i] = detail::softmax_shift<kCols>(rows + i * kCols);
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    Scalar* row = rows + i * kCols;
+    Scalar total = 0;
+    if constexpr (!std::is_same_v<End, NoEnd>) {
+      detail::shifted_exponentials_before<kCols, kTogether>(end, row, shift[i]);
+      if constexpr (!kAgain) total = sum_of<kCols>(row);
+    } else if constexpr (kAgain) {
+      detail::shifted_exponentials<kCols>(row, shift[i]);
+    } else {
+      total = detail::sum_of_shifted_exponentials<kCols>(row, shift[i]);
+    }
+    if constexpr (kAgain) {
+      inverse[i] = kept[2 * i + 1];
+    } else {
+      inverse[i] = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
+    }
+  }
+  if constexpr (std::is_same_v<Kept, Scalar*>) {
+    for (int i = 0; i < kRows; ++i) kept[2 * i] = shift[i], kept[2 * i + 1] = inverse[i];
+  }
+  for (int i = 0; i < kRows; ++i) detail::scale_row<kCols>(rows + i * kCols, inverse[i]);
+}
+
+/// One row of softmax backward: ds = p ∘ (dp − ⟨p, dp⟩) · scale. `ds` may be `p` or `dp`.
+template <class Scalar, int kCols>
+ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scalar* ds, Scalar scale) {
+  const Scalar dot = dot_of<kCols>(p, dp);
+  int first = 0;
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+  constexpr int kFours = kCols & -4;
+  if constexpr (std::is_same_v<Scalar, float> && kFours > 0) {
+    detail::multiply_shifted(kFours, p, dp, ds, dot, scale);
+    first = kFours;
+  }
+#endif
+  for_each_packet<Scalar>(
+      kCols,
+      [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+        const P centred = subtract(load<P>(dp + j), broadcast<P>(dot));
+        store(ds + j, multiply(multiply(load<P>(p + j), centred), broadcast<P>(scale)));
+      },
+      first);
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,125 @@
+// Softmax of rows of which only the first scalars count, as many as run time says: the bits of whole rows
+// (kernels/ops/softmax.hpp), in the time of those scalars.
+//
+// A whole row adds zeros behind them, which change no sum: so the lanes are the same, and fewer of them long.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include <attune/kernels/ops/softmax.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+namespace detail {
+
+/// Whole lanes that hold the first `end` of kCols scalars.
+template <int kCols>
+constexpr int whole_lanes(int end) {
+  static_assert(kCols > kSumLanes / 2, "shorter sums have other lanes");
+  return (std::min)((end + kSumLanes - 1) / kSumLanes * kSumLanes, kCols);
+}
+/// body<count>(first): the first `size` scalars, whole lanes of kCols.
+template <int kCols, class Body>
+ATTUNE_INLINE void for_whole_lanes(int size, const Body& body) {
+  constexpr int kRest = kCols % kSumLanes;
+  for (int first = 0; first + kSumLanes <= size; first += kSumLanes) {
+    body.template operator()<kSumLanes>(first);
+  }
+  if constexpr (kRest > 0) {
+    if (size == kCols) body.template operator()<kRest>(kCols - kRest);
+  }
+}
+/// Σ term(i), i in [0, size), whole lanes of kCols, in the order of ops/reduce.hpp. Zeros behind them make +0
+/// of a sum of −0 alone.
+template <class Scalar, int kCols, class Term>
+ATTUNE_INLINE Scalar sum_before(int size, const Term& term) {
+  using P = Packet<Scalar, kSumLanes>;
+  const Scalar behind = size == kCols ? Scalar(-0.0) : Scalar(0);
+  if constexpr (kLanes<P> == 1) {
+    return add(sum<Scalar>(size, term), behind);
+  } else {
+    if constexpr (kCols % kSumLanes != 0) {
+      if (size == kCols) return sum<Scalar, kCols>(term);
+    }
+    constexpr int kPackets = kSumLanes / kLanes<P>;
+    Array<P, kPackets> partial;
+    ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) partial[p] = broadcast<P>(behind);
+    for (int i = 0; i < size; i += kSumLanes) {
+      ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
+        partial[p] = add(partial[p], term.template operator()<P>(i + p * kLanes<P>));
+      }
+    }
+    ATTUNE_UNROLL for (int half = kPackets / 2; half >= 1; half /= 2) {
+      ATTUNE_UNROLL for (int p = 0; p < half; ++p) partial[p] = add(partial[p], partial[p + half]);
+    }
+    return fold(partial[0],
+                [](const auto& left, const auto& right) ATTUNE_INLINE_LAMBDA { return add(left, right); });
+  }
+}
+template <int kCols, class Scalar>
+ATTUNE_INLINE Scalar largest_before(int size, const Scalar* row) {
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+  if constexpr (std::is_same_v<Scalar, float>) return largest_of_many(row, size);
+#endif
+  Scalar best = row[0];
+  for_whole_lanes<kCols>(size, [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+    best = maximum(best, largest_of<count>(row + first));
+  });
+  return best;
+}
+
+}  // namespace detail
+
+/// Whether rows of kCols are long enough for that to pay.
+template <int kCols>
+inline constexpr bool kPaysBefore = kCols > 3 * kSumLanes;
+
+/// How many scalars of a row count.
+struct Before {
+  int end;
+};
+
+/// softmax_rows() of rows whose scores are −∞ from the end on; what stands there becomes zeros.
+template <class Scalar, int kRows, int kCols, class Kept = std::nullptr_t>
+ATTUNE_INLINE void softmax_rows(Scalar* rows, Kept kept, Before before) {
+  constexpr auto kMinusInfinity = -std::numeric_limits<Real<Scalar>>::infinity();
+  const int size = detail::whole_lanes<kCols>(before.end);
+  for (int i = 0; i < kRows; ++i) {
+    Scalar* row = rows + i * kCols;
+    Scalar shift, inverse;
+    if constexpr (std::is_same_v<Kept, const Scalar*>) {
+      shift = kept[2 * i];
+    } else {
+      const Scalar largest = size == 0 ? Scalar(kMinusInfinity) : detail::largest_before<kCols>(size, row);
+      shift = select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
+    }
+    detail::shifted_exponentials_before<kCols, kTogether>(before.end, row, shift);
+    if constexpr (std::is_same_v<Kept, const Scalar*>) {
+      inverse = kept[2 * i + 1];
+    } else {
+      const Scalar total = detail::sum_before<Scalar, kCols>(
+          size, [row]<class P>(int j) ATTUNE_INLINE_LAMBDA { return load<P>(row + j); });
+      inverse = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
+    }
+    if constexpr (std::is_same_v<Kept, Scalar*>) kept[2 * i] = shift, kept[2 * i + 1] = inverse;
+    detail::for_whole_lanes<kCols>(size, [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+      detail::scale_row<count>(row + first, inverse);
+    });
+  }
+}
+
+/// softmax_row_backward() of a row of which dp is zero from the end on, up to whole lanes.
+template <class Scalar, int kCols>
+ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scalar* ds, Scalar scale,
+                                        Before before) {
+  const int size = detail::whole_lanes<kCols>(before.end);
+  const Scalar dot = detail::sum_before<Scalar, kCols>(
+      size, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA { return multiply(load<P>(p + j), load<P>(dp + j)); });
+  for_each_packet<Scalar>(size, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    const P centred = subtract(load<P>(dp + j), broadcast<P>(dot));
+    store(ds + j, multiply(multiply(load<P>(p + j), centred), broadcast<P>(scale)));
+  });
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,52 @@
+// Sums of squares: how long is a vector, and is it finite? A square that overflows and a NaN stay in the sum,
+// so one pass answers both.
+#pragma once
+
+#include <attune/kernels/ops/reduce.hpp>
+
+#if defined(__SOFTFP__)  // where arithmetic is a call, there is nothing to keep in registers
+#define ATTUNE_UNROLL_SQUARES
+#else
+#define ATTUNE_UNROLL_SQUARES ATTUNE_UNROLL
+#endif
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// Σ x² over `size` scalars: of whole blocks of 16 in 16 interleaved lanes, whose halves are added pairwise;
+/// then what is left, one by one. The same bits on every target. Infinite or NaN where an x is, and where a
+/// square overflows.
+template <class Scalar>
+[[gnu::noinline]] Scalar sum_of_squares(int size, const Scalar* x) {
+  constexpr int kSquareLanes = 16;
+  const int whole = size & ~(kSquareLanes - 1);
+  Scalar total = 0;
+#if ATTUNE_CORTEX_M_FPU
+  if constexpr (std::is_same_v<Scalar, float>) {
+    if (whole > 0) total = detail::squares_of_many(x, x + whole);
+  } else
+#endif
+  {
+    using P = Packet<Scalar, kSquareLanes>;
+    constexpr int kPackets = kSquareLanes / kLanes<P>;
+    P sums[std::size_t{kPackets}];
+    ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) sums[p] = broadcast<P>(Scalar(0));
+    for (int i = 0; i < whole; i += kSquareLanes) {
+      ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) {
+        const P value = load<P>(x + i + p * kLanes<P>);
+        sums[p] = add(sums[p], multiply(value, value));
+      }
+    }
+    Scalar lanes[kSquareLanes];
+    ATTUNE_UNROLL_SQUARES for (int p = 0; p < kPackets; ++p) store(lanes + p * kLanes<P>, sums[p]);
+    ATTUNE_UNROLL_SQUARES for (int half = kSquareLanes / 2; half >= 1; half /= 2) {
+      ATTUNE_UNROLL_SQUARES for (int l = 0; l < half; ++l) lanes[l] = add(lanes[l], lanes[l + half]);
+    }
+    total = lanes[0];
+  }
+  for (int i = whole; i < size; ++i) total = add(total, multiply(x[i], x[i]));
+  return total;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+
+#undef ATTUNE_UNROLL_SQUARES

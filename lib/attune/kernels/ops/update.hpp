@@ -1,0 +1,126 @@
+// The optimisers' pass over one tensor of parameters, its gradient and its moments.
+#pragma once
+
+#include <attune/kernels/cortex_m/registers.hpp>
+#include <attune/kernels/simd/arithmetic.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// Everything Adam needs that does not change from element to element.
+template <class Scalar>
+struct AdamCoefficients {
+  Scalar beta1, one_minus_beta1;
+  Scalar beta2, one_minus_beta2;
+  Scalar step_size;     // learning rate / (1 − β₁ᵗ)
+  Scalar second_scale;  // 1/√(1 − β₂ᵗ) outside the root, 1/(1 − β₂ᵗ) inside it
+  Scalar epsilon;
+  Scalar decay;           // decoupled: parameters are multiplied by it
+  Scalar l2;              // coupled: times the parameter, added to its gradient
+  Scalar gradient_scale;  // from clipping
+};
+
+namespace detail {
+
+// One packet of adam_update.
+template <bool kEpsilonInside, bool kCoupled, class P>
+ATTUNE_INLINE void adam_packet(P& parameter, P gradient, P& first, P& second,
+                               const AdamCoefficients<ScalarOf<P>>& c) {
+  gradient = multiply(gradient, broadcast<P>(c.gradient_scale));
+  if constexpr (kCoupled) gradient = multiply_add(parameter, broadcast<P>(c.l2), gradient);
+  first = multiply_add(gradient, broadcast<P>(c.one_minus_beta1), multiply(first, broadcast<P>(c.beta1)));
+  second = multiply_add(multiply(gradient, gradient), broadcast<P>(c.one_minus_beta2),
+                        multiply(second, broadcast<P>(c.beta2)));
+  P denominator;
+  if constexpr (kEpsilonInside) {
+    denominator = square_root(multiply_add(second, broadcast<P>(c.second_scale), broadcast<P>(c.epsilon)));
+  } else {
+    denominator = multiply_add(square_root(second), broadcast<P>(c.second_scale), broadcast<P>(c.epsilon));
+  }
+  const P step = divide(multiply(first, broadcast<P>(c.step_size)), denominator);
+  if constexpr (!kCoupled) parameter = multiply(parameter, broadcast<P>(c.decay));
+  parameter = subtract(parameter, step);
+}
+
+}  // namespace detail
+
+/// m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  p ← decay·p − step·m / (√v·second_scale + ε)   (ε inside:
+/// √(v·second_scale + ε)). In float m and v are right to 2 ulp of their larger term, p to 6 ulp of the larger
+/// of itself and the step.
+template <bool kEpsilonInside, bool kCoupled, class Scalar>
+[[gnu::noinline]] void adam_update(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
+                                   const AdamCoefficients<Scalar>& coefficients) {
+  const AdamCoefficients<Scalar> c =
+      coefficients;  // stores to p, m and v cannot change a copy: it stays in registers
+#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+  if constexpr (std::is_same_v<Scalar, float>) {
+    for (int pairs = size >> 1; pairs > 0; --pairs) {
+      detail::FourPairs r = detail::load_pairs(p, g, m, v);
+      ATTUNE_UNROLL for (int i = 0; i < 2; ++i) {
+        detail::adam_packet<kEpsilonInside, kCoupled>(r.lane[i], r.lane[2 + i], r.lane[4 + i], r.lane[6 + i],
+                                                      c);
+      }
+      detail::store_pairs(p, m, v, r);
+    }
+    size &= 1;
+  }
+#endif
+  const auto update = [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    P parameter = load<P>(p + i), first = load<P>(m + i), second = load<P>(v + i);
+    detail::adam_packet<kEpsilonInside, kCoupled>(parameter, load<P>(g + i), first, second, c);
+    store(m + i, first);
+    store(v + i, second);
+    store(p + i, parameter);
+  };
+#if ATTUNE_CORTEX_M_FPU && defined(__OPTIMIZE_SIZE__)
+  if constexpr (std::is_same_v<Scalar, float>) {
+    if (size <= 0) return;
+    int i = 0;
+    do {
+      update.template operator()<Scalar>(i);
+    } while (++i != size);  // of a for, compilers leave the question at its begin here
+    return;
+  }
+#endif
+  for_each_packet<Scalar>(size, update);
+}
+
+template <class Scalar>
+struct SgdCoefficients {
+  Scalar learning_rate;
+  Scalar momentum;
+  Scalar intake;  // 1 − dampening; 1 on the first step
+  Scalar l2;
+  Scalar gradient_scale;
+};
+
+namespace detail {
+
+// One packet of sgd_update.
+template <bool kMomentum, bool kNesterov, class P>
+ATTUNE_INLINE void sgd_packet(P& parameter, const P& gradient, [[maybe_unused]] P& velocity,
+                              const SgdCoefficients<ScalarOf<P>>& c) {
+  P step = multiply_add(parameter, broadcast<P>(c.l2), multiply(gradient, broadcast<P>(c.gradient_scale)));
+  if constexpr (kMomentum) {
+    velocity = multiply_add(step, broadcast<P>(c.intake), multiply(velocity, broadcast<P>(c.momentum)));
+    step = kNesterov ? multiply_add(velocity, broadcast<P>(c.momentum), step) : velocity;
+  }
+  parameter = subtract_product(parameter, step, broadcast<P>(c.learning_rate));
+}
+
+}  // namespace detail
+
+/// b ← momentum·b + intake·g,  p ← p − lr·b   (Nesterov: p − lr·(g + momentum·b)), with g including weight
+/// decay.
+template <bool kMomentum, bool kNesterov, class Scalar>
+[[gnu::noinline]] void sgd_update(int size, Scalar* p, const Scalar* g, Scalar* b,
+                                  const SgdCoefficients<Scalar>& c) {
+  for_each_packet<Scalar>(size, [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    P parameter = load<P>(p + i), velocity{};
+    if constexpr (kMomentum) velocity = load<P>(b + i);
+    detail::sgd_packet<kMomentum, kNesterov>(parameter, load<P>(g + i), velocity, c);
+    if constexpr (kMomentum) store(b + i, velocity);
+    store(p + i, parameter);
+  });
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,139 @@
+// Arithmetic in which a factor of zero makes a product zero, also beside NaN or infinity: what a mask hides,
+// and what no gradient reaches, then has no influence, whatever it holds.
+//
+// Where everything is finite it is the arithmetic of the other kernels, with their bits, and costs the look.
+// Where something is not, the terms that have a factor of zero are left out of the same sums.
+#pragma once
+
+#include <attune/kernels/ops/finite.hpp>
+#include <attune/kernels/ops/partial_gemm.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// `value`, but zero where `factor` is; a factor that is NaN stays one.
+template <class P>
+ATTUNE_INLINE P unless_zero(const P& factor, const P& value) {
+  return select_less(broadcast<P>(ScalarOf<P>(0)), magnitude(factor), value, factor);
+}
+/// The same of `size` scalars, in place.
+template <class Scalar>
+[[gnu::noinline]] void clear_where_zero(int size, const Scalar* factors, Scalar* values) {
+  for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    store(values + i, unless_zero(load<P>(factors + i), load<P>(values + i)));
+  });
+}
+
+/// Whether a row has nothing but zeros. Lanes (simd/lanes.hpp) are not looked into: false.
+template <class Scalar>
+[[gnu::noinline]] bool is_zero_row([[maybe_unused]] int size, [[maybe_unused]] const Scalar* row) {
+  if constexpr (std::is_floating_point_v<Scalar>) {
+    int j = 0;
+    while (j < size && row[j] == 0) ++j;
+    return j == size;
+  } else {
+    return false;
+  }
+}
+/// Rows of `to` become zeros where those of `from` are.
+template <class From, class To>
+void clear_zero_rows(const From& from, const To& to) {
+  static_assert(From::rows == To::rows && From::col_stride == 1);
+  for (int i = 0; i < From::rows; ++i) {
+    if (!is_zero_row(From::cols, from.data + i * From::row_stride)) continue;
+    for (int j = 0; j < To::cols; ++j) to(i, j) = typename To::Scalar(0);
+  }
+}
+
+namespace detail {
+
+/// Extents of C[rows, cols] = A[rows, depth]·B, and steps from one row or column to the next.
+struct ProductExtents {
+  int rows, cols, depth;
+  int a_row, a_col, b_row, b_col, c_row;
+};
+
+// What the sums of a product begin with.
+enum class SumsFrom { kZero, kZeroThenAdded, kResult };
+template <class Epilogue>
+inline constexpr SumsFrom kSumsFrom = std::is_same_v<Epilogue, Accumulate> ? SumsFrom::kZeroThenAdded
+                                      : std::is_same_v<Epilogue, Continue> ? SumsFrom::kResult
+                                                                           : SumsFrom::kZero;
+
+// The sums of product(), in its order, without the terms that have a factor of zero. Not for speed.
+template <class Scalar>
+[[gnu::noinline]] void nonzero_product(const Scalar* a, const Scalar* b, Scalar* c,
+                                       const ProductExtents& extents, SumsFrom from) {
+  for (int i = 0; i < extents.rows; ++i) {
+    for (int j = 0; j < extents.cols; ++j) {
+      Scalar& total = c[i * extents.c_row + j];
+      for (int first = 0; first < extents.depth; first += kDepthBlock) {
+        Scalar sum = from == SumsFrom::kResult ? total : Scalar(0);
+        for (int k = first; k < extents.depth && k < first + kDepthBlock; ++k) {
+          const Scalar x = a[i * extents.a_row + k * extents.a_col];
+          const Scalar y = b[k * extents.b_row + j * extents.b_col];
+          if (x != 0 && y != 0) sum = multiply_add(x, y, sum);
+        }
+        total = first > 0 || from == SumsFrom::kZeroThenAdded ? add(total, sum) : sum;
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Which terms of the sums of products count: all.
+struct AllTerms {
+  static constexpr bool needed() { return false; }
+  template <class A, class B, class C, class Epilogue = Assign>
+  ATTUNE_INLINE static void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
+    kernels::product(a, b, c, epilogue);
+  }
+};
+
+/// Where `operands` are not all finite, those without a factor of zero.
+class NonzeroTerms {
+ public:
+  template <class... Operands>
+  ATTUNE_INLINE explicit NonzeroTerms(const Operands&... operands) : needed_(!(finite(operands) && ...)) {}
+
+  [[nodiscard]] bool needed() const { return needed_; }
+
+  /// C = A·B, or += with Accumulate, or on with Continue. Products of lanes have all terms.
+  template <class A, class B, class C, class Epilogue = Assign>
+  ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) const {
+    if constexpr (std::is_floating_point_v<typename C::Scalar>) {
+      if (needed_) {
+        const detail::UsedExtents used = detail::used_extents(a, b, c);
+        const detail::ProductExtents extents{used.rows,     used.cols,     used.depth,    A::row_stride,
+                                             A::col_stride, B::row_stride, B::col_stride, C::row_stride};
+        return detail::nonzero_product<typename C::Scalar>(a.data, b.data, c.data, extents,
+                                                           detail::kSumsFrom<Epilogue>);
+      }
+    }
+    kernels::product(a, b, c, epilogue);
+  }
+
+ private:
+  bool needed_;
+};
+
+/// The same, asked of each product for its own operands: where other ones may have been overwritten since.
+struct OwnNonzeroTerms {
+  static constexpr bool needed() { return true; }
+  template <class A, class B, class C, class Epilogue = Assign>
+  ATTUNE_INLINE static void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
+    NonzeroTerms(contiguous(a), contiguous(b)).product(a, b, c, epilogue);
+  }
+
+ private:
+  template <class View>
+  static auto contiguous(const View& view) {
+    if constexpr (View::col_stride == 1) {
+      return view;
+    } else {
+      return view.transpose();
+    }
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,44 @@
+// Products of a host that has a BLAS: with ATTUNE_BLAS=1 (CMake option ATTUNE_BLAS) those of at least
+// kBlasMinimum multiply-accumulates go to CBLAS. Its sums run in an order of its own, so results no longer
+// match other targets bit for bit, and it may allocate. Off unless asked for.
+#pragma once
+
+#include <attune/kernels/simd/arithmetic.hpp>
+
+#if ATTUNE_BLAS
+#include <cblas.h>
+#endif
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// Below it OpenBLAS was never the faster one: `gemm.*.vs_openblas` of tests/bench/run host falls to 1 at n =
+/// 512.
+inline constexpr long kBlasMinimum = 512L * 512 * 512;
+
+/// Whether C[rows, cols] += A[rows, depth] · B is for the BLAS.
+[[nodiscard]] constexpr bool goes_to_blas(int rows, int cols, int depth) {
+  return ATTUNE_BLAS && static_cast<long>(rows) * cols * depth >= kBlasMinimum;
+}
+
+#if ATTUNE_BLAS
+namespace detail {
+
+// C = A·B + beta · C, A and B transposed where their strides say so; rows of C contiguous.
+template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
+          class Scalar>
+void blas_product(const Scalar* a, const Scalar* b, Scalar* c, Scalar beta) {
+  constexpr auto kTransA = kACol == 1 ? CblasNoTrans : CblasTrans;
+  constexpr auto kTransB = kBCol == 1 ? CblasNoTrans : CblasTrans;
+  constexpr int kLda = kACol == 1 ? kARow : kACol;
+  constexpr int kLdb = kBCol == 1 ? kBRow : kBCol;
+  if constexpr (std::is_same_v<Scalar, float>) {
+    cblas_sgemm(CblasRowMajor, kTransA, kTransB, kRows, kCols, kDepth, 1, a, kLda, b, kLdb, beta, c, kCRow);
+  } else {
+    cblas_dgemm(CblasRowMajor, kTransA, kTransB, kRows, kCols, kDepth, 1, a, kLda, b, kLdb, beta, c, kCRow);
+  }
+}
+
+}  // namespace detail
+#endif
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,92 @@
+// What products do with a finished sum. `c` points at the element, `col` is its column.
+#pragma once
+
+#include <attune/kernels/simd/arithmetic.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// C = A·B
+struct Assign {
+  template <class P, class Scalar>
+  ATTUNE_INLINE P operator()(const P& sum, const Scalar*, int) const {
+    return sum;
+  }
+};
+
+/// C += A·B
+struct Accumulate {
+  template <class P, class Scalar>
+  ATTUNE_INLINE P operator()(const P& sum, const Scalar* c, int) const {
+    return add(load<P>(c), sum);
+  }
+};
+
+/// C's own sums go on, for no more than kDepthBlock terms.
+struct Continue : Assign {};
+
+/// C = alpha · A·B
+template <class Scalar>
+struct Scale {
+  Scalar alpha;
+  template <class P>
+  ATTUNE_INLINE P operator()(const P& sum, const Scalar*, int) const {
+    return multiply(sum, broadcast<P>(alpha));
+  }
+};
+
+/// C = A·B + 1·bias, bias one row of N
+template <class Scalar>
+struct AddBias {
+  const Scalar* bias;
+  template <class P>
+  ATTUNE_INLINE P operator()(const P& sum, const Scalar*, int col) const {
+    return add(sum, load<P>(bias + col));
+  }
+};
+
+/// C = epilogue(A·B·diag(scale)); of lanes, scales are numbers.
+template <class Scalar, class Epilogue>
+struct ScaleColumns {
+  const Scalar* scale;
+  Epilogue epilogue;
+  template <class P>
+  ATTUNE_INLINE P operator()(const P& sum, const auto* c, int col) const {
+    if constexpr (std::is_same_v<ScalarOf<P>, Scalar>) {
+      return epilogue(multiply(sum, load<P>(scale + col)), c, col);
+    } else {
+      return epilogue(multiply(sum, broadcast<P>(scale[col])), c, col);
+    }
+  }
+};
+
+namespace detail {
+
+// What blocks of a sum may go through: one epilogue for the first, and one that adds the others.
+template <class Epilogue>
+inline constexpr bool kAddsUp = false;
+template <>
+inline constexpr bool kAddsUp<Assign> = true;
+template <>
+inline constexpr bool kAddsUp<Accumulate> = true;
+template <class Scalar, class Epilogue>
+inline constexpr bool kAddsUp<ScaleColumns<Scalar, Epilogue>> = kAddsUp<Epilogue>;
+
+// What gives the same where a sum is computed twice: it does not read C.
+template <class Epilogue>
+inline constexpr bool kMayRepeat = std::is_same_v<Epilogue, Assign>;
+template <class Scalar>
+inline constexpr bool kMayRepeat<Scale<Scalar>> = true;
+template <class Scalar>
+inline constexpr bool kMayRepeat<AddBias<Scalar>> = true;
+
+template <class Epilogue>
+ATTUNE_INLINE Accumulate adding(const Epilogue&) {
+  return {};
+}
+template <class Scalar, class Epilogue>
+ATTUNE_INLINE ScaleColumns<Scalar, Accumulate> adding(const ScaleColumns<Scalar, Epilogue>& first) {
+  return {first.scale, {}};
+}
+
+}  // namespace detail
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

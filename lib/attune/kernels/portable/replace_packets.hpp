@@ -1,0 +1,74 @@
+// Scalars in memory that are replaced by a function of themselves, a few packets at a time: their chains of
+// instructions run beside each other. What does not fill a packet is one all the same.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include <attune/kernels/portable/partial_sums.hpp>
+#include <attune/kernels/simd/target.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+namespace detail {
+
+// The first `count` scalars at `from`, fewer than P has lanes, and −∞ behind them.
+template <class P, int count, class Scalar>
+ATTUNE_INLINE P load_first(const Scalar* from) {
+  static constexpr auto kBehind = [] {
+    std::array<Scalar, std::size_t{kLanes<P>}> lanes{};
+    for (std::size_t lane = count; lane < lanes.size(); ++lane) {
+      lanes[lane] = -std::numeric_limits<Scalar>::infinity();
+    }
+    return lanes;
+  }();
+  return add(load_and_zeros<count, P>(from), load<P>(kBehind.data()));
+}
+
+// The first `count` lanes.
+template <int count, class Scalar, class P>
+ATTUNE_INLINE void store_first(Scalar* to, const P& value) {
+  Array<Scalar, kLanes<P>> lanes;
+  store(lanes, value);
+  std::memcpy(to, lanes, sizeof(Scalar) * count);
+}
+
+}  // namespace detail
+
+/// x becomes what `replace` makes of it, kSize scalars: replace.template operator()<count>(packets) gets
+/// `count` packets of partial_sums.hpp, up to four; seen(number, packet) gets what came of each.
+/// Lanes behind the last scalar are −∞ before.
+template <int kSize, class Scalar, class Replace, class Seen>
+ATTUNE_INLINE void replace_packets(Scalar* x, const Replace& replace, const Seen& seen) {
+  using P = typename detail::PartialSums<Scalar, kSize>::P;
+  constexpr int kPackets = kSize / kLanes<P>, kAtOnce = 4, kMany = kPackets / kAtOnce * kAtOnce;
+  constexpr int kFew = kPackets - kMany, kRest = kSize % kLanes<P>;
+  const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+    Array<P, count> packets;
+    ATTUNE_UNROLL for (int i = 0; i < count; ++i) packets[i] = load<P>(x + (first + i) * kLanes<P>);
+    replace.template operator()<count>(packets);
+    ATTUNE_UNROLL for (int i = 0; i < count; ++i) {
+      store(x + (first + i) * kLanes<P>, packets[i]);
+      seen(i, packets[i]);
+    }
+  };
+  for (int first = 0; first < kMany; first += kAtOnce) some.template operator()<kAtOnce>(first);
+  if constexpr (kFew > 0) some.template operator()<kFew>(kMany);
+  if constexpr (kRest > 0) {
+    Scalar* const rest = x + kPackets * kLanes<P>;
+    P last[1] = {detail::load_first<P, kRest>(rest)};
+    replace.template operator()<1>(last);
+    detail::store_first<kRest>(rest, last[0]);
+    seen(kFew, last[0]);
+  }
+}
+/// The same where nothing else is done with them.
+template <int kSize, class Scalar, class Replace>
+ATTUNE_INLINE void replace_packets(Scalar* x, const Replace& replace) {
+  replace_packets<kSize>(x, replace, [](int, const auto&) ATTUNE_INLINE_LAMBDA {});
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

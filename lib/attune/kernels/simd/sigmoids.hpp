@@ -1,0 +1,137 @@
+// The logistic sigmoid and the normal distribution of our own: the same bits on every target, built from e^x
+// and correctly rounded operations. Packets and scalars.
+#pragma once
+
+#include <iterator>
+#include <utility>
+
+#include <attune/kernels/simd/elementary.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+namespace detail {
+
+// c_0·x^(n−1) + … + c_(n−1).
+template <class P, class Scalar, std::size_t kCount>
+ATTUNE_INLINE P polynomial(const P& x, const Scalar (&coefficients)[kCount]) {
+  P p = broadcast<P>(coefficients[0]);
+  [&]<std::size_t... kPower>(std::index_sequence<kPower...>) ATTUNE_INLINE_LAMBDA {
+    ((p = multiply_add(p, x, broadcast<P>(coefficients[kPower + 1]))), ...);
+  }
+  (std::make_index_sequence<kCount - 1>{});
+  return p;
+}
+
+template <class P>
+ATTUNE_INLINE P negate(const P& x) {
+  return multiply(x, broadcast<P>(Real<ScalarOf<P>>(-1)));
+}
+
+// float: r(b) in ⁸√erfc(√2·b) = 1 + b·r(b), minimax, so that erfc has an absolute error of 1e-8 and b·erfc of
+// 5e-9. An eighth root falls slowly enough for few terms; the last b makes it zero, in either arithmetic.
+// double: q(u) in e^(z²)·erfc(z) = t·q(2t − 1), t = 1/(1 + 0.5 z), z ≥ 0, interpolated at Chebyshev nodes, to
+// 5e-17 relative. Both by tests/kernels/error_function_coefficients.py.
+template <class Scalar>
+struct ErrorFunctionCoefficients;
+template <>
+struct ErrorFunctionCoefficients<float> {
+  static constexpr float kRoot[] = {-8.04476098e-5f, 1.02805690e-3f,  -4.15759626e-3f, 1.12173280e-3f,
+                                    2.63142034e-2f,  -5.89465275e-3f, -1.39262802e-1f, -1.99471042e-1f};
+  static constexpr float kLast = 4.333f;
+};
+template <>
+struct ErrorFunctionCoefficients<double> {
+  static constexpr double kLast = 20;
+  static constexpr double kComplement[] = {
+      1.2565872268694162e-9,  -1.0739706490605829e-9, -1.0077813697051110e-8, 1.3309828411704202e-8,
+      2.9995796909332926e-8,  -6.9915991258107684e-8, -3.2879636230668126e-9, 1.7908279015125073e-7,
+      -2.8384033369549108e-7, -1.4173148256799138e-8, 9.9968105979067109e-7,  -1.8147502308396911e-6,
+      -5.6220173892931585e-7, 8.0577441873480920e-6,  -1.0848266170054759e-5, -1.7073740273626262e-5,
+      7.2235398100233223e-5,  -1.7185840159673633e-5, -3.3153675453694101e-4, 4.1864804431780766e-4,
+      1.5453060296562169e-3,  -3.2395925346550141e-3, -1.0755330944743212e-2, 1.8221115753461417e-2,
+      1.3973604627802736e-1,  3.4358034220690511e-1,  5.1079135262101149e-1};
+};
+
+// erfc(√2·b) of b in [0, kLast].
+template <class P>
+ATTUNE_INLINE P error_function_complement(const P& b) {
+  using Scalar = Real<ScalarOf<P>>;
+  using C = ErrorFunctionCoefficients<Scalar>;
+  const P one = broadcast<P>(Scalar(1)), two = broadcast<P>(Scalar(2));
+  if constexpr (std::is_same_v<Scalar, float>) {
+    // (1 + e)² = 1 + e·(e + 2): roots less one, which are small where the complement is near one.
+    const P eighth = multiply(b, polynomial(b, C::kRoot));
+    const P fourth = multiply(eighth, add(eighth, two));
+    const P square_root = multiply_add(fourth, add(fourth, two), one);
+    return multiply(square_root, square_root);
+  } else {
+    const P z = multiply(b, broadcast<P>(Scalar(1.41421356237309504880)));
+    const P t = divide(one, multiply_add(z, broadcast<P>(Scalar(0.5)), one));
+    const P scaled = multiply(t, polynomial(subtract(add(t, t), one), C::kComplement));
+    return multiply(exponential(negate(multiply(multiply(b, b), two))), scaled);
+  }
+}
+
+}  // namespace detail
+
+/// 1/(1 + e^(−x)); `complement` becomes 1/(1 + eˣ) = 1 − sigmoid(x), without cancellation. Both to 3 ulp;
+/// 0 where e^(−|x|) is (simd/elementary.hpp). NaN stays NaN.
+template <class P>
+ATTUNE_INLINE P sigmoid(const P& x, P& complement) {
+  using Scalar = Real<ScalarOf<P>>;
+  const P one = broadcast<P>(Scalar(1));
+  const P lowest = broadcast<P>(Scalar(detail::ExpCoefficients<Scalar>::kLowest));  // e^(−x) overflows below
+  const P decay = exponential(detail::negate(x));
+  const P gate = divide(one, add(one, decay));
+  complement = select_less(x, lowest, one, multiply(decay, gate));
+  return select_less(x, lowest, broadcast<P>(Scalar(0)), gate);
+}
+
+/// What the normal distribution Φ(x) = ½·(1 + erf(x/√2)) is for −|x|, without cancellation.
+template <class P>
+struct NormalTail {
+  P half;   // x/2
+  P size;   // |x|/2, at most what `twice` has digits for
+  P twice;  // 2·Φ(−|x|): to 1.2e-7 (double: 9e-16), absolute
+};
+template <class P>
+ATTUNE_INLINE NormalTail<P> normal_tail(const P& x) {
+  using Scalar = Real<ScalarOf<P>>;
+  const P half = multiply(x, broadcast<P>(Scalar(0.5)));
+  const P size = magnitude(half), last = broadcast<P>(detail::ErrorFunctionCoefficients<Scalar>::kLast);
+  const P bounded = select_less(size, last, size, last);
+  return {half, bounded, detail::error_function_complement(bounded)};
+}
+
+namespace detail {
+
+template <class P>
+ATTUNE_INLINE P density_of_decay(const P& decay) {
+  return multiply(decay, broadcast<P>(Real<ScalarOf<P>>(0.39894228040143267794)));
+}
+
+}  // namespace detail
+
+/// Φ′(x) = e^(−x²/2)/√(2π). NaN stays NaN.
+template <class P>
+ATTUNE_INLINE P normal_density(const P& x) {
+  const P exponent = multiply(multiply(x, x), broadcast<P>(Real<ScalarOf<P>>(0.5)));
+  return detail::density_of_decay(exponential(detail::negate(exponent)));
+}
+
+/// x·Φ(x) = max(x, 0) − |x|·Φ(−|x|), of the tail at x.
+template <class P>
+ATTUNE_INLINE P gelu(const NormalTail<P>& tail) {
+  return subtract_product(add(tail.half, magnitude(tail.half)), tail.size, tail.twice);
+}
+
+/// Its derivative Φ(x) + x·Φ′(x), of 2·Φ(−|x|) and Φ′(x): g = Φ(−|x|) − |x|·Φ′(x), and 1 − g for x ≥ 0.
+template <class P>
+ATTUNE_INLINE P gelu_slope(const P& x, const P& twice_tail, const P& density) {
+  using Scalar = Real<ScalarOf<P>>;
+  const P half = broadcast<P>(Scalar(0.5)), one = broadcast<P>(Scalar(1)), zero = broadcast<P>(Scalar(0));
+  const P below = subtract_product(multiply(twice_tail, half), magnitude(x), density);
+  return select_less(x, zero, below, subtract(one, below));
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,115 @@
+// Facts about a processor's registers and memory that portable kernels ask for, and loads that need
+// instructions of its own.
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include <attune/kernels/simd/dequantize.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
+
+// Whether packets are those of MVE: few registers, scalars as operands, no shuffles.
+inline constexpr bool kHasMve = ATTUNE_MVE;
+
+// Whether prefetching pays.
+#if defined(__x86_64__)
+inline constexpr bool kPrefetches = true;
+#else
+inline constexpr bool kPrefetches = false;  // memory is as near as a cache, or nobody has measured it
+#endif
+
+// Registers for a block of sums, a packet of B and one of A.
+template <class P>
+constexpr int registers() {
+#if defined(EIGEN_VECTORIZE_AVX512) || defined(__aarch64__)
+  return 32;
+#else
+  // A Cortex-M FPU has 32 single registers, MVE 8 packets, x86 and NEON 16.
+  return kIsScalar<P> ? 24 : ATTUNE_MVE ? 8 : 16;
+#endif
+}
+
+// How often a tile reads a scalar of A to multiply a row of packets by it. AVX-512 multiplies by a scalar in
+// memory at no cost; one that is broadcast first takes the unit that adds, and only in `unfused` is that
+// busy.
+template <class P>
+constexpr int reads_of_a([[maybe_unused]] int packets) {
+#if defined(EIGEN_VECTORIZE_AVX512) && !ATTUNE_FUSED
+  if constexpr (sizeof(P) == 64) return packets;
+#endif
+  return 1;
+}
+
+// An address of which the compiler does not know that others are the same: it would read once.
+template <class Scalar>
+ATTUNE_INLINE void forget(const Scalar*& from) {
+  asm("" : "+r"(from));
+}
+
+// A packet that the compiler does not load again for each of its few uses.
+template <class P>
+ATTUNE_INLINE void read_once([[maybe_unused]] P& row) {
+#if defined(EIGEN_VECTORIZE_SSE)
+  if constexpr (!kIsScalar<P> && !std::is_class_v<P>) asm("" : "+v"(row));
+#endif
+}
+
+// Four scalars of each of lanes/4 rows: quad q is from[q · kStride …]. Inserting from memory costs no
+// shuffle.
+template <class P, int kStride, class Stored>
+ATTUNE_INLINE P load_quads(const Stored* from) {
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (kLanes<P> == 16) {
+    P quads = _mm512_castps128_ps512(load_of_b<__m128>(from));
+    quads = _mm512_insertf32x4(quads, load_of_b<__m128>(from + kStride), 1);
+    quads = _mm512_insertf32x4(quads, load_of_b<__m128>(from + 2 * kStride), 2);
+    return _mm512_insertf32x4(quads, load_of_b<__m128>(from + 3 * kStride), 3);
+  }
+#endif
+#if defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (kLanes<P> == 8) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(load_of_b<__m128>(from)),
+                                load_of_b<__m128>(from + kStride), 1);
+  }
+#endif
+  if constexpr (kLanes<P> == 4) return load_of_b<P>(from);
+}
+
+// The first `count` scalars, and zeros; nothing behind them is read. To put them together in memory would
+// take longer: a load waits for stores that it is only partly of.
+template <int count, class P, class Scalar>
+ATTUNE_INLINE P load_and_zeros(const Scalar* from) {
+  [[maybe_unused]] constexpr bool kFloat = std::is_same_v<Scalar, float>;
+  [[maybe_unused]] constexpr bool kDouble = std::is_same_v<Scalar, double>;
+#if defined(EIGEN_VECTORIZE_AVX512)
+  if constexpr (kFloat && kLanes<P> == 16) {
+    return _mm512_maskz_loadu_ps((1u << count) - 1, from);
+  } else if constexpr (kDouble && kLanes<P> == 8) {
+    return _mm512_maskz_loadu_pd((1u << count) - 1, from);
+  }
+#endif
+#if defined(EIGEN_VECTORIZE_AVX)
+  if constexpr (kFloat && kLanes<P> == 8) {
+    return _mm256_maskload_ps(from, _mm256_setr_epi32(-(count > 0), -(count > 1), -(count > 2), -(count > 3),
+                                                      -(count > 4), -(count > 5), -(count > 6), 0));
+  } else if constexpr (kDouble && kLanes<P> == 4) {
+    return _mm256_maskload_pd(from, _mm256_setr_epi64x(-(count > 0), -(count > 1), -(count > 2), 0));
+  }
+#endif
+#if defined(EIGEN_VECTORIZE_SSE2)
+  if constexpr (kFloat && kLanes<P> == 4) {
+    if constexpr (count == 1) return _mm_load_ss(from);
+    const __m128 two = _mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+    if constexpr (count == 2) return two;
+    if constexpr (count == 3) return _mm_movelh_ps(two, _mm_load_ss(from + 2));
+  } else if constexpr (kDouble && kLanes<P> == 2) {
+    return _mm_load_sd(from);
+  }
+#endif
+  Array<Scalar, kLanes<P>> lanes{};
+  std::memcpy(lanes, from, sizeof(Scalar) * count);
+  return load<P>(lanes);
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail

@@ -1,0 +1,138 @@
+// Rows against the plain loops, bit for bit: widths of whole blocks and fours, and all rests of them.
+#include <attune/kernels/ops/normalize.hpp>
+
+#include <attune/core/tensor.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+namespace kernels = attune::kernels;
+using kernels::Normalisation;
+constexpr int kMostCols = 100;
+constexpr int kWidths[] = {1, 2, 3, 4, 7, 8, 15, 16, 17, 22, 31, 32, 33, 64, 99, kMostCols};
+using Row = attune::Tensor<float, 1, kMostCols>;
+
+// In the order of reduce.hpp.
+float plain_sum(int width, const auto& term) {
+  float lanes[kernels::kSumLanes];
+  for (float& lane : lanes) lane = -0.0f;
+  for (int i = 0; i < width; ++i) lanes[i % kernels::kSumLanes] += term(i);
+  for (int half = kernels::kSumLanes / 2; half >= 1; half /= 2) {
+    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  return lanes[0];
+}
+
+template <Normalisation kind>
+struct Plain {
+  const float* x;
+  float first = 0, offset = 0, inverse = 1;
+
+  [[nodiscard]] float centred(int i) const {
+    return kind == Normalisation::kRootMeanSquare ? x[i] : x[i] - first - offset;
+  }
+  explicit Plain(int width, const float* values) : x(values) {
+    const auto count = static_cast<float>(width);
+    if constexpr (kind == Normalisation::kMeanAndVariance) {
+      first = x[0];
+      offset = plain_sum(width, [&](int i) { return x[i] - first; }) / count;
+    }
+    const float squares = plain_sum(width, [&](int i) { return centred(i) * centred(i); });
+    inverse = 1 / kernels::square_root(squares / count + 1e-5f);
+  }
+};
+
+template <Normalisation kind, bool kWeight, bool kBias>
+void expect_plain_rows() {
+  static Row x, weight, bias, y, again;
+  attune::Rng rng(3);
+  check::fill(x, rng, -3, 3);
+  check::fill(weight, rng, -2, 2);
+  check::fill(bias, rng, -1, 1);
+  for (const int width : kWidths) {
+    const Plain<kind> plain(width, x.data());
+    const auto row = kernels::row_statistics<kind, float>(width, x.data(), 1e-5f);
+    EXPECT_TRUE(check::same_bits(row.first, plain.first)) << width;
+    EXPECT_TRUE(check::same_bits(row.offset, plain.offset)) << width;
+    EXPECT_TRUE(check::same_bits(row.inverse, plain.inverse)) << width;
+    for (float& value : y.values) value = 77;
+    again = x;
+    kernels::normalise_row<kind, kWeight, kBias, float>(
+        width, x.data(), row, kWeight ? weight.data() : nullptr, kBias ? bias.data() : nullptr, y.data());
+    kernels::normalise_row<kind, kWeight, kBias, float>(width, again.data(), row,
+                                                        kWeight ? weight.data() : nullptr,
+                                                        kBias ? bias.data() : nullptr, again.data());
+    for (int i = 0; i < kMostCols; ++i) {
+      float expected = plain.centred(i) * plain.inverse;
+      if (kBias) {
+        expected = kernels::multiply_add(expected, weight(0, i), bias(0, i));
+      } else if (kWeight) {
+        expected *= weight(0, i);
+      }
+      EXPECT_TRUE(check::same_bits(y(0, i), i < width ? expected : 77.0f)) << width << ' ' << i;
+      EXPECT_TRUE(check::same_bits(again(0, i), i < width ? expected : x(0, i))) << width << ' ' << i;
+    }
+  }
+}
+
+template <Normalisation kind, bool kWeight>
+void expect_plain_gradients() {
+  static Row x, weight, dy, dx, in_place;
+  attune::Rng rng(4);
+  check::fill(x, rng, -3, 3);
+  check::fill(weight, rng, -2, 2);
+  check::fill(dy, rng, -1, 1);
+  for (const int width : kWidths) {
+    const Plain<kind> plain(width, x.data());
+    const kernels::RowStatistics<float> row{plain.first, plain.offset, plain.inverse};
+    const auto gradient = [&](int i) { return kWeight ? dy(0, i) * weight(0, i) : dy(0, i); };
+    const auto normalised = [&](int i) { return plain.centred(i) * plain.inverse; };
+    const auto count = static_cast<float>(width);
+    const float mean = kind == Normalisation::kRootMeanSquare ? 0 : plain_sum(width, gradient) / count;
+    const float projection = plain_sum(width, [&](int i) { return gradient(i) * normalised(i); }) / count;
+    for (float& value : dx.values) value = 77;
+    const auto backward = [&](const float* of_x, const float* of_dy, float* to) {
+      kernels::normalise_row_backward<kind, kWeight, float>(width, of_x, row,
+                                                            kWeight ? weight.data() : nullptr, of_dy, to);
+    };
+    backward(x.data(), dy.data(), dx.data());
+    for (int i = 0; i < kMostCols; ++i) {
+      const float centred = kind == Normalisation::kRootMeanSquare ? gradient(i) : gradient(i) - mean;
+      const float expected = kernels::subtract_product(centred, normalised(i), projection) * plain.inverse;
+      EXPECT_TRUE(check::same_bits(dx(0, i), i < width ? expected : 77.0f)) << width << ' ' << i;
+    }
+    const auto expect_same = [&](const Row& otherwise) {
+      for (int i = 0; i < kMostCols; ++i) {
+        EXPECT_TRUE(check::same_bits(in_place(0, i), i < width ? dx(0, i) : otherwise(0, i)))
+            << width << ' ' << i;
+      }
+    };
+    in_place = x;
+    backward(in_place.data(), dy.data(), in_place.data());
+    expect_same(x);
+    in_place = dy;
+    backward(x.data(), in_place.data(), in_place.data());
+    expect_same(dy);
+  }
+}
+
+}  // namespace
+
+TEST(Normalisation, layer_norm_has_the_bits_of_plain_loops) {
+  expect_plain_rows<Normalisation::kMeanAndVariance, true, true>();
+  expect_plain_rows<Normalisation::kMeanAndVariance, true, false>();
+  expect_plain_rows<Normalisation::kMeanAndVariance, false, false>();
+}
+
+TEST(Normalisation, root_mean_square_norm_has_the_bits_of_plain_loops) {
+  expect_plain_rows<Normalisation::kRootMeanSquare, true, true>();
+  expect_plain_rows<Normalisation::kRootMeanSquare, true, false>();
+  expect_plain_rows<Normalisation::kRootMeanSquare, false, false>();
+}
+
+TEST(Normalisation, gradients_have_the_bits_of_plain_loops) {
+  expect_plain_gradients<Normalisation::kMeanAndVariance, true>();
+  expect_plain_gradients<Normalisation::kMeanAndVariance, false>();
+  expect_plain_gradients<Normalisation::kRootMeanSquare, true>();
+}

@@ -1,0 +1,93 @@
+// Products of fewer rows than a tile's against the plain loop, bit for bit: whole blocks of columns, columns
+// that overlap the block before, columns in twelves and fours, and every rest of k. On a host the portable
+// block runs through the same shapes.
+#include "kernels/gemm_check.hpp"
+
+namespace {
+
+namespace kernels = attune::kernels;
+using check::check_product;
+using check::Layout;
+
+template <class Epilogue>
+void check_epilogue(const Epilogue& epilogue) {
+  check_product<float, Layout::kNN, 1, 70, 18>(epilogue);
+  check_product<float, Layout::kNT, 2, 63, 19>(epilogue);
+}
+
+#if ATTUNE_CORTEX_M_FPU
+// Logits of a large vocabulary: grids count as many columns as 16 bits do, and more are the portable block's.
+constexpr int kVocabulary = 50257;
+static_assert(kernels::detail::kRowGrid<1, kVocabulary, 8, 8, kVocabulary, 1, kVocabulary, true>.cols ==
+              kVocabulary);
+static_assert(kernels::detail::kNarrowRowGrid<attune::Int8, kVocabulary, 8, 8>.cols == kVocabulary);
+static_assert(kernels::detail::kTileGrid<8, kVocabulary, 8, 8, 1, kVocabulary, 1, kVocabulary>.cols +
+                  kVocabulary % 4 ==
+              kVocabulary);
+static_assert(kernels::detail::fits_few_rows(1, 65535, 8, 1, 65535, 1));
+static_assert(!kernels::detail::fits_few_rows(1, 65536, 8, 1, 65536, 1));
+static_assert(!kernels::detail::fits_tile(8, 65536, 8, 8, 1, 65536, 1));
+static_assert(!kernels::detail::fits_narrow_row<const attune::Int8*>(1, 65536, 8, 1, 1));
+static_assert(!kernels::detail::fits_narrow<const attune::Int8*>(8, 65536, 8, 1, 1, 8));
+#endif
+
+}  // namespace
+
+TEST(FewRows, whole_blocks_of_columns) {
+  check_product<float, Layout::kNN, 1, 64, 16>();
+  check_product<float, Layout::kNT, 1, 64, 16>();
+}
+
+TEST(FewRows, columns_that_fill_no_block) {
+  check_product<float, Layout::kNN, 1, 65, 16>();
+  check_product<float, Layout::kNN, 1, 76, 16>();
+  check_product<float, Layout::kNN, 1, 82, 16>();
+  check_product<float, Layout::kNN, 1, 15, 72>();
+  check_product<float, Layout::kNT, 1, 65, 16>();
+  check_product<float, Layout::kNT, 1, 70, 16>();
+  check_product<float, Layout::kNT, 1, 7, 160>();
+}
+
+TEST(FewRows, every_rest_of_a_sum) {
+  [&]<int... k>(std::integer_sequence<int, k...>) {
+    (check_product<float, Layout::kNN, 1, 64, 16 + k>(), ...);
+    (check_product<float, Layout::kNT, 1, 64, 16 + k>(), ...);
+  }
+  (std::make_integer_sequence<int, 8>{});
+}
+
+TEST(FewRows, rows_and_parts_of_wider_matrices) {
+  check_product<float, Layout::kNN, 2, 66, 19, 24>();
+  check_product<float, Layout::kNN, 1, 64, 19, 24>();
+  check_product<float, Layout::kNT, 3, 51, 21, 24>();
+  check_product<float, Layout::kTN, 2, 64, 16>();
+}
+
+TEST(FewRows, sums_of_several_blocks) {
+  check_product<float, Layout::kNN, 1, 60, kernels::kDepthBlock + 5>();
+  check_product<float, Layout::kNT, 1, 12, 2 * kernels::kDepthBlock + 1>(kernels::Accumulate{});
+}
+
+TEST(FewRows, every_epilogue) {
+  attune::Rng rng(101);
+  attune::Tensor<float, 1, 70> bias;
+  check::fill(bias, rng);
+  check_epilogue(kernels::Accumulate{});
+  check_epilogue(kernels::Scale<float>{0.3f});
+  check_epilogue(kernels::AddBias<float>{bias.data()});
+}
+
+template <int cols>
+void expect_positive_zeros() {
+  attune::Tensor<float, 1, cols> a, c;
+  const attune::Tensor<float, cols, cols> b{};
+  for (float& value : a.values) value = -1;
+  kernels::product(attune::view(a), attune::view(b), attune::view(c));
+  for (const float value : c.values) EXPECT_TRUE(check::same_bits(value, 0.0f));
+  kernels::product(attune::view(a), attune::view(b).transpose(), attune::view(c));
+  for (const float value : c.values) EXPECT_TRUE(check::same_bits(value, 0.0f));
+}
+TEST(FewRows, a_sum_of_negative_zeros_is_positive_zero) {
+  expect_positive_zeros<32>();
+  expect_positive_zeros<36>();
+}
