@@ -93,7 +93,7 @@ struct Linear {
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = shape.rows <= kernels::kDepthBlock;  // one block adds to a gradient
   static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
-  static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
+  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
   struct Tape {};                                    // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};
@@ -154,7 +154,7 @@ struct Linear {
     }
   }
 
-  /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with ParameterUpdates,
+  /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with UpdateInBackward,
   /// `x`. With a mask, a token whose dy is zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
             AnyPieces Pieces = InOneGo>

@@ -394,9 +394,10 @@ struct ResidualStack {
         return room.template normalized<index>();
       } else {
         auto& gradient = room.scratch.gradients.gradient;
-        static_assert(kAsked<decltype(gradient)>,
-                      "attune::EncoderLayer, DecoderLayer: backward to ParameterUpdates needs a scratch for "
-                      "them; take ParameterUpdates<…>::Tape and ::Scratch");
+        static_assert(
+            kAsked<decltype(gradient)>,
+            "attune::EncoderLayer, DecoderLayer: backward to detail::ParameterUpdates needs a scratch for "
+            "them; take detail::ParameterUpdates<…>::Tape and ::Scratch");
         return View<Tokens>(gradient);
       }
     }();

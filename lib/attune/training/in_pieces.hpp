@@ -21,6 +21,7 @@
 
 #include <attune/core/pieces.hpp>
 #include <attune/core/status.hpp>
+#include <attune/training/batch_update.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/state.hpp>
