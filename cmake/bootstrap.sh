@@ -122,7 +122,7 @@ _attune_npm=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/npm
 _attune_lacks() {
   local command=()
   while [ "$1" != -- ]; do command+=("$1") && shift; done
-  ! "${command[@]}" || return 0
+  [[ " ${packages[*]} " != *" $3 "* ]] && ! "${command[@]}" || return 0
   missing+=("$2") packages+=("${@:3}")
 }
 

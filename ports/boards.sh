@@ -8,12 +8,11 @@ boards() {
   for conf in "$_attune_ports"/*/board.conf; do basename "$(dirname "$conf")"; done
 }
 
-# board_value BOARD KEY: nothing where board.conf has no such line. BOARD is a folder of ports/, or the path of one.
-board_value() {
-  local folder=$_attune_ports/$1
-  [[ $1 != */* ]] || folder=$1
-  sed -n "s/^$2=//p" "$folder/board.conf"
-}
+# board_folder BOARD: of a board of ports/, or of the path of one.
+board_folder() { if [[ $1 == */* ]]; then echo "$1"; else echo "$_attune_ports/$1"; fi; }
+
+# board_value BOARD KEY: nothing where board.conf has no such line.
+board_value() { sed -n "s/^$2=//p" "$(board_folder "$1")/board.conf"; }
 
 # port_of TARGET: host, browser, or the board of that name or with that processor. Fails where there is none.
 port_of() {

@@ -1,6 +1,8 @@
 """Suites, and the run that starts them, shows what they print, and adds their counts."""
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -54,17 +56,29 @@ def counts_so_far(output):
     return [sum(line.startswith(start) for line in lines) for start in ("ok ", "FAILED ", "skipped ")]
 
 
+running = set()  # process groups of suites
+
+
+def end_all():
+    """Ends every suite, with all that it started."""
+    for group in list(running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGTERM)
+
+
 def execute(command, beside=False, show=None):
     """Runs a command in the project's folder. `show` gets every line at once."""
     start = time.monotonic()
     with tempfile.TemporaryFile() as log:
         nice = ["nice", "-n", str(NICENESS)] if beside else []
         process = subprocess.Popen([*nice, *command], cwd=ROOT, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE if show else log, stderr=subprocess.STDOUT)
+                                   stdout=subprocess.PIPE if show else log, stderr=subprocess.STDOUT, start_new_session=True)
+        running.add(process.pid)
         for line in process.stdout or ():
             log.write(line)
             show(line.decode(errors="replace"))
         _, status, usage = os.wait4(process.pid, 0)
+        running.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
         log.seek(0)
         output = log.read().decode(errors="replace")
@@ -91,17 +105,25 @@ class Run:
 
     def run(self, suites):
         """Starts suites in their order, and returns when all have ended."""
-        for suite in suites:
-            if suite.beside:
-                self.pending.append((suite, self.pool.submit(execute, suite.command, beside=True)))
-            else:
-                show(f"== {suite.name}\n")
-                self.count(suite, execute(suite.command, show=show))
-        for suite, future in self.pending:
-            end = future.result()
-            show(f"== {suite.name}\n{end.output}")
-            self.count(suite, end)
+        try:
+            for suite in suites:
+                self.start(suite)
+            for suite, future in self.pending:
+                end = future.result()
+                show(f"== {suite.name}\n{end.output}")
+                self.count(suite, end)
+        except BaseException:  # Ctrl-C
+            self.pool.shutdown(wait=False, cancel_futures=True)
+            end_all()
+            raise
         self.pending = []
+
+    def start(self, suite):
+        if suite.beside:
+            self.pending.append((suite, self.pool.submit(execute, suite.command, beside=True)))
+        else:
+            show(f"== {suite.name}\n")
+            self.count(suite, execute(suite.command, show=show))
 
     def count(self, suite, end):
         """A suite that ended without its counts, or with an error that they do not show, is one failure more."""

@@ -25,7 +25,7 @@ BESIDE = [
     Suite("packages of a release", "tests/packaging/packages", "build git pkg-config", "meson zephyr yaml xmllint arduino"),
     Suite("models of layers in firmware", "tests/packaging/models", "build arm"),
     Suite("text, token by token", "tests/examples/stream_test", BOARD, "bible"),
-    Suite("files of several vector units", "tests/packaging/vector_units", "build"),
+    Suite("files of several vector units", "tests/packaging/vector_units", "build", "qemu-user"),
     Suite("learning in a browser", "tests/examples/browser_test", "build browser"),
     Suite("files of digits, between PyTorch, the host and flash", "tests/examples/files_test", BOARD, "torch"),
     Suite("checks of trained models", "tests/conformance/checks_can_fail", "build tests"),
