@@ -2,6 +2,11 @@
 # sees.
 include(CheckCXXCompilerFlag)
 
+# What is installed later, such as MPI, is found by the next build: apt-get changes this file.
+if(PROJECT_IS_TOP_LEVEL AND EXISTS /var/lib/dpkg/status)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS /var/lib/dpkg/status)
+endif()
+
 option(ATTUNE_WERROR "Treat warnings in examples and tests as errors" OFF)
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING)
   set(attune_native_default ON)

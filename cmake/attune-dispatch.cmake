@@ -126,7 +126,8 @@ function(attune_add_dispatched target)
     target_link_libraries(${part} PRIVATE $<TARGET_PROPERTY:${target},LINK_LIBRARIES>)
     target_include_directories(${part} PRIVATE $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>)
     target_compile_definitions(${part} PRIVATE $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>
-      EIGEN_MAX_ALIGN_BYTES=16 EIGEN_MALLOC_ALREADY_ALIGNED=1)  # what x86-64 has without an option
+      EIGEN_MAX_ALIGN_BYTES=16 EIGEN_MALLOC_ALREADY_ALIGNED=1  # what x86-64 has without an option
+      ATTUNE_INSTRUCTION_SET=)  # functions have one name on every processor; which it is stands behind it
     target_compile_options(${part} PRIVATE $<TARGET_PROPERTY:${target},COMPILE_OPTIONS>
       -march=${march_${processor}} -fno-lto $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
     target_compile_features(${part} PRIVATE $<TARGET_PROPERTY:${target},COMPILE_FEATURES>)

@@ -1,4 +1,5 @@
-# attune_add_model(target NAME name FILE file.safetensors [QUANTISE int8|bf16|fp16] [ARRAY])
+# attune_add_model(target NAME name FILE file.safetensors [QUANTISE int8|bf16|fp16 [WEIGHTS tensor...] [FLOATS tensor...]]
+#                  [ARRAY])
 # Puts a .safetensors file, as it is, among the constants of `target`, a target of the same folder, and gives the target
 # the header name.hpp: the C++ type `name` of that file (attune/exchange/model_file.hpp says what to do with it).
 #
@@ -11,13 +12,14 @@
 # that the compiler can compute with the weights; so it is, too, where the compiler is neither GCC nor Clang, and on Windows.
 #
 # QUANTISE: of what is put there the weights are 8-bit integers with scales, or 16-bit floats (attune/core/narrow_weights.hpp),
-# and the build prints the errors of each. In a cross build that takes a compiler of the machine that builds, ATTUNE_HOST_CXX.
+# and the build prints the errors of each. Weights are told from positions, class tokens, biases and norms by the names and
+# shapes of tensors; WEIGHTS and FLOATS name those of another role. In a cross build that takes a compiler of the machine that builds, ATTUNE_HOST_CXX.
 
 function(attune_add_model target)
-  cmake_parse_arguments(PARSE_ARGV 1 model "ARRAY" "NAME;FILE;QUANTISE" "")
+  cmake_parse_arguments(PARSE_ARGV 1 model "ARRAY" "NAME;FILE;QUANTISE" "WEIGHTS;FLOATS")
   if(NOT model_NAME OR NOT model_FILE OR model_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "usage: attune_add_model(target NAME name FILE file.safetensors [QUANTISE int8|bf16|fp16] "
-      "[ARRAY])")
+    message(FATAL_ERROR "usage: attune_add_model(target NAME name FILE file.safetensors [QUANTISE int8|bf16|fp16 "
+      "[WEIGHTS tensor...] [FLOATS tensor...]] [ARRAY])")
   endif()
   if(NOT model_NAME MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
     message(FATAL_ERROR "attune_add_model: NAME is '${model_NAME}'; it becomes a C++ type: letters, digits and _, no digit "
@@ -25,6 +27,9 @@ function(attune_add_model target)
   endif()
   if(DEFINED model_QUANTISE AND NOT model_QUANTISE MATCHES "^(int8|bf16|fp16)$")
     message(FATAL_ERROR "attune_add_model: QUANTISE is '${model_QUANTISE}'; it is int8, bf16 or fp16.")
+  endif()
+  if((model_WEIGHTS OR model_FLOATS) AND NOT model_QUANTISE)
+    message(FATAL_ERROR "attune_add_model: WEIGHTS and FLOATS say what QUANTISE does; there is no QUANTISE.")
   endif()
   if(NOT TARGET ${target})
     message(FATAL_ERROR "attune_add_model: there is no target '${target}'; add_executable or add_library comes first.")
@@ -44,10 +49,12 @@ function(attune_add_model target)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/attune_models/${target})
   if(model_QUANTISE)
     attune_quantise_program(program)
+    list(TRANSFORM model_WEIGHTS PREPEND "weight=")
+    list(TRANSFORM model_FLOATS PREPEND "float=")
     set(quantised ${folder}/${model_NAME}.safetensors)
     add_custom_command(OUTPUT ${quantised}
       COMMAND ${CMAKE_COMMAND} -E make_directory "${folder}"  # which makefiles do not make
-      COMMAND "${program}" ${model_QUANTISE} "${file}" "${quantised}"
+      COMMAND "${program}" ${model_QUANTISE} "${file}" "${quantised}" ${model_WEIGHTS} ${model_FLOATS}
       DEPENDS "${file}" attune_quantise
       COMMENT "Quantising ${model_FILE} to ${model_QUANTISE}"
       VERBATIM)

@@ -2,7 +2,8 @@
 // has it built by the machine that builds, and run; by hand:
 //   c++ -std=c++20 -ffp-contract=off -I lib -I /usr/include/eigen3 cmake/attune-quantise.cpp -o
 //   attune-quantise
-//   ./attune-quantise int8|bf16|fp16 FILE.safetensors QUANTISED.safetensors
+//   ./attune-quantise int8|bf16|fp16 FILE.safetensors QUANTISED.safetensors [weight=NAME|float=NAME]...
+// What is a weight is told by names and shapes (attune::is_weight); weight= and float= say otherwise.
 #include <attune/exchange/quantise_safetensors.hpp>
 
 #include <cstdio>
@@ -10,8 +11,39 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 
 namespace {
+
+/// weight=NAME and float=NAME of the command line.
+struct Roles {
+  char** first;
+  char** last;
+
+  /// 'w', 'f', or '\0' of a tensor that is not told.
+  char of(std::string_view name) const {
+    for (char** role = first; role != last; ++role) {
+      const std::string_view text(*role);
+      if (text.substr(text.find('=') + 1) == name) return text.front();
+    }
+    return '\0';
+  }
+  /// The first that is no role, or of no tensor of the file; nullptr where all are.
+  const char* wrong(std::string_view file) const {
+    const attune::SafetensorsFile parts = attune::split_safetensors(file);
+    for (char** role = first; role != last; ++role) {
+      const std::string_view text(*role);
+      bool there = false;
+      attune::SafetensorsHeader entries(parts.header, parts.body.size());
+      for (attune::SafetensorsEntry entry; entries.next(entry);) {
+        there = there || text == "weight=" + std::string(entry.name) ||
+                text == "float=" + std::string(entry.name);
+      }
+      if (!there) return *role;
+    }
+    return nullptr;
+  }
+};
 
 int fail(const char* what, const char* why) {
   std::fprintf(stderr, "attune-quantise: %s: %s\n", what, why);
@@ -28,8 +60,11 @@ attune::ElementType type_of(const char* name) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4 || type_of(argv[1]) == attune::ElementType::kOther) {
-    std::fputs("usage: attune-quantise int8|bf16|fp16 FILE.safetensors QUANTISED.safetensors\n", stderr);
+  if (argc < 4 || type_of(argv[1]) == attune::ElementType::kOther) {
+    std::fputs(
+        "usage: attune-quantise int8|bf16|fp16 FILE.safetensors QUANTISED.safetensors "
+        "[weight=NAME|float=NAME]...\n",
+        stderr);
     return 2;
   }
   std::ifstream in(argv[2], std::ios::binary);
@@ -45,8 +80,17 @@ int main(int argc, char** argv) {
     errors += name;
     errors += '\n';
   };
-  const attune::Status status = attune::quantise_safetensors(std::string_view(file), type_of(argv[1]), sink, report);
-  if (status != attune::Status::kOk) return fail(argv[2], message(status));
+  const Roles roles{argv + 4, argv + argc};
+  if (const char* wrong = roles.wrong(file)) return fail(wrong, "the file has no such tensor");
+  const auto is_weight = [&roles](const attune::SafetensorsEntry& entry) {
+    const char role = roles.of(entry.name);
+    return role == '\0' ? attune::is_weight(entry) : role == 'w';
+  };
+  const attune::SafetensorsResult result =
+      attune::quantise_safetensors(std::string_view(file), type_of(argv[1]), sink, report, is_weight);
+  if (result != attune::Status::kOk) {
+    return fail((std::string(argv[2]) + ": " + std::string(result.tensor)).c_str(), message(result));
+  }
 
   std::ofstream out(argv[3], std::ios::binary);
   out.write(quantised.data(), static_cast<std::streamsize>(quantised.size()));

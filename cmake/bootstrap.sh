@@ -1,23 +1,29 @@
-# Brings a fresh machine to the point where attune builds. Sourced by examples/run and tests/run:
-#   source cmake/bootstrap.sh
-#   attune_need build arm qemu
+#!/usr/bin/env bash
+# Brings a fresh machine to the point where attune builds. Sourced by scripts, and a command for other programs:
+#   source cmake/bootstrap.sh && attune_need build arm qemu
+#   cmake/bootstrap.sh build arm qemu
 # Kinds:
 #   build   C++ compiler, CMake 3.25, Ninja, Eigen 3.4
+#   gcc     g++ itself, whatever the compiler of `build` is
 #   arm     arm-none-eabi-g++ with newlib and the C++ headers
 #   qemu    qemu-system-arm
 #   qemu-user  qemu-x86_64, which runs programs of this system on older processors
 #   riscv   riscv64-unknown-elf-g++ with picolibc, headers of C++ for it, and qemu-system-riscv32
+#   python  Python 3
 #   tests   GoogleTest and Python 3
 #   clang   clang++
 #   format  clang-format
 #   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
 #   bible   the King James Bible and the program that prints it, a text to learn from
+#   npm     Node.js and npm
 #   rp2040js Node.js, and from npm an emulator of the Raspberry Pi Pico, in build/npm
 #   browser em++ (Emscripten) and Chromium
 #   docs    Doxygen and the theme of the site
 #   clang++-N, g++-N  that version of a compiler
 #   arduino arduino-builder
 #   meson   Meson
+#   git, mmdebstrap, pkg-config, pgrep  these commands
+#   yaml    PyYAML for Debian's own /usr/bin/python3
 #   zephyr  pykwalify and kconfiglib, which read what a module of Zephyr says of itself
 #   xmllint xmllint
 #   mpi     mpirun and mpicxx; attune_mpirun N COMMAND... then starts ranks on this machine
@@ -94,6 +100,8 @@ attune_cmake() {
   fi
 }
 
+_attune_has_mpi() { _attune_has mpirun && _attune_has mpicxx; }
+
 _attune_has_chromium() { _attune_has chromium-headless-shell || _attune_has chromium || _attune_has google-chrome; }
 
 # attune_mpirun N COMMAND...: in place of the shell, N ranks on this machine, which may have fewer processors, and be a
@@ -110,72 +118,98 @@ attune_mpirun() {
 # Where modules of npm are installed.
 _attune_npm=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/npm
 
-# Adds to `missing` (for people), `packages` (for apt-get) and `modules` (for npm) what the kinds lack.
+# _attune_lacks COMMAND... -- NAME PACKAGE...: if the command fails, NAME is missing, and apt-get has it in the packages.
+_attune_lacks() {
+  local command=()
+  while [ "$1" != -- ]; do command+=("$1") && shift; done
+  [[ " ${packages[*]} " != *" $3 "* ]] && ! "${command[@]}" || return 0
+  missing+=("$2") packages+=("${@:3}")
+}
+
+# _attune_lacks_python MODULE PACKAGE...: Debian's modules are its own Python's.
+_attune_lacks_python() {
+  _attune_lacks /usr/bin/python3 -c "import importlib.util as u, sys; sys.exit(u.find_spec('$1') is None)" -- "$@" 2>/dev/null
+}
+
+# Adds to `missing` (for people), `packages` (for apt-get) and `modules` (for npm) what a kind lacks.
+_attune_check_kind() {
+  case $1 in
+    build)
+      _attune_lacks _attune_has_compiler -- "a C++20 compiler" g++
+      _attune_lacks _attune_has_cmake -- "CMake 3.25 or newer" cmake
+      _attune_lacks _attune_has ninja -- Ninja ninja-build
+      _attune_lacks _attune_has_eigen -- "Eigen 3.4" libeigen3-dev
+      ;;
+    gcc) _attune_lacks _attune_has g++ -- g++ g++ ;;
+    arm)
+      _attune_lacks _attune_has arm-none-eabi-g++ -- arm-none-eabi-g++ gcc-arm-none-eabi
+      _attune_lacks _attune_has_arm_libraries -- "newlib for arm-none-eabi" libnewlib-arm-none-eabi
+      _attune_lacks _attune_has_arm_headers -- "libstdc++ for arm-none-eabi" libstdc++-arm-none-eabi-newlib
+      ;;
+    qemu) _attune_lacks _attune_has qemu-system-arm -- qemu-system-arm qemu-system-arm ;;
+    qemu-user) _attune_lacks _attune_has qemu-x86_64 -- qemu-x86_64 qemu-user ;;
+    riscv)
+      _attune_lacks _attune_has riscv64-unknown-elf-g++ -- riscv64-unknown-elf-g++ gcc-riscv64-unknown-elf
+      _attune_lacks _attune_has_riscv_libraries -- "picolibc for RISC-V" picolibc-riscv64-unknown-elf
+      _attune_lacks _attune_has qemu-system-riscv32 -- qemu-system-riscv32 qemu-system-misc
+      ;;
+    python) _attune_lacks _attune_has python3 -- "Python 3" python3 ;;
+    tests)
+      _attune_lacks _attune_has_gtest -- GoogleTest libgtest-dev
+      _attune_check_kind python
+      ;;
+    clang) _attune_lacks _attune_has_clang -- clang++ clang ;;
+    format) _attune_lacks _attune_has clang-format -- clang-format clang-format ;;
+    torch) _attune_lacks _attune_has_torch -- PyTorch python3-torch python3-numpy ;;
+    docs)
+      _attune_lacks _attune_has doxygen -- Doxygen doxygen
+      _attune_lacks [ -d /usr/share/doxygen-awesome-css ] -- "a theme for it" doxygen-awesome-css
+      ;;
+    bible) _attune_lacks _attune_has bible -- "the program bible, with its text" bible-kjv ;;
+    npm)
+      _attune_lacks _attune_has node -- Node.js nodejs
+      _attune_lacks _attune_has npm -- npm npm
+      ;;
+    rp2040js)
+      _attune_check_kind npm
+      [ -d "$_attune_npm/node_modules/rp2040js" ] || { missing+=("rp2040js"); modules+=("rp2040js@1.4.1"); }
+      ;;
+    browser)
+      _attune_lacks _attune_has em++ -- Emscripten emscripten
+      _attune_lacks _attune_has_chromium -- Chromium chromium-headless-shell
+      ;;
+    mpi) _attune_lacks _attune_has_mpi -- MPI libopenmpi-dev openmpi-bin ;;
+    clang++-[0-9]* | g++-[0-9]*) _attune_lacks _attune_has "$1" -- "$1" "${1/clang++/clang}" ;;
+    *) _attune_check_small_kind "$1" ;;
+  esac
+}
+
+# Kinds that only tests of packages ask for.
+_attune_check_small_kind() {
+  case $1 in
+    arduino) _attune_lacks _attune_has arduino-builder -- arduino-builder arduino-builder ;;
+    git) _attune_lacks _attune_has git -- Git git ;;
+    mmdebstrap) _attune_lacks _attune_has mmdebstrap -- mmdebstrap mmdebstrap ;;
+    meson) _attune_lacks _attune_has meson -- Meson meson ;;
+    pkg-config) _attune_lacks _attune_has pkg-config -- pkg-config pkg-config ;;
+    pgrep) _attune_lacks _attune_has pgrep -- pgrep procps ;;
+    xmllint) _attune_lacks _attune_has xmllint -- xmllint libxml2-utils ;;
+    yaml) _attune_lacks_python yaml python3-yaml ;;
+    zephyr)
+      _attune_lacks_python pykwalify python3-pykwalify python3-ruamel.yaml
+      _attune_lacks_python kconfiglib python3-kconfiglib
+      ;;
+    *)
+      echo "attune_need: unknown kind '$1'; the first lines of cmake/bootstrap.sh list all kinds" >&2
+      exit 2
+      ;;
+  esac
+}
+
 _attune_check() {
   missing=() packages=() modules=()
   local kind
-  for kind in "$@"; do
-    case $kind in
-      build)
-        _attune_has_compiler || { missing+=("a C++20 compiler"); packages+=(g++); }
-        _attune_has_cmake || { missing+=("CMake 3.25 or newer"); packages+=(cmake); }
-        _attune_has ninja || { missing+=("Ninja"); packages+=(ninja-build); }
-        _attune_has_eigen || { missing+=("Eigen 3.4"); packages+=(libeigen3-dev); }
-        ;;
-      arm)
-        _attune_has arm-none-eabi-g++ || { missing+=("arm-none-eabi-g++"); packages+=(gcc-arm-none-eabi); }
-        _attune_has_arm_libraries || { missing+=("newlib for arm-none-eabi"); packages+=(libnewlib-arm-none-eabi); }
-        _attune_has_arm_headers ||
-          { missing+=("libstdc++ for arm-none-eabi"); packages+=(libstdc++-arm-none-eabi-newlib); }
-        ;;
-      qemu) _attune_has qemu-system-arm || { missing+=("qemu-system-arm"); packages+=(qemu-system-arm); } ;;
-      qemu-user) _attune_has qemu-x86_64 || { missing+=("qemu-x86_64"); packages+=(qemu-user); } ;;
-      riscv)
-        _attune_has riscv64-unknown-elf-g++ ||
-          { missing+=("riscv64-unknown-elf-g++"); packages+=(gcc-riscv64-unknown-elf); }
-        _attune_has_riscv_libraries || { missing+=("picolibc for RISC-V"); packages+=(picolibc-riscv64-unknown-elf); }
-        _attune_has qemu-system-riscv32 || { missing+=("qemu-system-riscv32"); packages+=(qemu-system-misc); }
-        ;;
-      tests)
-        _attune_has_gtest || { missing+=("GoogleTest"); packages+=(libgtest-dev); }
-        _attune_has python3 || { missing+=("Python 3"); packages+=(python3); }
-        ;;
-      clang) _attune_has_clang || { missing+=("clang++"); packages+=(clang); } ;;
-      format) _attune_has clang-format || { missing+=("clang-format"); packages+=(clang-format); } ;;
-      torch) _attune_has_torch || { missing+=("PyTorch"); packages+=(python3-torch python3-numpy); } ;;
-      docs)
-        _attune_has doxygen || { missing+=("Doxygen"); packages+=(doxygen); }
-        [ -d /usr/share/doxygen-awesome-css ] || { missing+=("a theme for it"); packages+=(doxygen-awesome-css); }
-        ;;
-      bible) _attune_has bible || { missing+=("the program bible, with its text"); packages+=(bible-kjv); } ;;
-      rp2040js)
-        _attune_has node || { missing+=("Node.js"); packages+=(nodejs); }
-        _attune_has npm || { missing+=("npm"); packages+=(npm); }
-        [ -d "$_attune_npm/node_modules/rp2040js" ] || { missing+=("rp2040js"); modules+=("rp2040js@1.4.1"); }
-        ;;
-      browser)
-        _attune_has em++ || { missing+=("Emscripten"); packages+=(emscripten); }
-        _attune_has_chromium || { missing+=("Chromium"); packages+=(chromium-headless-shell); }
-        ;;
-      mpi) { _attune_has mpirun && _attune_has mpicxx; } || { missing+=("MPI"); packages+=(libopenmpi-dev openmpi-bin); } ;;
-      clang++-[0-9]* | g++-[0-9]*)
-        _attune_has "$kind" || { missing+=("$kind"); packages+=("${kind/clang++/clang}"); }
-        ;;
-      arduino) _attune_has arduino-builder || { missing+=("arduino-builder"); packages+=(arduino-builder); } ;;
-      meson) _attune_has meson || { missing+=("Meson"); packages+=(meson); } ;;
-      zephyr)
-        # Debian's modules are its own Python's.
-        /usr/bin/python3 -c 'import pykwalify.core' 2>/dev/null ||
-          { missing+=("pykwalify"); packages+=(python3-pykwalify python3-ruamel.yaml); }
-        /usr/bin/python3 -c 'import kconfiglib' 2>/dev/null || { missing+=("kconfiglib"); packages+=(python3-kconfiglib); }
-        ;;
-      xmllint) _attune_has xmllint || { missing+=("xmllint"); packages+=(libxml2-utils); } ;;
-      *)
-        echo "attune_need: unknown kind '$kind'; the first lines of cmake/bootstrap.sh have them all" >&2
-        exit 2
-        ;;
-    esac
-  done
+  for kind in "$@"; do _attune_check_kind "$kind"; done
 }
 
 _attune_list() {
@@ -231,3 +265,5 @@ attune_need() {
     exit 1
   fi
 }
+
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then attune_need "$@"; fi

@@ -32,7 +32,7 @@ void expect_no_heap() {
                           attune::CausalMask{} && keys);
   }
   Layer::forward(trainer.parameters(), attune::view(x).template rows_at<shape.seq_len>(0), y, scratch);
-  const std::uint32_t hash = attune::hash(trainer.parameters());
+  const std::uint32_t hash = attune::hash_bits(trainer.parameters());
 
   EXPECT_EQ(port::heap_calls(), before);
   EXPECT_TRUE(result.ok());

@@ -110,7 +110,7 @@ int main() {
               " loss_last=", port::fixed(training.last_loss, 6),
               " solved=", port::fixed(static_cast<float>(evaluation.solved) / kUnseen, 4),
               " ram_bytes=", kMemory.total(), " stack_bytes=", stack, " heap_calls=", heap_calls,
-              " parameters_hash=", port::hex8(attune::hash(trainer.parameters())));
+              " parameters_hash=", port::hex8(attune::hash_bits(trainer.parameters())));
   terminal::print_instructions("step", training.instructions);
   terminal::print_instructions("inference", evaluation.instructions);
   port::print(" seconds=", milliseconds / 1000, '.', milliseconds % 1000 / 100, milliseconds % 100 / 10,

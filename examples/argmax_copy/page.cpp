@@ -74,4 +74,6 @@ ATTUNE_EXPORT(output) const float* predicted() { return output.values; }
 // [num_heads, seq_len, seq_len]
 ATTUNE_EXPORT(weights) const float* weights() { return trainer.tape().head_weights(0).data; }
 
-ATTUNE_EXPORT(parameters_hash) std::uint32_t parameters_hash() { return attune::hash(trainer.parameters()); }
+ATTUNE_EXPORT(parameters_hash) std::uint32_t parameters_hash() {
+  return attune::hash_bits(trainer.parameters());
+}

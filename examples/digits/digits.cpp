@@ -51,8 +51,10 @@ attune::Status begin(std::uint64_t) {
 // parameters.
 [[gnu::noinline]] void print_file(int steps) {
   if (steps > 0) return digits::print_state_dict(trainer.parameters());
-  (void)attune::rewrite_safetensors<digits::StateDictInFile>(attune::bytes_of<digits_weights>(),
-                                                             trainer.parameters(), digits::HexLines{});
+  digits::print_file([](auto& sink) {
+    return attune::rewrite_safetensors<digits::StateDictInFile>(attune::bytes_of<digits_weights>(),
+                                                                trainer.parameters(), sink);
+  });
 }
 
 #else
@@ -104,7 +106,7 @@ int main() {
   const int images = std::min(port::argument("--images", digits::kTestImages), digits::kTestImages);
   const auto seed = static_cast<std::uint64_t>(port::argument("--seed", 1));
   port::print("digits on ", port::name(), ": 8 tokens of 8 pixels, d_model ", digits::kWidth, ", heads ",
-              digits::kEncoder.num_heads, ", blocks ", digits::kBlocks, ", ", digits::kParameters,
+              digits::kEncoder.attention.num_heads, ", blocks ", digits::kBlocks, ", ", digits::kParameters,
               " parameters; ", steps, " steps of ", kBatch, " images out of ",
               digits::kTrainImages - digits::held_out(0), '\n');
 #if ATTUNE_EXAMPLE_ON_PC
@@ -137,7 +139,7 @@ int main() {
   digits::print_result(evaluation);
   port::print(" steps=", steps, " loss_last=", port::fixed(training.last_loss, 6));
   if (steps > 0) terminal::print_instructions("step", training.instructions);
-  digits::print_result_end(evaluation.instructions, attune::hash(trainer.parameters()), kMemory.total(),
+  digits::print_result_end(evaluation.instructions, attune::hash_bits(trainer.parameters()), kMemory.total(),
                            stack, heap_calls, microseconds);
   return 0;
 }

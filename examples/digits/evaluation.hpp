@@ -57,7 +57,7 @@ inline void print(const Evaluation& evaluation) {
 /// The part of the result line that training and inference have in common.
 inline void print_result(const Evaluation& evaluation) {
   port::print("result example=digits target=", port::name(), " seq_len=", kRows, " d_model=", kWidth,
-              " heads=", kEncoder.num_heads, " blocks=", kBlocks, " parameters=", kParameters,
+              " heads=", kEncoder.attention.num_heads, " blocks=", kBlocks, " parameters=", kParameters,
               " images=", evaluation.images, " accuracy=", port::fixed(evaluation.accuracy(), 4),
               " logits_hash=", port::hex8(evaluation.logits_hash));
 }

@@ -48,8 +48,8 @@ void compare(int image_index) {
 int main() {
   const int images = std::min(port::argument("--images", digits::kTestImages), digits::kTestImages);
   port::print("digits on ", port::name(), ": ", digits::kParameters, " trained parameters in flash, d_model ",
-              digits::kWidth, ", heads ", digits::kEncoder.num_heads, ", blocks ", digits::kBlocks, "; ",
-              images, " images\n");
+              digits::kWidth, ", heads ", digits::kEncoder.attention.num_heads, ", blocks ", digits::kBlocks,
+              "; ", images, " images\n");
 
   const std::size_t heap_calls_before = port::heap_calls();
   const std::uint64_t start = port::microseconds();
@@ -71,7 +71,7 @@ int main() {
   }
   digits::print_result(evaluation);
   if (compared > 0) port::print(" logits_difference=", port::fixed(largest_difference, 9));
-  digits::print_result_end(evaluation.instructions, attune::hash(kParameters), kMemory.total(), stack,
+  digits::print_result_end(evaluation.instructions, attune::hash_bits(kParameters), kMemory.total(), stack,
                            heap_calls, microseconds);
   return 0;
 }

@@ -12,12 +12,11 @@ inline constexpr int kClasses = 10;
 inline constexpr int kWidth = ATTUNE_EXAMPLE_D_MODEL;
 inline constexpr bool kSmall = kWidth <= 16;
 inline constexpr int kBlocks = kSmall ? 1 : 2;
-inline constexpr attune::EncoderLayerShape kEncoder{.seq_len = kRows,
-                                                    .d_model = kWidth,
-                                                    .num_heads = ATTUNE_EXAMPLE_NUM_HEADS,
-                                                    .d_ff = 2 * kWidth,
-                                                    .activation = attune::Activation::kGelu,
-                                                    .norm = attune::NormPlacement::kBefore};
+inline constexpr attune::EncoderLayerShape kEncoder{
+    .attention = {.seq_len = kRows, .d_model = kWidth, .num_heads = ATTUNE_EXAMPLE_NUM_HEADS},
+    .d_ff = 2 * kWidth,
+    .activation = attune::Activation::kGelu,
+    .norm = attune::NormPlacement::kBefore};
 static_assert(ATTUNE_EXAMPLE_SEQ_LEN == kRows, "digits: an image has eight rows; seq_len must be 8");
 
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{kRows, kPixels, kWidth}>,

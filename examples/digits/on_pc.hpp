@@ -75,9 +75,9 @@ inline bool write_page(const char* file, ParallelTrainer& trainer, const Run& ru
                        const Evaluation& evaluation, int steps_of_parameters, int held_out) {
   using attune::host::html::joined;
   attune::host::TrainingPage page(joined("digits: 8 tokens of 8 pixels, d_model ", kWidth, ", heads ",
-                                         kEncoder.num_heads, ", blocks ", kBlocks));
+                                         kEncoder.attention.num_heads, ", blocks ", kBlocks));
   char hash[9];
-  std::snprintf(hash, sizeof hash, "%08x", attune::hash(trainer.parameters()));
+  std::snprintf(hash, sizeof hash, "%08x", attune::hash_bits(trainer.parameters()));
   page.fact("recognised", attune::host::html::percent(static_cast<double>(evaluation.accuracy())));
   page.fact("unseen images", std::to_string(evaluation.images));
   page.fact("validation images", std::to_string(held_out));
@@ -184,7 +184,7 @@ inline int run(int steps, int test_images, std::uint64_t seed) {
               " threads=", trainer.threads());
   const Instructions instructions = count_instructions(seed, held_out);
   terminal::print_instructions("step", instructions.step);
-  print_result_end(instructions.inference, attune::hash(trainer.parameters()), kMemory.total(),
+  print_result_end(instructions.inference, attune::hash_bits(trainer.parameters()), kMemory.total(),
                    port::stack_high_water(), port::heap_calls(),
                    static_cast<std::uint64_t>(run.seconds * 1e6));
   return 0;

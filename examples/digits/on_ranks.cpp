@@ -77,7 +77,7 @@ int main() {
   });
   if (run.end != attune::host::TrainingEnd::kAllSteps) return 1;
 
-  const auto hashes = attune::host::of_all_ranks(ranks, attune::hash(trainer.parameters()));
+  const auto hashes = attune::host::of_all_ranks(ranks, attune::hash_bits(trainer.parameters()));
   if (!speaks) return 0;
   for (std::size_t rank = 0; rank < hashes.size(); ++rank) {
     if (hashes[rank] == hashes[0]) continue;

@@ -2,7 +2,7 @@
 // and written on the device that trained.
 #pragma once
 
-#include <console.hpp>
+#include <port.hpp>
 
 #include "model.hpp"
 
@@ -68,21 +68,19 @@ inline constexpr const float* kLogitsInFlash = [] {
 /// The parameters of a model file, among whatever else it has.
 using StateDictInFile = attune::PyTorchPart<StateDict>;
 
-/// A sink for writers of files. A line has pieces of it, behind "bytes " in hexadecimal digits, so that they
-/// pass wherever text does; examples/run puts the file together.
-struct HexLines {
-  void operator()(const char* bytes, std::size_t count) const {
-    port::Line line;
-    line.add("bytes ");
-    for (std::size_t i = 0; i < count; ++i) line.add(port::Hex{static_cast<unsigned char>(bytes[i]), 2});
-    line.add('\n');
-  }
-};
+/// Prints the file that write(sink) writes as lines of text, which examples/run puts together. A file that
+/// was refused has no end. Its text is no part of the caller's frame.
+template <class Write>
+[[gnu::noinline]] void print_file(const Write& write) {
+  attune::HexLines lines([](const char* text, std::size_t length) { port::write(text, length); });
+  if (write(lines) == attune::Status::kOk) lines.end();
+}
 
-/// The state_dict in such lines. Their text is no part of the caller's frame.
-[[gnu::noinline]] inline void print_state_dict(const Model::Parameters& parameters) {
-  static_cast<void>(
-      attune::write_safetensors<StateDict>(parameters, HexLines{}, {.metadata = R"({"format":"pt"})"}));
+/// The state_dict in such lines.
+inline void print_state_dict(const Model::Parameters& parameters) {
+  print_file([&parameters](auto& sink) {
+    return attune::write_safetensors<StateDict>(parameters, sink, {.metadata = R"({"format":"pt"})"});
+  });
 }
 
 }  // namespace digits

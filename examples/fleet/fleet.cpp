@@ -189,7 +189,7 @@ int main() {
   const auto simulated = [&](const std::string& file) {
     return simulation->load(file) == attune::Status::kOk;
   };
-  const std::uint32_t hash = attune::hash(simulation->parameters());
+  const std::uint32_t hash = attune::hash_bits(simulation->parameters());
   float at_first_all = 0, alone_own = 0, alone_all = 0, fleet_own = 0;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (!simulated(fleet)) return 1;

@@ -8,12 +8,11 @@
 namespace monitor {
 
 inline constexpr int kWidth = 16;
-inline constexpr attune::EncoderLayerShape kEncoder{.seq_len = kSamples,
-                                                    .d_model = kWidth,
-                                                    .num_heads = 2,
-                                                    .d_ff = 2 * kWidth,
-                                                    .activation = attune::Activation::kGelu,
-                                                    .norm = attune::NormPlacement::kBefore};
+inline constexpr attune::EncoderLayerShape kEncoder{
+    .attention = {.seq_len = kSamples, .d_model = kWidth, .num_heads = 2},
+    .d_ff = 2 * kWidth,
+    .activation = attune::Activation::kGelu,
+    .norm = attune::NormPlacement::kBefore};
 using Encoder = attune::EncoderLayer<kEncoder>;
 
 template <class Body>

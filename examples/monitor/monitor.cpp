@@ -279,6 +279,6 @@ int main() {
   terminal::print_instructions("longest_piece", device.longest_piece);
   port::print(" resets=", port::reset_count(), " ram_bytes=", sizeof(Device), " stack_bytes=", stack,
               " heap_calls=", heap_calls,
-              " parameters_hash=", port::hex8(attune::hash(device.trainer.parameters())), '\n');
+              " parameters_hash=", port::hex8(attune::hash_bits(device.trainer.parameters())), '\n');
   return 0;
 }

@@ -12,13 +12,13 @@ inline constexpr int kWidth = ATTUNE_EXAMPLE_D_MODEL;
 inline constexpr int kBlocks = 2;
 /// Of a block; `keep_weights`: those of attention, from forward to backward.
 constexpr attune::EncoderLayerShape encoder(bool keep_weights) {
-  return {.seq_len = kTokens,
-          .d_model = kWidth,
-          .num_heads = ATTUNE_EXAMPLE_NUM_HEADS,
+  return {.attention = {.seq_len = kTokens,
+                        .d_model = kWidth,
+                        .num_heads = ATTUNE_EXAMPLE_NUM_HEADS,
+                        .keep_weights = keep_weights},
           .d_ff = 2 * kWidth,
           .activation = attune::Activation::kGelu,
-          .norm = attune::NormPlacement::kBefore,
-          .keep_weights = keep_weights};
+          .norm = attune::NormPlacement::kBefore};
 }
 static_assert(ATTUNE_EXAMPLE_SEQ_LEN == kTokens, "personalise: a recording has up to 32 tokens");
 

@@ -109,7 +109,7 @@ Status learn_or_restore(const Recordings& recordings, int steps, bool resets) {
 /// Of what was learned; where that is nothing, of the base.
 std::uint32_t hash_of_parameters() {
   if constexpr (Adapting::kTrainedParameters > 0) {
-    return attune::hash(learner.parameters());
+    return attune::hash_bits(learner.parameters());
   } else {
     const std::string_view base = attune::bytes_of<personalise_base>();
     return attune::crc32(reinterpret_cast<const unsigned char*>(base.data()), base.size());

@@ -73,7 +73,7 @@ make_base() {
   fi
   [ ! -f "$kept.txt" ] || cat "$kept.txt"
   put_weights "$kept.safetensors"
-  for file in $(files_of "$name"); do
+  for file in $(fact "$name" files); do
     put_weights "${kept}_$file.safetensors" "${trained%.safetensors}_$file.safetensors" || return
   done
 }
@@ -92,7 +92,7 @@ execute() {
     # The output passes through a pipe, so the program has to be told about the terminal behind it.
     ! $terminal || command=(env ATTUNE_TERMINAL=1 "${command[@]}")
   else
-    command=(env "ATTUNE_COUNTS=$counts" ATTUNE_CYCLES=1 "ATTUNE_FUNCTIONS=$functions" "ATTUNE_ICOUNT=$(clock_of "$name")" "$root/ports/run" "$port" "$root/build/$2/examples/$program.elf" "${@:3}")
+    command=(env "ATTUNE_COUNTS=$counts" ATTUNE_CYCLES=1 "ATTUNE_FUNCTIONS=$functions" "ATTUNE_ICOUNT=$(fact "$name" icount)" "$root/ports/run" "$port" "$root/build/$2/examples/$program.elf" "${@:3}")
     ! $terminal || command+=(--terminal)
   fi
   if $on_pc; then  # Ctrl-C is the program's: what it then says still passes
@@ -144,12 +144,8 @@ put_weights() {
 
 # Takes the file that the last program printed to $trained, and to --export.
 take_exported() {
-  local digits
-  tr -d '\r' <"$log" | sed -n 's/^bytes //p' | sed 's/../\\x&/g' | while IFS= read -r digits; do printf '%b' "$digits"; done >"$exported"
-  if [ ! -s "$exported" ]; then
-    echo "examples/run: $name exported nothing" >&2
-    return 1
-  fi
+  attune_need python
+  python3 "$root/cmake/hex_lines.py" "$log" "$exported" || return 1
   [ -n "$weights" ] || put_weights "$exported"
   [ -n "$export_file" ] || return 0
   mkdir -p "$(dirname "$export_file")"
@@ -158,6 +154,13 @@ take_exported() {
     *) cat "$exported" >"$export_file" ;;
   esac || return 1
   echo "wrote $export_file, $(wc -c <"$export_file" | tr -d ' ') bytes" >&2
+}
+
+# say_what_is_ignored PORT OPTION...: a board without a command line takes no options
+say_what_is_ignored() {
+  if [ $# -gt 1 ] && ! is_no_board "$1" && [ "$(board_value "$1" arguments)" = no ]; then
+    echo "examples/run: $1 has no command line: ${*:2} is ignored" >&2
+  fi
 }
 
 # run_on PORT: builds and runs its program, leaving its result line in results[PORT]. A board that it does not fit is an
@@ -184,6 +187,7 @@ run_on() {
     return 1
   fi
   ! $exporting || options+=(--export 1)
+  say_what_is_ignored "$port" "${options[@]}"
   execute "$port" "$preset" "${options[@]}" || code=$?
   if [ "$code" -ne 0 ]; then
     echo "examples/run: $program on $port exited with code $code" >&2

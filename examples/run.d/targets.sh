@@ -1,34 +1,20 @@
 # What there is: examples, targets, and what a target is. A part of examples/run.
 
-examples() {
-  local source name
-  for source in "$root"/examples/*/*.cpp; do
-    name=$(basename "$source" .cpp)
-    [ "$source" != "$root/examples/$name/$name.cpp" ] || echo "$name"
-  done
+declare -A facts  # by `NAME KEY`
+
+# read_facts: those of examples/facts.cmake
+read_facts() {
+  local name key value
+  attune_need build
+  while read -r name key value; do facts["$name $key"]=$value; done < <(cmake -P "$root/examples/facts.cmake" 2>&1)
 }
 
-boards() {
-  local conf
-  for conf in "$root"/ports/*/board.conf; do basename "$(dirname "$conf")"; done
-}
+# fact NAME KEY: of an example; nothing where it has none
+fact() { echo "${facts[$1 $2]:-}"; }
+
+examples() { printf '%s\n' "${!facts[@]}" | sed -n 's/ shapes$//p' | sort; }
 
 is_no_board() { [ "$1" = host ] || [ "$1" = browser ]; }
-
-board_value() { sed -n "s/^$2=//p" "$root/ports/$1/board.conf"; }
-
-# targets_of NAME: those that an example is for; nothing where it is for all.
-targets_of() { sed -n "s/^set($1_targets \(.*\))\$/\1/p" "$root/examples/CMakeLists.txt"; }
-
-# clock_of NAME: of an example that works by the clock, an instruction takes 2^N ns of an emulated board's time.
-clock_of() { sed -n "s/^set($1_icount \(.*\))\$/\1/p" "$root/examples/CMakeLists.txt"; }
-
-methods_of() { sed -n "s/^set($1_methods \(.*\))\$/\1/p" "$root/examples/CMakeLists.txt"; }
-
-# files_of NAME: what its base.cpp makes beside the model.
-files_of() { sed -n "s/^set($1_files \(.*\))\$/\1/p" "$root/examples/CMakeLists.txt"; }
-
-shapes_of() { sed -n "s/^set($1_shapes \(.*\))\$/\1/p" "$root/examples/CMakeLists.txt"; }
 
 describe_targets() {
   echo "host"
@@ -43,30 +29,12 @@ describe_targets() {
 
 list() {
   local name
+  read_facts
   echo "examples:"
-  for name in $(examples); do echo "  $name $(shapes_of "$name") $(methods_of "$name")"; done | sed 's/ *$//'
+  for name in $(examples); do echo "  $name $(fact "$name" shapes) $(fact "$name" methods)"; done | sed 's/ *$//'
   echo "targets:"
   describe_targets | sed 's/^/  /'
 }
 
-# needs_of PORT: what attune_need takes for it. Tools of Arm's binutils read every image, and headers of C++ are lent.
-needs_of() {
-  case $1 in
-    host) echo build ;;
-    browser) echo build browser ;;
-    *) echo build arm qemu $(board_value "$1" needs) ;;
-  esac
-}
-
 # can_run BOARD: whether what it needs is there or can be installed. Says so where it cannot.
 can_run() { (attune_need $(needs_of "$1")) || { echo "examples/run: $1 is left out" >&2; return 1; }; }
-
-# A target's folder under ports/, from that name or from a processor's.
-port_of() {
-  local board
-  if is_no_board "$1"; then echo "$1" && return; fi
-  for board in $(boards); do
-    if [ "$board" = "$1" ] || [ "$(board_value "$board" cpu)" = "$1" ]; then echo "$board" && return; fi
-  done
-  return 1
-}

@@ -21,12 +21,11 @@ constexpr int kLength = ATTUNE_EXAMPLE_SEQ_LEN;
 constexpr int kFeatures = 12;
 constexpr int kSpeakers = 9;
 constexpr int kWidth = ATTUNE_EXAMPLE_D_MODEL;
-constexpr attune::EncoderLayerShape kEncoder{.seq_len = kLength,
-                                             .d_model = kWidth,
-                                             .num_heads = ATTUNE_EXAMPLE_NUM_HEADS,
-                                             .d_ff = 2 * kWidth,
-                                             .activation = attune::Activation::kGelu,
-                                             .norm = attune::NormPlacement::kBefore};
+constexpr attune::EncoderLayerShape kEncoder{
+    .attention = {.seq_len = kLength, .d_model = kWidth, .num_heads = ATTUNE_EXAMPLE_NUM_HEADS},
+    .d_ff = 2 * kWidth,
+    .activation = attune::Activation::kGelu,
+    .norm = attune::NormPlacement::kBefore};
 using Model =
     attune::Sequential<attune::Linear<attune::LinearShape{kLength, kFeatures, kWidth}>,
                        attune::LearnedPositions<attune::PositionShape{kLength, kWidth}>,
@@ -206,7 +205,7 @@ int main() {
   const int steps = std::min(port::argument("--steps", kSteps), kSteps);
   const auto seed = static_cast<std::uint64_t>(port::argument("--seed", 1));
   port::print("vowels on ", port::name(), ": up to ", kLength, " tokens of ", kFeatures,
-              " features, d_model ", kWidth, ", heads ", kEncoder.num_heads, ", ",
+              " features, d_model ", kWidth, ", heads ", kEncoder.attention.num_heads, ", ",
               sizeof(Model::Parameters) / sizeof(float), " parameters; ", steps, " steps of ", kBatch, " of ",
               training_part.count, " utterances\n");
   trainer.initialise(attune::XavierUniform{}, attune::Rng(2 * seed - 1));
@@ -231,9 +230,10 @@ int main() {
   port::print("recognised the speaker of ", correct, " of ", test_part.count,
               " utterances it has not heard, ", port::fixed(100 * accuracy, 1), " %\n");
   port::print("result example=vowels target=", port::name(), " seq_len=", kLength, " d_model=", kWidth,
-              " heads=", kEncoder.num_heads, " steps=", steps, " accuracy=", port::fixed(accuracy, 4),
-              " ram_bytes=", kMemory.total(), " stack_bytes=", stack, " heap_calls=", heap_calls,
-              " parameters_hash=", port::hex8(attune::hash(trainer.parameters())));
+              " heads=", kEncoder.attention.num_heads, " steps=", steps,
+              " accuracy=", port::fixed(accuracy, 4), " ram_bytes=", kMemory.total(), " stack_bytes=", stack,
+              " heap_calls=", heap_calls,
+              " parameters_hash=", port::hex8(attune::hash_bits(trainer.parameters())));
   terminal::print_instructions("step", step_instructions);
   terminal::print_instructions("inference", inference_instructions);
   port::print(" seconds=", hundredths / 100, '.', hundredths % 100 / 10, hundredths % 10, '\n');

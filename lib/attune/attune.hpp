@@ -37,7 +37,9 @@
 #include <attune/layers/softmax.hpp>
 
 #include <attune/attention/alibi.hpp>
+#include <attune/attention/attention_backward.hpp>
 #include <attune/attention/attention_shape.hpp>
+#include <attune/attention/attention_weights.hpp>
 #include <attune/attention/cached_attention.hpp>
 #include <attune/attention/key_value_blocks.hpp>
 #include <attune/attention/mask.hpp>
@@ -49,13 +51,13 @@
 #include <attune/attention/sequence_length.hpp>
 #include <attune/attention/window_mask.hpp>
 
+#include <attune/models/branch_memory.hpp>
 #include <attune/models/branches.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/composition.hpp>
 #include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
-#include <attune/models/recomputed_branches.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sampling.hpp>
@@ -67,13 +69,16 @@
 
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
+#include <attune/training/batch_update.hpp>
 #include <attune/training/bfloat16_set.hpp>
+#include <attune/training/check_gradients.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>
 #include <attune/training/in_pieces.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/memory_of_training.hpp>
+#include <attune/training/model_unit_definition.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/parameter_groups.hpp>
 #include <attune/training/plan.hpp>
@@ -93,9 +98,11 @@
 #include <attune/exchange/element_type.hpp>
 #include <attune/exchange/flash_store.hpp>
 #include <attune/exchange/flat.hpp>
+#include <attune/exchange/hex_lines.hpp>
 #include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/model_file.hpp>
 #include <attune/exchange/own_names.hpp>
+#include <attune/exchange/pytorch_file.hpp>
 #include <attune/exchange/pytorch_layers.hpp>
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/quantise_safetensors.hpp>

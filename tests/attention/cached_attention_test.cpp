@@ -205,7 +205,9 @@ void expect_decoder_of_batch(const Mask& memory_mask) {
 }
 TEST(CachedAttention, a_decoder_layer_projects_its_memory_once) {
   constexpr attune::DecoderLayerShape kShape{
-      .seq_len = 21, .d_model = 8, .num_heads = 2, .d_ff = 9, .memory_len = 10, .rotary_dim = 2};
+      .attention = {.seq_len = 21, .d_model = 8, .num_heads = 2, .rotary_dim = 2},
+      .d_ff = 9,
+      .memory_len = 10};
   expect_decoder_of_batch<kShape, CacheShape{.capacity = 21}>(attune::NoMask{});
   attune::KeyPaddingMask<10> padding;
   ASSERT_EQ(padding.set_length(6), attune::Status::kOk);
@@ -217,7 +219,7 @@ TEST(CachedAttention, a_decoder_layer_projects_its_memory_once) {
 }
 TEST(CachedAttention, a_decoder_layer_that_remembers_nothing_takes_no_step) {
   using Layer = attune::DecoderLayer<attune::DecoderLayerShape{
-      .seq_len = 21, .d_model = 8, .num_heads = 2, .d_ff = 9, .memory_len = 10}>;
+      .attention = {.seq_len = 21, .d_model = 8, .num_heads = 2}, .d_ff = 9, .memory_len = 10}>;
   using Cache = attune::KeyValueCache<Layer, CacheShape{.window = 4}>;
   static const Case<Layer> a(13);
   static Layer::Memory memory;
@@ -237,7 +239,7 @@ TEST(CachedAttention, a_decoder_layer_that_remembers_nothing_takes_no_step) {
 }
 TEST(CachedAttention, a_mask_of_the_memory_goes_on_behind_the_positions_of_an_int) {
   using Layer = attune::DecoderLayer<attune::DecoderLayerShape{
-      .seq_len = 21, .d_model = 8, .num_heads = 2, .d_ff = 9, .memory_len = 10}>;
+      .attention = {.seq_len = 21, .d_model = 8, .num_heads = 2}, .d_ff = 9, .memory_len = 10}>;
   using Cache = attune::KeyValueCache<Layer, CacheShape{.window = 4}>;
   static const Case<Layer> a(13);
   static Layer::Memory memory;

@@ -371,12 +371,13 @@ void expect_same_training(const Mask& mask = {}) {
 }
 
 template <bool keep, int percent_dropped = 0>
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 6,
-                                                               .d_model = 8,
-                                                               .num_heads = 2,
-                                                               .d_ff = 12,
-                                                               .dropout = percent_dropped / 100.0,
-                                                               .keep_weights = keep}>;
+using Encoder =
+    attune::EncoderLayer<attune::EncoderLayerShape{.attention = {.seq_len = 6,
+                                                                 .d_model = 8,
+                                                                 .num_heads = 2,
+                                                                 .dropout = percent_dropped / 100.0,
+                                                                 .keep_weights = keep},
+                                                   .d_ff = 12}>;
 template <bool keep>
 using Attention = attune::MultiHeadAttention<AttentionShape{
     .seq_len = 6, .d_model = 8, .num_heads = 2, .keep_weights = keep}>;
@@ -486,9 +487,9 @@ TEST(RecomputedAttention, trains_to_the_same_bits_in_pieces) {
 
 TEST(RecomputedAttention, of_a_decoder_layer_keeps_no_weights_of_either_attention) {
   constexpr attune::DecoderLayerShape kShape{
-      .seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 12, .memory_len = 6};
+      .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 12, .memory_len = 6};
   constexpr auto kWithout = [](attune::DecoderLayerShape shape) {
-    shape.keep_weights = false;
+    shape.attention.keep_weights = false;
     return shape;
   };
   static_assert(sizeof(attune::DecoderLayer<kShape>::Tape) -

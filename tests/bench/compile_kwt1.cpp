@@ -7,11 +7,10 @@ namespace {
 constexpr int kTokens = 98;
 constexpr int kFeatures = 40;
 constexpr int kWidth = 64;
-constexpr attune::EncoderLayerShape kEncoder{.seq_len = kTokens,
-                                             .d_model = kWidth,
-                                             .num_heads = 1,
-                                             .d_ff = 256,
-                                             .activation = attune::Activation::kGelu};
+constexpr attune::EncoderLayerShape kEncoder{
+    .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 1},
+    .d_ff = 256,
+    .activation = attune::Activation::kGelu};
 
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, kFeatures, kWidth}>,
                                  attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>,

@@ -23,7 +23,7 @@ using Depths = std::integer_sequence<int, 1, 2, 4, 8, 12>;
 template <int tokens, int layers, bool kept>
 struct Encoder {
   using Layer = attune::EncoderLayer<attune::EncoderLayerShape{
-      .seq_len = tokens, .d_model = 64, .num_heads = 4, .d_ff = 128, .keep_weights = kept}>;
+      .attention = {.seq_len = tokens, .d_model = 64, .num_heads = 4, .keep_weights = kept}, .d_ff = 128}>;
   using Repeated = std::conditional_t<kept, Layer, attune::Checkpointed<Layer>>;
   using Trainer = attune::Trainer<attune::Repeat<layers, Repeated>>;
 };

@@ -98,9 +98,9 @@ void measure(const char* name, int steps, Ranks& ranks) {
 template <int seq_len, int d_model, int num_heads>
 using Classifier = attune::Sequential<
     attune::Linear<attune::LinearShape{seq_len, 16, d_model}>,
-    attune::Repeat<2,
-                   attune::EncoderLayer<attune::EncoderLayerShape{
-                       .seq_len = seq_len, .d_model = d_model, .num_heads = num_heads, .d_ff = 2 * d_model}>>,
+    attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
+                          .attention = {.seq_len = seq_len, .d_model = d_model, .num_heads = num_heads},
+                          .d_ff = 2 * d_model}>>,
     attune::Pooling<attune::PoolingShape{seq_len, d_model}>,
     attune::Linear<attune::LinearShape{1, d_model, 10}>>;
 

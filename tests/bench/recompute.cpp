@@ -45,9 +45,10 @@ void measure_attention(const std::string& name) {
   measure<attune::MultiHeadAttention<kKept>, attune::MultiHeadAttention<kAgain>>("recompute." + name, Mask{});
 }
 
-constexpr attune::EncoderLayerShape kKept{.seq_len = 64, .d_model = 32, .num_heads = 4, .d_ff = 64};
+constexpr attune::EncoderLayerShape kKept{.attention = {.seq_len = 64, .d_model = 32, .num_heads = 4},
+                                          .d_ff = 64};
 constexpr attune::EncoderLayerShape kAgain{
-    .seq_len = 64, .d_model = 32, .num_heads = 4, .d_ff = 64, .keep_weights = false};
+    .attention = {.seq_len = 64, .d_model = 32, .num_heads = 4, .keep_weights = false}, .d_ff = 64};
 
 }  // namespace
 

@@ -13,6 +13,7 @@ import xml.etree.ElementTree as ElementTree
 BENCH = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(BENCH))
 COMPILER = (os.environ.get("CXX", "c++"), "-std=c++20", "-O0", "-ffp-contract=off", f"-I{ROOT}/lib", "-isystem", "/usr/include/eigen3")
+subprocess.run([os.path.join(ROOT, "cmake/bootstrap.sh"), "build"], check=True)
 CLASSIFIER, LANGUAGE, ATTENTION = range(3)
 passed = failed = 0
 

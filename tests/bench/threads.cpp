@@ -45,12 +45,11 @@ template <int seq_len, int d_model, int num_heads>
 using Attention = attune::MultiHeadAttention<attune::AttentionShape{
     .seq_len = seq_len, .d_model = d_model, .num_heads = num_heads}>;
 // Two encoder layers between a projection of the tokens and ten classes.
-using Classifier =
-    attune::Sequential<attune::Linear<attune::LinearShape{16, 16, 32}>,
-                       attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
-                                             .seq_len = 16, .d_model = 32, .num_heads = 4, .d_ff = 64}>>,
-                       attune::Pooling<attune::PoolingShape{16, 32}>,
-                       attune::Linear<attune::LinearShape{1, 32, 10}>>;
+using Classifier = attune::Sequential<
+    attune::Linear<attune::LinearShape{16, 16, 32}>,
+    attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
+                          .attention = {.seq_len = 16, .d_model = 32, .num_heads = 4}, .d_ff = 64}>>,
+    attune::Pooling<attune::PoolingShape{16, 32}>, attune::Linear<attune::LinearShape{1, 32, 10}>>;
 
 }  // namespace
 

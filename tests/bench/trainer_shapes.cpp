@@ -5,9 +5,7 @@
 namespace {
 
 template <int d_model>
-using Layer = attune::EncoderLayer<{.seq_len = 99,
-                                    .d_model = d_model,
-                                    .num_heads = 4,
+using Layer = attune::EncoderLayer<{.attention = {.seq_len = 99, .d_model = d_model, .num_heads = 4},
                                     .d_ff = 2 * d_model,
                                     .activation = attune::Activation::kGelu,
                                     .norm = attune::NormPlacement::kBefore}>;

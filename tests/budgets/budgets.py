@@ -31,10 +31,11 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake"))
-import stack_bound  # noqa: E402
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "cmake"), str(ROOT / "ports")]
+import stack_bound  # noqa: E402
+from boards import names as board_names, value as board_value  # noqa: E402
+
 FILE = ROOT / "tests/budgets/budgets.json"
 README = ROOT / "tests" / "budgets" / "README.md"
 GROWTH = 0.01
@@ -79,8 +80,7 @@ def output_of(*command, **options):
 
 def boards():
     """Those of Arm, but slow ones, and one of RISC-V."""
-    return sorted(conf.parent.name for conf in ROOT.glob("ports/*/board.conf")
-                  if not board_value(conf.parent.name, "slow") and (not prefix(conf.parent.name) or conf.parent.name == RISCV))
+    return [board for board in board_names() if not board_value(board, "slow") and (not prefix(board) or board == RISCV)]
 
 
 def prefix(board):
@@ -90,11 +90,6 @@ def prefix(board):
 
 def images_of(board):
     return IMAGES_OF_RISCV if prefix(board) else IMAGES
-
-
-def board_value(board, key):
-    match = re.search(rf"^{key}=(.*)$", (ROOT / "ports" / board / "board.conf").read_text(encoding="utf-8"), re.MULTILINE)
-    return match.group(1) if match else ""
 
 
 def tools(families):

@@ -1,8 +1,8 @@
 // expect: one with a second input, as DecoderLayer, stands in a struct
 #include <attune/attune.hpp>
 
-using Decoder =
-    attune::DecoderLayer<attune::DecoderLayerShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8}>;
+using Decoder = attune::DecoderLayer<attune::DecoderLayerShape{
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}>;
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{4, 8, 8}>, Decoder>;
 attune::Trainer<Model> trainer;
 

@@ -1,4 +1,4 @@
-// expect: attune::kInFlash: this tensor has the first type in the file, the model's scalar is the second
+// expect: attune::kInFlash: this tensor has the first type in the file and needs the second
 // expect: ElementType::kF16
 // expect: ElementType::kF32
 #include <attune/attune.hpp>

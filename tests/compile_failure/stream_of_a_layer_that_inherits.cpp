@@ -1,8 +1,8 @@
 // expect: attune: a layer of the model would run token by token as the one that it inherits from
 #include <attune/attune.hpp>
 
-using Encoder =
-    attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 4, .d_model = 4, .num_heads = 2, .d_ff = 8}>;
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+    .attention = {.seq_len = 4, .d_model = 4, .num_heads = 2}, .d_ff = 8}>;
 struct Doubled : Encoder {
   template <class... Arguments>
   static void forward(const Arguments&...) {}

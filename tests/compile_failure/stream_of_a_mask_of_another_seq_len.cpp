@@ -2,7 +2,7 @@
 #include <attune/attune.hpp>
 
 constexpr attune::DecoderLayerShape kShape{
-    .seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 5, .memory_len = 3};
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 5, .memory_len = 3};
 using Layer = attune::DecoderLayer<kShape>;
 using Cache = attune::KeyValueCache<Layer, attune::CacheShape{.window = 8}>;
 

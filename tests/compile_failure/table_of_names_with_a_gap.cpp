@@ -1,7 +1,8 @@
 // expect: attune::EncoderLayerNames: the layer has a part that the table has no name for
 #include <attune/attune.hpp>
 
-constexpr attune::EncoderLayerShape kBlock{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8};
+constexpr attune::EncoderLayerShape kBlock{.attention = {.seq_len = 4, .d_model = 8, .num_heads = 2},
+                                           .d_ff = 8};
 using Block = attune::EncoderLayer<kBlock>;
 constexpr attune::EncoderLayerNames kNames{.query = "q", .key = "k", .value = "v"};
 attune::Status f(const Block::Parameters& parameters) {

@@ -1,6 +1,6 @@
 // expect: attune::Layer: there is no forward(parameters, x, y, tape, scratch[, mask])
 #include <attune/attune.hpp>
 
-attune::Trainer<
-    attune::DecoderLayer<attune::DecoderLayerShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8}>>
+attune::Trainer<attune::DecoderLayer<attune::DecoderLayerShape{
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}>>
     trainer;

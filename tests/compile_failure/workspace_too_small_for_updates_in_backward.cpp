@@ -1,8 +1,8 @@
 // expect: attune::Workspace: updates in backward need one more matrix of tokens than the largest of the models
 #include <attune/attune.hpp>
 
-using Encoder = attune::EncoderLayer<
-    attune::EncoderLayerShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8}>;
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}>;
 attune::Workspace<Encoder> workspace;
 attune::Trainer<Encoder, attune::MeanSquaredError, attune::AdamW, 1,
                 attune::InWorkspace<workspace, attune::UpdateInBackward>>

@@ -90,8 +90,8 @@ void decoder_case(const DecoderData<Scalar>& data) {
   for (int i = 0; i < data.batch; ++i) {
     const typename Stack::InputView x(data.src + i * Stack::Input::size);
     const typename Stack::MemoryView memory(data.memory + i * Stack::Memory::size);
-    const auto mask = case_mask<options, shape.seq_len, shape.seq_len>(data.mask, i);
-    const auto memory_mask = case_mask<memory_options, shape.seq_len, shape.memory_len>(data.memory_mask, i);
+    const auto mask = case_mask<options, shape.attention.seq_len, shape.attention.seq_len>(data.mask, i);
+    const auto memory_mask = case_mask<memory_options, shape.attention.seq_len, shape.memory_len>(data.memory_mask, i);
     Stack::forward(parameters, x, memory, y, inference_scratch, mask, memory_mask);
     report(y, "out_inference");
     Stack::forward(parameters, x, memory, y, tape, scratch, mask, memory_mask);

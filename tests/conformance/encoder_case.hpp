@@ -28,7 +28,7 @@ void encoder_case(const EncoderData<Scalar>& data) {
   attune::set_zero(gradients);
   for (int i = 0; i < data.batch; ++i) {
     const typename Stack::InputView x(data.src + i * Stack::Input::size);
-    const auto mask = case_mask<options, shape.seq_len, shape.seq_len>(data.mask, i);
+    const auto mask = case_mask<options, shape.attention.seq_len, shape.attention.seq_len>(data.mask, i);
     Stack::forward(parameters, x, y, inference_scratch, mask);
     report(y, "out_inference");
     Stack::forward(parameters, x, y, tape, scratch, mask);

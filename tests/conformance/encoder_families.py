@@ -83,10 +83,11 @@ def layer_shape(source, kind, seq_len, **more):
         raise Skip(f"activation {activation}: no such function")
     no_dropout(source)
     return f"attune::{kind}Shape" + braces(
-        seq_len=seq_len, d_model=source.option("embed_dim"), num_heads=source.option("num_heads"),
+        attention=braces(seq_len=seq_len, d_model=source.option("embed_dim"), num_heads=source.option("num_heads"),
+                         bias=boolean(has_bias(source))),
         d_ff=source.option("dim_feedforward"), **more, activation=f"attune::Activation::{ACTIVATIONS[activation]}",
         norm="attune::NormPlacement::" + ("kBefore" if source.option("norm_first", 0) else "kAfter"),
-        epsilon=float(source.option("layer_norm_eps", 1e-5)), bias=boolean(has_bias(source)))
+        epsilon=float(source.option("layer_norm_eps", 1e-5)))
 
 
 def layer_terms(source, kv_len):

@@ -8,6 +8,8 @@ each kind of those that are in both precisions; how many are left out is said. P
 with 2 when the cases or the target do not exist.
 """
 import argparse
+import contextlib
+import fcntl
 import glob
 import os
 import re
@@ -21,15 +23,16 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # the source tree stays clean
 
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.append(str(ROOT / "ports"))
+import boards  # noqa: E402
 import families  # noqa: E402
 import safetensors  # noqa: E402
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-
 # Cases that share a program: enough to parse the headers seldom, few enough to keep every processor busy.
 CASES_PER_PROGRAM = 10
-TIMEOUT_SECONDS = 300
+TIMEOUT_SECONDS = 1800  # a program that hangs, on a busy machine
 
 # The tolerance of a tensor, an absolute bound for each of its elements:
 #
@@ -203,28 +206,14 @@ def source_text(outcomes):
 
 # ---- Targets ----
 
-def boards():
-    result = {}
-    for conf in sorted((ROOT / "ports").glob("*/board.conf")):
-        lines = [line for line in conf.read_text().splitlines() if "=" in line and not line.startswith("#")]
-        result[conf.parent.name] = dict(line.split("=", 1) for line in lines)
-    return result
-
-
 class Target:
     """Where programs are built for and run on: the host, or a board by its name or its processor's."""
 
     def __init__(self, wanted):
-        known = boards()
-        self.name, self.cpu, self.is_riscv = "host", None, False
-        if wanted != "host":
-            matches = [name for name, conf in known.items() if wanted in (name, conf.get("cpu"))]
-            if not matches:
-                names = ["host", *(f"{name} ({conf.get('cpu')})" for name, conf in known.items())]
-                raise Usage(f"no target '{wanted}'; there are: {', '.join(names)}")
-            self.name = matches[0]
-            self.cpu = known[self.name]["cpu"]
-            self.is_riscv = known[self.name]["family"] == "riscv"
+        self.name, self.cpu, self.is_riscv = boards.port_of(wanted), None, False
+        if self.name != "host":
+            self.cpu = boards.value(self.name, "cpu")
+            self.is_riscv = boards.value(self.name, "family") == "riscv"
         compiler = ["riscv64-unknown-elf-g++", "qemu-system-riscv32"] if self.is_riscv else ["arm-none-eabi-g++", "qemu-system-arm"]
         tools = ["cmake", "ninja", *(compiler if self.cpu else [])]
         if missing := [tool for tool in tools if not shutil.which(tool)]:
@@ -374,6 +363,19 @@ def without_doubles(outcomes):
     return kept
 
 
+@contextlib.contextmanager
+def alone_in(folder):
+    """One run at a time works in a build folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "run_cases.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"run_cases.py: another run works in {folder}; waiting for its end", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", metavar="DIR", type=Path, required=True, help="folder of .safetensors files")
@@ -401,7 +403,8 @@ def main():
         outcomes = kept
     ready = [outcome for outcome in outcomes if outcome.case and not outcome.failed]
     if ready:
-        run_all(ready, target, folder, max(1, arguments.jobs), arguments.quick)
+        with alone_in(folder):
+            run_all(ready, target, folder, max(1, arguments.jobs), arguments.quick)
 
     ready = [outcome for outcome in ready if not outcome.skipped]
     failed = [outcome for outcome in outcomes if outcome.failed]
@@ -420,6 +423,6 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except Usage as error:
+    except (Usage, boards.UnknownTarget) as error:
         print(f"run_cases.py: {error}", file=sys.stderr)
         sys.exit(2)

@@ -9,7 +9,7 @@ namespace conformance {
 /// The normalisation at the end; without parameters where there is none.
 template <auto shape, bool kFinalNorm, class Scalar>
 using FinalNorm =
-    attune::LayerNorm<attune::NormShape{shape.seq_len, shape.d_model, shape.epsilon, kFinalNorm, kFinalNorm},
+    attune::LayerNorm<attune::NormShape{shape.attention.seq_len, shape.attention.d_model, shape.epsilon, kFinalNorm, kFinalNorm},
                       Scalar>;
 
 template <class Layer, int kLayers, class Norm>

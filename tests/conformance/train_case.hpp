@@ -19,7 +19,7 @@ struct ClassifierShape {
 template <ClassifierShape shape, class ScalarType>
 struct Classifier {
   using Scalar = ScalarType;
-  static constexpr int kTokens = shape.layer.seq_len, kWidth = shape.layer.d_model;
+  static constexpr int kTokens = shape.layer.attention.seq_len, kWidth = shape.layer.attention.d_model;
   using Embed = attune::Linear<attune::LinearShape{kTokens, shape.features, kWidth}, Scalar>;
   using Positions = attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}, Scalar>;
   using Encoder = EncoderStack<shape.layer, shape.layers, true, Scalar>;  // its norm is the model's

@@ -15,6 +15,7 @@
 #include <attune/models/sequential.hpp>
 
 #include "check.hpp"
+#include "gradient_suite.hpp"
 
 namespace {
 
@@ -172,7 +173,8 @@ constexpr attune::AttentionShape kAttention{.seq_len = 9,
                                             .softcap = 3,
                                             .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
                                             .add_bias_kv = true};
-constexpr attune::EncoderLayerShape kEncoder{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_ff = 7};
+constexpr attune::EncoderLayerShape kEncoder{.attention = {.seq_len = 5, .d_model = 6, .num_heads = 3},
+                                             .d_ff = 7};
 
 static_assert(sizeof(Int8Weights<float, 30, 20>) == 30 * 20 + 20 * sizeof(float));
 static_assert(sizeof(Float16Weights<float, 30, 20>) == 2 * 30 * 20);
@@ -244,7 +246,7 @@ void check_model_gradients() {
     return check::dot(y, dy);
   };
   EXPECT_GT(check::expect_set_gradients(loss, parameters, gradients), 1e-3);
-  check::expect_gradient("x", loss, x, dx);
+  check::expect_gradient({"x"}, loss, x, dx);
 }
 
 template <class Model>

@@ -71,12 +71,12 @@ TEST(Parameters, hash_is_fnv_of_the_bits) {
   one.weight(0, 0) = 1.0f;  // 00 00 80 3F
   std::uint32_t state = 2166136261u;
   for (const std::uint32_t byte : {0x00u, 0x00u, 0x80u, 0x3Fu}) state = (state ^ byte) * 16777619u;
-  EXPECT_EQ(attune::hash(one), state);
+  EXPECT_EQ(attune::hash_bits(one), state);
   attune::LinearParameters<double, 1, 1, false> wide{};
   wide.weight(0, 0) = 1.0;  // 00 00 00 00 00 00 F0 3F
   state = 2166136261u;
   for (const std::uint32_t byte : {0u, 0u, 0u, 0u, 0u, 0u, 0xF0u, 0x3Fu}) state = (state ^ byte) * 16777619u;
-  EXPECT_EQ(attune::hash(wide), state);
+  EXPECT_EQ(attune::hash_bits(wide), state);
 }
 
 TEST(Parameters, hash_is_of_the_scalars_wherever_they_stand) {
@@ -93,15 +93,15 @@ TEST(Parameters, hash_is_of_the_scalars_wherever_they_stand) {
         reference.first = to.values;
       },
       parameters, transposed, elsewhere);
-  EXPECT_EQ(attune::hash(transposed), attune::hash(parameters));
-  EXPECT_EQ(attune::hash(elsewhere), attune::hash(parameters));
+  EXPECT_EQ(attune::hash_bits(transposed), attune::hash_bits(parameters));
+  EXPECT_EQ(attune::hash_bits(elsewhere), attune::hash_bits(parameters));
   transposed.query.weight(1, 0) += 1;
-  EXPECT_NE(attune::hash(elsewhere), attune::hash(parameters));
+  EXPECT_NE(attune::hash_bits(elsewhere), attune::hash_bits(parameters));
 }
 
 TEST(Parameters, hash_notices_every_bit) {
   Layer::Parameters parameters{};
-  const std::uint32_t before = attune::hash(parameters);
+  const std::uint32_t before = attune::hash_bits(parameters);
   parameters.output.bias(0, 3) = -0.0f;
-  EXPECT_NE(attune::hash(parameters), before);
+  EXPECT_NE(attune::hash_bits(parameters), before);
 }

@@ -31,8 +31,8 @@ constexpr int kScalars = static_cast<int>(sizeof(SetOf<Layer, roles>) / sizeof(f
 
 using Attention = attune::MultiHeadAttention<attune::AttentionShape{3, 4, 2}>;
 using Gated = attune::SwiGlu<attune::FeedForwardShape{3, 4, 5}>;
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{3, 4, 2, 5}>;
-using Decoder = attune::DecoderLayer<attune::DecoderLayerShape{3, 4, 2, 5}>;
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{{3, 4, 2}, 5}>;
+using Decoder = attune::DecoderLayer<attune::DecoderLayerShape{{3, 4, 2}, 5}>;
 
 }  // namespace
 

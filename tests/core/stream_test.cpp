@@ -12,13 +12,11 @@ using attune::Status;
 
 constexpr int kLength = 75, kVocabulary = 11, kWidth = 12;
 
-constexpr attune::EncoderLayerShape kBlock{.seq_len = kLength,
-                                           .d_model = kWidth,
-                                           .num_heads = 3,
-                                           .d_ff = 20,
-                                           .activation = attune::Activation::kGelu,
-                                           .norm = attune::NormPlacement::kBefore,
-                                           .dropout = 0.1};
+constexpr attune::EncoderLayerShape kBlock{
+    .attention = {.seq_len = kLength, .d_model = kWidth, .num_heads = 3, .dropout = 0.1},
+    .d_ff = 20,
+    .activation = attune::Activation::kGelu,
+    .norm = attune::NormPlacement::kBefore};
 template <class Positions>
 using Text = attune::Sequential<attune::Embedding<attune::EmbeddingShape{kLength, kVocabulary, kWidth}>,
                                 Positions, attune::Repeat<2, attune::EncoderLayer<kBlock>>,

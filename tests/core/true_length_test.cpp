@@ -67,7 +67,7 @@ void expect_bits_of_padding() {
 }
 
 using Attention = attune::MultiHeadAttention<attune::AttentionShape{kTokens, kWidth, 2}>;
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{kTokens, kWidth, 2, 6}>;
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{{kTokens, kWidth, 2}, 6}>;
 
 // Tells of no length: x_0 is added to every token.
 struct AddsFirst {

@@ -58,7 +58,7 @@ TEST(Flat, of_another_count_changes_nothing) {
     EXPECT_EQ(attune::read_flat(std::span(&values[0], count), parameters), Status::kInvalidLength);
     EXPECT_EQ(attune::write_flat(kParameters, std::span(&values[0], count)), Status::kInvalidLength);
   }
-  EXPECT_EQ(attune::hash(parameters), attune::hash(kParameters));
+  EXPECT_EQ(attune::hash_bits(parameters), attune::hash_bits(kParameters));
   for (const float value : values) EXPECT_EQ(value, 0.0f);
 }
 

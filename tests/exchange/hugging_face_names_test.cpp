@@ -43,12 +43,10 @@ class Header {
   std::size_t length_ = 0, size_ = 0;
 };
 
-constexpr EncoderLayerShape kSmall{.seq_len = 4, .d_model = 6, .num_heads = 2, .d_ff = 8};
+constexpr EncoderLayerShape kSmall{.attention = {.seq_len = 4, .d_model = 6, .num_heads = 2}, .d_ff = 8};
 
 // bert-base-uncased (https://huggingface.co/google-bert/bert-base-uncased), of whose 12 layers two.
-constexpr EncoderLayerShape kBert{.seq_len = 512,
-                                  .d_model = 768,
-                                  .num_heads = 12,
+constexpr EncoderLayerShape kBert{.attention = {.seq_len = 512, .d_model = 768, .num_heads = 12},
                                   .d_ff = 3072,
                                   .activation = Activation::kGelu,
                                   .epsilon = 1e-12};
@@ -60,9 +58,7 @@ using BertNames =
                       "embeddings.LayerNorm", "encoder.layer">;
 
 // google/vit-base-patch16-224: 196 patches and a class token.
-constexpr EncoderLayerShape kVit{.seq_len = 197,
-                                 .d_model = 768,
-                                 .num_heads = 12,
+constexpr EncoderLayerShape kVit{.attention = {.seq_len = 197, .d_model = 768, .num_heads = 12},
                                  .d_ff = 3072,
                                  .activation = Activation::kGelu,
                                  .norm = NormPlacement::kBefore,

@@ -25,7 +25,7 @@ namespace {
 
 using namespace attune;
 
-constexpr EncoderLayerShape kEncoder{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 6};
+constexpr EncoderLayerShape kEncoder{.attention = {.seq_len = 3, .d_model = 4, .num_heads = 2}, .d_ff = 6};
 using Embed = Linear<LinearShape{3, 2, 4}>;
 using Head = Linear<LinearShape{3, 4, 2}>;
 using Model = Sequential<Embed, Repeat<2, EncoderLayer<kEncoder>>, Head>;

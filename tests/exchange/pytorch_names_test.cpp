@@ -12,8 +12,9 @@ using namespace attune;
 using check::expect_tensors;
 using check::Named;
 
-constexpr EncoderLayerShape kEncoder{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_ff = 7};
-constexpr DecoderLayerShape kDecoder{.seq_len = 4, .d_model = 6, .num_heads = 3, .d_ff = 7, .memory_len = 5};
+constexpr EncoderLayerShape kEncoder{.attention = {.seq_len = 5, .d_model = 6, .num_heads = 3}, .d_ff = 7};
+constexpr DecoderLayerShape kDecoder{
+    .attention = {.seq_len = 4, .d_model = 6, .num_heads = 3}, .d_ff = 7, .memory_len = 5};
 
 }  // namespace
 

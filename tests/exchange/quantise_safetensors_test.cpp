@@ -30,7 +30,7 @@ struct File {
 };
 File file, quantised;
 
-constexpr EncoderLayerShape kEncoder{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_ff = 7};
+constexpr EncoderLayerShape kEncoder{.attention = {.seq_len = 5, .d_model = 6, .num_heads = 3}, .d_ff = 7};
 using Model = Sequential<Embedding<EmbeddingShape{.seq_len = 5, .vocabulary = 4, .d_model = 6}>,
                          LearnedPositions<PositionShape{5, 6}>, Repeat<1, EncoderLayer<kEncoder>>,
                          Linear<LinearShape{5, 6, 2}>>;
@@ -106,14 +106,77 @@ TEST(QuantiseSafetensors, reports_the_error_of_every_weight) {
   ASSERT_EQ(quantise_safetensors(file, ElementType::kI8, quantised,
                                  [&](std::string_view name, QuantisationError error) {
                                    ++weights;
-                                   EXPECT_TRUE(name == "pos" || name.ends_with("weight"));
+                                   EXPECT_TRUE(name.ends_with("weight"));
                                    EXPECT_GT(error.rms, 0.0);
                                    if (error.largest > largest) largest = error.largest;
                                  }),
             Status::kOk);
-  EXPECT_EQ(weights, 7);  // embed, pos, in_proj, out_proj, linear1, linear2, head
+  EXPECT_EQ(weights, 6);  // embed, in_proj, out_proj, linear1, linear2, head
   EXPECT_GT(largest, 0.5 / 127 / 2);
   EXPECT_LT(largest, 0.5001 / 127);
+}
+
+TEST(QuantiseSafetensors, weights_are_told_from_positions_tokens_and_biases) {
+  const auto expect = [](bool weight, std::string_view name, int rank, std::uint64_t rows) {
+    SafetensorsEntry entry;
+    entry.name = name;
+    entry.rank = rank;
+    for (std::uint64_t& extent : entry.shape) extent = 1;
+    entry.shape[rank - 2] = rows;
+    entry.shape[rank - 1] = 16;
+    SCOPED_TRACE(name.data());
+    EXPECT_EQ(is_weight(entry), weight);
+  };
+  expect(true, "weight", 2, 8);
+  expect(true, "head.weight", 2, 1);
+  expect(true, "self_attn.in_proj_weight", 2, 48);
+  expect(true, "layers.0.kernel", 2, 8);
+  expect(true, "pos_ffn.w_1.weight", 2, 8);
+  expect(true, "decompose.weight", 2, 8);
+  expect(true, "embeddings.word_embeddings.weight", 2, 8);
+  expect(false, "self_attn.bias_k", 3, 1);
+  expect(false, "bias", 2, 1);
+  expect(false, "vit.embeddings.cls_token", 3, 1);
+  expect(false, "vit.embeddings.position_embeddings", 3, 17);
+  expect(false, "embeddings.position_embeddings.weight", 2, 17);
+  expect(false, "pos", 2, 8);
+  expect(false, "pos_embed", 3, 17);
+  expect(false, "model.embed_positions.weight", 2, 17);
+  expect(false, "transformer.wpe.weight", 2, 17);
+}
+
+namespace {
+
+using Appending =
+    MultiHeadAttention<AttentionShape{.seq_len = 5, .d_model = 6, .num_heads = 3, .add_bias_kv = true}>;
+
+}  // namespace
+
+TEST(QuantiseSafetensors, an_appended_key_and_value_stay_floats) {
+  using NamesOfAppending = PyTorchModule<Appending>;
+  Appending::Parameters own;
+  Rng rng(1);
+  check::fill_set(own, rng);
+  file.size_ = quantised.size_ = 0;
+  ASSERT_EQ(write_safetensors<NamesOfAppending>(own, file), Status::kOk);
+  ASSERT_EQ(quantise_safetensors(file, ElementType::kI8, quantised, no_report), Status::kOk);
+  Appending::ParametersOf<Int8Reference, Reference> in_place{};
+  ASSERT_EQ(refer_to_safetensors<NamesOfAppending>(quantised, in_place), Status::kOk);
+  EXPECT_EQ(view(in_place.appended.bias_k)(0, 3), own.appended.bias_k(0, 3));
+  EXPECT_EQ(view(in_place.appended.bias_v)(0, 5), own.appended.bias_v(0, 5));
+}
+
+TEST(QuantiseSafetensors, what_is_a_weight_can_be_said) {
+  write_model();
+  int weights = 0;
+  const auto report = [&](std::string_view name, QuantisationError) {
+    ++weights;
+    EXPECT_TRUE(name == "pos");
+  };
+  ASSERT_EQ(quantise_safetensors(file, ElementType::kF16, quantised, report,
+                                 [](const SafetensorsEntry& entry) { return entry.name == "pos"; }),
+            Status::kOk);
+  EXPECT_EQ(weights, 1);
 }
 
 TEST(QuantiseSafetensors, references_of_another_type_than_the_file_are_refused) {
@@ -127,8 +190,10 @@ TEST(QuantiseSafetensors, references_of_another_type_than_the_file_are_refused) 
 }
 
 TEST(QuantiseSafetensors, what_cannot_be_quantised_is_refused_and_nothing_is_written) {
-  const auto expect_refused = [](ElementType type, Status status) {
-    EXPECT_EQ(quantise_safetensors(file, type, quantised, no_report), status);
+  const auto expect_refused = [](ElementType type, Status status, std::string_view tensor = {}) {
+    const SafetensorsResult result = quantise_safetensors(file, type, quantised, no_report);
+    EXPECT_EQ(result.status, status);
+    EXPECT_TRUE(result.tensor == tensor);
     EXPECT_EQ(quantised.size(), 0u);
   };
   write_model();
@@ -136,11 +201,11 @@ TEST(QuantiseSafetensors, what_cannot_be_quantised_is_refused_and_nothing_is_wri
   parameters.layer<3>().weight(2, 1) = 70000;
   file.size_ = 0;
   ASSERT_EQ((write_safetensors<Names>(parameters, file)), Status::kOk);
-  expect_refused(ElementType::kF16, Status::kNotFinite);
+  expect_refused(ElementType::kF16, Status::kNotFinite, "head.weight");
   parameters.layer<3>().weight(2, 1) = check::kNan<float>;
   file.size_ = 0;
   ASSERT_EQ((write_safetensors<Names>(parameters, file)), Status::kOk);
-  expect_refused(ElementType::kI8, Status::kNotFinite);
+  expect_refused(ElementType::kI8, Status::kNotFinite, "head.weight");
   file.size_ -= 1;
   expect_refused(ElementType::kI8, Status::kCutShort);
 }

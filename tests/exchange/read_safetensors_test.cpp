@@ -32,7 +32,7 @@ struct File {
 };
 File file, written;
 
-constexpr EncoderLayerShape kEncoder{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_ff = 7};
+constexpr EncoderLayerShape kEncoder{.attention = {.seq_len = 5, .d_model = 6, .num_heads = 3}, .d_ff = 7};
 using Model =
     Sequential<Linear<LinearShape{5, 3, 6}>, LearnedPositions<PositionShape{5, 6}>,
                Repeat<2, EncoderLayer<kEncoder>>, LayerNorm<NormShape{5, 6}>, Linear<LinearShape{5, 6, 2}>>;

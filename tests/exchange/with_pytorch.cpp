@@ -5,6 +5,8 @@
 //   copy MODEL.in_place.safetensors   the tensors without a change, written from where they stand
 //   MODEL.copied.safetensors     and from the copy
 //   MODEL.trained.safetensors    and after a number was added to each
+//   MODEL.rewritten.safetensors      these as the file, in its own types
+//   MODEL.quantised.safetensors      the file rewritten from one whose weights were 8-bit integers
 //
 // A file of a narrower type than the model's is read into the copy alone.
 #include <cstdio>
@@ -23,12 +25,11 @@ using namespace attune;
 // ---- The models. ----
 
 constexpr int kSeqLen = 8, kModelWidth = 16;
-constexpr EncoderLayerShape kEncoder{.seq_len = kSeqLen,
-                                     .d_model = kModelWidth,
-                                     .num_heads = 2,
-                                     .d_ff = 24,
-                                     .activation = Activation::kGelu,
-                                     .norm = NormPlacement::kBefore};
+constexpr EncoderLayerShape kEncoder{
+    .attention = {.seq_len = kSeqLen, .d_model = kModelWidth, .num_heads = 2},
+    .d_ff = 24,
+    .activation = Activation::kGelu,
+    .norm = NormPlacement::kBefore};
 
 using Digits = Sequential<Linear<LinearShape{kSeqLen, 5, kModelWidth}>,
                           LearnedPositions<PositionShape{kSeqLen, kModelWidth}>,
@@ -39,10 +40,28 @@ template <class Model>
 using DigitsNames = PyTorchModule<Model, "embed", "pos", "encoder.layers", "encoder.norm", "head">;
 
 // Of token ids.
-constexpr EncoderLayerShape kTokenEncoder{.seq_len = 7, .d_model = 12, .num_heads = 3, .d_ff = 10};
+constexpr EncoderLayerShape kTokenEncoder{.attention = {.seq_len = 7, .d_model = 12, .num_heads = 3},
+                                          .d_ff = 10};
 using Tokens = Sequential<Embedding<EmbeddingShape{.seq_len = 7, .vocabulary = 11, .d_model = 12}>,
                           Repeat<2, EncoderLayer<kTokenEncoder>>,
                           Pooling<PoolingShape{.seq_len = 7, .d_model = 12}>, Linear<LinearShape{1, 12, 3}>>;
+
+// Whose head is its embedding.
+using Tied = attune::Tied<Embedding<EmbeddingShape{.seq_len = 7, .vocabulary = 11, .d_model = 12}>,
+                          Repeat<2, EncoderLayer<kTokenEncoder>>>;
+using TiedNames = PyTorchFile<PyTorchModule<Tied, "embedding", "encoder.layers">,
+                              TensorAlias<"head.weight", "embedding.weight">>;
+
+// Of patches, with positions of [1, 8, 16] and a weight of [16, 1, 7, 7].
+constexpr int kPatch = 7 * 7;
+using Vit =
+    Sequential<Linear<LinearShape{kSeqLen, kPatch, kModelWidth}>,
+               LearnedPositions<PositionShape{kSeqLen, kModelWidth}>, Repeat<2, EncoderLayer<kEncoder>>,
+               Pooling<PoolingShape{.seq_len = kSeqLen, .d_model = kModelWidth}>,
+               Linear<LinearShape{1, kModelWidth, 10}>>;
+using VitNames = PyTorchFile<PyTorchModule<Vit, "patches", "pos", "encoder.layers", "head">,
+                             TensorShape<"pos", 1, kSeqLen, kModelWidth>,
+                             TensorShape<"patches.weight", kModelWidth, 1, 7, 7>>;
 
 // As one input: queries, keys and values, each as a row of its own.
 struct CrossAttention {
@@ -67,16 +86,17 @@ struct CrossAttention {
 template <NormPlacement placement>
 struct Translator {
   static constexpr int kSource = 5, kTarget = 4, kWidth = 8;
-  using Encoder = Sequential<
-      Repeat<2, EncoderLayer<EncoderLayerShape{
-                    .seq_len = kSource, .d_model = kWidth, .num_heads = 2, .d_ff = 12, .norm = placement}>>,
-      LayerNorm<NormShape{kSource, kWidth}>>;
-  using Decoder = DecoderLayer<DecoderLayerShape{.seq_len = kTarget,
-                                                 .d_model = kWidth,
-                                                 .num_heads = 2,
-                                                 .d_ff = 12,
-                                                 .memory_len = kSource,
-                                                 .norm = placement}>;
+  using Encoder =
+      Sequential<Repeat<2, EncoderLayer<EncoderLayerShape{
+                               .attention = {.seq_len = kSource, .d_model = kWidth, .num_heads = 2},
+                               .d_ff = 12,
+                               .norm = placement}>>,
+                 LayerNorm<NormShape{kSource, kWidth}>>;
+  using Decoder =
+      DecoderLayer<DecoderLayerShape{.attention = {.seq_len = kTarget, .d_model = kWidth, .num_heads = 2},
+                                     .d_ff = 12,
+                                     .memory_len = kSource,
+                                     .norm = placement}>;
   using Norm = LayerNorm<NormShape{kTarget, kWidth}>;
   using Scalar = float;
   using Input = Tensor<float, kSource + kTarget, kWidth>;
@@ -130,14 +150,21 @@ std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+auto writer_of(std::ofstream& file) {
+  return [&file](const char* bytes, std::size_t count) {
+    file.write(bytes, static_cast<std::streamsize>(count));
+  };
+}
+template <class Names, class Set>
+void rewrite(std::string_view from, const Set& set, const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  const SafetensorsResult result = rewrite_safetensors<Names>(from, set, writer_of(file));
+  if (result != Status::kOk) std::printf("%s: %s\n", path.c_str(), message(result));
+}
 template <class Names, class Set>
 void write(const Set& set, const std::string& path, std::string_view metadata) {
   std::ofstream file(path, std::ios::binary);
-  (void)write_safetensors<Names>(set,
-                                 [&file](const char* bytes, std::size_t count) {
-                                   file.write(bytes, static_cast<std::streamsize>(count));
-                                 },
-                                 {.metadata = metadata});
+  (void)write_safetensors<Names>(set, writer_of(file), {.metadata = metadata});
 }
 
 template <class Model>
@@ -147,7 +174,7 @@ Status infer(const auto& parameters, const typename Model::Input& x, typename Mo
     return Status::kOk;
   } else {
     static typename Model::InferenceScratch scratch;
-    if constexpr (std::is_same_v<typename Model::Outcome, Status>) {
+    if constexpr (!std::is_void_v<decltype(Model::forward(parameters, x, y, scratch))>) {
       return Model::forward(parameters, x, y, scratch);
     } else {
       Model::forward(parameters, x, y, scratch);
@@ -200,6 +227,12 @@ int run(const std::string& path) {
       },
       nullptr, copied);
   write<Names>(copied, path + ".trained.safetensors", layout.metadata);
+  rewrite<Names>(file, copied, path + ".rewritten.safetensors");
+  std::string quantised;
+  const auto append = [&quantised](const char* text, std::size_t count) { quantised.append(text, count); };
+  (void)quantise_safetensors(file, ElementType::kI8, append, [](std::string_view, QuantisationError) {});
+  (void)read_safetensors<Names>(std::string_view(quantised), copied);
+  rewrite<Names>(std::string_view(quantised), copied, path + ".quantised.safetensors");
   return 0;
 }
 
@@ -213,6 +246,8 @@ int main(int count, char** arguments) {
   }
   if (model == "digits_double") return run<DigitsNames<Digits::WithScalar<double>>>(path);
   if (model == "tokens") return run<PyTorchModule<Tokens, "embedding", "encoder.layers", "head">>(path);
+  if (model == "tied") return run<TiedNames>(path);
+  if (model == "vit") return run<VitNames>(path);
   if (model == "attention") return run<PyTorchModule<CrossAttention>>(path);
   if (model == "translator") return run<PyTorchModule<Translator<NormPlacement::kAfter>>>(path);
   if (model == "translator_pre") return run<PyTorchModule<Translator<NormPlacement::kBefore>>>(path);

@@ -1,9 +1,9 @@
 #include <attune/host/attention_maps.hpp>
 
-#include <attune/models/decoder_layer.hpp>
 #include <attune/layers/embedding.hpp>
-#include <attune/models/encoder_layer.hpp>
 #include <attune/layers/pooling.hpp>
+#include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_layer.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
 
@@ -50,8 +50,8 @@ TEST(AttentionMaps, of_an_attention_layer_are_its_heads) {
 }
 
 TEST(AttentionMaps, of_a_model_are_those_of_its_layers_in_order) {
-  using Encoder =
-      attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 8}>;
+  using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+      .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2}, .d_ff = 8}>;
   using Tokens = attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 5, .d_model = 4}>;
   using Model = attune::Sequential<Tokens, attune::Repeat<2, Encoder>, attune::Repeat<1, Encoder>,
                                    attune::Pooling<attune::PoolingShape{3, 4}>>;
@@ -70,7 +70,7 @@ TEST(AttentionMaps, of_a_model_are_those_of_its_layers_in_order) {
 
 TEST(AttentionMaps, of_a_decoder_layer_are_two) {
   using Decoder = attune::DecoderLayer<attune::DecoderLayerShape{
-      .seq_len = 3, .d_model = 4, .num_heads = 1, .d_ff = 8, .memory_len = 5}>;
+      .attention = {.seq_len = 3, .d_model = 4, .num_heads = 1}, .d_ff = 8, .memory_len = 5}>;
   static Decoder::Tape tape{};
   tape.cross_attention.weights(2, 4) = 0.5f;
   const auto maps = attention_maps(tape);
@@ -81,7 +81,7 @@ TEST(AttentionMaps, of_a_decoder_layer_are_two) {
 
 TEST(AttentionMaps, of_weights_that_are_not_kept_are_none) {
   using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
-      .seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 8, .keep_weights = false}>;
+      .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2, .keep_weights = false}, .d_ff = 8}>;
   static const Encoder::Tape tape{};  // a temporary makes clang 16 crash
   EXPECT_TRUE(attention_maps(tape).empty());
 }

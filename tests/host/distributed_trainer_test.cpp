@@ -25,12 +25,11 @@ using attune::host::Ranks;
 constexpr int kBatch = 13;  // not a multiple of any number of ranks
 
 template <int num_heads>
-using ModelOf =
-    attune::Sequential<attune::Linear<attune::LinearShape{6, 5, 8}>,
-                       attune::EncoderLayer<attune::EncoderLayerShape{
-                           .seq_len = 6, .d_model = 8, .num_heads = num_heads, .d_ff = 12, .dropout = 0.25}>,
-                       attune::Pooling<attune::PoolingShape{6, 8}>,
-                       attune::Linear<attune::LinearShape{1, 8, 3}>>;
+using ModelOf = attune::Sequential<
+    attune::Linear<attune::LinearShape{6, 5, 8}>,
+    attune::EncoderLayer<attune::EncoderLayerShape{
+        .attention = {.seq_len = 6, .d_model = 8, .num_heads = num_heads, .dropout = 0.25}, .d_ff = 12}>,
+    attune::Pooling<attune::PoolingShape{6, 8}>, attune::Linear<attune::LinearShape{1, 8, 3}>>;
 using Model = ModelOf<2>;
 using OneByOne = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch>;
 using Distributed = DistributedTrainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch>;
@@ -88,7 +87,7 @@ TEST(DistributedTrainer, has_the_bits_of_a_trainer_on_any_ranks_and_threads) {
             }
             EXPECT_TRUE(trainer.step(data.x, data.target, kOptions, kClipping).ok());
           }
-          EXPECT_EQ(attune::hash(trainer.state()), attune::hash(expected.state()));
+          EXPECT_EQ(attune::hash_bits(trainer.state()), attune::hash_bits(expected.state()));
         }));
       }
     }
@@ -127,7 +126,7 @@ TEST(DistributedTrainer, what_one_rank_refuses_all_refuse_and_nothing_changes) {
       EXPECT_EQ(step(wrong, kOptions), Status::kInvalidTarget);
       EXPECT_EQ(step(Data(8), {.learning_rate = -1.0f}), Status::kInvalidLearningRate);
       EXPECT_EQ(step(Data(2), kOptions), Status::kOk);
-      EXPECT_EQ(attune::hash(trainer.state()), attune::hash(expected.state()));
+      EXPECT_EQ(attune::hash_bits(trainer.state()), attune::hash_bits(expected.state()));
     }));
   }
 }
@@ -216,7 +215,7 @@ std::uint32_t run(Ranks& ranks, const std::string& file, int steps) {
       });
   EXPECT_EQ(result.end, attune::host::TrainingEnd::kAllSteps);
   EXPECT_EQ(result.losses.size(), static_cast<std::size_t>(steps));
-  return attune::hash(trainer.state());
+  return attune::hash_bits(trainer.state());
 }
 
 }  // namespace
@@ -224,7 +223,8 @@ std::uint32_t run(Ranks& ranks, const std::string& file, int steps) {
 TEST(DistributedTrainer, goes_on_from_the_file_of_the_first_rank_on_other_ranks) {
   const check::TemporaryFolder folder;
   const std::string file = folder.file("run");
-  const std::uint32_t expected = attune::hash(after_steps({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}).state());
+  const std::uint32_t expected =
+      attune::hash_bits(after_steps({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}).state());
   expect_nothing_thrown(check::on_ranks(3, [&](Ranks& ranks) { run(ranks, file, 7); }));
   expect_nothing_thrown(
       check::on_ranks(2, [&](Ranks& ranks) { EXPECT_EQ(run(ranks, file, kSteps), expected); }));

@@ -32,7 +32,7 @@ int leave(int rank) {
 }
 
 int hang(int rank, bool at_end) {
-  attune::host::MpiRanks of_job({.longest_wait = std::chrono::milliseconds(800)});
+  attune::host::MpiRanks of_job({.longest_wait = std::chrono::milliseconds(4800)});
   if (at_end) (void)attune::host::of_all_ranks(of_job, 0);
   if (of_job.rank() == rank) std::this_thread::sleep_for(std::chrono::minutes(2));
   if (!at_end) (void)attune::host::of_all_ranks(of_job, 0);

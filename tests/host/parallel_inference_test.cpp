@@ -13,9 +13,10 @@ using attune::Status;
 
 // Of work for several threads, and several blocks of queries that read the same transposed keys.
 constexpr int kTokens = 40, kWidth = 48;
-using Model = attune::Sequential<attune::Embedding<attune::EmbeddingShape{kTokens, 9, kWidth}>,
-                                 attune::EncoderLayer<attune::EncoderLayerShape{
-                                     .seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .d_ff = 64}>>;
+using Model = attune::Sequential<
+    attune::Embedding<attune::EmbeddingShape{kTokens, 9, kWidth}>,
+    attune::EncoderLayer<attune::EncoderLayerShape{
+        .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2}, .d_ff = 64}>>;
 
 TEST(ParallelInference, has_the_bits_of_one_thread) {
   static Model::Parameters parameters;

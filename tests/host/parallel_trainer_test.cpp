@@ -26,18 +26,15 @@ constexpr int kThreadCounts[] = {1, 2, 3, 5};
 
 constexpr attune::AttentionShape kShape{.seq_len = 6, .d_model = 8, .num_heads = 2};
 using Layer = attune::MultiHeadAttention<kShape>;
-using Classifier =
-    attune::Sequential<attune::Linear<attune::LinearShape{6, 5, 8}>,
-                       attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
-                                             .seq_len = 6, .d_model = 8, .num_heads = 2, .d_ff = 20}>>,
-                       attune::Pooling<attune::PoolingShape{6, 8}>,
-                       attune::Linear<attune::LinearShape{1, 8, 3}>>;
-constexpr attune::EncoderLayerShape kDroppingShape{.seq_len = 6,
-                                                   .d_model = 8,
-                                                   .num_heads = 2,
-                                                   .d_ff = 12,
-                                                   .norm = attune::NormPlacement::kBefore,
-                                                   .dropout = 0.25};
+using Classifier = attune::Sequential<
+    attune::Linear<attune::LinearShape{6, 5, 8}>,
+    attune::Repeat<2, attune::EncoderLayer<attune::EncoderLayerShape{
+                          .attention = {.seq_len = 6, .d_model = 8, .num_heads = 2}, .d_ff = 20}>>,
+    attune::Pooling<attune::PoolingShape{6, 8}>, attune::Linear<attune::LinearShape{1, 8, 3}>>;
+constexpr attune::EncoderLayerShape kDroppingShape{
+    .attention = {.seq_len = 6, .d_model = 8, .num_heads = 2, .dropout = 0.25},
+    .d_ff = 12,
+    .norm = attune::NormPlacement::kBefore};
 using Dropping = attune::Sequential<
     attune::Linear<attune::LinearShape{6, 5, 8}>,
     attune::Residual<attune::Dropout<attune::DropoutShape{.rows = 6, .d_model = 8, .probability = 0.5}>>,
@@ -87,7 +84,7 @@ void expect_same_training(const Clipping& clipping = {}, const Mask& mask = {}) 
       ASSERT_EQ(parallel.threads(), threads);
       expected.initialise(attune::XavierUniform{}, attune::Rng{42});
       parallel.initialise(attune::XavierUniform{}, attune::Rng{42});
-      const std::uint32_t before = attune::hash(parallel.parameters());
+      const std::uint32_t before = attune::hash_bits(parallel.parameters());
       for (std::uint64_t step = 0; step < 4; ++step) {
         const Data<Trainer> data(step);
         const auto together = parallel.step(data.x, data.target, {.learning_rate = 0.01f}, clipping, mask);
@@ -96,7 +93,7 @@ void expect_same_training(const Clipping& clipping = {}, const Mask& mask = {}) 
         EXPECT_TRUE(check::same_bits(together.loss, one.loss));
         EXPECT_TRUE(check::same_bits(parallel.parameters(), expected.parameters()));
       }
-      EXPECT_NE(attune::hash(parallel.parameters()), before);
+      EXPECT_NE(attune::hash_bits(parallel.parameters()), before);
     }
   }
 }
@@ -459,7 +456,7 @@ TEST(ParallelTrainer, goes_on_from_a_trainers_state_and_a_trainer_from_its) {
   for (int step = 0; step < 2; ++step) ASSERT_TRUE(three.step(data.x, data.target, {}).ok());
   ASSERT_EQ(one.resume(three.state()), Status::kOk);
   ASSERT_TRUE(one.step(data.x, data.target, {}).ok());
-  EXPECT_EQ(attune::hash(one.state()), attune::hash(without_stop.state()));
+  EXPECT_EQ(attune::hash_bits(one.state()), attune::hash_bits(without_stop.state()));
   EXPECT_EQ(one.state().steps, 6u);
   EXPECT_EQ(one.state().masks.sequences, without_stop.state().masks.sequences);
 
@@ -471,7 +468,7 @@ TEST(ParallelTrainer, goes_on_from_a_trainers_state_and_a_trainer_from_its) {
     return Status::kOk;
   };
   EXPECT_EQ(two.resume(of_one), Status::kOk);
-  EXPECT_EQ(attune::hash(two.state()), attune::hash(one.state()));
+  EXPECT_EQ(attune::hash_bits(two.state()), attune::hash_bits(one.state()));
   const auto of_three = [&three](Dropping::Parameters& parameters) {
     parameters = three.parameters();
     return Status::kOk;
@@ -479,5 +476,5 @@ TEST(ParallelTrainer, goes_on_from_a_trainers_state_and_a_trainer_from_its) {
   EXPECT_EQ(two.load(of_three), Status::kOk);
   EXPECT_EQ(two.state().steps, 0u);
   EXPECT_EQ(two.load([](auto&) { return Status::kCutShort; }), Status::kCutShort);
-  EXPECT_EQ(attune::hash(two.parameters()), attune::hash(three.parameters()));
+  EXPECT_EQ(attune::hash_bits(two.parameters()), attune::hash_bits(three.parameters()));
 }

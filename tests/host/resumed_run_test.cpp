@@ -21,7 +21,7 @@ using attune::host::run_training;
 using attune::host::TrainingEnd;
 
 constexpr attune::EncoderLayerShape kShape{
-    .seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8, .dropout = 0.25};
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.25}, .d_ff = 8};
 using Model = attune::Sequential<attune::Linear<attune::LinearShape{4, 3, 8}>, attune::EncoderLayer<kShape>>;
 using Trainer = attune::host::ParallelTrainer<Model, attune::MeanSquaredError, attune::AdamW, 4>;
 
@@ -62,11 +62,11 @@ struct File {
 
 template <class Result>
 void expect_same(const Training& a, const Result& of_a, const Training& b, const Result& of_b) {
-  EXPECT_EQ(attune::hash(a.trainer.state()), attune::hash(b.trainer.state()));
+  EXPECT_EQ(attune::hash_bits(a.trainer.state()), attune::hash_bits(b.trainer.state()));
   EXPECT_EQ(a.trainer.state().steps, b.trainer.state().steps);
   EXPECT_EQ(of_a.end, of_b.end);
   EXPECT_EQ(of_a.losses, of_b.losses);
-  EXPECT_EQ(attune::hash(*of_a.best), attune::hash(*of_b.best));
+  EXPECT_EQ(attune::hash_bits(*of_a.best), attune::hash_bits(*of_b.best));
   EXPECT_EQ(of_a.best_step, of_b.best_step);
   ASSERT_EQ(of_a.validations.size(), of_b.validations.size());
   for (std::size_t i = 0; i < of_a.validations.size(); ++i) {
@@ -133,7 +133,7 @@ TEST(ResumedRun, goes_on_after_ctrl_c_and_with_more_steps) {
   EXPECT_EQ(part.steps, 40);
   Training third;
   const auto rest = third(file.path);
-  EXPECT_EQ(attune::hash(third.trainer.state()), attune::hash(without_stop.trainer.state()));
+  EXPECT_EQ(attune::hash_bits(third.trainer.state()), attune::hash_bits(without_stop.trainer.state()));
   EXPECT_EQ(rest.losses, expected.losses);
 }
 
@@ -167,20 +167,43 @@ TEST(ResumedRun, of_another_training_or_a_damaged_file_takes_no_step_and_leaves_
   (void)run(file.path, 10);
   Training other;
   std::byte more[3] = {};
-  const std::uint32_t before = attune::hash(other.trainer.state());
+  const std::uint32_t before = attune::hash_bits(other.trainer.state());
   const auto ends = [&](std::span<std::byte> beside) {
     const auto result =
         run_training(other.trainer, {.steps = 20, .write = nullptr, .file = file.path, .beside = beside},
                      [&](int) { return Trainer::Result{}; });
     EXPECT_EQ(result.end, TrainingEnd::kNotSaved);
     EXPECT_EQ(result.steps, 0);
-    EXPECT_EQ(attune::hash(other.trainer.state()), before);
+    EXPECT_EQ(attune::hash_bits(other.trainer.state()), before);
     return result.status;
   };
   EXPECT_EQ(ends(more), Status::kOtherState);
   std::filesystem::resize_file(file.path, 100);
   EXPECT_EQ(ends({}), Status::kUnreadable);
   EXPECT_EQ(std::filesystem::file_size(file.path), 100u);
+}
+
+TEST(ResumedRun, counts_that_cannot_be_are_refused) {
+  const File file;
+  Training first;
+  static_cast<void>(first(file.path));
+  constexpr std::uint32_t kFingerprint = Trainer::State::kFingerprint;
+  std::vector<std::byte> bytes;
+  ASSERT_EQ(attune::host::load_whole_file(file.path, kFingerprint, bytes), Status::kOk);
+  // Of a size that is the file's where products wrap.
+  std::int32_t counts[2];  // losses, validations
+  std::byte* const at = bytes.data() + sizeof(Trainer::State) + 2 * sizeof counts[0];
+  std::memcpy(counts, at, sizeof counts);
+  ASSERT_EQ(counts[0], kSteps);
+  counts[1] += (counts[0] + 4) / 4;
+  counts[0] = -4;
+  std::memcpy(at, counts, sizeof counts);
+  ASSERT_EQ(attune::host::save_whole_file(file.path, kFingerprint, {bytes}), Status::kOk);
+  Training second;
+  const auto run = second(file.path);
+  EXPECT_EQ(run.end, TrainingEnd::kNotSaved);
+  EXPECT_EQ(run.status, Status::kOtherState);
+  EXPECT_EQ(run.steps, 0);
 }
 
 TEST(ResumedRun, ends_where_the_file_cannot_be_written) {

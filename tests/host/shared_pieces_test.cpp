@@ -231,12 +231,10 @@ auto features(int length) {
   };
 }
 
-using Encoder = EncoderLayer<EncoderLayerShape{.seq_len = kTokens,
-                                               .d_model = kWidth,
-                                               .num_heads = 2,
-                                               .d_ff = 12,
-                                               .activation = Activation::kGelu,
-                                               .keep_weights = false}>;
+using Encoder = EncoderLayer<EncoderLayerShape{
+    .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .keep_weights = false},
+    .d_ff = 12,
+    .activation = Activation::kGelu}>;
 using Classifier =
     Sequential<Linear<LinearShape{kTokens, 5, kWidth}>, SinusoidalPositions<PositionShape{kTokens, kWidth}>,
                Repeat<2, Encoder>, Residual<Gelu<kTokens, kWidth>>, Pooling<PoolingShape{kTokens, kWidth}>,
@@ -293,8 +291,10 @@ TEST(SharedPieces, language_models_have_the_bits_of_one_thread) {
 }
 
 TEST(SharedPieces, decoder_layers_have_the_bits_of_one_thread) {
-  using Decoder = DecoderLayer<DecoderLayerShape{
-      .seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .d_ff = 12, .memory_len = kTokens}>;
+  using Decoder =
+      DecoderLayer<DecoderLayerShape{.attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2},
+                                     .d_ff = 12,
+                                     .memory_len = kTokens}>;
   static Decoder::Input x;
   static Decoder::Memory memory;
   static const auto compared = std::make_unique<Compared<Decoder>>();

@@ -4,9 +4,9 @@
 #include <fstream>
 #include <sstream>
 
+#include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/models/encoder_layer.hpp>
-#include <attune/attention/multi_head_attention.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -96,8 +96,8 @@ TEST(TrainingPage, has_the_numbers_that_were_given) {
 }
 
 TEST(TrainingPage, shows_a_model_of_tokens) {
-  using Encoder =
-      attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 8}>;
+  using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+      .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2}, .d_ff = 8}>;
   using OfTokens = attune::Sequential<
       attune::Embedding<attune::EmbeddingShape{.seq_len = 3, .vocabulary = 5, .d_model = 4}>, Encoder>;
   static attune::Trainer<OfTokens> trainer;

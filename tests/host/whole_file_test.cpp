@@ -1,7 +1,12 @@
 #include <attune/host/whole_file.hpp>
 
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "check.hpp"
 #include "host/temporary_folder.hpp"
@@ -73,4 +78,52 @@ TEST(WholeFile, what_cannot_be_written_leaves_the_old_file) {
   std::vector<std::byte> bytes;
   ASSERT_EQ(load_whole_file(file, 7, bytes), Status::kOk);
   EXPECT_EQ(text_of(bytes), "old");
+}
+
+TEST(WholeFile, nothing_is_left_beside_what_could_not_be_written) {
+  const check::TemporaryFolder folder;
+  const std::string file = folder.file("state");
+  // A full disk.
+  std::filesystem::create_symlink("/dev/full", file + ".new");
+  EXPECT_EQ(save_whole_file(file, 7, {bytes_of("new")}), Status::kFileFault);
+  EXPECT_FALSE(std::filesystem::is_symlink(file + ".new"));
+  // What cannot be replaced.
+  std::filesystem::create_directories(file + "/in it");
+  EXPECT_EQ(save_whole_file(file, 7, {bytes_of("new")}), Status::kFileFault);
+  EXPECT_FALSE(std::filesystem::exists(file + ".new"));
+}
+
+TEST(WholeFile, signals_do_not_end_reading) {
+  const check::TemporaryFolder folder;
+  const std::string file = folder.file("state"), pipe = folder.file("pipe");
+  ASSERT_EQ(save_whole_file(file, 7, {bytes_of("some bytes")}), Status::kOk);
+  std::ifstream in(file, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), {});
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = [](int) {};  // without SA_RESTART: calls that wait end
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  // The reader waits for the pipe to be opened, then for each byte.
+  std::thread writer([&, reader = ::pthread_self()] {
+    const auto interrupt = [&] {
+      for (int i = 0; i < 200; ++i) {
+        ::pthread_kill(reader, SIGUSR1);
+        std::this_thread::yield();
+      }
+    };
+    interrupt();
+    std::ofstream out(pipe, std::ios::binary);
+    for (const char byte : whole) {
+      interrupt();
+      out << byte << std::flush;
+    }
+  });
+  std::vector<std::byte> bytes;
+  const Status status = load_whole_file(pipe, 7, bytes);
+  std::fstream(pipe).close();  // a writer that nobody reads does not wait
+  writer.join();
+  ASSERT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
+  EXPECT_EQ(status, Status::kOk);
+  EXPECT_EQ(text_of(bytes), "some bytes");
 }

@@ -73,6 +73,7 @@ TEST(PartProduct, every_epilogue) {
   attune::Rng rng(97);
   check::fill(bias, rng);
   check_parts<8, 13, 6, true, false>({{8, 13, 6}, {8, 13, 1}, {5, 12, 3}}, kernels::Accumulate{});
+  check_parts<13, 12, 8, true, false>({{13, 12, 8}, {13, 12, 1}, {5, 11, 3}}, kernels::Continue{});
   check_parts<8, 13, 6, false, true>({{8, 13, 6}, {5, 12, 6}}, kernels::Scale<float>{0.3f});
   check_parts<8, 13, 6, false, false>({{8, 13, 6}, {5, 12, 3}}, kernels::AddBias<float>{bias.data()});
 }

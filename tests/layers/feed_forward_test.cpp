@@ -141,7 +141,7 @@ TEST(FeedForward, has_the_same_bits_everywhere) {
     problem.backward();
     for (const float value : problem.y.values) hash.add(value);
     for (const float value : problem.dx.values) hash.add(value);
-    hash.add(attune::hash(problem.gradients));
+    hash.add(attune::hash_bits(problem.gradients));
   };
   run(Problem<Layer>(7));
   run(Problem<Gated>(8));

@@ -26,7 +26,7 @@ using First = attune::Linear<attune::LinearShape{kTokens, 4, kWidth}>;
 using Positions = attune::LearnedPositions<attune::PositionShape{kTokens, kWidth}>;
 template <attune::NormPlacement norm>
 using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
-    .seq_len = kTokens, .d_model = kWidth, .num_heads = 3, .d_ff = 10, .norm = norm}>;
+    .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 3}, .d_ff = 10, .norm = norm}>;
 using Before = Encoder<attune::NormPlacement::kBefore>;
 using After = Encoder<attune::NormPlacement::kAfter>;
 using Attention =

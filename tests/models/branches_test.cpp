@@ -53,7 +53,8 @@ TEST(MemoryBranch, gives_a_memory_its_gradients_as_keys_and_as_values) {
 
 TEST(StreamBranch, steps_as_the_layer_does) {
   using Layer = attune::Linear<attune::LinearShape{3, 4, 4}>;
-  using Step = attune::detail::StreamBranch<0, Layer, attune::CacheShape{.capacity = 3}, 1>;
+  using Step = attune::detail::StreamBranch<0, attune::detail::FeedForwardMember, Layer,
+                                            attune::CacheShape{.capacity = 3}, 1>;
   using Token = attune::Tensor<float, 1, 4>;
   Layer::Parameters parameters;
   Layer::Input x;
@@ -64,7 +65,7 @@ TEST(StreamBranch, steps_as_the_layer_does) {
   Layer::forward(parameters, x, y);
   attune::detail::Members<Step::Stream::Memory> memory;
   Step::InferenceScratch scratch;
-  const attune::detail::StreamContext<decltype(memory)> context{0, memory};
+  const attune::detail::StreamContext<decltype(memory)> context{0, memory, attune::NoMask{}};
   Token of_step;
   const auto row = attune::view(std::as_const(x)).rows_at<1>(0);
   Step::forward(parameters, row, attune::View<Token>(of_step), context, scratch);

@@ -10,15 +10,13 @@ using attune::EncoderLayer;
 using attune::EncoderLayerShape;
 using attune::NormPlacement;
 
-constexpr EncoderLayerShape kAfter{.seq_len = 4, .d_model = 6, .num_heads = 2, .d_ff = 5};
-constexpr EncoderLayerShape kBefore{.seq_len = 4,
-                                    .d_model = 6,
-                                    .num_heads = 2,
+constexpr EncoderLayerShape kAfter{.attention = {.seq_len = 4, .d_model = 6, .num_heads = 2}, .d_ff = 5};
+constexpr EncoderLayerShape kBefore{.attention = {.seq_len = 4, .d_model = 6, .num_heads = 2},
                                     .d_ff = 5,
                                     .activation = Activation::kGelu,
                                     .norm = NormPlacement::kBefore};
 constexpr EncoderLayerShape with_dropout(EncoderLayerShape shape) {
-  shape.dropout = 0.25;
+  shape.attention.dropout = 0.25;
   return shape;
 }
 
@@ -117,7 +115,7 @@ std::uint32_t trained() {
     if (step == 0) first = last;
   }
   EXPECT_LT(last, 0.8f * first);
-  return attune::hash(trainer.parameters());
+  return attune::hash_bits(trainer.parameters());
 }
 
 }  // namespace
@@ -203,16 +201,16 @@ TEST(EncoderLayer, trains_to_the_same_bits_everywhere) {
 
 // A sequence that is shorter than seq_len needs no padding: an instance of its length takes the same sets.
 TEST(EncoderLayer, shorter_runs_on_the_parameters_and_gradients_of_a_longer_one) {
-  constexpr EncoderLayerShape kLong{.seq_len = 6, .d_model = 4, .num_heads = 2, .d_ff = 5};
-  constexpr EncoderLayerShape kShort{.seq_len = 4, .d_model = 4, .num_heads = 2, .d_ff = 5};
+  constexpr EncoderLayerShape kLong{.attention = {.seq_len = 6, .d_model = 4, .num_heads = 2}, .d_ff = 5};
+  constexpr EncoderLayerShape kShort{.attention = {.seq_len = 4, .d_model = 4, .num_heads = 2}, .d_ff = 5};
   using Long = EncoderLayer<kLong>;
   using Short = EncoderLayer<kShort>;
   Problem<Long> padded(5);
-  for (int i = kShort.seq_len; i < kLong.seq_len; ++i) {
-    for (int j = 0; j < kLong.d_model; ++j) padded.dy(i, j) = 0;
+  for (int i = kShort.attention.seq_len; i < kLong.attention.seq_len; ++i) {
+    for (int j = 0; j < kLong.attention.d_model; ++j) padded.dy(i, j) = 0;
   }
-  attune::KeyPaddingMask<kLong.seq_len> mask;
-  EXPECT_EQ(mask.set_length(kShort.seq_len), attune::Status::kOk);
+  attune::KeyPaddingMask<kLong.attention.seq_len> mask;
+  EXPECT_EQ(mask.set_length(kShort.attention.seq_len), attune::Status::kOk);
   static typename Long::Parameters gradients;
   attune::set_zero(padded.gradients);
   attune::set_zero(gradients);
@@ -220,7 +218,8 @@ TEST(EncoderLayer, shorter_runs_on_the_parameters_and_gradients_of_a_longer_one)
   Long::backward(padded.parameters, padded.x, padded.tape, padded.dy, padded.dx, padded.gradients,
                  padded.scratch, mask);
 
-  const auto x = view(padded.x).rows_at<kShort.seq_len>(0), dy = view(padded.dy).rows_at<kShort.seq_len>(0);
+  const auto x = view(padded.x).rows_at<kShort.attention.seq_len>(0),
+             dy = view(padded.dy).rows_at<kShort.attention.seq_len>(0);
   Short::Output y, dx;
   Short::Tape tape;
   Short::Scratch scratch;
@@ -234,19 +233,19 @@ TEST(EncoderLayer, shorter_runs_on_the_parameters_and_gradients_of_a_longer_one)
 }
 
 TEST(EncoderLayer, passes_options_on_to_its_attention) {
-  constexpr EncoderLayerShape kShape{.seq_len = 4,
-                                     .d_model = 8,
-                                     .num_heads = 4,
-                                     .d_ff = 5,
-                                     .rotary_dim = 2,
-                                     .num_kv_heads = 2,
-                                     .rotary_pairs = attune::RotaryPairs::kInterleaved,
-                                     .rotary_base = 500,
-                                     .window = {.left = 2, .right = 0, .sinks = 1},
-                                     .alibi = true,
-                                     .softcap = 30,
-                                     .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
-                                     .query_key_epsilon = 1e-6};
+  constexpr EncoderLayerShape kShape{.attention = {.seq_len = 4,
+                                                   .d_model = 8,
+                                                   .num_heads = 4,
+                                                   .num_kv_heads = 2,
+                                                   .rotary_dim = 2,
+                                                   .rotary_pairs = attune::RotaryPairs::kInterleaved,
+                                                   .rotary_base = 500,
+                                                   .window = {.left = 2, .right = 0, .sinks = 1},
+                                                   .alibi = true,
+                                                   .softcap = 30,
+                                                   .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare,
+                                                   .query_key_epsilon = 1e-6},
+                                     .d_ff = 5};
   constexpr attune::AttentionShape kAttention{.seq_len = 4,
                                               .d_model = 8,
                                               .num_heads = 4,

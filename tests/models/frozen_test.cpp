@@ -17,8 +17,8 @@ namespace {
 using attune::Sequential;
 
 using Embed = attune::Linear<attune::LinearShape{.rows = 3, .d_in = 2, .d_out = 4}>;
-using Encoder =
-    attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5}>;
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+    .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2}, .d_ff = 5}>;
 using Mean = attune::Pooling<attune::PoolingShape{.seq_len = 3, .d_model = 4}>;
 using Head = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 4, .d_out = 2}>;
 
@@ -273,7 +273,7 @@ TEST(BiasesAndNorms, of_a_part_stand_beside_what_is_trained_whole) {
 
 TEST(BiasesAndNorms, without_biases_are_the_norms) {
   constexpr attune::EncoderLayerShape kNoBias{
-      .seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5, .bias = false};
+      .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2, .bias = false}, .d_ff = 5};
   using Bare = Sequential<attune::Linear<attune::LinearShape{3, 2, 4, false}>,
                           attune::Repeat<2, attune::EncoderLayer<kNoBias>>>;
   static constexpr Bare::Parameters kBare = constants<Bare::Parameters>();
@@ -317,7 +317,7 @@ TEST(Frozen, behind_a_trained_layer_hands_its_gradient_on) {
 
 TEST(Frozen, front_layers_do_not_drop) {
   constexpr attune::EncoderLayerShape kDrops{
-      .seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5, .dropout = 0.5};
+      .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2, .dropout = 0.5}, .d_ff = 5};
   using Dropping = attune::EncoderLayer<kDrops>;
   static constexpr Dropping::Parameters kDropping = constants<Dropping::Parameters>();
   using Model = Sequential<attune::Frozen<Dropping, kDropping>, Mean, Head>;
@@ -338,7 +338,7 @@ TEST(Frozen, front_layers_do_not_drop) {
 
 TEST(Frozen, behind_dropout_has_what_is_dropped_and_drops_anew_in_every_sequence) {
   constexpr attune::EncoderLayerShape kDrops{
-      .seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5, .dropout = 0.5};
+      .attention = {.seq_len = 3, .d_model = 4, .num_heads = 2, .dropout = 0.5}, .d_ff = 5};
   using Dropping = attune::EncoderLayer<kDrops>;
   static constexpr Dropping::Parameters kMiddle = constants<Dropping::Parameters>();
   using Drop = attune::Dropout<attune::DropoutShape{.rows = 3, .d_model = 4, .probability = 0.5}>;

@@ -11,9 +11,9 @@ namespace {
 
 constexpr int kSource = 4, kTarget = 3, kWidth = 4, kClasses = 2;
 constexpr attune::EncoderLayerShape kEncoder{
-    .seq_len = kSource, .d_model = kWidth, .num_heads = 2, .d_ff = 5};
+    .attention = {.seq_len = kSource, .d_model = kWidth, .num_heads = 2}, .d_ff = 5};
 constexpr attune::DecoderLayerShape kDecoder{
-    .seq_len = kTarget, .d_model = kWidth, .num_heads = 2, .d_ff = 5, .memory_len = kSource};
+    .attention = {.seq_len = kTarget, .d_model = kWidth, .num_heads = 2}, .d_ff = 5, .memory_len = kSource};
 
 template <class ScalarType>
 struct Translator {

@@ -102,7 +102,10 @@ constexpr attune::AttentionShape kEveryOption{.seq_len = kTokens,
 using Optioned = attune::MultiHeadAttention<kEveryOption>;
 template <NormPlacement placement, int percent_dropped = 0>
 using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
-    kTokens, kWidth, 2, 5, attune::Activation::kGelu, placement, 1e-5, true, percent_dropped / 100.0}>;
+    .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .dropout = percent_dropped / 100.0},
+    .d_ff = 5,
+    .activation = attune::Activation::kGelu,
+    .norm = placement}>;
 using Gated = attune::EncoderLayerOf<Optioned, attune::SwiGlu<attune::FeedForwardShape{kTokens, kWidth, 5}>,
                                      attune::RmsNorm<attune::NormShape{kTokens, kWidth}>,
                                      attune::BranchOptions{NormPlacement::kBefore}>;
@@ -165,7 +168,7 @@ TEST(MaskedPadding, has_none_where_the_bias_beside_it_is_not_a_number) {
 }
 
 TEST(MaskedPadding, of_a_memory_and_of_tokens_has_none_on_a_decoder_layer) {
-  using Layer = attune::DecoderLayer<attune::DecoderLayerShape{kTokens, kWidth, 2, 5, kTokens}>;
+  using Layer = attune::DecoderLayer<attune::DecoderLayerShape{{kTokens, kWidth, 2}, 5, kTokens}>;
   static Layer::Parameters parameters, gradients[2];
   static Layer::Input x, dx;
   static Layer::Memory memory, d_memory[2];

@@ -45,7 +45,7 @@ void expect_bits_of_padding() {
   static typename Layer::Parameters parameters;
   attune::Rng rng(1);
   check::fill_set(parameters, rng);
-  for (int tokens = 1; tokens <= shape.seq_len; ++tokens) {
+  for (int tokens = 1; tokens <= shape.attention.seq_len; ++tokens) {
     for (int memory = 1; memory <= shape.memory_len; ++memory) {
       check::fill(padded.x, rng), check::fill(padded.memory, rng), check::fill(padded.dy, rng);
       own.x = padded.x, own.memory = padded.memory, own.dy = padded.dy;
@@ -53,9 +53,9 @@ void expect_bits_of_padding() {
       fill_behind(own.x, tokens, check::kNan<float>), fill_behind(own.dy, tokens, check::kNan<float>);
       fill_behind(own.memory, memory, check::kNan<float>);
       padded.pass(parameters,
-                  attune::CausalMask{} && of_length<attune::KeyPaddingMask<shape.seq_len>>(tokens),
+                  attune::CausalMask{} && of_length<attune::KeyPaddingMask<shape.attention.seq_len>>(tokens),
                   of_length<attune::KeyPaddingMask<shape.memory_len>>(memory));
-      own.pass(parameters, attune::CausalMask{} && of_length<attune::SequenceLength<shape.seq_len>>(tokens),
+      own.pass(parameters, attune::CausalMask{} && of_length<attune::SequenceLength<shape.attention.seq_len>>(tokens),
                of_length<attune::SequenceLength<shape.memory_len>>(memory));
       EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
       expect_same_and_zeros_behind(own.inferred, padded.inferred, tokens);
@@ -69,33 +69,31 @@ void expect_bits_of_padding() {
 }  // namespace
 
 TEST(MemoryLength, of_a_decoder_layer_has_the_bits_of_padding) {
-  expect_bits_of_padding<attune::DecoderLayerShape{.seq_len = kTokens,
-                                                   .d_model = kWidth,
-                                                   .num_heads = 2,
-                                                   .d_ff = 12,
-                                                   .memory_len = kMemory,
-                                                   .dropout = 0.25}>();
+  expect_bits_of_padding<attune::DecoderLayerShape{
+      .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .dropout = 0.25},
+      .d_ff = 12,
+      .memory_len = kMemory}>();
 }
 
 TEST(MemoryLength, has_the_bits_of_padding_where_weights_are_computed_once_more) {
   // As many tokens in both: neither is taken for the other.
   expect_bits_of_padding<attune::DecoderLayerShape{
-      .seq_len = kTokens,
-      .d_model = kWidth,
-      .num_heads = 4,
+      .attention = {.seq_len = kTokens,
+                    .d_model = kWidth,
+                    .num_heads = 4,
+                    .num_kv_heads = 2,
+                    .rotary_dim = 2,
+                    .keep_weights = false,
+                    .softcap = 5,
+                    .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare},
       .d_ff = 12,
       .memory_len = kTokens,
-      .norm = attune::NormPlacement::kBefore,
-      .rotary_dim = 2,
-      .keep_weights = false,
-      .num_kv_heads = 2,
-      .softcap = 5,
-      .query_key_norm = attune::QueryKeyNorm::kRootMeanSquare}>();
+      .norm = attune::NormPlacement::kBefore}>();
 }
 
 TEST(MemoryLength, alone_leaves_all_tokens) {
   using Layer = attune::DecoderLayer<attune::DecoderLayerShape{
-      .seq_len = 3, .d_model = 4, .num_heads = 1, .d_ff = 4, .memory_len = 40}>;
+      .attention = {.seq_len = 3, .d_model = 4, .num_heads = 1}, .d_ff = 4, .memory_len = 40}>;
   static Pass<Layer> padded, own;
   static Layer::Parameters parameters;
   attune::Rng rng(2);

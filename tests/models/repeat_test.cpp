@@ -12,9 +12,8 @@ namespace {
 template <class Scalar>
 using Layer = attune::Linear<attune::LinearShape{.rows = 3, .d_in = 4, .d_out = 4}, Scalar>;
 template <class Scalar>
-using Encoder =
-    attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 5},
-                         Scalar>;
+using Encoder = attune::EncoderLayer<
+    attune::EncoderLayerShape{.attention = {.seq_len = 3, .d_model = 4, .num_heads = 2}, .d_ff = 5}, Scalar>;
 
 }  // namespace
 

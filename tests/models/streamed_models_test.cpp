@@ -42,7 +42,8 @@ TEST(StreamedModels, a_llama_with_a_tied_head_has_the_bits_of_its_batch) {
 }
 
 // PyTorch's layers, some with norms after.
-constexpr attune::EncoderLayerShape kPlain{.seq_len = kLength, .d_model = kWidth, .num_heads = 2, .d_ff = 11};
+constexpr attune::EncoderLayerShape kPlain{
+    .attention = {.seq_len = kLength, .d_model = kWidth, .num_heads = 2}, .d_ff = 11};
 using Encoder =
     attune::Sequential<attune::Linear<attune::LinearShape{kLength, 5, kWidth}>, attune::EncoderLayer<kPlain>,
                        attune::Residual<attune::Gelu<kLength, kWidth>>,

@@ -11,6 +11,7 @@
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
+#include "gradient_suite.hpp"
 
 namespace {
 
@@ -27,12 +28,11 @@ using Embed =
 template <class Scalar>
 using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = kSeqLen, .d_model = 4}, Scalar>;
 template <class Scalar>
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = kSeqLen,
-                                                               .d_model = 4,
-                                                               .num_heads = 2,
-                                                               .d_ff = 6,
-                                                               .activation = attune::Activation::kGelu,
-                                                               .norm = attune::NormPlacement::kBefore},
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+                                         .attention = {.seq_len = kSeqLen, .d_model = 4, .num_heads = 2},
+                                         .d_ff = 6,
+                                         .activation = attune::Activation::kGelu,
+                                         .norm = attune::NormPlacement::kBefore},
                                      Scalar>;
 template <class Scalar>
 using Mean = attune::Pooling<attune::PoolingShape{.seq_len = kSeqLen, .d_model = 4}, Scalar>;
@@ -175,7 +175,7 @@ TEST(TokenModel, refuses_ids_outside_the_vocabulary) {
   const Batch good(rng);
   EXPECT_TRUE(disturbed.step(good.ids, good.targets, {}).ok());
   EXPECT_TRUE(calm.step(good.ids, good.targets, {}).ok());
-  const std::uint32_t before = attune::hash(disturbed.parameters());
+  const std::uint32_t before = attune::hash_bits(disturbed.parameters());
   M::Output y{{7, 8}};
   static M::InferenceScratch scratch;
   for (const int bad : {-1, kVocabulary, 1 << 30, -(1 << 30)}) {
@@ -188,7 +188,7 @@ TEST(TokenModel, refuses_ids_outside_the_vocabulary) {
       EXPECT_EQ(disturbed.predict(wrong.sequence(b), y), Status::kInvalidToken);
       EXPECT_EQ(M::forward(disturbed.parameters(), wrong.sequence(b), y, scratch), Status::kInvalidToken);
       EXPECT_TRUE(y.values[0] == 7 && y.values[1] == 8);
-      EXPECT_EQ(attune::hash(disturbed.parameters()), before);
+      EXPECT_EQ(attune::hash_bits(disturbed.parameters()), before);
       EXPECT_EQ(disturbed.update({}).status, Status::kIncompleteBatch);
     }
   }
@@ -286,5 +286,5 @@ TEST(TokenModel, learns_which_of_two_tokens_comes_first) {
     right += (logits(0, 1) > logits(0, 0)) == (target == 1);
   }
   EXPECT_GE(right, 190);
-  EXPECT_EQ(attune::hash(trainer.parameters()), check::by_policy(0x57A39ABBu, 0xAF400604u));
+  EXPECT_EQ(attune::hash_bits(trainer.parameters()), check::by_policy(0x57A39ABBu, 0xAF400604u));
 }

@@ -32,11 +32,10 @@ constexpr int kTokens = 9, kWidth = 8, kClasses = 3;
 using Padding = attune::KeyPaddingMask<kTokens>;
 using Length = attune::SequenceLength<kTokens>;
 
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = kTokens,
-                                                               .d_model = kWidth,
-                                                               .num_heads = 2,
-                                                               .d_ff = 12,
-                                                               .norm = attune::NormPlacement::kBefore}>;
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+    .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2},
+    .d_ff = 12,
+    .norm = attune::NormPlacement::kBefore}>;
 using Pooled = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>,
                                   attune::SinusoidalPositions<attune::PositionShape{kTokens, kWidth}>,
                                   attune::Repeat<2, attune::Checkpointed<Encoder>>,

@@ -1,5 +1,7 @@
-// Trains in lockstep, in a file that is compiled for one of several vector units of a program.
+// Trains in lockstep and one sequence at a time, in a file that is compiled for one of several vector units
+// of a program. With an argument the program runs the code for the least of them alone.
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/models/encoder_layer.hpp>
 #include <attune/training/trainer.hpp>
 
 #include "lockstep_unit.hpp"
@@ -8,7 +10,8 @@
 
 #include <cstdio>
 
-int main() {
+int main(int argc, char**) {
+  if (argc > 1) return hash_sse2() == 0;
   const std::uint32_t hashes[] = {hash_sse2(), hash_avx2(), hash_avx512()};
   for (const std::uint32_t hash : hashes) std::printf("%08x\n", hash);
   return hashes[0] == hashes[1] && hashes[0] == hashes[2] ? 0 : 1;
@@ -16,13 +19,12 @@ int main() {
 
 #else
 
-// A Trainer in lockstep here and one that the next file makes lie beside each other if they have one name.
-std::uint32_t ATTUNE_TEST_UNIT() {
-  using Layer =
-      attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 4, .num_heads = 2}>;
-  static attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 37, attune::Lockstep> trainer;
-  static decltype(trainer)::BatchInput x;
-  static decltype(trainer)::BatchTarget target;
+namespace {
+
+template <class AnyTrainer>
+std::uint32_t hash_of_training(AnyTrainer& trainer) {
+  static typename AnyTrainer::BatchInput x;
+  static typename AnyTrainer::BatchTarget target;
   attune::Rng rng(1);
   trainer.initialise(attune::XavierUniform{}, rng);
   for (int step = 0; step < 3; ++step) {
@@ -30,7 +32,22 @@ std::uint32_t ATTUNE_TEST_UNIT() {
     for (float& value : target.values) value = rng.uniform(-1.0f, 1.0f);
     if (!trainer.step(x, target, {}).ok()) return 0;
   }
-  return attune::hash(trainer.parameters());
+  return attune::hash_bits(trainer.parameters());
+}
+
+}  // namespace
+
+// A Trainer in lockstep here and one that the next file makes lie beside each other if they have one name.
+std::uint32_t ATTUNE_TEST_UNIT() {
+  using Attention =
+      attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 4, .num_heads = 2}>;
+  static attune::Trainer<Attention, attune::MeanSquaredError, attune::AdamW, 37, attune::Lockstep>
+      in_lockstep;
+  using Encoder =
+      attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 16}>;
+  static attune::Trainer<Encoder, attune::MeanSquaredError, attune::AdamW, 5> one_by_one;
+  const std::uint32_t first = hash_of_training(in_lockstep), second = hash_of_training(one_by_one);
+  return first == 0 || second == 0 ? 0 : first ^ second;
 }
 
 #endif

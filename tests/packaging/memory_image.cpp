@@ -30,7 +30,8 @@ Layer::InferenceScratch inference_scratch;
 }
 
 // A model in a file that is part of the firmware: nothing of it is in RAM.
-constexpr attune::EncoderLayerShape kEncoder{.seq_len = 3, .d_model = 4, .num_heads = 2, .d_ff = 6};
+constexpr attune::EncoderLayerShape kEncoder{.attention = {.seq_len = 3, .d_model = 4, .num_heads = 2},
+                                             .d_ff = 6};
 using Transformer = attune::Sequential<attune::Linear<attune::LinearShape{3, 2, 4}>,
                                        attune::Repeat<2, attune::EncoderLayer<kEncoder>>,
                                        attune::Linear<attune::LinearShape{3, 4, 2}>>;

@@ -4,9 +4,7 @@
 
 using namespace attune;
 
-constexpr EncoderLayerShape kEncoder{.seq_len = 8,
-                                     .d_model = 16,
-                                     .num_heads = 2,
+constexpr EncoderLayerShape kEncoder{.attention = {.seq_len = 8, .d_model = 16, .num_heads = 2},
                                      .d_ff = 32,
                                      .activation = Activation::kGelu,
                                      .norm = NormPlacement::kBefore};
@@ -38,7 +36,8 @@ struct ModelOf<Trained::kLowRank> {
   using Body = Sequential<Embed, Blocks<ATTUNE_LAYERS>, Mean>;
   static constexpr Body::Parameters kFlash{};
   using Model = Sequential<Adapted<Body, kFlash, LowRank{.rank = 4}>, Head>;
-  static constexpr int kScalars = ATTUNE_LAYERS * 2 * 4 * (16 + 16) + 17 * 10;  // queries and values; the head
+  static constexpr int kScalars =
+      ATTUNE_LAYERS * 2 * 4 * (16 + 16) + 17 * 10;  // queries and values; the head
 };
 template <>
 struct ModelOf<Trained::kLastBlock> {

@@ -56,7 +56,7 @@ std::uint32_t train() {
     for (float& value : x.values) value = rng.uniform(-2.0f, 2.0f);
     expect(trainer.step(x, x, {.learning_rate = 0.01f}).ok(), "a step succeeds");
   }
-  return attune::hash(trainer.parameters());
+  return attune::hash_bits(trainer.parameters());
 }
 
 void request_control() { at(kInterruptState) = 1U << 28; }  // PENDSVSET

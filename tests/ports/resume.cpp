@@ -34,7 +34,8 @@ void expect(bool holds, const char* expectation) {
 }
 
 void say(const char* what, const Progress& progress) {
-  port::print(what, " step=", progress.step, " hash=", port::hex8(attune::hash(trainer.parameters())), '\n');
+  port::print(what, " step=", progress.step, " hash=", port::hex8(attune::hash_bits(trainer.parameters())),
+              '\n');
 }
 
 void begin(Progress& progress) {
@@ -115,7 +116,7 @@ int main() {
     }
   }
 
-  const std::uint32_t resumed = attune::hash(trainer.parameters());
+  const std::uint32_t resumed = attune::hash_bits(trainer.parameters());
   const std::uint32_t times = progress.resets;
   begin(progress);
   while (progress.step < steps) {
@@ -123,7 +124,7 @@ int main() {
     if (reference) say("reference", progress);
   }
   if (!reference) {
-    expect(attune::hash(trainer.parameters()) == resumed,
+    expect(attune::hash_bits(trainer.parameters()) == resumed,
            "what was interrupted ends with the bits of what was not");
     expect(times == resets, "as many resets as were asked for");
   }

@@ -47,7 +47,7 @@ int main() {
     if (!result.ok()) return 1;
     loss = result.loss;
   }
-  const std::uint32_t hash = attune::hash(trainer.parameters());
+  const std::uint32_t hash = attune::hash_bits(trainer.parameters());
   const attune::Status status = self_test.run();
   port::print("golden steps=", kSteps, " loss=", port::fixed(loss, 6), " parameters_hash=", port::hex8(hash),
               " self_test=", attune::message(status), '\n');

@@ -135,6 +135,13 @@ TEST(Adam, decay_rate_is_rounded_once_each) {
   EXPECT_NE(kRate.complement, 1.0f - 0.999f);
 }
 
+TEST(Adam, only_decoupled_decay_is_bounded_by_the_learning_rate) {
+  using Coupled = attune::Adam<attune::AdamVariant{.weight_decay = attune::WeightDecay::kCoupled}>;
+  EXPECT_EQ(Coupled::check({.learning_rate = 2, .weight_decay = 1}), Status::kOk);
+  EXPECT_EQ(Coupled::check({.weight_decay = -1}), Status::kInvalidWeightDecay);
+  EXPECT_EQ(attune::AdamW::check({.learning_rate = 2, .weight_decay = 1}), Status::kInvalidWeightDecay);
+}
+
 TEST(Adam, refuses_what_would_ruin_the_parameters) {
   using Optimizer = attune::AdamW;
   for (const float bad : {-1e-3f, kNan<float>, kInfinity<float>, -kInfinity<float>}) {

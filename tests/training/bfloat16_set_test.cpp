@@ -154,7 +154,9 @@ struct Learnt {
 template <class Optimizer>
 Learnt learn() {
   using Layer = attune::EncoderLayer<attune::EncoderLayerShape{
-      .seq_len = 6, .d_model = 8, .num_heads = 2, .d_ff = 16, .norm = attune::NormPlacement::kBefore}>;
+      .attention = {.seq_len = 6, .d_model = 8, .num_heads = 2},
+      .d_ff = 16,
+      .norm = attune::NormPlacement::kBefore}>;
   using Trainer = attune::Trainer<Layer, attune::MeanSquaredError, Optimizer, 4>;
   static Trainer trainer;
   static typename Trainer::BatchInput x;
@@ -179,7 +181,7 @@ Learnt learn() {
     if (step < kSome) learnt.first += result.loss / kSome;
     if (step >= kSteps - kSome) learnt.last += result.loss / kSome;
   }
-  learnt.parameters = attune::hash(trainer.parameters());
+  learnt.parameters = attune::hash_bits(trainer.parameters());
   return learnt;
 }
 

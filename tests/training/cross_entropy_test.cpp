@@ -131,6 +131,27 @@ TEST(CrossEntropy, a_target_that_is_no_class_is_refused_and_nothing_written) {
   }
 }
 
+TEST(CrossEntropy, a_class_weight_that_is_negative_or_not_finite_is_refused_and_nothing_written) {
+  const int targets[kRows] = {0, 1, 2, 3, 4};
+  const Logits x = random_logits(10), before = random_logits(11);
+  for (const float bad : {-1.0f, -1e-30f, check::kNan<float>, check::kInfinity<float>}) {
+    Tensor<float, 1, kClasses> weights{};
+    weights(0, kClasses - 1) = bad;  // of a class that no target names
+    Logits dx = before;
+    const auto result = CrossEntropy<>::forward(x, targets, weights, dx);
+    EXPECT_EQ(result.status, Status::kInvalidClassWeight);
+    EXPECT_TRUE(check::is_nan(result.loss));
+    Tensor<float, kRows, 1> losses{};
+    EXPECT_EQ(CrossEntropy<>::forward_rows(x, targets, losses, weights.data()), Status::kInvalidClassWeight);
+    EXPECT_EQ(CrossEntropy<>::backward_rows(x, targets, losses, dx, weights.data()),
+              Status::kInvalidClassWeight);
+    const attune::WeightedCrossEntropy<kClasses> loss{weights};
+    EXPECT_EQ(loss.sum(attune::ConstView<Logits>(x), targets, attune::View<Logits>(dx)).status,
+              Status::kInvalidClassWeight);
+    EXPECT_TRUE(check::same_bits(dx, before));
+  }
+}
+
 TEST(CrossEntropy, rows_without_reduction_make_the_reduced_one) {
   const Logits x = random_logits(9);
   const int targets[kRows] = {3, 0, -100, 6, 1};

@@ -34,7 +34,7 @@ using Padding = attune::KeyPaddingMask<kTokens>;
 using Length = attune::SequenceLength<kTokens>;
 
 using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
-    .seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .d_ff = 5, .dropout = 0.25}>;
+    .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .dropout = 0.25}, .d_ff = 5}>;
 // An answer for every token, of ids.
 using Tagger = attune::Tied<
     attune::Embedding<attune::EmbeddingShape{.seq_len = kTokens, .vocabulary = kClasses, .d_model = kWidth}>,
@@ -152,13 +152,12 @@ bool is_answered_in_lanes() {
   attune::set_zero(gradients);
   check::sequences<kTokens>([](int) { return 3; }).fill(x, rng, Behind::kGarbage, kClasses);
   const Mask mask = of_length<Mask>(3);
-  float sum = 0;
-  attune::detail::Normalisers<attune::MeanSquaredError, float> normalisers{};
+  attune::detail::BatchSums<attune::MeanSquaredError, float> sums{};
   workspace.load(parameters);
   return workspace.accumulate(
       attune::view(std::as_const(x)).template rows_at<kTokens>(0),
       [&](int s) { return attune::view(std::as_const(target)).template rows_at<kTokens>(s * kTokens); }, tape,
-      mask, attune::MeanSquaredError{}, gradients, sum, normalisers);
+      mask, attune::MeanSquaredError{}, gradients, sums);
 }
 
 TEST(LockstepLength, tokens_behind_it_are_not_computed) {

@@ -2,6 +2,8 @@
 
 #include <attune/training/loss.hpp>
 
+#include <attune/training/cross_entropy.hpp>
+
 #include "check.hpp"
 
 namespace {
@@ -63,4 +65,20 @@ TEST(Loss, of_many_elements_equals_double) {
   }
   // A term has 2 roundings of its error and one of its square; a sum of 527 in 16 lanes has 33 + 4.
   EXPECT_NEAR(attune::SumSquaredError::forward(y, target, dy), sum, sum * 40 * 0x1p-24);
+}
+
+TEST(BatchSums, keep_normalizers_only_where_they_can_differ) {
+  attune::detail::BatchSums<attune::MeanSquaredError, float> counted{};
+  attune::detail::BatchSums<attune::CrossEntropy<>, float> weighted{};
+  EXPECT_TRUE(sizeof counted < sizeof weighted);
+  for (const attune::LossSum<float> sequence : {attune::LossSum<float>{1, 1}, attune::LossSum<float>{2, 4}}) {
+    counted.add(sequence);
+    weighted.add(sequence);
+  }
+  EXPECT_EQ(counted.total().sum, 3.0f);
+  EXPECT_EQ(counted.total().normaliser, 2.0f);
+  EXPECT_EQ(weighted.total().normaliser, 5.0f);
+  weighted.clear();
+  EXPECT_EQ(weighted.sequences, 0);
+  EXPECT_EQ(weighted.total().normaliser, 0.0f);
 }

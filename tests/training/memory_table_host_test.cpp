@@ -43,8 +43,8 @@ std::string row(const std::string& name) {
 
 using Attention =
     attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 16, .d_model = 32, .num_heads = 4}>;
-using Encoder =
-    attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 16, .d_model = 32, .num_heads = 4, .d_ff = 64}>;
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+    .attention = {.seq_len = 16, .d_model = 32, .num_heads = 4}, .d_ff = 64}>;
 using Positions = attune::LearnedPositions<attune::PositionShape{.seq_len = 16, .d_model = 32}>;
 using Pool = attune::Pooling<attune::PoolingShape{.seq_len = 16, .d_model = 32}>;
 using Head = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 32, .d_out = 10}>;

@@ -19,7 +19,7 @@ std::uint32_t after(const Take& take) {
   static Trainer trainer;
   trainer.initialise(attune::XavierUniform{}, attune::Rng{1});
   EXPECT_EQ(take(trainer), attune::Status::kOk);
-  return attune::hash(trainer.parameters());
+  return attune::hash_bits(trainer.parameters());
 }
 
 }  // namespace

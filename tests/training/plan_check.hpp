@@ -89,18 +89,18 @@ struct DecoderOfItself : attune::DecoderLayer<shape> {
   template <class Kept>
   static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Input> y,
                       TapeOf<Kept>& tape, ScratchOf<Kept>& scratch) {
-    Base::template forward<typename Base::Parameters, Kept>(parameters, x, x, y, tape, scratch);
+    Base::forward(parameters, x, x, y, tape, scratch);
   }
   template <class Kept>
   static void backward(const auto& parameters, attune::ConstView<Input> x, TapeOf<Kept>& tape,
                        attune::ConstView<Input> dy, auto&& dx, auto& gradients, ScratchOf<Kept>& scratch) {
     if constexpr (attune::kAsked<decltype(dx)>) {
-      Base::template backward<typename Base::Parameters, Kept>(
-          parameters, x, x, tape, dy, dx, attune::View<Input>(scratch.d_memory), gradients, scratch);
+      Base::backward(parameters, x, x, tape, dy, dx, attune::View<Input>(scratch.d_memory), gradients,
+                     scratch);
       for (int i = 0; i < Input::size; ++i) dx.data[i] += scratch.d_memory.values[i];
     } else {
-      Base::template backward<typename Base::Parameters, Kept>(
-          parameters, x, x, tape, dy, attune::NoGradient{}, attune::NoGradient{}, gradients, scratch);
+      Base::backward(parameters, x, x, tape, dy, attune::NoGradient{}, attune::NoGradient{}, gradients,
+                     scratch);
     }
   }
 };

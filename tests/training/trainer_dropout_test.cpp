@@ -13,7 +13,7 @@ using attune::Status;
 using check::kNan;
 
 constexpr attune::EncoderLayerShape kShape{
-    .seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 8, .dropout = 0.5};
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2, .dropout = 0.5}, .d_ff = 8};
 using Model =
     attune::Sequential<attune::EncoderLayer<kShape>, attune::Repeat<2, attune::EncoderLayer<kShape>>>;
 using Single = attune::Trainer<Model>;

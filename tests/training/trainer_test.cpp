@@ -157,7 +157,7 @@ TEST(Trainer, gradients_of_a_batch_are_the_sum_of_its_sequences) {
 TEST(Trainer, update_needs_a_full_batch) {
   Batched& trainer = initialised<Batched>();
   const Data data(6);
-  const std::uint32_t before = attune::hash(trainer.parameters());
+  const std::uint32_t before = attune::hash_bits(trainer.parameters());
   EXPECT_EQ(trainer.update({}).status, Status::kIncompleteBatch);
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     EXPECT_EQ(trainer.update({}).status, Status::kIncompleteBatch);
@@ -166,9 +166,9 @@ TEST(Trainer, update_needs_a_full_batch) {
   const Layer::Parameters gradients = trainer.gradients();
   EXPECT_EQ(trainer.accumulate(data.input(0), data.target_of(0)).status, Status::kFullBatch);
   EXPECT_TRUE(check::same_bits(trainer.gradients(), gradients));
-  EXPECT_EQ(attune::hash(trainer.parameters()), before);
+  EXPECT_EQ(attune::hash_bits(trainer.parameters()), before);
   EXPECT_EQ(trainer.update({}).status, Status::kOk);
-  EXPECT_NE(attune::hash(trainer.parameters()), before);
+  EXPECT_NE(attune::hash_bits(trainer.parameters()), before);
   EXPECT_EQ(trainer.update({}).status, Status::kIncompleteBatch);
 }
 
@@ -186,9 +186,9 @@ void expect_harmless(Status status, const Disturb& disturb) {
     EXPECT_TRUE(disturbed.step(good.x, good.target, {}).ok());
     EXPECT_TRUE(calm.step(good.x, good.target, {}).ok());
   }
-  const std::uint32_t before = attune::hash(disturbed.parameters());
+  const std::uint32_t before = attune::hash_bits(disturbed.parameters());
   EXPECT_EQ(disturb(disturbed), status);
-  EXPECT_EQ(attune::hash(disturbed.parameters()), before);
+  EXPECT_EQ(attune::hash_bits(disturbed.parameters()), before);
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(disturbed.step(good.x, good.target, {}).ok());
     EXPECT_TRUE(calm.step(good.x, good.target, {}).ok());
@@ -373,5 +373,5 @@ TEST(Trainer, has_the_same_bits_everywhere) {
                           attune::CausalMask{})
                     .ok());
   }
-  EXPECT_EQ(attune::hash(trainer.parameters()), check::by_policy(0x535435BBu, 0x15E42D27u));
+  EXPECT_EQ(attune::hash_bits(trainer.parameters()), check::by_policy(0x535435BBu, 0x15E42D27u));
 }

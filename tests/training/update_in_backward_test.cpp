@@ -121,8 +121,7 @@ TEST(UpdateInBackward, a_table_that_is_also_the_head_is_updated_behind_both_uses
 
 TEST(UpdateInBackward, ids_that_are_none_change_nothing) {
   using Table = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 6}>;
-  static attune::Trainer<Table, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>
-      trainer;
+  static attune::Trainer<Table, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
   const Table::Parameters before = trainer.parameters();
   const Table::Output target{};
@@ -135,12 +134,10 @@ TEST(UpdateInBackward, ids_that_are_none_change_nothing) {
 namespace {
 
 template <attune::NormPlacement norm, int dropout_percent = 0>
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 6,
-                                                               .d_model = 12,
-                                                               .num_heads = 3,
-                                                               .d_ff = 20,
-                                                               .norm = norm,
-                                                               .dropout = dropout_percent / 100.0}>;
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+    .attention = {.seq_len = 6, .d_model = 12, .num_heads = 3, .dropout = dropout_percent / 100.0},
+    .d_ff = 20,
+    .norm = norm}>;
 
 }  // namespace
 
@@ -150,7 +147,7 @@ TEST(UpdateInBackward, trains_encoder_and_decoder_layers) {
   using Pool = attune::Pooling<attune::PoolingShape{.seq_len = 6, .d_model = 12}>;
   using First = attune::Linear<attune::LinearShape{6, 4, 12}>;
   constexpr attune::DecoderLayerShape kDecoder{
-      .seq_len = 6, .d_model = 12, .num_heads = 3, .d_ff = 20, .norm = NormPlacement::kAfter};
+      .attention = {.seq_len = 6, .d_model = 12, .num_heads = 3}, .d_ff = 20, .norm = NormPlacement::kAfter};
   expect_same_training<attune::Sequential<First, Encoder<NormPlacement::kBefore, 20>,
                                           check::DecoderOfItself<kDecoder>, Pool, Head>>();
 }
@@ -168,7 +165,7 @@ TEST(UpdateInBackward, an_encoder_layer_takes_one_matrix_of_tokens_beside_its_ro
 
 TEST(UpdateInBackward, by_hand_is_as_with_a_trainer) {
   using Model = Encoder<attune::NormPlacement::kBefore>;
-  using Updates = attune::ParameterUpdates<Model, attune::AdamW>;
+  using Updates = attune::detail::ParameterUpdates<Model, attune::AdamW>;
   static attune::Trainer<Model, attune::SumSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
   static Model::Parameters parameters = trainer.parameters();

@@ -31,7 +31,7 @@ constexpr auto appended_at(const Pieces& pieces) {
     constexpr int kStep = kOneBlock ? kernels::kSumLanes : kernels::kDepthBlock;
     constexpr int kRest = shape.kv_len % kStep;
     const int before = kOneBlock ? tokens - kRest : tokens;  // that whole steps have to hold
-    return std::min((before + kStep - 1) / kStep * kStep + kRest, shape.kv_len);
+    return (std::min)((before + kStep - 1) / kStep * kStep + kRest, shape.kv_len);
   } else {
     return tokens;
   }

@@ -82,10 +82,10 @@ struct AttentionMemory {
   /// And in inference: blocks about as long as each other. Where vector units read them several times, a
   /// first-level cache holds one, and keys are transposed once for all blocks of a head.
   static constexpr int kQueriesAtOnce = [] {
-    if constexpr (!kernels::kCopiesTransposed<Scalar>) return std::min(shape.seq_len, 32);
+    if constexpr (!kernels::kCopiesTransposed<Scalar>) return (std::min)(shape.seq_len, 32);
     constexpr int kFitting = kernels::detail::kFirstLevelBytes / (kKeys * static_cast<int>(sizeof(Scalar)));
     constexpr int kMost = std::clamp(kFitting / 4 * 4, 4, 32), kBlocks = (shape.seq_len + kMost - 1) / kMost;
-    return std::min(shape.seq_len, ((shape.seq_len + kBlocks - 1) / kBlocks + 3) / 4 * 4);
+    return (std::min)(shape.seq_len, ((shape.seq_len + kBlocks - 1) / kBlocks + 3) / 4 * 4);
   }();
   static constexpr bool kTransposesKeys =
       kernels::kCopiesTransposed<Scalar> && kQueriesAtOnce < shape.seq_len;
@@ -95,7 +95,7 @@ struct AttentionMemory {
   struct ScratchOf {
     static constexpr int kColumnsOfContext =
         (shape.seq_len * shape.d_v + kQueriesInTraining - 1) / kQueriesInTraining;
-    Tensor<Scalar, kQueriesInTraining, std::max({kKeys, shape.d_k, kColumnsOfContext})> head;
+    Tensor<Scalar, kQueriesInTraining, (std::max)({kKeys, shape.d_k, kColumnsOfContext})> head;
     [[no_unique_address]] std::conditional_t<
         !shape.keep_weights,
         RecomputeScratch<Scalar, shape.seq_len, kKeys, shape.d_k, shape.d_v, (kGroup > 1)>,

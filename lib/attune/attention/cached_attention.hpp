@@ -181,7 +181,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   if constexpr (kernels::kLooksAtBounds<Scalar> && !kScalesScores) {  // |q·k|² ≤ |q|²·|k|²
     constexpr double kMost = kernels::kMostScore / double(Parts::kScoreScale);
     if (kernels::sum_of_few_squares<kDk>(query) * blocks_of_head.most_squares <= Scalar(kMost * kMost)) {
-      bounded = {seen_from, std::max(seen_from, blocks_before(end))};
+      bounded = {seen_from, (std::max)(seen_from, blocks_before(end))};
     }
   }
   hide_up_to(visible.blocks() * kBlock);
@@ -321,8 +321,8 @@ struct MemoryStream : AttentionParts<Attention> {
     const auto& all_masks = with_options<kShape>(mask);
     const auto key = view(std::as_const(memory.key)), value = view(std::as_const(memory.value));
     const auto terms = terms_of<std::remove_cvref_t<decltype(all_masks)>>(value);
-    constexpr int kQueries = static_cast<int>(std::min(most, std::uint64_t{kUnlimited}));
-    const int first_query = static_cast<int>(std::min(position, std::uint64_t{1} << 30));
+    constexpr int kQueries = static_cast<int>((std::min)(most, std::uint64_t{kUnlimited}));
+    const int first_query = static_cast<int>((std::min)(position, std::uint64_t{1} << 30));
     for (int head = 0; head < kHeads; ++head) {
       const int kv_head = kShape.kv_head_of(head);
       attend<kHeads, kQueries>(

@@ -62,7 +62,7 @@ class VisibleKeys {
       if (end > shape.window) first = end - shape.window;
     }
     if constexpr (shape.sinks > 0) {
-      const Position sinks = std::min(first, Position{shape.sinks});
+      const Position sinks = (std::min)(first, Position{shape.sinks});
       add(0, sinks, [](Position at) { return static_cast<int>(at); });
     }
     add(first, end, Places::template slot<Position>);
@@ -81,9 +81,9 @@ class VisibleKeys {
     for (Position at = first; at < end;) {
       const int slot = slot_of(at);
       const Position sum = at / kDepthBlock;
-      const Position to = std::min({end, (sum + 1) * kDepthBlock, at + Position(Places::kSlots - slot)});
-      constexpr Position kFarthest = std::numeric_limits<int>::max();
-      const Position distance = std::min(position_ - (at - at % kBlock), kFarthest);
+      const Position to = (std::min)({end, (sum + 1) * kDepthBlock, at + Position(Places::kSlots - slot)});
+      constexpr Position kFarthest = (std::numeric_limits<int>::max)();
+      const Position distance = (std::min)(position_ - (at - at % kBlock), kFarthest);
       runs_[count_++] = {slot, before + static_cast<int>(at - origin), static_cast<int>(to - at),
                          static_cast<int>(distance), sum != sum_};
       sum_ = sum;
@@ -96,7 +96,7 @@ class VisibleKeys {
   Position position_;
   int count_ = 0;
   int blocks_ = 0;
-  Position sum_ = std::numeric_limits<Position>::max();
+  Position sum_ = (std::numeric_limits<Position>::max)();
 };
 
 /// Keys and values of kHeads heads, of all tokens that are kept.

@@ -1,4 +1,5 @@
-// Keys that a mask hides from all of some queries are left out of an attention's products, some at a time.
+// Keys that a mask hides from all of some queries are left out of an
+// attention's products, some at a time.
 //
 // That leaves out terms of zero, so that bits are the same.
 #pragma once
@@ -15,7 +16,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-// Whether a mask says where keys end that it hides from all of some queries, and there are enough of them.
+// Whether a mask says where keys end that it hides from all of some queries,
+// and there are enough of them.
 template <class Mask, int kKeys>
 inline constexpr bool kLeavesOut = kSaysEnd<Mask, kKeys>&& kKeys > kernels::kTogether;
 // Where such keys begin, or NoEnd.
@@ -28,8 +30,8 @@ ATTUNE_INLINE auto end_of_keys([[maybe_unused]] const Mask& mask, [[maybe_unused
     return kernels::NoEnd{};
   }
 }
-/// body<count>(key) for kCount keys from `first` on, all at once, or, with an end, those before it in blocks,
-/// and left_out<count>(key) for the others.
+/// body<count>(key) for kCount keys from `first` on, all at once, or, with an
+/// end, those before it in blocks, and left_out<count>(key) for the others.
 template <int kCount, class End, class Body, class LeftOut>
 ATTUNE_INLINE void for_keys(int first, [[maybe_unused]] End end, const Body& body,
                             [[maybe_unused]] const LeftOut& left_out) {
@@ -53,15 +55,15 @@ void set_zero(const Rows& rows) {
   }
 }
 
-// C = A·B, or += with Accumulate, without the terms of which counts(first, how many) says that A's are zero,
-// some of them at a time. In fused arithmetic a zero may have another sign, where all of its other terms
-// vanish.
+// C = A·B, or += with Accumulate, or on with Continue, without the terms of
+// which counts(first, how many) says that A's are zero, some of them at a time.
+// In fused arithmetic a zero may have another sign, where all of its other
+// terms vanish.
 template <class A, class B, class C, class Terms, class Counts, class Sum>
 ATTUNE_INLINE void product_of_some(const A& a, const B& b, const C& c, const Terms& terms,
                                    const Counts& counts, Sum) {
   in_blocks<A::cols, kernels::kDepthBlock>([&]<int kTerms>(int from) ATTUNE_INLINE_LAMBDA {
-    const auto block = [&](const auto& to) ATTUNE_INLINE_LAMBDA {
-      bool begun = false;
+    const auto block = [&](const auto& to, bool begun = false) ATTUNE_INLINE_LAMBDA {
       in_blocks<kTerms, kernels::kTogether>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
         if (!counts(from + first, count)) return;
         const auto columns = a.template columns<count>(from + first);
@@ -75,13 +77,17 @@ ATTUNE_INLINE void product_of_some(const A& a, const B& b, const C& c, const Ter
       });
       return begun;
     };
-    if constexpr (std::is_same_v<Sum, kernels::Assign>) {
+    if constexpr (std::is_same_v<Sum, kernels::Continue>) {
+      static_assert(A::cols <= kernels::kDepthBlock);
+      block(c, true);
+      return;
+    } else if constexpr (std::is_same_v<Sum, kernels::Assign>) {
       if (from == 0) {
         if (!block(c)) set_zero(c);
         return;
       }
     }
-    if constexpr (A::cols > kernels::kDepthBlock || !std::is_same_v<Sum, kernels::Assign>) {
+    if constexpr (A::cols > kernels::kDepthBlock || std::is_same_v<Sum, kernels::Accumulate>) {
       Tensor<typename C::Scalar, C::rows, C::cols> sums;
       if (!block(view(sums))) return;
       for (int i = 0; i < C::rows; ++i) {

@@ -241,15 +241,15 @@ struct BothMasks {
   }
   [[nodiscard]] constexpr int length() const
       requires(detail::kSaysLength<First> || detail::kSaysLength<Second>) {
-    constexpr int kAny = std::numeric_limits<int>::max();
-    return std::min(detail::length_of<kAny>(first), detail::length_of<kAny>(second));
+    constexpr int kAny = (std::numeric_limits<int>::max)();
+    return (std::min)(detail::length_of<kAny>(first), detail::length_of<kAny>(second));
   }
   /// The smaller end of the two.
   template <int kv_len>
     requires(detail::kSaysEnd<First, kv_len> || detail::kSaysEnd<Second, kv_len>)
   [[nodiscard]] constexpr int kv_end(int first_query, int queries) const {
-    return std::min(detail::kv_end<kv_len>(first, first_query, queries),
-                    detail::kv_end<kv_len>(second, first_query, queries));
+    return (std::min)(detail::kv_end<kv_len>(first, first_query, queries),
+                      detail::kv_end<kv_len>(second, first_query, queries));
   }
   template <ScoreShape shape>
   static constexpr void fits() {

@@ -8,7 +8,7 @@
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// As a length of a window: no end.
-inline constexpr int kUnlimited = std::numeric_limits<int>::max();
+inline constexpr int kUnlimited = (std::numeric_limits<int>::max)();
 
 /// Keys that a query at position p sees: p − left … p + right, and of those before them the first `sinks`
 /// (Beltagy et al., "Longformer: The Long-Document Transformer", 2020; Xiao et al., "Efficient Streaming

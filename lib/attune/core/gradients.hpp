@@ -51,7 +51,7 @@ template <class Scalar, class Set>
             detail::largest_magnitude<std::remove_cvref_t<decltype(tensor)>::size>(tensor.data()), largest);
       },
       set);
-  const bool scaled = largest >= std::numeric_limits<Scalar>::min();
+  const bool scaled = largest >= (std::numeric_limits<Scalar>::min)();
   const Scalar scale = scaled ? 1 / largest : Scalar(1);
   Scalar total = 0;
   for_each_tensor(

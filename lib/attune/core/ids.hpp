@@ -45,6 +45,10 @@ class Ids {
   /// A std::array or std::span of n ids; what holds another number does not compile.
   template <detail::Stored Source>
   constexpr Ids(const Source& source) : first_(first_of(source)) {}
+  /// Of a temporary, to be read to the end of the call.
+  template <detail::Stored Source>
+    requires(!std::is_reference_v<Source> && detail::Storage<std::remove_const_t<Source>>::kOwns)
+  constexpr Ids(Source&& source ATTUNE_LIFETIME_BOUND) : first_(first_of(source)) {}
   /// Another number of ids does not compile.
   template <int count>
     requires(count != n)

@@ -13,8 +13,9 @@
 //   y_j  = s_j·Σ_i x_i·q_ij         once for each kernels::kDepthBlock inputs, which are then added
 //   dx_i = Σ_j dy_j·(s_j·q_ij)      with the bits of a matrix of the s_j·q_ij
 //
-// Widening is exact, s_j· is a rounding, and without scales there is none. A table, of an embedding or of
-// positions, has a scale for each of its rows: its tokens are s_i·q_i. core/quantise.hpp makes such sets.
+// Widening is exact, s_j· is a rounding, and without scales there is none. The table of an embedding has a
+// scale for each of its rows: its tokens are s_i·q_i. Positions stay floats. core/quantise.hpp makes such
+// sets.
 #pragma once
 
 #include <cstddef>
@@ -191,6 +192,15 @@ struct TableForm<NarrowWeights<Rows>> {
 };
 
 template <class Element, class Scalar, int count, int length>
+struct FloatForm<NarrowTable<NarrowRows<Element, Scalar, count, length>>> {
+  using type = Tensor<Scalar, count, length>;
+};
+template <class Element, class Scalar, int count, int length>
+struct FloatForm<NarrowTable<NarrowRowsReference<Element, Scalar, count, length>>> {
+  using type = Reference<Scalar, count, length>;
+};
+
+template <class Element, class Scalar, int count, int length>
 [[nodiscard]] constexpr NarrowRowsReference<Element, Scalar, count, length> reference_to(
     const NarrowRows<Element, Scalar, count, length>& rows) {
   return {rows.elements, 0, rows.scale()};
@@ -265,13 +275,6 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const NarrowTable<Rows>& ta
 template <class Rows>
 void look_up(const NarrowTable<Rows>& table, int row, typename Rows::Scalar* y) {
   for (int j = 0; j < Rows::length; ++j) y[j] = table(row, j);
-}
-/// y += a table.
-template <class Rows>
-void add_table(const NarrowTable<Rows>& table, typename Rows::Scalar* y) {
-  for (int i = 0; i < Rows::count; ++i) {
-    for (int j = 0; j < Rows::length; ++j) y[i * Rows::length + j] += table(i, j);
-  }
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -146,6 +146,13 @@ struct TableForm<TransposedReference<Scalar, rows, cols>> {
   using type = Reference<Scalar, rows, cols>;
 };
 
+/// What stands for a table that is no weight, as positions: numbers of 8 and 16 bits have another form
+/// (narrow_weights.hpp).
+template <class Table>
+struct FloatForm {
+  using type = Table;
+};
+
 /// A constant of a form, without a copy of its scalars; a form that is no storage stands for itself.
 template <class Leaf>
 [[nodiscard]] constexpr Leaf reference_to(const Leaf& leaf) {
@@ -256,7 +263,7 @@ template <class Scalar>
 /// FNV-1a over the bits of every scalar, row by row wherever they stand: equal on two targets when, and (but
 /// for 1 in 2³²) only when, all bits are.
 template <class Set>
-[[nodiscard]] std::uint32_t hash(const Set& set) {
+[[nodiscard]] std::uint32_t hash_bits(const Set& set) {
   std::uint32_t state = fingerprint();
   for_each_tensor(
       [&state](const TensorPath&, const auto& tensor) {

@@ -24,6 +24,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kInvalidMaxNorm,       // a gradient-norm bound that is not positive, or NaN
     kInvalidSampling,      // a temperature that is negative, infinite or NaN, or a negative number of tokens
     kInvalidTarget,        // a target that is no class of the loss
+    kInvalidClassWeight,   // a class weight that is negative, infinite or NaN
     kNoTargets,            // nothing to learn from: every target of a batch is ignored, or weighs nothing
     kInvalidToken,         // a token id outside the vocabulary
     kCacheFull,            // no room for more tokens in a cache, or no position in a table of positions
@@ -44,6 +45,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kMisaligned,           // a tensor stands where it cannot be read in place
     kUnknownTensor,        // a file has a tensor that the model does not have
     kMissingTensor,        // a file lacks a tensor of the model
+    kOtherAlias,           // a tensor of a file has other values than the one whose alias it is
     kInvalidShape,         // a tensor of a file has another shape than the model's
     kNothingStored,        // there is no valid state in a flash, or no file
     kUnreadable,           // what is stored cannot be read, or reads differently each time
@@ -85,6 +87,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "temperature must be finite and not negative, top_k not negative";
     case Status::kInvalidTarget:
       return "a target is neither a class nor the ignored index";
+    case Status::kInvalidClassWeight:
+      return "a class weight is negative or not finite";
     case Status::kNoTargets:
       return "every target of the batch is ignored";
     case Status::kInvalidToken:
@@ -125,6 +129,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "a tensor is not the model's";
     case Status::kMissingTensor:
       return "a tensor is missing";
+    case Status::kOtherAlias:
+      return "a tensor has other values than the one whose alias it is";
     case Status::kInvalidShape:
       return "a tensor has another shape";
     case Status::kNothingStored:

@@ -148,7 +148,7 @@ constexpr bool goes_beyond(CacheShape cache, int tokens) {
   return cache.window > 0 || cache.capacity > tokens;
 }
 
-inline constexpr std::uint64_t kAnyNumber = std::numeric_limits<std::uint64_t>::max();
+inline constexpr std::uint64_t kAnyNumber = (std::numeric_limits<std::uint64_t>::max)();
 /// How many tokens a layer takes in all.
 template <class Layer, CacheShape cache>
 inline constexpr std::uint64_t kMostTokens = [] {

@@ -19,7 +19,7 @@ struct Tensor {
   static_assert(kRows > 0 && kCols > 0,
                 "attune::Tensor: rows and cols must be positive; give the layer positive sizes");
   static_assert(
-      kRows < 1 || kCols < 1 || kRows <= std::numeric_limits<int>::max() / (kCols < 1 ? 1 : kCols),
+      kRows < 1 || kCols < 1 || kRows <= (std::numeric_limits<int>::max)() / (kCols < 1 ? 1 : kCols),
       "attune::Tensor: rows * cols must be below 2^31; attention keeps [num_heads * seq_len, kv_len] "
       "weights unless keep_weights = false");
   static_assert(std::is_floating_point_v<kernels::Real<ScalarType>>,

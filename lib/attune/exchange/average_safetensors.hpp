@@ -57,13 +57,9 @@ class SafetensorsAverage {
     const SafetensorsFile first = split_safetensors(files_[0].bytes);
     out.add_little_endian(static_cast<std::uint64_t>(first.header.size()));
     out.add(first.header);
-    for (std::uint64_t at = 0; at < first.body.size();) {
-      const auto next =
-          find(first, [at](const SafetensorsEntry& entry) { return entry.begin == at; });  // no holes
-      for (std::uint64_t from = 0; from < elements(next.entry); from += kBlock)
-        add_means(next.entry, from, out);
-      at = next.entry.end;
-    }
+    for_each_tensor_in_file(first, [&](const SafetensorsEntry& entry) {
+      for (std::uint64_t from = 0; from < elements_of(entry); from += kBlock) add_means(entry, from, out);
+    });
     out.flush();
   }
 
@@ -125,18 +121,11 @@ class SafetensorsAverage {
     for (int i = 0; same && i < a.rank; ++i) same = a.shape[i] == b.shape[i];
     return same;
   }
-  static std::uint64_t elements(const SafetensorsEntry& entry) {
-    return entry.bytes() / static_cast<std::uint64_t>(bytes_of(entry.type));
-  }
-  static double at(const SafetensorsFile& file, const SafetensorsEntry& entry, std::uint64_t index) {
-    const std::uint64_t byte = entry.begin + index * static_cast<std::uint64_t>(bytes_of(entry.type));
-    return element<double>(entry.type, file.body.data() + byte);
-  }
   // Below the largest float or double by the factor that sums over all examples need.
   [[nodiscard]] static bool all_finite(const SafetensorsFile& file, const SafetensorsEntry& entry) {
     constexpr double kLargest = 1e290;
-    for (std::uint64_t i = 0; i < elements(entry); ++i) {
-      const double value = at(file, entry, i);
+    for (std::uint64_t i = 0; i < elements_of(entry); ++i) {
+      const double value = number_at(file, entry, i);
       if (!(value >= -kLargest && value <= kLargest)) return false;
     }
     return true;
@@ -145,21 +134,17 @@ class SafetensorsAverage {
   /// Σ examples·value / Σ examples, in double, file after file; rounded once more where the file has floats.
   /// Of some elements at once, since every file's header has to be read for them.
   void add_means(const SafetensorsEntry& entry, std::uint64_t from, auto& out) const {
-    const std::uint64_t rest = elements(entry) - from, count = rest < kBlock ? rest : kBlock;
+    const std::uint64_t rest = elements_of(entry) - from, count = rest < kBlock ? rest : kBlock;
     double sums[kBlock] = {};
     for (const TrainedFile& trained : files_) {
       const SafetensorsFile file = split_safetensors(trained.bytes);
       const SafetensorsEntry here = find(file, entry.name).entry;
       for (std::uint64_t i = 0; i < count; ++i)
-        sums[i] += static_cast<double>(trained.examples) * at(file, here, from + i);
+        sums[i] += static_cast<double>(trained.examples) * number_at(file, here, from + i);
     }
     for (std::uint64_t i = 0; i < count; ++i) {
       const double mean = sums[i] / static_cast<double>(examples_);
-      if (entry.type == ElementType::kF64) {
-        out.add_element(mean);
-      } else {
-        out.add_element(static_cast<float>(mean));
-      }
+      out.add_element(entry.type, mean);
     }
   }
 

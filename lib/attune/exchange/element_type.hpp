@@ -48,6 +48,14 @@ constexpr ElementInfo element_info(std::string_view name) {
   return {"", ElementType::kOther, 0};
 }
 
+/// The name of a type that can be read.
+constexpr std::string_view name_of(ElementType type) {
+  for (const ElementInfo& info : kElementTypes) {
+    if (info.type == type) return info.name;
+  }
+  return {};
+}
+
 /// The type that a Scalar is written as.
 template <class Scalar>
 inline constexpr ElementType kElementTypeOf = sizeof(Scalar) == 8 ? ElementType::kF64 : ElementType::kF32;

@@ -113,7 +113,7 @@ class FlashStore {
   using Place = detail::SlotPlace;
 
   static constexpr std::uint32_t kUnit = Flash::kProgramUnit, kPageSize = Flash::kPageSize;
-  static constexpr std::uint32_t kChunk = std::max<std::uint32_t>(16, kUnit);
+  static constexpr std::uint32_t kChunk = (std::max<std::uint32_t>)(16, kUnit);
 
   static constexpr std::uint32_t up_to_whole(std::uint64_t bytes, std::uint32_t of) {
     return static_cast<std::uint32_t>((bytes + of - 1) / of * of);
@@ -225,7 +225,7 @@ class FlashStore {
     std::uint32_t crc = 0;
     for (std::uint32_t left = head.size, bytes; left > 0; left -= bytes, at += bytes) {
       unsigned char chunk[kChunk];
-      bytes = std::min(left, kChunk);
+      bytes = (std::min)(left, kChunk);
       if (const Status status = flash_.read(at, chunk, bytes); status != Status::kOk) return status;
       crc = crc32(chunk, bytes, crc);
     }
@@ -299,10 +299,10 @@ class FlashStore {
   std::uint32_t slot_behind(const Place& newest) const {
     const std::uint32_t first = newest.page / kSlotPages;
     if (newest.pages == 0 || first >= kSlots) return failures_ % kSlots;
-    const std::uint32_t behind =
-        std::min((newest.page + newest.pages - 1u) / kSlotPages + 1, kSlots);  // the last one touched, and 1
+    const std::uint32_t behind = (std::min)((newest.page + newest.pages - 1u) / kSlotPages + 1,
+                                            kSlots);  // the last one touched, and 1
     const std::uint32_t others = kSlots - (behind - first);
-    return (behind + failures_ % std::max<std::uint32_t>(others, 1)) % kSlots;
+    return (behind + failures_ % (std::max<std::uint32_t>)(others, 1)) % kSlots;
   }
 
   Status write(std::uint32_t page, std::uint32_t sequence, const Records&... records) {
@@ -332,7 +332,7 @@ class FlashStore {
     if (const Status status = flash_.sync(); status != Status::kOk) return status;
     for (std::uint32_t at = begin, bytes; at < end; at += bytes) {
       unsigned char chunk[kChunk];
-      bytes = std::min(kChunk, end - at);
+      bytes = (std::min)(kChunk, end - at);
       const Status status = flash_.read(at, chunk, bytes);
       if (status != Status::kOk) return status == Status::kUnreadable ? Status::kNotErased : status;
       const auto erased = [](unsigned char byte) { return byte == Flash::kErased; };

@@ -20,9 +20,9 @@
 //     static constexpr const Scalar* kData = digits_weights_file;
 //   };
 //
-// The weights and tables of a file may be I8 with scales, BF16 or F16, all of one type and beside F32 of
-// biases and norms: kInFlash refers to them as they are (core/narrow_weights.hpp). attune_add_model(…
-// QUANTISE int8) makes such a file.
+// The weights and embeddings of a file may be I8 with scales, BF16 or F16, all of one type and beside F32 of
+// biases, norms and positions: kInFlash refers to them as they are (core/narrow_weights.hpp).
+// attune_add_model(… QUANTISE int8) makes such a file.
 //
 // That the file is the model's is checked by the compiler, of its header: the error names the tensor. The
 // numbers themselves may change after that. For a header of 24 encoder layers (288 tensors, 28 KB) clang
@@ -109,13 +109,15 @@ template <class Tensor>
 struct TensorOfNoUse {
   static_assert(sizeof(Tensor*) == 0,
                 "attune: this tensor of the file is no F64, F32, F16 or BF16, as those of models are, nor a "
-                "weight of I8 with the scales of its rows in NAME.scale");
+                "weight of I8 with the scales of its rows in NAME.scale; biases and norms are floats");
 };
 template <class Tensor, ElementType of_file, ElementType of_model>
 struct TensorOfAnotherType {
   static_assert(sizeof(Tensor*) == 0,
-                "attune::kInFlash: this tensor has the first type in the file, the model's scalar is the "
-                "second; only a copy is converted: read_safetensors() at run time, or kCopied");
+                "attune::kInFlash: this tensor has the first type in the file and needs the second: biases, "
+                "norms and positions are of the model's scalar, weights of one type, all of them "
+                "(attune_add_model(… QUANTISE … WEIGHTS name FLOATS name) tells them apart); only a copy is "
+                "converted: read_safetensors() at run time, or kCopied");
 };
 template <class Tensor>
 struct MisalignedTensor {
@@ -139,30 +141,34 @@ struct FileOfModel {
   static constexpr auto kLayout = safetensors_layout<Names>(kHeader, kBodySize);
   static constexpr ElementType kScalar = kElementTypeOf<typename Names::Model::Scalar>;
 
+  /// The type that a tensor needs.
+  static constexpr ElementType type_of(int tensor) {
+    return may_be_narrow(kStateDict<Names>.tensors[tensor].layout) ? kMatrix : kScalar;
+  }
   static constexpr Status status_of(int tensor) {
-    if (!is_vector(kStateDict<Names>.tensors[tensor].layout)) {
+    if (may_be_narrow(kStateDict<Names>.tensors[tensor].layout)) {
       if (kMatrix == ElementType::kI8) return check_in_place<Names, Int8>(kLayout, tensor, kScalar);
       if (kMatrix == ElementType::kBF16) return check_in_place<Names, Bfloat16>(kLayout, tensor, kScalar);
       if (kMatrix == ElementType::kF16) return check_in_place<Names, Float16>(kLayout, tensor, kScalar);
     }
     return check_in_place<Names, typename Names::Model::Scalar>(kLayout, tensor, kScalar);
   }
-  /// What all weights and tables are, if they are narrow; else the model's scalar.
+  /// What all weights and embeddings have to be: the first narrow type of one, else the model's scalar.
   static constexpr ElementType kMatrix = [] {
-    ElementType type = kScalar;
-    for (int i = 0, matrices = 0; i < kLayout.kTensors; ++i) {
-      if (is_vector(kStateDict<Names>.tensors[i].layout)) continue;
-      if (matrices++ == 0) type = kLayout.type[i];
-      if (kLayout.type[i] != type) return kScalar;
+    for (int i = 0; i < kLayout.kTensors; ++i) {
+      const StateDictTensor& tensor = kStateDict<Names>.tensors[i];
+      const ElementType type = kLayout.type[i];
+      const bool narrow = type == ElementType::kI8 || type == ElementType::kBF16 || type == ElementType::kF16;
+      if (may_be_narrow(tensor.layout) && tensor.values == i && narrow) return type;
     }
-    return type == ElementType::kI8 || type == ElementType::kBF16 || type == ElementType::kF16 ? type
-                                                                                               : kScalar;
+    return kScalar;
   }();
 
   /// The first of a model's tensors that cannot be used where it stands, or kTensors.
   static constexpr int kNotInPlace = [] {
     int i = 0;
-    while (i < kLayout.kTensors && status_of(i) == Status::kOk) ++i;
+    while (i < kLayout.kTensors && (kStateDict<Names>.tensors[i].values != i || status_of(i) == Status::kOk))
+      ++i;
     return i;
   }();
   static constexpr bool kIsTheModels = kLayout.status == Status::kOk;
@@ -187,11 +193,12 @@ struct FileOfModel {
     (std::make_index_sequence<std::size_t{kEntry.rank}>{});
   }
   static constexpr auto shape_of_model() {
-    constexpr StateDictTensor kTensor = kStateDict<Names>.tensors[kStateDict<Names>.find(kName)];
-    if constexpr (is_vector(kTensor.layout)) {
-      return std::type_identity<InModel<kTensor.rows>>{};
+    constexpr int kScaled = kStateDict<Names>.find(scaled_by(kName)), kTensor = kStateDict<Names>.find(kName);
+    constexpr StateDictTensor kOfModel = kStateDict<Names>.tensors[kTensor < 0 ? kScaled : kTensor];
+    if constexpr (kTensor < 0 || is_vector(kOfModel.layout)) {  // scales, or a vector
+      return std::type_identity<InModel<kOfModel.rows>>{};
     } else {
-      return std::type_identity<InModel<kTensor.rows, kTensor.cols>>{};
+      return std::type_identity<InModel<kOfModel.rows, kOfModel.cols>>{};
     }
   }
 
@@ -214,8 +221,8 @@ struct FileOfModel {
   }
   /// The error of one whose tensors cannot be used where they stand.
   static constexpr auto why_it_is_copied() {
-    if constexpr (kEntry.type != kScalar) {
-      return std::type_identity<TensorOfAnotherType<Named, kEntry.type, kScalar>>{};
+    if constexpr (kEntry.type != type_of(kNotInPlace)) {
+      return std::type_identity<TensorOfAnotherType<Named, kEntry.type, type_of(kNotInPlace)>>{};
     } else {
       return std::type_identity<MisalignedTensor<Named>>{};
     }
@@ -262,10 +269,10 @@ constexpr auto set_in_flash() {
                   "the file has F64 and no F32, float elsewhere");
     struct Referred {
       Set set{};
-      Status status = refer_to_safetensors(Of::kLayout, File::kData, set);
+      SafetensorsResult result = refer_to_safetensors(Of::kLayout, File::kData, set);
     };
     constexpr Referred kReferred;
-    static_assert(kReferred.status == Status::kOk,
+    static_assert(kReferred.result == Status::kOk,
                   "attune::kInFlash: biases or norms of the file are narrow, as where it was quantised under "
                   "OwnNames, which does not tell them from weights; write the file by PyTorch's names "
                   "(PyTorchModule)");

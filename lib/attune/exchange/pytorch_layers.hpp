@@ -77,7 +77,7 @@ template <PositionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
-    visitor(StateDictPlace<StateDictLayout::kTable>{path}, set.weight);
+    visitor(StateDictPlace<StateDictLayout::kPositions>{path}, set.weight);
   }
 };
 

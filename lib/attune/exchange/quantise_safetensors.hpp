@@ -2,10 +2,10 @@
 //
 //   status = attune::quantise_safetensors(file, attune::ElementType::kI8, sink, report);
 //
-// What has two dimensions or more, but for those of 1 in front, becomes I8, BF16 or F16 as core/quantise.hpp
-// does; the scales of an I8 are NAME.scale, one for each row. All else becomes F32, but for F64, as the
-// scales of what was F64. Widest tensors come first, so that all can be referred to where they stand, and the
-// metadata stay. attune_add_model(… QUANTISE int8) has a build do it.
+// Weights, as is_weight() finds them, become I8, BF16 or F16 as core/quantise.hpp does; the scales of an I8
+// are NAME.scale, one for each row. All else becomes F32, but for F64, as the scales of what was F64. Widest
+// tensors come first, so that all can be referred to where they stand, and the metadata stay.
+// attune_add_model(… QUANTISE int8) has a build do it.
 #pragma once
 
 #include <cstddef>
@@ -46,40 +46,37 @@ struct RowsOfEntry {
 };
 
 /// What a writer of such a file does, one tensor after the other.
-template <class Element, class Sink, class Report>
+template <class Element, class Sink, class Report, class IsWeight>
 class SafetensorsQuantiser {
  public:
-  SafetensorsQuantiser(const SafetensorsFile& file, Sink& sink, const Report& report)
-      : file_(file), out_(sink), report_(report) {}
+  SafetensorsQuantiser(const SafetensorsFile& file, Sink& sink, const Report& report,
+                       const IsWeight& is_weight)
+      : file_(file), out_(sink), report_(report), is_weight_(is_weight) {}
 
   /// Whether every tensor can be written.
-  [[nodiscard]] Status check() const {
-    Status status = Status::kOk;
+  [[nodiscard]] SafetensorsResult check() const {
+    SafetensorsResult result;
     const Status read = for_each_entry([&](const SafetensorsEntry& entry) {
-      if (entry.bytes() > 0x7FFFFFFFu) status = Status::kOverflow;
-      if (status != Status::kOk || !is_matrix(entry)) return;
+      if (result != Status::kOk) return;
+      if (entry.bytes() > 0x7FFFFFFFu) result = {Status::kOverflow, entry.name};
+      if (result != Status::kOk || !is_narrow(entry)) return;
       const RowsOfEntry matrix = rows_of(entry);
       for (int i = 0; i < matrix.rows; ++i) {
         for (int j = 0; j < matrix.cols; ++j) {
           const bool fits = matrix.type == ElementType::kF64 ? can_be_narrow<Element>(matrix.at<double>(i, j))
                                                              : can_be_narrow<Element>(matrix.at<float>(i, j));
-          if (!fits) status = Status::kNotFinite;
+          if (!fits) result = {Status::kNotFinite, entry.name};
         }
       }
     });
-    return read != Status::kOk ? read : status;
+    return read != Status::kOk ? SafetensorsResult{read} : result;
   }
 
   void write() {
-    std::size_t length = 0;
-    auto count = [&length](const char*, std::size_t size) { length += size; };
-    ByteWriter counter(count);
-    add_header(counter);
-    counter.flush();
-    const std::size_t padding = (8 - length % 8) % 8;
-    out_.add_little_endian(std::uint64_t{length + padding});
-    add_header(out_);
-    out_.add(std::string_view("       ", padding));
+    SafetensorsHeader entries(file_.header, file_.body.size());
+    for (SafetensorsEntry entry; entries.next(entry);) {
+    }
+    add_header(out_, entries.metadata(), [this](auto& header) { add_tensors(header); });
     for_each_part([this](const SafetensorsEntry& entry, Part part) {
       if (part == Part::kAsItIs) {
         out_.add(std::string_view(file_.body.data() + entry.begin, static_cast<std::size_t>(entry.bytes())));
@@ -108,7 +105,7 @@ class SafetensorsQuantiser {
     for (const bool is_double : {true, false}) {
       static_cast<void>(for_each_entry([&](const SafetensorsEntry& entry) {
         if (!is_float(entry) || (entry.type == ElementType::kF64) != is_double) return;
-        if (!is_matrix(entry)) {
+        if (!is_narrow(entry)) {
           visitor(entry, Part::kWide);
         } else if (Element::kScaled) {
           visitor(entry, Part::kScales);
@@ -116,90 +113,51 @@ class SafetensorsQuantiser {
       }));
     }
     static_cast<void>(for_each_entry([&](const SafetensorsEntry& entry) {
-      if (is_matrix(entry)) visitor(entry, Part::kNarrow);
+      if (is_narrow(entry)) visitor(entry, Part::kNarrow);
     }));
     static_cast<void>(for_each_entry([&](const SafetensorsEntry& entry) {
       if (!is_float(entry)) visitor(entry, Part::kAsItIs);
     }));
   }
 
-  static int first_dimension(const SafetensorsEntry& entry) {
-    int first = 0;
-    while (first < entry.rank - 2 && entry.shape[first] == 1) ++first;
-    return first;
-  }
   static bool is_float(const SafetensorsEntry& entry) {
     return entry.type != ElementType::kOther && entry.type != ElementType::kI8;
   }
-  static bool is_matrix(const SafetensorsEntry& entry) { return is_float(entry) && entry.rank >= 2; }
-  RowsOfEntry rows_of(const SafetensorsEntry& entry) const {
-    const auto elements = static_cast<int>(entry.bytes() / static_cast<unsigned>(bytes_of(entry.type)));
-    const int rows = is_matrix(entry) ? static_cast<int>(entry.shape[first_dimension(entry)]) : 1;
-    return {file_.body.data() + entry.begin, entry.type, rows, elements / rows};
+  [[nodiscard]] bool is_narrow(const SafetensorsEntry& entry) const {
+    return is_float(entry) && entry.rank >= 2 && is_weight_(entry);
+  }
+  [[nodiscard]] RowsOfEntry rows_of(const SafetensorsEntry& entry) const {
+    int first = 0;
+    while (first < entry.rank - 2 && entry.shape[first] == 1) ++first;
+    const int rows = is_narrow(entry) ? static_cast<int>(entry.shape[first]) : 1;
+    return {file_.body.data() + entry.begin, entry.type, rows, static_cast<int>(elements_of(entry)) / rows};
   }
 
-  void add_header(auto& out) const {
-    SafetensorsHeader entries(file_.header, file_.body.size());
-    SafetensorsEntry last;
-    while (entries.next(last)) {
-    }
-    std::size_t offset = 0;
-    out.add("{");
-    if (!entries.metadata().empty()) {
-      out.add("\"__metadata__\":");
-      out.add(entries.metadata());
-    }
-    bool first = entries.metadata().empty();
+  void add_tensors(auto& header) const {
     for_each_part([&](const SafetensorsEntry& entry, Part part) {
-      const bool is_double = entry.type == ElementType::kF64;
-      const RowsOfEntry matrix = rows_of(entry);  // of what is no float: its bytes alone count
-      const auto rows = static_cast<std::size_t>(matrix.rows), cols = static_cast<std::size_t>(matrix.cols);
-      std::size_t bytes = is_double ? 8 : 4;
-      std::string_view type = is_double ? "F64" : "F32";
-      if (part == Part::kNarrow) {
-        constexpr ElementType kType = kElementTypeOfNarrow<Element>;
-        bytes = sizeof(Element);
-        type = kType == ElementType::kI8 ? "I8" : kType == ElementType::kBF16 ? "BF16" : "F16";
+      if (part == Part::kAsItIs) {
+        header.add(entry.name, "", entry.type_name, entry.rank, entry.shape,
+                   static_cast<std::size_t>(entry.bytes()));
+        return;
       }
-      if (part == Part::kAsItIs) type = entry.type_name;
-      out.add(first ? "\"" : ",\"");
-      first = false;
-      out.add(entry.name);
-      out.add(part == Part::kScales ? ".scale\":{\"dtype\":\"" : "\":{\"dtype\":\"");
-      out.add(type);
-      out.add("\",\"shape\":[");
-      if (part == Part::kScales) {
-        out.add(rows);
-      } else {
-        for (int i = 0; i < entry.rank; ++i) {
-          if (i > 0) out.add(",");
-          out.add(static_cast<std::size_t>(entry.shape[i]));
-        }
-      }
-      out.add("],\"data_offsets\":[");
-      out.add(offset);
-      offset += part == Part::kAsItIs   ? static_cast<std::size_t>(entry.bytes())
-                : part == Part::kScales ? bytes * rows
-                                        : bytes * rows * cols;
-      out.add(",");
-      out.add(offset);
-      out.add("]}");
+      const ElementType wide = entry.type == ElementType::kF64 ? ElementType::kF64 : ElementType::kF32;
+      const ElementType type = part == Part::kNarrow ? kElementTypeOfNarrow<Element> : wide;
+      const auto rows = static_cast<std::uint64_t>(rows_of(entry).rows);
+      const bool scales = part == Part::kScales;
+      const std::uint64_t elements = scales ? rows : elements_of(entry);
+      header.add(entry.name, scales ? ".scale" : "", name_of(type), scales ? 1 : entry.rank,
+                 scales ? &rows : entry.shape,
+                 static_cast<std::size_t>(elements) * static_cast<std::size_t>(bytes_of(type)));
     });
-    out.add("}");
   }
 
-  template <class Scalar>
-  void add_scalar(Scalar value) {
-    using Bits = std::conditional_t<sizeof(Scalar) == 8, std::uint64_t, std::uint32_t>;
-    out_.add_little_endian(std::bit_cast<Bits>(value));
-  }
-  void add_element(Int8 element) {
-    const char byte = static_cast<char>(element.value);
+  void add_narrow(Int8 value) {
+    const char byte = static_cast<char>(value.value);
     out_.add(std::string_view(&byte, 1));
   }
   template <class Half>
-  void add_element(Half element) {
-    out_.add_little_endian(element.bits);
+  void add_narrow(Half value) {
+    out_.add_little_endian(value.bits);
   }
   template <class Scalar>
   void add_numbers(const SafetensorsEntry& entry, Part part) {
@@ -207,15 +165,15 @@ class SafetensorsQuantiser {
     ErrorSums sums;
     for (int i = 0; i < matrix.rows; ++i) {
       const Scalar scale = part != Part::kWide && Element::kScaled ? matrix.scale<Scalar>(i) : Scalar(1);
-      if (part == Part::kScales) add_scalar(scale);
+      if (part == Part::kScales) out_.add_element(kElementTypeOf<Scalar>, scale);
       if (part == Part::kScales) continue;
       for (int j = 0; j < matrix.cols; ++j) {
         const auto value = matrix.at<Scalar>(i, j);
         if (part == Part::kWide) {
-          add_scalar(value);
+          out_.add_element(kElementTypeOf<Scalar>, value);
         } else {
           const auto narrowed = narrow<Element>(value, scale);
-          add_element(narrowed);
+          add_narrow(narrowed);
           sums.add(static_cast<double>(value),
                    static_cast<double>(scale * static_cast<Scalar>(widen(narrowed))));
         }
@@ -227,28 +185,53 @@ class SafetensorsQuantiser {
   SafetensorsFile file_;
   ByteWriter<Sink> out_;
   const Report& report_;
+  const IsWeight& is_weight_;
 };
 
 }  // namespace detail
 
-/// Writes a file with its weights as kI8, kBF16 or kF16; report(name, QuantisationError) hears of each of
-/// them. kInvalidType for another type, kOverflow of a tensor of 2 GiB, kNotFinite where a weight is infinite
-/// or NaN, or becomes so; then nothing is written. The sink gets pieces of at most 64 bytes.
-template <detail::CheckedFile Source, class Sink, class Report>
-Status quantise_safetensors(Source&& file, ElementType type, Sink&& sink, const Report& report) {
+/// Whether a tensor of a file is a weight by its name and shape: it has several rows, or its name ends with
+/// "weight", and it is no table of positions. Class tokens and `bias_k`, [1, 1, d], are none.
+constexpr bool is_weight(const SafetensorsEntry& entry) {
+  const auto last_part = [](std::string_view name) {
+    const std::size_t dot = name.rfind('.');
+    return dot == std::string_view::npos ? name
+                                         : std::string_view(name.data() + dot + 1, name.size() - dot - 1);
+  };
+  std::string_view name = last_part(entry.name);
+  bool weight = name.ends_with("weight");
+  for (int i = 0; i < entry.rank - 1; ++i) weight = weight || entry.shape[i] > 1;
+  // An nn.Embedding of positions: the part in front of "weight".
+  if (name == "weight" && entry.name.size() > name.size()) {
+    name = last_part({entry.name.data(), entry.name.size() - name.size() - 1});
+  }
+  bool positions = name == "wpe";  // GPT-2
+  for (std::size_t at = name.find("pos"); at != std::string_view::npos; at = name.find("pos", at + 1)) {
+    positions = positions || at == 0 || name[at - 1] == '_';
+  }
+  return weight && !positions;
+}
+
+/// Writes a file with its weights as kI8, kBF16 or kF16: tensors of two dimensions or more for which
+/// is_weight(SafetensorsEntry) holds. report(name, QuantisationError) hears of each of them. kInvalidType for
+/// another type, kOverflow of a tensor of 2 GiB, kNotFinite where a weight is infinite or NaN, or becomes so;
+/// then nothing is written. The sink gets pieces of at most 64 bytes.
+template <detail::CheckedFile Source, class Sink, class Report, class IsWeight = decltype(&is_weight)>
+SafetensorsResult quantise_safetensors(Source&& file, ElementType type, Sink&& sink, const Report& report,
+                                       const IsWeight& is_weight_of_model = &is_weight) {
   const SafetensorsFile parts = split_safetensors(detail::bytes_of_file(file));
-  if (parts.status != Status::kOk) return parts.status;
+  if (parts.status != Status::kOk) return {parts.status};
   const auto with = [&]<class Element>(Element) {
-    detail::SafetensorsQuantiser<Element, std::remove_reference_t<Sink>, Report> quantiser(parts, sink,
-                                                                                           report);
-    const Status status = quantiser.check();
-    if (status == Status::kOk) quantiser.write();
-    return status;
+    detail::SafetensorsQuantiser<Element, std::remove_reference_t<Sink>, Report, IsWeight> quantiser(
+        parts, sink, report, is_weight_of_model);
+    const SafetensorsResult result = quantiser.check();
+    if (result == Status::kOk) quantiser.write();
+    return result;
   };
   if (type == ElementType::kI8) return with(Int8{});
   if (type == ElementType::kBF16) return with(Bfloat16{});
   if (type == ElementType::kF16) return with(Float16{});
-  return Status::kInvalidType;
+  return {Status::kInvalidType};
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

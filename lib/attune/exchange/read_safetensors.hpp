@@ -75,29 +75,11 @@ constexpr std::string_view bytes_of_file(const Source& file) {
   }
 }
 
-/// Whether a tensor of the file has these rows and columns. Dimensions of 1 in front do not count, as in
-/// positions of [1, tokens, d_model]; and those of a linear weight behind the first are its columns together,
-/// as in a convolution over patches, [out, channels, height, width].
-constexpr bool has_shape(const SafetensorsEntry& entry, const StateDictTensor& tensor) {
-  const auto rows = static_cast<std::uint64_t>(tensor.rows), cols = static_cast<std::uint64_t>(tensor.cols);
-  const int rank = is_vector(tensor.layout) ? 1 : 2;
-  if (entry.rank < rank) return false;
-  if (tensor.layout == StateDictLayout::kTransposed) {
-    std::uint64_t size = 1;  // does not overflow: that of all of the shape was looked at
-    for (int i = 1; i < entry.rank; ++i) size *= entry.shape[i];
-    return entry.shape[0] == rows && size == cols;
-  }
-  for (int i = 0; i < entry.rank - rank; ++i) {
-    if (entry.shape[i] != 1) return false;
-  }
-  const std::uint64_t* const last = entry.shape + entry.rank;
-  return last[-1] == (rank == 1 ? rows : cols) && (rank == 1 || last[-2] == rows);
-}
-
 /// Whether a tensor of the file can be the scales of a tensor's rows.
 constexpr bool can_be_scales(const SafetensorsEntry& entry, const StateDictTensor& tensor) {
-  return entry.rank == 1 && entry.shape[0] == static_cast<std::uint64_t>(tensor.rows) &&
-         !is_vector(tensor.layout);
+  return entry.rank == 1 && (tensor.layout == StateDictLayout::kPositions
+                                 ? entry.shape[0] >= static_cast<std::uint64_t>(tensor.rows)
+                                 : entry.shape[0] == static_cast<std::uint64_t>(tensor.rows));
 }
 /// "weight" of "weight.scale"; nothing of other names.
 constexpr std::string_view scaled_by(std::string_view name) {
@@ -155,11 +137,40 @@ struct SafetensorsLayout {
   std::string_view tensor;      // the name of the tensor with which something is wrong
   std::string_view metadata;    // text of the object "__metadata__"; empty without one
   std::size_t body = 0;         // bytes in front of the tensors
-  std::size_t begin[std::size_t{kTensors}] = {};       // from there on; in the order of names
-  ElementType type[std::size_t{kTensors}] = {};        // of its elements
-  std::size_t scale[std::size_t{kTensors}] = {};       // of an I8, where its scales begin
+  std::size_t begin[std::size_t{kTensors}] = {};  // from there on; in the order of names
+  ElementType type[std::size_t{kTensors}] = {};   // of its elements; kOther of an alias that is not there
+  std::size_t scale[std::size_t{kTensors}] = {};  // of an I8, where its scales begin
   ElementType scale_type[std::size_t{kTensors}] = {};  // of an I8, the type of its scales
 };
+
+namespace detail {
+
+/// Refuses a file in which an alias has other bytes than the tensor whose values it has.
+template <class Names>
+constexpr void check_aliases(std::string_view body, SafetensorsLayout<Names>& layout) {
+  constexpr auto& kTensors = kStateDict<Names>;
+  for (int i = 0; i < kTensors.kTensors; ++i) {
+    const int of = kTensors.tensors[i].values;
+    if (of == i || layout.type[i] == ElementType::kOther) continue;
+    const auto bytes = static_cast<std::size_t>(kTensors.tensors[i].size() * bytes_of(layout.type[i]));
+    const std::string_view alias(body.data() + layout.begin[i], bytes);
+    if (layout.type[i] != layout.type[of] ||
+        alias != std::string_view(body.data() + layout.begin[of], bytes)) {
+      layout.status = Status::kOtherAlias;
+      layout.tensor = kTensors.name(i);
+      return;
+    }
+  }
+}
+/// Whether a set is one of the names' model, and which tensor is not.
+template <class Names, class Set>
+constexpr SafetensorsResult check_set_of(Set& set) {
+  const int tensor = tensor_of_another_shape<Names>(set);
+  if (tensor < 0) return {};
+  return {Status::kInvalidShape, kStateDict<Names>.name(tensor)};
+}
+
+}  // namespace detail
 
 /// Of the text of a header, and the size of the tensors behind it.
 template <detail::CheckedNames Names>
@@ -183,6 +194,9 @@ template <detail::CheckedNames Names>
       if (entry.type != ElementType::kF32 && entry.type != ElementType::kF64) {
         return refuse(Status::kInvalidType, entry.name);
       }
+      if (is_vector(kTensors.tensors[has_scale].layout)) {
+        return refuse(Status::kInvalidType, kTensors.name(has_scale));
+      }
       if (!detail::can_be_scales(entry, kTensors.tensors[has_scale])) {
         return refuse(Status::kInvalidShape, entry.name);
       }
@@ -197,14 +211,19 @@ template <detail::CheckedNames Names>
     }
     if (found[tensor]) return refuse(Status::kDuplicateTensor, entry.name);
     if (entry.type == ElementType::kOther) return refuse(Status::kInvalidType, entry.name);
-    if (!detail::has_shape(entry, kTensors.tensors[tensor])) return refuse(Status::kInvalidShape, entry.name);
+    if (!detail::has_shape(entry.rank, entry.shape, kTensors.tensors[tensor])) {
+      return refuse(Status::kInvalidShape, entry.name);
+    }
     found[tensor] = true;
     layout.begin[tensor] = static_cast<std::size_t>(entry.begin);
     layout.type[tensor] = entry.type;
   }
   if (entries.status() != Status::kOk) return refuse(entries.status(), entry.name);
   for (int i = 0; i < layout.kTensors; ++i) {
-    if (!found[i]) return refuse(Status::kMissingTensor, kTensors.name(i));
+    if (!found[i]) {
+      if (kTensors.tensors[i].values == i) return refuse(Status::kMissingTensor, kTensors.name(i));
+      layout.type[i] = ElementType::kOther;
+    }
     if (scaled[i] != (layout.type[i] == ElementType::kI8)) {
       return refuse(Status::kInvalidType, kTensors.name(i));
     }
@@ -221,18 +240,21 @@ template <detail::CheckedNames Names, detail::CheckedFile Source>
     nothing.status = parts.status;
     return nothing;
   }
-  return safetensors_layout<Names>(parts.header, parts.body.size());
+  auto layout = safetensors_layout<Names>(parts.header, parts.body.size());
+  if (layout.status == Status::kOk) detail::check_aliases(parts.body, layout);
+  return layout;
 }
 
 /// Copies a file's tensors into a set of one's own, of any form, converted to its scalar; constants of a
-/// model stay as they are. When the file is refused nothing is changed; safetensors_layout() says which
-/// tensor it was. kInvalidShape also where the set is of another model than the names.
+/// model stay as they are. When the file is refused nothing is changed. kInvalidShape also where the set is
+/// of another model than the names.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set>
-constexpr Status read_safetensors(Source&& file, Set& set) {
+constexpr SafetensorsResult read_safetensors(Source&& file, Set& set) {
   static_assert(!std::is_const_v<Set>, "attune::read_safetensors: the set is const; read into one's own");
-  if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
+  if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)
+    return checked;
   const auto layout = safetensors_layout<Names>(file);
-  if (layout.status != Status::kOk) return layout.status;
+  if (layout.status != Status::kOk) return {layout.status, layout.tensor};
   const char* const body = detail::bytes_of_file(file).data() + layout.body;
   detail::for_each_part<Names>(
       [&](const auto& place, detail::StateDictPart part, auto& tensor) {
@@ -252,7 +274,7 @@ constexpr Status read_safetensors(Source&& file, Set& set) {
         }
       },
       set);
-  return Status::kOk;
+  return {};
 }
 
 /// Points a set of references to the tensors of a file that begins at `file`; linear weights are
@@ -260,23 +282,25 @@ constexpr Status read_safetensors(Source&& file, Set& set) {
 /// another type than the set has them are kInvalidType, those that stand askew in memory kMisaligned; then
 /// nothing is changed.
 template <detail::CheckedNames Names, class Scalar, detail::CheckedSet Set>
-constexpr Status refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file, Set& set) {
+constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file,
+                                                 Set& set) {
   static_assert(std::endian::native == std::endian::little, "attune: files are little-endian");
   constexpr ElementType kScalar = detail::kElementTypeOf<Scalar>;
-  if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
-  if (layout.status != Status::kOk) return layout.status;
-  Status status = Status::kOk;
+  if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)
+    return checked;
+  if (layout.status != Status::kOk) return {layout.status, layout.tensor};
+  SafetensorsResult result;
   detail::for_each_part<Names>(
       [&](const auto&, detail::StateDictPart part, const auto& tensor) {
         if constexpr (detail::kTrained<decltype(tensor)>) {
           using Element = detail::ElementOfForm<std::remove_cvref_t<decltype(tensor)>>;
-          if (status == Status::kOk) {
-            status = detail::check_in_place<Names, Element>(layout, part.tensor, kScalar);
-          }
+          if (result != Status::kOk) return;
+          const Status status = detail::check_in_place<Names, Element>(layout, part.tensor, kScalar);
+          if (status != Status::kOk) result = {status, detail::kStateDict<Names>.name(part.tensor)};
         }
       },
       set);
-  if (status != Status::kOk) return status;
+  if (result != Status::kOk) return result;
   detail::for_each_part<Names>(
       [&](const auto& place, detail::StateDictPart part, auto& tensor) {
         if constexpr (detail::kTrained<decltype(tensor)>) {
@@ -301,11 +325,11 @@ constexpr Status refer_to_safetensors(const SafetensorsLayout<Names>& layout, co
         }
       },
       set);
-  return Status::kOk;
+  return result;
 }
 /// The same of a file in memory, which must live as long as the set: no temporary.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set>
-Status refer_to_safetensors(Source&& file, Set& set) {
+SafetensorsResult refer_to_safetensors(Source&& file, Set& set) {
   static_assert(
       std::is_lvalue_reference_v<Source> || std::ranges::enable_borrowed_range<Source>,
       "attune::refer_to_safetensors: the file is a temporary, which is gone when the set is used; give "
@@ -314,7 +338,7 @@ Status refer_to_safetensors(Source&& file, Set& set) {
   const char* const first = detail::bytes_of_file(file).data();
   const auto layout = safetensors_layout<Names>(file);
   if (reinterpret_cast<std::uintptr_t>(first) % alignof(Scalar) != 0 && layout.status == Status::kOk) {
-    return Status::kMisaligned;
+    return {Status::kMisaligned};
   }
   return refer_to_safetensors(layout, reinterpret_cast<const Scalar*>(first), set);
 }

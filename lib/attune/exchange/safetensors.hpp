@@ -248,6 +248,15 @@ class SafetensorsHeader {
   bool ended_ = false;
 };
 
+/// What became of a file. It converts to its Status.
+struct [[nodiscard]] SafetensorsResult {
+  Status status = Status::kOk;
+  /// The tensor that was refused, if it is one's: in the text of the file's header, or a constant.
+  std::string_view tensor{};
+
+  constexpr operator Status() const { return status; }  // NOLINT: most callers ask for no more
+};
+
 /// A file in its two parts.
 struct SafetensorsFile {
   std::string_view header;  // with the spaces at its end
@@ -265,5 +274,45 @@ struct SafetensorsFile {
   const auto header = static_cast<std::size_t>(length);
   return {{file.data() + 8, header}, {file.data() + 8 + header, file.size() - 8 - header}, Status::kOk};
 }
+
+namespace detail {
+
+/// Calls visitor(entry) for the tensors of a valid file in the order in which they stand in it.
+template <class Visitor>
+constexpr void for_each_tensor_in_file(const SafetensorsFile& file, const Visitor& visitor) {
+  SafetensorsHeader entries(file.header, file.body.size());
+  SafetensorsEntry entry;
+  for (std::uint64_t at = 0; at < file.body.size(); at = entry.end) {  // there are no holes
+    if (!entries.next(entry) || entry.begin != at) {                   // the header has another order
+      entries = SafetensorsHeader(file.header, file.body.size());
+      while (entries.next(entry) && entry.begin != at) {
+      }
+    }
+    visitor(entry);
+  }
+}
+
+/// Of a type that can be read: how many elements there are.
+constexpr std::uint64_t elements_of(const SafetensorsEntry& entry) {
+  return entry.bytes() / static_cast<unsigned>(bytes_of(entry.type));
+}
+/// One of them; an integer is not scaled.
+constexpr double number_at(const SafetensorsFile& file, const SafetensorsEntry& entry, std::uint64_t index) {
+  const std::uint64_t byte = entry.begin + index * static_cast<unsigned>(bytes_of(entry.type));
+  return element<double>(entry.type, file.body.data() + byte);
+}
+
+/// The last tensor of a file for which condition(entry) holds; one of no bytes where there is none.
+template <class Condition>
+constexpr SafetensorsEntry find_tensor(const SafetensorsFile& file, const Condition& condition) {
+  SafetensorsHeader entries(file.header, file.body.size());
+  SafetensorsEntry entry, found;
+  while (entries.next(entry)) {
+    if (condition(entry)) found = entry;
+  }
+  return found;
+}
+
+}  // namespace detail
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

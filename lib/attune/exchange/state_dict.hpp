@@ -5,12 +5,35 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <string_view>
 
 #include <attune/core/parameters.hpp>
 #include <attune/exchange/state_dict_names.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// The shape of a tensor in a file.
+struct TensorExtents {
+  static constexpr int kMost = 8;
+
+  int rank = 0;
+  int extents[kMost] = {};  // of the first `rank` dimensions
+};
+/// What names tell of a file's tensor beside the model's names (pytorch_file.hpp).
+struct FileTensor {
+  std::string_view name;
+  std::string_view alias_of;  // empty: it is one of the model's
+  TensorExtents shape;        // of rank 0: that of the model
+};
+template <class Names>
+constexpr std::span<const FileTensor> file_tensors() {
+  if constexpr (requires { Names::kFileTensors; }) {
+    return Names::kFileTensors;
+  } else {
+    return {};
+  }
+}
 
 /// A tensor of a state_dict: [rows, cols], or [rows] of a vector, whose cols is 1.
 struct StateDictTensor {
@@ -19,9 +42,38 @@ struct StateDictTensor {
   StateDictLayout layout;
   int rows;
   int cols;
+  int values;                            // the tensor whose values it has: itself, unless it is an alias
+  const TensorExtents* shape = nullptr;  // that the names tell
 
   [[nodiscard]] constexpr int size() const { return rows * cols; }
+  /// As it is written.
+  [[nodiscard]] constexpr TensorExtents extents() const {
+    if (shape != nullptr) return *shape;
+    if (layout == StateDictLayout::kKey) return {3, {1, 1, rows}};
+    return {is_vector(layout) ? 1 : 2, {rows, cols}};
+  }
 };
+/// Whether a tensor of this shape in a file has these rows and columns. Leading dimensions of 1 do not count,
+/// as in positions of [1, tokens, d_model]. Those of a linear weight behind the first are its columns
+/// together, as in a convolution over patches, [out, channels, height, width].
+template <class Extent>
+constexpr bool has_shape(int rank, const Extent* shape, const StateDictTensor& tensor) {
+  const auto rows = static_cast<Extent>(tensor.rows), cols = static_cast<Extent>(tensor.cols);
+  const int own_rank = is_vector(tensor.layout) ? 1 : 2;
+  if (rank < own_rank) return false;
+  if (tensor.layout == StateDictLayout::kTransposed) {
+    Extent size = 1;  // does not overflow: that of all of the shape was looked at
+    for (int i = 1; i < rank; ++i) size *= shape[i];
+    return shape[0] == rows && size == cols;
+  }
+  for (int i = 0; i < rank - own_rank; ++i) {
+    if (shape[i] != 1) return false;
+  }
+  const Extent* const last = shape + rank;
+  if (own_rank == 1) return last[-1] == rows;
+  return last[-1] == cols &&
+         (tensor.layout == StateDictLayout::kPositions ? last[-2] >= rows : last[-2] == rows);
+}
 /// Where a tensor of the model begins, and its own shape.
 struct StateDictPart {
   int tensor;
@@ -64,6 +116,11 @@ class StateDict {
           counts.characters += length_of(place.path);
         },
         nullptr, SetOf<typename Names::Model, Extents, Extents>{});
+    for (const FileTensor& described : file_tensors<Names>()) {
+      if (described.alias_of.empty()) continue;
+      ++counts.tensors;
+      counts.characters += static_cast<int>(described.name.size());
+    }
     return counts;
   }();
 
@@ -75,19 +132,21 @@ class StateDict {
   StateDictPart parts[std::size_t{kCounts.parts}] = {};
   char text[std::size_t{kCounts.characters}] = {};
   bool parts_cover_tensors = true;
+  bool file_tensors_fit = true;
 
   constexpr StateDict() {
     int tensor = -1, part = 0, end = 0, next_row = 0;
     Names::visit(
         [&](const auto& place, auto&& leaf) {
           using Leaf = std::remove_cvref_t<decltype(leaf)>;
-          const bool by_rows = place.layout == StateDictLayout::kTable;
-          const int rows = by_rows ? Leaf::rows : Leaf::cols;
-          const int cols = by_rows ? Leaf::cols : Leaf::rows;
+          const bool transposed = is_transposed(place.layout);
+          const int rows = transposed ? Leaf::cols : Leaf::rows;
+          const int cols = transposed ? Leaf::rows : Leaf::cols;
           if (place.first_row == 0) {
             if (tensor >= 0) close(tensors[tensor], next_row);
             const int length = length_of(place.path);
-            tensors[++tensor] = {end, length, place.layout, place.rows == 0 ? rows : place.rows, cols};
+            ++tensor;
+            tensors[tensor] = {end, length, place.layout, place.rows == 0 ? rows : place.rows, cols, tensor};
             write_path(place.path, text + end);
             end += length;
             next_row = 0;
@@ -98,6 +157,7 @@ class StateDict {
         },
         nullptr, SetOf<typename Names::Model, Extents, Extents>{});
     close(tensors[tensor], next_row);
+    describe(tensor + 1, end);
     sort();
   }
 
@@ -134,6 +194,31 @@ class StateDict {
   constexpr void close(const StateDictTensor& tensor, int rows) {
     if (tensor.rows != rows) parts_cover_tensors = false;
   }
+  /// Adds aliases behind `count` tensors and `end` characters, and shapes.
+  constexpr void describe(int count, int end) {
+    const auto tensor_named = [&](std::string_view wanted) -> StateDictTensor* {
+      for (int i = 0; i < count; ++i) {
+        if (name(i) == wanted) return &tensors[i];
+      }
+      return nullptr;
+    };
+    for (const FileTensor& described : file_tensors<Names>()) {
+      const bool alias = !described.alias_of.empty();
+      StateDictTensor* const of = tensor_named(alias ? described.alias_of : described.name);
+      if (of == nullptr || (!alias && !has_shape(described.shape.rank, described.shape.extents, *of))) {
+        file_tensors_fit = false;
+      } else if (alias) {
+        const int length = static_cast<int>(described.name.size());
+        tensors[count] = *of;
+        tensors[count].name = end;
+        tensors[count++].name_length = length;
+        std::copy_n(described.name.data(), length, text + end);
+        end += length;
+      } else {
+        of->shape = &described.shape;
+      }
+    }
+  }
   constexpr void sort() {
     int order[std::size_t{kTensors}] = {}, rank[std::size_t{kTensors}] = {};
     for (int i = 0; i < kTensors; ++i) order[i] = i;
@@ -144,6 +229,7 @@ class StateDict {
       rank[order[i]] = i;
     }
     for (int i = 0; i < kTensors; ++i) tensors[i] = sorted[i];
+    for (StateDictTensor& tensor : tensors) tensor.values = rank[tensor.values];
     for (StateDictPart& part : parts) part.tensor = rank[part.tensor];
   }
 };
@@ -154,7 +240,11 @@ inline constexpr StateDict<Names> kStateDict = [] {
   static_assert(kTensors.parts_cover_tensors,
                 "attune::PyTorchNames: the parts of a packed tensor do not follow each other, or leave rows");
   static_assert(
-      kTensors.names_are_usable(),
+      kTensors.file_tensors_fit,
+      "attune::PyTorchFile: a TensorAlias is of no tensor of the model, or a TensorShape is of none or "
+      "does not hold its rows and columns; an alias comes in front of its shape");
+  static_assert(
+      !kTensors.file_tensors_fit || kTensors.names_are_usable(),
       "attune::PyTorchModule: two tensors have one name, or a name has a character that JSON escapes");
   return kTensors;
 }();
@@ -173,14 +263,14 @@ struct StateDictShape {
 };
 template <class View>
 constexpr StateDictShape state_dict_shape(StateDictLayout layout) {
-  if (layout == StateDictLayout::kTable) return {View::rows, View::cols, View::row_stride, View::col_stride};
-  return {View::cols, View::rows, View::col_stride, View::row_stride};
+  if (is_transposed(layout)) return {View::cols, View::rows, View::col_stride, View::row_stride};
+  return {View::rows, View::cols, View::row_stride, View::col_stride};
 }
 
-/// Whether a set has the tensors of the model that the names are of: of its own set, or of another instance
-/// of it.
+/// The first tensor of the names that a set does not have like the model's own set or that of another
+/// instance of the model; −1 where it has all.
 template <class Names, class Set>
-[[nodiscard]] constexpr bool is_set_of(Set& set) {
+[[nodiscard]] constexpr int tensor_of_another_shape(Set& set) {
   const StateDictPart* part = kStateDict<Names>.parts;
   const StateDictPart* const end = std::end(kStateDict<Names>.parts);
   bool fits = true;
@@ -191,7 +281,8 @@ template <class Names, class Set>
         if (fits) ++part;
       },
       nullptr, set);
-  return fits && part == end;
+  if (fits && part == end) return -1;
+  return part == end ? kStateDict<Names>.kTensors - 1 : part->tensor;
 }
 /// Calls visitor(place, part, tensor) for each tensor of a set that is_set_of these names.
 template <class Names, class Visitor, class Set>

@@ -15,13 +15,22 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 enum class StateDictLayout {
   kVector,      // [cols]: biases and norms
   kKey,         // [1, 1, cols]: a key or value that is appended
-  kTable,       // [rows, cols]: embeddings, positions
+  kTable,       // [rows, cols]: embeddings
+  kPositions,   // [rows, cols]: positions, the first rows of a table that may have more
   kTransposed,  // [cols, rows]: weights of linear layers
 };
 
-/// Whether it is a vector: one number behind the other, and no weights of 8 or 16 bits.
+/// Whether it is a vector: one number behind the other.
 constexpr bool is_vector(StateDictLayout layout) {
   return layout == StateDictLayout::kVector || layout == StateDictLayout::kKey;
+}
+/// Whether it is transposed in the model: stored by the outputs of a linear layer.
+constexpr bool is_transposed(StateDictLayout layout) {
+  return layout != StateDictLayout::kTable && layout != StateDictLayout::kPositions;
+}
+/// Whether its numbers may have 8 or 16 bits where the model uses them in place.
+constexpr bool may_be_narrow(StateDictLayout layout) {
+  return layout == StateDictLayout::kTable || layout == StateDictLayout::kTransposed;
 }
 
 /// Where a tensor is: rows `first_row` to `first_row` + its own of what has `rows` of them. (Elements are the

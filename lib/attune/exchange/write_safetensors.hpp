@@ -4,10 +4,10 @@
 //   attune::Status status = attune::write_safetensors<Names>(parameters, sink);
 //   status = attune::rewrite_safetensors<Names>(file, parameters, sink);  // as the file
 //
-// Tensors of the first are sorted and its header is padded as in the reference: a file of it that was read
-// and not trained is written byte for byte. The second does so of any file, with what else is in it. In
-// Python: model.load_state_dict(safetensors.torch.load_file(path)). They need some hundred bytes of stack,
-// and neither heap nor stdio: they run on the device that trained.
+// The first sorts tensors and pads its header as the reference does. The second keeps the order, shapes,
+// types and other tensors of a file. Both write an unchanged file byte for byte, and both know aliases
+// (pytorch_file.hpp). In Python: model.load_state_dict(safetensors.torch.load_file(path), strict=True). They
+// need some hundred bytes of stack, and neither heap nor stdio: they run on the device that trained.
 #pragma once
 
 #include <bit>
@@ -17,11 +17,18 @@
 #include <type_traits>
 
 #include <attune/core/narrow_weights.hpp>
+#include <attune/core/quantise.hpp>
 #include <attune/exchange/element_type.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Types of the model's tensors in a file that is written again.
+enum class WrittenTypes {
+  kOfFile,   // as before, rounded to the nearest number; integers with scales become the model's scalar
+  kOfModel,  // the model's scalar
+};
 
 /// How write_safetensors writes.
 struct SafetensorsOptions {
@@ -64,31 +71,31 @@ class ByteWriter {
     }
     add(std::string_view(bytes, sizeof bytes));
   }
+  /// A number, rounded to the nearest of a type of floating point.
   template <class Scalar>
-  void add_element(const Scalar& value) {
-    using Bits = std::conditional_t<sizeof(Scalar) == 8, std::uint64_t, std::uint32_t>;
-    add_little_endian(std::bit_cast<Bits>(value));
-  }
-  template <class Scalar>
-  [[gnu::noinline]] void add_elements(const StateDictShape& shape, const Scalar* from) {
-    for (int row = 0; row < shape.rows; ++row) {
-      for (int col = 0; col < shape.cols; ++col) {
-        add_element(from[row * shape.row_stride + col * shape.col_stride]);
-      }
+  void add_element(ElementType type, Scalar value) {
+    switch (type) {
+      case ElementType::kF64:
+        return add_little_endian(std::bit_cast<std::uint64_t>(static_cast<double>(value)));
+      case ElementType::kF16:
+        return add_little_endian(narrow<Float16>(value, Scalar(1)).bits);
+      case ElementType::kBF16:
+        return add_little_endian(narrow<Bfloat16>(value, Scalar(1)).bits);
+      default:
+        return add_little_endian(std::bit_cast<std::uint32_t>(static_cast<float>(value)));
     }
   }
-  /// Of what is not in memory as it is written: a weight with factors of low rank beside it, or of 8 or 16
-  /// bits.
-  template <StateDictLayout layout, class Weight>
-  [[gnu::noinline]] void add_computed(const Weight& weight) {
-    constexpr bool kTransposed = layout == StateDictLayout::kTransposed;
-    constexpr int kRows = kTransposed ? Weight::cols : Weight::rows;
-    constexpr int kCols = kTransposed ? Weight::rows : Weight::cols;
-    for (int row = 0; row < kRows; ++row) {
-      for (int col = 0; col < kCols; ++col) {
-        add_element(kTransposed ? weight(col, row) : weight(row, col));
-      }
-    }
+  /// From here on bytes are counted and not sent.
+  void begin_to_count() {
+    flush();
+    counting_ = true;
+    count_ = 0;
+  }
+  /// How many there were.
+  std::size_t end_to_count() {
+    flush();
+    counting_ = false;
+    return count_;
   }
   void flush() {
     constexpr bool kTakesBytes = std::is_invocable_v<Sink&, const char*, std::size_t>;
@@ -100,47 +107,93 @@ class ByteWriter {
           std::is_void_v<std::invoke_result_t<Sink&, const char*, std::size_t>>,
           "attune::write_safetensors: a sink answers nothing, as nobody would look at it; keep in it "
           "whether all was sent");
-      sink_(static_cast<const char*>(bytes_), length_);
+      if (!counting_ && length_ > 0) sink_(static_cast<const char*>(bytes_), length_);
     }
+    count_ += length_;
     length_ = 0;
   }
 
  private:
   Sink& sink_;
   std::size_t length_ = 0;
+  std::size_t count_ = 0;
+  bool counting_ = false;
   char bytes_[64];
 };
 
-/// The header, without the spaces at its end, of tensors of one type in the order of their names.
-template <class Scalar, class Tensors>
-void add_header(const Tensors& tensors, std::string_view metadata, auto& out) {
-  std::size_t offset = 0;
-  out.add(metadata.empty() ? "{" : "{\"__metadata__\":");
-  out.add(metadata);
-  for (int i = 0; i < tensors.kTensors; ++i) {
-    const StateDictTensor& tensor = tensors.tensors[i];
-    out.add(i == 0 && metadata.empty() ? "\"" : ",\"");
-    out.add(tensors.name(i));
-    out.add(sizeof(Scalar) == 8 ? "\":{\"dtype\":\"F64\",\"shape\":[" : "\":{\"dtype\":\"F32\",\"shape\":[");
-    if (tensor.layout == StateDictLayout::kKey) out.add("1,1,");
-    out.add(static_cast<std::size_t>(tensor.rows));
-    if (!is_vector(tensor.layout)) {
-      out.add(",");
-      out.add(static_cast<std::size_t>(tensor.cols));
-    }
-    out.add("],\"data_offsets\":[");
-    out.add(offset);
-    offset += static_cast<std::size_t>(tensor.size()) * sizeof(Scalar);
-    out.add(",");
-    out.add(offset);
-    out.add("]}");
+/// A header, tensor after tensor; offsets follow from sizes.
+template <class Writer>
+class HeaderWriter {
+ public:
+  HeaderWriter(Writer& out, std::string_view metadata) : out_(out), first_(metadata.empty()) {
+    out_.add(first_ ? "{" : "{\"__metadata__\":");
+    out_.add(metadata);
   }
-  out.add("}");
+  template <class Extent>
+  [[gnu::noinline]] void add(std::string_view name, std::string_view suffix, std::string_view type, int rank,
+                             const Extent* shape, std::size_t bytes) {
+    out_.add(first_ ? "\"" : ",\"");
+    first_ = false;
+    out_.add(name);
+    out_.add(suffix);
+    out_.add("\":{\"dtype\":\"");
+    out_.add(type);
+    out_.add("\",\"shape\":[");
+    for (int i = 0; i < rank; ++i) {
+      if (i > 0) out_.add(",");
+      out_.add(static_cast<std::size_t>(shape[i]));
+    }
+    out_.add("],\"data_offsets\":[");
+    out_.add(offset_);
+    offset_ += bytes;
+    out_.add(",");
+    out_.add(offset_);
+    out_.add("]}");
+  }
+  void end() { out_.add("}"); }
+
+ private:
+  Writer& out_;
+  std::size_t offset_ = 0;
+  bool first_;
+};
+/// The length and the padded header that add_tensors(HeaderWriter&) makes, which is called twice.
+template <class Tensors>
+void add_header(auto& out, std::string_view metadata, const Tensors& add_tensors) {
+  const auto add = [&]() __attribute__((noinline)) {
+    HeaderWriter header(out, metadata);
+    add_tensors(header);
+    header.end();
+  };
+  out.begin_to_count();
+  add();
+  const std::size_t length = out.end_to_count(), padding = (8 - length % 8) % 8;
+  out.add_little_endian(std::uint64_t{length + padding});
+  add();
+  out.add(std::string_view("       ", padding));
 }
 
-/// A tensor of the state_dict, in its parts.
-template <class Names, class Set>
-void add_tensor(int index, const Set& set, auto& out) {
+/// visitor(number) of each number of a tensor that stands in memory, in the order of the state_dict.
+template <class Scalar, class Visitor>
+[[gnu::noinline]] void for_each_stored(const StateDictShape& shape, const Scalar* from,
+                                       const Visitor& visitor) {
+  for (int row = 0; row < shape.rows; ++row) {
+    for (int col = 0; col < shape.cols; ++col) visitor(from[row * shape.row_stride + col * shape.col_stride]);
+  }
+}
+/// The same of numbers that are computed: a weight with factors of low rank beside it, or of 8 or 16 bits.
+template <StateDictLayout layout, class Weight, class Visitor>
+[[gnu::noinline]] void for_each_computed(const Weight& weight, const Visitor& visitor) {
+  constexpr bool kTransposed = is_transposed(layout);
+  constexpr int kRows = kTransposed ? Weight::cols : Weight::rows;
+  constexpr int kCols = kTransposed ? Weight::rows : Weight::cols;
+  for (int row = 0; row < kRows; ++row) {
+    for (int col = 0; col < kCols; ++col) visitor(kTransposed ? weight(col, row) : weight(row, col));
+  }
+}
+/// The same of a tensor of the state_dict, part by part.
+template <class Names, class Set, class Visitor>
+void for_each_value(int index, const Set& set, const Visitor& visitor) {
   for_each_part<Names>(
       [&](const auto& place, StateDictPart part, const auto& tensor) {
         if (part.tensor != index) return;
@@ -157,74 +210,197 @@ void add_tensor(int index, const Set& set, auto& out) {
           static_assert(std::is_same_v<std::remove_const_t<typename decltype(from)::Scalar>,
                                        typename Names::Model::Scalar>,
                         "attune::write_safetensors: the set's scalar is not that of the names' model");
-          out.add_elements(state_dict_shape<decltype(from)>(place.layout), from.data);
+          for_each_stored(state_dict_shape<decltype(from)>(place.layout), from.data, visitor);
         } else {
-          out.template add_computed<std::remove_cvref_t<decltype(place)>::layout>(tensor);
+          for_each_computed<std::remove_cvref_t<decltype(place)>::layout>(tensor, visitor);
         }
       },
       set);
 }
 
+/// A file that is written again with the values of a set.
+template <class Names, class Set, class Sink>
+class SafetensorsRewriter {
+  static constexpr auto& kTensors = kStateDict<Names>;
+  static constexpr ElementType kScalar = kElementTypeOf<typename Names::Model::Scalar>;
+
+ public:
+  SafetensorsRewriter(const SafetensorsFile& file, const SafetensorsLayout<Names>& layout, const Set& set,
+                      WrittenTypes types, Sink& sink)
+      : file_(file), layout_(layout), set_(set), types_(types), out_(sink) {}
+
+  /// Whether every value is a finite number of the type that it is written in.
+  [[nodiscard]] SafetensorsResult check() const {
+    SafetensorsResult result;
+    for (int i = 0; i < kTensors.kTensors; ++i) {
+      const ElementType type = written_type(layout_.type[i]);
+      if (type != ElementType::kF16 && type != ElementType::kBF16) continue;
+      for_each_value<Names>(kTensors.tensors[i].values, set_, [&](auto value) {
+        const bool fits =
+            type == ElementType::kF16 ? can_be_narrow<Float16>(value) : can_be_narrow<Bfloat16>(value);
+        if (!fits) result = {Status::kNotFinite, kTensors.name(i)};
+      });
+    }
+    return result;
+  }
+  void write() {
+    add_header();
+    for_each_tensor_in_file(file_, [this](const SafetensorsEntry& entry) {
+      if (const Written written = written_as(entry); !written.nowhere) add_values(entry, written);
+    });
+    out_.flush();
+  }
+
+ private:
+  /// What becomes of a tensor of the file.
+  struct Written {
+    int tensor = -1;                         // of the model, whose values it gets; −1: none
+    ElementType type = ElementType::kOther;  // of its elements
+    SafetensorsEntry scales{};               // of an I8, one for each of its rows
+    bool nowhere = false;                    // scales of integers that become floats
+  };
+
+  [[nodiscard]] ElementType written_type(ElementType type) const {
+    return types_ == WrittenTypes::kOfModel || type == ElementType::kI8 ? kScalar : type;
+  }
+  [[nodiscard]] Written written_as(const SafetensorsEntry& entry) const {
+    Written written{.tensor = tensor_of(entry), .type = entry.type};
+    const std::string_view scaled = scaled_by(entry.name);
+    if (written.tensor < 0 && !scaled.empty()) {
+      written.nowhere =
+          scales_of(find_tensor(file_, [scaled](const auto& other) { return other.name == scaled; })).rank >
+          0;
+    }
+    written.scales = scales_of(entry);
+    if (written.scales.rank > 0) written.type = written.scales.type;
+    if (written.tensor >= 0) written.type = written_type(entry.type);
+    return written;
+  }
+  /// NAME.scale of an I8; of rank 0 where there is none.
+  [[nodiscard]] SafetensorsEntry scales_of(const SafetensorsEntry& entry) const {
+    if (entry.type != ElementType::kI8) return {};
+    const SafetensorsEntry scales =
+        find_tensor(file_, [&entry](const auto& other) { return scaled_by(other.name) == entry.name; });
+    const bool fits = scales.rank == 1 &&
+                      (scales.type == ElementType::kF32 || scales.type == ElementType::kF64) &&
+                      elements_of(entry) % scales.shape[0] == 0;
+    return fits ? scales : SafetensorsEntry{};
+  }
+  /// The model's tensor whose values are written there. What is not the model's and has the bytes of one of
+  /// its embeddings is an alias.
+  [[nodiscard]] int tensor_of(const SafetensorsEntry& entry) const {
+    int tensor = kTensors.find(entry.name);
+    for (int i = 0; tensor < 0 && i < kTensors.kTensors; ++i) {
+      const StateDictTensor& own = kTensors.tensors[i];
+      if (own.layout == StateDictLayout::kTable && entry.type == layout_.type[i] &&
+          entry.type != ElementType::kOther && has_shape(entry.rank, entry.shape, own) &&
+          bytes_at(entry.begin, entry.bytes()) == bytes_at(layout_.begin[i], entry.bytes())) {
+        tensor = i;
+      }
+    }
+    return tensor;
+  }
+  [[nodiscard]] std::string_view bytes_at(std::uint64_t begin, std::uint64_t count) const {
+    return {file_.body.data() + begin, static_cast<std::size_t>(count)};
+  }
+
+  /// The file's own header, where it stays true.
+  void add_header() {
+    bool same = true;
+    for_each_tensor_in_file(file_, [&](const SafetensorsEntry& entry) {
+      const Written written = written_as(entry);
+      same = same && !written.nowhere && written.type == entry.type;
+    });
+    if (same) {
+      out_.add_little_endian(std::uint64_t{file_.header.size()});
+      return out_.add(file_.header);
+    }
+    detail::add_header(out_, layout_.metadata, [this](auto& header) {
+      for_each_tensor_in_file(file_, [&](const SafetensorsEntry& entry) {
+        const Written written = written_as(entry);
+        if (written.nowhere) return;
+        const bool changed = written.type != entry.type;
+        const std::uint64_t bytes =
+            changed ? elements_of(entry) * static_cast<unsigned>(bytes_of(written.type)) : entry.bytes();
+        header.add(entry.name, "", changed ? name_of(written.type) : entry.type_name, entry.rank, entry.shape,
+                   static_cast<std::size_t>(bytes));
+      });
+    });
+  }
+  /// The model's values, and what the file has behind them: later rows of positions, all of other tensors.
+  void add_values(const SafetensorsEntry& entry, const Written& written) {
+    std::uint64_t known = 0;
+    if (written.tensor >= 0) {
+      const StateDictTensor& tensor = kTensors.tensors[written.tensor];
+      for_each_value<Names>(tensor.values, set_, [&](auto value) { out_.add_element(written.type, value); });
+      known = static_cast<std::uint64_t>(tensor.size());
+    }
+    if (written.type == entry.type) {
+      const std::uint64_t bytes = known == 0 ? 0 : known * static_cast<unsigned>(bytes_of(entry.type));
+      return out_.add(bytes_at(entry.begin + bytes, entry.bytes() - bytes));
+    }
+    const std::uint64_t count = elements_of(entry);
+    for (std::uint64_t i = known; i < count; ++i) {
+      double value = number_at(file_, entry, i);
+      if (entry.type == ElementType::kI8) {
+        value *= number_at(file_, written.scales, i / (count / written.scales.shape[0]));
+      }
+      out_.add_element(written.type, value);
+    }
+  }
+
+  SafetensorsFile file_;
+  const SafetensorsLayout<Names>& layout_;
+  const Set& set_;
+  WrittenTypes types_;
+  ByteWriter<Sink> out_;
+};
+
 }  // namespace detail
 
-/// Writes a set of any form, weights of 8 and 16 bits widened; of a model with constants, those too, each
-/// weight with factors of low rank as the one that it stands for, W + s·A·B. sink(const char* bytes,
-/// std::size_t count) gets the file in pieces of at most 64 bytes. Tensors have the shapes of PyTorch's
-/// modules: of a file with others that reading takes, as [1, tokens, d_model], take rewrite_safetensors.
-/// kInvalidShape of a set of another model than the names; then nothing is written.
+/// Writes a set of any form in the model's scalar, with aliases and shapes of PyTorchFile; weights of 8 and
+/// 16 bits dequantized; constants of a model, too; each weight with factors of low rank as the one that it
+/// stands for, W + s·A·B. sink(const char* bytes, std::size_t count) gets the file in pieces of at most 64
+/// bytes. kInvalidShape of a set of another model than the names; then nothing is written.
 template <detail::CheckedNames Names, detail::CheckedSet Set, class Sink>
-Status write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
-  using Scalar = typename Names::Model::Scalar;
-  if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
+SafetensorsResult write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
+  constexpr ElementType kType = detail::kElementTypeOf<typename Names::Model::Scalar>;
+  if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)
+    return checked;
   constexpr auto& kTensors = detail::kStateDict<Names>;
-  std::size_t length = 0;
-  auto count = [&length](const char*, std::size_t size) { length += size; };
-  detail::ByteWriter counter(count);
-  detail::add_header<Scalar>(kTensors, options.metadata, counter);
-  counter.flush();
-
-  const std::size_t padding = (8 - length % 8) % 8;
   detail::ByteWriter<std::remove_reference_t<Sink>> out(sink);
-  out.add_little_endian(std::uint64_t{length + padding});
-  detail::add_header<Scalar>(kTensors, options.metadata, out);
-  out.add(std::string_view("       ", padding));
-  for (int i = 0; i < kTensors.kTensors; ++i) detail::add_tensor<Names>(i, set, out);
+  detail::add_header(out, options.metadata, [&](auto& header) {
+    for (int i = 0; i < kTensors.kTensors; ++i) {
+      const detail::TensorExtents shape = kTensors.tensors[i].extents();
+      header.add(kTensors.name(i), "", detail::name_of(kType), shape.rank, shape.extents,
+                 static_cast<std::size_t>(kTensors.tensors[i].size() * detail::bytes_of(kType)));
+    }
+  });
+  for (int i = 0; i < kTensors.kTensors; ++i) {
+    detail::for_each_value<Names>(kTensors.tensors[i].values, set,
+                                  [&out](auto value) { out.add_element(kType, value); });
+  }
   out.flush();
-  return Status::kOk;
+  return {};
 }
 
-/// Writes a file once more with the values of a set in the place of the model's tensors: its header, the
-/// order and shapes of its tensors, and what is not the model's stay as they are. kInvalidType where the file
-/// has them in another type than the model's scalar; of a file that is refused nothing is written. The sink
-/// gets pieces of at most 64 bytes.
+/// Writes a file once more with the values of a set in the place of the model's tensors. The order and shapes
+/// of its tensors, what is not the model's, and the header stay as they are; what has the bytes of an
+/// embedding of the model is an alias and gets its values. Of types that change, and of integers with scales,
+/// which become floats, the header is written anew. kNotFinite where a number of F16 or BF16 would be
+/// infinite or NaN; of a file that is refused nothing is written. The sink gets pieces of at most 64 bytes.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set, class Sink>
-Status rewrite_safetensors(Source&& file, const Set& set, Sink&& sink) {
-  constexpr auto& kTensors = detail::kStateDict<Names>;
-  constexpr ElementType kType = detail::kElementTypeOf<typename Names::Model::Scalar>;
-  if (!detail::is_set_of<Names>(set)) return Status::kInvalidShape;
+SafetensorsResult rewrite_safetensors(Source&& file, const Set& set, Sink&& sink,
+                                      WrittenTypes types = WrittenTypes::kOfFile) {
+  if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)
+    return checked;
   const auto layout = safetensors_layout<Names>(file);
-  if (layout.status != Status::kOk) return layout.status;
-  for (const ElementType type : layout.type) {
-    if (type != kType) return Status::kInvalidType;
-  }
-  const std::string_view bytes = detail::bytes_of_file(file);
-  detail::ByteWriter<std::remove_reference_t<Sink>> out(sink);
-  std::size_t at = 0;
-  while (at < bytes.size()) {
-    int next = -1;  // the tensor that comes next, and where
-    std::size_t begin = bytes.size();
-    for (int i = 0; i < kTensors.kTensors; ++i) {
-      const std::size_t tensor = layout.body + layout.begin[i];
-      if (tensor >= at && tensor < begin) next = i, begin = tensor;
-    }
-    out.add(std::string_view(bytes.data() + at, begin - at));  // substr() could throw
-    at = begin;
-    if (next < 0) break;
-    detail::add_tensor<Names>(next, set, out);
-    at += static_cast<std::size_t>(kTensors.tensors[next].size() * detail::bytes_of(kType));
-  }
-  out.flush();
-  return Status::kOk;
+  if (layout.status != Status::kOk) return {layout.status, layout.tensor};
+  detail::SafetensorsRewriter<Names, Set, std::remove_reference_t<Sink>> rewriter(
+      split_safetensors(detail::bytes_of_file(file)), layout, set, types, sink);
+  const SafetensorsResult checked = rewriter.check();
+  if (checked == Status::kOk) rewriter.write();
+  return checked;
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -72,7 +72,7 @@ class PartOfRing {
       if (passes_on) ranks_.send(bytes_of(sums));
       const auto bytes = std::as_writable_bytes(std::span(&spare_, 1));
       for (std::size_t at = 0; at < bytes.size() && sums.status == Status::kOk; at += chunk_bytes_) {
-        const auto chunk = bytes.subspan(at, std::min(chunk_bytes_, bytes.size() - at));
+        const auto chunk = bytes.subspan(at, (std::min)(chunk_bytes_, bytes.size() - at));
         ranks_.receive(chunk);
         if (passes_on) ranks_.send(chunk);
       }
@@ -139,10 +139,10 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   /// one of them has another model, optimiser, batch or arithmetic than rank 0, or fails the SelfTest.
   explicit DistributedTrainer(Ranks& ranks, const DistributedOptions& options = {})
       : OnOneMachine({.threads = options.threads,
-                      .gradient_bytes = std::min(options.gradient_bytes, most_gradients(ranks.size()))}),
+                      .gradient_bytes = (std::min)(options.gradient_bytes, most_gradients(ranks.size()))}),
         ranks_(ranks),
         compare_every_(options.compare_every),
-        chunk_bytes_((std::max<std::size_t>(options.chunk_bytes, 1) + kLine - 1) / kLine * kLine) {
+        chunk_bytes_(((std::max<std::size_t>)(options.chunk_bytes, 1) + kLine - 1) / kLine * kLine) {
     struct Program {
       std::uint32_t model, arithmetic, loss, sequences, chunk;
       Status self_test;
@@ -234,7 +234,7 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
       std::uint64_t steps;
       std::uint32_t hash;
     };
-    const auto all = of_all_ranks(ranks_, Training{steps, hash(state())});
+    const auto all = of_all_ranks(ranks_, Training{steps, hash_bits(state())});
     const std::string after = " than rank 0 after step " + std::to_string(all[0].steps);
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       if (all[rank].steps != all[0].steps) refuse(rank, "is at another step" + after);

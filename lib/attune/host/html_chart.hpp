@@ -34,7 +34,7 @@ namespace detail {
 /// At most `most` points: the mean of each of as many equal stretches. What is not finite is left out.
 [[nodiscard]] inline std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
   std::vector<Point> result;
-  const std::size_t stretches = std::min(most, points.size());
+  const std::size_t stretches = (std::min)(most, points.size());
   for (std::size_t i = 0; i < stretches; ++i) {
     const std::size_t begin = points.size() * i / stretches, end = points.size() * (i + 1) / stretches;
     Point mean{0, 0};
@@ -54,8 +54,8 @@ namespace detail {
 /// Ends that differ by rounding only count as one value, from which it goes a little upwards. Both below
 /// 1e300 in magnitude.
 [[nodiscard]] inline std::vector<double> ticks(double low, double high, int wanted) {
-  const double size = std::max(std::abs(low), std::abs(high));
-  if (!(high - low > std::max(size * 1e-9, 1e-300))) high = low + (size > 1e-290 ? size * 0.1 : 1);
+  const double size = (std::max)(std::abs(low), std::abs(high));
+  if (!(high - low > (std::max)(size * 1e-9, 1e-300))) high = low + (size > 1e-290 ? size * 0.1 : 1);
   const double rough = (high - low) / wanted;
   const double power = std::pow(10, std::floor(std::log10(rough)));
   const double ratio = rough / power;
@@ -100,84 +100,110 @@ inline Axis axis_of(double low, double high, bool logarithmic, int wanted) {
   return axis;
 }
 
+/// An <svg> under construction: where values stand on it, and what is drawn so far.
+struct Plot {
+  static constexpr double kWidth = 440, kHeight = 250;  // in pixels of the view box
+  static constexpr double kLeft = 52, kRight = kWidth - 12, kTop = 12, kBottom = kHeight - 40;
+
+  Axis x_axis, y_axis;
+  double last_x;  // of the last point
+  bool percent;
+  std::string svg;
+
+  [[nodiscard]] double x(double value) const {
+    const double high = last_x > x_axis.low ? last_x : x_axis.high;
+    return kLeft + (kRight - kLeft) * (value - x_axis.low) / (high - x_axis.low);
+  }
+  [[nodiscard]] double y(double value) const { return kBottom - (kBottom - kTop) * y_axis.at(value); }
+  [[nodiscard]] std::string label(double value, int digits) const {
+    return percent ? number(value * 100, digits) + " %" : number(value, digits);
+  }
+  void line(const char* kind, double x1, double y1, double x2, double y2) {
+    append(svg, "<line class=\"", kind, "\" x1=\"", number(x1, 5), "\" y1=\"", number(y1, 5), "\" x2=\"",
+           number(x2, 5), "\" y2=\"", number(y2, 5), "\"/>\n");
+  }
+  void text(const char* anchor, double at_x, double at_y, const std::string& content) {
+    append(svg, "<text text-anchor=\"", anchor, "\" x=\"", number(at_x, 5), "\" y=\"", number(at_y, 5), "\">",
+           escaped(content), "</text>\n");
+  }
+  void circle(const char* kind, const char* radius, const Point& point) {
+    append(svg, "<circle class=\"", kind, "\" r=\"", radius, "\" cx=\"", number(x(point.x), 5), "\" cy=\"",
+           number(y(point.y), 5), "\"/>\n");
+  }
+};
+
+/// Axes for points in rising x, of which there is at least one.
+inline Plot plot_of(const std::vector<Point>& points, const ChartOptions& options) {
+  const auto by_y = [](const Point& a, const Point& b) { return a.y < b.y; };
+  const auto [lowest, highest] = std::minmax_element(points.begin(), points.end(), by_y);
+  const bool logarithmic = options.may_log && lowest->y > 0 && highest->y / lowest->y > 10;
+  Axis y_axis = axis_of(lowest->y, highest->y, logarithmic, 5);
+  if (options.percent && highest->y <= 1) {
+    if (y_axis.low >= 1) y_axis = axis_of(0, 1, false, 5);  // nothing but 100 %
+    y_axis.high = (std::min)(y_axis.high, 1.0);
+  }
+  return {axis_of(points.front().x, points.back().x, false, 5), std::move(y_axis), points.back().x,
+          options.percent,
+          joined("<svg class=\"chart\" viewBox=\"0 0 440 250\" role=\"img\" aria-label=\"",
+                 escaped(options.name), "\">\n")};
+}
+
+inline void draw_axes(Plot& plot, const std::string& x_name) {
+  for (const double value : plot.y_axis.lines) {
+    if (value > plot.y_axis.high * (1 + 1e-9)) continue;
+    plot.line("grid", Plot::kLeft, plot.y(value), Plot::kRight, plot.y(value));
+    plot.text("end", Plot::kLeft - 6, plot.y(value) + 4, plot.label(value, 3));
+  }
+  for (const double value : plot.x_axis.lines) {
+    if (value > plot.last_x) continue;
+    plot.line("tick", plot.x(value), Plot::kBottom, plot.x(value), Plot::kBottom + 4);
+    plot.text("middle", (std::min)(plot.x(value), Plot::kWidth - 16), Plot::kBottom + 18, number(value));
+  }
+  plot.line("axis", Plot::kLeft, Plot::kBottom, Plot::kRight, Plot::kBottom);
+  plot.text("middle", (Plot::kLeft + Plot::kRight) / 2, Plot::kHeight - 5,
+            x_name + (plot.y_axis.logarithmic ? " (logarithmic scale)" : ""));
+}
+
+inline void draw_curve(Plot& plot, const std::vector<Point>& points) {
+  plot.svg += "<polyline class=\"curve\" points=\"";
+  for (const Point& point : points) {
+    append(plot.svg, number(plot.x(point.x), 5), ",", number(plot.y(point.y), 5), " ");
+  }
+  plot.svg.back() = '"';
+  plot.svg += "/>\n";
+  if (points.size() == 1) plot.circle("dot", "3", points[0]);
+}
+
+/// Invisible columns, each reaching halfway to its neighbors, with the values there as their titles.
+inline void draw_titles(Plot& plot, const std::vector<Point>& points, const std::string& x_name) {
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const double begin = i == 0 ? Plot::kLeft : (plot.x(points[i - 1].x) + plot.x(points[i].x)) / 2;
+    const double end =
+        i + 1 == points.size() ? Plot::kRight : (plot.x(points[i].x) + plot.x(points[i + 1].x)) / 2;
+    append(plot.svg, "<rect class=\"hit\" x=\"", number(begin, 5), "\" y=\"12\" width=\"",
+           number(end - begin, 4), "\" height=\"198\"><title>", escaped(x_name), " ", number(points[i].x),
+           ": ", plot.label(points[i].y, 6), "</title></rect>\n");
+  }
+}
+
 }  // namespace detail
 
-/// An <svg> of one curve, as wide as where it stands. Points in rising x; what is not finite is left out.
+/// An <svg> of one curve, as wide as its place. Points in rising x; points that are not finite are left out.
 [[nodiscard]] inline std::string chart(const std::vector<Point>& all_points, const ChartOptions& options) {
   std::vector<Point> points;
   for (const Point& point : all_points) {
     if (detail::drawable(point)) points.push_back(point);
   }
   if (points.empty()) return "<p class=\"soft\">no values</p>\n";
-  constexpr double kWidth = 440, kHeight = 250, kLeft = 52, kRight = 12, kTop = 12, kBottom = 40;
-  const auto by_y = [](const Point& a, const Point& b) { return a.y < b.y; };
-  const auto [lowest, highest] = std::minmax_element(points.begin(), points.end(), by_y);
-  const bool logarithmic = options.may_log && lowest->y > 0 && highest->y / lowest->y > 10;
-  detail::Axis y_axis = detail::axis_of(lowest->y, highest->y, logarithmic, 5);
-  if (options.percent && highest->y <= 1) {
-    if (y_axis.low >= 1) y_axis = detail::axis_of(0, 1, false, 5);  // nothing but 100 %
-    y_axis.high = std::min(y_axis.high, 1.0);
-  }
-  const detail::Axis x_axis = detail::axis_of(points.front().x, points.back().x, false, 5);
-  const double x_high = points.back().x > x_axis.low ? points.back().x : x_axis.high;
-  const auto x = [&](double value) {
-    return kLeft + (kWidth - kLeft - kRight) * (value - x_axis.low) / (x_high - x_axis.low);
-  };
-  const auto y = [&](double value) {
-    return kHeight - kBottom - (kHeight - kTop - kBottom) * y_axis.at(value);
-  };
-  const auto text_of = [&](double value, int digits) {
-    return options.percent ? number(value * 100, digits) + " %" : number(value, digits);
-  };
-
-  std::string svg = joined("<svg class=\"chart\" viewBox=\"0 0 440 250\" role=\"img\" aria-label=\"",
-                           escaped(options.name), "\">\n");
-  const auto line = [&svg](const char* kind, double x1, double y1, double x2, double y2) {
-    append(svg, "<line class=\"", kind, "\" x1=\"", number(x1, 5), "\" y1=\"", number(y1, 5), "\" x2=\"",
-           number(x2, 5), "\" y2=\"", number(y2, 5), "\"/>\n");
-  };
-  const auto text = [&svg](const char* anchor, double at_x, double at_y, const std::string& what) {
-    append(svg, "<text text-anchor=\"", anchor, "\" x=\"", number(at_x, 5), "\" y=\"", number(at_y, 5), "\">",
-           escaped(what), "</text>\n");
-  };
-  for (const double value : y_axis.lines) {
-    if (value > y_axis.high * (1 + 1e-9)) continue;
-    line("grid", kLeft, y(value), kWidth - kRight, y(value));
-    text("end", kLeft - 6, y(value) + 4, text_of(value, 3));
-  }
-  for (const double value : x_axis.lines) {
-    if (value > points.back().x) continue;
-    line("tick", x(value), kHeight - kBottom, x(value), kHeight - kBottom + 4);
-    text("middle", std::min(x(value), kWidth - 16), kHeight - kBottom + 18, number(value));
-  }
-  line("axis", kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom);
-  text("middle", (kLeft + kWidth - kRight) / 2, kHeight - 5,
-       options.x_name + (logarithmic ? " (logarithmic scale)" : ""));
-
-  svg += "<polyline class=\"curve\" points=\"";
-  for (const Point& point : points) append(svg, number(x(point.x), 5), ",", number(y(point.y), 5), " ");
-  svg.back() = '"';
-  svg += "/>\n";
-  if (points.size() == 1) {
-    append(svg, "<circle class=\"dot\" r=\"3\" cx=\"", number(x(points[0].x), 5), "\" cy=\"",
-           number(y(points[0].y), 5), "\"/>\n");
-  }
+  detail::Plot plot = detail::plot_of(points, options);
+  detail::draw_axes(plot, options.x_name);
+  detail::draw_curve(plot, points);
   if (options.marked >= 0 && options.marked < static_cast<int>(all_points.size())) {
     const Point& marked = all_points[static_cast<std::size_t>(options.marked)];
-    if (detail::drawable(marked)) {
-      append(svg, "<circle class=\"ring\" r=\"5\" cx=\"", number(x(marked.x), 5), "\" cy=\"",
-             number(y(marked.y), 5), "\"/>\n");
-    }
+    if (detail::drawable(marked)) plot.circle("ring", "5", marked);
   }
-  // Invisible columns, each as wide as half the way to its neighbours, that say what stands there.
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const double begin = i == 0 ? kLeft : (x(points[i - 1].x) + x(points[i].x)) / 2;
-    const double end = i + 1 == points.size() ? kWidth - kRight : (x(points[i].x) + x(points[i + 1].x)) / 2;
-    append(svg, "<rect class=\"hit\" x=\"", number(begin, 5), "\" y=\"12\" width=\"", number(end - begin, 4),
-           "\" height=\"198\"><title>", escaped(options.x_name), " ", number(points[i].x), ": ",
-           text_of(points[i].y, 6), "</title></rect>\n");
-  }
-  return svg + "</svg>\n";
+  detail::draw_titles(plot, points, options.x_name);
+  return plot.svg + "</svg>\n";
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::host::html

@@ -89,7 +89,7 @@ struct Memory {
                                        {"inputs", &MemoryReport::inputs},
                                        {"state", &MemoryReport::state}};
   std::size_t largest = 1;
-  for (const Memory& memory : memories) largest = std::max(largest, memory.bytes.total());
+  for (const Memory& memory : memories) largest = (std::max)(largest, memory.bytes.total());
 
   std::string text;
   for (const Memory& memory : memories) {

@@ -96,7 +96,7 @@ class MpiRanks final : public Ranks {
   static void for_each_message(std::span<Byte> bytes, const Body& body) {
     constexpr std::size_t kMost = std::size_t{1} << 30;
     for (std::size_t at = 0; at < bytes.size(); at += kMost)
-      body(bytes.subspan(at, std::min(kMost, bytes.size() - at)));
+      body(bytes.subspan(at, (std::min)(kMost, bytes.size() - at)));
   }
 
   [[nodiscard]] int next() const { return (rank_ + 1) % size_; }

@@ -14,8 +14,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,9 +21,9 @@
 #include <span>
 
 #include <attune/core/true_length.hpp>
+#include <attune/host/gradient_slots.hpp>
 #include <attune/host/shared_pieces.hpp>
 #include <attune/host/thread_pool.hpp>
-#include <attune/kernels/ops/residual.hpp>
 #include <attune/training/trainer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
@@ -37,14 +35,6 @@ struct ParallelOptions {
   /// sequence of a batch; in between, fewer are less memory and more waiting. Unless told, they are what
   /// stays in the threads' caches: 512 KiB of each, two sets or more. No bit depends on it.
   std::optional<std::size_t> gradient_bytes = std::nullopt;
-};
-
-/// What the first sequences of a batch add up to, beside their gradients.
-template <class Scalar>
-struct BatchSums {
-  Scalar loss;
-  Scalar normaliser;  // what the loss is divided by
-  Status status;      // of the first of them that is refused; there are then no gradients
 };
 
 /// Trains `Model` on batches of `batch` sequences on several threads. What a Trainer takes and gives, this
@@ -82,10 +72,9 @@ class ParallelTrainer
   /// Starts the threads. Parameters are zero until initialise() or load().
   explicit ParallelTrainer(const ParallelOptions& options = {})
       : pool_(options.threads),
-        slot_count_(slots_for(pool_.threads(), options.gradient_bytes)),
         shared_(std::make_unique<Shared>()),
         workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(pool_.threads()))),
-        slots_(std::make_unique<Slot[]>(static_cast<std::size_t>(slot_count_))) {
+        slots_(pool_, detail::slots_for<Parameters>(batch, pool_.threads(), options.gradient_bytes)) {
     Rng rng{0};
     restart(rng);
   }
@@ -99,7 +88,7 @@ class ParallelTrainer
               const Clipping& clipping = {}, const Masks& masks = {}, const Loss& loss = {}) {
     if constexpr (attune::detail::check_clipping<Clipping>()) {
       attune::detail::check_masks<Model, Masks, batch>();
-      WholeBatch all{shared_->gradients};
+      WholeBatch all{slots_.sum()};
       return step_over(all, inputs, targets, options, clipping, masks, loss);
     }
   }
@@ -118,11 +107,12 @@ class ParallelTrainer
   template <class Masks = NoMask>
   Outcome predict_batch(BatchInputView inputs, BatchOutputView outputs, const Masks& masks = {}) {
     attune::detail::check_masks<Model, Masks, batch>();
-    auto& statuses = shared_->statuses;
+    LossSum<Scalar>* const sequences = shared_->sequences;
     const auto predict_one = [&](int sequence, const auto& how) {
-      statuses[sequence] = how(Inputs::at(inputs, sequence),
-                               outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows),
-                               attune::detail::mask_of(masks, sequence));
+      sequences[sequence].status =
+          how(Inputs::at(inputs, sequence),
+              outputs.template rows_at<Model::Output::rows>(sequence * Model::Output::rows),
+              attune::detail::mask_of(masks, sequence));
     };
     if (batch < pool_.threads()) {
       for (int sequence = 0; sequence < batch; ++sequence) {
@@ -135,9 +125,9 @@ class ParallelTrainer
         });
       });
     }
-    const Status* refused =
-        std::find_if_not(statuses, statuses + batch - 1, [](Status status) { return status == Status::kOk; });
-    return static_cast<Outcome>(*refused);
+    const LossSum<Scalar>* const refused = std::find_if(
+        sequences, sequences + batch - 1, [](const auto& of) { return of.status != Status::kOk; });
+    return static_cast<Outcome>(refused->status);
   }
 
   [[nodiscard]] const Parameters& parameters() const { return shared_->state.parameters; }
@@ -150,22 +140,23 @@ class ParallelTrainer
   /// training takes on a device is OneByOne::memory().
   [[nodiscard]] MemoryReport memory() const {
     const auto workers = static_cast<std::size_t>(pool_.threads());
-    const std::size_t slots = static_cast<std::size_t>(slot_count_) * sizeof(Slot);
+    const auto sets = static_cast<std::size_t>(1 + slots_.count());
     MemoryReport report{
         .parameters = sizeof(Parameters),
-        .gradients = sizeof(Parameters) * (1 + static_cast<std::size_t>(slot_count_)),
+        .gradients = sizeof(Parameters) * sets,
         .moments = attune::detail::kBytes<Moments>,
         .tape = workers * (attune::detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output)),
         .scratch = workers * attune::detail::kBytes<Scratch>,
         .inputs = OneByOne::memory().inputs};
-    report.state =
-        sizeof(ParallelTrainer) + sizeof(Shared) + workers * sizeof(Worker) + slots - report.object();
+    report.state = sizeof(ParallelTrainer) + sizeof(Shared) + workers * sizeof(Worker) + slots_.bytes() -
+                   report.object();
     return report;
   }
 
  protected:
-  /// Loss, normaliser and status of a batch.
-  using Sums = BatchSums<Scalar>;
+  /// Of the first sequences of a batch. Where the status is not kOk, that of the first one that is refused,
+  /// there are no gradients.
+  using Sums = LossSum<Scalar>;
 
   /// One step of which the sequences [part.first(), part.end()) are computed here. part.receive() gets what
   /// those before add up to, part.send() takes the same of all up to here: first Sums, then, if those are
@@ -175,63 +166,38 @@ class ParallelTrainer
   Result step_over(Part& part, BatchInputView inputs, BatchTargetView targets, const Options& options,
                    const Clipping& clipping, const Masks& masks, const Loss& loss_of) {
     Shared& shared = *shared_;
-    if (!shared.clear) clear_gradients();
-    shared.clear = false;
-    Sums sums{};
+    slots_.begin_batch();
+    Sums sums{.sum = 0, .normaliser = 0};
     int first = part.first();
     do {
-      const int end = std::min(part.end(), first + slot_count_);
+      const int end = (std::min)(part.end(), first + slots_.count());
       for_each_sequence(first, end, [&](Worker& worker, int sequence) {
-        differentiate(worker, sequence, slots_[static_cast<std::size_t>(sequence - first)].gradients, inputs,
-                      targets, attune::detail::mask_of(masks, sequence), loss_of);
+        differentiate(worker, sequence, slots_.slot(sequence - first), Inputs::at(inputs, sequence),
+                      Targets::at(targets, sequence), attune::detail::mask_of(masks, sequence), loss_of);
       });
-      const bool begins = first == part.first();
-      if (begins) part.receive(sums);
-      const bool received = begins && sums.status == Status::kOk;
-      for (int sequence = first; sequence < end && sums.status == Status::kOk; ++sequence) {
-        const auto index = static_cast<std::size_t>(sequence);
-        sums.status = shared.statuses[index];
-        if (sums.status != Status::kOk) break;
-        sums.loss += shared.losses[index];
-        sums.normaliser += shared.normalisers[index];
-      }
-      const bool sound = sums.status == Status::kOk, ends = end == part.end() || !sound;
-      if (ends) part.send(sums);
-      for (std::size_t begin = 0; begin < sizeof(Parameters); begin += part.chunk_bytes()) {
-        const auto chunk = chunk_of(shared.gradients, begin, part.chunk_bytes());
-        if (received) part.receive(chunk);
-        if (sound) add_slots(end - first, begin, begin + chunk.size());
-        if (sound && ends) part.send(chunk);
-      }
+      add_sequences(part, first, end, sums);
       first = end;
     } while (first < part.end() && sums.status == Status::kOk);
     Parameters& gradients = part.total(sums);
     if (sums.status != Status::kOk) return Result::refused(sums.status);
-    const auto gradient = attune::detail::BatchGradient<Scalar>::template of<Loss, Optimizer>(
-        gradients, options, clipping, sums.loss, sums.normaliser);
-    if (gradient.status != Status::kOk) return Result::refused(gradient.status);
-    update(gradients, Optimizer::advance(shared.state.moments, options, gradient.scale * gradient.factor));
-    shared.clear = true;
-    shared.trained += batch;
-    attune::detail::count_step(shared.state, batch);
-    return {sums.loss * gradient.scale, Status::kOk, gradient.norm};
+    const auto update = attune::detail::begin_update<Loss>(shared.state, gradients, sums, options, clipping);
+    if (update.result.ok()) {
+      slots_.template update<Optimizer>(update.coefficients, shared.state, gradients);
+      shared.trained += batch;
+      attune::detail::count_step(shared.state, batch);
+    }
+    return update.result;
   }
 
-  /// The bytes of a set from `begin` on, at most so many.
-  static std::span<std::byte> chunk_of(Parameters& set, std::size_t begin, std::size_t most) {
-    const auto bytes = std::as_writable_bytes(std::span(&set, 1));
-    return bytes.subspan(begin, std::min(most, bytes.size() - begin));
-  }
   /// The sum of the gradients up to here; a set that is free when all sequences here have been added.
-  Parameters& sum_here() { return shared_->gradients; }
+  Parameters& sum_here() { return slots_.sum(); }
   /// A set that is free when all sequences here have been added.
-  Parameters& spare() { return slots_[0].gradients; }
+  Parameters& spare() { return slots_.slot(0); }
 
  private:
   friend StartsTraining<ParallelTrainer, State>;
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Scratch = attune::detail::EitherScratch<Model>;
-  static constexpr std::size_t kCacheLine = 64;
 
   // No sequences before this process's, and none behind.
   struct WholeBatch {
@@ -247,20 +213,12 @@ class ParallelTrainer
   };
 
   struct Shared {
-    alignas(kCacheLine) Parameters gradients;  // their sum over the batch
     State state;
-    bool clear;  // gradients and all slots are zero, as where a step begins
-    Scalar losses[static_cast<std::size_t>(batch)];
-    Scalar normalisers[static_cast<std::size_t>(batch)];
-    Status statuses[static_cast<std::size_t>(batch)];
+    LossSum<Scalar> sequences[static_cast<std::size_t>(batch)];
     std::int64_t trained;  // sequences since the tapes stood where their worker's `masks` is 0
   };
-  // The gradient of a sequence.
-  struct alignas(kCacheLine) Slot {
-    Parameters gradients;
-  };
   // What a thread computes a sequence in; no two threads share a line of the cache.
-  struct alignas(kCacheLine) Worker {
+  struct alignas(detail::kCacheLine) Worker {
     [[no_unique_address]] typename Model::Tape tape;
     [[no_unique_address]] Scratch scratch;
     typename Model::Output output;  // y, then dL/dy
@@ -277,87 +235,48 @@ class ParallelTrainer
 
   // Forward, loss and backward of one sequence.
   template <class Mask>
-  void differentiate(Worker& worker, int sequence, Parameters& gradients, BatchInputView inputs,
-                     BatchTargetView targets, const Mask& mask, const Loss& loss_of) {
-    using Output = typename Model::Output;
-    Shared& shared = *shared_;
-    const auto index = static_cast<std::size_t>(sequence);
-    const InputView x = Inputs::at(inputs, sequence);
-    const std::int64_t number = shared.trained + sequence;
+  void differentiate(Worker& worker, int sequence, Parameters& gradients, InputView x, TargetView target,
+                     const Mask& mask, const Loss& loss) {
+    const Parameters& parameters = shared_->state.parameters;
+    auto& scratch = worker.scratch.training;
+    const OutputView output(worker.output);
+    const std::int64_t number = shared_->trained + sequence;
     skip_masks(worker.tape, number - worker.masks);
     worker.masks = number;
-    Status& status = shared.statuses[index];
     const auto pieces = attune::detail::pieces_of<Model>(mask);
-    status = attune::detail::forward_status<Model>(pieces, mask, shared.state.parameters, x,
-                                                   OutputView(worker.output), worker.tape,
-                                                   worker.scratch.training);
-    if (status != Status::kOk) return;
-    attune::detail::clear_behind(pieces, OutputView(worker.output));
-    const LossSum<Scalar> loss = loss_of.sum(ConstView<Output>(worker.output), Targets::at(targets, sequence),
-                                             OutputView(worker.output));
-    status =
-        loss.status != Status::kOk || attune::detail::finite(loss.sum) ? loss.status : Status::kNotFinite;
-    if (status != Status::kOk) return;
-    shared.losses[index] = loss.sum;
-    shared.normalisers[index] = loss.normaliser;
-    attune::detail::backward_in<Model>(pieces, mask, shared.state.parameters, x, worker.tape,
-                                       ConstView<typename Model::Output>(worker.output), NoGradient{},
-                                       gradients, worker.scratch.training);
+    LossSum<Scalar>& sum = shared_->sequences[static_cast<std::size_t>(sequence)];
+    sum.status = attune::detail::forward_loss<Model>(pieces, mask, parameters, x, output, worker.tape,
+                                                     scratch, target, loss, sum);
+    if (sum.status != Status::kOk) return;
+    attune::detail::backward_in<Model>(pieces, mask, parameters, x, worker.tape,
+                                       ConstView<typename Model::Output>(output), NoGradient{}, gradients,
+                                       scratch);
     worker.masks = number + 1;
   }
 
-  // gradients += slot 0, then slot 1, …, of what is in the bytes [begin, end) of a set, and the slots are
-  // zero there; all slots for one part of it at a time.
-  void add_slots(int count, std::size_t begin, std::size_t end) {
-    for_each_part(begin, end, [&](std::size_t from, std::size_t to) {
-      const std::size_t first = from / sizeof(Scalar), size = (to - from) / sizeof(Scalar);
-      for (int slot = 0; slot < count; ++slot) {
-        kernels::move_to(
-            static_cast<int>(size),
-            attune::detail::scalars_of<Scalar>(slots_[static_cast<std::size_t>(slot)].gradients) + first,
-            attune::detail::scalars_of<Scalar>(shared_->gradients) + first);
-      }
-    });
+  // Adds the sequences [first, end), which the slots hold, in the order of the batch.
+  template <class Part>
+  void add_sequences(Part& part, int first, int end, Sums& sums) {
+    const bool begins = first == part.first();
+    if (begins) part.receive(sums);
+    const bool received = begins && sums.status == Status::kOk;
+    for (int sequence = first; sequence < end && sums.status == Status::kOk; ++sequence) {
+      const LossSum<Scalar>& one = shared_->sequences[static_cast<std::size_t>(sequence)];
+      sums.status = one.status;
+      if (sums.status != Status::kOk) break;
+      sums.sum += one.sum;
+      sums.normaliser += one.normaliser;
+    }
+    const bool sound = sums.status == Status::kOk, ends = end == part.end() || !sound;
+    if (ends) part.send(sums);
+    for (std::size_t begin = 0; begin < sizeof(Parameters); begin += part.chunk_bytes()) {
+      const auto chunk = slots_.chunk(begin, part.chunk_bytes());
+      if (received) part.receive(chunk);
+      if (sound) slots_.add(end - first, begin, begin + chunk.size());
+      if (sound && ends) part.send(chunk);
+    }
   }
-  // The optimiser's step with gradients that are then zero, on all threads.
-  void update(Parameters& gradients, const typename Optimizer::Coefficients& coefficients) {
-    State& state = shared_->state;
-    for_each_part(0, sizeof(Parameters), [&](std::size_t from, std::size_t to) {
-      Optimizer::for_each_with_moments(
-          [&](const TensorPath& path, auto& p, auto& g, auto&... moment) {
-            const auto [first, size] = part_of(p, state.parameters, from, to);
-            if (size == 0) return;
-            attune::detail::update_and_clear<Optimizer>(coefficients, path.kind, size, p.data() + first,
-                                                        g.data() + first, (moment.data() + first)...);
-          },
-          state.moments, state.parameters, gradients);
-    });
-  }
-  struct PartOfTensor {
-    int first, size;
-  };
-  // What is in the bytes [from, to) of a set, of a tensor of it.
-  static PartOfTensor part_of(const auto& tensor, const Parameters& set, std::size_t from, std::size_t to) {
-    const auto at = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(tensor.data()) -
-                                             reinterpret_cast<const std::byte*>(&set));
-    const auto index_of = [&](std::size_t byte) {
-      const std::size_t end = at + sizeof(Scalar) * static_cast<std::size_t>(tensor.size);
-      return static_cast<int>((std::clamp(byte, at, end) - at) / sizeof(Scalar));
-    };
-    return {index_of(from), index_of(to) - index_of(from)};
-  }
-  // body(from, to) for parts of the bytes [begin, end) of a set that fit the first cache, each on some
-  // thread. Too little for two parts is not shared out.
-  template <class Body>
-  void for_each_part(std::size_t begin, std::size_t end, const Body& body) {
-    const std::size_t lines = (end - begin + kCacheLine - 1) / kCacheLine,
-                      parts = std::clamp<std::size_t>((end - begin) >> 14, 1, 64);
-    pool_.for_each(static_cast<int>(parts), [&](int, int number) {
-      const auto part = static_cast<std::size_t>(number);
-      body(begin + lines * part / parts * kCacheLine,
-           std::min(end, begin + lines * (part + 1) / parts * kCacheLine));
-    });
-  }
+
   template <class Mask>
   Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask, const auto& pieces) {
     return worker.scratch.predict(mask, shared_->state.parameters, x, y, worker.tape, pieces);
@@ -367,19 +286,6 @@ class ParallelTrainer
     if (pool_.threads() == 1) return predict_on(workers_[0], x, y, mask, InOneGo{});
     return pass_.run(workers_.get(),
                      [&](const SharedPieces& pieces) { (void)predict_on(workers_[0], x, y, mask, pieces); });
-  }
-
-  // As many sets of gradients as sequences are computed in before they are added up.
-  static int slots_for(int threads, std::optional<std::size_t> bytes) {
-    const auto count = static_cast<std::size_t>(threads);
-    const std::size_t in_cache = std::max(std::size_t{2}, (std::size_t{1} << 19) / sizeof(Slot));
-    const std::size_t slots = bytes ? *bytes / sizeof(Slot) : count * in_cache;
-    return static_cast<int>(std::min<std::size_t>(batch, std::max(count, slots)));
-  }
-
-  void clear_gradients() {
-    set_zero(shared_->gradients);
-    for (int slot = 0; slot < slot_count_; ++slot) set_zero(slots_[static_cast<std::size_t>(slot)].gradients);
   }
 
   // What StartsTraining asks for.
@@ -402,10 +308,9 @@ class ParallelTrainer
 
   ThreadPool pool_;
   SharedPass pass_{pool_};
-  const int slot_count_;
   std::unique_ptr<Shared> shared_;
   std::unique_ptr<Worker[]> workers_;
-  std::unique_ptr<Slot[]> slots_;
+  detail::GradientSlots<Parameters, Scalar> slots_;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::host

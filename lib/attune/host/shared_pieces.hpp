@@ -72,7 +72,7 @@ class SharedPass {
   // Into how many shares so much work is cut, of at most `most`.
   [[nodiscard]] int shares_of(std::int64_t work, int most) const {
     return static_cast<int>(
-        std::clamp<std::int64_t>(work / work_of_share_, 1, std::max(1, std::min(most, threads()))));
+        std::clamp<std::int64_t>(work / work_of_share_, 1, (std::max)(1, (std::min)(most, threads()))));
   }
   // Calls body(share) for the shares of piece number `piece` that no other thread has taken, when the
   // `before` shares of all pieces in front of it are done. Those of other threads where these do not come:
@@ -142,7 +142,7 @@ class SharedPass {
 };
 
 /// The pieces of a sequence, those of one of the threads that go through it.
-class SharedPieces : public attune::detail::AllTokens {
+class SharedPieces : public attune::detail::WholeSequence {
  public:
   static constexpr bool kInOneGo = false;
   /// How far a thread is.
@@ -214,13 +214,13 @@ class SharedPieces : public attune::detail::AllTokens {
   /// The same, of no more than `at_once` together.
   template <int most, int at_once, int work, class Body>
   void rows_at_once_up_to(int used, Body&& body) const {
-    constexpr int kBlock = std::min(block_of(most), at_once), kRest = most % kBlock;
-    constexpr int kMany = std::max(kBlock, std::min(most / 2, at_once) / kBlock * kBlock);
+    constexpr int kBlock = (std::min)(block_of(most), at_once), kRest = most % kBlock;
+    constexpr int kMany = (std::max)(kBlock, (std::min)(most / 2, at_once) / kBlock * kBlock);
     const int blocks = (used + kBlock - 1) / kBlock;
     const int shares = walk_->pass.shares_of(std::int64_t{work} * used, blocks);
     share_out(shares, [&](int share) {
       int first = part(blocks, share, shares) * kBlock;
-      const int end = part(blocks, share + 1, shares) * kBlock, whole = std::min(end, most - kRest);
+      const int end = part(blocks, share + 1, shares) * kBlock, whole = (std::min)(end, most - kRest);
       if constexpr (kMany > kBlock) {
         for (; first + kMany <= whole; first += kMany) body.template operator()<kMany>(first);
       }
@@ -238,14 +238,14 @@ class SharedPieces : public attune::detail::AllTokens {
     const int shares = walk_->pass.shares_of(std::int64_t{work} * used, blocks);
     share_out(shares, [&](int share) {
       const int first = part(blocks, share, shares) * kBlock;
-      body(first, std::min(part(blocks, share + 1, shares) * kBlock, used) - first);
+      body(first, (std::min)(part(blocks, share + 1, shares) * kBlock, used) - first);
     });
   }
 
  private:
   // Of `rows` rows so many are computed together: a sixteenth, so that a few threads have as much each, but
   // a register tile.
-  static constexpr int block_of(int rows) { return std::min(rows, std::max(1, (rows + 63) / 64) * 4); }
+  static constexpr int block_of(int rows) { return (std::min)(rows, (std::max)(1, (rows + 63) / 64) * 4); }
   // Where part `index` of `parts` begins.
   static int part(int count, int index, int parts) {
     return static_cast<int>(static_cast<std::int64_t>(count) * index / parts);

@@ -133,12 +133,18 @@ Status load_run(const TrainingOptions& options, Trainer& trainer, TrainingRun<Pa
   };
   take(state.get(), sizeof *state);
   take(record.get(), sizeof *record);
-  const auto losses = static_cast<std::size_t>(record->losses),
-             validations = static_cast<std::size_t>(record->validations);
-  if (record->beside != options.beside.size() ||
-      bytes.size() - at != record->beside + losses * sizeof(float) + validations * sizeof(Validation)) {
+  if (record->beside != options.beside.size() || record->beside > bytes.size() - at)
+    return Status::kOtherState;
+  const std::size_t rest = bytes.size() - at - record->beside;
+  const auto counts = [rest](std::int32_t count, std::size_t size) {  // whether so many can be there
+    return count >= 0 && static_cast<std::size_t>(count) <= rest / size;
+  };
+  if (!counts(record->losses, sizeof(float)) || !counts(record->validations, sizeof(Validation))) {
     return Status::kOtherState;
   }
+  const auto losses = static_cast<std::size_t>(record->losses),
+             validations = static_cast<std::size_t>(record->validations);
+  if (rest != losses * sizeof(float) + validations * sizeof(Validation)) return Status::kOtherState;
   if (const Status resumed = trainer.resume(*state); resumed != Status::kOk) return resumed;
   if (!options.beside.empty()) take(options.beside.data(), record->beside);
   run.losses.resize(losses);

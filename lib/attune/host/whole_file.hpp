@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -32,10 +33,18 @@ struct FileHead {
   std::uint32_t unused;
 };
 
+/// What a system call answers when no signal interrupts it.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  auto answer = call();
+  while (answer < 0 && errno == EINTR) answer = call();
+  return answer;
+}
+
 class FileDescriptor {
  public:
   FileDescriptor(const std::string& path, int flags)
-      : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+      : number_(uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); })) {}
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
   ~FileDescriptor() {
@@ -44,7 +53,7 @@ class FileDescriptor {
   [[nodiscard]] bool is_open() const { return number_ >= 0; }
   [[nodiscard]] bool write(std::span<const std::byte> bytes) const {
     while (!bytes.empty()) {
-      const ssize_t written = ::write(number_, bytes.data(), bytes.size());
+      const ssize_t written = uninterrupted([&] { return ::write(number_, bytes.data(), bytes.size()); });
       if (written <= 0) return false;
       bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
@@ -52,13 +61,15 @@ class FileDescriptor {
   }
   [[nodiscard]] bool read(std::span<std::byte> bytes) const {
     while (!bytes.empty()) {
-      const ssize_t count = ::read(number_, bytes.data(), bytes.size());
+      const ssize_t count = uninterrupted([&] { return ::read(number_, bytes.data(), bytes.size()); });
       if (count <= 0) return false;
       bytes = bytes.subspan(static_cast<std::size_t>(count));
     }
     return true;
   }
-  [[nodiscard]] bool flush() const { return ::fsync(number_) == 0; }
+  [[nodiscard]] bool flush() const {
+    return uninterrupted([&] { return ::fsync(number_); }) == 0;
+  }
 
  private:
   int number_;
@@ -67,8 +78,8 @@ class FileDescriptor {
 }  // namespace detail
 
 /// Writes a file of these bytes, one behind the other. `fingerprint` says what they mean. kFileFault where
-/// the disk is full, the folder not there or not writable: the old file is then as it was, or, if only the
-/// folder could not be flushed, the new one is there.
+/// the disk is full, the folder not there or not writable: the old file is then as it was and nothing is
+/// beside it, or, if only the folder could not be flushed, the new one is there. Signals do no harm.
 inline Status save_whole_file(const std::string& path, std::uint32_t fingerprint,
                               std::initializer_list<std::span<const std::byte>> parts) {
   detail::FileHead head{
@@ -78,13 +89,16 @@ inline Status save_whole_file(const std::string& path, std::uint32_t fingerprint
     head.crc = crc32(part.data(), part.size(), head.crc);
   }
   const std::string beside = path + ".new";
-  {
+  const bool written = [&] {
     const detail::FileDescriptor file(beside, O_WRONLY | O_CREAT | O_TRUNC);
-    bool written = file.is_open() && file.write(std::as_bytes(std::span(&head, 1)));
-    for (const auto part : parts) written = written && file.write(part);
-    if (!written || !file.flush()) return Status::kFileFault;
+    bool all = file.is_open() && file.write(std::as_bytes(std::span(&head, 1)));
+    for (const auto part : parts) all = all && file.write(part);
+    return all && file.flush();
+  }();
+  if (!written || std::rename(beside.c_str(), path.c_str()) != 0) {
+    static_cast<void>(::unlink(beside.c_str()));
+    return Status::kFileFault;
   }
-  if (std::rename(beside.c_str(), path.c_str()) != 0) return Status::kFileFault;
   // The name is on the disk when its folder is.
   const std::size_t slash = path.find_last_of('/');
   const detail::FileDescriptor folder(slash == std::string::npos ? "." : path.substr(0, slash + 1), O_RDONLY);
@@ -109,7 +123,7 @@ inline Status load_whole_file(const std::string& path, std::uint32_t fingerprint
   while (read.size() < head.size) {
     constexpr std::uint64_t kPiece = 1 << 20;
     const std::size_t before = read.size(),
-                      piece = static_cast<std::size_t>(std::min(kPiece, head.size - before));
+                      piece = static_cast<std::size_t>((std::min)(kPiece, head.size - before));
     read.resize(before + piece);
     if (!file.read(std::span(read).subspan(before))) return Status::kUnreadable;
     crc = crc32(read.data() + before, piece, crc);

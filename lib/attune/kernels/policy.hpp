@@ -59,10 +59,35 @@
 #define ATTUNE_POLICY unfused
 #endif
 
-// Part of every symbol: neither policies nor versions but for their patches ever link into one function.
-#define ATTUNE_TAG_OF(major, minor, policy) v##major##_##minor##_##policy
-#define ATTUNE_TAG(major, minor, policy) ATTUNE_TAG_OF(major, minor, policy)
-#define ATTUNE_ARITHMETIC ATTUNE_TAG(ATTUNE_VERSION_MAJOR, ATTUNE_VERSION_MINOR, ATTUNE_POLICY)
+// The instruction set that code is compiled for: the levels of the x86-64 psABI and what else a file can have
+// more of than another in one program. Empty for the least. attune_add_dispatched defines it empty, as there no
+// file sees another's code.
+#if !defined(ATTUNE_INSTRUCTION_SET)
+#if defined(__AVX512F__)
+#define ATTUNE_INSTRUCTION_SET _avx512
+#elif defined(__AVX2__)
+#define ATTUNE_INSTRUCTION_SET _avx2
+#elif defined(__AVX__)
+#define ATTUNE_INSTRUCTION_SET _avx
+#elif defined(__SSE4_1__)
+#define ATTUNE_INSTRUCTION_SET _sse4
+#elif defined(__SSE3__)
+#define ATTUNE_INSTRUCTION_SET _sse3
+#elif defined(__ARM_FEATURE_SVE)
+#define ATTUNE_INSTRUCTION_SET _sve
+#elif defined(__riscv_vector)
+#define ATTUNE_INSTRUCTION_SET _rvv
+#else
+#define ATTUNE_INSTRUCTION_SET
+#endif
+#endif
+
+// Part of every symbol: neither policies nor instruction sets nor versions but for their patches ever link into
+// one function.
+#define ATTUNE_TAG_OF(major, minor, policy, instruction_set) v##major##_##minor##_##policy##instruction_set
+#define ATTUNE_TAG(major, minor, policy, instruction_set) ATTUNE_TAG_OF(major, minor, policy, instruction_set)
+#define ATTUNE_ARITHMETIC \
+  ATTUNE_TAG(ATTUNE_VERSION_MAJOR, ATTUNE_VERSION_MINOR, ATTUNE_POLICY, ATTUNE_INSTRUCTION_SET)
 
 #if ATTUNE_FUSED && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA) && !defined(__riscv_flen)
 #error \
@@ -79,6 +104,8 @@
 
 #if defined(__FAST_MATH__)
 #error "attune: -ffast-math changes the results of training; compile without it"
+#elif defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "attune: -ffinite-math-only drops what masks and NaN need; compile without it"
 #endif
 
 #define ATTUNE_TEXT_OF(name) #name

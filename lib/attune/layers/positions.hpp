@@ -107,7 +107,8 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type weight;
+    using Table = typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type;
+    [[no_unique_address]] typename FloatForm<Table>::type weight;
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
@@ -134,7 +135,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
       pieces([&]() ATTUNE_INLINE_LAMBDA {
         add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
-          const int tokens = std::min<int>(rows.rows, pieces.template count<shape.seq_len>() - first);
+          const int tokens = (std::min<int>)(rows.rows, pieces.template count<shape.seq_len>() - first);
           kernels::add_to(tokens * rows.cols, dy.data + first * shape.d_model, rows.data);
         });
       });

@@ -1,6 +1,6 @@
-// What the residual branches of encoder and decoder layers are (transformer_layer.hpp adds them up): a layer,
-// or attention to a memory; and either token by token. A context says what they are told beside x: pieces,
-// masks, memories.
+// The branches of encoder and decoder layers (transformer_layer.hpp adds them up): self-attention, attention
+// to a memory, and a feed-forward network, each with its place in the layer's sets, and each token by token.
+// A context has what they are called with beside x: slices, masks, memories.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <attune/core/layer.hpp>
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/stream.hpp>
+#include <attune/core/true_length.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
@@ -17,29 +18,33 @@ namespace attune::inline ATTUNE_ARITHMETIC::detail {
 // Hides nothing, but says that something else is hidden.
 struct HidesElsewhere : NoMask {};
 
-// A branch that is a layer: self-attention, or a network.
-template <class Part>
-struct LayerBranch : Part {
-  /// Whether it can leave out its output, and takes its input when its scratch is dead.
-  static constexpr bool kRetapes = detail::kRetapes<Part>;
-  template <class Gradients>
-  using TapeOf = detail::TapeOf<Part, Gradients>;
-  template <class Gradients>
-  using ScratchOf = detail::ScratchOf<Part, Gradients>;
-
-  ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
-                                    auto&... tape_and_scratch) {
-    forward_in<Part>(context.pieces, context.mask, parameters, x, y, tape_and_scratch...);
-  }
-  ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
-                                     auto& gradients, auto& scratch, const auto& context) {
-    backward_in<Part>(context.pieces, context.mask, parameters, x, tape, dy, dx, gradients, scratch);
-  }
+// The member of a layer's sets and tapes that belongs to a branch.
+struct SelfAttentionMember {
+  template <class Type>
+  struct In {
+    [[no_unique_address]] Type self_attention;
+  };
+  ATTUNE_INLINE static constexpr auto& of(auto& set) { return set.self_attention; }
+};
+struct CrossAttentionMember {
+  template <class Type>
+  struct In {
+    [[no_unique_address]] Type cross_attention;
+  };
+  ATTUNE_INLINE static constexpr auto& of(auto& set) { return set.cross_attention; }
+};
+struct FeedForwardMember {
+  template <class Type>
+  struct In {
+    [[no_unique_address]] Type feed_forward;
+  };
+  ATTUNE_INLINE static constexpr auto& of(auto& set) { return set.feed_forward; }
 };
 
-// A branch of so many tokens of a stream, whose part of context.memory is member `index`.
-template <int index, class Part, CacheShape cache, int tokens>
+// Some tokens of a stream in a branch that is a layer, whose part of context.memory is member `index`.
+template <int index, class MemberType, class Part, CacheShape cache, int tokens>
 struct StreamBranch {
+  using Member = MemberType;
   using Stream = StreamOf<Part, cache>;
   using InferenceScratch = typename Stream::template Scratch<tokens>;
   static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part> && !SaysStream<Part, cache>;
@@ -50,23 +55,13 @@ struct StreamBranch {
     Stream::template step<tokens>(context.position, parameters, x, y, memory, scratch);
   }
 };
-// What infer() of a layer's branches is told there.
-template <class Memory>
-struct StreamContext {
-  std::uint64_t position;
-  Memory& memory;
-  InOneGo pieces = {};
-};
-template <class Memory, class MemoryMask>
-struct MaskedStreamContext : StreamContext<Memory> {
-  const MemoryMask& memory_mask;
-};
-
-// The branch that attends to what a decoder layer remembers of its memory, of a stream of at most `most`.
+// The same in a branch that attends to a remembered memory, in a stream of at most `most` tokens.
 template <int index, class Part, int tokens, std::uint64_t most>
 struct MemoryStreamBranch {
+  using Member = CrossAttentionMember;
   using Stream = MemoryStream<Part>;
   using InferenceScratch = typename Stream::template Scratch<tokens>;
+  static constexpr bool kOutputMayBeInput = false;
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {
@@ -74,12 +69,70 @@ struct MemoryStreamBranch {
                                         scratch, context.memory_mask);
   }
 };
+// The context of a step.
+template <class StreamMemory, class MemoryMask = NoMask>
+struct StreamContext {
+  std::uint64_t position;
+  StreamMemory& memory;
+  const MemoryMask& memory_mask;
+  InOneGo pieces = {};
+};
+
+// A branch that is a layer: self-attention, or a network.
+template <class MemberType, class PartType>
+struct LayerBranch {
+  using Member = MemberType;
+  using Part = PartType;
+  using InferenceScratch = typename Part::InferenceScratch;
+  template <class Gradients>
+  using TapeOf = detail::TapeOf<Part, Gradients>;
+  template <class Gradients>
+  using ScratchOf = detail::ScratchOf<Part, Gradients>;
+  static constexpr bool kAttendsToMemory = false;
+  /// Whether it can leave out its output, and takes its input when its scratch is dead.
+  static constexpr bool kRetapes = detail::kRetapes<Part>;
+  static constexpr bool kTakesLength = detail::kTakesLength<Part>;
+  static constexpr bool kTakesOneByOne = true;  // a CheckedLayer is asked for more
+  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part>;
+  static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Part>;
+  template <class Gradients>
+  static constexpr bool kReadsInput = detail::kReadsInput<Part, Gradients>;
+
+  template <CacheShape cache>
+  using StreamMemory = typename StreamOf<Part, cache>::Memory;
+  template <CacheShape cache>
+  static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Part, cache>;
+  template <int index, CacheShape cache, int tokens, std::uint64_t most>
+  using Streamed = StreamBranch<index, Member, Part, cache, tokens>;
+
+  ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
+                                    auto&... tape_and_scratch) {
+    forward_in<Part>(context.pieces, context.mask, parameters, x, y, tape_and_scratch...);
+  }
+  // What forward tapes, without y.
+  ATTUNE_INLINE static void retape(const auto& parameters, auto x, const auto& context, auto& tape,
+                                   auto& scratch) {
+    Part::retape(parameters, x, tape, scratch, context.mask, context.pieces);
+  }
+  ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
+                                     auto& gradients, auto& scratch, const auto& context) {
+    backward_in<Part>(context.pieces, context.mask, parameters, x, tape, dy, dx, gradients, scratch);
+  }
+  // The same, where input() is x, and is called when scratch is dead.
+  ATTUNE_INLINE static void backward_from(const auto& parameters, const auto& input, auto& tape, auto dy,
+                                          auto dx, auto& gradients, auto& scratch, const auto& context) {
+    Part::backward_from(parameters, input, tape, dy, dx, gradients, scratch, context.mask, context.pieces);
+  }
+};
 
 // A branch that attends to a memory: context.memory[memory_len, d_model], whose gradient goes to
 // context.d_memory. Of the memory as of tokens there may be the first ones alone.
 template <class Attention>
-struct MemoryBranch : Attention {
+struct MemoryBranch {
+  using Member = CrossAttentionMember;
+  using Part = Attention;
   using Memory = typename Attention::KeyInput;
+  using InferenceScratch = typename Attention::InferenceScratch;
   template <class Gradients>
   using TapeOf = typename Attention::template TapeOf<Gradients>;
   template <class Gradients>
@@ -87,9 +140,24 @@ struct MemoryBranch : Attention {
     typename Attention::template ScratchOf<Gradients> attention;
     Memory d_value;  // of the memory as values; as keys it goes to d_memory
   };
+  static constexpr bool kAttendsToMemory = true;
+  static constexpr bool kRetapes = false;
+  static constexpr bool kTakesLength = requires { requires Attention::kTakesLengths; };
+  static constexpr bool kTakesOneByOne = detail::kRunsInLockstep<Attention>;
+  static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Attention>;
+  static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Attention>;
+  template <class Gradients>
+  static constexpr bool kReadsInput = detail::kReadsInput<Attention, Gradients>;
+
+  template <CacheShape cache>
+  using StreamMemory = typename MemoryStream<Attention>::Memory;
+  template <CacheShape cache>
+  static constexpr std::uint64_t kMostTokens = kAnyNumber;
+  template <int index, CacheShape cache, int tokens, std::uint64_t most>
+  using Streamed = MemoryStreamBranch<index, Attention, tokens, most>;
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
-                                    typename Attention::InferenceScratch& scratch) {
+                                    InferenceScratch& scratch) {
     Attention::forward(parameters, x, context.memory, context.memory, y, scratch, context.memory_mask,
                        context.pieces_of_both());
   }

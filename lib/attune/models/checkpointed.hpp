@@ -8,7 +8,7 @@
 #pragma once
 
 #include <attune/models/composition.hpp>
-#include <attune/models/recomputed_branches.hpp>
+#include <attune/models/transformer_layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -61,10 +61,25 @@ struct RunOnceMore : Layer {
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
-    (void)forward(parameters, x, View<Output>(scratch.y), tape, scratch, mask, pieces);
+    (void)pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      return forward(parameters, x, View<Output>(scratch.y), tape, scratch, mask, pieces);
+    });
     detail::backward_in<Layer>(pieces, mask, parameters, x, scratch.tape, dy, dx, gradients, scratch.layer);
     pieces([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(scratch.tape, tape); });
   }
+};
+
+// The same of an encoder layer, a branch at a time: its functions take either tape.
+template <class Layer>
+struct RecomputedBranches : Layer {
+  template <class Gradients>
+  using TapeOf = typename Layer::template RecomputedTapeOf<Gradients>;
+  template <class Gradients>
+  using ScratchOf = typename Layer::template RecomputedScratchOf<Gradients>;
+  using Tape = TapeOf<typename Layer::Parameters>;
+  using Scratch = ScratchOf<typename Layer::Parameters>;
+  template <class Gradients>
+  static constexpr bool kReadsInput = true;
 };
 
 template <class Layer>

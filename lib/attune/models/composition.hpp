@@ -188,8 +188,8 @@ class InTurnOf<Scalar, std::integer_sequence<int, between...>, std::index_sequen
                                       ? 0
                                       : static_cast<int>((sizeof(Own) + sizeof(Scalar) - 1) / sizeof(Scalar));
   static constexpr int kAll =
-      std::max({1, kScalars<At<static_cast<int>(index), Scratches>> +
-                       scalars_beside<between...>(static_cast<int>(index), false)...});
+      (std::max)({1, kScalars<At<static_cast<int>(index), Scratches>> +
+                         scalars_beside<between...>(static_cast<int>(index), false)...});
 
   union {
     OneOf<At<static_cast<int>(index), Scratches>...> layers_;

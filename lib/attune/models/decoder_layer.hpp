@@ -7,8 +7,8 @@
 //
 // A is self-attention, C attends to the memory m as keys and values.
 //
-//   DecoderLayer<{.seq_len = 16, .d_model = 32, .num_heads = 4, .d_ff = 64, .memory_len = 20}>   PyTorch's
-//   layer DecoderLayerOf<MultiHeadAttention<kSelf>, MultiHeadAttention<kCross>, SwiGlu<kNetwork>,
+//   DecoderLayer<{.attention = {.seq_len = 16, .d_model = 32, .num_heads = 4}, .d_ff = 64, .memory_len = 20}>
+//   DecoderLayerOf<MultiHeadAttention<kSelf>, MultiHeadAttention<kCross>, SwiGlu<kNetwork>,
 //   RmsNorm<kNorm>>
 #pragma once
 
@@ -18,13 +18,26 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+namespace detail {
+
+template <BranchOptions options, class Norm, class SelfAttention, class CrossAttention, class Network>
+using DecoderStack = ResidualStack<options, Norm, LayerBranch<SelfAttentionMember, SelfAttention>,
+                                   MemoryBranch<CrossAttention>, LayerBranch<FeedForwardMember, Network>>;
+
+}  // namespace detail
+
 /// A decoder layer of given parts: A, F and the norm as of EncoderLayerOf; C is MultiHeadAttention, or what
 /// is called as it is, of [seq_len, d_model] queries and a [memory_len, …] memory. With dropout, in training,
 /// what the three branches give is dropped; what happens inside of them is their own.
 template <detail::CheckedLayer Attention, class MemoryAttention, detail::CheckedLayer NetworkLayer,
           detail::CheckedLayer NormLayer, BranchOptions options = BranchOptions{}>
 struct DecoderLayerOf
-    : detail::Steps<DecoderLayerOf<Attention, MemoryAttention, NetworkLayer, NormLayer, options>> {
+    : detail::DecoderStack<options, NormLayer, Attention, MemoryAttention, NetworkLayer>,
+      detail::Steps<DecoderLayerOf<Attention, MemoryAttention, NetworkLayer, NormLayer, options>> {
+ private:
+  using Stack = detail::DecoderStack<options, NormLayer, Attention, MemoryAttention, NetworkLayer>;
+
+ public:
   using Scalar = typename Attention::Scalar;
   template <class Other>
   using WithScalar = DecoderLayerOf<typename detail::WithScalarOf<Attention, Other>::type,
@@ -38,22 +51,8 @@ struct DecoderLayerOf
   using Input = typename Attention::Input;
   using Memory = typename CrossAttention::KeyInput;
   using Output = Input;
-  static constexpr std::uint32_t kFingerprint =
-      fingerprint(options.norm, options.dropout, kFingerprintOf<SelfAttention>,
-                  kFingerprintOf<CrossAttention>, kFingerprintOf<Network>, kFingerprintOf<Norm>);
   static_assert(std::is_same_v<Memory, typename CrossAttention::ValueInput>,
                 "attune::DecoderLayer: the memory is key and value; d_key and d_value must be equal");
-  static_assert(detail::kFits<Attention, CrossAttention> && detail::kFits<CrossAttention, Network> &&
-                detail::kFits<Network, Norm> && detail::kFits<Norm, Attention>);
-
-  static constexpr bool kUpdatesInBackward =
-      detail::kUpdatesInBackward<Attention> && detail::kUpdatesInBackward<MemoryAttention> &&
-      detail::kUpdatesInBackward<NetworkLayer> && detail::kUpdatesInBackward<NormLayer>;
-  static constexpr bool kRunsInLockstep =
-      detail::kRunsInLockstep<Attention> && detail::kRunsInLockstep<MemoryAttention> &&
-      detail::kRunsInLockstep<NetworkLayer> && detail::kRunsInLockstep<NormLayer>;
-  static constexpr bool kTakesOneByOne =  // the others are asked for more
-      detail::kRunsInLockstep<MemoryAttention> && detail::kRunsInLockstep<NormLayer>;
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
@@ -90,32 +89,62 @@ struct DecoderLayerOf
   };
   using Parameters = ParametersOf<Tensor>;
 
+  using Tape = typename Stack::template TapeOf<Parameters>;
+  using Scratch = typename Stack::template ScratchOf<Parameters>;
+  using typename Stack::InferenceScratch;
+
+  /// Keys and values of memory[memory_len, …] to a cache, for all steps until another memory is remembered.
+  template <class Set = Parameters, class Model, CacheShape shape>
+  static void remember(const Set& parameters, ConstView<Memory> memory, KeyValueCache<Model, shape>& cache) {
+    detail::MemoryStream<CrossAttention>::remember(parameters.cross_attention, memory,
+                                                   detail::member<1>(cache.memory));
+  }
+
+  /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]; `mask` is
+  /// self-attention's, `memory_mask` the other's. `y` may not overlap them.
+  template <class Set = Parameters, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
+            AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
+                      InferenceScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {},
+                      const Pieces& pieces = {}) {
+    const auto of_tokens = pieces_of<Input>(mask, pieces);
+    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
+    Stack::infer(parameters, x, y, scratch, Context{memory, mask, memory_mask, of_tokens, of_memory});
+    pieces([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
+  }
+  /// Training: the same, with dropout; the tape keeps what backward needs.
+  template <class Set = Parameters, detail::TapesBranches AnyTape, class AnyScratch,
+            AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
+                      AnyTape& tape, AnyScratch& scratch, const Mask& mask = {},
+                      const MemoryMask& memory_mask = {}, const Pieces& pieces = {}) {
+    const auto of_tokens = pieces_of<Input>(mask, pieces);
+    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
+    Stack::forward_branches(parameters, x, y, tape, scratch,
+                            Context{memory, mask, memory_mask, of_tokens, of_memory});
+    pieces([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
+  }
+  /// dx[seq_len, d_model] and d_memory[memory_len, …] from dy[seq_len, d_model], overwritten, or NoGradient;
+  /// gradients accumulate. The tape is used up. `dx` may be `dy`. The masks are forward's: what they hide has
+  /// no influence, whatever it holds.
+  template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class DMemory, class Gradients,
+            class AnyScratch, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
+            AnyPieces Pieces = InOneGo>
+  static void backward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, AnyTape& tape,
+                       ConstView<Output> dy, Dx&& dx, DMemory&& d_memory, Gradients& gradients,
+                       AnyScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {},
+                       const Pieces& pieces = {}) {
+    const auto to_x = detail::sink<Input>(dx);
+    const auto to_memory = detail::sink<Memory>(d_memory);
+    const auto of_tokens = pieces_of<Input>(mask, pieces);
+    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
+    Stack::backward_branches(parameters, x, tape, dy, to_x, gradients, scratch,
+                             Context{memory, mask, memory_mask, of_tokens, of_memory, to_memory});
+    detail::clear_behind(of_tokens, to_x);
+    detail::clear_behind(of_memory, to_memory);
+  }
+
  private:
-  struct Sets {
-    template <int index>
-    static auto& branch(auto& set) {
-      if constexpr (index == 0) {
-        return set.self_attention;
-      } else if constexpr (index == 1) {
-        return set.cross_attention;
-      } else {
-        return set.feed_forward;
-      }
-    }
-    template <int index>
-    static auto& norm(auto& set) {
-      if constexpr (index == 0) {
-        return set.norm1;
-      } else if constexpr (index == 1) {
-        return set.norm2;
-      } else {
-        return set.norm3;
-      }
-    }
-  };
-  using Branches =
-      detail::ResidualBranches<options, Sets, Norm, detail::LayerBranch<SelfAttention>,
-                               detail::MemoryBranch<CrossAttention>, detail::LayerBranch<Network>>;
   template <class Mask, class MemoryMask, class Pieces, class MemoryPieces, class DMemory = NoGradient>
   struct Context {
     ConstView<Memory> memory;
@@ -133,202 +162,50 @@ struct DecoderLayerOf
       }
     }
   };
-  // Whether tokens behind a length are left out.
-  static constexpr bool kTakesLengths = detail::kTakesLength<SelfAttention> &&
-                                        detail::kTakesLength<Network> && detail::kTakesLength<Norm> &&
-                                        requires {
-    requires CrossAttention::kTakesLengths;
-  };
+  template <class Mask, class MemoryMask, class Pieces, class MemoryPieces, class DMemory = NoGradient>
+  Context(ConstView<Memory>, const Mask&, const MemoryMask&, const Pieces&, const MemoryPieces&, DMemory = {})
+      -> Context<Mask, MemoryMask, Pieces, MemoryPieces, DMemory>;
   // The pieces of tokens, or of a memory, of which the mask says how many there are.
   template <class Matrix, class Mask, class Pieces>
   ATTUNE_INLINE static auto pieces_of(const Mask& mask, const Pieces& pieces) {
-    if constexpr (kTakesLengths) {
+    if constexpr (Stack::kStackTakesLength) {
       return detail::first_tokens<Matrix::rows>(mask, pieces);
     } else {
       return pieces;
     }
   }
-
- public:
-  /// What backward needs beside x and the memory.
-  template <class Gradients>
-  struct TapeOf : Branches::Tape {
-    [[no_unique_address]] detail::TapeOf<SelfAttention, decltype(Gradients::self_attention)> self_attention;
-    [[no_unique_address]] detail::TapeOf<CrossAttention, decltype(Gradients::cross_attention)>
-        cross_attention;
-    [[no_unique_address]] detail::TapeOf<Network, decltype(Gradients::feed_forward)> feed_forward;
-
-    template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires(
-        Branches::kDrops || detail::kDropsIn<typename SelfAttention::Tape> ||
-        detail::kDropsIn<typename CrossAttention::Tape> || detail::kDropsIn<typename Network::Tape>) {
-      detail::for_each_dropout(visitor, this->dropout, feed_forward, self_attention, cross_attention);
-    }
-  };
-  using Tape = TapeOf<Parameters>;
-  template <class Gradients>
-  struct ScratchOf : Branches::template ScratchOf<Gradients> {};
-  using Scratch = ScratchOf<Parameters>;
-  using InferenceScratch = typename Branches::InferenceScratch;
-
-  /// Token by token (core/stream.hpp), causal, of a memory that is remembered first: without one a step
-  /// answers kNothingRemembered. A step takes the
-  /// memory's mask behind its scratch; the number of a query is its position, so a mask that is made for a
-  /// seq_len is made for the cache's capacity.
-  ///
-  ///   Decoder::remember(parameters, memory, cache);
-  ///   status = Decoder::step(parameters, token, y, cache, scratch[, memory_mask]);
-  template <CacheShape cache>
-  struct Stream {
-    /// Of the attention to the encoder's output.
-    using MemoryStream = detail::MemoryStream<CrossAttention>;
-    using Memory =
-        detail::Members<typename detail::StreamOf<SelfAttention, cache>::Memory,
-                        typename MemoryStream::Memory, typename detail::StreamOf<Network, cache>::Memory>;
-    static constexpr std::uint64_t kMostTokens =
-        std::min(detail::kMostTokens<SelfAttention, cache>, detail::kMostTokens<Network, cache>);
-    template <int tokens>
-    using Branches =
-        detail::ResidualBranches<options, Sets,
-                                 typename detail::TokenwiseStream<Norm>::template Of<tokens>::type,
-                                 detail::StreamBranch<0, SelfAttention, cache, tokens>,
-                                 detail::MemoryStreamBranch<1, CrossAttention, tokens, kMostTokens>,
-                                 detail::StreamBranch<2, Network, cache, tokens>>;
-    template <int tokens>
-    using Scratch = typename Branches<tokens>::InferenceScratch;
-    /// kOk where remember() has been called.
-    static Status ready(const Memory& memory) { return MemoryStream::ready(detail::member<1>(memory)); }
-    template <int tokens, AttentionMask MemoryMask = NoMask>
-    static void step(std::uint64_t position, const auto& parameters,
-                     ConstView<detail::StepInput<DecoderLayerOf, tokens>> x,
-                     View<detail::StepOutput<DecoderLayerOf, tokens>> y, Memory& memory,
-                     Scratch<tokens>& scratch, const MemoryMask& memory_mask = {}) {
-      Branches<tokens>::infer(
-          parameters, x, y, scratch,
-          detail::MaskedStreamContext<Memory, MemoryMask>{{position, memory}, memory_mask});
-    }
-  };
-  /// Keys and values of memory[memory_len, …] to a cache, for all steps until another memory is remembered.
-  template <class Set = Parameters, class Model, CacheShape shape>
-  static void remember(const Set& parameters, ConstView<Memory> memory, KeyValueCache<Model, shape>& cache) {
-    detail::MemoryStream<CrossAttention>::remember(parameters.cross_attention, memory,
-                                                   detail::member<1>(cache.memory));
-  }
-
-  /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]; `mask` is
-  /// self-attention's, `memory_mask` the other's. `y` may not overlap them.
-  template <class Set = Parameters, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
-            AnyPieces Pieces = InOneGo>
-  static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
-                      InferenceScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {},
-                      const Pieces& pieces = {}) {
-    const auto of_tokens = pieces_of<Input>(mask, pieces);
-    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
-    Branches::infer(parameters, x, y, scratch,
-                    Context<Mask, MemoryMask, decltype(of_tokens), decltype(of_memory)>{
-                        memory, mask, memory_mask, of_tokens, of_memory});
-    pieces([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
-  }
-  /// Training: the same, with dropout; the tape keeps what backward needs.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = CausalMask,
-            AttentionMask MemoryMask = NoMask, AnyPieces Pieces = InOneGo>
-  static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
-                      TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                      const MemoryMask& memory_mask = {}, const Pieces& pieces = {}) {
-    const auto of_tokens = pieces_of<Input>(mask, pieces);
-    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
-    Branches::forward(parameters, x, y, tape, scratch,
-                      Context<Mask, MemoryMask, decltype(of_tokens), decltype(of_memory)>{
-                          memory, mask, memory_mask, of_tokens, of_memory});
-    pieces([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
-  }
-  /// dx[seq_len, d_model] and d_memory[memory_len, …] from dy[seq_len, d_model], overwritten, or NoGradient;
-  /// gradients accumulate. The tape is used up. `dx` may be `dy`. The masks are forward's: what they hide has
-  /// no influence, whatever it holds.
-  template <class Set = Parameters, class Kept, class Dx, class DMemory, class Gradients,
-            AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask, AnyPieces Pieces = InOneGo>
-  static void backward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory,
-                       TapeOf<Kept>& tape, ConstView<Output> dy, Dx&& dx, DMemory&& d_memory,
-                       Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const MemoryMask& memory_mask = {}, const Pieces& pieces = {}) {
-    const auto to_memory = detail::sink<Memory>(d_memory);
-    const auto of_tokens = pieces_of<Input>(mask, pieces);
-    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
-    const Context<Mask, MemoryMask, decltype(of_tokens), decltype(of_memory),
-                  std::remove_const_t<decltype(to_memory)>>
-        context{memory, mask, memory_mask, of_tokens, of_memory, to_memory};
-    const auto to_x = detail::sink<Input>(dx);
-    Branches::backward(parameters, x, tape, dy, to_x, gradients, scratch, context);
-    detail::clear_behind(of_tokens, to_x);
-    detail::clear_behind(of_memory, to_memory);
-  }
 };
 
 /// Every size and option of PyTorch's layer; the defaults are PyTorch's, but for dropout.
 struct DecoderLayerShape {
-  int seq_len;  // tokens
-  int d_model;  // features of a token, and of one of the memory
-  int num_heads;
+  AttentionShape attention;  // self-attention; bias and dropout as of EncoderLayerShape. Attention to
+                             // the memory has the same shape, without positions, window and alibi
   int d_ff;                  // features of a token inside the feed-forward network
-  int memory_len = seq_len;  // tokens of the memory
+  int memory_len = attention.seq_len;  // tokens of the memory, of d_model features
   Activation activation = Activation::kRelu;
-  NormPlacement norm = NormPlacement::kAfter;  // of the three branches
-  double epsilon = 1e-5;                       // of the normalisations
-  bool bias = true;                            // of linear layers and normalisations
-  double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
-  int rotary_dim = 0;        // of a head's queries and keys in self-attention, rotated by position; 0: none
-  bool keep_weights = true;  // of both attentions, from forward to backward; false: computed once more
-  // As of AttentionShape: of both attentions,
-  int num_kv_heads = num_heads;
-  double softcap = 0;
-  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
-  double query_key_epsilon = 1e-5;
-  // and of self-attention alone.
-  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
-  double rotary_base = 10'000;
-  AttentionWindow window = {};
-  bool alibi = false;
+  NormPlacement norm = NormPlacement::kAfter;  // of every branch
+  double epsilon = 1e-5;                       // of the norms
 };
 
 namespace detail {
 
-constexpr EncoderLayerShape encoder_shape(const DecoderLayerShape& shape) {
-  return {.seq_len = shape.seq_len,
-          .d_model = shape.d_model,
-          .num_heads = shape.num_heads,
-          .d_ff = shape.d_ff,
-          .activation = shape.activation,
-          .norm = shape.norm,
-          .epsilon = shape.epsilon,
-          .bias = shape.bias,
-          .dropout = shape.dropout,
-          .rotary_dim = shape.rotary_dim,
-          .keep_weights = shape.keep_weights,
-          .num_kv_heads = shape.num_kv_heads,
-          .rotary_pairs = shape.rotary_pairs,
-          .rotary_base = shape.rotary_base,
-          .window = shape.window,
-          .alibi = shape.alibi,
-          .softcap = shape.softcap,
-          .query_key_norm = shape.query_key_norm,
-          .query_key_epsilon = shape.query_key_epsilon};
+/// The shape of attention to a memory, beside self-attention.
+constexpr AttentionShape cross_attention(AttentionShape shape, int memory_len) {
+  constexpr AttentionShape kDefault{};
+  shape.kv_len = memory_len;
+  shape.rotary_dim = kDefault.rotary_dim;
+  shape.rotary_pairs = kDefault.rotary_pairs;
+  shape.rotary_base = kDefault.rotary_base;
+  shape.window = kDefault.window;
+  shape.alibi = kDefault.alibi;
+  shape.offset = kDefault.offset;
+  return shape;
 }
 
 template <DecoderLayerShape shape, class Scalar>
-struct DecoderParts : EncoderParts<encoder_shape(shape), Scalar> {
+struct DecoderParts : EncoderParts<shape, Scalar> {
   static_assert(shape.memory_len > 0, "attune::DecoderLayer: memory_len must be positive");
-  using CrossAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
-                                                           .d_model = shape.d_model,
-                                                           .num_heads = shape.num_heads,
-                                                           .num_kv_heads = shape.num_kv_heads,
-                                                           .kv_len = shape.memory_len,
-                                                           .bias = shape.bias,
-                                                           .dropout = shape.dropout,
-                                                           .keep_weights = shape.keep_weights,
-                                                           .softcap = shape.softcap,
-                                                           .query_key_norm = shape.query_key_norm,
-                                                           .query_key_epsilon = shape.query_key_epsilon},
-                                            Scalar>;
+  using CrossAttention = MultiHeadAttention<cross_attention(shape.attention, shape.memory_len), Scalar>;
 };
 
 }  // namespace detail
@@ -340,7 +217,7 @@ struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, Scalar
                                      typename detail::DecoderParts<shape, ScalarType>::CrossAttention,
                                      typename detail::DecoderParts<shape, ScalarType>::Network,
                                      typename detail::DecoderParts<shape, ScalarType>::Norm,
-                                     BranchOptions{shape.norm, shape.dropout}> {
+                                     detail::DecoderParts<shape, ScalarType>::kOptions> {
   /// The same with another scalar.
   template <class Other>
   using WithScalar = DecoderLayer<shape, Other>;

@@ -4,7 +4,7 @@
 //   norm after:    h = norm₁(x + A(x)),    y = norm₂(h + F(h))
 //   norm before:   h = x + A(norm₁(x)),    y = h + F(norm₂(h))
 //
-//   EncoderLayer<{.seq_len = 16, .d_model = 32, .num_heads = 4, .d_ff = 64}>          PyTorch's layer
+//   EncoderLayer<{.attention = {.seq_len = 16, .d_model = 32, .num_heads = 4}, .d_ff = 64}>   PyTorch's layer
 //   EncoderLayerOf<MultiHeadAttention<kShape>, SwiGlu<kNetwork>, RmsNorm<kNorm>>      of parts of one's
 //   choice
 #pragma once
@@ -14,12 +14,31 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+namespace detail {
+
+template <BranchOptions options, class Norm, class SelfAttention, class Network>
+using EncoderStack = ResidualStack<options, Norm, LayerBranch<SelfAttentionMember, SelfAttention>,
+                                   LayerBranch<FeedForwardMember, Network>>;
+
+}  // namespace detail
+
 /// An encoder layer of given parts: A, F and the norm are layers (core/layer.hpp) of [seq_len, d_model]
 /// tokens to as many, library's or one's own. The norm has recompute(parameters, x, tape, y) beside. With
 /// dropout, in training, what A and F give is dropped; what happens inside of them is their own.
 template <detail::CheckedLayer Attention, detail::CheckedLayer NetworkLayer, detail::CheckedLayer NormLayer,
           BranchOptions options = BranchOptions{}>
-struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, NormLayer, options>> {
+struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, NetworkLayer>,
+                        detail::Steps<EncoderLayerOf<Attention, NetworkLayer, NormLayer, options>> {
+ private:
+  using Stack = detail::EncoderStack<options, NormLayer, Attention, NetworkLayer>;
+  // What its branches are called with.
+  template <class Mask, class Pieces>
+  struct Context {
+    const Mask& mask;      // of the attention
+    const Pieces& pieces;  // of the call
+  };
+
+ public:
   using Scalar = typename Attention::Scalar;
   template <class Other>
   using WithScalar = EncoderLayerOf<typename detail::WithScalarOf<Attention, Other>::type,
@@ -30,19 +49,6 @@ struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, No
   using Norm = NormLayer;
   using Input = typename Attention::Input;
   using Output = Input;
-  static constexpr std::uint32_t kFingerprint =
-      fingerprint(options.norm, options.dropout, kFingerprintOf<SelfAttention>, kFingerprintOf<Network>,
-                  kFingerprintOf<Norm>);
-  static_assert(detail::kFits<Attention, Network> && detail::kFits<Network, Norm> &&
-                detail::kFits<Norm, Attention>);
-
-  static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Attention> &&
-                                             detail::kUpdatesInBackward<NetworkLayer> &&
-                                             detail::kUpdatesInBackward<NormLayer>;
-  static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Attention> &&
-                                          detail::kRunsInLockstep<NetworkLayer> &&
-                                          detail::kRunsInLockstep<NormLayer>;
-  static constexpr bool kTakesOneByOne = detail::kRunsInLockstep<NormLayer>;  // it is asked for more
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
@@ -72,85 +78,15 @@ struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, No
   };
   using Parameters = ParametersOf<Tensor>;
 
- private:
-  struct Sets {
-    template <int index>
-    static auto& branch(auto& set) {
-      if constexpr (index == 0) {
-        return set.self_attention;
-      } else {
-        return set.feed_forward;
-      }
-    }
-    template <int index>
-    static auto& norm(auto& set) {
-      if constexpr (index == 0) {
-        return set.norm1;
-      } else {
-        return set.norm2;
-      }
-    }
-  };
-
- public:
-  using Branches = detail::ResidualBranches<options, Sets, Norm, detail::LayerBranch<SelfAttention>,
-                                            detail::LayerBranch<Network>>;
-  /// What its branches are called with.
-  template <class Mask, class Pieces>
-  struct Context {
-    const Mask& mask;      // of the attention
-    const Pieces& pieces;  // of the call
-  };
   /// Whether backward reads x.
   template <class Gradients>
-  static constexpr bool kReadsInput = Branches::template kReadsLayerInput<Gradients>;
+  static constexpr bool kReadsInput = Stack::template kReadsLayerInput<Gradients>;
   static constexpr bool kTakesMask = true;
-  static constexpr bool kTakesLength =
-      detail::kTakesLength<SelfAttention> && detail::kTakesLength<Network> && detail::kTakesLength<Norm>;
-  static constexpr bool kGradientMayBeInput =
-      Branches::kGradientMayBeLayerInput;  // not with ParameterUpdates
-  /// What backward needs beside x.
-  template <class Gradients>
-  struct TapeOf : Branches::Tape {
-    [[no_unique_address]] detail::TapeOf<SelfAttention, decltype(Gradients::self_attention)> self_attention;
-    [[no_unique_address]] detail::TapeOf<Network, decltype(Gradients::feed_forward)> feed_forward;
-
-    template <class Visitor>
-    constexpr void for_each_dropout(const Visitor& visitor) requires(
-        Branches::kDrops || detail::kDropsIn<typename SelfAttention::Tape> ||
-        detail::kDropsIn<typename Network::Tape>) {
-      detail::for_each_dropout(visitor, this->dropout, feed_forward, self_attention);
-    }
-  };
-  using Tape = TapeOf<Parameters>;
-  template <class Gradients>
-  struct ScratchOf : Branches::template ScratchOf<Gradients> {};
-  using Scratch = ScratchOf<Parameters>;
-  using InferenceScratch = typename Branches::InferenceScratch;
-
-  /// Token by token (core/stream.hpp), causal.
-  template <CacheShape cache>
-  struct Stream {
-    using Memory = detail::Members<typename detail::StreamOf<SelfAttention, cache>::Memory,
-                                   typename detail::StreamOf<Network, cache>::Memory>;
-    static constexpr std::uint64_t kMostTokens =
-        std::min(detail::kMostTokens<SelfAttention, cache>, detail::kMostTokens<Network, cache>);
-    template <int tokens>
-    using Branches =
-        detail::ResidualBranches<options, Sets,
-                                 typename detail::TokenwiseStream<Norm>::template Of<tokens>::type,
-                                 detail::StreamBranch<0, SelfAttention, cache, tokens>,
-                                 detail::StreamBranch<1, Network, cache, tokens>>;
-    template <int tokens>
-    using Scratch = typename Branches<tokens>::InferenceScratch;
-    template <int tokens>
-    static void step(std::uint64_t position, const auto& parameters,
-                     ConstView<detail::StepInput<EncoderLayerOf, tokens>> x,
-                     View<detail::StepOutput<EncoderLayerOf, tokens>> y, Memory& memory,
-                     Scratch<tokens>& scratch) {
-      Branches<tokens>::infer(parameters, x, y, scratch, detail::StreamContext<Memory>{position, memory});
-    }
-  };
+  static constexpr bool kTakesLength = Stack::kStackTakesLength;
+  static constexpr bool kGradientMayBeInput = Stack::kGradientMayBeLayerInput;  // not with UpdateInBackward
+  using Tape = typename Stack::template TapeOf<Parameters>;
+  using Scratch = typename Stack::template ScratchOf<Parameters>;
+  using typename Stack::InferenceScratch;
 
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; `mask` is attention's. `y` may not overlap `x`.
   template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
@@ -159,88 +95,68 @@ struct EncoderLayerOf : detail::Steps<EncoderLayerOf<Attention, NetworkLayer, No
     if constexpr (detail::kBeginsLength<Mask, Pieces>) {
       return detail::forward_of_length<EncoderLayerOf>(mask, pieces, parameters, x, y, scratch);
     } else {
-      Branches::infer(parameters, x, y, scratch, Context<Mask, Pieces>{mask, pieces});
+      Stack::infer(parameters, x, y, scratch, Context<Mask, Pieces>{mask, pieces});
     }
   }
   /// Training: the same, with dropout; the tape keeps what backward needs. `y` may not overlap `x`.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
-                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+  template <class Set = Parameters, detail::TapesBranches AnyTape, class AnyScratch,
+            AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
+                      AnyScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
     if constexpr (detail::kBeginsLength<Mask, Pieces>) {
       return detail::forward_of_length<EncoderLayerOf>(mask, pieces, parameters, x, y, tape, scratch);
     } else {
-      Branches::forward(parameters, x, y, tape, scratch, Context<Mask, Pieces>{mask, pieces});
+      Stack::forward_branches(parameters, x, y, tape, scratch, Context<Mask, Pieces>{mask, pieces});
     }
   }
   /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. The tape is used up.
   /// `dx` may be `dy`. With a mask, what it hides has no influence, whatever it holds.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
-  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
+  template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class Gradients,
+            class AnyScratch, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
+                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
     if constexpr (detail::kBeginsLength<Mask, Pieces>) {
       detail::backward_of_length<EncoderLayerOf>(mask, pieces, parameters, x, tape, dy,
                                                  detail::sink<Input>(dx), gradients, scratch);
     } else {
-      Branches::backward(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch,
-                         Context<Mask, Pieces>{mask, pieces});
+      Stack::backward_branches(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch,
+                               Context<Mask, Pieces>{mask, pieces});
     }
   }
 };
 
 /// Every size and option of PyTorch's layer; the defaults are PyTorch's, but for dropout.
 struct EncoderLayerShape {
-  int seq_len;  // tokens
-  int d_model;  // features of a token
-  int num_heads;
-  int d_ff;  // features of a token inside the feed-forward network
+  AttentionShape attention;  // self-attention. Its bias and dropout are the whole layer's: of linear layers
+                             // and norms, and of attention weights, branches and hidden features
+  int d_ff;                  // features of a token inside the feed-forward network
   Activation activation = Activation::kRelu;
-  NormPlacement norm = NormPlacement::kAfter;  // of both branches
-  double epsilon = 1e-5;                       // of the normalisations
-  bool bias = true;                            // of linear layers and normalisations
-  double dropout = 0;        // probability, in training: of attention weights, branches and hidden features
-  int rotary_dim = 0;        // features of a head's queries and keys that are rotated by position; 0: none
-  bool keep_weights = true;  // of attention, from forward to backward; false: computed once more
-  // As of AttentionShape.
-  int num_kv_heads = num_heads;
-  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
-  double rotary_base = 10'000;
-  AttentionWindow window = {};
-  bool alibi = false;
-  double softcap = 0;
-  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
-  double query_key_epsilon = 1e-5;
+  NormPlacement norm = NormPlacement::kAfter;  // of every branch
+  double epsilon = 1e-5;                       // of the norms
 };
 
 namespace detail {
 
-template <EncoderLayerShape shape, class Scalar>
+/// The parts of an encoder or decoder layer.
+template <auto shape, class Scalar>
 struct EncoderParts {
+  static constexpr AttentionShape kAttention = shape.attention;
+  static constexpr int kSeqLen = kAttention.seq_len, kDModel = kAttention.d_model;
   static_assert(
-      shape.seq_len > 0 && shape.d_model > 0 && shape.num_heads > 0 && shape.d_ff > 0,
-      "attune::EncoderLayer: seq_len, d_model, num_heads and d_ff must be positive; set all four in "
-      "EncoderLayerShape");
-  using SelfAttention = MultiHeadAttention<AttentionShape{.seq_len = shape.seq_len,
-                                                          .d_model = shape.d_model,
-                                                          .num_heads = shape.num_heads,
-                                                          .num_kv_heads = shape.num_kv_heads,
-                                                          .bias = shape.bias,
-                                                          .rotary_dim = shape.rotary_dim,
-                                                          .rotary_pairs = shape.rotary_pairs,
-                                                          .rotary_base = shape.rotary_base,
-                                                          .dropout = shape.dropout,
-                                                          .keep_weights = shape.keep_weights,
-                                                          .window = shape.window,
-                                                          .alibi = shape.alibi,
-                                                          .softcap = shape.softcap,
-                                                          .query_key_norm = shape.query_key_norm,
-                                                          .query_key_epsilon = shape.query_key_epsilon},
-                                           Scalar>;
-  using Network = FeedForward<FeedForwardShape{shape.seq_len, shape.d_model, shape.d_ff, shape.activation,
-                                               shape.bias, shape.dropout},
+      kSeqLen > 0 && kDModel > 0 && kAttention.num_heads > 0 && shape.d_ff > 0,
+      "attune::EncoderLayer, DecoderLayer: seq_len, d_model, num_heads and d_ff must be positive; set "
+      "{.attention = {.seq_len, .d_model, .num_heads}, .d_ff}");
+  using SelfAttention = MultiHeadAttention<kAttention, Scalar>;
+  static_assert(
+      SelfAttention::kSelfAttention,
+      "attune::EncoderLayer, DecoderLayer: kv_len, d_key and d_value of self-attention are seq_len and "
+      "d_model; leave them out");
+  using Network = FeedForward<FeedForwardShape{kSeqLen, kDModel, shape.d_ff, shape.activation,
+                                               kAttention.bias, kAttention.dropout},
                               Scalar>;
-  using Norm = LayerNorm<NormShape{shape.seq_len, shape.d_model, shape.epsilon, true, shape.bias}, Scalar>;
+  using Norm = LayerNorm<NormShape{kSeqLen, kDModel, shape.epsilon, true, kAttention.bias}, Scalar>;
+  static constexpr BranchOptions kOptions{shape.norm, kAttention.dropout};
 };
 
 }  // namespace detail
@@ -251,7 +167,7 @@ template <EncoderLayerShape shape, class ScalarType = float>
 struct EncoderLayer : EncoderLayerOf<typename detail::EncoderParts<shape, ScalarType>::SelfAttention,
                                      typename detail::EncoderParts<shape, ScalarType>::Network,
                                      typename detail::EncoderParts<shape, ScalarType>::Norm,
-                                     BranchOptions{shape.norm, shape.dropout}> {
+                                     detail::EncoderParts<shape, ScalarType>::kOptions> {
   /// The same with another scalar.
   template <class Other>
   using WithScalar = EncoderLayer<shape, Other>;

@@ -23,15 +23,16 @@ template <class Layer>
 constexpr int most_tokens() {
   int most = Layer::Output::rows;
   if constexpr (kTakesIds<Layer>) {
-    most = std::max(most, static_cast<int>(std::tuple_size_v<typename Layer::Input>));
+    most = (std::max)(most, static_cast<int>(std::tuple_size_v<typename Layer::Input>));
   } else {
-    most = std::max(most, Layer::Input::rows);
+    most = (std::max)(most, Layer::Input::rows);
   }
-  if constexpr (requires { Layer::KeyInput::rows; }) most = std::max(most, Layer::KeyInput::rows);
-  if constexpr (requires { Layer::Memory::rows; }) most = std::max(most, Layer::Memory::rows);
+  if constexpr (requires { Layer::KeyInput::rows; }) most = (std::max)(most, Layer::KeyInput::rows);
+  if constexpr (requires { Layer::Memory::rows; }) most = (std::max)(most, Layer::Memory::rows);
   if constexpr (requires { typename Layer::template Layer<0>; }) {
     [&]<std::size_t... index>(std::index_sequence<index...>) {
-      ((most = std::max(most, most_tokens<typename Layer::template Layer<static_cast<int>(index)>>())), ...);
+      ((most = (std::max)(most, most_tokens<typename Layer::template Layer<static_cast<int>(index)>>())),
+       ...);
     }
     (std::make_index_sequence<std::size_t{Layer::kLayers}>{});
   }

@@ -49,7 +49,7 @@ template <class Scalar>
 [[nodiscard]] int largest_logit(int size, const Scalar* x) {
   int largest = 0;
   for (int j = 0; j < size; ++j) {
-    if (!(x[j] <= std::numeric_limits<Scalar>::max())) return -1;
+    if (!(x[j] <= (std::numeric_limits<Scalar>::max)())) return -1;
     if (x[j] > x[largest]) largest = j;
   }
   return x[largest] >= std::numeric_limits<Scalar>::lowest() ? largest : -1;
@@ -72,7 +72,7 @@ template <class Logits, class Scalar, int vocabulary>
                 "SamplingScratch<vocabulary, Scalar>");
   const Scalar* const x = row.data;
   const Scalar temperature = static_cast<Scalar>(options.temperature);
-  if (!(temperature >= 0 && temperature <= std::numeric_limits<float>::max()) || options.top_k < 0) {
+  if (!(temperature >= 0 && temperature <= (std::numeric_limits<float>::max)()) || options.top_k < 0) {
     return {-1, Status::kInvalidSampling};
   }
   const int largest = detail::largest_logit(vocabulary, x);

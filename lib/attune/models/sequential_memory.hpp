@@ -109,7 +109,7 @@ struct SequentialMemory {
   static constexpr int kFirstTrained = [] {
     int first = kLayers - 1;
     for_each_index([&first]<int index>() {
-      if constexpr (!std::is_empty_v<GradientsOf<Gradients, index>>) first = std::min(first, index);
+      if constexpr (!std::is_empty_v<GradientsOf<Gradients, index>>) first = (std::min)(first, index);
     });
     return first;
   }();

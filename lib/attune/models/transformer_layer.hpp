@@ -1,12 +1,15 @@
-// What encoder and decoder layers have in common: residual branches, one after the other, each with a
-// normalisation, before it or after its sum.
+// Encoder and decoder layers are one residual stack: branches, one after the other, each with a
+// normalization, before it or after its sum.
 //
 //   norm after:    s_i = x_i + f_i(x_i),          x_(i+1) = norm_i(s_i)
 //   norm before:   s_i = x_i + f_i(norm_i(x_i)),  x_(i+1) = s_i
 //
 // x_0 is the layer's input x, the last x_i its output y. With dropout, in training, what f_i gives is
-// dropped.
+// dropped. branches.hpp has the branches, branch_memory.hpp what training keeps of them or recomputes.
 #pragma once
+
+#include <algorithm>
+#include <cstdint>
 
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/core/gradient_rows.hpp>
@@ -14,12 +17,13 @@
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
+#include <attune/models/branch_memory.hpp>
 #include <attune/models/branches.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Where a layer normalises: after each residual sum, y = norm(x + f(x)) (Vaswani et al., 2017; PyTorch's
+/// Where a layer normalizes: after each residual sum, y = norm(x + f(x)) (Vaswani et al., 2017; PyTorch's
 /// default), or before each branch, y = x + f(norm(x)) (Xiong et al., "On Layer Normalization in the
 /// Transformer Architecture", 2020; PyTorch's norm_first).
 enum class NormPlacement {
@@ -35,89 +39,43 @@ struct BranchOptions {
 
 namespace detail {
 
-// The masks of dropout on a layer's branches; nothing without dropout.
-template <bool kDrops, int kBranches>
-struct BranchMasks {
-  DropoutTape of[std::size_t{kBranches}];
-
-  template <class Visitor>
-  constexpr void for_each_dropout(const Visitor& visitor) {
-    for (DropoutTape& mask : of) visitor(mask);
+/// norm1, norm2, norm3 of a set.
+template <int index>
+ATTUNE_INLINE constexpr auto& norm_of(auto& set) {
+  static_assert(index < 3);
+  if constexpr (index == 0) {
+    return set.norm1;
+  } else if constexpr (index == 1) {
+    return set.norm2;
+  } else {
+    return set.norm3;
   }
-};
-template <int kBranches>
-struct BranchMasks<false, kBranches> {};
+}
 
-/// Residual branches of [rows, d_model] tokens. `Sets` says which member of a set, or of a tape, is of which
-/// branch or norm: Sets::branch<i>(set), Sets::norm<i>(set).
-template <BranchOptions options, class Sets, class NormLayer, class... Branches>
-struct ResidualBranches {
-  using Norm = NormLayer;
-  using BranchSets = Sets;
-  static constexpr int kBranches = static_cast<int>(sizeof...(Branches));
-  static constexpr int kLast = kBranches - 1;
-  static constexpr bool kNormBefore = options.norm == NormPlacement::kBefore;
-  static constexpr bool kDrops = options.dropout > 0;
-  template <int index>
-  using Branch = typename TypeAt<index, Branches...>::type;
+// A row of parts, each of whose outputs is the next one's input.
+template <class First, class... Rest>
+inline constexpr bool kFitInTurn = true;
+template <class First, class Next, class... Rest>
+inline constexpr bool kFitInTurn<First, Next, Rest...> = kFits<First, Next>&& kFitInTurn<Next, Rest...>;
+
+/// y of x, in inference.
+template <NormPlacement placement, class NormLayer, class... Branches>
+struct StackInference {
+  static constexpr int kLast = static_cast<int>(sizeof...(Branches)) - 1;
+  static constexpr bool kNormBefore = placement == NormPlacement::kBefore;
   using Tokens = typename NormLayer::Input;
-  using Scalar = typename NormLayer::Scalar;
-  static_assert(
-      requires(const typename NormLayer::Parameters& parameters, ConstView<Tokens> x,
-               const typename NormLayer::Tape& tape,
-               View<Tokens> y) { NormLayer::recompute(parameters, x, tape, y); },
-      "attune::EncoderLayer, DecoderLayer: the norm has no recompute(parameters, x, tape, y), y once more; a "
-      "Residual around a norm is none");
-  template <int index>
-  using BranchDropout = Dropout<DropoutShape{Tokens::rows, Tokens::cols, options.dropout, 1 + index}, Scalar>;
   struct None {};
 
-  template <class Gradients, int index>
-  using BranchGradients =
-      std::remove_cvref_t<decltype(Sets::template branch<index>(std::declval<Gradients&>()))>;
-  // Whether backward of a branch reads what it was given.
-  template <class Gradients, int index>
-  static constexpr bool kBranchReads = kReadsInput<Branch<index>, BranchGradients<Gradients, index>>;
-  template <class Gradients>
-  static constexpr bool kReadsLayerInput = kNormBefore || kBranchReads<Gradients, 0>;
-  // Whether the layer's dx may be its x.
-  static constexpr bool kGradientMayBeLayerInput =
-      kNormBefore ? kGradientMayBeInput<NormLayer> : kGradientMayBeInput<Branch<0>>;
-
-  // What backward needs beside x and what the parts tape: the residual sums that norms were taken of. What
-  // norms gave is computed once more. Backward uses the same storage for gradients.
-  struct Tape {
-    Tokens
-        sums[std::size_t{kNormBefore ? kBranches - 1 : kBranches}];  // s_i; with norms before, the last is y
-    [[no_unique_address]] Copies<typename NormLayer::Tape, kBranches> norms;
-    [[no_unique_address]] BranchMasks<kDrops, kBranches> dropout;
-  };
-
-  // Whether a buffer of its own holds the gradient of what a norm gave.
-  template <class Gradients>
-  static constexpr bool kGradientsInPlace =
-      !kUpdatesInSet<Gradients> && (kGradientMayBeInput<Branches> && ...);
-  template <class Gradients, class Indices = std::make_integer_sequence<int, kBranches>>
-  struct ScratchOf;
-  template <class Gradients, int... index>
-  struct ScratchOf<Gradients, std::integer_sequence<int, index...>> {
-    Tokens normalised;  // what a norm gave, then its gradient
-    OneOf<typename Branch<index>::template ScratchOf<BranchGradients<Gradients, index>>...> branches;
-    // The gradient of a branch behind its dropout; without dropout it is that of the sum.
-    [[no_unique_address]] std::conditional_t<kDrops, Tokens, None> branch;
-    [[no_unique_address]] std::conditional_t<kGradientsInPlace<Gradients>, NoGradient, Tokens> gradient;
-  };
-
-  // Inference writes the first branch to y, and others, where none of them may write over what it reads, to a
-  // buffer of their own.
+  // The first branch writes to y, and others, where none of them may write over what it reads, to a buffer of
+  // their own.
   template <class Indices>
-  struct InferenceIn;
+  struct ScratchIn;
   template <int... index>
-  struct InferenceIn<std::integer_sequence<int, index...>> {
-    static constexpr bool kInPlace = ((index == 0 || kOutputMayBeInput<Branch<index>>)&&...);
+  struct ScratchIn<std::integer_sequence<int, index...>> {
+    static constexpr bool kInPlace = ((index == 0 || Branches::kOutputMayBeInput) && ...);
     Tokens tokens;
     [[no_unique_address]] std::conditional_t<kInPlace, None, Tokens> branch;
-    OneOf<typename Branch<index>::InferenceScratch...> branches;
+    OneOf<typename Branches::InferenceScratch...> branches;
 
     View<Tokens> output() {
       if constexpr (kInPlace) {
@@ -127,193 +85,371 @@ struct ResidualBranches {
       }
     }
   };
-  using InferenceScratch = InferenceIn<std::make_integer_sequence<int, kBranches>>;
-
-  // ---- Inference. ----
+  using Scratch = ScratchIn<std::make_integer_sequence<int, kLast + 1>>;
 
   template <int index = 0>
-  ATTUNE_INLINE static void infer(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
-                                  InferenceScratch& scratch, const auto& context) {
+  ATTUNE_INLINE static void run(const auto& parameters, ConstView<Tokens> x, View<Tokens> y, Scratch& scratch,
+                                const auto& context) {
+    using Branch = typename TypeAt<index, Branches...>::type;
     typename NormLayer::InferenceScratch none;
     ConstView<Tokens> input = x;
     if constexpr (kNormBefore) {
-      forward_in<NormLayer>(context.pieces, NoMask{}, Sets::template norm<index>(parameters), x,
+      forward_in<NormLayer>(context.pieces, NoMask{}, norm_of<index>(parameters), x,
                             View<Tokens>(scratch.tokens), none);
       input = scratch.tokens;
     }
     const View<Tokens> output = index == 0 ? y : scratch.output();
-    Branch<index>::forward(Sets::template branch<index>(parameters), input, output, context,
-                           one_of<index>(scratch.branches));
-    if constexpr (index == 0) {
-      add_to<Tokens>(context.pieces, x.data, y.data);
-    } else {
-      add_to<Tokens>(context.pieces, static_cast<const Scalar*>(output.data), y.data);
-    }
+    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      Branch::forward(Branch::Member::of(parameters), input, output, context,
+                      one_of<index>(scratch.branches));
+    });
+    add_to<Tokens>(context.pieces, index == 0 ? x.data : ConstView<Tokens>(output).data, y.data);
     if constexpr (!kNormBefore) {
-      forward_in<NormLayer>(context.pieces, NoMask{}, Sets::template norm<index>(parameters),
-                            ConstView<Tokens>(y), y, none);
+      forward_in<NormLayer>(context.pieces, NoMask{}, norm_of<index>(parameters), ConstView<Tokens>(y), y,
+                            none);
     }
-    if constexpr (index < kLast) infer<index + 1>(parameters, y, y, scratch, context);
+    if constexpr (index < kLast) run<index + 1>(parameters, y, y, scratch, context);
+  }
+};
+
+/// Residual branches of [rows, d_model] tokens: what encoder and decoder layers have in common. A layer
+/// derives from it, declares its parameters, of a branch's Member and norm1, norm2, … , and calls infer,
+/// forward and backward with a context (branches.hpp).
+template <BranchOptions options, class NormLayer, class... Branches>
+struct ResidualStack {
+  using Norm = NormLayer;
+  static constexpr int kBranches = static_cast<int>(sizeof...(Branches));
+  static constexpr int kLast = kBranches - 1;
+  static constexpr bool kNormBefore = options.norm == NormPlacement::kBefore;
+  static constexpr bool kDrops = options.dropout > 0;
+  template <int index>
+  using Branch = typename TypeAt<index, Branches...>::type;
+  using Tokens = typename NormLayer::Input;
+  using Scalar = typename NormLayer::Scalar;
+  static_assert(kFitInTurn<typename Branches::Part..., NormLayer, typename Branch<0>::Part>);
+  static_assert(
+      requires(const typename NormLayer::Parameters& parameters, ConstView<Tokens> x,
+               const typename NormLayer::Tape& tape,
+               View<Tokens> y) { NormLayer::recompute(parameters, x, tape, y); },
+      "attune::EncoderLayer, DecoderLayer: the norm has no recompute(parameters, x, tape, y), y once more; a "
+      "Residual around a norm is none");
+
+  // ---- What the layer says of itself (core/layer.hpp). ----
+
+  static constexpr std::uint32_t kFingerprint = fingerprint(
+      options.norm, options.dropout, kFingerprintOf<typename Branches::Part>..., kFingerprintOf<NormLayer>);
+  static constexpr bool kUpdatesInBackward =
+      (detail::kUpdatesInBackward<typename Branches::Part> && ... && detail::kUpdatesInBackward<NormLayer>);
+  static constexpr bool kRunsInLockstep =
+      (detail::kRunsInLockstep<typename Branches::Part> && ... && detail::kRunsInLockstep<NormLayer>);
+  static constexpr bool kTakesOneByOne =
+      (Branches::kTakesOneByOne && ... && detail::kRunsInLockstep<NormLayer>);
+  // Whether tokens behind a length are left out.
+  static constexpr bool kStackTakesLength =
+      (Branches::kTakesLength && ... && detail::kTakesLength<NormLayer>);
+  template <class Gradients, int index>
+  using BranchGradients =
+      std::remove_cvref_t<decltype(Branch<index>::Member::of(std::declval<Gradients&>()))>;
+  // Whether backward of a branch reads its input.
+  template <class Gradients, int index>
+  static constexpr bool kBranchReads = Branch<index>::template kReadsInput<BranchGradients<Gradients, index>>;
+  template <class Gradients>
+  static constexpr bool kReadsLayerInput = kNormBefore || kBranchReads<Gradients, 0>;
+  // Whether the layer's dx may be its x.
+  static constexpr bool kGradientMayBeLayerInput =
+      kNormBefore ? detail::kGradientMayBeInput<NormLayer> : Branch<0>::kGradientMayBeInput;
+  // Whether the gradient of what a norm gave takes its place.
+  template <class Gradients>
+  static constexpr bool kGradientsInPlace =
+      !kUpdatesInSet<Gradients> && (Branches::kGradientMayBeInput && ...);
+
+  // ---- Memory. ----
+
+  using Inference = StackInference<options.norm, NormLayer, Branches...>;
+  using InferenceScratch = typename Inference::Scratch;
+  /// What backward needs beside x.
+  template <class Gradients>
+  struct TapeOf : BranchMemory<ResidualStack, Gradients>::KeptTape {};
+  template <class Gradients>
+  struct ScratchOf : BranchMemory<ResidualStack, Gradients>::KeptScratch {};
+  /// The same where all but the masks of dropout is recomputed.
+  template <class Gradients>
+  struct RecomputedTapeOf : BranchMemory<ResidualStack, Gradients>::RecomputedTape {};
+  template <class Gradients>
+  struct RecomputedScratchOf : BranchMemory<ResidualStack, Gradients>::RecomputedScratch {};
+
+  /// Token by token (core/stream.hpp), causal; attention to a memory takes one that is remembered first:
+  /// without one a step answers kNothingRemembered. A step takes the memory's mask behind its scratch; the
+  /// number of a query is its position, so a mask that is made for a seq_len is made for the cache's
+  /// capacity.
+  template <CacheShape cache>
+  struct Stream {
+    using Memory = detail::Members<typename Branches::template StreamMemory<cache>...>;
+    static constexpr std::uint64_t kMostTokens = (std::min)({Branches::template kMostTokens<cache>...});
+    template <int tokens, class Indices = std::make_integer_sequence<int, kBranches>>
+    struct Of;
+    template <int tokens, int... index>
+    struct Of<tokens, std::integer_sequence<int, index...>> {
+      using type =
+          StackInference<options.norm, typename TokenwiseStream<NormLayer>::template Of<tokens>::type,
+                         typename Branches::template Streamed<index, cache, tokens, kMostTokens>...>;
+    };
+    template <int tokens>
+    using Scratch = typename Of<tokens>::type::Scratch;
+    static constexpr bool kHasMemory = (Branches::kAttendsToMemory || ...);
+
+    /// kOk where remember() has been called.
+    static Status ready(const Memory& memory) requires(kHasMemory) { return ready_from<0>(memory); }
+    template <int tokens, AttentionMask MemoryMask = NoMask>
+      requires(kHasMemory || !kMasks<MemoryMask>)
+    static void step(std::uint64_t position, const auto& parameters,
+                     ConstView<typename OfTokens<Tokens, tokens>::type> x,
+                     View<typename OfTokens<Tokens, tokens>::type> y, Memory& memory,
+                     Scratch<tokens>& scratch, const MemoryMask& memory_mask = {}) {
+      Of<tokens>::type::run(parameters, x, y, scratch,
+                            StreamContext<Memory, MemoryMask>{position, memory, memory_mask});
+    }
+
+   private:
+    template <int index>
+    static Status ready_from(const Memory& memory) {
+      if constexpr (Branch<index>::kAttendsToMemory) {
+        return MemoryStream<typename Branch<index>::Part>::ready(member<index>(memory));
+      } else {
+        return ready_from<index + 1>(memory);
+      }
+    }
+  };
+
+  // ---- Passes. ----
+
+  ATTUNE_INLINE static void infer(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
+                                  InferenceScratch& scratch, const auto& context) {
+    Inference::run(parameters, x, y, scratch, context);
+  }
+  ATTUNE_INLINE static void forward_branches(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
+                                             auto& tape, auto& scratch, const auto& context) {
+    auto room = room_of<ResidualStack>(tape, scratch);
+    compute_sums<kBranches>(parameters, x, y, room, context);
+    if constexpr (!kNormBefore) forward_norm<kLast>(parameters, room.sums()[kLast], y, room, context);
+  }
+  ATTUNE_INLINE static void backward_branches(const auto& parameters, ConstView<Tokens> x, auto& tape,
+                                              ConstView<Tokens> dy, auto dx, auto& gradients, auto& scratch,
+                                              const auto& context) {
+    auto room = room_of<ResidualStack>(tape, scratch);
+    if constexpr (decltype(room)::kRecomputes) {
+      context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+        compute_sums<kNormBefore ? kLast : kBranches>(parameters, x, NoGradient{}, room, context);
+        if constexpr (!kNormBefore) {
+          const View<Tokens> unread = room.template normalized<kLast>();
+          forward_norm<kLast>(parameters, room.sums()[kLast], unread, room, context);
+        }
+      });
+    }
+    backward_sum<kLast>(parameters, x, dy, dx, gradients, room, context);
   }
 
-  // ---- Training. ----
+ private:
+  template <int index>
+  using BranchDropout = Dropout<DropoutShape{Tokens::rows, Tokens::cols, options.dropout, 1 + index}, Scalar>;
+  // Whether a branch's input is what a norm gave, and which norm.
+  template <int index>
+  static constexpr bool kNormed = kNormBefore || index > 0;
+  template <int index>
+  static constexpr int kNormOf = kNormBefore ? index : index - 1;
 
-  // x_index is `x`, for norms after in scratch.normalised but for the first.
-  template <int index = 0>
-  ATTUNE_INLINE static void forward(const auto& parameters, ConstView<Tokens> x, View<Tokens> y, auto& tape,
-                                    auto& scratch, const auto& context) {
-    const auto& norm = Sets::template norm<index>(parameters);
+  // x_index with norms before, else s_(index - 1): what the norm before a branch reads.
+  template <int index>
+  ATTUNE_INLINE static ConstView<Tokens> before_norm(ConstView<Tokens> x, auto room) {
+    if constexpr (index == 0) {
+      return x;
+    } else {
+      return room.sums()[index - 1];
+    }
+  }
+  template <int norm>
+  ATTUNE_INLINE static void forward_norm(const auto& parameters, ConstView<Tokens> x, View<Tokens> y,
+                                         auto room, const auto& context) {
+    typename NormLayer::Scratch none;
+    auto&& tape = room.norms()[norm];
+    forward_in<NormLayer>(context.pieces, NoMask{}, norm_of<norm>(parameters), x, y, tape, none);
+  }
+  template <int index>
+  ATTUNE_INLINE static ConstView<Tokens> branch_input(const auto& parameters, ConstView<Tokens> x, auto room,
+                                                      const auto& context) {
+    if constexpr (kNormed<index>) {
+      const View<Tokens> normalized = room.template normalized<index>();
+      forward_norm<kNormOf<index>>(parameters, before_norm<index>(x, room), normalized, room, context);
+      return normalized;
+    } else {
+      return x;
+    }
+  }
+  // The same, of what the norm taped.
+  template <int index>
+  ATTUNE_INLINE static ConstView<Tokens> recomputed_input(const auto& parameters, ConstView<Tokens> x,
+                                                          auto room, const auto& context) {
+    if constexpr (kNormed<index>) {
+      const auto& norm = norm_of<kNormOf<index>>(parameters);
+      const ConstView<Tokens> before = before_norm<index>(x, room);
+      const auto& tape = room.norms()[kNormOf<index>];
+      const View<Tokens> y = room.template normalized<index>();
+      if constexpr (requires { NormLayer::recompute(norm, before, tape, y, context.pieces); }) {
+        NormLayer::recompute(norm, before, tape, y, context.pieces);
+      } else {
+        context.pieces([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, before, tape, y); });
+      }
+      return y;
+    } else {
+      return x;
+    }
+  }
+
+  // s_0 to s_(end - 1). With norms before, the last is y.
+  template <int end, int index = 0>
+  ATTUNE_INLINE static void compute_sums(const auto& parameters, ConstView<Tokens> x, auto y, auto room,
+                                         const auto& context) {
+    room.template begin<index>(context);
     const View<Tokens> sum = [&]() -> View<Tokens> {
       if constexpr (kNormBefore && index == kLast) {
         return y;
       } else {
-        return tape.sums[index];
+        return room.sums()[index];
       }
     }();
-    ConstView<Tokens> input = x;
+    const ConstView<Tokens> input = branch_input<index>(parameters, x, room, context);
+    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      Branch<index>::forward(Branch<index>::Member::of(parameters), input, sum, context,
+                             room.template branch_tape<index>(), room.template branch_scratch<index>());
+    });
+    if constexpr (kDrops) {
+      BranchDropout<index>::apply(sum, room.tape.dropout.of[index], sum, context.pieces);
+    }
+    const ConstView<Tokens> other = [&]() -> ConstView<Tokens> {
+      if constexpr (kNormBefore) {
+        return before_norm<index>(x, room);
+      } else if constexpr (decltype(room)::kRecomputes) {
+        return recomputed_input<index>(parameters, x, room, context);
+      } else {
+        return input;
+      }
+    }();
+    add_to<Tokens>(context.pieces, other.data, sum.data);
+    if constexpr (index + 1 < end) compute_sums<end, index + 1>(parameters, x, y, room, context);
+  }
+
+  // From d_output, the gradient of what branch and norm number `index` gave, to dx. A sum's other term,
+  // x_index, adds its gradient to what comes through the branch.
+  template <int index>
+  ATTUNE_INLINE static void backward_sum(const auto& parameters, ConstView<Tokens> x,
+                                         ConstView<Tokens> d_output, auto dx, auto& gradients, auto room,
+                                         const auto& context) {
+    const auto backward_norm = [&](ConstView<Tokens> input, ConstView<Tokens> d_norm,
+                                   auto to) ATTUNE_INLINE_LAMBDA {
+      typename NormLayer::Scratch none;
+      auto&& tape = room.norms()[index];
+      backward_in<NormLayer>(context.pieces, context.mask, norm_of<index>(parameters), input, tape, d_norm,
+                             to, norm_of<index>(gradients), none);
+    };
+    const auto continue_with = [&](auto d_input, ConstView<Tokens> d_sum) ATTUNE_INLINE_LAMBDA {
+      if constexpr (kAsked<decltype(d_input)>) add_to<Tokens>(context.pieces, d_sum.data, d_input.data);
+      if constexpr (index > 0) {
+        backward_sum<index - 1>(parameters, x, d_input, dx, gradients, room, context);
+      }
+    };
     if constexpr (kNormBefore) {
-      forward_norm(context, norm, x, scratch.normalised, tape.norms[index]);
-      input = scratch.normalised;
-    }
-    Branch<index>::forward(Sets::template branch<index>(parameters), input, sum, context,
-                           Sets::template branch<index>(tape), one_of<index>(scratch.branches));
-    if constexpr (kDrops) BranchDropout<index>::apply(sum, tape.dropout.of[index], sum, context.pieces);
-    add_to<Tokens>(context.pieces, x.data, sum.data);
-    if constexpr (kNormBefore) {
-      if constexpr (index < kLast) forward<index + 1>(parameters, sum, y, tape, scratch, context);
-    } else if constexpr (index < kLast) {
-      forward_norm(context, norm, sum, scratch.normalised, tape.norms[index]);
-      forward<index + 1>(parameters, scratch.normalised, y, tape, scratch, context);
+      const auto d_input = [&] {
+        if constexpr (index == 0) {
+          return dx;
+        } else {
+          return View<Tokens>(room.sums()[index - 1]);
+        }
+      }();
+      const View<Tokens> d_normed =
+          backward_branch<index>(parameters, x, d_output, NoGradient{}, gradients, room, context);
+      backward_norm(before_norm<index>(x, room), d_normed, d_input);
+      continue_with(d_input, d_output);
     } else {
-      forward_norm(context, norm, sum, y, tape.norms[index]);
+      const View<Tokens> sum = room.sums()[index];  // becomes its gradient
+      backward_norm(sum, d_output, sum);
+      continue_with(backward_branch<index>(parameters, x, sum, dx, gradients, room, context), sum);
     }
   }
 
-  ATTUNE_INLINE static void backward(const auto& parameters, ConstView<Tokens> x, auto& tape,
-                                     ConstView<Tokens> dy, auto dx, auto& gradients, auto& scratch,
-                                     const auto& context) {
-    if constexpr (kNormBefore) {
-      backward_before<kLast>(parameters, x, tape, dy, dx, gradients, scratch, context);
-    } else {
-      backward_after<kLast>(parameters, x, tape, dy, dx, gradients, scratch, context);
+  // Returns where the gradient of the branch's input is: of the layer's x in dx, else where the norm's output
+  // was.
+  template <int index>
+  ATTUNE_INLINE static auto backward_branch(const auto& parameters, ConstView<Tokens> x,
+                                            ConstView<Tokens> d_sum, auto dx, auto& gradients, auto room,
+                                            const auto& context) {
+    using Gradients = std::remove_cvref_t<decltype(gradients)>;
+    // Of the last branch, forward has just left the tape, where a norm stands behind it.
+    if constexpr (decltype(room)::kRecomputes && (kNormBefore || index < kLast)) {
+      recompute_tape<index>(parameters, x, room, context);
     }
+    const auto d_input = [&] {
+      if constexpr (!kNormed<index>) {
+        return dx;
+      } else if constexpr (kGradientsInPlace<Gradients>) {
+        return room.template normalized<index>();
+      } else {
+        auto& gradient = room.scratch.gradients.gradient;
+        static_assert(
+            kAsked<decltype(gradient)>,
+            "attune::EncoderLayer, DecoderLayer: backward to detail::ParameterUpdates needs a scratch for "
+            "them; take detail::ParameterUpdates<…>::Tape and ::Scratch");
+        return View<Tokens>(gradient);
+      }
+    }();
+    const auto input = [&]() ATTUNE_INLINE_LAMBDA -> ConstView<Tokens> {
+      if constexpr (kBranchReads<Gradients, index>) {
+        return recomputed_input<index>(parameters, x, room, context);
+      } else {
+        return x;  // which nobody reads
+      }
+    };
+    const ConstView<Tokens> d_branch = before_dropout<index>(d_sum, room, context);
+    const auto& own = Branch<index>::Member::of(parameters);
+    auto& own_gradients = Branch<index>::Member::of(gradients);
+    auto& tape = room.template branch_tape<index>();
+    auto& scratch = room.template branch_scratch<index>();
+    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (decltype(room)::kRecomputes && Branch<index>::kRetapes) {
+        Branch<index>::backward_from(own, input, tape, d_branch, d_input, own_gradients, scratch, context);
+      } else {
+        Branch<index>::backward(own, input(), tape, d_branch, d_input, own_gradients, scratch, context);
+      }
+    });
+    room.template end<index>(context);
+    return d_input;
   }
-
-  // ---- Parts of either. ----
-
-  ATTUNE_INLINE static void forward_norm(const auto& context, const auto& norm, ConstView<Tokens> x,
-                                         View<Tokens> y, auto&& tape) {
-    typename NormLayer::Scratch none;
-    forward_in<NormLayer>(context.pieces, NoMask{}, norm, x, y, tape, none);
+  template <int index>
+  ATTUNE_INLINE static void recompute_tape(const auto& parameters, ConstView<Tokens> x, auto room,
+                                           const auto& context) {
+    const auto& own = Branch<index>::Member::of(parameters);
+    auto& tape = room.template branch_tape<index>();
+    auto& scratch = room.template branch_scratch<index>();
+    room.template begin<index>(context);
+    const ConstView<Tokens> input = branch_input<index>(parameters, x, room, context);
+    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (Branch<index>::kRetapes) {
+        Branch<index>::retape(own, input, context, tape, scratch);
+      } else {
+        Branch<index>::forward(own, input, room.template output<index>(), context, tape, scratch);
+      }
+    });
   }
-  // y once more.
-  ATTUNE_INLINE static void recompute_norm(const auto& context, const auto& norm, ConstView<Tokens> x,
-                                           const auto& tape, View<Tokens> y) {
-    if constexpr (requires { NormLayer::recompute(norm, x, tape, y, context.pieces); }) {
-      NormLayer::recompute(norm, x, tape, y, context.pieces);
-    } else {
-      context.pieces([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, x, tape, y); });
-    }
-  }
-
   // The gradient of what a branch gave from that of the sum.
   template <int index>
-  ATTUNE_INLINE static ConstView<Tokens> behind_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto& tape,
-                                                        [[maybe_unused]] auto& scratch,
+  ATTUNE_INLINE static ConstView<Tokens> before_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto room,
                                                         [[maybe_unused]] const auto& context) {
     if constexpr (kDrops) {
-      BranchDropout<index>::backward(tape.dropout.of[index], d_sum, scratch.branch, context.pieces);
-      return scratch.branch;
+      auto& d_branch = room.scratch.gradients.branch;
+      BranchDropout<index>::backward(room.tape.dropout.of[index], d_sum, d_branch, context.pieces);
+      return d_branch;
     } else {
       return d_sum;
     }
-  }
-
- private:
-  // d_sum is dL/ds_index. The sum's other term, x_index, adds it to what comes through norm and branch.
-  template <int index>
-  ATTUNE_INLINE static void backward_before(const auto& parameters, ConstView<Tokens> x, auto& tape,
-                                            ConstView<Tokens> d_sum, auto dx, auto& gradients, auto& scratch,
-                                            const auto& context) {
-    const auto& norm = Sets::template norm<index>(parameters);
-    auto& norm_gradients = Sets::template norm<index>(gradients);
-    typename NormLayer::Scratch none;
-    const ConstView<Tokens> input = [&]() -> ConstView<Tokens> {
-      if constexpr (index == 0) {
-        return x;
-      } else {
-        return tape.sums[index - 1];
-      }
-    }();
-    const View<Tokens> d_normalised =
-        backward_branch<index>(parameters, norm, input, tape, d_sum, gradients, scratch, context);
-    const auto d_input = [&] {
-      if constexpr (index == 0) {
-        return dx;
-      } else {
-        return View<Tokens>(tape.sums[index - 1]);
-      }
-    }();
-    backward_in<NormLayer>(context.pieces, context.mask, norm, input, tape.norms[index],
-                           ConstView<Tokens>(d_normalised), d_input, norm_gradients, none);
-    if constexpr (index > 0 || kAsked<decltype(dx)>) add_to<Tokens>(context.pieces, d_sum.data, d_input.data);
-    if constexpr (index > 0) {
-      backward_before<index - 1>(parameters, x, tape, d_input, dx, gradients, scratch, context);
-    }
-  }
-
-  // d_output is dL/dx_(index+1), behind the norm.
-  template <int index>
-  ATTUNE_INLINE static void backward_after(const auto& parameters, ConstView<Tokens> x, auto& tape,
-                                           ConstView<Tokens> d_output, auto dx, auto& gradients,
-                                           auto& scratch, const auto& context) {
-    typename NormLayer::Scratch none;
-    const View<Tokens> sum = tape.sums[index];  // becomes its gradient
-    backward_in<NormLayer>(context.pieces, context.mask, Sets::template norm<index>(parameters),
-                           ConstView<Tokens>(sum), tape.norms[index], d_output, sum,
-                           Sets::template norm<index>(gradients), none);
-    if constexpr (index > 0) {
-      const View<Tokens> d_input =
-          backward_branch<index>(parameters, Sets::template norm<index - 1>(parameters), tape.sums[index - 1],
-                                 tape, sum, gradients, scratch, context);
-      add_to<Tokens>(context.pieces, static_cast<const Scalar*>(sum.data), d_input.data);
-      backward_after<index - 1>(parameters, x, tape, d_input, dx, gradients, scratch, context);
-    } else {
-      Branch<0>::backward(Sets::template branch<0>(parameters), x, Sets::template branch<0>(tape),
-                          behind_dropout<0>(sum, tape, scratch, context), dx,
-                          Sets::template branch<0>(gradients), one_of<0>(scratch.branches), context);
-      if constexpr (kAsked<decltype(dx)>) {
-        add_to<Tokens>(context.pieces, static_cast<const Scalar*>(sum.data), dx.data);
-      }
-    }
-  }
-
-  // Backward of a branch whose input is norm(before), computed once more where it is read. Returns the
-  // gradient of that input.
-  template <int index>
-  ATTUNE_INLINE static View<Tokens> backward_branch(const auto& parameters, const auto& norm,
-                                                    ConstView<Tokens> before, auto& tape,
-                                                    ConstView<Tokens> d_sum, auto& gradients, auto& scratch,
-                                                    const auto& context) {
-    constexpr int kNorm = kNormBefore ? index : index - 1;
-    if constexpr (kBranchReads<std::remove_cvref_t<decltype(gradients)>, index>) {
-      recompute_norm(context, norm, before, tape.norms[kNorm], scratch.normalised);
-    }
-    const View<Tokens> d_input = [&]() -> View<Tokens> {
-      if constexpr (kGradientsInPlace<std::remove_cvref_t<decltype(gradients)>>) {
-        return scratch.normalised;
-      } else {
-        static_assert(kAsked<decltype(scratch.gradient)>,
-                      "attune::EncoderLayer, DecoderLayer: backward to ParameterUpdates needs a scratch for "
-                      "them; take ParameterUpdates<…>::Tape and ::Scratch");
-        return scratch.gradient;
-      }
-    }();
-    Branch<index>::backward(
-        Sets::template branch<index>(parameters), ConstView<Tokens>(scratch.normalised),
-        Sets::template branch<index>(tape), behind_dropout<index>(d_sum, tape, scratch, context), d_input,
-        Sets::template branch<index>(gradients), one_of<index>(scratch.branches), context);
-    return d_input;
   }
 };
 

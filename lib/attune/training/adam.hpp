@@ -141,8 +141,8 @@ struct Adam {
     if (!detail::is_rate(options.learning_rate)) return Status::kInvalidLearningRate;
     if (!options.beta1.valid() || !options.beta2.valid()) return Status::kInvalidBeta;
     if (!detail::finite(options.epsilon) || !(options.epsilon > 0)) return Status::kInvalidEpsilon;
-    if (!detail::is_rate(options.weight_decay) || options.learning_rate * options.weight_decay > 1)
-      return Status::kInvalidWeightDecay;
+    if (!detail::is_rate(options.weight_decay)) return Status::kInvalidWeightDecay;
+    if (!kCoupled && options.learning_rate * options.weight_decay > 1) return Status::kInvalidWeightDecay;
     return Status::kOk;
   }
 

@@ -50,7 +50,7 @@ void for_each_with_bfloat16(const Visitor& visitor, std::tuple<Sets&...> sets, M
                 return Bfloat16Tensor{{all.values + position, static_cast<std::uint32_t>(position)}};
               };
               [&](auto... of_tensor) { visitor(path, tensors..., of_tensor...); }(at(moments)...);
-              position += std::max({kSizeOf<std::remove_cvref_t<decltype(tensors)>>...});
+              position += (std::max)({kSizeOf<std::remove_cvref_t<decltype(tensors)>>...});
             },
             set...);
       },

@@ -41,7 +41,8 @@ struct CrossEntropy {
   /// The loss of logits[rows, classes] against one class a row, times `weight`; writes d_logits = weight ·
   /// dL/dlogits, zero where the target is ignored. `targets` is what converts to Ids<rows>.
   /// `d_logits` may be `logits`. When every target is ignored the loss is 0 (PyTorch's mean is NaN there).
-  /// Status::kInvalidTarget, and nothing is written, when a target is neither a class nor ignored.
+  /// Status::kInvalidTarget when a target is neither a class nor ignored, Status::kInvalidClassWeight when a
+  /// weight is negative, infinite or NaN; then nothing is written.
   template <class Logits, class Targets, class Gradient>
   static auto forward(const Logits& logits, const Targets& targets, Gradient&& d_logits,
                       typename std::remove_cvref_t<Gradient>::Scalar weight = 1) {
@@ -68,7 +69,8 @@ struct CrossEntropy {
                                                 const typename Gradient::Scalar* class_weights = nullptr) {
     using Scalar = typename Gradient::Scalar;
     const Classes<Logits> ids(targets);
-    if (!valid<Logits::cols>(ids)) return {kNoLoss<Scalar>, 1, Status::kInvalidTarget};
+    const Status status = check<Logits::cols>(ids, class_weights);
+    if (status != Status::kOk) return {kNoLoss<Scalar>, 1, status};
     return {sum_of_rows(logits, ids, class_weights, d_logits, Scalar(1)), normaliser(ids, class_weights)};
   }
 
@@ -82,7 +84,7 @@ struct CrossEntropy {
                   "attune::CrossEntropy: losses must have one entry a row, [rows, 1]");
     using Scalar = typename decltype(losses)::Scalar;
     const Classes<decltype(logits)> ids(targets);
-    if (!valid<logits.cols>(ids)) return Status::kInvalidTarget;
+    if (const Status status = check<logits.cols>(ids, class_weights); status != Status::kOk) return status;
     for (int i = 0; i < logits.rows; ++i) {
       const int target = ids[i];
       losses.data[i] = target == options.ignore_index
@@ -101,7 +103,7 @@ struct CrossEntropy {
     const auto gradient = dense_view(gradient_matrix);
     check_shapes<decltype(logits), decltype(gradient)>();
     const Classes<decltype(logits)> ids(targets);
-    if (!valid<logits.cols>(ids)) return Status::kInvalidTarget;
+    if (const Status status = check<logits.cols>(ids, class_weights); status != Status::kOk) return status;
     for (int i = 0; i < logits.rows; ++i) {
       (void)row_gradient<logits.cols>(logits.data + i * logits.cols, ids[i], class_weights,
                                       smoothing_share<logits.cols>(class_weights),
@@ -125,12 +127,18 @@ struct CrossEntropy {
                   "attune::CrossEntropy: logits and gradient must have one shape, [rows, classes]");
   }
 
-  template <int kClasses, int kRows>
-  static bool valid(Ids<kRows> targets) {
+  // Whether each target is a class or ignored, and each weight is finite and not negative. Null: no weights.
+  template <int kClasses, int kRows, class Scalar>
+  static Status check(Ids<kRows> targets, const Scalar* class_weights) {
     for (const int target : targets) {
-      if ((target < 0 || target >= kClasses) && target != options.ignore_index) return false;
+      if ((target < 0 || target >= kClasses) && target != options.ignore_index) return Status::kInvalidTarget;
     }
-    return true;
+    for (int c = 0; class_weights != nullptr && c < kClasses; ++c) {
+      if (!(class_weights[c] >= 0) || class_weights[c] - class_weights[c] != 0) {
+        return Status::kInvalidClassWeight;
+      }
+    }
+    return Status::kOk;
   }
 
   // Σ_c w_c · s/C: what smoothing takes of every row, whatever its target.
@@ -252,7 +260,8 @@ struct CrossEntropy {
   static LossResult<Scalar> mean(const Logits& logits, const Targets& targets, const Scalar* class_weights,
                                  const Gradient& gradient, Scalar weight) {
     const Classes<Logits> ids(targets);
-    if (!valid<Logits::cols>(ids)) return {kNoLoss<Scalar>, Status::kInvalidTarget};
+    const Status status = check<Logits::cols>(ids, class_weights);
+    if (status != Status::kOk) return {kNoLoss<Scalar>, status};
     const Scalar count = normaliser(ids, class_weights);
     const Scalar factor = count > 0 ? kernels::divide(weight, count) : Scalar(0);
     return {kernels::multiply(sum_of_rows(logits, ids, class_weights, gradient, factor), factor),

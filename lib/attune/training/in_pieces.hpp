@@ -9,8 +9,8 @@
 //   while (update.advance()) serve_what_is_due();
 //   if (!update.result().ok()) …                                  // as update() answers
 //
-// The bits are those of accumulate() and update(). Each piece is one more walk through the model's sequence
-// of pieces (core/pieces.hpp), which costs a few instructions for a piece that it skips. While a pass is
+// The bits are those of accumulate() and update(). Each call resumes where the one before it stopped
+// (core/pieces.hpp). While a pass is
 // under way other calls that need its memory answer kUnderWay; discard(), initialise(), load() and resume()
 // end it. A pass that begins is a plain value: keep it in a static, or assign the next one to it.
 #pragma once
@@ -21,6 +21,7 @@
 
 #include <attune/core/pieces.hpp>
 #include <attune/core/status.hpp>
+#include <attune/training/batch_update.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/state.hpp>
@@ -37,9 +38,9 @@ class AccumulationInPieces {
   /// Computes the next piece; false where there was none left.
   bool advance() {
     if (done()) return false;
-    int before = next_++;
+    detail::SliceWalk walk(address_, most_work);
     const Status status =
-        trainer_->add_sequence(x_, target_, mask_, loss_, Ignored{}, added_, OnePiece<most_work>(before));
+        trainer_->add_sequence(x_, target_, mask_, loss_, Ignored{}, added_, OnePiece<most_work>(walk));
     if (status != Status::kOk) {
       status_ = status;
       trainer_->work_.end_pass(trainer_);
@@ -74,11 +75,11 @@ class AccumulationInPieces {
   LossSum<Scalar> added_{};
   Status status_;
   std::uint32_t pass_ = 0;  // of none
-  int next_ = 0;
+  SliceAddress address_;
 };
 
 /// An optimiser step on its way through a trainer's parameters.
-template <class Trainer, class Loss, class Optimizer, class Clipping, int most_work>
+template <class Trainer, class Optimizer, class Clipping, int most_work>
 class UpdateInPieces {
  public:
   using Result = typename Trainer::Result;
@@ -86,9 +87,9 @@ class UpdateInPieces {
   /// Computes the next piece; false where there was none left.
   bool advance() {
     if (done()) return false;
-    int before = next_++;
-    update(*trainer_, options_, clipping_, coefficients_, outcome_, OnePiece<most_work>(before));
-    if (done()) result_ = outcome_;
+    detail::SliceWalk walk(address_, most_work);
+    trainer_->finish(options_, clipping_, update_, OnePiece<most_work>(walk));
+    if (done()) result_ = update_.result;
     return true;
   }
   [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
@@ -105,50 +106,13 @@ class UpdateInPieces {
     if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
   }
 
-  // The first piece takes the batch, and says in `coefficients` and `result` what the others do.
-  ATTUNE_INLINE static void update(Trainer& trainer, const typename Trainer::Options& options,
-                                   const Clipping& clipping, typename Trainer::Coefficients& coefficients,
-                                   Result& result, const OnePiece<most_work>& pieces) {
-    pieces([&] {
-      const auto gradient = detail::BatchGradient<typename Trainer::Scalar>::template of<Loss, Optimizer>(
-          trainer.gradients_, options, clipping, trainer.loss_,
-          trainer.normalisers_.total(trainer.accumulated_));
-      if (gradient.status != Status::kOk) {
-        result = Result::refused(gradient.status);
-        trainer.work_.end_pass(&trainer);
-        if (gradient.status == Status::kNotFinite || gradient.status == Status::kNoTargets) trainer.discard();
-        return;
-      }
-      coefficients = Optimizer::advance(trainer.state_.moments, options, gradient.scale * gradient.factor);
-      result = {trainer.loss_ * gradient.scale, Status::kOk, gradient.norm};
-      trainer.accumulated_ = -trainer.accumulated_;
-      trainer.state_.fingerprint_of_type = Trainer::State::kPartOfUpdate;
-    });
-    constexpr int kWorkOfUpdate = 16;
-    Optimizer::for_each_with_moments(
-        [&](const TensorPath& path, auto& p, auto& g, auto&... moment) {
-          pieces.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
-              [&](int first, int count) {
-                detail::update_and_clear<Optimizer>(coefficients, path.kind, count, p.data() + first,
-                                                    g.data() + first, (moment.data() + first)...);
-              });
-        },
-        trainer.state_.moments, trainer.state_.parameters, trainer.gradients_);
-    pieces([&] {
-      detail::count_step(trainer.state_, -trainer.accumulated_);
-      trainer.state_.fingerprint_of_type = Trainer::State::kFingerprint;
-      trainer.begin_batch();
-      trainer.work_.end_pass(&trainer);
-    });
-  }
-
   Trainer* trainer_;
   typename Trainer::Options options_;
   [[no_unique_address]] Clipping clipping_;
-  typename Trainer::Coefficients coefficients_{};
-  Result outcome_{}, result_{};
+  detail::BatchUpdate<Optimizer> update_{};
+  Result result_{};
   std::uint32_t pass_ = 0;  // of none
-  int next_ = 0;
+  SliceAddress address_;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

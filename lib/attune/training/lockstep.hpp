@@ -64,14 +64,14 @@ class LockstepWorkspace {
   }
 
   /// Forward, loss and backward of kSequences sequences: `first`, and those that stand behind it, with
-  /// target_of(0), … and the masks of dropout from that on where `tape` stands; adds to gradients, loss and
-  /// normalisers in their order. Where ids or a target are refused, or where a mask could have hidden what is
+  /// target_of(0), … and the masks of dropout from that on where `tape` stands; adds to gradients and sums in
+  /// their order. Where ids or a target are refused, or where a mask could have hidden what is
   /// not finite and something is not, nothing is added: false, and one by one it has its answer. (Lanes have
   /// no zero that annihilates.)
   template <class Loss, class Mask>
   [[nodiscard]] bool accumulate(ConstView<typename Model::Input> first, const auto& target_of, auto& tape,
                                 const Mask& mask, const Loss& loss, typename Model::Parameters& gradients,
-                                Scalar& sum, auto& normalisers) {
+                                BatchSums<Loss, Scalar>& sums) {
     using Output = typename LaneModel::Output;
     copy_masks(tape, tape_);
     const auto pieces = pieces_of<LaneModel>(mask);
@@ -92,10 +92,7 @@ class LockstepWorkspace {
                       gradients_);
       if (!all) return false;
     }
-    for (const LossSum<Scalar>& of_sequence : losses) {
-      sum += of_sequence.sum;
-      normalisers.add(of_sequence.normaliser);
-    }
+    for (const LossSum<Scalar>& of_sequence : losses) sums.add(of_sequence);
     end_gradients(gradients);
     return true;
   }

@@ -20,6 +20,7 @@
 
 #include <concepts>
 #include <limits>
+#include <type_traits>
 
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
@@ -85,20 +86,34 @@ concept CheckedLoss = check_loss<L, Output>();
 
 namespace detail {
 
-/// Σ of a batch's normalisers; without memory where they are known to be 1, or nothing is divided.
+/// Losses of the sequences of a batch, added up. Normalizers that are known to be 1, or that nothing is
+/// divided by, take no memory.
 template <class Loss, class Scalar>
-struct Normalisers {
-  Scalar sum;
-  void clear() { sum = 0; }
-  void add(Scalar normaliser) { sum += normaliser; }
-  [[nodiscard]] Scalar total(int) const { return sum; }
-};
-template <class Loss, class Scalar>
-  requires(!Loss::kMeanOverBatch || requires { requires Loss::kCountsSequences; })
-struct Normalisers<Loss, Scalar> {
-  void clear() {}
-  void add(Scalar) {}
-  [[nodiscard]] Scalar total(int sequences) const { return static_cast<Scalar>(sequences); }
+struct BatchSums {
+  static constexpr bool kCounts = !Loss::kMeanOverBatch || requires { requires Loss::kCountsSequences; };
+  struct Counted {};
+
+  Scalar loss;
+  [[no_unique_address]] std::conditional_t<kCounts, Counted, Scalar> normaliser;
+  int sequences;
+
+  void clear() {
+    loss = 0;
+    if constexpr (!kCounts) normaliser = 0;
+    sequences = 0;
+  }
+  void add(const LossSum<Scalar>& sequence) {
+    loss += sequence.sum;
+    if constexpr (!kCounts) normaliser += sequence.normaliser;
+    ++sequences;
+  }
+  [[nodiscard]] LossSum<Scalar> total() const {
+    if constexpr (kCounts) {
+      return {loss, static_cast<Scalar>(sequences)};
+    } else {
+      return {loss, normaliser};
+    }
+  }
 };
 
 }  // namespace detail

@@ -166,7 +166,7 @@ template <class Optimizer, class... Moments>
   const int at_once = kernels::kIsScalar<kernels::Packet<Scalar>> ? size : 1024;
   int first = 0;
   do {  // once, as compilers see of a for only where they unroll
-    const int count = std::min(at_once, size - first);
+    const int count = (std::min)(at_once, size - first);
     Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
     std::memset(g + first, 0, sizeof(Scalar) * static_cast<std::size_t>(count));
     first += at_once;
@@ -180,13 +180,16 @@ ATTUNE_INLINE Scalar* scalars_of(Set& set) {
   return reinterpret_cast<Scalar*>(&set);
 }
 
-// update_and_clear of all tensors, which is one where nothing but scalars stands in the sets.
-template <class Optimizer, class Parameters, class Gradients, class Moments>
+// update_and_clear of all tensors, which is one where nothing but scalars stands in the sets and it goes in
+// one go.
+template <class Optimizer, class Parameters, class Gradients, class Moments, class Pieces>
 ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& coefficients,
-                                        Parameters& parameters, Gradients& gradients, Moments& moments) {
+                                        Parameters& parameters, Gradients& gradients, Moments& moments,
+                                        const Pieces& pieces) {
   using Scalar = typename Optimizer::Scalar;
   constexpr std::size_t kScalars = sizeof(Parameters) / sizeof(Scalar);
-  if constexpr (std::is_same_v<Parameters, Gradients> && kScalars <= std::numeric_limits<int>::max() &&
+  if constexpr (Pieces::kInOneGo && std::is_same_v<Parameters, Gradients> &&
+                kScalars <= (std::numeric_limits<int>::max)() &&
                 requires { Optimizer::sets_of_moments(moments); }) {
     constexpr int kSize = static_cast<int>(kScalars);
     std::apply(
@@ -198,9 +201,14 @@ ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& 
         },
         Optimizer::sets_of_moments(moments));
   } else {
+    constexpr int kWorkOfUpdate = 16;
     Optimizer::for_each_with_moments(
-        [&coefficients](const TensorPath& path, auto& p, auto& g, auto&... moment) {
-          update_and_clear<Optimizer>(coefficients, path.kind, p.size, p.data(), g.data(), moment.data()...);
+        [&](const TensorPath& path, auto& p, auto& g, auto&... moment) ATTUNE_INLINE_LAMBDA {
+          pieces.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
+              [&](int first, int count) ATTUNE_INLINE_LAMBDA {
+                update_and_clear<Optimizer>(coefficients, path.kind, count, p.data() + first,
+                                            g.data() + first, (moment.data() + first)...);
+              });
         },
         moments, parameters, gradients);
   }

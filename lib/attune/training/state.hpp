@@ -9,7 +9,9 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include <attune/core/fingerprint.hpp>
@@ -39,8 +41,8 @@ constexpr std::uint32_t training_fingerprint() {
 }  // namespace detail
 
 /// The state of a training of `Model` with `Optimizer`. Zero-initialised it is nobody's: resume() refuses it.
-/// A record, whose members are all public: a store fills its bytes, and where check() refuses them, parameters
-/// are what is left to load.
+/// A record, whose members are all public: a store fills its bytes, and where check() refuses them,
+/// parameters are what is left to load.
 template <class Model, class Optimizer>
 struct TrainingState {
   using Parameters = typename Model::Parameters;
@@ -90,6 +92,27 @@ namespace detail {
 
 // What trainers do with their state.
 
+/// Zeros the bytes between members, so that the bytes of equal trainings are equal.
+template <class Model, class Optimizer>
+void clear_padding(TrainingState<Model, Optimizer>& state) {
+  auto* const bytes = reinterpret_cast<unsigned char*>(&state);
+  std::size_t end = 0;  // of the members so far
+  const auto clear_up_to = [&](const auto& member) {
+    if constexpr (!std::is_empty_v<std::remove_cvref_t<decltype(member)>>) {
+      const auto begin = static_cast<std::size_t>(reinterpret_cast<const unsigned char*>(&member) - bytes);
+      std::memset(bytes + end, 0, begin - end);
+      end = begin + sizeof member;
+    }
+  };
+  clear_up_to(state.parameters);
+  clear_up_to(state.moments);
+  clear_up_to(state.steps);
+  clear_up_to(state.masks);
+  clear_up_to(state.fingerprint_of_type);
+  clear_up_to(state.fingerprint_of_arithmetic);
+  std::memset(bytes + end, 0, sizeof state - end);
+}
+
 /// Forgets all training but the parameters. What is random starts from `rng`: rounding of moments in 16 bits,
 /// and masks, for which tapes then draw from it (dropout.hpp).
 template <class Model, class Optimizer>
@@ -103,6 +126,7 @@ void restart(TrainingState<Model, Optimizer>& state, const Rng& rng) {
   if constexpr (State::kDrops) state.masks = {std::bit_cast<std::uint64_t>(rng), 0};
   state.fingerprint_of_type = State::kFingerprint;
   state.fingerprint_of_arithmetic = State::kArithmetic;
+  clear_padding(state);
 }
 /// After an optimiser step with as many sequences.
 template <class Model, class Optimizer>

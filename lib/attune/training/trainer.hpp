@@ -16,6 +16,8 @@
 #include <attune/layers/dropout.hpp>
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
+#include <attune/training/batch_update.hpp>
+#include <attune/training/forward_loss.hpp>
 #include <attune/training/in_pieces.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
@@ -30,15 +32,6 @@
 #include <attune/training/workspace.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
-
-namespace detail {
-
-/// Called with outputs that nobody asks for.
-struct Unused {
-  void operator()(const auto&) const {}
-};
-
-}  // namespace detail
 
 /// Trains `Model`, a Layer (core/layer.hpp), on batches of `batch` sequences. Its Input is a matrix, or token
 /// ids: those that it refuses are refused by step(), accumulate() and predict(). Where a part of it drops,
@@ -145,7 +138,7 @@ class Trainer
   /// update_incomplete() in pieces (in_pieces.hpp), but for the look at all gradients, which is one. Between
   /// two pieces parameters are partly those of before the step.
   template <int most_work = kPieceWork, class Clipping = NoClipping>
-  [[nodiscard]] UpdateInPieces<Trainer, Loss, Optimizer, Clipping, most_work> update_in_pieces(
+  [[nodiscard]] UpdateInPieces<Trainer, Optimizer, Clipping, most_work> update_in_pieces(
       const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
     static_assert(detail::check_clipping<Clipping>());
     return {*this, options, clipping, may_update(1)};
@@ -159,7 +152,7 @@ class Trainer
       if (work_.under_way()) {
         detail::stand_at_masks(state_, work_.tape());
       } else {
-        skip_masks(work_.tape(), -accumulated_);  // each backward went on to those of the next sequence
+        skip_masks(work_.tape(), -sums_.sequences);  // each backward went on to those of the next sequence
       }
     }
     work_.end_pass(this);
@@ -216,19 +209,19 @@ class Trainer
   friend StartsTraining<Trainer, State>;
   template <class, class, class, int>
   friend class AccumulationInPieces;
-  template <class, class, class, class, int>
+  template <class, class, class, int>
   friend class UpdateInPieces;
 
   [[nodiscard]] Status may_accumulate() const {
     if (work_.under_way()) return Status::kUnderWay;
-    return accumulated_ == batch ? Status::kFullBatch : Status::kOk;
+    return sums_.sequences == batch ? Status::kFullBatch : Status::kOk;
   }
   [[nodiscard]] Status may_update(int sequences) const {
     if (work_.under_way()) return Status::kUnderWay;
-    return accumulated_ < sequences ? Status::kIncompleteBatch : Status::kOk;
+    return sums_.sequences < sequences ? Status::kIncompleteBatch : Status::kOk;
   }
   // Whether a pass under way is an update: it has taken the batch.
-  [[nodiscard]] bool updating() const { return accumulated_ < 0; }
+  [[nodiscard]] bool updating() const { return sums_.sequences < 0; }
 
   static LossResult<Scalar> own_loss(Status status, const LossSum<Scalar>& of) {
     if (status != Status::kOk) return {std::numeric_limits<Scalar>::quiet_NaN(), status};
@@ -240,32 +233,22 @@ class Trainer
                                     const OnOutput& on_output, LossSum<Scalar>& added,
                                     const Pieces& all_pieces) {
     const auto pieces = detail::pieces_of<Model>(mask, all_pieces);
-    using Output = typename Model::Output;
     auto& tape = work_.tape();
     auto& scratch = work_.scratch().training;
     const OutputView output(work_.output());
     if constexpr (Work::kShared && kDrops) {
       pieces([&] { stand_at_masks(); });
     }
-    const Status taken =
-        detail::forward_status<Model>(pieces, mask, state_.parameters, x, output, tape, scratch);
-    if (taken != Status::kOk) return taken;
-    Status status = Status::kOk;
-    pieces([&]() ATTUNE_INLINE_LAMBDA {
-      detail::clear_behind(pieces, output);
-      on_output(ConstView<Output>(output));
-      added = loss.sum(ConstView<Output>(output), target, output);
-      status = added.status;
-      if (status == Status::kOk && !detail::finite(added.sum)) status = Status::kNotFinite;
-      if (status != Status::kOk) return;
-      loss_ += added.sum;
-      normalisers_.add(added.normaliser);
-    });
+    const Status status = detail::forward_loss<Model>(pieces, mask, state_.parameters, x, output, tape,
+                                                      scratch, target, loss, added, on_output);
     if (status != Status::kOk) return status;
-    detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape, ConstView<Output>(output),
-                               NoGradient{}, gradients_, scratch);
+    pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape,
+                                 ConstView<typename Model::Output>(output), NoGradient{}, gradients_,
+                                 scratch);
+    });
     pieces([&]() ATTUNE_INLINE_LAMBDA {
-      ++accumulated_;
+      sums_.add(added);
       if constexpr (!Pieces::kInOneGo) work_.end_pass(this);
     });
     return Status::kOk;
@@ -275,30 +258,28 @@ class Trainer
   ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
                                        const Clipping& clipping, const Masks& masks, const Loss& loss) {
     if (work_.under_way()) return Result::refused(Status::kUnderWay);
-    if (accumulated_ > 0) discard();
+    if (sums_.sequences > 0) discard();
     [[maybe_unused]] bool loaded = false;
-    for (int lockstep_from = 0; accumulated_ < batch;) {
+    for (int lockstep_from = 0; sums_.sequences < batch;) {
       if constexpr (kTogether > 1) {
-        if (accumulated_ >= lockstep_from && accumulated_ + kTogether <= batch &&
-            detail::have_one_mask<kTogether>(masks, accumulated_)) {
+        if (sums_.sequences >= lockstep_from && sums_.sequences + kTogether <= batch &&
+            detail::have_one_mask<kTogether>(masks, sums_.sequences)) {
           if (!loaded) workspace_.load(state_.parameters);
           loaded = true;
           if constexpr (Work::kShared && kDrops) stand_at_masks();
           const bool added = workspace_.accumulate(
-              Inputs::at(inputs, accumulated_), [&](int s) { return Targets::at(targets, accumulated_ + s); },
-              work_.tape(), detail::mask_of(masks, accumulated_), loss, gradients_, loss_, normalisers_);
-          lockstep_from = accumulated_ + kTogether;  // one by one up to there where it was not
-          if (added) {
-            accumulated_ = lockstep_from;
-            skip_masks(work_.tape(), kTogether);
-          }
+              Inputs::at(inputs, sums_.sequences),
+              [&](int s) { return Targets::at(targets, sums_.sequences + s); }, work_.tape(),
+              detail::mask_of(masks, sums_.sequences), loss, gradients_, sums_);
+          lockstep_from = sums_.sequences + kTogether;  // one by one up to there where it was not
+          if (added) skip_masks(work_.tape(), kTogether);
           continue;
         }
       }
       LossSum<Scalar> added;
       const Status status =
-          add_sequence(Inputs::at(inputs, accumulated_), Targets::at(targets, accumulated_),
-                       detail::mask_of(masks, accumulated_), loss, detail::Unused{}, added, InOneGo{});
+          add_sequence(Inputs::at(inputs, sums_.sequences), Targets::at(targets, sums_.sequences),
+                       detail::mask_of(masks, sums_.sequences), loss, detail::Unused{}, added, InOneGo{});
       if (status != Status::kOk) {
         discard();
         return Result::refused(status);
@@ -309,22 +290,41 @@ class Trainer
     return result;
   }
 
+  // Ends a batch. The first piece takes it, and says in `update` what the others do.
+  template <class Clipping, class Pieces>
+  ATTUNE_INLINE void finish(const Options& options, const Clipping& clipping,
+                            detail::BatchUpdate<Optimizer>& update, const Pieces& pieces) {
+    pieces([&]() ATTUNE_INLINE_LAMBDA {
+      update = detail::begin_update<Loss>(state_, gradients_, sums_.total(), options, clipping);
+      if constexpr (!Pieces::kInOneGo) {
+        if (update.result.ok()) {
+          sums_.sequences = -sums_.sequences;
+          state_.fingerprint_of_type = State::kPartOfUpdate;
+        } else {
+          work_.end_pass(this);
+        }
+      }
+      const Status status = update.result.status;
+      if (status == Status::kNotFinite || status == Status::kNoTargets) discard();
+    });
+    if (!update.result.ok()) return;
+    detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_,
+                                            state_.moments, pieces);
+    pieces([&]() ATTUNE_INLINE_LAMBDA {
+      detail::count_step(state_, Pieces::kInOneGo ? sums_.sequences : -sums_.sequences);
+      sums_.clear();
+      if constexpr (!Pieces::kInOneGo) {
+        state_.fingerprint_of_type = State::kFingerprint;
+        work_.end_pass(this);
+      }
+    });
+  }
   template <class Clipping>
   ATTUNE_INLINE Result finish(const Options& options, const Clipping& clipping) {
     if constexpr (detail::check_clipping<Clipping>()) {
-      const auto gradient = detail::BatchGradient<Scalar>::template of<Loss, Optimizer>(
-          gradients_, options, clipping, loss_, normalisers_.total(accumulated_));
-      if (gradient.status == Status::kOk) {
-        const auto coefficients =
-            Optimizer::advance(state_.moments, options, gradient.scale * gradient.factor);
-        detail::update_and_clear_all<Optimizer>(coefficients, state_.parameters, gradients_, state_.moments);
-        const Scalar loss = loss_ * gradient.scale;
-        detail::count_step(state_, accumulated_);
-        begin_batch();
-        return {loss, Status::kOk, gradient.norm};
-      }
-      if (gradient.status == Status::kNotFinite || gradient.status == Status::kNoTargets) discard();
-      return Result::refused(gradient.status);
+      detail::BatchUpdate<Optimizer> update;
+      finish(options, clipping, update, InOneGo{});
+      return update.result;
     }
   }
 
@@ -355,27 +355,19 @@ class Trainer
 
   void clear() {
     std::memset(static_cast<void*>(&gradients_), 0, sizeof gradients_);
-    begin_batch();
-  }
-  // With gradients that are zero.
-  void begin_batch() {
-    loss_ = 0;
-    normalisers_.clear();
-    accumulated_ = 0;
+    sums_.clear();
   }
   // Where the tape was another's in the meantime: at those of the next sequence.
   void stand_at_masks() {
     detail::stand_at_masks(state_, work_.tape());
-    skip_masks(work_.tape(), accumulated_);
+    skip_masks(work_.tape(), sums_.sequences);
   }
 
   State state_;
   typename Plan::template Gradients<Model> gradients_;
   [[no_unique_address]] Work work_;
   [[no_unique_address]] Workspace workspace_;
-  Scalar loss_;                                                          // Σ over the accumulated sequences
-  [[no_unique_address]] detail::Normalisers<Loss, Scalar> normalisers_;  // the same of what to divide it by
-  int accumulated_;
+  detail::BatchSums<Loss, Scalar> sums_;  // sequences are negative while an update is under way
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

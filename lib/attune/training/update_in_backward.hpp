@@ -25,6 +25,8 @@
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/true_length.hpp>
 #include <attune/kernels/ops/squares.hpp>
+#include <attune/training/batch_update.hpp>
+#include <attune/training/forward_loss.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
@@ -49,7 +51,7 @@ constexpr int updated_scalars() {
     typename Model::template ParametersOf<Extents> extents{};
     for_each_tensor(
         [&most](const TensorPath&, auto tensor) {
-          most = std::max(most, std::min(kUpdatedRows, tensor.rows) * tensor.cols);
+          most = (std::max)(most, (std::min)(kUpdatedRows, tensor.rows) * tensor.cols);
         },
         extents);
   }
@@ -167,7 +169,9 @@ struct UpdateInBackward {
   using Workspace = Streaming::Workspace<Model>;
 };
 
-/// What takes the place of the gradients in a backward by hand, for one step:
+namespace detail {
+
+/// Takes the place of the gradients in a layer's backward, for one step:
 ///
 ///   ParameterUpdates<Layer, AdamW> updates(parameters, moments, options, rows);
 ///   Layer::backward(parameters, x, tape, dy, dx, updates.leaves, scratch);
@@ -181,9 +185,9 @@ class ParameterUpdates {
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
   /// Room for gradients of the largest tensor's rows.
-  using Rows = Tensor<Scalar, 1, detail::updated_scalars<Model>()>;
-  using Tape = detail::TapeOf<Model, UpdateInBackward::Kept<Model>>;
-  using Scratch = detail::ScratchOf<Model, UpdateInBackward::Kept<Model>>;
+  using Rows = Tensor<Scalar, 1, updated_scalars<Model>()>;
+  using Tape = TapeOf<Model, UpdateInBackward::Kept<Model>>;
+  using Scratch = ScratchOf<Model, UpdateInBackward::Kept<Model>>;
 
   /// Begins a step of the optimiser: see above.
   ParameterUpdates(Parameters& parameters, typename Optimizer::template Moments<Parameters>& moments,
@@ -192,7 +196,7 @@ class ParameterUpdates {
                  .rows = rows.data(),
                  .parameters = reinterpret_cast<Scalar*>(&parameters),
                  .moments = {},
-                 .bound = detail::kLargestGradient<Scalar> / gradient_scale,
+                 .bound = kLargestGradient<Scalar> / gradient_scale,
                  .squares = 0} {
     context_.bound *= context_.bound;
     Optimizer::for_each_with_moments(
@@ -213,13 +217,11 @@ class ParameterUpdates {
   [[nodiscard]] Scalar gradient_norm() const { return kernels::square_root(context_.squares); }
 
   /// Takes the place of the gradients in backward.
-  typename Model::template ParametersOf<detail::Updates<Optimizer>::template Leaf> leaves;
+  typename Model::template ParametersOf<Updates<Optimizer>::template Leaf> leaves;
 
  private:
-  detail::UpdateContext<Optimizer> context_;
+  UpdateContext<Optimizer> context_;
 };
-
-namespace detail {
 
 /// A step of a trainer, whose `rows` and `work` (workspace.hpp) these are.
 template <class Model, class Optimizer, class Mask, class Loss>
@@ -229,7 +231,6 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   using Scalar = typename Model::Scalar;
   using Output = typename Model::Output;
   using Result = StepResult<Scalar>;
-  if (const Status status = Optimizer::check(options); status != Status::kOk) return Result::refused(status);
   if (work.under_way()) return Result::refused(Status::kUnderWay);  // of another in the same workspace
   auto& tape = work.tape();
   auto& scratch = work.scratch().training;
@@ -240,21 +241,20 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
       return Result::refused(Status::kNotFinite);
   }
   const auto pieces = pieces_of<Model>(mask);
-  const Status taken = forward_status<Model>(pieces, mask, state.parameters, x, output, tape, scratch);
-  if (taken != Status::kOk) return Result::refused(taken);
-  clear_behind(pieces, output);
-  const LossSum<Scalar> sum = loss.sum(ConstView<Output>(output), target, output);
-  if (sum.status != Status::kOk) return Result::refused(sum.status);
-  if (!finite(sum.sum)) return Result::refused(Status::kNotFinite);
-  if (Loss::kMeanOverBatch && !(sum.normaliser > 0)) return Result::refused(Status::kNoTargets);
+  LossSum<Scalar> sum;
+  const Status status =
+      forward_loss<Model>(pieces, mask, state.parameters, x, output, tape, scratch, target, loss, sum);
+  if (status != Status::kOk) return Result::refused(status);
+  const auto gradient =
+      BatchGradient<Scalar>::template of<Loss, Optimizer>(NoParameters{}, options, NoClipping{}, sum);
+  if (gradient.status != Status::kOk) return Result::refused(gradient.status);
 
-  const Scalar scale = Loss::kMeanOverBatch ? 1 / sum.normaliser : Scalar(1);
-  ParameterUpdates<Model, Optimizer> updates(state.parameters, state.moments, options, rows, scale);
+  ParameterUpdates<Model, Optimizer> updates(state.parameters, state.moments, options, rows, gradient.scale);
   backward_in<Model>(pieces, mask, state.parameters, x, tape, ConstView<Output>(output), NoGradient{},
                      updates.leaves, scratch);
   count_step(state, 1);
   if (!updates.ok()) return Result::refused(Status::kNotFinite);
-  return {sum.sum * scale, Status::kOk, updates.gradient_norm() * scale};
+  return {sum.sum * gradient.scale, Status::kOk, updates.gradient_norm() * gradient.scale};
 }
 
 }  // namespace detail

@@ -189,9 +189,9 @@ class Workspace {
     return *std::launder(reinterpret_cast<T*>(bytes_));
   }
 
-  alignas(std::max({alignof(MemoryOf<Models>)...,
-                    alignof(typename Models::InferenceScratch)...})) unsigned char bytes_
-      [std::max({sizeof(MemoryOf<Models>)..., sizeof(typename Models::InferenceScratch)...})];
+  alignas((std::max)({alignof(MemoryOf<Models>)...,
+                      alignof(typename Models::InferenceScratch)...})) unsigned char bytes_
+      [(std::max)({sizeof(MemoryOf<Models>)..., sizeof(typename Models::InferenceScratch)...})];
   detail::SharedTurn turn_;
 };
 

@@ -26,7 +26,7 @@ int main() {
   const bool agree = layout() == room::layout_of_model() && last < first && numbers.sum() == 4950.0f &&
                      refusal() == "too large refused by dispatched" && file_agrees() &&
                      model->hash() == hash_on_threads() &&
-                     attune::hash(model->trainer().parameters()) == model->hash();
+                     attune::hash_bits(model->trainer().parameters()) == model->hash();
   std::printf("%s %s %08x %s\n", agree ? "right" : "WRONG", compiled_for(7, 0.5), model->hash(),
               layout().c_str());
   return agree ? 0 : 1;

@@ -41,7 +41,7 @@ class Learner final : public Model {
  public:
   Learner() { learn(trainer_, x_, target_); }
   float step() override;
-  [[nodiscard]] std::uint32_t hash() const override { return attune::hash(trainer_.parameters()); }
+  [[nodiscard]] std::uint32_t hash() const override { return attune::hash_bits(trainer_.parameters()); }
   [[nodiscard]] const Trainer& trainer() const override { return trainer_; }
 
  private:
@@ -59,7 +59,7 @@ std::uint32_t hash_on_threads() {
   Trainer::BatchInput x{}, target{};
   learn(trainer, x, target);
   for (int step = 0; step < 5; ++step) (void)trainer.step(x, target, {.learning_rate = 0.01f});
-  return attune::hash(trainer.parameters());
+  return attune::hash_bits(trainer.parameters());
 }
 
 std::string room::layout_of_model() { return layout(); }

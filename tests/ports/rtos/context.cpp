@@ -112,14 +112,15 @@ int main() {
   attune::Rng rng(2);
   for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
   train_repeatedly();
-  const std::uint32_t alone = attune::hash(trainer.parameters());
+  const std::uint32_t alone = attune::hash_bits(trainer.parameters());
 
   for (unsigned char& byte : stack) byte = kPaint;
   port::start_ticks(1000, request_switch);
   // An emulator may be through with it before the first tick.
   for (int times = 0; times < 1000 && switches <= 100; ++times) {
     call_on(train_repeatedly, stack + sizeof stack);
-    expect(attune::hash(trainer.parameters()) == alone, "training has the same bits with switches in it");
+    expect(attune::hash_bits(trainer.parameters()) == alone,
+           "training has the same bits with switches in it");
   }
   expect(all_ok, "every step succeeds");
   expect(switches > 100, "the kernel switches while the program trains");

@@ -55,7 +55,7 @@ inline void expect_trained(std::uint64_t windows) {
   expect(application::trainer.state().steps == windows, "each window that was handed over is trained with");
   expect(sensor::last_error < 0.1f * sensor::first_error,
          "control is better with what was trained meanwhile");
-  expect(attune::hash(application::parameters[application::in_use.load()]) ==
-             attune::hash(application::trainer.parameters()),
+  expect(attune::hash_bits(application::parameters[application::in_use.load()]) ==
+             attune::hash_bits(application::trainer.parameters()),
          "control has what was trained last");
 }

@@ -74,7 +74,8 @@ inline constexpr NarrowBlocks kNarrowBlocks{nullptr, nullptr};
 template <class B>
 constexpr bool fits_narrow(const GemmShape& shape) {
   constexpr NarrowBlocks kBlocks = kNarrowBlocks<B, NarrowShape::kPanel>;
-  return shape.rows >= 4 && shape.rows <= kMostExtent && shape.cols >= 4 && shape.cols <= kMostExtent && shape.depth >= 4 && shape.a_col == 1 &&
+  return shape.rows >= 4 && shape.rows <= kMostExtent && shape.cols >= 4 && shape.cols <= kMostExtent &&
+         shape.depth >= 4 && shape.a_col == 1 &&
          ((shape.b_row == 1 && kBlocks.along != nullptr) || (shape.b_col == 1 && kBlocks.across != nullptr));
 }
 

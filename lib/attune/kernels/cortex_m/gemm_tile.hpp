@@ -79,7 +79,7 @@ namespace detail {
 
 // What a grid counts rows and columns in: a vocabulary of 50,257 tokens fits. Larger products are the
 // portable block's.
-inline constexpr int kMostExtent = std::numeric_limits<std::uint16_t>::max();
+inline constexpr int kMostExtent = (std::numeric_limits<std::uint16_t>::max)();
 
 // Products of whole tiles. Strides in bytes: of A and B the one that is not a scalar's, and the step from
 // tile to tile. The first four words are in the order in which tiles_loop loads them.

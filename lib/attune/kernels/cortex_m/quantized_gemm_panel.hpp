@@ -210,7 +210,7 @@ template <int kColsLeft, class Epilogue>
                                              PanelMemory memory, Epilogue epilogue) {
   int rows_left = grid.rows;
   do {
-    const int rows = std::min(rows_left, grid.panel_rows);
+    const int rows = (std::min)(rows_left, grid.panel_rows);
     const char* b_panel = static_cast<const char*>(b);
     int col = 0;
     do {

@@ -157,7 +157,8 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
 inline constexpr int kWorthRows = 1024;
 
 constexpr bool fits_few_rows(const GemmShape& shape) {
-  return shape.rows < kTileSide && shape.cols <= kMostExtent && shape.cols * shape.depth >= kWorthRows && shape.a_col == 1 &&
+  return shape.rows < kTileSide && shape.cols <= kMostExtent && shape.cols * shape.depth >= kWorthRows &&
+         shape.a_col == 1 &&
          ((shape.b_col == 1 && shape.cols >= kAcrossCols) || (shape.b_row == 1 && shape.cols >= kAlongCols));
 }
 

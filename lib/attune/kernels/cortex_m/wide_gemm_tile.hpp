@@ -69,8 +69,8 @@ ATTUNE_WIDE_TILE(tile_wide_nt,
 // Where a product takes it: not for a single column beside whole tiles.
 constexpr bool fits_wide_tile(const GemmShape& shape) {
   return ATTUNE_WIDE_TILES && !ATTUNE_SPLIT_VMLA && shape.rows >= tile_rows(TileShape::kWide) &&
-         shape.cols >= tile_cols(TileShape::kWide) && shape.a_col == 1 && (shape.b_row == 1 || shape.b_col == 1) &&
-         tiled(TileShape::kWide, 0, shape.cols).cols == shape.cols;
+         shape.cols >= tile_cols(TileShape::kWide) && shape.a_col == 1 &&
+         (shape.b_row == 1 || shape.b_col == 1) && tiled(TileShape::kWide, 0, shape.cols).cols == shape.cols;
 }
 
 template <GemmShape shape>
@@ -79,7 +79,7 @@ inline constexpr auto kWideGrid = with_rests<TileShape::kWide, shape.rows, shape
      .b_stride = 4 * (shape.b_col != 1 ? shape.b_col : shape.b_row),
      .pairs = shape.depth,
      .tile = shape.depth % 4 == 0 ? (shape.b_col != 1 ? tile_wide_nt : tile_wide_nn)
-                             : (shape.b_col != 1 ? tile_wide_nt_rest : tile_wide_nn_rest),
+                                  : (shape.b_col != 1 ? tile_wide_nt_rest : tile_wide_nn_rest),
      .c_stride = 4 * shape.c_row,
      .a_step = 4 * tile_rows(TileShape::kWide) * shape.a_row,
      .b_step = 4 * tile_cols(TileShape::kWide) * shape.b_col,

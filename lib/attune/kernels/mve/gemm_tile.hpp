@@ -31,12 +31,12 @@ inline constexpr int kWideRows = 3, kAlongRows = 5, kAcrossRows = 6, kMveLanes =
 #define ATTUNE_VECTOR_OF_B(to)                            \
   ATTUNE_IF("%c[gather]", "vldrw.u32 " to ",[q7,#4]!\n ") \
   ATTUNE_IF("!%c[gather]", ATTUNE_LAST_VECTOR_AND_ADVANCE(to))
-#define ATTUNE_CLEAR_SUMS                                                   \
-  ATTUNE_ROW("0", "vmov.i32 q0,#0\n ")                                      \
-  ATTUNE_ROW("1", "vmov.i32 q1,#0\n ")                                      \
-  ATTUNE_ROW("2", "vmov.i32 q2,#0\n ")                                      \
-  ATTUNE_ROW("3", "vmov.i32 q3,#0\n ") ATTUNE_ROW("4", "vmov.i32 q4,#0\n ") \
-      ATTUNE_ROW("5", "vmov.i32 q5,#0\n ")
+#define ATTUNE_CLEAR_SUMS              \
+  ATTUNE_ROW("0", "vmov.i32 q0,#0\n ") \
+  ATTUNE_ROW("1", "vmov.i32 q1,#0\n ") \
+  ATTUNE_ROW("2", "vmov.i32 q2,#0\n ") \
+  ATTUNE_ROW("3", "vmov.i32 q3,#0\n ") \
+  ATTUNE_ROW("4", "vmov.i32 q4,#0\n ") ATTUNE_ROW("5", "vmov.i32 q5,#0\n ")
 
 /// sum[i][0 … 1] = Σ a(i, k)·b(k, 0 … 7).
 template <int kRows, int kDepth, int kARow, int kBRow>
@@ -162,7 +162,8 @@ ATTUNE_INLINE void mve_block(const float* a, const float* b, float* c, int col, 
   if constexpr (kWide) {
     float32x4_t sum[shape.rows][2];
     wide_sums<shape.rows, shape.depth, shape.a_row, shape.b_row>(a, b, sum);
-    ATTUNE_UNROLL for (int i = 0; i < shape.rows; ++i) finish(sum[i][0], i, 0), finish(sum[i][1], i, kMveLanes);
+    ATTUNE_UNROLL for (int i = 0; i < shape.rows; ++i) finish(sum[i][0], i, 0),
+        finish(sum[i][1], i, kMveLanes);
   } else {
     float32x4_t sum[shape.rows];
     if constexpr (shape.a_col == 1) {
@@ -184,15 +185,16 @@ ATTUNE_INLINE void mve_product(const float* a, const float* b, float* c, const E
     for (int j = kFrom; j < kTo; j += kStep) {
       for (int i = 0; i < kWhole; i += kBlock) {
         mve_block<kWide, shape.with_rows(kBlock)>(a + i * shape.a_row, b + j * shape.b_col,
-                                                                            c + i * shape.c_row + j, j, epilogue);
+                                                  c + i * shape.c_row + j, j, epilogue);
       }
       if constexpr (kWhole < shape.rows) {
-        mve_block<kWide, shape.with_rows(shape.rows - kWhole)>(
-            a + kWhole * shape.a_row, b + j * shape.b_col, c + kWhole * shape.c_row + j, j, epilogue);
+        mve_block<kWide, shape.with_rows(shape.rows - kWhole)>(a + kWhole * shape.a_row, b + j * shape.b_col,
+                                                               c + kWhole * shape.c_row + j, j, epilogue);
       }
     }
   };
-  constexpr int kWideCols = shape.a_col == 1 && shape.b_col == 1 ? shape.cols / (2 * kMveLanes) * (2 * kMveLanes) : 0;
+  constexpr int kWideCols =
+      shape.a_col == 1 && shape.b_col == 1 ? shape.cols / (2 * kMveLanes) * (2 * kMveLanes) : 0;
   constexpr int kVectorCols = shape.cols / kMveLanes * kMveLanes;
   if constexpr (kWideCols > 0) columns.template operator()<true, 0, kWideCols>();
   if constexpr (kWideCols < kVectorCols) columns.template operator()<false, kWideCols, kVectorCols>();

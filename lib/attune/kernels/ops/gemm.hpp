@@ -252,6 +252,7 @@ template <GemmShape shape, class Scalar>
 
 /// C goes on: C = C + A·B, term by term, where C holds the sums of what comes before in A and B.
 template <class A, class B, class C>
+  requires(!kIsPart<A> && !kIsPart<B> && !kIsPart<C>)
 ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Continue) {
   static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1);
   detail::continued_product<kGemmShape<A, B, C>>(a.data, b.data, c.data);

@@ -50,11 +50,11 @@ template <class Epilogue>
   const int a_col = a_row == 1 ? grid.a_stride / 4 : 1, b_row = b_col == 1 ? grid.b_stride / 4 : 1;
   for (int i = row; i < used.rows; ++i) {
     for (int j = col; j < used.cols; ++j) {
-      float sum = 0;
+      float* to = c + i * (grid.c_stride / 4) + j;
+      float sum = std::is_same_v<Epilogue, Continue> ? *to : 0;
       for (int k = 0; k < used.depth; ++k) {
         sum = add_multiple(a[i * a_row + k * a_col], b[k * b_row + j * b_col], sum);
       }
-      float* to = c + i * (grid.c_stride / 4) + j;
       *to = epilogue(sum, static_cast<const float*>(to), j);
     }
   }
@@ -75,7 +75,7 @@ template <class Epilogue, class... State>
 template <class P, GemmShape shape, class Scalar, class Epilogue>
 ATTUNE_INLINE void part_panel(const Scalar* a, const Scalar* b, Scalar* c, int col, UsedExtents used,
                               const Epilogue& epilogue) {
-  constexpr int kTile = std::min(shape.rows, shape.cols > kLanes<P> ? 4 : 6);
+  constexpr int kTile = (std::min)(shape.rows, shape.cols > kLanes<P> ? 4 : 6);
   constexpr int kWhole = shape.rows / kTile * kTile;
   int i = 0;
   for (; i < kWhole && i < used.rows; i += kTile) {
@@ -99,7 +99,7 @@ ATTUNE_INLINE void part_panels(const Scalar* a, const Scalar* b, Scalar* c, Used
   if constexpr (kRest > 0 && kRest < kWidth) {
     part_panels<kFrom, kWidth / 2, shape>(a, b, c, used, epilogue);
   } else if constexpr (kRest > 0) {
-    constexpr int kPackets = std::min(kRest / kWidth, 2), kPanel = kPackets * kWidth;
+    constexpr int kPackets = (std::min)(kRest / kWidth, 2), kPanel = kPackets * kWidth;
     constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
     constexpr GemmShape kOfPanel = shape.with_cols(kPanel);
     for (int j = kFrom; j < kEnd && j < used.cols; j += kPanel) {
@@ -141,7 +141,7 @@ ATTUNE_INLINE void part_block(const Scalar* a, const Scalar* b, Scalar* c, const
     constexpr int kTiledRows = shape.rows / kTileSide * kTileSide;
     constexpr int kTiledCols = shape.cols / kTileSide * kTileSide;
     if constexpr (kTiledCols < shape.cols) {
-      const UsedExtents beside{std::min(used.rows, kTiledRows), used.cols, used.depth};
+      const UsedExtents beside{(std::min)(used.rows, kTiledRows), used.cols, used.depth};
       part_rest(a, b, c, all, shape.a_row, shape.b_col, beside, 0, kTiledCols, epilogue);
     }
     if constexpr (kTiledRows < shape.rows) {
@@ -160,7 +160,8 @@ template <GemmShape shape, class Scalar, class Epilogue>
                                          Epilogue epilogue) {
   const auto block = [&]<int kTerms>(int k, const auto& sum) ATTUNE_INLINE_LAMBDA {
     part_block<shape.with_depth(kTerms), true>(a + k * shape.a_col, b + k * shape.b_row, c,
-                                               {used.rows, used.cols, std::min(used.depth - k, kTerms)}, sum);
+                                               {used.rows, used.cols, (std::min)(used.depth - k, kTerms)},
+                                               sum);
   };
   // Blocks after the first are added; another epilogue than a sum's comes last.
   constexpr bool kLast = !kAddsUp<Epilogue>;
@@ -188,14 +189,14 @@ template <GemmShape shape, class Scalar, class Epilogue>
 
 template <class A, class B, class C>
 [[nodiscard]] constexpr UsedExtents used_extents(const A& a, const B& b, const C& c) {
-  return {std::min<int>(used_rows(a), used_rows(c)), std::min<int>(used_cols(b), used_cols(c)),
-          std::min<int>(used_cols(a), used_rows(b))};
+  return {(std::min<int>)(used_rows(a), used_rows(c)), (std::min<int>)(used_cols(b), used_cols(c)),
+          (std::min<int>)(used_cols(a), used_rows(b))};
 }
 
 }  // namespace detail
 
 /// C = epilogue(A·B) where any of the three is a PartView: its rows, columns and terms are those that all
-/// have. Of a narrow B, all rows.
+/// have; with Continue, of no more than kDepthBlock terms. Of a narrow B, all rows.
 template <class A, class B, class C, class Epilogue = Assign>
   requires(kIsPart<A> || kIsPart<B> || kIsPart<C>)
 ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
@@ -206,11 +207,11 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
     product(view(a), b, view(c), epilogue);
   } else if constexpr (!std::is_same_v<std::remove_const_t<typename B::Scalar>, Scalar>) {
     // Numbers beside lanes (simd/lanes.hpp): some rows at a time.
-    constexpr int kSome = std::min(C::rows, 4), kRest = C::rows % kSome;
+    constexpr int kSome = (std::min)(C::rows, 4), kRest = C::rows % kSome;
     const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       product(view(a).template rows_at<count>(first), b, view(c).template rows_at<count>(first), epilogue);
     };
-    const int rows = std::min<int>(used_rows(a), used_rows(c));
+    const int rows = (std::min<int>)(used_rows(a), used_rows(c));
     for (int first = 0; first < C::rows - kRest && first < rows; first += kSome) {
       some.template operator()<kSome>(first);
     }

@@ -88,7 +88,7 @@ ATTUNE_INLINE void shifted_exponentials_before(int end, Scalar* row, Scalar shif
   constexpr int kRest = kCols % kTogether;
   int first = 0;
   if constexpr (kIsScalar<Packet<Scalar>>) {  // one loop takes less flash
-    const int size = std::min((end + kTogether - 1) / kTogether * kTogether, kCols);
+    const int size = (std::min)((end + kTogether - 1) / kTogether * kTogether, kCols);
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
     constexpr bool kPairs = std::is_same_v<Scalar, float>;
     if constexpr (kPairs) {

@@ -17,7 +17,7 @@ namespace detail {
 template <int kCols>
 constexpr int whole_lanes(int end) {
   static_assert(kCols > kSumLanes / 2, "shorter sums have other lanes");
-  return std::min((end + kSumLanes - 1) / kSumLanes * kSumLanes, kCols);
+  return (std::min)((end + kSumLanes - 1) / kSumLanes * kSumLanes, kCols);
 }
 /// body<count>(first): the first `size` scalars, whole lanes of kCols.
 template <int kCols, class Body>

@@ -142,8 +142,8 @@ ATTUNE_INLINE void rows_of_panel(const Scalar* a, const B& b, Scalar* c, int col
     } else {
       constexpr int kParts = (shape.depth + kFetchSteps - 1) / kFetchSteps;
       const int fetched = i / kTile * kParts;
-      const Lines<kTile, shape.depth, shape.a_row, Scalar> of_a{a + std::min(i + kTile, shape.rows - kTile) *
-                                                                        shape.a_row};
+      const Lines<kTile, shape.depth, shape.a_row, Scalar> of_a{
+          a + (std::min)(i + kTile, shape.rows - kTile) * shape.a_row};
       const Lines<kTile, shape.cols, shape.c_row, Scalar> of_c{c + i * shape.c_row};
       tile<P, shape.with_rows(kTile)>(a + i * shape.a_row, b, c + i * shape.c_row, col, epilogue,
                                       [&](int part) ATTUNE_INLINE_LAMBDA {

@@ -73,7 +73,7 @@ ATTUNE_INLINE void transpose(const From& from, const To& to, int rows = From::ro
   static_assert(From::rows == To::cols && From::cols == To::rows && From::col_stride == 1 &&
                 To::col_stride == 1);
   constexpr int kWidth = kLanes<Packet<Scalar>>;
-  const int whole = std::min(From::rows, (rows + kWidth - 1) / kWidth * kWidth);
+  const int whole = (std::min)(From::rows, (rows + kWidth - 1) / kWidth * kWidth);
   for_each_packet<Scalar>(whole, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
     const Scalar* first = from.data + i * From::row_stride;
     detail::transpose_panel<P, From::cols, To::row_stride, From::row_stride>(first, to.data + i);

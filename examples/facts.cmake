@@ -1,0 +1,70 @@
+# Facts about the examples, for CMakeLists.txt beside this file. As a script it prints them for examples/run, a line
+# `NAME KEY VALUE...` for each:
+#   cmake -P examples/facts.cmake
+# Every folder NAME/ with a NAME.cpp is an example.
+#   NAME_shapes       <seq_len>x<d_model>x<num_heads>, the default first: a program for each
+#   NAME_SHAPE_ram    KiB of RAM of a shape, its stack included; 8 without a line. Boards with less leave it out
+#   NAME_SHAPE_stack  KiB of stack, where a board's usual one is more than there is room for
+#   NAME_targets      its targets, if not all
+#   NAME_icount       in an example that works by the clock, an instruction takes 2^N ns of an emulated board's time
+#   NAME_methods      it does its work in several ways, the default first: a program for each
+#   NAME_files        files in flash that its base.cpp makes beside the model
+#   NAME_options      options of examples/run that it takes; NAME_base_options: those of its base.cpp
+set(argmax_copy_shapes 8x4x1 16x8x2 16x32x4)
+set(argmax_copy_16x8x2_ram 16)
+set(argmax_copy_16x32x4_ram 96)
+set(argmax_copy_options --steps)
+
+set(digits_shapes 8x16x2 8x32x4)
+set(digits_8x16x2_ram 64)
+set(digits_8x32x4_ram 336)
+set(digits_options --steps --images --seed --hold-out)
+
+set(vowels_shapes 29x16x2)
+set(vowels_targets host)
+set(vowels_options --steps --seed --data)
+
+set(monitor_shapes 32x16x2)
+set(monitor_32x16x2_ram 96)
+set(monitor_targets host mps2_an386)
+set(monitor_icount 3)
+set(monitor_options --steps --seed --resets)
+
+set(personalise_shapes 32x32x4)
+set(personalise_32x32x4_ram 512)
+set(personalise_targets host mps2_an386)
+set(personalise_methods lora nothing means head cached biases lora_all rehearsed everything)
+set(personalise_files recordings)
+set(personalise_options --steps --seed --resets --data --out --speaker)
+set(personalise_base_options --seed --data --out --speaker)
+
+set(stream_shapes 128x64x4)
+set(stream_128x64x4_ram 128)
+set(stream_128x64x4_stack 4)
+set(stream_targets host mps2_an386 netduinoplus2)
+set(stream_files vocabulary)
+set(stream_options --steps --seed --data --out --prompt --tokens --temperature --top-k)
+set(stream_base_options --steps --data --out)
+
+set(spotter_shapes 64x16x2)
+set(spotter_64x16x2_ram 128)
+set(spotter_targets host mps2_an386)
+set(spotter_options --steps --seed --tokens --out)
+set(spotter_base_options --steps --out)
+
+set(fleet_shapes 32x32x4)
+set(fleet_targets host)
+set(fleet_options --seed --data --rounds --out)
+
+if(CMAKE_SCRIPT_MODE_FILE)
+  file(GLOB sources RELATIVE ${CMAKE_CURRENT_LIST_DIR} ${CMAKE_CURRENT_LIST_DIR}/*/*.cpp)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH name)
+    if(source STREQUAL "${name}/${name}.cpp")
+      foreach(key IN ITEMS shapes targets icount methods files options base_options)
+        list(JOIN ${name}_${key} " " values)
+        message("${name} ${key} ${values}")
+      endforeach()
+    endif()
+  endforeach()
+endif()

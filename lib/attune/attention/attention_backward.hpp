@@ -1,0 +1,304 @@
+// Backward of scaled dot-product attention of one head, some rows of queries at
+// a time.
+//
+//   dP = dO·Vᵀ,   dV = Pᵀ·dO,   dS = P ∘ (dP − rowsum(P ∘ dP)),   dQ = scale ·
+//   dS·K,   dK = scale · dSᵀ·Q
+//
+// P is stored, and all queries go at a time; or it is recomputed for some of
+// them (recomputed_attention.hpp). P, dP, dS and dQ have whole rows, whatever
+// their number. dV and dK are sums over queries, whose order is a product's:
+// from zero for kDepthBlock of them, block added to block. Within a block the
+// sums go on from one product to the next, so that any number of rows at a time
+// has the same bits. Blocks of keys would have whole sums over queries, but no
+// whole rows: for those there is a mask, the sum in softmax's backward, and dQ.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include <attune/attention/attention_weights.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+inline constexpr int kWorkOfSoftmaxBackward = 6;  // of one weight, as kWorkOfSoftmax
+
+template <class Scalar, int kSeqLen, int kKvLen, class Used = std::integral_constant<int, kSeqLen>,
+          class Keys = std::integral_constant<int, kKvLen>>
+[[gnu::noinline]] void softmax_backward(Scalar* weights, const Scalar* d_weights, Scalar scale,
+                                        Used used = {}, [[maybe_unused]] Keys keys = {}) {
+  for (int query = 0; query < used; ++query) {
+    Scalar* row = weights + query * kKvLen;
+    const Scalar* d_row = d_weights + query * kKvLen;
+    if constexpr (std::is_same_v<Keys, int> && kernels::kPaysBefore<kKvLen>) {
+      kernels::softmax_row_backward<Scalar, kKvLen>(row, d_row, row, scale, kernels::Before{keys});
+    } else {
+      kernels::softmax_row_backward<Scalar, kKvLen>(row, d_row, row, scale);
+    }
+  }
+}
+
+// Gradients of weights of keys that are not there are zero, as far as they are
+// read.
+template <class Weights, int kKeys>
+ATTUNE_INLINE void clear_keys_behind(std::integral_constant<int, kKeys>, const Weights&) {}
+template <class Weights>
+[[gnu::noinline]] void clear_keys_behind(int keys, const Weights& weights) {
+  constexpr bool kInLanes = kernels::kPaysBefore<Weights::cols>;  // softmax's backward reads no others
+  const int end = kInLanes ? kernels::detail::whole_lanes<(std::max)(Weights::cols, kernels::kSumLanes)>(keys)
+                           : Weights::cols;
+  for (int i = 0; i < used_rows(weights); ++i) {
+    for (int j = keys; j < end; ++j) weights(i, j) = typename Weights::Scalar(0);
+  }
+}
+
+// What multiplied the values in forward, in pieces drawn by blocks of rows.
+template <class Weights, class Dropout, class Pieces>
+ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout& dropout, const Pieces& pieces) {
+  if constexpr (Pieces::kInOneGo || std::is_same_v<std::remove_const_t<Dropout>, AllWeights>) {
+    return dropout.kept(p);
+  } else {
+    pieces.template rows<Weights::rows, kWorkOfDraw * Weights::cols>(
+        [&]<int count>(int first) { (void)dropout.from_row(first).kept(p.template rows_at<count>(first)); });
+    return View<Tensor<typename Weights::Scalar, Weights::rows, Weights::cols>>(dropout.storage);
+  }
+}
+
+/// The rows of queries that a step of backward is of: `first` in all of them,
+/// and those rows alone. Of a sequence of its true length both are a RowRange.
+template <int kRows, class First>
+struct QueryRows {
+  static constexpr int kCount = kRows;
+  First first, own;
+};
+template <int kRows>
+ATTUNE_INLINE auto query_rows(int first) {
+  return QueryRows<kRows, int>{first, 0};
+}
+template <int kRows>
+ATTUNE_INLINE auto query_rows(RowRange range) {
+  return QueryRows<kRows, RowRange>{range, {0, range.count}};
+}
+
+/// Backward of a head whose operands these are. `key` and `value` are those
+/// that there are.
+template <class Query, class Key, class Value, class DContext, class Scores, class Mask, class Terms,
+          class Pieces>
+struct HeadBackward {
+  static constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
+  /// Whether keys that the mask hides from all of some queries are left out.
+  static constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key> && !kHasLength<Pieces>;
+
+  Query query;
+  Key key;
+  Value value;
+  DContext d_context;
+  const Scores& scores;
+  const Mask& mask;
+  const Terms& terms;
+  const Pieces& pieces;
+
+  // body<count>(first) for the rows of a step, first being their own number.
+  template <int work, class Rows, class Body>
+  ATTUNE_INLINE void for_rows(const Rows& rows, const Body& body) const {
+    if constexpr (Rows::kCount == kQueries) {
+      pieces.template tokens<kQueries, work>(body);
+    } else if constexpr (std::is_same_v<decltype(rows.own), RowRange>) {
+      pieces.template rows<Rows::kCount, work>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+        const int left = rows.own.count - first;
+        if (left > 0) body.template operator()<count>(RowRange{first, (std::min)(left, count)});
+      });
+    } else {
+      pieces.template rows<Rows::kCount, work>(body);
+    }
+  }
+  // C = A·B, some rows of C at a time; those and some terms count where
+  // counts(row, rows, term, terms) says.
+  template <class A, class B, class C, class ItsTerms, class Counts, class Sum>
+  ATTUNE_INLINE static void product(const A& a, const B& b, const C& c, const ItsTerms& its_terms,
+                                    const Counts& counts, Sum sum) {
+    if constexpr (kByMask) {
+      in_blocks<C::rows, kernels::kTogether>([&]<int rows>(int at) ATTUNE_INLINE_LAMBDA {
+        product_of_some(
+            a.template rows_at<rows>(at), b, c.template rows_at<rows>(at), its_terms,
+            [&](int term, int some) ATTUNE_INLINE_LAMBDA { return counts(at, rows, term, some); }, sum);
+      });
+    } else {
+      its_terms.product(a, b, c, sum);
+    }
+  }
+
+  // dP = dO·Vᵀ, behind the weights themselves.
+  template <class Rows, class Weights, class Gradient>
+  ATTUNE_INLINE void d_weights(const Rows& rows, const Weights& weights, const Gradient& dp) const {
+    for_rows<kKeys*(kDv + Weights::template kWork<Scores, kDk>)>(
+        rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+          const auto p_rows = weights.p.template rows_at<count>(first);
+          const auto dp_rows = dp.template rows_at<count>(first);
+          const auto d_rows = d_context.template rows_at<count>(rows.first + first);
+          weights.template compute<count>(*this, rows.first + first, p_rows);
+          if (terms.needed()) kernels::clear_zero_rows(d_rows, p_rows);
+          if constexpr (kByMask) {
+            in_blocks<count, kernels::kTogether>([&]<int some>(int at) ATTUNE_INLINE_LAMBDA {
+              const auto some_dp = dp_rows.template rows_at<some>(at);
+              for_keys<kKeys>(
+                  0, end_of_keys<kKeys>(mask, rows.first + first + at, some),
+                  [&]<int keys>(int key_row) ATTUNE_INLINE_LAMBDA {
+                    kernels::product(d_rows.template rows_at<some>(at),
+                                     value.template rows_at<keys>(key_row).transpose(),
+                                     some_dp.template columns<keys>(key_row));
+                  },
+                  [&]<int keys>(int key_row)
+                      ATTUNE_INLINE_LAMBDA { set_zero(some_dp.template columns<keys>(key_row)); });
+            });
+          } else {
+            kernels::product(d_rows, value.transpose(), dp_rows);
+            clear_keys_behind(used_rows(value), dp_rows);
+          }
+        });
+  }
+  // dS, in the place of P.
+  template <class Rows, class P, class Gradient, class Dropout>
+  ATTUNE_INLINE void d_scores(const Rows& rows, const P& p, const Gradient& dp, Dropout& dropout) const {
+    for_rows<(kWorkOfSoftmaxBackward + Scores::template kWorkOfBackward<kDk>)*kKeys>(
+        rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+          const auto p_rows = p.template rows_at<count>(first);
+          const auto dp_rows = dp.template rows_at<count>(first);
+          if constexpr (Pieces::kInOneGo) {
+            dropout.backward(dp_rows);
+          } else {
+            dropout.from_row(first).backward(dp_rows);
+          }
+          if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
+          softmax_backward<typename P::Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale,
+                                                             used_rows(p_rows), used_rows(key));
+          scores.backward(query.template rows_at<count>(rows.first + first), key, p_rows, dp_rows);
+        });
+  }
+  // Aᵀ·B to rows of keys, where A[rows, keys] and B[rows, …] are of the rows of
+  // a step.
+  template <class Rows, class A, class B, class To, class ItsTerms, class Sum>
+  ATTUNE_INLINE void to_keys(const Rows& rows, const A& a, const B& b, const To& to,
+                             const ItsTerms& its_terms, Sum sum) const {
+    const auto counts = [&](int key_row, int, int query_row, int queries) ATTUNE_INLINE_LAMBDA {
+      return key_row < kv_end<kKeys>(mask, rows.first + query_row, queries);
+    };
+    memory_of(pieces).template tokens<kKeys, Rows::kCount * To::cols>(
+        [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+          product(
+              a.template rows_at<Rows::kCount>(rows.own).transpose().template rows_at<count>(first),
+              b.template rows_at<Rows::kCount>(rows.own), to.template rows_at<count>(first), its_terms,
+              [&](int at, int some, int query_row, int queries)
+                  ATTUNE_INLINE_LAMBDA { return counts(first + at, some, query_row, queries); },
+              sum);
+        });
+  }
+  // dQ of the rows of a step, to `to`.
+  template <class Rows, class P, class To>
+  ATTUNE_INLINE void d_query(const Rows& rows, const P& p, const To& to) const {
+    for_rows<kKeys * kDk>(rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+      product(
+          p.template rows_at<count>(first), key, to.template rows_at<count>(first), terms,
+          [&](int at, int queries, int key_row, int) ATTUNE_INLINE_LAMBDA {
+            return key_row < kv_end<kKeys>(mask, rows.first + first + at, queries);
+          },
+          kernels::Assign{});
+    });
+  }
+  // All gradients from the rows of a step: of queries assigned, of keys and
+  // values as `sum` says. `room` is as large as the rows of P, and, where
+  // operands are overwritten, as those of dQ.
+  template <class Rows, class Weights, class Dropout, class Gradients, class Sum>
+  ATTUNE_INLINE void step(const Rows& rows, const Weights& weights, typename Weights::Scalar* room,
+                          Dropout& dropout, const Gradients& to, Sum sum) const {
+    constexpr int kRows = Rows::kCount;
+    using Scalar = typename Weights::Scalar;
+    const MatrixView<Scalar, kRows, kKeys> dp(room);
+    const auto d_rows = d_context.template rows_at<kRows>(rows.first);
+    const auto q_rows = query.template rows_at<kRows>(rows.first);
+    d_weights(rows, weights, dp);
+    to_keys(rows, kept_weights(weights.p, dropout, pieces), d_rows, to.d_value, kernels::AllTerms{}, sum);
+    d_scores(rows, weights.p, dp, dropout);
+    if constexpr (Gradients::kKeepsOperands) {
+      to_keys(rows, weights.p, q_rows, to.d_key, terms, sum);
+      d_query(rows, weights.p, to.d_query.template rows_at<kRows>(rows.first));
+    } else {
+      const MatrixView<Scalar, kRows, kDk> dq(room);
+      d_query(rows, weights.p, dq);
+      to_keys(rows, weights.p, q_rows, to.d_key, terms, sum);
+      pieces([&]() ATTUNE_INLINE_LAMBDA {
+        kernels::spread_rows<kDk>(pieces.template count<kQueries>(), dq.data, to.d_query.data,
+                                  Gradients::DQuery::row_stride);
+      });
+    }
+  }
+};
+
+/// P of all queries, from forward.
+template <class P>
+struct StoredWeights {
+  using Scalar = typename P::Scalar;
+  P p;
+  // Work for a weight, in multiply-accumulates.
+  template <class Scores, int kDk>
+  static constexpr int kWork = 0;
+  template <int count>
+  ATTUNE_INLINE static void compute(const auto&, auto, const auto&) {}
+};
+/// Where gradients go that may take the places of the operands: then dQ comes
+/// last.
+template <class DQueryView, class DKey, class DValue>
+struct GradientsOverOperands {
+  static constexpr bool kKeepsOperands = false;
+  using DQuery = DQueryView;
+  DQuery d_query;
+  DKey d_key;
+  DValue d_value;
+};
+
+/// Backward of stored weights p[seq_len, kv_len], which end as dS. dK and dV
+/// are assigned, or added with Sum = Accumulate.
+template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
+          class DValue, class Scalar, class Scores, class Mask, class Dropout, class Terms,
+          class Pieces = InOneGo, class Sum = kernels::Assign>
+ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Value& value, const Weights& p,
+                                   const DContext& d_context, const DQuery& dq, const DKey& dk,
+                                   const DValue& dv, Scalar* scratch, const Scores& scores, const Mask& mask,
+                                   Dropout&& dropout, const Terms& terms, const Pieces& pieces = {},
+                                   Sum sum = {}) {
+  check_weights<Weights>();
+  static_assert(DQuery::col_stride == 1,
+                "attune::scaled_dot_product_attention_backward: a row of "
+                "d_query must be contiguous");
+  const auto keys = memory_of(pieces).first(key);
+  const auto values = memory_of(pieces).first(value);
+  const HeadBackward head{query, keys, values, d_context, scores, mask, terms, pieces};
+  const auto rows = [&]() ATTUNE_INLINE_LAMBDA {
+    if constexpr (kHasLength<Pieces>) {
+      return query_rows<Query::rows>(RowRange{0, pieces.template count<Query::rows>()});
+    } else {
+      return query_rows<Query::rows>(0);
+    }
+  }();
+  head.step(rows, StoredWeights<Weights>{p}, scratch, dropout,
+            GradientsOverOperands<DQuery, DKey, DValue>{dq, dk, dv}, sum);
+}
+
+// Gradients of a head's keys and values, where several query heads, or rows of
+// queries, add to them.
+template <class Scalar, int kKeys, int kDk, int kDv>
+struct KeyValueSums {
+  Tensor<Scalar, kKeys, kDk> d_key;
+  Tensor<Scalar, kKeys, kDv> d_value;
+
+  void clear() {
+    d_key.set_zero();
+    d_value.set_zero();
+  }
+  template <class Key, class Value>
+  void move_to(const Key& key, const Value& value) const {
+    kernels::spread_rows<kDk>(used_rows(key), d_key.data(), key.data, Key::row_stride);
+    kernels::spread_rows<kDv>(used_rows(value), d_value.data(), value.data, Value::row_stride);
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -1,0 +1,129 @@
+// Weights of one head, and what they give of its values.
+//
+//   S = scale · Q·Kᵀ + mask,   P = softmax(S),   O = P·V
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include <attune/attention/left_out_keys.hpp>
+#include <attune/attention/mask.hpp>
+#include <attune/attention/scores.hpp>
+#include <attune/core/layer.hpp>
+#include <attune/core/weights.hpp>
+#include <attune/kernels/ops/rows.hpp>
+#include <attune/kernels/ops/softmax_prefix.hpp>
+#include <attune/kernels/ops/zero_skipping.hpp>
+#include <attune/layers/dropout.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+// The weights P of one head, from scaled scores in place: rows of queries from
+// `first_query` on. `kept` and `end` are those of kernels::softmax_rows.
+template <class Scalar, int kQueries, int kKvLen, class Mask, class Kept = std::nullptr_t,
+          class End = kernels::NoEnd, class Used = std::integral_constant<int, kQueries>>
+[[gnu::noinline]] void masked_softmax(Scalar* scores, const Mask& mask, int head, int first_query,
+                                      [[maybe_unused]] Kept kept = {}, End end = {}, Used used = {}) {
+  in_blocks<kQueries, kernels::kSoftmaxRows<Scalar>>(
+      [&]<int kRows>(int first) ATTUNE_INLINE_LAMBDA {
+        for (int i = first; i < first + kRows; ++i) {
+          mask.template hide<kKvLen>(head, first_query + i, scores + i * kKvLen);
+          mask.template bias<kKvLen>(head, first_query + i, scores + i * kKvLen);
+        }
+        if constexpr (std::is_null_pointer_v<Kept>) {
+          kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept, end);
+        } else {
+          kernels::softmax_rows<Scalar, kRows, kKvLen>(scores + first * kKvLen, kept + 2 * first, end);
+        }
+      },
+      used);
+}
+
+template <class Weights>
+constexpr void check_weights() {
+  static_assert(Weights::kDense,
+                "attune::scaled_dot_product_attention: weights are a strided "
+                "view; pass a Tensor, or a view "
+                "whose rows lie one behind the other");
+}
+
+// In multiply-accumulates (core/pieces.hpp), of one weight.
+inline constexpr int kWorkOfSoftmax = 20;
+
+// Weights as they are, where MultiHeadAttention with dropout has others.
+struct AllWeights {
+  template <class Weights>
+  [[nodiscard]] static const Weights& kept(const Weights& weights) {
+    return weights;
+  }
+  template <class Gradient>
+  static void backward(const Gradient&) {}
+  static AllWeights from_row(int) { return {}; }
+};
+
+// P of some rows of queries, the first of which is number `first_query`. `kept`
+// is that of kernels::softmax_rows.
+template <class Query, class Key, class Weights, class Scores, class Mask, class Kept = std::nullptr_t>
+ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, const Scores& scores,
+                         const Mask& mask, int head, int first_query, Kept kept = {}) {
+  using Scalar = typename Weights::Scalar;
+  constexpr int kKeys = Weights::cols;
+  // Of a sequence of its true length, keys behind it are left out by
+  // themselves.
+  constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key> && !kIsPart<Weights>;
+  const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+    const auto p_rows = p.template rows_at<count>(first);
+    const auto end = [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (kByMask) {
+        return end_of_keys<kKeys>(mask, first_query + first, count);
+      } else {
+        return kernels::NoEnd{};
+      }
+    }();
+    for_keys<kKeys>(
+        0, end,
+        [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
+          scores.forward(query.template rows_at<count>(first), key.template rows_at<keys>(at),
+                         p_rows.template columns<keys>(at));
+        },
+        []<int>(int) {});
+    const auto end_of_row = [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (kIsPart<Key> && kernels::kPaysBefore<kKeys>) {
+        return kernels::Before{used_rows(key)};
+      } else if constexpr (kIsPart<Key> && kKeys > kernels::kTogether) {
+        return used_rows(key);
+      } else {
+        return end;
+      }
+    }();
+    const auto kept_rows = [&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (std::is_null_pointer_v<Kept>) {
+        return kept;
+      } else {
+        return kept + 2 * first;
+      }
+    }();
+    masked_softmax<Scalar, count, kKeys>(p_rows.data, mask, head, first_query + first, kept_rows, end_of_row,
+                                         used_rows(p_rows));
+  };
+  if constexpr (kByMask) {
+    in_blocks<Weights::rows, kernels::kTogether>(some);
+  } else {
+    some.template operator()<Weights::rows>(0);
+  }
+}
+
+// scaled_dot_product_attention, with the terms of products that count said.
+// `query` are rows from `first_query` on, of kSeqLen.
+template <int kHeads, int kSeqLen, class Query, class Key, class Value, class Context, class Weights,
+          class Scores, class Mask, class Dropout, class Terms, class Kept = std::nullptr_t>
+ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value, const Context& context,
+                          const Weights& p, const Scores& scores, const Mask& mask, int head, int first_query,
+                          Dropout&& dropout, const Terms& terms, Kept kept = {}) {
+  check_weights<Weights>();
+  check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, Mask>();
+  weigh(query, key, p, scores, mask, head, first_query, kept);
+  terms.product(dropout.kept(p), value, context);
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

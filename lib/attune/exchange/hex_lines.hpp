@@ -1,0 +1,87 @@
+// A file as lines of text, for a serial port or a log: hexadecimal digits with an offset and a CRC.
+//
+//   attune::HexLines lines([](const char* text, std::size_t length) { uart_write(text, length); });
+//   attune::Status status = attune::write_safetensors<Names>(trainer.parameters(), lines);
+//   lines.end();
+//
+//   bytes 00000000 48656c6c6f2c20776f726c64… 3610a686       offset, 1 to 32 bytes, CRC
+//   bytes end 00000c74 9f07a1b3                             size and CRC of the file
+//
+// A line's CRC begins with its offset in the place of the CRC of earlier bytes. `hex_lines.py LOG FILE`
+// (cmake/, installed beside attune-config.cmake) puts the file together and says what is wrong with a log.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <attune/exchange/crc32.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// A sink for writers of files. `sink(text, length)` gets whole lines, not ended by 0.
+template <class Sink>
+class HexLines {
+ public:
+  static constexpr std::size_t kBytesOfLine = 32;
+
+  explicit HexLines(Sink sink) : sink_(sink) {
+    static_assert(std::is_invocable_v<Sink&, const char*, std::size_t>,
+                  "attune::HexLines: a sink is called as sink(const char* text, std::size_t length)");
+  }
+  HexLines(const HexLines&) = delete;
+  HexLines& operator=(const HexLines&) = delete;
+  ~HexLines() = default;
+
+  /// The next bytes of the file.
+  void operator()(const char* bytes, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (length_ == 0) begin_line();
+      add_digits(static_cast<unsigned char>(bytes[i]), 2);
+      line_crc_ = crc32(bytes + i, 1, line_crc_);
+      crc_ = crc32(bytes + i, 1, crc_);
+      ++offset_;
+      if (length_ == kPrefix + 2 * kBytesOfLine) end_line(line_crc_);
+    }
+  }
+  /// Ends the file: without it the file counts as cut short.
+  void end() {
+    if (length_ > 0) end_line(line_crc_);
+    add("bytes end ");
+    add_digits(offset_, 8);
+    end_line(crc_);
+    offset_ = crc_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kPrefix = 6 + 8 + 1;  // "bytes ", an offset, a space
+
+  void begin_line() {
+    add("bytes ");
+    add_digits(offset_, 8);
+    add(" ");
+    line_crc_ = offset_;
+  }
+  void end_line(std::uint32_t crc) {
+    add(" ");
+    add_digits(crc, 8);
+    add("\n");
+    sink_(static_cast<const char*>(text_), length_);
+    length_ = 0;
+  }
+  void add(const char* text) {
+    while (*text != '\0') text_[length_++] = *text++;
+  }
+  [[gnu::noinline]] void add_digits(std::uint32_t number, int digits) {
+    while (digits-- > 0) text_[length_++] = "0123456789abcdef"[number >> 4 * digits & 15u];
+  }
+
+  Sink sink_;
+  std::uint32_t offset_ = 0;    // bytes before
+  std::uint32_t crc_ = 0;       // of them
+  std::uint32_t line_crc_ = 0;  // of the line
+  std::size_t length_ = 0;      // of the text
+  char text_[kPrefix + 2 * kBytesOfLine + 1 + 8 + 1];
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

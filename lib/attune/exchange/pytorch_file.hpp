@@ -1,0 +1,52 @@
+// What a file's tensors are, beside their names: which have the values of another, and which have more
+// dimensions than the model's.
+//
+//   using Names = attune::PyTorchFile<
+//       attune::HuggingFaceModule<attune::kLlamaLayer, Llama, "model.embed_tokens", "model.layers",
+//       "model.norm">, attune::TensorAlias<"lm_head.weight", "model.embed_tokens.weight">>;
+//   using Names = attune::PyTorchFile<
+//       attune::PyTorchModule<Vit, "patches", "pos", "encoder.layers", "head">,
+//       attune::TensorShape<"pos", 1, 17, 32>, attune::TensorShape<"patches.weight", 32, 1, 7, 7>>;
+//
+// write_safetensors() writes aliases and shapes, so that load_state_dict(strict=True) takes the file. Reading
+// takes files with an alias or without. rewrite_safetensors() takes shapes from its file.
+#pragma once
+
+#include <attune/exchange/pytorch_names.hpp>
+#include <attune/exchange/state_dict.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// A tensor of a file that has the values of another: the head of a model that is tied to its embedding.
+template <detail::Name alias, detail::Name of>
+struct TensorAlias {
+  static constexpr auto kAlias = alias;
+  static constexpr auto kOf = of;
+  static constexpr detail::FileTensor kTensor{kAlias.text, kOf.text, {}};
+};
+
+/// The shape of a tensor in a file. It has the model's numbers in their order.
+template <detail::Name name, int... extents>
+struct TensorShape {
+  static_assert(sizeof...(extents) > 0 && sizeof...(extents) <= detail::TensorExtents::kMost &&
+                    ((extents > 0) && ...),
+                "attune::TensorShape: a shape has 1 to 8 dimensions, all of them positive");
+  static constexpr auto kName = name;
+  static constexpr detail::FileTensor kTensor{kName.text, {}, {sizeof...(extents), {extents...}}};
+};
+
+/// Names of a model, with what else is known of their file: TensorAlias and TensorShape, by the full names of
+/// the file. It stands outside of a PyTorchPart.
+template <detail::CheckedNames Names, class... Tensors>
+struct PyTorchFile {
+  using Model = typename Names::Model;
+  static constexpr bool kWholeFile = Names::kWholeFile;
+  static constexpr detail::FileTensor kFileTensors[] = {Tensors::kTensor...};
+
+  /// Calls visitor(place, tensor) for each tensor of the model's set.
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    Names::visit(visitor, parent, set);
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

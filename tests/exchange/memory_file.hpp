@@ -1,0 +1,41 @@
+// A .safetensors file in memory, written by hand or as a sink.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <initializer_list>
+#include <string_view>
+
+namespace check {
+
+struct MemoryFile {
+  alignas(8) char bytes[2048];
+  std::size_t size_ = 0;
+
+  void operator()(const char* text, std::size_t count) {
+    for (std::size_t i = 0; i < count && size_ < sizeof bytes; ++i) bytes[size_++] = text[i];
+  }
+  /// The length of a header, spaces at its end, and elements.
+  template <class Element>
+  void start(std::string_view header, std::initializer_list<Element> body) {
+    size_ = 0;
+    const std::size_t padded = (header.size() + 7) / 8 * 8;
+    const char length[8] = {static_cast<char>(padded & 0xFF), static_cast<char>(padded >> 8)};
+    (*this)(length, 8);
+    (*this)(header.data(), header.size());
+    (*this)("       ", padded - header.size());
+    add(body);
+  }
+  template <class Element>
+  void add(std::initializer_list<Element> elements) {
+    (*this)(reinterpret_cast<const char*>(elements.begin()), elements.size() * sizeof(Element));
+  }
+  [[nodiscard]] const char* data() const { return bytes; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::string_view text() const { return {bytes, size_}; }
+  [[nodiscard]] bool contains(std::string_view part) const {
+    return text().find(part) != std::string_view::npos;
+  }
+};
+
+}  // namespace check

@@ -1,0 +1,175 @@
+"""Every test, on this machine and on emulated boards. Ends with the counts of them all."""
+import argparse
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "ports"))
+
+import bare  # noqa: E402
+import boards  # noqa: E402
+import suites as table  # noqa: E402
+from suite import Run  # noqa: E402
+
+USAGE = """\
+usage: tests/run [--on TARGET] [--sanitize] [--everywhere] [--fuzz N]
+       tests/run --cases DIR [--on TARGET]
+       tests/run --bare [COMMAND...]
+
+  (nothing)       unit tests and conformance vectors on the host and on mps2_an386, there in double one vector of each kind;
+                  on every other board some steps of the example, a fault and a stack overflow; flash, RAM, stack,
+                  instructions and symbols of the firmware of every board; messages of impossible code, packaging, the
+                  examples. Unit tests of layers and the host's vectors are hardly optimized; of unit tests a board leaves
+                  to the host what is the same on every machine, such as derivatives in double, and says how many cases
+  --on TARGET     the unit tests and all vectors of one target, these as they ship: host, a board, or a processor; all is
+                  every one of them, about half an hour
+  --sanitize      the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer, those of lib/attune/host also under
+                  ThreadSanitizer
+  --fuzz N        N sessions of calls with what can come from outside, N damaged files and N power cuts while a state is
+                  saved, under the same sanitizers, and nothing else; without the option a million of each, and a hundred
+                  thousand cuts, 40 seconds. 1000000000 take more than a day. What fails names the session, the file or the cut
+  --everywhere    nothing is left out of the unit tests of boards; all of the training of digits on a Cortex-M4; the same
+                  bits of every combination of compiler, level and vector unit, and on every board; the unit tests in both
+                  arithmetics, optimized as they ship, built for SSE2, AVX2 and AVX-512 (as far as this processor has them)
+                  and for every board; with compilers newer than this machine's own, as far as they are to be had; every
+                  header alone with each compiler; every sketch; about two hours
+  --cases DIR     one instantiation for every .safetensors case below DIR, on the host or on TARGET; nothing else
+  --bare          what README promises, on a bare machine: makes a Debian root with nothing but Git (mmdebstrap, kept in
+                  build/bare), clones the last commit into it, and runs there README's commands, the tests among them, and
+                  --help of every script; or the given COMMAND alone. Needs root and a network; about 40 minutes. Before a
+                  release
+"""
+
+
+def fail(*lines):
+    for line in lines:
+        print(f"tests/run: {line}", file=sys.stderr)
+    sys.exit(2)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        fail(message, "try tests/run --help")
+
+
+def parse(arguments):
+    parser = Parser(usage=USAGE, add_help=False, allow_abbrev=False)
+    parser.add_argument("--help", "-h", action="store_true")
+    parser.add_argument("--on", action="append", default=[])
+    parser.add_argument("--cases")
+    parser.add_argument("--fuzz")
+    parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--everywhere", action="store_true")
+    parser.add_argument("--bare", nargs=argparse.REMAINDER)
+    return parser.parse_args(arguments)
+
+
+# What is installed.
+
+def bootstrap(kinds, quiet=False):
+    """Whether everything of these kinds is there, or could be installed."""
+    return subprocess.run([ROOT / "cmake/bootstrap.sh", *kinds], stderr=subprocess.DEVNULL if quiet else None).returncode == 0
+
+
+def require(kinds):
+    if not bootstrap(kinds):
+        sys.exit(1)
+
+
+def usable_boards(run):
+    """Every board but the template, which is another one under its name, slow ones, and those that lack what cannot be installed."""
+    usable = []
+    for board in boards.names():
+        if board == "template" or boards.value(board, "slow") == "yes":
+            continue
+        if bootstrap(boards.needs(board)):
+            usable.append(board)
+        else:
+            run.skip(f"the tests on {board} are skipped")
+    return usable
+
+
+def runnable(run, suites):
+    """Installs what suites need and want, before the first of them starts. Returns the suites whose needs are there."""
+    kinds = dict.fromkeys(kind for suite in suites for kind in f"{suite.needs} {suite.wants}".split())
+    missing = set() if bootstrap(kinds) else {kind for kind in kinds if not bootstrap([kind])}
+    kept = []
+    for suite in suites:
+        if lacking := [kind for kind in suite.needs.split() if kind in missing]:
+            run.skip(f"{suite.name} is skipped: no {', '.join(lacking)}")
+        else:
+            kept.append(suite)
+    return kept
+
+
+# What can be asked for.
+
+def run_cases(told):
+    if len(told.on) > 1:
+        fail("--cases runs on one target at a time")
+    port = port_of(told.on[0] if told.on else "host")
+    require([*boards.needs(port), "tests"])
+    os.execv(table.PYTHON[0], [*table.RUN_CASES[:-1], str(ROOT / table.RUN_CASES[-1]), "--cases", told.cases, "--on", port])
+
+
+def port_of(target):
+    try:
+        return boards.port_of(target)
+    except boards.UnknownTarget as error:
+        fail(error)
+
+
+def asked_for(told, run):
+    """The suites that the options ask for."""
+    if told.fuzz:
+        if not told.fuzz.isdecimal() or told.fuzz.startswith("0"):
+            fail("--fuzz takes a number of sessions")
+        return table.fuzz(int(told.fuzz), int(told.fuzz))
+    if told.sanitize:
+        return table.sanitized()
+    if told.on and not told.everywhere:
+        targets = ["host", *usable_boards(run)] if "all" in told.on else [port_of(target) for target in told.on]
+        return [suite for target in targets for suite in table.target(target)]
+    require("build tests arm qemu clang".split())
+    usable = usable_boards(run)
+    return table.everywhere(usable) if told.everywhere else table.everything(usable)
+
+
+def lock_tree():
+    """One run of the tests at a time in a tree: they share its build folders and trained models."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    lock = open(ROOT / "build/tests.lock", "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("tests/run: another run works in this tree; waiting for its end", file=sys.stderr, flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
+def main():
+    told = parse(sys.argv[1:])
+    if told.help:
+        print(USAGE, end="")
+        return 0
+    os.chdir(ROOT)
+    if told.bare is not None:
+        return bare.main(told.bare)
+    if told.cases:
+        run_cases(told)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with lock_tree():
+        run = Run()
+        run.run(runnable(run, asked_for(told, run)))
+        return run.close()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""Suites that are too small for a program of their own: tests/runner/parts.py PART ARGUMENT...
+
+Each ends with `N passed, N failed[, N skipped]`. tests/runner/suites.py says how they are called.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "ports"))
+import boards  # noqa: E402
+
+# Images that report no memory of a program's own.
+WITHOUT_REPORT = re.compile(r"_measured\.elf$|^(argmax_copy|digits)")
+SHAPE = "_[0-9]*x*.elf"
+BOARD_COUNTS = re.compile(r"(\d+) passed, (\d+) failed")
+
+
+class Counts:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def check(self, holds, what=""):
+        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
+        if not holds and what:
+            print(f"FAILED {what}")
+
+    def close(self):
+        print(f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else ""))
+        return 0 if self.passed and not self.failed else 1
+
+
+def said_by(*command):
+    """(code, output) of a command, with errors in it."""
+    done = subprocess.run([str(word) for word in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace")
+    return done.returncode, done.stdout
+
+
+def quietly(*command):
+    """Runs a command, and shows what it said if it fails, which ends the program."""
+    code, output = said_by(*command)
+    if code:
+        print("\n".join(output.splitlines()[-60:]))
+        sys.exit(code)
+
+
+def cmake(preset, *arguments):
+    """CMake in a build folder, when no other process works there."""
+    quietly("bash", "-c", 'source cmake/bootstrap.sh && attune_cmake "$@"', "bash", f"build/{preset}", *arguments)
+
+
+def build(preset, *targets):
+    cmake(preset, "--preset", preset)
+    cmake(preset, "--build", "--preset", preset, *(["--target", *targets] if targets else []))
+
+
+def build_as(folder, preset, *options, targets=()):
+    """A preset's build with other options, in a folder of its own."""
+    cmake(folder, "--preset", preset, "-B", f"build/{folder}", *options)
+    cmake(folder, "--build", f"build/{folder}", *(["--target", *targets] if targets else []))
+
+
+def preset_of(board):
+    return boards.value(board, "preset")
+
+
+# Unit tests.
+
+def google_test(program):
+    """GoogleTest's output, with its counts in the words of all suites."""
+    code, output = said_by(program, "--gtest_brief=1", "--gtest_print_time=0")
+    for line in output.splitlines():
+        if line and not re.match(r"\[==========\]|Running main|\[  PASSED  \]", line):
+            print(line)
+    number = {word: re.search(pattern, output, re.M) for word, pattern in
+              (("all", r"^\[==========\] (\d+) tests?"), ("passed", r"^\[  PASSED  \] (\d+)"),
+               ("skipped", r"^\[  SKIPPED \] (\d+) test"))}
+    if not number["all"] or not number["passed"]:
+        return code or 1  # it crashed: without its counts
+    counts = {word: int(found[1]) if found else 0 for word, found in number.items()}
+    failed = counts["all"] - counts["passed"] - counts["skipped"]  # in brief, nothing else counts those that failed
+    print(f"{counts['passed']} passed, {failed} failed" + (f", {counts['skipped']} skipped" if counts["skipped"] else ""))
+    return code
+
+
+def host_tests(preset, program):
+    build(preset, program)
+    return google_test(f"build/{preset}/tests/{program}")
+
+
+def host_tests_as(march, arithmetic, program):
+    folder = f"host-{march}-{arithmetic}"
+    build_as(folder, "host", "-DATTUNE_BUILD_EXAMPLES=OFF", "-DATTUNE_NATIVE=OFF", "-DATTUNE_QUICK_TESTS=OFF",
+             f"-DCMAKE_CXX_FLAGS=-march={march}", f"-DATTUNE_ARITHMETIC={arithmetic}")
+    return google_test(f"build/{folder}/tests/{program}")
+
+
+def host_tests_with(compiler, program):
+    folder = compiler.replace("++", "")
+    build_as(folder, "quick", f"-DCMAKE_CXX_COMPILER={compiler}", targets=[program])
+    return google_test(f"build/{folder}/tests/{program}")
+
+
+def run_image(board, image):
+    environment = dict(os.environ, ATTUNE_TIMEOUT="600")
+    done = subprocess.run([ROOT / "ports/run", board, image], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", env=environment)
+    return image.name, done.returncode, done.stdout.rstrip("\n")
+
+
+def images_of(board, folder):
+    """Every image of unit tests in a folder, with one count for all. Sources that the board has no room for count as skipped."""
+    counts, left = Counts(), 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        ends = list(pool.map(lambda image: run_image(board, image), sorted(folder.glob("*_tests.elf"))))
+    for name, code, output in ends:
+        left += sum(int(number) for number in re.findall(r"^(\d+) cases left to the host", output, re.M))
+        numbers = BOARD_COUNTS.fullmatch(output.rpartition("\n")[2].strip())
+        if numbers:
+            counts.passed, counts.failed = counts.passed + int(numbers[1]), counts.failed + int(numbers[2])
+        else:
+            counts.check(False, f"{name} ended with code {code} and without its counts")
+        if code or not numbers:
+            print(output)
+    for line in (folder / "left_out.txt").read_text().splitlines():
+        counts.skipped += 1
+        print(f"no room on {board}: {line} of variables")
+    if left:
+        print(f"{left} cases that are the same on every machine are left to the host, and on {board} to --everywhere")
+    return counts.close()
+
+
+def board_tests(board):
+    build(preset_of(board))
+    return images_of(board, ROOT / "build" / preset_of(board) / "tests")
+
+
+def board_tests_as(board, arithmetic):
+    folder = f"{board}-{arithmetic}"
+    build_as(folder, preset_of(board), "-DATTUNE_BUILD_EXAMPLES=OFF", "-DATTUNE_QUICK_TESTS=OFF", f"-DATTUNE_ARITHMETIC={arithmetic}")
+    return images_of(board, ROOT / "build" / folder / "tests")
+
+
+def fuzz(program, runs):
+    build("host", program)
+    return subprocess.run([ROOT / "build/host/tests" / program, "--runs", runs], cwd=ROOT).returncode
+
+
+# Programs of boards.
+
+def builds(board, *programs):
+    """Programs of a board build."""
+    build(preset_of(board), *programs)
+    print("1 passed, 0 failed")
+    return 0
+
+
+def built(board, program, _, *command):
+    """A command, once a program of a board is built."""
+    build(preset_of(board), program)
+    return subprocess.run(command, cwd=ROOT).returncode
+
+
+def built_images(usable, folder, pattern):
+    """Images of all boards that a folder of their builds has."""
+    return [image for board in usable for image in sorted((ROOT / "build" / preset_of(board) / folder).glob(pattern))]
+
+
+def memory_maps(*usable):
+    """The memory report of every plan is the linker's, on every board."""
+    counts = Counts()
+    for empty in built_images(usable, "tests/budgets", "empty.elf"):
+        reporting = [image for image in sorted(empty.parent.glob("*" + SHAPE)) if not WITHOUT_REPORT.search(image.name)]
+        _, output = said_by("tests/packaging/memory_map", empty, *reporting)
+        for line in output.splitlines():
+            if "FAILED" in line:
+                print(f"{empty.relative_to(ROOT / 'build').parts[0]}: {line}")
+        passed, _, failed, *_ = output.splitlines()[-1].split()
+        counts.passed, counts.failed = counts.passed + int(passed), counts.failed + int(failed)
+    return counts.close()
+
+
+def firmware_symbols(*usable):
+    images = [image for folder in ("examples", "tests/budgets", "tests/ports") for image in built_images(usable, folder, "*.elf")
+              if not image.name.endswith("_measured.elf")]
+    return subprocess.run(["tests/packaging/no_heap_symbols", "build/cortex-m4/tests/memory_image.elf", *images], cwd=ROOT).returncode
+
+
+def test_symbols():
+    folder = ROOT / "build/cortex-m4/tests"
+    images = [*sorted(folder.glob("*_tests.elf")), *sorted(folder.glob("ports/programs/*.elf"))]
+    return subprocess.run(["tests/packaging/no_heap_symbols", "--tests", *images], cwd=ROOT).returncode
+
+
+# Examples.
+
+class Example:
+    """What a run of examples/run said."""
+
+    def __init__(self, *arguments):
+        self.code, self.output = said_by("examples/run", *arguments)
+        if self.code:
+            print("\n".join(self.output.splitlines()[-20:]))
+        self.results = [line for line in self.output.splitlines() if line.startswith("result ")]
+        for line in self.output.splitlines():
+            if line.startswith("result ") or "bit for bit" in line:
+                print(line)
+        self.equal = len(re.findall("the same .*, bit for bit", self.output))
+
+    def values(self, key):
+        return [found[1] for found in (re.search(rf" {key}=(\S*)", line) for line in self.results) if found]
+
+    def has_no_heap(self):
+        return set(self.values("heap_calls")) == {"0"}
+
+
+def same_bits(expected, *arguments):
+    """An example ends with the host's parameters, and logits if it has some."""
+    counts = Counts()
+    counts.passed = Example(*arguments).equal
+    counts.failed = max(0, int(expected) - counts.passed)
+    return counts.close()
+
+
+def recognizes(least, *arguments):
+    """An example recognizes that part of its test data on each target, without a heap."""
+    counts, example = Counts(), Example(*arguments)
+    if example.code:
+        counts.check(False, f"it ends with code {example.code}")
+    for accuracy in example.values("accuracy"):
+        counts.check(float(accuracy) >= float(least), f"it recognizes {accuracy}")
+    counts.check(example.has_no_heap(), "it has no heap")
+    counts.passed += example.equal
+    for _ in re.findall("ended with different", example.output):
+        counts.check(False, "targets end with different bits")
+    return counts.close()
+
+
+def example_trains():
+    """argmax_copy learns on the host and on the board, to the same bits, without a heap."""
+    counts, example = Counts(), Example("argmax_copy")
+    for solved in example.values("solved"):
+        counts.check(float(solved) >= 0.97, f"it solves {solved}")
+    counts.check(example.has_no_heap(), "it has no heap")
+    counts.check("same parameters, bit for bit" in example.output, "host and board end with the same parameters")
+    large = Example("argmax_copy", "--on", "host", "--shape", "16x32x4")
+    counts.check(large.results and float(large.values("solved")[-1]) >= 0.90, "16x32x4 solves 90 %")
+    page = (ROOT / "examples/argmax_copy/page.html").read_text()
+    counts.check(large.results and f"'16x32x4': '{large.values('parameters_hash')[-1]}'" in page, "the page has the same hash")
+    return counts.close()
+
+
+PARTS = {name.__name__.replace("_", "-"): name for name in (
+    host_tests, host_tests_as, host_tests_with, board_tests, board_tests_as, fuzz, builds, built, memory_maps,
+    firmware_symbols, test_symbols, same_bits, recognizes, example_trains)}
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)
+    sys.exit(PARTS[sys.argv[1]](*sys.argv[2:]))

@@ -1,0 +1,217 @@
+"""The table of suites: what `tests/run` starts for each of its options, in order.
+
+Suites beside the ones in front start in their order, too: those that nothing waits for first, since only one process at a
+time builds in build/host or build/cortex-m4, and unit tests of the Cortex-M4 come first there.
+"""
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import boards
+from suite import ROOT, Suite
+
+PYTHON = [sys.executable, "-B"]
+PARTS = [*PYTHON, "tests/runner/parts.py"]
+RUN_CASES = [*PYTHON, "tests/conformance/run_cases.py"]
+HOST_PROGRAMS = {"attune_tests": "unit tests on host", "attune_kernel_tests": "unit tests of kernels on host",
+                 "attune_host_tests": "training on a PC"}
+BOARD = "build arm qemu"
+
+BESIDE = [
+    Suite("a program for several processors", "tests/packaging/dispatched", "build gcc clang", "qemu-user"),
+    Suite("programs of READMEs and pages", "tests/packaging/pages", "build", "mpi"),
+    Suite("spoken digits of a new speaker", "tests/examples/personalise_test", BOARD),
+    Suite("packages of a release", "tests/packaging/packages", "build git pkg-config", "meson zephyr yaml xmllint arduino"),
+    Suite("models of layers in firmware", "tests/packaging/models", "build arm"),
+    Suite("text, token by token", "tests/examples/stream_test", BOARD, "bible"),
+    Suite("files of several vector units", "tests/packaging/vector_units", "build", "qemu-user"),
+    Suite("learning in a browser", "tests/examples/browser_test", "build browser"),
+    Suite("files of digits, between PyTorch, the host and flash", "tests/examples/files_test", BOARD, "torch"),
+    Suite("checks of trained models", "tests/conformance/checks_can_fail", "build tests"),
+    Suite("state_dicts of PyTorch, there and back", "tests/exchange/with_pytorch", "build gcc torch", "npm"),
+    Suite("files from logs", "tests/exchange/hex_lines", "build python"),
+    Suite("examples", [*PARTS, "example-trains"], BOARD),
+    Suite("whole models, counted", "tests/bench/self_test.py", "build"),
+    Suite("training on virt, killed 50 times",
+          [*PARTS, "built", "virt", "resume", "--", "tests/ports/killed", "build/cortex-a15/tests/ports/resume.elf"], BOARD),
+    Suite("a monitor with ticks, saves and resets", "tests/examples/monitor_test", BOARD),
+    Suite("training on the micro:bit, reset 12 times",
+          [*PARTS, "built", "microbit", "resume", "--", "ports/run", "microbit", "build/cortex-m0/tests/ports/resume.elf",
+           "--resets", "12"], BOARD),
+    Suite("the site", "tests/packaging/docs", "docs", "browser"),
+    Suite("what an example reports", "tests/examples/run_test", BOARD),
+    Suite("checks of images", "tests/packaging/checks_can_fail", "build arm"),
+    Suite("checks of the runner", "tests/runner/self_test.py"),
+    Suite("keywords in a stream", "tests/examples/spotter_test", BOARD),
+    Suite("pieces of a model", "tests/budgets/pieces", f"{BOARD} tests"),
+    Suite("a fleet of devices, and the mean of their files", "tests/examples/fleet_test", "build"),
+    Suite("estimated cycles", "tests/ports/cycles", BOARD),
+    Suite("digits on several ranks, over MPI", "tests/host/ranks", "build tests mpi pgrep"),
+    Suite("checks of budgets", "tests/budgets/self_test.py"),
+]
+CONSUMERS = Suite("find_package, add_subdirectory, FetchContent", "tests/packaging/consume", f"{BOARD} gcc")
+PICO = Suite("a Raspberry Pi Pico in rp2040js", "tests/ports/pico build/cortex-m0/examples/argmax_copy_8x4x1.elf",
+             f"{BOARD} tests rp2040js")
+
+
+def beside(suites):
+    for suite in suites:
+        suite.beside = True
+    return suites
+
+
+def same_bits(name, count, *arguments):
+    """An example ends with the host's bits: `count` comparisons."""
+    return Suite(name, [*PARTS, "same-bits", count, *arguments], BOARD)
+
+
+def recognizes(name, least, *arguments):
+    """An example recognizes that part of its test data, without a heap."""
+    return Suite(name, [*PARTS, "recognizes", least, *arguments], BOARD)
+
+
+def cases(name, folder, target, *options):
+    return Suite(f"{name} on {target}", [*RUN_CASES, "--cases", folder, "--on", target, *options], "build tests")
+
+
+def host_tests(preset, programs=HOST_PROGRAMS):
+    return [Suite(name, [*PARTS, "host-tests", preset, program], "build tests clang") for program, name in programs.items()]
+
+
+def faults(board, *options):
+    """Images that end in a fault, and those with interrupts."""
+    folder = f"build/{boards.value(board, 'preset')}/tests/ports"
+    return [Suite(f"faults on {board}", ["tests/ports/faults", board, folder], BOARD),
+            Suite(f"ticks and interrupts on {board}", ["tests/ports/interrupts", board, f"{folder}/programs", *options], BOARD)]
+
+
+def target(port, *options):
+    """Unit tests of a target, and vectors with these options."""
+    if port == "host":
+        return [*host_tests("quick"), cases("vectors", "tests/vectors", "host", *options)]
+    return [Suite(f"unit tests on {port}", [*PARTS, "board-tests", port], f"{BOARD} tests"), *faults(port),
+            cases("vectors", "tests/vectors", port, *options)]
+
+
+def fuzz(sessions, cuts):
+    """Calls with what can come from outside, damaged files, and power cuts while a state is saved."""
+    return beside([
+        Suite(f"{runs} {what}", [*PARTS, "fuzz", program, runs], "build tests")
+        for runs, what, program in ((sessions, "sessions of calls", "attune_fuzz"),
+                                    (sessions, "damaged files", "attune_fuzz_files"), (cuts, "power cuts", "attune_power_cuts"))])
+
+
+def sanitized():
+    suites = [Suite(f"{program}, sanitized", [*PARTS, "host-tests", "sanitize", program], "build tests")
+              for program in HOST_PROGRAMS]
+    return [*suites, Suite("training on a PC, ThreadSanitizer", [*PARTS, "host-tests", "sanitize-threads", "attune_host_tests"],
+                           "build tests")]
+
+
+def has_core_of_another(board):
+    """What belongs to a processor more than to a board is tested on another board."""
+    return board in ("mps2_an500_dp", "netduinoplus2", "template")
+
+
+def quick_boards(usable):
+    """A few seconds for every board but mps2_an386, which has had all of its tests."""
+    suites = []
+    for board in (board for board in [*usable, "template"] if board != "mps2_an386"):
+        pages = not has_core_of_another(board)
+        programs = "port_programs" if pages else "board_programs"
+        suites += [Suite(f"programs for {board}", [*PARTS, "builds", board, "fault", "overflow", programs, "argmax_copy_8x4x1"], BOARD),
+                   *faults(board, *([] if pages else ["--without-pages"]))]
+    return [*suites,
+            same_bits("example on every board, the first steps", len(usable), "argmax_copy", "--on", "all", "--steps", "20"),
+            same_bits("seq_len 16, d_model 8, 2 heads on the micro:bit", 1, "argmax_copy", "--on", "host", "--on", "microbit",
+                      "--shape", "16x8x2", "--steps", "20")]
+
+
+def images(usable):
+    """Budgets, memory reports and symbols of firmware that the suites before have built."""
+    return [
+        Suite("budgets on every board", "tests/budgets/run", f"{BOARD} tests"),
+        Suite("memory reports and the linker's sizes, a batch",
+              "tests/packaging/memory_map build/cortex-m4/tests/budgets/empty.elf build/cortex-m4/tests/memory_image.elf", BOARD),
+        Suite("memory reports and the linker's sizes on every board", [*PARTS, "memory-maps", *usable], BOARD),
+        Suite("firmware symbols", [*PARTS, "firmware-symbols", *usable], BOARD),
+        Suite("symbols of the tests", [*PARTS, "test-symbols"], BOARD),
+    ]
+
+
+def at_hand():
+    """More data and cases, where they are at hand beside the project."""
+    def place(variable, default):
+        path = Path(os.environ.get(variable, ROOT.parent / "shared" / default))
+        return path if path.exists() else None
+
+    suites = []
+    if vowels := place("ATTUNE_VOWELS", "datasets/japanese_vowels.i8.safetensors"):
+        suites.append(recognizes("vowels, on the host", 0.965, "vowels", "--data", vowels))
+    if extra := place("ATTUNE_EXTRA_CASES", "conformance"):
+        suites.append(cases("conformance cases", extra, "host", "--quick"))
+    if trained := place("ATTUNE_TRAINED", "trained"):
+        suites += [cases("trained models", trained, "host", "--quick"), cases("trained models", trained, "mps2_an386")]
+    return suites
+
+
+def everything(usable):
+    """`tests/run` without an option."""
+    return [
+        *beside([CONSUMERS]), *fuzz(1_000_000, 100_000), *beside(BESIDE),
+        *target("mps2_an386", "--quick"),
+        # One processor is enough for these, while those beside them have the other.
+        recognizes("digits, d_model 16, on the host", 0.91, "digits", "--on", "host"),
+        same_bits("digits, d_model 16, the first steps on a Cortex-M4", 2, "digits", "--steps", "40", "--images", "40"),
+        recognizes("digits, d_model 32, trained on the host, in the flash of the micro:bit", 0.95,
+                   "digits", "--on", "host", "--on", "microbit", "--shape", "8x32x4"),
+        Suite("digits on threads, and its page", [*PYTHON, "tests/host/on_pc.py", "build/host/examples/digits_8x32x4"], "build"),
+        Suite("rooms of the library", "tests/packaging/rooms"),
+        *target("host", "--quick"),
+        Suite("messages of what must not compile", "tests/compile_failure/run", "build gcc clang"),
+        Suite("every header alone, together with other compilers", "tests/packaging/headers_alone", "build gcc arm clang", "mpi"),
+        Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run host", "build gcc clang"),
+        # One board of each kind of core; the steps of the example below tell of the others.
+        Suite("the same bits on a board of each core",
+              ["tests/reproducibility/run", *(board for board in usable if not has_core_of_another(board))], BOARD),
+        *quick_boards(usable), *beside([PICO]), *images(usable), *at_hand(),
+    ]
+
+
+def every_compiler():
+    """`compilers` that are newer than this machine's own."""
+    suites = []
+    for compiler in ("clang++-16", "clang++-19", "g++-13", "g++-14", "g++-15"):
+        suites.append(Suite(f"every header alone, {compiler}",
+                            ["env", f"COMPILERS={compiler}", "tests/packaging/headers_alone"], f"build {compiler}"))
+        suites += [Suite(f"{program}, {compiler}", [*PARTS, "host-tests-with", compiler, program], f"build tests {compiler}")
+                   for program in HOST_PROGRAMS]
+    return suites
+
+
+def every_vector_unit():
+    """Unit tests in both arithmetics, for the vector units of this processor."""
+    flags = Path("/proc/cpuinfo").read_text().split() if Path("/proc/cpuinfo").exists() else []
+    return [
+        Suite(f"{program}, {march}, {arithmetic}", [*PARTS, "host-tests-as", march, arithmetic, program], "build tests")
+        for march, unit in (("x86-64", "sse2"), ("x86-64-v3", "avx2"), ("x86-64-v4", "avx512f")) if unit in flags
+        for arithmetic in ("unfused", "fused") if (march, arithmetic) != ("x86-64", "fused")  # SSE2 has no FMA
+        for program in ("attune_tests", "attune_kernel_tests")]
+
+
+def everywhere(usable):
+    """`tests/run --everywhere`."""
+    on_boards = [
+        Suite(f"unit tests on {board}, {arithmetic}", [*PARTS, "board-tests-as", board, arithmetic], f"{BOARD} tests")
+        for board in usable for arithmetic in ("unfused", "fused") if arithmetic == "unfused" or boards.has_fpu(board)]
+    return [
+        recognizes("digits, all of the training on a Cortex-M4", 0.91, "digits"),
+        same_bits("digits on every board, the first steps", 2 * len(usable), "digits", "--on", "all", "--steps", "2", "--images", "4"),
+        Suite("the same bits on the host, whatever the compiler", "tests/reproducibility/run --full host", "build gcc clang"),
+        Suite("the same bits on every board", ["tests/reproducibility/run", *usable], BOARD),
+        Suite("packages of a release, every sketch", "tests/packaging/packages --all", "build git pkg-config",
+              "meson zephyr yaml xmllint arduino"),
+        Suite("every header alone, each compiler", "tests/packaging/headers_alone --each", "build gcc arm clang", "mpi"),
+        *every_compiler(), *every_vector_unit(), *on_boards,
+    ]
