@@ -54,14 +54,14 @@ def bare_root():
 
 
 def copy_network(root):
-    """How this machine reaches a network: names, mirrors and proxies."""
-    for file in ("/etc/resolv.conf", "/etc/hosts"):
+    """How this machine reaches a network: names, mirrors, certificates and proxies."""
+    for file in ("/etc/resolv.conf", "/etc/hosts", "/etc/npmrc"):
         if Path(file).exists():
             shutil.copyfile(file, root / file.lstrip("/"))
-    for file in (Path.home() / ".npmrc", Path("/etc/npmrc")):
-        if file.exists():
-            shutil.copyfile(file, root / "root/.npmrc")
-    shutil.copytree("/etc/apt/apt.conf.d", root / "etc/apt/apt.conf.d", dirs_exist_ok=True)
+    for folder in ("/etc/apt/apt.conf.d", "/usr/local/share/ca-certificates"):
+        if Path(folder).exists():
+            shutil.copytree(folder, root / folder.lstrip("/"), dirs_exist_ok=True)
+    subprocess.run(["chroot", root, "update-ca-certificates"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
 
 def run_in(root, command):
