@@ -5,6 +5,7 @@
 
 #include <attune/core/layer.hpp>
 #include <attune/layers/dropout.hpp>
+#include <attune/training/check_gradients.hpp>
 
 #include "check.hpp"
 
@@ -34,64 +35,69 @@ void expect_same_set(const Set& a, const Set& b) {
       a, b);
 }
 
-/// Which forward the numeric derivative is taken of: inference's, or with dropout training's.
-enum class LossOf { kInference, kTraining };
-
-template <class Layer, LossOf loss_of, class... Mask>
-void check_derivatives(double low, double high, const Mask&... mask) {
-  static typename Layer::Parameters parameters, gradients, once;
-  static typename Layer::Input x, dx;
-  static typename Layer::Output y, inferred, dy;
-  static typename Layer::Tape tape, start;
-  static typename Layer::Scratch scratch;
-  static typename Layer::InferenceScratch inference;
-  attune::Rng rng(17);
-  fill_set(parameters, rng, low, high);
-  fill(x, rng, low, high);
-  fill(dy, rng);
-  attune::set_zero(gradients);
-  attune::Rng masks(3);
-  attune::draw_seeds(tape, masks);
-  start = tape;
-  const auto forward = [&] {
-    tape = start;
-    Layer::forward(parameters, x, y, tape, scratch, mask...);
-  };
-  const auto loss = [&] {
-    if constexpr (loss_of == LossOf::kTraining) {
-      forward();
-      return dot(y, dy);
-    } else {
-      Layer::forward(parameters, x, inferred, inference, mask...);
-      return dot(inferred, dy);
-    }
-  };
-  (void)loss();
-  forward();
-  EXPECT_EQ(same_bits(y, inferred), loss_of == LossOf::kInference);
-  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
-  const double largest = expect_set_gradients(loss, parameters, gradients);
-  if (attune::count_scalars(parameters) > 0) {
-    EXPECT_GT(largest, 0.1);
-  }
-  EXPECT_GT(expect_gradient("x", loss, x, dx), 1e-3);
-
-  once = gradients;
-  attune::set_zero(gradients);
-  forward();
-  Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch);
-  expect_same_set(once, gradients);
-  forward();
-  Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch);
-  expect_doubled(once, gradients);
+/// Expects `gradient` to be that of loss() with respect to every entry of `value`; returns the largest
+/// numeric one.
+template <class Loss, class TensorType>
+double expect_gradient(const attune::TensorPath& path, const Loss& loss, TensorType& value,
+                       const TensorType& gradient) {
+  static_assert(std::is_same_v<typename TensorType::Scalar, double>, "finite differences need double");
+  attune::GradientCheck worst{};
+  worst.error = -1;
+  const double largest = attune::detail::compare_gradient(loss, path, value, gradient,
+                                                          attune::GradientCheckOptions{}.step, worst);
+  SCOPED_TRACE(worst.tensor);
+  EXPECT_LE(worst.error, attune::GradientCheck::kTolerance);
+  return largest;
 }
 
-/// The property, of a layer with one input; `mask...` goes to both forwards. Entries of x and of the
-/// parameters are drawn from [low, high].
-template <class Layer, LossOf loss_of = LossOf::kInference, class... Mask>
+/// The same for every tensor of a set of parameters; returns the largest entry of all gradients.
+template <class Loss, class Set>
+double expect_set_gradients(const Loss& loss, Set& parameters, const Set& gradients) {
+  double largest = 0;
+  attune::for_each_tensor(
+      [&](const attune::TensorPath& path, auto& value, const auto& gradient) {
+        const double size = expect_gradient(path, loss, value, gradient);
+        largest = size > largest ? size : largest;
+      },
+      parameters, gradients);
+  return largest;
+}
+
+template <class Layer, class... Mask>
+void check_derivatives(double low, double high, const Mask&... mask) {
+  static attune::detail::GradientProblem<Layer> problem;
+  static typename Layer::Parameters once;
+  const attune::GradientCheck check =
+      attune::detail::check_gradients(problem, {.low = low, .high = high}, mask...);
+  SCOPED_TRACE(check.tensor);
+  EXPECT_TRUE(check.ok());
+  EXPECT_LE(check.error, attune::GradientCheck::kTolerance);
+  EXPECT_GT(check.largest_of_input, 1e-3);
+  if (attune::count_scalars(problem.parameters) > 0) {
+    EXPECT_GT(check.largest_of_parameters, 0.1);
+  }
+  const auto backward = [&](const auto& dx) {
+    (void)problem.forward(mask...);
+    problem.backward(dx, mask...);
+  };
+  attune::set_zero(problem.gradients);
+  backward(attune::view(problem.dx));
+  (void)problem.infer(mask...);
+  EXPECT_EQ(same_bits(problem.y, problem.inferred), !problem.kDrops);
+  once = problem.gradients;
+  attune::set_zero(problem.gradients);
+  backward(attune::NoGradient{});
+  expect_same_set(once, problem.gradients);
+  backward(attune::NoGradient{});
+  expect_doubled(once, problem.gradients);
+}
+
+/// The property, of a layer with one input; `mask...` goes to all calls. Entries of x and of the parameters
+/// are drawn from [low, high].
+template <class Layer, class... Mask>
 void check_layer_gradients(double low, double high, const Mask&... mask) {
   if constexpr (kMostCases) {
-    check_derivatives<Layer, loss_of>(low, high, mask...);
+    check_derivatives<Layer>(low, high, mask...);
   } else {
     leave_case();
   }

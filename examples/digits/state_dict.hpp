@@ -2,7 +2,7 @@
 // and written on the device that trained.
 #pragma once
 
-#include <console.hpp>
+#include <port.hpp>
 
 #include "model.hpp"
 
@@ -72,8 +72,7 @@ using StateDictInFile = attune::PyTorchPart<StateDict>;
 /// was refused has no end. Its text is no part of the caller's frame.
 template <class Write>
 [[gnu::noinline]] void print_file(const Write& write) {
-  attune::HexLines lines(
-      [](const char* text, std::size_t length) { port::print(std::string_view(text, length)); });
+  attune::HexLines lines([](const char* text, std::size_t length) { port::write(text, length); });
   if (write(lines) == attune::Status::kOk) lines.end();
 }
 

@@ -32,14 +32,30 @@ void fill(Numbers& numbers, attune::Rng& rng) {
   }
 }
 
-void count(const char* what, auto pass) {
-  int pieces = 0;
-  for (bool more = true; more; ++pieces) {  // the last one does nothing but look
+// Counts each slice of a pass, and prints how many there were of at most how much work.
+void count_slices(const char* what, int work, auto pass) {
+  int slices = 0;
+  while (!pass.done()) {
     port::begin_counting();
-    more = pass.advance();
+    pass.advance();
     port::end_counting();
+    ++slices;
   }
-  port::print(what, ' ', pieces, '\n');
+  port::print(what, ' ', work, ' ', slices, '\n');
+}
+// Counts a call that is not cut.
+void count_in_one_go(const char* what, auto&& run) {
+  port::begin_counting();
+  run();
+  port::end_counting();
+  port::print(what, " 0 1\n");
+}
+
+template <int work>
+void count_in_slices() {
+  count_slices("accumulate", work, trainer.template accumulate_in_pieces<work>(x, target));
+  count_slices("update", work, trainer.template update_in_pieces<work>({}));
+  count_slices("inference", work, attune::infer_in_pieces<Model, work>(trainer.parameters(), x, y, scratch));
 }
 
 }  // namespace
@@ -49,7 +65,10 @@ int main() {
   trainer.initialise(attune::XavierUniform{}, rng);
   fill(x, rng);
   fill(target, rng);
-  count("accumulate", trainer.accumulate_in_pieces(x, target));
-  count("update", trainer.update_in_pieces({}));
-  count("inference", attune::infer_in_pieces<Model>(trainer.parameters(), x, y, scratch));
+  count_in_one_go("accumulate", [] { (void)trainer.accumulate(x, target); });
+  count_in_one_go("update", [] { (void)trainer.update({}); });
+  count_in_one_go("inference", [] { (void)Model::forward(trainer.parameters(), x, y, scratch); });
+  count_in_slices<8192>();
+  count_in_slices<512>();
+  count_in_slices<128>();
 }

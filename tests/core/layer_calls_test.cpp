@@ -73,12 +73,14 @@ TEST(LayerCalls, pass_a_mask_to_who_takes_one) {
 TEST(LayerCalls, of_a_layer_without_pieces_are_one) {
   Copy::Output y{};
   Copy::InferenceScratch scratch;
-  int before = 1;
-  detail::forward_in<Copy>(OnePiece<1>(before), NoMask{}, NoParameters{}, kX, y, scratch);
-  EXPECT_EQ(y(0, 0), 0.0f);  // another piece's turn
-  EXPECT_EQ(before, 0);
-  EXPECT_EQ(detail::forward_status<Copy>(OnePiece<1>(before), NoMask{}, NoParameters{}, kX, y, scratch),
+  SliceAddress address;
+  detail::SliceWalk walk(address, 1);
+  EXPECT_EQ(detail::forward_status<Copy>(OnePiece<1>(walk), NoMask{}, NoParameters{}, kX, y, scratch),
             Status::kOk);
   EXPECT_EQ(y(3, 1), 8.0f);
-  EXPECT_EQ(before, -1);
+  EXPECT_TRUE(walk.complete());
+  y = {};
+  detail::SliceWalk next(address, 1);
+  detail::forward_in<Copy>(OnePiece<1>(next), NoMask{}, NoParameters{}, kX, y, scratch);
+  EXPECT_EQ(y(0, 0), 0.0f);  // nothing is left
 }

@@ -15,6 +15,7 @@
 #include <attune/models/sequential.hpp>
 
 #include "check.hpp"
+#include "gradient_suite.hpp"
 
 namespace {
 
@@ -245,7 +246,7 @@ void check_model_gradients() {
     return check::dot(y, dy);
   };
   EXPECT_GT(check::expect_set_gradients(loss, parameters, gradients), 1e-3);
-  check::expect_gradient("x", loss, x, dx);
+  check::expect_gradient({"x"}, loss, x, dx);
 }
 
 template <class Model>

@@ -1,6 +1,7 @@
 #include <attune/core/pieces.hpp>
 
 #include <array>
+#include <vector>
 
 #include "check.hpp"
 
@@ -49,21 +50,21 @@ bool complete(const Done& done, int times) {
   return true;
 }
 
-// How many pieces of at most so much work it takes; each does something, and everything is done once.
+// How many slices of at most so much work it takes; each does something, and everything is done once.
 template <int most_work>
-int count_pieces() {
+int count_slices() {
   Done done;
-  int pieces = 0;
-  for (;; ++pieces) {
-    int before = pieces;
+  attune::SliceAddress address;
+  for (int slices = 1;; ++slices) {
     const int already = sum(done.single) + sum(done.rows) + sum(done.elements);
-    sequence(done, attune::OnePiece<most_work>(before));
-    if (before >= 0) break;
+    attune::detail::SliceWalk walk(address, most_work);
+    sequence(done, attune::OnePiece<most_work>(walk));
     EXPECT_GT(sum(done.single) + sum(done.rows) + sum(done.elements), already);
+    EXPECT_LE(done.largest, std::max(most_work, 10));
+    if (!walk.complete()) continue;
+    EXPECT_TRUE(complete(done, 1));
+    return slices;
   }
-  EXPECT_TRUE(complete(done, 1));
-  EXPECT_LE(done.largest, std::max(most_work, 10));
-  return pieces;
 }
 
 // What a sequence of pieces does of 21 tokens.
@@ -92,10 +93,11 @@ TEST(Pieces, of_the_first_tokens_do_those_and_no_more_than_a_piece_of_others) {
     EXPECT_EQ(sum(at_once.rows), length);
     EXPECT_EQ(sum(at_once.elements), 3 * length);
     EXPECT_EQ(at_once.of_other_rows, 5);
-    for (int number = 0, before = -1; before < 0; ++number) {
-      before = number;
-      sequence(in_pieces,
-               attune::FirstTokens<attune::OnePiece<40>, 21>(attune::OnePiece<40>(before), length));
+    attune::SliceAddress address;
+    for (bool more = true; more;) {
+      attune::detail::SliceWalk walk(address, 40);
+      sequence(in_pieces, attune::FirstTokens<attune::OnePiece<40>, 21>(attune::OnePiece<40>(walk), length));
+      more = !walk.complete();
     }
     for (int i = 0; i < 21; ++i)
       EXPECT_EQ(in_pieces.rows[static_cast<std::size_t>(i)], i < (length + 3) / 4 * 4 ? 1 : 0);
@@ -110,19 +112,68 @@ TEST(Pieces, in_one_go_does_all_of_them) {
   EXPECT_TRUE(complete(done, 1));
 }
 
-TEST(Pieces, do_every_row_and_element_once_whatever_their_size) {
-  EXPECT_EQ(count_pieces<100'000>(), 5);
-  EXPECT_EQ(count_pieces<100>(), 3 + 3 + 3);  // 8 + 8 + 5 rows, 64 + 64 + 22 elements
-  EXPECT_EQ(count_pieces<30>(), 3 + 7 + 5);   // 3 rows; 30 elements are less than a whole tile
-  EXPECT_EQ(count_pieces<1>(), 3 + 21 + 150);
+TEST(Slices, do_every_row_and_element_once_whatever_their_size) {
+  EXPECT_EQ(count_slices<100'000>(), 3 + 2);  // a stage of unknown work has a slice to itself
+  EXPECT_EQ(count_slices<100>(), 3 + 3 + 3);  // 8 + 8 + 5 rows, 64 + 64 + 22 elements
+  EXPECT_EQ(count_slices<30>(), 3 + 7 + 5);   // 3 rows; 30 elements are less than a whole tile
+  EXPECT_EQ(count_slices<1>(), 3 + 21 + 150);
 }
 
-TEST(Pieces, behind_the_last_there_is_none) {
+// Layers within layers, deeper than an address has levels. `visits` counts what a walk comes by.
+template <int depth, class Pieces>
+void nested(std::vector<int>& done, int& visits, const Pieces& pieces) {
+  ++visits;
+  if constexpr (depth == 0) {
+    pieces.template elements<3, 4>([&](int first, int count) {
+      for (int i = first; i < first + count; ++i) done.push_back(i);
+    });
+  } else {
+    pieces([&] { done.push_back(-depth); });
+    pieces.template repeat<3>([&](int i) {
+      nested<depth - 1>(done, visits, pieces);
+      pieces([&] { done.push_back(10 * depth + i); });
+    });
+    pieces.inside([&] { pieces.inside([&] { nested<depth - 1>(done, visits, pieces); }); });
+  }
+}
+
+template <int depth, int most_work>
+int check_nested() {
+  std::vector<int> expected, done;
+  int visits = 0, most_visits = 0;
+  nested<depth>(expected, visits, attune::InOneGo{});
+  attune::SliceAddress address;
+  for (bool more = true; more; most_visits = std::max(most_visits, visits)) {
+    visits = 0;
+    attune::detail::SliceWalk walk(address, most_work);
+    nested<depth>(done, visits, attune::OnePiece<most_work>(walk));
+    more = !walk.complete();
+  }
+  EXPECT_EQ(done, expected);
+  return most_visits;
+}
+
+TEST(Slices, resume_in_order_at_every_depth) {
+  check_nested<1, 1>();
+  check_nested<2, 5>();
+  check_nested<3, 8>();
+  check_nested<4, 12>();
+  check_nested<5, 100>();
+}
+
+TEST(Slices, do_not_walk_through_what_is_done) { EXPECT_LE((check_nested<3, 1>()), 3 + 2); }
+
+TEST(Slices, behind_the_last_there_is_none) {
   Done done;
-  int before = 1000;
-  sequence(done, attune::OnePiece<1>(before));
-  EXPECT_EQ(before, 1000 - 174);
-  EXPECT_TRUE(complete(done, 0));
+  attune::SliceAddress address;
+  while (true) {
+    attune::detail::SliceWalk walk(address, 1);
+    sequence(done, attune::OnePiece<1>(walk));
+    if (walk.complete()) break;
+  }
+  attune::detail::SliceWalk walk(address, 1);
+  sequence(done, attune::OnePiece<1>(walk));
+  EXPECT_TRUE(complete(done, 1));
 }
 
 }  // namespace

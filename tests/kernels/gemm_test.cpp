@@ -66,7 +66,7 @@ TEST(Product, columns_of_a_transposed_operand_may_be_far_apart) {
   check::fill(a, rng);
   check::fill(b, rng);
   kernels::product(view(a).columns<kRows>(0).transpose(), view(b), view(read));
-  kernels::detail::copied_rows_product<kRows, kCols, kDepth, kStep, kCols, 1, kCols>(
+  kernels::detail::copied_rows_product<kernels::GemmShape{kRows, kCols, kDepth, 1, kStep, kCols, 1, kCols}>(
       static_cast<const float*>(a.data()), static_cast<const float*>(b.data()), copied.data(),
       kernels::Assign{});
   EXPECT_TRUE(check::same_bits(read, copied));

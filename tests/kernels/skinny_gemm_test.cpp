@@ -18,17 +18,17 @@ void check_epilogue(const Epilogue& epilogue) {
 #if ATTUNE_CORTEX_M_FPU
 // Logits of a large vocabulary: grids count as many columns as 16 bits do, and more are the portable block's.
 constexpr int kVocabulary = 50257;
-static_assert(kernels::detail::kRowGrid<1, kVocabulary, 8, 8, kVocabulary, 1, kVocabulary, true>.cols ==
-              kVocabulary);
-static_assert(kernels::detail::kNarrowRowGrid<attune::Int8, kVocabulary, 8, 8>.cols == kVocabulary);
-static_assert(kernels::detail::kTileGrid<8, kVocabulary, 8, 8, 1, kVocabulary, 1, kVocabulary>.cols +
-                  kVocabulary % 4 ==
-              kVocabulary);
-static_assert(kernels::detail::fits_few_rows(1, 65535, 8, 1, 65535, 1));
-static_assert(!kernels::detail::fits_few_rows(1, 65536, 8, 1, 65536, 1));
-static_assert(!kernels::detail::fits_tile(8, 65536, 8, 8, 1, 65536, 1));
-static_assert(!kernels::detail::fits_narrow_row<const attune::Int8*>(1, 65536, 8, 1, 1));
-static_assert(!kernels::detail::fits_narrow<const attune::Int8*>(8, 65536, 8, 1, 1, 8));
+constexpr kernels::GemmShape kShape{1, kVocabulary, 8, 8, 1, kVocabulary, 1, kVocabulary};
+static_assert(kernels::detail::kRowGrid<kShape, true>.cols == kVocabulary);
+static_assert(kernels::detail::kNarrowRowGrid<attune::Int8, kShape.with_b(1, 8)>.cols == kVocabulary);
+static_assert(kernels::detail::kTileGrid<kShape.with_rows(8)>.cols + kVocabulary % 4 == kVocabulary);
+static_assert(kernels::detail::fits_few_rows(kernels::GemmShape{1, 65535, 8, 8, 1, 65535, 1, 65535}));
+static_assert(!kernels::detail::fits_few_rows(kernels::GemmShape{1, 65536, 8, 8, 1, 65536, 1, 65536}));
+static_assert(!kernels::detail::fits_tile(kernels::GemmShape{8, 65536, 8, 8, 1, 65536, 1, 65536}));
+static_assert(!kernels::detail::fits_narrow_row<const attune::Int8*>(kernels::GemmShape{1, 65536, 8, 8, 1, 1,
+                                                                                        8, 65536}));
+static_assert(!kernels::detail::fits_narrow<const attune::Int8*>(kernels::GemmShape{8, 65536, 8, 8, 1, 1, 8,
+                                                                                    65536}));
 #endif
 
 }  // namespace

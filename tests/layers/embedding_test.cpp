@@ -2,6 +2,7 @@
 #include <attune/layers/embedding.hpp>
 
 #include "check.hpp"
+#include "gradient_suite.hpp"
 
 namespace {
 

@@ -174,7 +174,7 @@ TEST(Adapted, gradients_are_derivatives_with_dropout) {
       .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2, .dropout = 0.3}, .d_ff = 7};
   using Layer = attune::EncoderLayer<kDrops, double>;
   fill_constants<Layer>();
-  check::check_layer_gradients<AdaptedLayer<Layer, kAll>, check::LossOf::kTraining>(-1, 1);
+  check::check_layer_gradients<AdaptedLayer<Layer, kAll>>(-1, 1);
 }
 
 TEST(Adapted, takes_the_roles_that_are_named) {

@@ -11,6 +11,7 @@
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
+#include "gradient_suite.hpp"
 
 namespace {
 

@@ -1,6 +1,7 @@
 #include <attune/training/huber.hpp>
 
 #include "check.hpp"
+#include "gradient_suite.hpp"
 
 namespace {
 
@@ -53,7 +54,7 @@ TEST(Huber, gradient_is_the_derivative) {
   const auto expect = [&]<class Loss>(Loss) {
     (void)Loss::forward(y, target, dy, 0.25);
     const auto loss = [&] { return Loss::forward(y, target, unused, 0.25); };
-    EXPECT_GT(check::expect_gradient("y", loss, y, dy), 0.01);
+    EXPECT_GT(check::expect_gradient({"y"}, loss, y, dy), 0.01);
   };
   expect(Huber<>{});
   expect(Huber<HuberOptions{.reduction = Reduction::kSum, .delta = 0.3}>{});

@@ -121,8 +121,7 @@ TEST(UpdateInBackward, a_table_that_is_also_the_head_is_updated_behind_both_uses
 
 TEST(UpdateInBackward, ids_that_are_none_change_nothing) {
   using Table = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 6}>;
-  static attune::Trainer<Table, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>
-      trainer;
+  static attune::Trainer<Table, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
   const Table::Parameters before = trainer.parameters();
   const Table::Output target{};
@@ -166,7 +165,7 @@ TEST(UpdateInBackward, an_encoder_layer_takes_one_matrix_of_tokens_beside_its_ro
 
 TEST(UpdateInBackward, by_hand_is_as_with_a_trainer) {
   using Model = Encoder<attune::NormPlacement::kBefore>;
-  using Updates = attune::ParameterUpdates<Model, attune::AdamW>;
+  using Updates = attune::detail::ParameterUpdates<Model, attune::AdamW>;
   static attune::Trainer<Model, attune::SumSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
   static Model::Parameters parameters = trainer.parameters();

@@ -52,7 +52,7 @@ struct AttentionHeads {
   ATTUNE_INLINE static void infer(auto& scratch, const auto& mask, const auto& of_tokens) {
     const auto& pieces = with_keys<shape>(of_tokens);
     const auto terms = terms_of_forward(mask, pieces, scratch);
-    for (int head = 0; head < shape.num_heads; ++head) {
+    pieces.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       if constexpr (Memory::kTransposesKeys) {
         if (head % Memory::kGroup == 0) {
           pieces([&] { scratch.transposed.assign(memory_of(pieces).first(rows_of_key(scratch, head))); });
@@ -61,7 +61,7 @@ struct AttentionHeads {
       attend_in_blocks<Memory::kQueriesAtOnce>(
           head, scratch, scratch.context, scratch.weights.data(), mask, [](int) { return AllWeights{}; },
           terms, pieces);
-    }
+    });
   }
   /// O, and what backward needs beside it.
   template <class Kept>
@@ -70,7 +70,7 @@ struct AttentionHeads {
     const auto& pieces = with_keys<shape>(of_tokens);
     auto& context = Memory::context_of(tape, scratch);
     const auto terms = terms_of_forward(mask, pieces, tape);
-    for (int head = 0; head < shape.num_heads; ++head) {
+    pieces.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto dropout_from = [&](int first) {
         return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens));
       };
@@ -84,7 +84,7 @@ struct AttentionHeads {
         attend_in_blocks<Memory::kQueriesInTraining>(head, tape, context, scratch.head.data(), mask,
                                                      dropout_from, terms, pieces, of_rows(tape, head));
       }
-    }
+    });
   }
   /// From dO, in the place of O, to dQ, dK and dV in those of Q, K and V.
   template <class Kept>
@@ -92,7 +92,7 @@ struct AttentionHeads {
                        const auto& of_tokens) {
     const auto& pieces = with_keys<shape>(of_tokens);
     Context& context = Memory::context_of(tape, scratch);
-    for (int head = 0; head < shape.num_heads; ++head) {
+    pieces.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = key_of(tape, head);
       const auto v = value_of(tape, head);
@@ -122,7 +122,7 @@ struct AttentionHeads {
       if constexpr (Memory::kGroup > 1) {
         if (head % Memory::kGroup == Memory::kGroup - 1) pieces([&] { scratch.of_keys.move_to(k, v); });
       }
-    }
+    });
     if constexpr (WeightDropout::kDrops) pieces([&] { tape.dropout.skip(1); });
   }
   /// The terms that count in all products of backward. `inputs` are the tokens that its other products read.

@@ -81,7 +81,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static constexpr bool kTakesMask = true;
   static constexpr bool kTakesLength = kSelfAttention;
   static constexpr bool kTakesLengths = true;        // of queries and of keys, in cross-attention
-  static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
+  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
   /// Keys of cross-attention.
@@ -172,7 +172,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
 
   /// Gradients of cross-attention from dy[seq_len, d_out]: d_query[seq_len, d_model], d_key[kv_len, d_key]
   /// and d_value[kv_len, d_value] are overwritten, or NoGradient, `gradients` accumulate. The tape is used
-  /// up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not with ParameterUpdates. The
+  /// up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not with UpdateInBackward. The
   /// mask is forward's: what it hides has no influence, whatever it holds, nor has a query whose dy is zero.
   /// Where weights are not kept they are computed from it: then it is never left out.
   template <class Set = Parameters, class Kept, class DQuery, class DKey, class DValue, class Gradients,
@@ -201,7 +201,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
     }
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
-  /// overlap `dx`; `dx` may be `x`, but not with ParameterUpdates.
+  /// overlap `dx`; `dx` may be `x`, but not with UpdateInBackward.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
             AnyPieces Pieces = InOneGo>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,

@@ -107,7 +107,9 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     if constexpr (kRows > kSome) {
       in_blocks<kRows - kSome, kSome>(
           [&]<int rows>(int first) ATTUNE_INLINE_LAMBDA {
-            some.template operator()<rows>(from + kSome + first, sums, kernels::Continue{});
+            pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+              some.template operator()<rows>(from + kSome + first, sums, kernels::Continue{});
+            });
           },
           queries - (from + kSome));
     }
@@ -129,8 +131,9 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   }
   if constexpr (kQueries > kBlock) {
     in_blocks<kQueries - kBlock, kBlock>(
-        [&]<int kRows>(int from)
-            ATTUNE_INLINE_LAMBDA { add_block.template operator()<kRows>(kBlock + from); },
+        [&]<int kRows>(int from) ATTUNE_INLINE_LAMBDA {
+          pieces.inside([&]() ATTUNE_INLINE_LAMBDA { add_block.template operator()<kRows>(kBlock + from); });
+        },
         queries - kBlock);
   }
   if constexpr (kAssigns) {

@@ -26,31 +26,31 @@ class InferenceInPieces {
 
   /// Computes the next piece; false where there was none left.
   bool advance() {
-    if (done()) return false;
-    int before = next_++;
-    const auto pieces = detail::pieces_of<Model>(mask_, OnePiece<most_work>(before));
-    status_ = detail::forward_status<Model>(pieces, mask_, *parameters_, x_, y_, *scratch_);
+    if (done_) return false;
+    detail::SliceWalk walk(address_, most_work);
+    const auto pieces = detail::pieces_of<Model>(mask_, OnePiece<most_work>(walk));
+    status_ = pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      return detail::forward_status<Model>(pieces, mask_, *parameters_, x_, y_, *scratch_);
+    });
     if constexpr (detail::kSaysLength<Mask>) {
       pieces([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(pieces, y_); });
     }
-    const bool computed = before < 0;
-    if (!computed || status_ != Status::kOk) next_ = kDone;
-    return computed;
+    done_ = walk.complete() || status_ != Status::kOk;
+    return true;
   }
-  [[nodiscard]] bool done() const { return next_ == kDone; }
+  [[nodiscard]] bool done() const { return done_; }
   /// kUnderWay until it is done; kInvalidToken where the model takes ids, and one is outside the vocabulary.
   [[nodiscard]] Status status() const { return done() ? status_ : Status::kUnderWay; }
 
  private:
-  static constexpr int kDone = -1;
-
   const Set* parameters_;
   ConstView<typename Model::Input> x_;
   View<typename Model::Output> y_;
   typename Model::InferenceScratch* scratch_;
   [[no_unique_address]] Mask mask_;
+  SliceAddress address_;
   Status status_ = Status::kOk;
-  int next_ = 0;
+  bool done_ = false;
 };
 
 /// y[rows, cols] of x[rows, cols], nothing of it computed yet.

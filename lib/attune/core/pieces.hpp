@@ -12,16 +12,19 @@
 //   memory_of(pieces)                                        // those of the memory that tokens attend to
 //   pieces.answer([&] { return …; })                         // a piece that may refuse its input by a Status
 //   pieces.own(pointer)                                      // into scratch that every piece fills anew
+//   pieces.inside([&] { …; });                               // a layer within: a stage that consists of
+//   pieces pieces.template repeat<n>([&](int i) { …; });            // n of them
 //
 // A sequence that is shorter than its layers were made for has the pieces of its first tokens: FirstTokens.
 // `first` is then a RowRange, so that rows_at<count>(first) are those that count (kernels/matrix_view.hpp).
 //
 // A layer is written once, as a sequence of pieces. InOneGo runs them all, and is nothing to the compiler.
-// OnePiece goes through the same sequence, skips what lies before the piece that it was made for, runs that,
-// and skips the rest. So what one piece leaves to another stands in tape and scratch, never in a variable,
-// and which pieces there are depends on shapes alone. Rows and elements must not depend on each other. Then
-// several threads may go through one sequence, too: host/shared_pieces.hpp. What more than one row writes to
-// is own() then.
+// OnePiece resumes the same sequence at the address where the slice before it stopped: it skips each complete
+// stage by one comparison, runs pieces until its work is done, and skips the rest. What consists of pieces
+// and is called `inside` is skipped as a whole, so that resuming costs O(depth × siblings), whatever has been
+// done. So what one piece leaves to another stands in tape and scratch, never in a variable, and which stages
+// there are depends on types alone. Rows and elements must not depend on each other. Then several threads may
+// go through one sequence, too: host/shared_pieces.hpp. What more than one row writes to is own() then.
 //
 // `work` is that of a row or an element in multiply-accumulates, or what takes as long: about two and a half
 // instructions each on a Cortex-M4.
@@ -29,6 +32,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -69,11 +73,24 @@ struct AllTokens {
     return scratch;
   }
 };
+// Of sequences that are gone through from beginning to end.
+struct WholeSequence : AllTokens {
+  /// Runs a body that consists of pieces; what it returns.
+  template <class Body>
+  ATTUNE_INLINE static decltype(auto) inside(Body&& body) {
+    return body();
+  }
+  /// Runs body(i) for i from 0 to times - 1, each of them pieces.
+  template <int times, class Body>
+  ATTUNE_INLINE static void repeat(Body&& body) {
+    for (int i = 0; i < times; ++i) body(i);
+  }
+};
 
 }  // namespace detail
 
 /// All pieces, one after the other.
-struct InOneGo : detail::AllTokens {
+struct InOneGo : detail::WholeSequence {
   static constexpr bool kInOneGo = true;
 
   /// The same for of_token rows of every token.
@@ -114,10 +131,96 @@ struct InOneGo : detail::AllTokens {
   }
 };
 
-/// How much work a piece is, unless a single row is more: below 50,000 instructions on a Cortex-M4.
+/// How much work a piece is, unless a single row is more: below 50,000 instructions on a Cortex-M with an
+/// FPU.
 inline constexpr int kPieceWork = 8192;
 
-/// One piece of a sequence, that with the given number; with a number behind the last one, none.
+/// Where a pass that runs slice by slice has stopped: for each level of nesting how many stages are complete,
+/// and how many rows or elements of the next stage are. A plain value: forgetting it discards the pass.
+struct SliceAddress {
+  /// Layers that are nested deeper count as stages of the last level.
+  static constexpr int kLevels = 8;
+  std::uint16_t done[kLevels] = {};
+  int rows = 0;
+};
+
+namespace detail {
+
+/// The walk of one slice from an address on. It counts down the complete stages of a level; the stage at zero
+/// runs. Once the slice has ended the count is negative. A complete level is one stage of the level around
+/// it.
+class SliceWalk {
+ public:
+  /// From the address on, which it moves on, for so much work. The address has to outlive it.
+  constexpr SliceWalk(SliceAddress& address, int work)
+      : address_(address), before_(address.done[0]), work_(work), left_(work) {}
+
+  /// Whether the stage that the walk comes to is the one to run.
+  ATTUNE_INLINE bool is_next() { return before_-- == 0; }
+  /// Whether the slice has room for a portion of such work: the first one always has. If not, it has ended.
+  ATTUNE_INLINE bool has_room(int work) {
+    if (left_ == work_ || work <= left_) return true;
+    stop();
+    return false;
+  }
+  /// Rows of the stage that are done.
+  [[nodiscard]] int first_row() const { return address_.rows; }
+  /// A portion has run, up to row `end` of `count`.
+  [[gnu::noinline]] void end_portion(int end, int count, int work) {
+    left_ -= work;
+    if (end >= count) {
+      address_.rows = 0;
+      complete_stage();
+    } else {
+      address_.rows = end;
+      stop();
+    }
+  }
+  /// Whether enter() opens a level, or there is none left.
+  [[nodiscard]] bool can_enter() const { return level_ + 1 < SliceAddress::kLevels; }
+  void enter() { before_ = address_.done[++level_]; }
+  /// Closes the level. Whether it is complete, and the slice has not ended.
+  [[gnu::noinline]] bool leave() {
+    const bool is_complete = complete();
+    if (is_complete) address_.done[level_] = 0;
+    --level_;
+    if (is_complete) {
+      complete_stage();
+    } else {
+      stop();
+    }
+    return before_ == 0;
+  }
+  /// Counts `times` stages; which of them is next, outside of [0, times) for none.
+  int begin_repeat(int times) {
+    const int next = before_;
+    before_ -= times;
+    return next;
+  }
+  /// Some of the stages of a repeat are left.
+  void stop() { before_ = kStopped; }
+  /// Whether all stages of the level are complete, behind the last.
+  [[nodiscard]] bool complete() const { return before_ >= kEnded; }
+
+ private:
+  static constexpr int kEnded = -1;          // behind a complete stage
+  static constexpr int kStopped = -1 << 30;  // in front of a stage, or within
+
+  void complete_stage() {
+    ++address_.done[level_];
+    before_ = left_ > 0 ? 0 : kEnded;
+  }
+
+  SliceAddress& address_;
+  int before_;  // stages of the level to skip
+  int work_;
+  int left_;
+  int level_ = 0;
+};
+
+}  // namespace detail
+
+/// The next slice of a sequence: what lies behind the address of a walk, until its work is done.
 template <int most_work = kPieceWork>
 class OnePiece : public detail::AllTokens {
   static_assert(most_work > 0, "attune::OnePiece: the work of a piece must be positive");
@@ -125,9 +228,8 @@ class OnePiece : public detail::AllTokens {
  public:
   static constexpr bool kInOneGo = false;
 
-  /// `before`: how many pieces lie before this one. Counts down, as it goes through them; below zero it is
-  /// done. Layers copy an OnePiece, which all refer to one number.
-  constexpr explicit OnePiece(int& before) : before_(&before) {}
+  /// Layers copy it; all copies refer to one walk.
+  constexpr explicit OnePiece(detail::SliceWalk& walk) : walk_(&walk) {}
 
   /// The same for of_token rows of every token.
   template <int>
@@ -135,10 +237,12 @@ class OnePiece : public detail::AllTokens {
     return *this;
   }
 
-  /// Runs a body that is a piece, if it is this one's turn.
+  /// Runs a body that is a piece, if it is this one's turn. Its work is unknown: nothing shares its slice.
   template <class Body>
   ATTUNE_INLINE void operator()(Body&& body) const {
-    if ((*before_)-- == 0) body();
+    if (!walk_->is_next() || !walk_->has_room(most_work)) return;
+    body();
+    walk_->end_portion(1, 1, most_work);
   }
   /// The same of a body that answers; kOk where it is not its turn.
   template <class Body>
@@ -146,6 +250,41 @@ class OnePiece : public detail::AllTokens {
     Status status = Status::kOk;
     (*this)([&]() ATTUNE_INLINE_LAMBDA { status = body(); });
     return status;
+  }
+  /// Runs a body that consists of pieces, as one stage; what it returns, or a zero where it is not its turn.
+  template <class Body>
+  ATTUNE_INLINE auto inside(Body&& body) const {
+    if (!walk_->can_enter()) return body();
+    if constexpr (std::is_void_v<decltype(body())>) {
+      if (!walk_->is_next()) return;
+      walk_->enter();
+      body();
+      walk_->leave();
+    } else {
+      decltype(body()) result{};
+      if (!walk_->is_next()) return result;
+      walk_->enter();
+      result = body();
+      walk_->leave();
+      return result;
+    }
+  }
+  /// Runs body(i) for i from 0 to times - 1, each a stage that consists of pieces.
+  template <int times, class Body>
+  ATTUNE_INLINE void repeat(Body&& body) const {
+    if (!walk_->can_enter()) {
+      for (int i = 0; i < times; ++i) body(i);
+      return;
+    }
+    int i = walk_->begin_repeat(times);
+    if (i < 0 || i >= times) return;
+    bool more = true;
+    for (; more && i < times; ++i) {
+      walk_->enter();
+      body(i);
+      more = walk_->leave();
+    }
+    if (i < times) walk_->stop();
   }
   template <int count, int work, class Body>
   ATTUNE_INLINE void rows(Body&& body) const {
@@ -170,35 +309,29 @@ class OnePiece : public detail::AllTokens {
   /// The first of them: at least `used`, and the rest of the last piece.
   template <int most, int work, class Used, class Body>
   ATTUNE_INLINE void rows_up_to(Used used, Body&& body) const {
-    constexpr int kTogether = together<8>(most, work);
-    constexpr int kRest = most % kTogether;
-    for (int first = 0; first < most - kRest && first < used; first += kTogether) {
-      (*this)([&]() ATTUNE_INLINE_LAMBDA { body.template operator()<kTogether>(first); });
-    }
-    if constexpr (kRest > 0) {
-      if (most - kRest < used) {
-        (*this)([&]() ATTUNE_INLINE_LAMBDA { body.template operator()<kRest>(most - kRest); });
-      }
-    }
+    rows_at_once_up_to<most, most, work>(used, body);
   }
   /// The same, of no more than `at_once` together.
   template <int most, int at_once, int work, class Used, class Body>
   ATTUNE_INLINE void rows_at_once_up_to(Used used, Body&& body) const {
-    detail::in_blocks<most, at_once>(
-        [&]<int some>(int from) ATTUNE_INLINE_LAMBDA {
-          rows_up_to<some, work>(used - from, [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-            body.template operator()<count>(from + first);
-          });
-        },
-        used);
+    if (!walk_->is_next()) return;
+    constexpr int kBlock = (std::min)(most, at_once), kLast = most % kBlock;
+    const int first = walk_->first_row();
+    if (kLast == 0 || first < most - kLast) {
+      run_in_block<kBlock, work>(first - first % kBlock, first, used, body);
+    } else if constexpr (kLast > 0) {
+      run_in_block<kLast, work>(most - kLast, first, used, body);
+    }
   }
   /// Runs body(first, count) over the elements up to `used`, `most` at most, a piece at a time.
   template <int most, int work, class Used, class Body>
   ATTUNE_INLINE void elements_up_to(Used used, Body&& body) const {
     constexpr int kTogether = together<64>(most, work);
-    for (int first = 0; first < used; first += kTogether) {
-      (*this)([&]() ATTUNE_INLINE_LAMBDA { body(first, (std::min<int>)(kTogether, used - first)); });
-    }
+    if (!walk_->is_next()) return;
+    const int first = walk_->first_row(), some = (std::min<int>)(kTogether, used - first);
+    if (!walk_->has_room(some * work)) return;
+    body(first, some);
+    walk_->end_portion(first + some, used, some * work);
   }
 
  private:
@@ -211,8 +344,24 @@ class OnePiece : public detail::AllTokens {
     const int fitting = std::clamp(most_work / (std::max)(work, 1), 1, count);
     return fitting < count && fitting > tile ? fitting - fitting % tile : fitting;
   }
+  // A portion of the block of `rows` rows from `from` on.
+  template <int rows, int work, class Body>
+  ATTUNE_INLINE void run_in_block(int from, int first, int used, const Body& body) const {
+    constexpr int kTogether = together<8>(rows, work), kRest = rows % kTogether;
+    if (kRest == 0 || first - from < rows - kRest) {
+      run_portion<kTogether, work>(first, used, body);
+    } else if constexpr (kRest > 0) {
+      run_portion<kRest, work>(first, used, body);
+    }
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void run_portion(int first, int used, const Body& body) const {
+    if (!walk_->has_room(count * work)) return;
+    body.template operator()<count>(first);
+    walk_->end_portion(first + count, used, count * work);
+  }
 
-  int* before_;
+  detail::SliceWalk* walk_;
 };
 
 /// The pieces of the first `length` tokens of a sequence of up to seq_len: time is that of so many. Rows
@@ -261,6 +410,16 @@ class FirstTokens {
   template <class Body>
   ATTUNE_INLINE Status answer(Body&& body) const {
     return pieces_.answer(body);
+  }
+  /// Runs a body that consists of pieces.
+  template <class Body>
+  ATTUNE_INLINE auto inside(Body&& body) const {
+    return pieces_.inside(body);
+  }
+  /// Runs body(i) for i from 0 to times - 1, each of them pieces.
+  template <int times, class Body>
+  ATTUNE_INLINE void repeat(Body&& body) const {
+    pieces_.template repeat<times>(body);
   }
   /// Where a piece may write what it alone reads.
   template <class Scalar>

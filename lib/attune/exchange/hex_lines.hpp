@@ -36,53 +36,52 @@ class HexLines {
   /// The next bytes of the file.
   void operator()(const char* bytes, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      line_[filled_++] = bytes[i];
-      if (filled_ == kBytesOfLine) flush();
+      if (length_ == 0) begin_line();
+      add_digits(static_cast<unsigned char>(bytes[i]), 2);
+      line_crc_ = crc32(bytes + i, 1, line_crc_);
+      crc_ = crc32(bytes + i, 1, crc_);
+      ++offset_;
+      if (length_ == kPrefix + 2 * kBytesOfLine) end_line(line_crc_);
     }
   }
   /// Ends the file: without it the file counts as cut short.
   void end() {
-    flush();
+    if (length_ > 0) end_line(line_crc_);
     add("bytes end ");
-    add(offset_);
-    add(" ");
-    add(crc_);
-    add("\n");
-    sink_(static_cast<const char*>(text_), length_);
-    length_ = offset_ = crc_ = 0;
+    add_digits(offset_, 8);
+    end_line(crc_);
+    offset_ = crc_ = 0;
   }
 
  private:
-  void flush() {
-    if (filled_ == 0) return;
+  static constexpr std::size_t kPrefix = 6 + 8 + 1;  // "bytes ", an offset, a space
+
+  void begin_line() {
     add("bytes ");
-    add(offset_);
+    add_digits(offset_, 8);
     add(" ");
-    for (std::size_t i = 0; i < filled_; ++i) add_digits(static_cast<unsigned char>(line_[i]), 2);
+    line_crc_ = offset_;
+  }
+  void end_line(std::uint32_t crc) {
     add(" ");
-    add(crc32(line_, filled_, offset_));
+    add_digits(crc, 8);
     add("\n");
     sink_(static_cast<const char*>(text_), length_);
-    crc_ = crc32(line_, filled_, crc_);
-    offset_ += static_cast<std::uint32_t>(filled_);
     length_ = 0;
-    filled_ = 0;
   }
   void add(const char* text) {
     while (*text != '\0') text_[length_++] = *text++;
   }
-  void add(std::uint32_t number) { add_digits(number, 8); }
-  void add_digits(std::uint32_t number, int digits) {
+  [[gnu::noinline]] void add_digits(std::uint32_t number, int digits) {
     while (digits-- > 0) text_[length_++] = "0123456789abcdef"[number >> 4 * digits & 15u];
   }
 
   Sink sink_;
-  std::uint32_t offset_ = 0;  // of the line in the file
-  std::uint32_t crc_ = 0;     // of the lines before
-  std::uint32_t length_ = 0;  // of the text
-  std::size_t filled_ = 0;    // of the line
-  char line_[kBytesOfLine];
-  char text_[6 + 8 + 1 + 2 * kBytesOfLine + 1 + 8 + 1];
+  std::uint32_t offset_ = 0;    // bytes before
+  std::uint32_t crc_ = 0;       // of them
+  std::uint32_t line_crc_ = 0;  // of the line
+  std::size_t length_ = 0;      // of the text
+  char text_[kPrefix + 2 * kBytesOfLine + 1 + 8 + 1];
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

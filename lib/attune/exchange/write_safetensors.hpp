@@ -85,6 +85,18 @@ class ByteWriter {
         return add_little_endian(std::bit_cast<std::uint32_t>(static_cast<float>(value)));
     }
   }
+  /// From here on bytes are counted and not sent.
+  void begin_to_count() {
+    flush();
+    counting_ = true;
+    count_ = 0;
+  }
+  /// How many there were.
+  std::size_t end_to_count() {
+    flush();
+    counting_ = false;
+    return count_;
+  }
   void flush() {
     constexpr bool kTakesBytes = std::is_invocable_v<Sink&, const char*, std::size_t>;
     static_assert(
@@ -95,14 +107,17 @@ class ByteWriter {
           std::is_void_v<std::invoke_result_t<Sink&, const char*, std::size_t>>,
           "attune::write_safetensors: a sink answers nothing, as nobody would look at it; keep in it "
           "whether all was sent");
-      sink_(static_cast<const char*>(bytes_), length_);
+      if (!counting_ && length_ > 0) sink_(static_cast<const char*>(bytes_), length_);
     }
+    count_ += length_;
     length_ = 0;
   }
 
  private:
   Sink& sink_;
   std::size_t length_ = 0;
+  std::size_t count_ = 0;
+  bool counting_ = false;
   char bytes_[64];
 };
 
@@ -115,8 +130,8 @@ class HeaderWriter {
     out_.add(metadata);
   }
   template <class Extent>
-  void add(std::string_view name, std::string_view suffix, std::string_view type, int rank,
-           const Extent* shape, std::size_t bytes) {
+  [[gnu::noinline]] void add(std::string_view name, std::string_view suffix, std::string_view type, int rank,
+                             const Extent* shape, std::size_t bytes) {
     out_.add(first_ ? "\"" : ",\"");
     first_ = false;
     out_.add(name);
@@ -145,19 +160,16 @@ class HeaderWriter {
 /// The length and the padded header that add_tensors(HeaderWriter&) makes, which is called twice.
 template <class Tensors>
 void add_header(auto& out, std::string_view metadata, const Tensors& add_tensors) {
-  const auto add = [&](auto& to) {
-    HeaderWriter header(to, metadata);
+  const auto add = [&]() __attribute__((noinline)) {
+    HeaderWriter header(out, metadata);
     add_tensors(header);
     header.end();
   };
-  std::size_t length = 0;
-  auto count = [&length](const char*, std::size_t size) { length += size; };
-  ByteWriter counter(count);
-  add(counter);
-  counter.flush();
-  const std::size_t padding = (8 - length % 8) % 8;
+  out.begin_to_count();
+  add();
+  const std::size_t length = out.end_to_count(), padding = (8 - length % 8) % 8;
   out.add_little_endian(std::uint64_t{length + padding});
-  add(out);
+  add();
   out.add(std::string_view("       ", padding));
 }
 

@@ -31,7 +31,7 @@ int slots_for(int batch, int threads, std::optional<std::size_t> bytes) {
   const auto count = static_cast<std::size_t>(threads);
   const std::size_t in_cache = (std::max)(std::size_t{2}, (std::size_t{1} << 19) / kBytes);
   const std::size_t slots = bytes ? *bytes / kBytes : count * in_cache;
-  return static_cast<int>(std::min(static_cast<std::size_t>(batch), (std::max)(count, slots)));
+  return static_cast<int>((std::min)(static_cast<std::size_t>(batch), (std::max)(count, slots)));
 }
 
 /// A slot for the gradients of each of `count` sequences, and one for their sum.

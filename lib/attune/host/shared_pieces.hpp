@@ -142,7 +142,7 @@ class SharedPass {
 };
 
 /// The pieces of a sequence, those of one of the threads that go through it.
-class SharedPieces : public attune::detail::AllTokens {
+class SharedPieces : public attune::detail::WholeSequence {
  public:
   static constexpr bool kInOneGo = false;
   /// How far a thread is.

@@ -193,7 +193,7 @@ struct FeedForwardNetwork {
   static constexpr bool kTakesMask = false;
   static constexpr bool kTakesLength = true;
   static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
+  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;
@@ -243,7 +243,7 @@ struct FeedForwardNetwork {
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. The tape is used up. `dx`
-  /// may be `dy`, and, but not with ParameterUpdates, it may be `x`. With a mask, a token whose dy is zero
+  /// may be `dy`, and, but not with UpdateInBackward, it may be `x`. With a mask, a token whose dy is zero
   /// has a dx of zero and adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
             AnyPieces Pieces = InOneGo>

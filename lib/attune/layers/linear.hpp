@@ -94,7 +94,7 @@ struct Linear {
   static constexpr bool kRunsInLockstep = shape.rows <= kernels::kDepthBlock;  // one block adds to a gradient
   static constexpr bool kTakesMask = false;
   static constexpr bool kTakesLength = true;
-  static constexpr bool kGradientMayBeInput = true;  // but not with ParameterUpdates
+  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
   struct Tape {};                                    // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};
@@ -155,7 +155,7 @@ struct Linear {
     }
   }
 
-  /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with ParameterUpdates,
+  /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with UpdateInBackward,
   /// `x`. With a mask, a token whose dy is zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
             AnyPieces Pieces = InOneGo>

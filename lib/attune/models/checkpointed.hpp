@@ -61,7 +61,9 @@ struct RunOnceMore : Layer {
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
                        const Pieces& pieces = {}) {
-    (void)forward(parameters, x, View<Output>(scratch.y), tape, scratch, mask, pieces);
+    (void)pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      return forward(parameters, x, View<Output>(scratch.y), tape, scratch, mask, pieces);
+    });
     detail::backward_in<Layer>(pieces, mask, parameters, x, scratch.tape, dy, dx, gradients, scratch.layer);
     pieces([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(scratch.tape, tape); });
   }

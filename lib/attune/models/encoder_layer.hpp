@@ -83,7 +83,7 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
   static constexpr bool kReadsInput = Stack::template kReadsLayerInput<Gradients>;
   static constexpr bool kTakesMask = true;
   static constexpr bool kTakesLength = Stack::kStackTakesLength;
-  static constexpr bool kGradientMayBeInput = Stack::kGradientMayBeLayerInput;  // not with ParameterUpdates
+  static constexpr bool kGradientMayBeInput = Stack::kGradientMayBeLayerInput;  // not with UpdateInBackward
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;
@@ -130,7 +130,7 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
 struct EncoderLayerShape {
   AttentionShape attention;  // self-attention. Its bias and dropout are the whole layer's: of linear layers
                              // and norms, and of attention weights, branches and hidden features
-  int d_ff;  // features of a token inside the feed-forward network
+  int d_ff;                  // features of a token inside the feed-forward network
   Activation activation = Activation::kRelu;
   NormPlacement norm = NormPlacement::kAfter;  // of every branch
   double epsilon = 1e-5;                       // of the norms

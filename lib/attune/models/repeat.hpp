@@ -55,7 +55,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
   static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
   static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
-  static constexpr bool kGradientMayBeInput =  // but not with ParameterUpdates
+  static constexpr bool kGradientMayBeInput =  // but not with UpdateInBackward
       detail::kGradientMayBeInput<Layer>;
 
  private:
@@ -130,14 +130,16 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     if constexpr (detail::kBeginsLength<Mask, Pieces>) {
       return detail::forward_of_length<Repeat>(mask, pieces, parameters, x, y, scratch);
     }
-    for (int i = 0; i < count; ++i) {
-      View<Output> to = y;
+    const auto output = [&](int i) ATTUNE_INLINE_LAMBDA {
       if constexpr (count > 1) {
-        if (i < count - 1) to = scratch.activations.template at<Output>(i);
+        if (i < count - 1) return scratch.activations.template at<Output>(i);
       }
-      detail::forward_in<Layer>(pieces, mask, parameters.layers[i], x, to, scratch.layer);
-      x = to;
-    }
+      return y;
+    };
+    pieces.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
+      const ConstView<Input> input = i == 0 ? x : ConstView<Input>(output(i - 1));
+      detail::forward_in<Layer>(pieces, mask, parameters.layers[i], input, output(i), scratch.layer);
+    });
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
@@ -147,15 +149,18 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     if constexpr (detail::kBeginsLength<Mask, Pieces>) {
       return detail::forward_of_length<Repeat>(mask, pieces, parameters, x, y, tape, scratch);
     }
-    for (int i = 0; i < count; ++i) {
-      View<Output> to = y;
+    const auto output = [&](int i) ATTUNE_INLINE_LAMBDA {
       if constexpr (count > 1) {
-        if (i < count - 1) to = between(i, tape, scratch);
+        if (i < count - 1) return between(i, tape, scratch);
       }
+      return y;
+    };
+    pieces.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
+      const ConstView<Input> input = i == 0 ? x : ConstView<Input>(output(i - 1));
       auto&& layer_tape = tape.layers[i];
-      detail::forward_in<Layer>(pieces, mask, parameters.layers[i], x, to, layer_tape, scratch.layer);
-      x = to;
-    }
+      detail::forward_in<Layer>(pieces, mask, parameters.layers[i], input, output(i), layer_tape,
+                                scratch.layer);
+    });
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may not overlap `dy`; it may be
   /// `x` where it may be the layer's.
@@ -168,16 +173,23 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       return detail::backward_of_length<Repeat>(mask, pieces, parameters, x, tape, dy,
                                                 detail::sink<Input>(dx), gradients, scratch);
     }
-    if constexpr (count > 1) {
-#pragma GCC unroll 1
-      for (int i = count - 1; i > 0; --i) {
-        const View<Input> d_before = gradient_between(i - 1, tape, scratch);
-        backward_one(i, parameters, between(i - 1, tape, scratch), tape, dy, d_before, gradients, scratch,
-                     mask, pieces);
-        dy = d_before;
+    const auto d_output = [&](int i) ATTUNE_INLINE_LAMBDA -> ConstView<Output> {
+      if constexpr (count > 1) {
+        if (i < count - 1) return gradient_between(i, tape, scratch);
       }
+      return dy;
+    };
+    if constexpr (count > 1) {
+      pieces.template repeat<count - 1>([&](int done) ATTUNE_INLINE_LAMBDA {
+        const int i = count - 1 - done;
+        backward_one(i, parameters, between(i - 1, tape, scratch), tape, d_output(i),
+                     gradient_between(i - 1, tape, scratch), gradients, scratch, mask, pieces);
+      });
     }
-    backward_one(0, parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask, pieces);
+    pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      backward_one(0, parameters, x, tape, d_output(0), detail::sink<Input>(dx), gradients, scratch, mask,
+                   pieces);
+    });
   }
 
  private:

@@ -203,6 +203,19 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <int index>
   using OutputOf = View<typename Layer<index>::Output>;
 
+  // A layer's call, as one stage.
+  template <int index>
+  ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_inside(const auto& pieces, const auto& mask,
+                                                                    auto&&... arguments) {
+    return pieces.inside(
+        [&]() ATTUNE_INLINE_LAMBDA { return detail::forward_in<Layer<index>>(pieces, mask, arguments...); });
+  }
+  template <int index>
+  ATTUNE_INLINE static void backward_inside(const auto& pieces, const auto& mask, auto&&... arguments) {
+    pieces.inside(
+        [&]() ATTUNE_INLINE_LAMBDA { detail::backward_in<Layer<index>>(pieces, mask, arguments...); });
+  }
+
   template <int index>
   ATTUNE_INLINE static detail::Outcome<Layer<index>> infer_from(const auto& parameters, InputOf<index> x,
                                                                 View<Output> y, InferenceScratch& scratch,
@@ -210,12 +223,12 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     auto&& own = parameters.template layer<index>();
     auto& layer_scratch = scratch.layers.template of_layer<index>();
     if constexpr (index + 1 == kLayers) {
-      return detail::forward_in<Layer<index>>(pieces, mask, own, x, y, layer_scratch);
+      return forward_inside<index>(pieces, mask, own, x, y, layer_scratch);
     } else {
       const auto next = scratch.layers.template behind<typename Layer<index>::Output, index>();
       return detail::in_turn(
           [&]() ATTUNE_INLINE_LAMBDA {
-            return detail::forward_in<Layer<index>>(pieces, mask, own, x, next, layer_scratch);
+            return forward_inside<index>(pieces, mask, own, x, next, layer_scratch);
           },
           [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, mask, pieces); });
     }
@@ -237,10 +250,10 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     auto& layer_scratch = scratch.layers.template of_layer<index>();
     const auto through = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (index < kInferred) {
-        return detail::forward_in<Layer<index>>(pieces, mask, own, x, to, layer_scratch);
+        return forward_inside<index>(pieces, mask, own, x, to, layer_scratch);
       } else {
         auto&& layer_tape = detail::member<index>(tape.layers);
-        return detail::forward_in<Layer<index>>(pieces, mask, own, x, to, layer_tape, layer_scratch);
+        return forward_inside<index>(pieces, mask, own, x, to, layer_tape, layer_scratch);
       }
     };
     if constexpr (index + 1 == kLayers) {
@@ -285,17 +298,16 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
       auto&& layer_tape = detail::member<index>(tape.layers);
       auto& layer_scratch = scratch.layers.template of_layer<index>();
       if constexpr (index == 0) {
-        detail::backward_in<Layer<0>>(pieces, mask, own, x, layer_tape, dy, dx, gradient, layer_scratch);
+        backward_inside<0>(pieces, mask, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
         const InputOf<index> before = between<index - 1>(tape, scratch);
         if constexpr (!kAsked<Dx> && OfLayers::template kFirstTrained<Gradients> >= index) {
-          detail::backward_in<Layer<index>>(pieces, mask, own, before, layer_tape, dy, dx, gradient,
-                                            layer_scratch);
+          backward_inside<index>(pieces, mask, own, before, layer_tape, dy, dx, gradient, layer_scratch);
           pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {
           const auto d_before = gradient_between<index - 1>(tape, scratch);
-          detail::backward_in<Layer<index>>(pieces, mask, own, before, layer_tape, dy, d_before, gradient,
-                                            layer_scratch);
+          backward_inside<index>(pieces, mask, own, before, layer_tape, dy, d_before, gradient,
+                                 layer_scratch);
           backward_from<index - 1>(parameters, x, tape,
                                    ConstView<typename Layer<index - 1>::Output>(d_before), dx, gradients,
                                    scratch, mask, pieces);

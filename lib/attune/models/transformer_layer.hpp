@@ -99,7 +99,10 @@ struct StackInference {
       input = scratch.tokens;
     }
     const View<Tokens> output = index == 0 ? y : scratch.output();
-    Branch::forward(Branch::Member::of(parameters), input, output, context, one_of<index>(scratch.branches));
+    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      Branch::forward(Branch::Member::of(parameters), input, output, context,
+                      one_of<index>(scratch.branches));
+    });
     add_to<Tokens>(context.pieces, index == 0 ? x.data : ConstView<Tokens>(output).data, y.data);
     if constexpr (!kNormBefore) {
       forward_in<NormLayer>(context.pieces, NoMask{}, norm_of<index>(parameters), ConstView<Tokens>(y), y,
@@ -235,11 +238,13 @@ struct ResidualStack {
                                               const auto& context) {
     auto room = room_of<ResidualStack>(tape, scratch);
     if constexpr (decltype(room)::kRecomputes) {
-      compute_sums<kNormBefore ? kLast : kBranches>(parameters, x, NoGradient{}, room, context);
-      if constexpr (!kNormBefore) {
-        const View<Tokens> unread = room.template normalized<kLast>();
-        forward_norm<kLast>(parameters, room.sums()[kLast], unread, room, context);
-      }
+      context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+        compute_sums<kNormBefore ? kLast : kBranches>(parameters, x, NoGradient{}, room, context);
+        if constexpr (!kNormBefore) {
+          const View<Tokens> unread = room.template normalized<kLast>();
+          forward_norm<kLast>(parameters, room.sums()[kLast], unread, room, context);
+        }
+      });
     }
     backward_sum<kLast>(parameters, x, dy, dx, gradients, room, context);
   }
@@ -313,8 +318,10 @@ struct ResidualStack {
       }
     }();
     const ConstView<Tokens> input = branch_input<index>(parameters, x, room, context);
-    Branch<index>::forward(Branch<index>::Member::of(parameters), input, sum, context,
-                           room.template branch_tape<index>(), room.template branch_scratch<index>());
+    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      Branch<index>::forward(Branch<index>::Member::of(parameters), input, sum, context,
+                             room.template branch_tape<index>(), room.template branch_scratch<index>());
+    });
     if constexpr (kDrops) {
       BranchDropout<index>::apply(sum, room.tape.dropout.of[index], sum, context.pieces);
     }
@@ -387,9 +394,10 @@ struct ResidualStack {
         return room.template normalized<index>();
       } else {
         auto& gradient = room.scratch.gradients.gradient;
-        static_assert(kAsked<decltype(gradient)>,
-                      "attune::EncoderLayer, DecoderLayer: backward to ParameterUpdates needs a scratch for "
-                      "them; take ParameterUpdates<…>::Tape and ::Scratch");
+        static_assert(
+            kAsked<decltype(gradient)>,
+            "attune::EncoderLayer, DecoderLayer: backward to detail::ParameterUpdates needs a scratch for "
+            "them; take detail::ParameterUpdates<…>::Tape and ::Scratch");
         return View<Tokens>(gradient);
       }
     }();
@@ -405,11 +413,13 @@ struct ResidualStack {
     auto& own_gradients = Branch<index>::Member::of(gradients);
     auto& tape = room.template branch_tape<index>();
     auto& scratch = room.template branch_scratch<index>();
-    if constexpr (decltype(room)::kRecomputes && Branch<index>::kRetapes) {
-      Branch<index>::backward_from(own, input, tape, d_branch, d_input, own_gradients, scratch, context);
-    } else {
-      Branch<index>::backward(own, input(), tape, d_branch, d_input, own_gradients, scratch, context);
-    }
+    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (decltype(room)::kRecomputes && Branch<index>::kRetapes) {
+        Branch<index>::backward_from(own, input, tape, d_branch, d_input, own_gradients, scratch, context);
+      } else {
+        Branch<index>::backward(own, input(), tape, d_branch, d_input, own_gradients, scratch, context);
+      }
+    });
     room.template end<index>(context);
     return d_input;
   }
@@ -421,11 +431,13 @@ struct ResidualStack {
     auto& scratch = room.template branch_scratch<index>();
     room.template begin<index>(context);
     const ConstView<Tokens> input = branch_input<index>(parameters, x, room, context);
-    if constexpr (Branch<index>::kRetapes) {
-      Branch<index>::retape(own, input, context, tape, scratch);
-    } else {
-      Branch<index>::forward(own, input, room.template output<index>(), context, tape, scratch);
-    }
+    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (Branch<index>::kRetapes) {
+        Branch<index>::retape(own, input, context, tape, scratch);
+      } else {
+        Branch<index>::forward(own, input, room.template output<index>(), context, tape, scratch);
+      }
+    });
   }
   // The gradient of what a branch gave from that of the sum.
   template <int index>

@@ -24,7 +24,9 @@ ATTUNE_INLINE Status forward_loss(const auto& pieces, const Mask& mask,
                                   auto& tape, auto& scratch, const auto& target, const auto& loss,
                                   LossSum<Scalar>& sum, const OnOutput& on_output = {}) {
   using Output = typename Model::Output;
-  Status status = forward_status<Model>(pieces, mask, parameters, x, output, tape, scratch);
+  Status status = pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+    return forward_status<Model>(pieces, mask, parameters, x, output, tape, scratch);
+  });
   if (status != Status::kOk) return status;
   pieces([&]() ATTUNE_INLINE_LAMBDA {
     clear_behind(pieces, output);

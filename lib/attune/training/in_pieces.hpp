@@ -9,8 +9,8 @@
 //   while (update.advance()) serve_what_is_due();
 //   if (!update.result().ok()) …                                  // as update() answers
 //
-// The bits are those of accumulate() and update(). Each piece is one more walk through the model's sequence
-// of pieces (core/pieces.hpp), which costs a few instructions for a piece that it skips. While a pass is
+// The bits are those of accumulate() and update(). Each call resumes where the one before it stopped
+// (core/pieces.hpp). While a pass is
 // under way other calls that need its memory answer kUnderWay; discard(), initialise(), load() and resume()
 // end it. A pass that begins is a plain value: keep it in a static, or assign the next one to it.
 #pragma once
@@ -21,6 +21,7 @@
 
 #include <attune/core/pieces.hpp>
 #include <attune/core/status.hpp>
+#include <attune/training/batch_update.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/state.hpp>
@@ -37,9 +38,9 @@ class AccumulationInPieces {
   /// Computes the next piece; false where there was none left.
   bool advance() {
     if (done()) return false;
-    int before = next_++;
+    detail::SliceWalk walk(address_, most_work);
     const Status status =
-        trainer_->add_sequence(x_, target_, mask_, loss_, Ignored{}, added_, OnePiece<most_work>(before));
+        trainer_->add_sequence(x_, target_, mask_, loss_, Ignored{}, added_, OnePiece<most_work>(walk));
     if (status != Status::kOk) {
       status_ = status;
       trainer_->work_.end_pass(trainer_);
@@ -74,7 +75,7 @@ class AccumulationInPieces {
   LossSum<Scalar> added_{};
   Status status_;
   std::uint32_t pass_ = 0;  // of none
-  int next_ = 0;
+  SliceAddress address_;
 };
 
 /// An optimiser step on its way through a trainer's parameters.
@@ -86,8 +87,8 @@ class UpdateInPieces {
   /// Computes the next piece; false where there was none left.
   bool advance() {
     if (done()) return false;
-    int before = next_++;
-    trainer_->finish(options_, clipping_, update_, OnePiece<most_work>(before));
+    detail::SliceWalk walk(address_, most_work);
+    trainer_->finish(options_, clipping_, update_, OnePiece<most_work>(walk));
     if (done()) result_ = update_.result;
     return true;
   }
@@ -111,7 +112,7 @@ class UpdateInPieces {
   detail::BatchUpdate<Optimizer> update_{};
   Result result_{};
   std::uint32_t pass_ = 0;  // of none
-  int next_ = 0;
+  SliceAddress address_;
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

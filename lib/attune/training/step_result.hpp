@@ -1,14 +1,9 @@
-// The result of a step, and the end of a batch: its gradients are checked, scaled and clipped before anything
-// changes.
+// The result of a step.
 #pragma once
 
 #include <limits>
 
-#include <attune/core/gradients.hpp>
 #include <attune/core/status.hpp>
-#include <attune/training/loss.hpp>
-#include <attune/training/optimizer.hpp>
-#include <attune/training/state.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -26,61 +21,5 @@ struct [[nodiscard]] StepResult {
     return {kNan, status, kNan};
   }
 };
-
-namespace detail {
-
-/// The gradient of a batch, as the optimizer takes it: `scale · factor` times the sum over its sequences.
-template <class Scalar>
-struct BatchGradient {
-  Status status;
-  Scalar scale;   // of loss and gradients in a mean
-  Scalar norm;    // before clipping
-  Scalar factor;  // of clipping
-
-  template <class Loss, class Optimizer, class Gradients, class Clipping>
-  ATTUNE_INLINE static BatchGradient of(const Gradients& gradients,
-                                        const typename Optimizer::Options& options, const Clipping& clipping,
-                                        const LossSum<Scalar>& sum) {
-    BatchGradient batch{};
-    if (batch.status = clipping.check(); batch.status != Status::kOk) return batch;
-    const Scalar norm_of_sum = clipping.template norm<Scalar>(gradients);
-    batch.scale = Loss::kMeanOverBatch ? 1 / sum.normaliser : Scalar(1);
-    batch.norm = norm_of_sum * batch.scale;
-    batch.factor = clipping.factor(batch.norm);
-    if (Loss::kMeanOverBatch && !(sum.normaliser > 0)) {
-      batch.status = Status::kNoTargets;
-    } else if (!finite(sum.sum) || !(batch.norm * batch.factor <= kLargestGradient<Scalar>)) {
-      batch.status = Status::kNotFinite;
-    } else {
-      batch.status = Optimizer::check(options);
-    }
-    return batch;
-  }
-};
-
-/// An optimizer step that has begun: its result, and where that is ok, the coefficients to update every
-/// parameter with.
-template <class Optimizer>
-struct BatchUpdate {
-  StepResult<typename Optimizer::Scalar> result;
-  typename Optimizer::Coefficients coefficients;
-};
-
-/// Ends a batch: checks its gradients, a sum over its sequences, scales and clips them, and begins the
-/// optimizer's step. The caller updates the parameters, then calls count_step(). Nothing changes unless the
-/// result is ok.
-template <class Loss, class Model, class Optimizer, class Scalar, class Clipping>
-ATTUNE_INLINE BatchUpdate<Optimizer> begin_update(TrainingState<Model, Optimizer>& state,
-                                                  const auto& gradients, const LossSum<Scalar>& sum,
-                                                  const typename Optimizer::Options& options,
-                                                  const Clipping& clipping) {
-  const auto gradient =
-      BatchGradient<Scalar>::template of<Loss, Optimizer>(gradients, options, clipping, sum);
-  if (gradient.status != Status::kOk) return {StepResult<Scalar>::refused(gradient.status), {}};
-  return {{sum.sum * gradient.scale, Status::kOk, gradient.norm},
-          Optimizer::advance(state.moments, options, gradient.scale * gradient.factor)};
-}
-
-}  // namespace detail
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

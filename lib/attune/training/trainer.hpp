@@ -16,6 +16,7 @@
 #include <attune/layers/dropout.hpp>
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
+#include <attune/training/batch_update.hpp>
 #include <attune/training/forward_loss.hpp>
 #include <attune/training/in_pieces.hpp>
 #include <attune/training/lockstep.hpp>
@@ -241,8 +242,11 @@ class Trainer
     const Status status = detail::forward_loss<Model>(pieces, mask, state_.parameters, x, output, tape,
                                                       scratch, target, loss, added, on_output);
     if (status != Status::kOk) return status;
-    detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape,
-                               ConstView<typename Model::Output>(output), NoGradient{}, gradients_, scratch);
+    pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape,
+                                 ConstView<typename Model::Output>(output), NoGradient{}, gradients_,
+                                 scratch);
+    });
     pieces([&]() ATTUNE_INLINE_LAMBDA {
       sums_.add(added);
       if constexpr (!Pieces::kInOneGo) work_.end_pass(this);

@@ -25,6 +25,7 @@
 #include <attune/core/layer_calls.hpp>
 #include <attune/core/true_length.hpp>
 #include <attune/kernels/ops/squares.hpp>
+#include <attune/training/batch_update.hpp>
 #include <attune/training/forward_loss.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
@@ -168,7 +169,9 @@ struct UpdateInBackward {
   using Workspace = Streaming::Workspace<Model>;
 };
 
-/// What takes the place of the gradients in a backward by hand, for one step:
+namespace detail {
+
+/// Takes the place of the gradients in a layer's backward, for one step:
 ///
 ///   ParameterUpdates<Layer, AdamW> updates(parameters, moments, options, rows);
 ///   Layer::backward(parameters, x, tape, dy, dx, updates.leaves, scratch);
@@ -182,9 +185,9 @@ class ParameterUpdates {
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
   /// Room for gradients of the largest tensor's rows.
-  using Rows = Tensor<Scalar, 1, detail::updated_scalars<Model>()>;
-  using Tape = detail::TapeOf<Model, UpdateInBackward::Kept<Model>>;
-  using Scratch = detail::ScratchOf<Model, UpdateInBackward::Kept<Model>>;
+  using Rows = Tensor<Scalar, 1, updated_scalars<Model>()>;
+  using Tape = TapeOf<Model, UpdateInBackward::Kept<Model>>;
+  using Scratch = ScratchOf<Model, UpdateInBackward::Kept<Model>>;
 
   /// Begins a step of the optimiser: see above.
   ParameterUpdates(Parameters& parameters, typename Optimizer::template Moments<Parameters>& moments,
@@ -193,7 +196,7 @@ class ParameterUpdates {
                  .rows = rows.data(),
                  .parameters = reinterpret_cast<Scalar*>(&parameters),
                  .moments = {},
-                 .bound = detail::kLargestGradient<Scalar> / gradient_scale,
+                 .bound = kLargestGradient<Scalar> / gradient_scale,
                  .squares = 0} {
     context_.bound *= context_.bound;
     Optimizer::for_each_with_moments(
@@ -214,13 +217,11 @@ class ParameterUpdates {
   [[nodiscard]] Scalar gradient_norm() const { return kernels::square_root(context_.squares); }
 
   /// Takes the place of the gradients in backward.
-  typename Model::template ParametersOf<detail::Updates<Optimizer>::template Leaf> leaves;
+  typename Model::template ParametersOf<Updates<Optimizer>::template Leaf> leaves;
 
  private:
-  detail::UpdateContext<Optimizer> context_;
+  UpdateContext<Optimizer> context_;
 };
-
-namespace detail {
 
 /// A step of a trainer, whose `rows` and `work` (workspace.hpp) these are.
 template <class Model, class Optimizer, class Mask, class Loss>

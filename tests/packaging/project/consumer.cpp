@@ -12,7 +12,8 @@ static Trainer trainer;
 #endif
 static_assert(ATTUNE_FUSED == CONSUMER_FUSED, "the arithmetic policy did not arrive");
 
-bool models_agree();  // model.cpp
+bool models_agree();    // model.cpp
+bool keyword_learns();  // keyword_user.cpp
 
 int main() {
   attune::Rng rng(1);
@@ -24,5 +25,5 @@ int main() {
   const float first = trainer.step(x, target, {.learning_rate = 0.01f}).loss;
   float last = first;
   for (int step = 0; step < 20; ++step) last = trainer.step(x, target, {.learning_rate = 0.01f}).loss;
-  return last < first && models_agree() ? 0 : 1;
+  return last < first && models_agree() && keyword_learns() ? 0 : 1;
 }

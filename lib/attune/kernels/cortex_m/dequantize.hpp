@@ -72,10 +72,11 @@ inline constexpr NarrowBlocks kNarrowBlocks{nullptr, nullptr};
   }
 
 template <class B>
-constexpr bool fits_narrow(int rows, int cols, int depth, int a_col, int b_row, int b_col) {
+constexpr bool fits_narrow(const GemmShape& shape) {
   constexpr NarrowBlocks kBlocks = kNarrowBlocks<B, NarrowShape::kPanel>;
-  return rows >= 4 && rows <= kMostExtent && cols >= 4 && cols <= kMostExtent && depth >= 4 && a_col == 1 &&
-         ((b_row == 1 && kBlocks.along != nullptr) || (b_col == 1 && kBlocks.across != nullptr));
+  return shape.rows >= 4 && shape.rows <= kMostExtent && shape.cols >= 4 && shape.cols <= kMostExtent &&
+         shape.depth >= 4 && shape.a_col == 1 &&
+         ((shape.b_row == 1 && kBlocks.along != nullptr) || (shape.b_col == 1 && kBlocks.across != nullptr));
 }
 
 template <class Element>

@@ -17,6 +17,7 @@
 #include <attune/kernels/cortex_m/gemm_tile_loops.hpp>
 #include <attune/kernels/cortex_m/registers.hpp>
 #include <attune/kernels/portable/epilogues.hpp>
+#include <attune/kernels/portable/gemm_shape.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
 #if ATTUNE_CORTEX_M_FPU
@@ -116,24 +117,24 @@ constexpr TiledExtents tiled(TileShape shape, int rows, int cols) {
   return {2 * rows_left < tile_rows(shape) ? rows - rows_left : rows, cols_left == 1 ? cols - 1 : cols};
 }
 
-constexpr bool fits_tile(int rows, int cols, int depth, int a_row, int a_col, int b_row, int b_col) {
-  return rows >= kTileSide && rows <= kMostExtent && cols >= kTileSide && cols <= kMostExtent && depth >= 2 &&
-         (a_row == 1 || a_col == 1) && (b_row == 1 || b_col == 1);
+constexpr bool fits_tile(const GemmShape& shape) {
+  return shape.rows >= kTileSide && shape.rows <= kMostExtent && shape.cols >= kTileSide &&
+         shape.cols <= kMostExtent && shape.depth >= 2 && (shape.a_row == 1 || shape.a_col == 1) &&
+         (shape.b_row == 1 || shape.b_col == 1);
 }
 
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow>
-consteval TileGrid tile_grid() {
-  constexpr bool kAAlong = kACol == 1, kBAlong = kBCol != 1, kOdd = kDepth % 2 != 0;
-  return {.a_stride = 4 * (kAAlong ? kARow : kACol),
-          .b_stride = 4 * (kBAlong ? kBCol : kBRow),
-          .pairs = kDepth / 2,
-          .tile = kAAlong ? (kBAlong ? (kOdd ? tile_nt_odd : tile_nt) : (kOdd ? tile_nn_odd : tile_nn))
-                          : (kBAlong ? (kOdd ? tile_tt_odd : tile_tt) : (kOdd ? tile_tn_odd : tile_tn)),
-          .c_stride = 4 * kCRow,
-          .a_step = 4 * kTileSide * kARow,
-          .b_step = 4 * kTileSide * kBCol,
-          .rows = kRows / kTileSide,
-          .cols = kCols / kTileSide * kTileSide};
+consteval TileGrid tile_grid(const GemmShape& shape) {
+  const bool a_along = shape.a_col == 1, b_along = shape.b_col != 1, odd = shape.depth % 2 != 0;
+  return {.a_stride = 4 * (a_along ? shape.a_row : shape.a_col),
+          .b_stride = 4 * (b_along ? shape.b_col : shape.b_row),
+          .pairs = shape.depth / 2,
+          .tile = a_along ? (b_along ? (odd ? tile_nt_odd : tile_nt) : (odd ? tile_nn_odd : tile_nn))
+                          : (b_along ? (odd ? tile_tt_odd : tile_tt) : (odd ? tile_tn_odd : tile_tn)),
+          .c_stride = 4 * shape.c_row,
+          .a_step = 4 * kTileSide * shape.a_row,
+          .b_step = 4 * kTileSide * shape.b_col,
+          .rows = static_cast<std::uint16_t>(shape.rows / kTileSide),
+          .cols = static_cast<std::uint16_t>(shape.cols / kTileSide * kTileSide)};
 }
 
 // The same with more than two k at a time, where there is a function for it.
@@ -151,9 +152,9 @@ consteval TileGrid unrolled(TileGrid grid, [[maybe_unused]] int depth) {
   return grid;
 }
 
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow>
-inline constexpr auto kTileGrid = with_rests<TileShape::kSquare, kRows, kCols>(
-    unrolled(tile_grid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(), kDepth));
+template <GemmShape shape>
+inline constexpr auto kTileGrid =
+    with_rests<TileShape::kSquare, shape.rows, shape.cols>(unrolled(tile_grid(shape), shape.depth));
 
 ATTUNE_INLINE const float* bytes_after(const float* from, int bytes) {
   return reinterpret_cast<const float*>(reinterpret_cast<const char*>(from) + bytes);

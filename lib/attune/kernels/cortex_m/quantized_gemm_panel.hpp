@@ -160,25 +160,25 @@ struct PanelGrid : TileGrid {
 };
 
 // Of two rows and more; B's strides count elements.
-template <class B, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
+template <class B, GemmShape shape>
 consteval PanelGrid panel_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
-  constexpr NarrowShape kPanel = kDepth % 4 == 0 ? NarrowShape::kPanel : NarrowShape::kPanelAndRest;
+  constexpr NarrowShape kPanel = shape.depth % 4 == 0 ? NarrowShape::kPanel : NarrowShape::kPanelAndRest;
   constexpr NarrowBlocks kBlocks = kNarrowBlocks<B, kPanel>;
-  constexpr bool kAlong = kBRow == 1 && kBlocks.along != nullptr;
-  return {{.a_stride = 4 * kARow,
-           .b_stride = kBytes * (kAlong ? kBCol : kBRow),
-           .pairs = kDepth - 4,
+  constexpr bool kAlong = shape.b_row == 1 && kBlocks.along != nullptr;
+  return {{.a_stride = 4 * shape.a_row,
+           .b_stride = kBytes * (kAlong ? shape.b_col : shape.b_row),
+           .pairs = shape.depth - 4,
            .tile = kAlong ? kBlocks.along : kBlocks.across,
-           .c_stride = 4 * kCRow,
-           .a_step = 4 * panel_rows(kRows) * kARow,
-           .b_step = kBytes * kTileSide * kBCol,
-           .rows = kRows,
-           .cols = kCols},
-          panel_rows(kRows)};
+           .c_stride = 4 * shape.c_row,
+           .a_step = 4 * panel_rows(shape.rows) * shape.a_row,
+           .b_step = kBytes * kTileSide * shape.b_col,
+           .rows = shape.rows,
+           .cols = shape.cols},
+          panel_rows(shape.rows)};
 }
-template <class B, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
-inline constexpr PanelGrid kPanelGrid = panel_grid<B, kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>();
+template <class B, GemmShape shape>
+inline constexpr PanelGrid kPanelGrid = panel_grid<B, shape>();
 
 // What all panels of a product share: the scales of B's rows, if they have any, and room for sums.
 struct PanelMemory {

@@ -243,27 +243,26 @@ constexpr int eight_rows(int rows, [[maybe_unused]] bool scaled) {
 #endif
   return rows == kNarrowRows ? rows : 0;
 }
-// Of kRows and kCols in whole blocks; B's strides count elements.
-template <class B, bool kSmall, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
+// Of rows and columns in whole blocks; B's strides count elements.
+template <class B, bool kSmall, GemmShape shape>
 consteval TileGrid narrow_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
-  constexpr NarrowShape kLarge = kDepth % 4 == 0 ? NarrowShape::kTile : NarrowShape::kTileAndRest;
+  constexpr NarrowShape kLarge = shape.depth % 4 == 0 ? NarrowShape::kTile : NarrowShape::kTileAndRest;
   constexpr NarrowBlocks kBlocks = kNarrowBlocks < B, kSmall ? NarrowShape::kSmallTile : kLarge > ;
-  constexpr bool kAlong = kBRow == 1 && kBlocks.along != nullptr;
+  constexpr bool kAlong = shape.b_row == 1 && kBlocks.along != nullptr;
   constexpr int kBlockRows = kSmall ? kTileSide : kNarrowRows, kBlockCols = kSmall ? kTileSide : kNarrowCols;
-  return {.a_stride = 4 * kARow,
-          .b_stride = kBytes * (kAlong ? kBCol : kBRow),
-          .pairs = kSmall ? kDepth : kDepth - 4,
+  return {.a_stride = 4 * shape.a_row,
+          .b_stride = kBytes * (kAlong ? shape.b_col : shape.b_row),
+          .pairs = kSmall ? shape.depth : shape.depth - 4,
           .tile = kAlong ? kBlocks.along : kBlocks.across,
-          .c_stride = 4 * kCRow,
-          .a_step = 4 * kBlockRows * kARow,
-          .b_step = kBytes * kBlockCols * kBCol,
-          .rows = kRows / kBlockRows,
-          .cols = kCols};
+          .c_stride = 4 * shape.c_row,
+          .a_step = 4 * kBlockRows * shape.a_row,
+          .b_step = kBytes * kBlockCols * shape.b_col,
+          .rows = shape.rows / kBlockRows,
+          .cols = shape.cols};
 }
-template <class B, bool kSmall, int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
-inline constexpr TileGrid kNarrowGrid =
-    narrow_grid<B, kSmall, kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>();
+template <class B, bool kSmall, GemmShape shape>
+inline constexpr TileGrid kNarrowGrid = narrow_grid<B, kSmall, shape>();
 
 /// C = epilogue(A·B) over a grid of blocks; `scale` has the scales of B's rows, if they have any.
 template <bool kSmall, class Epilogue>

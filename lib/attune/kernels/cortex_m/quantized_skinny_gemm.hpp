@@ -33,8 +33,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
 // sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …), as few_rows_product calls it. Where A, B and the grid are, and
 // how many blocks there are to be, is on the stack.
-#define ATTUNE_NARROW_ROW(name, pair, single)                                                        \
-  [[gnu::naked]] inline void name(const float*, const void*, float*, const RowGrid&, int) {          \
+#define ATTUNE_NARROW_ROW(name, pair, single)                                                         \
+  [[gnu::naked]] inline void name(const float*, const void*, float*, const RowGrid&, int) {           \
     asm("push {r0,r1,r3,r4,r5,r6,r7,r8,r9,r10,r11,lr}\n vpush {d12-d15}\n"                          \
         "0: ldrd r0,r1,[sp,#32]\n ldr r3,[sp,#40]\n ldmia r3,{r3,r12,lr}\n vldmia lr,{s24-s31}\n add r4,r1,r3\n " \
         "add r5,r4,r3\n add r6,r5,r3\n add r7,r6,r3\n add r8,r7,r3\n add r9,r8,r3\n add r10,r9,r3\n " \
@@ -49,7 +49,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
         ATTUNE_FOUR_COLUMNS(single, "r7", "r8", "r9", "r10", "s28", "s29", "s30", "s31")            \
         "2: vstmia r2!,{s24-s31}\n ldr r1,[sp,#36]\n add r1,r1,r3,lsl #3\n str r1,[sp,#36]\n "       \
         "ldr lr,[sp,#80]\n subs lr,lr,#1\n str lr,[sp,#80]\n bne 0b\n "                             \
-        "vpop {d12-d15}\n add sp,sp,#12\n pop {r4,r5,r6,r7,r8,r9,r10,r11,pc}\n");                   \
+        "vpop {d12-d15}\n add sp,sp,#12\n pop {r4,r5,r6,r7,r8,r9,r10,r11,pc}\n"); \
   }
 
 ATTUNE_NARROW_ROW(row_along_int8, ATTUNE_INT8_PAIR, ATTUNE_INT8_SINGLE)
@@ -77,23 +77,24 @@ template <>
 inline constexpr RowSums* kNarrowRow<const Float16*> = row_along_float16;
 
 template <class B>
-constexpr bool fits_narrow_row(int rows, int cols, int depth, int a_col, int b_row) {
-  return kNarrowRow<B> != nullptr && rows == 1 && cols >= kAlongCols && cols <= kMostExtent && depth >= 2 &&
-         cols * depth >= kWorthRows && a_col == 1 && b_row == 1;
+constexpr bool fits_narrow_row(const GemmShape& shape) {
+  return kNarrowRow<B> != nullptr && shape.rows == 1 && shape.cols >= kAlongCols &&
+         shape.cols <= kMostExtent && shape.depth >= 2 && shape.cols * shape.depth >= kWorthRows &&
+         shape.a_col == 1 && shape.b_row == 1;
 }
 
-template <class Element, int kCols, int kDepth, int kBCol>
-inline constexpr RowGrid kNarrowRowGrid{.b_stride = static_cast<int>(sizeof(Element)) * kBCol,
-                                        .depth = kDepth,
+template <class Element, GemmShape shape>
+inline constexpr RowGrid kNarrowRowGrid{.b_stride = static_cast<int>(sizeof(Element)) * shape.b_col,
+                                        .depth = shape.depth,
                                         .zeros = kNoSums,
                                         .sums = kNarrowRow<const Element*>,
                                         .a_stride = 0,
                                         .c_stride = 0,
-                                        .b_step = static_cast<int>(sizeof(Element)) * kBCol,
+                                        .b_step = static_cast<int>(sizeof(Element)) * shape.b_col,
                                         .rows = 1,
-                                        .cols = kCols,
+                                        .cols = shape.cols,
                                         .width = kAlongCols,
-                                        .blocks = kCols / kAlongCols,
+                                        .blocks = shape.cols / kAlongCols,
                                         .twelves = 0,
                                         .fours = 0,
                                         .gap = 0};

@@ -156,9 +156,10 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
 // flash.
 inline constexpr int kWorthRows = 1024;
 
-constexpr bool fits_few_rows(int rows, int cols, int depth, int a_col, int b_row, int b_col) {
-  return rows < kTileSide && cols <= kMostExtent && cols * depth >= kWorthRows && a_col == 1 &&
-         ((b_col == 1 && cols >= kAcrossCols) || (b_row == 1 && cols >= kAlongCols));
+constexpr bool fits_few_rows(const GemmShape& shape) {
+  return shape.rows < kTileSide && shape.cols <= kMostExtent && shape.cols * shape.depth >= kWorthRows &&
+         shape.a_col == 1 &&
+         ((shape.b_col == 1 && shape.cols >= kAcrossCols) || (shape.b_row == 1 && shape.cols >= kAlongCols));
 }
 
 // Which takes fewer instructions of columns along B's rows, where sums may stand in C. Of one row: cycles are
@@ -169,30 +170,30 @@ constexpr bool are_columns_in_eights(int rows, int cols, int depth) {
   return rows == 1 && depth >= 8 && cols % 4 == 0 && in_eights < across;
 }
 
-template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, bool kInPlace>
+template <GemmShape shape, bool kInPlace>
 consteval RowGrid row_grid() {
-  constexpr bool kAlong = !(kBCol == 1 && kCols >= kAcrossCols);
-  constexpr bool kEights = !kAlong && kInPlace && are_columns_in_eights(kRows, kCols, kDepth);
-  constexpr int kWidth = kEights ? kCols : kAlong ? kAlongCols : kAcrossCols;
-  return {.b_stride = 4 * (kAlong ? kBCol : kBRow),
-          .depth = kDepth,
+  constexpr bool kAlong = !(shape.b_col == 1 && shape.cols >= kAcrossCols);
+  constexpr bool kEights = !kAlong && kInPlace && are_columns_in_eights(shape.rows, shape.cols, shape.depth);
+  constexpr int kWidth = kEights ? shape.cols : kAlong ? kAlongCols : kAcrossCols;
+  return {.b_stride = 4 * (kAlong ? shape.b_col : shape.b_row),
+          .depth = shape.depth,
           .zeros = kNoSums,
           .sums = kEights  ? row_in_eights
                   : kAlong ? row_along
                            : row_across,
-          .a_stride = 4 * kARow,
-          .c_stride = 4 * kCRow,
-          .b_step = 4 * kBCol,
-          .rows = kRows,
-          .cols = kCols,
+          .a_stride = 4 * shape.a_row,
+          .c_stride = 4 * shape.c_row,
+          .b_step = 4 * shape.b_col,
+          .rows = shape.rows,
+          .cols = shape.cols,
           .width = kWidth,
-          .blocks = kCols / kWidth,
-          .twelves = kCols / 12,
-          .fours = kCols % 12 / 4,
-          .gap = 4 * (kBRow - kCols)};
+          .blocks = shape.cols / kWidth,
+          .twelves = shape.cols / 12,
+          .fours = shape.cols % 12 / 4,
+          .gap = 4 * (shape.b_row - shape.cols)};
 }
-template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, bool kInPlace>
-inline constexpr RowGrid kRowGrid = row_grid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow, kInPlace>();
+template <GemmShape shape, bool kInPlace>
+inline constexpr RowGrid kRowGrid = row_grid<shape, kInPlace>();
 
 /// C = epilogue(A·B) of few rows. An epilogue without a state is not passed.
 template <class Epilogue, class... State>

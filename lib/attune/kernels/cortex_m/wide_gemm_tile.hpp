@@ -67,24 +67,24 @@ ATTUNE_WIDE_TILE(tile_wide_nt,
 #undef ATTUNE_WIDE_TILE
 
 // Where a product takes it: not for a single column beside whole tiles.
-constexpr bool fits_wide_tile(int rows, int cols, int a_col, int b_row, int b_col) {
-  return ATTUNE_WIDE_TILES && !ATTUNE_SPLIT_VMLA && rows >= tile_rows(TileShape::kWide) &&
-         cols >= tile_cols(TileShape::kWide) && a_col == 1 && (b_row == 1 || b_col == 1) &&
-         tiled(TileShape::kWide, 0, cols).cols == cols;
+constexpr bool fits_wide_tile(const GemmShape& shape) {
+  return ATTUNE_WIDE_TILES && !ATTUNE_SPLIT_VMLA && shape.rows >= tile_rows(TileShape::kWide) &&
+         shape.cols >= tile_cols(TileShape::kWide) && shape.a_col == 1 &&
+         (shape.b_row == 1 || shape.b_col == 1) && tiled(TileShape::kWide, 0, shape.cols).cols == shape.cols;
 }
 
-template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow>
-inline constexpr auto kWideGrid = with_rests<TileShape::kWide, kRows, kCols>(
-    {.a_stride = 4 * kARow,
-     .b_stride = 4 * (kBCol != 1 ? kBCol : kBRow),
-     .pairs = kDepth,
-     .tile = kDepth % 4 == 0 ? (kBCol != 1 ? tile_wide_nt : tile_wide_nn)
-                             : (kBCol != 1 ? tile_wide_nt_rest : tile_wide_nn_rest),
-     .c_stride = 4 * kCRow,
-     .a_step = 4 * tile_rows(TileShape::kWide) * kARow,
-     .b_step = 4 * tile_cols(TileShape::kWide) * kBCol,
-     .rows = kRows / tile_rows(TileShape::kWide),
-     .cols = kCols / tile_cols(TileShape::kWide) * tile_cols(TileShape::kWide)});
+template <GemmShape shape>
+inline constexpr auto kWideGrid = with_rests<TileShape::kWide, shape.rows, shape.cols>(
+    {.a_stride = 4 * shape.a_row,
+     .b_stride = 4 * (shape.b_col != 1 ? shape.b_col : shape.b_row),
+     .pairs = shape.depth,
+     .tile = shape.depth % 4 == 0 ? (shape.b_col != 1 ? tile_wide_nt : tile_wide_nn)
+                                  : (shape.b_col != 1 ? tile_wide_nt_rest : tile_wide_nn_rest),
+     .c_stride = 4 * shape.c_row,
+     .a_step = 4 * tile_rows(TileShape::kWide) * shape.a_row,
+     .b_step = 4 * tile_cols(TileShape::kWide) * shape.b_col,
+     .rows = shape.rows / tile_rows(TileShape::kWide),
+     .cols = shape.cols / tile_cols(TileShape::kWide) * tile_cols(TileShape::kWide)});
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
 

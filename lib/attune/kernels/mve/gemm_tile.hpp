@@ -12,6 +12,7 @@
 
 #include <utility>
 
+#include <attune/kernels/portable/gemm_shape.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
 #if ATTUNE_MVE && ATTUNE_FUSED
@@ -30,12 +31,12 @@ inline constexpr int kWideRows = 3, kAlongRows = 5, kAcrossRows = 6, kMveLanes =
 #define ATTUNE_VECTOR_OF_B(to)                            \
   ATTUNE_IF("%c[gather]", "vldrw.u32 " to ",[q7,#4]!\n ") \
   ATTUNE_IF("!%c[gather]", ATTUNE_LAST_VECTOR_AND_ADVANCE(to))
-#define ATTUNE_CLEAR_SUMS                                                   \
-  ATTUNE_ROW("0", "vmov.i32 q0,#0\n ")                                      \
-  ATTUNE_ROW("1", "vmov.i32 q1,#0\n ")                                      \
-  ATTUNE_ROW("2", "vmov.i32 q2,#0\n ")                                      \
-  ATTUNE_ROW("3", "vmov.i32 q3,#0\n ") ATTUNE_ROW("4", "vmov.i32 q4,#0\n ") \
-      ATTUNE_ROW("5", "vmov.i32 q5,#0\n ")
+#define ATTUNE_CLEAR_SUMS              \
+  ATTUNE_ROW("0", "vmov.i32 q0,#0\n ") \
+  ATTUNE_ROW("1", "vmov.i32 q1,#0\n ") \
+  ATTUNE_ROW("2", "vmov.i32 q2,#0\n ") \
+  ATTUNE_ROW("3", "vmov.i32 q3,#0\n ") \
+  ATTUNE_ROW("4", "vmov.i32 q4,#0\n ") ATTUNE_ROW("5", "vmov.i32 q5,#0\n ")
 
 /// sum[i][0 … 1] = Σ a(i, k)·b(k, 0 … 7).
 template <int kRows, int kDepth, int kARow, int kBRow>
@@ -146,54 +147,55 @@ ATTUNE_INLINE void across_sums(const float* a, const float* b, float32x4_t (&sum
 #undef ATTUNE_VECTOR_OF_B
 #undef ATTUNE_CLEAR_SUMS
 
-constexpr bool fits_mve(int cols, int a_row, int a_col, int b_row, int b_col) {
-  return cols >= kMveLanes && (a_row == 1 || a_col == 1) && (b_row == 1 || b_col == 1);
+constexpr bool fits_mve(const GemmShape& shape) {
+  return shape.cols >= kMveLanes && (shape.a_row == 1 || shape.a_col == 1) &&
+         (shape.b_row == 1 || shape.b_col == 1);
 }
 
-// One block of kRows rows, finished.
-template <bool kWide, int kRows, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Epilogue>
+// One block of rows, finished.
+template <bool kWide, GemmShape shape, class Epilogue>
 ATTUNE_INLINE void mve_block(const float* a, const float* b, float* c, int col, const Epilogue& epilogue) {
   const auto finish = [&](const float32x4_t& sum, int i, int j) ATTUNE_INLINE_LAMBDA {
-    float* to = c + i * kCRow + j;
+    float* to = c + i * shape.c_row + j;
     store(to, epilogue(sum, static_cast<const float*>(to), col + j));
   };
   if constexpr (kWide) {
-    float32x4_t sum[kRows][2];
-    wide_sums<kRows, kDepth, kARow, kBRow>(a, b, sum);
-    ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) finish(sum[i][0], i, 0), finish(sum[i][1], i, kMveLanes);
+    float32x4_t sum[shape.rows][2];
+    wide_sums<shape.rows, shape.depth, shape.a_row, shape.b_row>(a, b, sum);
+    ATTUNE_UNROLL for (int i = 0; i < shape.rows; ++i) finish(sum[i][0], i, 0),
+        finish(sum[i][1], i, kMveLanes);
   } else {
-    float32x4_t sum[kRows];
-    if constexpr (kACol == 1) {
-      along_sums<kRows, kDepth, kARow, kBRow, kBCol>(a, b, sum);
+    float32x4_t sum[shape.rows];
+    if constexpr (shape.a_col == 1) {
+      along_sums<shape.rows, shape.depth, shape.a_row, shape.b_row, shape.b_col>(a, b, sum);
     } else {
-      across_sums<kRows, kDepth, kACol, kBRow, kBCol>(a, b, sum);
+      across_sums<shape.rows, shape.depth, shape.a_col, shape.b_row, shape.b_col>(a, b, sum);
     }
-    ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) finish(sum[i], i, 0);
+    ATTUNE_UNROLL for (int i = 0; i < shape.rows; ++i) finish(sum[i], i, 0);
   }
 }
 
-/// C = epilogue(A·B) over the columns that fill vectors, kCols / 4 · 4 of them.
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Epilogue>
+/// C = epilogue(A·B) over the columns that fill vectors.
+template <GemmShape shape, class Epilogue>
 ATTUNE_INLINE void mve_product(const float* a, const float* b, float* c, const Epilogue& epilogue) {
   const auto columns = [&]<bool kWide, int kFrom, int kTo>() ATTUNE_INLINE_LAMBDA {
     constexpr int kStep = kWide ? 2 * kMveLanes : kMveLanes;
-    constexpr int kBlock = kWide ? kWideRows : kACol == 1 ? kAlongRows : kAcrossRows;
-    constexpr int kWhole = kRows / kBlock * kBlock;
+    constexpr int kBlock = kWide ? kWideRows : shape.a_col == 1 ? kAlongRows : kAcrossRows;
+    constexpr int kWhole = shape.rows / kBlock * kBlock;
     for (int j = kFrom; j < kTo; j += kStep) {
       for (int i = 0; i < kWhole; i += kBlock) {
-        mve_block<kWide, kBlock, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b + j * kBCol,
-                                                                            c + i * kCRow + j, j, epilogue);
+        mve_block<kWide, shape.with_rows(kBlock)>(a + i * shape.a_row, b + j * shape.b_col,
+                                                  c + i * shape.c_row + j, j, epilogue);
       }
-      if constexpr (kWhole < kRows) {
-        mve_block<kWide, kRows - kWhole, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-            a + kWhole * kARow, b + j * kBCol, c + kWhole * kCRow + j, j, epilogue);
+      if constexpr (kWhole < shape.rows) {
+        mve_block<kWide, shape.with_rows(shape.rows - kWhole)>(a + kWhole * shape.a_row, b + j * shape.b_col,
+                                                               c + kWhole * shape.c_row + j, j, epilogue);
       }
     }
   };
-  constexpr int kWideCols = kACol == 1 && kBCol == 1 ? kCols / (2 * kMveLanes) * (2 * kMveLanes) : 0;
-  constexpr int kVectorCols = kCols / kMveLanes * kMveLanes;
+  constexpr int kWideCols =
+      shape.a_col == 1 && shape.b_col == 1 ? shape.cols / (2 * kMveLanes) * (2 * kMveLanes) : 0;
+  constexpr int kVectorCols = shape.cols / kMveLanes * kMveLanes;
   if constexpr (kWideCols > 0) columns.template operator()<true, 0, kWideCols>();
   if constexpr (kWideCols < kVectorCols) columns.template operator()<false, kWideCols, kVectorCols>();
 }

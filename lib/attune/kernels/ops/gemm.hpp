@@ -22,6 +22,7 @@
 #include <attune/kernels/portable/blas.hpp>
 #include <attune/kernels/portable/epilogues.hpp>
 #include <attune/kernels/portable/gemm_panels.hpp>
+#include <attune/kernels/portable/gemm_shape.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 #include <attune/kernels/simd/dequantize.hpp>
 
@@ -34,51 +35,47 @@ namespace detail {
 #if ATTUNE_CORTEX_M_FPU
 
 template <class Epilogue>
-constexpr TileShape tile_shape(int rows, int cols, int a_col, int b_row, int b_col) {
-  return !std::is_same_v<Epilogue, Continue> && fits_wide_tile(rows, cols, a_col, b_row, b_col)
-             ? TileShape::kWide
-             : TileShape::kSquare;
+constexpr TileShape tile_shape(const GemmShape& shape) {
+  return !std::is_same_v<Epilogue, Continue> && fits_wide_tile(shape) ? TileShape::kWide : TileShape::kSquare;
 }
 
-template <TileShape shape, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol,
-          int kCRow>
+template <TileShape kTile, GemmShape shape>
 consteval const auto& grid_of() {
-  if constexpr (shape == TileShape::kWide) {
-    return kWideGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>;
+  if constexpr (kTile == TileShape::kWide) {
+    return kWideGrid<shape>;
   } else {
-    return kTileGrid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>;
+    return kTileGrid<shape>;
   }
 }
 
 // B in 8 or 16 bits: rows by eights, and those left by a four or in panels. Three rows and less, columns that
 // fill no block of these, and a single one behind panels are the portable block's.
-template <int kRows, int kCols, int kDepth, int kARow, int kBRow, int kBCol, int kCRow, class B,
-          class Epilogue>
+template <GemmShape shape, class B, class Epilogue>
 ATTUNE_INLINE void narrow_product(const float* a, const B& b, float* c, const Epilogue& epilogue) {
-  constexpr int kEights = eight_rows(kRows, std::is_same_v<B, ScaledRows<Int8, float>>),
-                kLeft = kRows - kEights;
+  constexpr int kEights = eight_rows(shape.rows, std::is_same_v<B, ScaledRows<Int8, float>>),
+                kLeft = shape.rows - kEights;
   const auto columns_from = [&]<int kFrom, int kFirstRow, int kCount>() ATTUNE_INLINE_LAMBDA {
-    panels<kFrom, 1, kCount, kCols, kDepth, kARow, 1, kBRow, kBCol, kCRow>(a + kFirstRow * kARow, b,
-                                                                           c + kFirstRow * kCRow, epilogue);
+    panels<kFrom, 1, shape.with_rows(kCount)>(a + kFirstRow * shape.a_row, b, c + kFirstRow * shape.c_row,
+                                              epilogue);
   };
   const auto tiles = [&]<bool kSmall, int kFirstRow, int kCount>() ATTUNE_INLINE_LAMBDA {
-    constexpr int kBlockCols = kSmall ? kTileSide : kNarrowCols, kTiledCols = kCols / kBlockCols * kBlockCols;
-    narrow_tiles_product<kSmall>(
-        a + kFirstRow * kARow, elements_of(b), c + kFirstRow * kCRow,
-        kNarrowGrid<B, kSmall, kCount, kTiledCols, kDepth, kARow, kBRow, kBCol, kCRow>, scales_of(b),
-        epilogue);
+    constexpr int kBlockCols = kSmall ? kTileSide : kNarrowCols,
+                  kTiledCols = shape.cols / kBlockCols * kBlockCols;
+    narrow_tiles_product<kSmall>(a + kFirstRow * shape.a_row, elements_of(b), c + kFirstRow * shape.c_row,
+                                 kNarrowGrid<B, kSmall, shape.with_extents(kCount, kTiledCols)>, scales_of(b),
+                                 epilogue);
     columns_from.template operator()<kTiledCols, kFirstRow, kCount>();
   };
   if constexpr (kEights > 0) tiles.template operator()<false, 0, kEights>();
   if constexpr (kLeft == kTileSide) {
     tiles.template operator()<true, kEights, kTileSide>();
   } else if constexpr (kLeft > kTileSide) {
-    constexpr int kRest = kCols % kTileSide, kColsAgain = kRest > 1 ? kRest : 0;
+    constexpr int kRest = shape.cols % kTileSide, kColsAgain = kRest > 1 ? kRest : 0;
     Array<float, panel_sums(kLeft)> sums;
-    narrow_panels_product<kColsAgain>(a + kEights * kARow, elements_of(b), c + kEights * kCRow,
-                                      kPanelGrid<B, kLeft, kCols, kDepth, kARow, kBRow, kBCol, kCRow>,
-                                      PanelMemory{scales_of(b), sums}, epilogue);
-    columns_from.template operator()<kCols - kRest + kColsAgain, kEights, kLeft>();
+    narrow_panels_product<kColsAgain>(a + kEights * shape.a_row, elements_of(b), c + kEights * shape.c_row,
+                                      kPanelGrid<B, shape.with_rows(kLeft)>, PanelMemory{scales_of(b), sums},
+                                      epilogue);
+    columns_from.template operator()<shape.cols - kRest + kColsAgain, kEights, kLeft>();
   } else if constexpr (kLeft > 0) {
     columns_from.template operator()<0, kEights, kLeft>();
   }
@@ -87,84 +84,78 @@ ATTUNE_INLINE void narrow_product(const float* a, const B& b, float* c, const Ep
 #endif
 
 // One block of k.
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class B, class Epilogue>
+template <GemmShape shape, class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<B, const float*> && fits_few_rows(kRows, kCols, kDepth, kACol, kBRow, kBCol)) {
-    constexpr const RowGrid& kGrid =
-        kRowGrid<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow, kMayRepeat<Epilogue>>;
+  if constexpr (std::is_same_v<B, const float*> && fits_few_rows(shape)) {
+    constexpr const RowGrid& kGrid = kRowGrid<shape, kMayRepeat<Epilogue>>;
     return few_rows_product(a, b, c, kGrid, epilogue);
   }
-  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_row<B>(kRows, kCols, kDepth, kACol, kBRow)) {
+  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_row<B>(shape)) {
     using Element = std::remove_cvref_t<decltype(*elements_of(b))>;
-    return few_rows_product(a, b, c, kNarrowRowGrid<Element, kCols, kDepth, kBCol>, epilogue);
+    return few_rows_product(a, b, c, kNarrowRowGrid<Element, shape>, epilogue);
   }
-  if constexpr (std::is_same_v<B, const float*> &&
-                fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
-    constexpr TileShape kTile = tile_shape<Epilogue>(kRows, kCols, kACol, kBRow, kBCol);
-    constexpr int kTiledRows = tiled(kTile, kRows, kCols).rows, kTiledCols = tiled(kTile, kRows, kCols).cols;
-    constexpr const auto& kGrid =
-        grid_of<kTile, kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>();
+  if constexpr (std::is_same_v<B, const float*> && fits_tile(shape)) {
+    constexpr TileShape kTile = tile_shape<Epilogue>(shape);
+    constexpr int kTiledRows = tiled(kTile, shape.rows, shape.cols).rows,
+                  kTiledCols = tiled(kTile, shape.rows, shape.cols).cols;
+    constexpr const auto& kGrid = grid_of<kTile, shape.with_extents(kTiledRows, kTiledCols)>();
     if constexpr (std::is_empty_v<Epilogue>) {
       tiles_product<kTile, Epilogue>(a, b, c, kGrid);
     } else {
       tiles_product<kTile, Epilogue>(a, b, c, kGrid, epilogue);
     }
-    if constexpr (kTiledRows < kRows) {
-      panels<0, kWidest, kRows - kTiledRows, kTiledCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-          a + kTiledRows * kARow, b, c + kTiledRows * kCRow, epilogue);
+    if constexpr (kTiledRows < shape.rows) {
+      panels<0, kWidest, shape.with_extents(shape.rows - kTiledRows, kTiledCols)>(
+          a + kTiledRows * shape.a_row, b, c + kTiledRows * shape.c_row, epilogue);
     }
-    panels<kTiledCols, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    panels<kTiledCols, kWidest, shape>(a, b, c, epilogue);
     return;
   }
-  if constexpr (std::is_same_v<Scalar, float> && fits_narrow<B>(kRows, kCols, kDepth, kACol, kBRow, kBCol)) {
-    return narrow_product<kRows, kCols, kDepth, kARow, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+  if constexpr (std::is_same_v<Scalar, float> && fits_narrow<B>(shape)) {
+    return narrow_product<shape>(a, b, c, epilogue);
   }
 #elif ATTUNE_MVE && ATTUNE_FUSED
-  if constexpr (std::is_same_v<B, const float*> && fits_mve(kCols, kARow, kACol, kBRow, kBCol)) {
-    mve_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
-    panels<kCols / kMveLanes * kMveLanes, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-        a, b, c, epilogue);
+  if constexpr (std::is_same_v<B, const float*> && fits_mve(shape)) {
+    mve_product<shape>(a, b, c, epilogue);
+    panels<shape.cols / kMveLanes * kMveLanes, kWidest, shape>(a, b, c, epilogue);
     return;
   }
 #endif
   using Widest = Packet<Scalar>;
-  constexpr int kStepOfA = kACol * static_cast<int>(sizeof(Scalar));
-  constexpr bool kCopyA = kLanes < Widest >> 1 && kARow == 1 && kRows >= kWorthCopying &&
-                          kDepth >= kWorthCopying && worth_copying_a(kStepOfA, kCols);
+  constexpr int kStepOfA = shape.a_col * static_cast<int>(sizeof(Scalar));
+  constexpr bool kCopyA = kLanes < Widest >> 1 && shape.a_row == 1 && shape.rows >= kWorthCopying &&
+                          shape.depth >= kWorthCopying && worth_copying_a(kStepOfA, shape.cols);
   if constexpr (kCopyA) {
-    constexpr int kWhole = kRows / kRowBlock * kRowBlock;
+    constexpr int kWhole = shape.rows / kRowBlock * kRowBlock;
     for (int i = 0; i < kWhole; i += kRowBlock) {
-      copied_rows_product<kRowBlock, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(a + i, b, c + i * kCRow,
-                                                                                epilogue);
+      copied_rows_product<shape.with_rows(kRowBlock)>(a + i, b, c + i * shape.c_row, epilogue);
     }
-    if constexpr (kWhole < kRows) {
-      copied_rows_product<kRows - kWhole, kCols, kDepth, kACol, kBRow, kBCol, kCRow>(
-          a + kWhole, b, c + kWhole * kCRow, epilogue);
+    if constexpr (kWhole < shape.rows) {
+      copied_rows_product<shape.with_rows(shape.rows - kWhole)>(a + kWhole, b, c + kWhole * shape.c_row,
+                                                                epilogue);
     }
   } else {
-    panels<0, kWidest, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    panels<0, kWidest, shape>(a, b, c, epilogue);
   }
 }
 
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class B, class Epilogue>
+template <GemmShape shape, class Scalar, class B, class Epilogue>
 [[gnu::noinline]] void product(const Scalar* a, B b, Scalar* c, Epilogue epilogue) {
-  if constexpr (kDepth <= kDepthBlock) {
-    block_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+  if constexpr (shape.depth <= kDepthBlock) {
+    block_product<shape>(a, b, c, epilogue);
   } else {
     static_assert(kAddsUp<Epilogue>);
-    block_product<kRows, kCols, kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+    block_product<shape.with_depth(kDepthBlock)>(a, b, c, epilogue);
     int k = kDepthBlock;
-    for (; k + kDepthBlock <= kDepth; k += kDepthBlock) {
-      block_product<kRows, kCols, kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(
-          a + k * kACol, rows_from(b, k * kBRow, k), c, adding(epilogue));
+    for (; k + kDepthBlock <= shape.depth; k += kDepthBlock) {
+      block_product<shape.with_depth(kDepthBlock)>(a + k * shape.a_col, rows_from(b, k * shape.b_row, k), c,
+                                                   adding(epilogue));
     }
-    if constexpr (kDepth % kDepthBlock != 0) {
-      block_product<kRows, kCols, kDepth % kDepthBlock, kARow, kACol, kBRow, kBCol, kCRow>(
-          a + k * kACol, rows_from(b, k * kBRow, k), c, adding(epilogue));
+    if constexpr (shape.depth % kDepthBlock != 0) {
+      block_product<shape.with_depth(shape.depth % kDepthBlock)>(
+          a + k * shape.a_col, rows_from(b, k * shape.b_row, k), c, adding(epilogue));
     }
   }
 }
@@ -180,12 +171,11 @@ inline constexpr bool
 template <class A, class B, class C, class Epilogue>
 inline constexpr bool kIsWholeBlocks = [] {
 #if ATTUNE_CORTEX_M_FPU
-  constexpr TileShape kTile =
-      tile_shape<Epilogue>(C::rows, C::cols, A::col_stride, B::row_stride, B::col_stride);
-  return std::is_same_v<typename C::Scalar, float> && A::cols <= kDepthBlock && !kIsNarrow<B> &&
-         (fits_few_rows(C::rows, C::cols, A::cols, A::col_stride, B::row_stride, B::col_stride) ||
-          (tiled(kTile, C::rows, C::cols).rows == C::rows && tiled(kTile, C::rows, C::cols).cols == C::cols &&
-           fits_tile(C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride)));
+  constexpr GemmShape kShape = kGemmShape<A, B, C>;
+  constexpr TiledExtents kTiled = tiled(tile_shape<Epilogue>(kShape), kShape.rows, kShape.cols);
+  return std::is_same_v<typename C::Scalar, float> && kShape.depth <= kDepthBlock && !kIsNarrow<B> &&
+         (fits_few_rows(kShape) ||
+          (kTiled.rows == kShape.rows && kTiled.cols == kShape.cols && fits_tile(kShape)));
 #else
   return false;
 #endif
@@ -219,20 +209,20 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
   constexpr bool kEpilogueLast = !detail::kAddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
   std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};
   if constexpr (!kEpilogueLast) during = epilogue;
+  constexpr GemmShape kShape = kGemmShape<A, B, C>;
   if constexpr (kBlas) {
 #if ATTUNE_BLAS
-    detail::blas_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
-                         B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data,
-                                                               std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
+    detail::blas_product<kShape, Scalar>(a.data, b.data, c.data,
+                                         std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
 #endif
-  } else if constexpr (detail::kIsWholeBlocks<A, B, C, Epilogue>) {
-    detail::block_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
-                          B::col_stride, C::row_stride, Scalar>(a.data, detail::operand_of(b), c.data,
-                                                                detail::with_scales_of(b, during));
   } else {
-    detail::product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride, B::col_stride,
-                    C::row_stride, Scalar>(a.data, detail::operand_of(b), c.data,
-                                           detail::with_scales_of(b, during));
+    const auto operand = detail::operand_of(b);
+    const auto scaled = detail::with_scales_of(b, during);
+    if constexpr (detail::kIsWholeBlocks<A, B, C, Epilogue>) {
+      detail::block_product<kShape, Scalar>(a.data, operand, c.data, scaled);
+    } else {
+      detail::product<kShape, Scalar>(a.data, operand, c.data, scaled);
+    }
   }
   if constexpr (kEpilogueLast) {
     for (int i = 0; i < C::rows; ++i) {
@@ -247,17 +237,15 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
 namespace detail {
 
 // Sums that go on: portable blocks and cortex_m/gemm_tile.hpp's begin with what is there.
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar>
+template <GemmShape shape, class Scalar>
 [[gnu::noinline]] void continued_product(const Scalar* a, const Scalar* b, Scalar* c) {
-  static_assert(kDepth <= kDepthBlock);
+  static_assert(shape.depth <= kDepthBlock);
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> &&
-                fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
-    return block_product<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, Continue{});
+  if constexpr (std::is_same_v<Scalar, float> && fits_tile(shape)) {
+    return block_product<shape>(a, b, c, Continue{});
   }
 #endif
-  panels<0, 1 << 10, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, Continue{});
+  panels<0, 1 << 10, shape>(a, b, c, Continue{});
 }
 
 }  // namespace detail
@@ -267,8 +255,7 @@ template <class A, class B, class C>
   requires(!kIsPart<A> && !kIsPart<B> && !kIsPart<C>)
 ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Continue) {
   static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1);
-  detail::continued_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
-                            B::col_stride, C::row_stride>(a.data, b.data, c.data);
+  detail::continued_product<kGemmShape<A, B, C>>(a.data, b.data, c.data);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

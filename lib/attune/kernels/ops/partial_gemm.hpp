@@ -27,17 +27,11 @@ struct PartGrid : TileGrid {
 };
 
 // `kAnyDepth` says whether some terms may be left out.
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          bool kAnyDepth>
-consteval PartGrid part_grid() {
-  constexpr int kEven = kAnyDepth ? kDepth / 2 * 2 : kDepth, kOdd = kAnyDepth ? kEven + 1 : kDepth;
-  return {tile_grid<kRows, kCols / kTileSide * kTileSide, kEven, kARow, kACol, kBRow, kBCol, kCRow>(),
-          tile_grid<kRows, kCols, kOdd, kARow, kACol, kBRow, kBCol, kCRow>().tile};
-}
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          bool kAnyDepth>
-inline constexpr PartGrid kPartGrid =
-    part_grid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow, kAnyDepth>();
+template <GemmShape shape, bool kAnyDepth>
+inline constexpr PartGrid kPartGrid = [] {
+  constexpr int kEven = kAnyDepth ? shape.depth / 2 * 2 : shape.depth, kOdd = kAnyDepth ? kEven + 1 : kEven;
+  return PartGrid{tile_grid(shape.with_depth(kEven)), tile_grid(shape.with_depth(kOdd)).tile};
+}();
 
 // The grid of what is used, in whole tiles where there is room for them.
 [[gnu::noinline]] inline void take_part(const PartGrid& of, const UsedExtents& used, TileGrid& grid) {
@@ -77,134 +71,101 @@ template <class Epilogue, class... State>
 
 #endif
 
-// A tile with its terms counted at run time.
-template <class P, int kRows, int kPackets, int kARow, int kACol, int kBRow, int kCRow, class Scalar,
-          class Epilogue>
-ATTUNE_INLINE void part_tile(const Scalar* a, const Scalar* b, Scalar* c, int col, int depth,
-                             const Epilogue& epilogue) {
-  constexpr int kWidth = kLanes<P>;
-  Array<Array<P, kPackets>, kRows> sum;
-  ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
-    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
-      if constexpr (std::is_same_v<Epilogue, Continue>) {
-        sum[i][j] = load<P>(c + i * kCRow + j * kWidth);
-      } else {
-        sum[i][j] = broadcast<P>(Scalar(0));
-      }
-    }
-  }
-  for (int k = 0; k < depth; ++k) {
-    Array<P, kPackets> row;
-    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) row[j] = load<P>(b + k * kBRow + j * kWidth);
-    ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
-      const Scalar value = a[i * kARow + k * kACol];
-      ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) sum[i][j] = add_multiple(value, row[j], sum[i][j]);
-    }
-  }
-  ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
-    ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
-      Scalar* to = c + i * kCRow + j * kWidth;
-      store(to, epilogue(sum[i][j], to, col + j * kWidth));
-    }
-  }
-}
-
-template <class P, int kPackets, int kRows, int kARow, int kACol, int kBRow, int kCRow, class Scalar,
-          class Epilogue>
+// All rows of one panel of columns, with rows and terms counted at run time.
+template <class P, GemmShape shape, class Scalar, class Epilogue>
 ATTUNE_INLINE void part_panel(const Scalar* a, const Scalar* b, Scalar* c, int col, UsedExtents used,
                               const Epilogue& epilogue) {
-  constexpr int kTile = (std::min)(kRows, kPackets > 1 ? 4 : 6), kWhole = kRows / kTile * kTile;
+  constexpr int kTile = (std::min)(shape.rows, shape.cols > kLanes<P> ? 4 : 6);
+  constexpr int kWhole = shape.rows / kTile * kTile;
   int i = 0;
   for (; i < kWhole && i < used.rows; i += kTile) {
-    part_tile<P, kTile, kPackets, kARow, kACol, kBRow, kCRow>(a + i * kARow, b, c + i * kCRow, col,
-                                                              used.depth, epilogue);
+    tile<P, shape.with_rows(kTile)>(a + i * shape.a_row, b, c + i * shape.c_row, col, epilogue, NoFetch{},
+                                    used.depth);
   }
-  if constexpr (kWhole < kRows) {
+  if constexpr (kWhole < shape.rows) {
     if (i < used.rows) {
-      part_tile<P, kRows - kWhole, kPackets, kARow, kACol, kBRow, kCRow>(a + i * kARow, b, c + i * kCRow, col,
-                                                                         used.depth, epilogue);
+      tile<P, shape.with_rows(shape.rows - kWhole)>(a + i * shape.a_row, b, c + i * shape.c_row, col,
+                                                    epilogue, NoFetch{}, used.depth);
     }
   }
 }
 
 // Columns from kFrom on, in panels of at most kMaxLanes lanes, the rest in narrower packets.
-template <int kFrom, int kMaxLanes, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow,
-          int kBCol, int kCRow, class Scalar, class Epilogue>
+template <int kFrom, int kMaxLanes, GemmShape shape, class Scalar, class Epilogue>
 ATTUNE_INLINE void part_panels(const Scalar* a, const Scalar* b, Scalar* c, UsedExtents used,
                                const Epilogue& epilogue) {
   using P = Packet<Scalar, kMaxLanes>;
-  constexpr int kWidth = kLanes<P>, kRest = kCols - kFrom;
+  constexpr int kWidth = kLanes<P>, kRest = shape.cols - kFrom;
   if constexpr (kRest > 0 && kRest < kWidth) {
-    part_panels<kFrom, kWidth / 2, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used,
-                                                                                            epilogue);
+    part_panels<kFrom, kWidth / 2, shape>(a, b, c, used, epilogue);
   } else if constexpr (kRest > 0) {
     constexpr int kPackets = (std::min)(kRest / kWidth, 2), kPanel = kPackets * kWidth;
     constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
+    constexpr GemmShape kOfPanel = shape.with_cols(kPanel);
     for (int j = kFrom; j < kEnd && j < used.cols; j += kPanel) {
-      if constexpr (kBCol == 1) {
-        part_panel<P, kPackets, kRows, kARow, kACol, kBRow, kCRow>(a, b + j, c + j, j, used, epilogue);
+      if constexpr (shape.b_col == 1) {
+        part_panel<P, kOfPanel>(a, b + j, c + j, j, used, epilogue);
       } else {
-        static_assert(kBRow == 1, "attune::kernels::product: one stride of B must be 1");
-        alignas(P) Array<Scalar, kDepth * kPanel> rows;
+        static_assert(shape.b_row == 1, "attune::kernels::product: one stride of B must be 1");
+        alignas(P) Array<Scalar, shape.depth * kPanel> rows;
         for (int n = 0; n < kPanel; n += kWidth) {
-          transpose_panel<P, kDepth, kPanel, kBCol>(b + (j + n) * kBCol, rows + n);
+          transpose_panel<P, shape.depth, kPanel, shape.b_col>(b + (j + n) * shape.b_col, rows + n);
         }
-        part_panel<P, kPackets, kRows, kARow, kACol, kPanel, kCRow>(a, static_cast<const Scalar*>(rows),
-                                                                    c + j, j, used, epilogue);
+        part_panel<P, kOfPanel.with_b(kPanel, 1)>(a, static_cast<const Scalar*>(rows), c + j, j, used,
+                                                  epilogue);
       }
     }
-    part_panels<kEnd, kMaxLanes, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used,
-                                                                                          epilogue);
+    part_panels<kEnd, kMaxLanes, shape>(a, b, c, used, epilogue);
   }
 }
 
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class Epilogue>
+template <GemmShape shape, class Scalar, class Epilogue>
 [[gnu::noinline]] void portable_part(const Scalar* a, const Scalar* b, Scalar* c, const UsedExtents& used,
                                      Epilogue epilogue) {
-  part_panels<0, 1 << 10, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used, epilogue);
+  part_panels<0, 1 << 10, shape>(a, b, c, used, epilogue);
 }
 
-// No more than kDepthBlock terms; kDepth is how many there may be, kAnyDepth whether there may be fewer.
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          bool kAnyDepth, class Scalar, class Epilogue>
+// No more than kDepthBlock terms; shape.depth is how many there may be, kAnyDepth whether there may be fewer.
+template <GemmShape shape, bool kAnyDepth, class Scalar, class Epilogue>
 ATTUNE_INLINE void part_block(const Scalar* a, const Scalar* b, Scalar* c, const UsedExtents& used,
                               const Epilogue& epilogue) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> &&
-                fits_tile(kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol)) {
-    const PartGrid& all = kPartGrid<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow, kAnyDepth>;
+  if constexpr (std::is_same_v<Scalar, float> && fits_tile(shape)) {
+    const PartGrid& all = kPartGrid<shape, kAnyDepth>;
     if constexpr (std::is_empty_v<Epilogue>) {
       part_tiles<Epilogue>(a, b, c, all, used);
     } else {
       part_tiles<Epilogue>(a, b, c, all, used, epilogue);
     }
     // The rest, if any.
-    constexpr int kTiledRows = kRows / kTileSide * kTileSide, kTiledCols = kCols / kTileSide * kTileSide;
-    if constexpr (kTiledCols < kCols) {
+    constexpr int kTiledRows = shape.rows / kTileSide * kTileSide;
+    constexpr int kTiledCols = shape.cols / kTileSide * kTileSide;
+    if constexpr (kTiledCols < shape.cols) {
       const UsedExtents beside{(std::min)(used.rows, kTiledRows), used.cols, used.depth};
-      part_rest(a, b, c, all, kARow, kBCol, beside, 0, kTiledCols, epilogue);
+      part_rest(a, b, c, all, shape.a_row, shape.b_col, beside, 0, kTiledCols, epilogue);
     }
-    if constexpr (kTiledRows < kRows) {
-      if (used.rows > kTiledRows) part_rest(a, b, c, all, kARow, kBCol, used, kTiledRows, 0, epilogue);
+    if constexpr (kTiledRows < shape.rows) {
+      if (used.rows > kTiledRows) {
+        part_rest(a, b, c, all, shape.a_row, shape.b_col, used, kTiledRows, 0, epilogue);
+      }
     }
     return;
   }
 #endif
-  portable_part<kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, used, epilogue);
+  portable_part<shape>(a, b, c, used, epilogue);
 }
 
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class Epilogue>
+template <GemmShape shape, class Scalar, class Epilogue>
 [[gnu::noinline]] void long_part_product(const Scalar* a, const Scalar* b, Scalar* c, UsedExtents used,
                                          Epilogue epilogue) {
   const auto block = [&]<int kTerms>(int k, const auto& sum) ATTUNE_INLINE_LAMBDA {
-    part_block<kRows, kCols, kTerms, kARow, kACol, kBRow, kBCol, kCRow, true>(
-        a + k * kACol, b + k * kBRow, c, {used.rows, used.cols, (std::min)(used.depth - k, kTerms)}, sum);
+    part_block<shape.with_depth(kTerms), true>(a + k * shape.a_col, b + k * shape.b_row, c,
+                                               {used.rows, used.cols, (std::min)(used.depth - k, kTerms)},
+                                               sum);
   };
   // Blocks after the first are added; another epilogue than a sum's comes last.
   constexpr bool kLast = !kAddsUp<Epilogue>;
-  constexpr int kRest = kDepth % kDepthBlock, kWhole = kDepth - kRest;
+  constexpr int kRest = shape.depth % kDepthBlock, kWhole = shape.depth - kRest;
   if constexpr (kLast) {
     block.template operator()<kDepthBlock>(0, Assign{});
   } else {
@@ -218,8 +179,8 @@ template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int
   }
   if constexpr (kLast) {
     for (int i = 0; i < used.rows; ++i) {
-      for (int j = 0; j < kCols; ++j) {
-        Scalar* to = c + i * kCRow + j;
+      for (int j = 0; j < shape.cols; ++j) {
+        Scalar* to = c + i * shape.c_row + j;
         *to = epilogue(*to, static_cast<const Scalar*>(to), j);
       }
     }
@@ -259,15 +220,13 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
     }
   } else {
     const auto used = detail::used_extents(a, b, c);
+    constexpr GemmShape kShape = kGemmShape<A, B, C>;
     if constexpr (A::cols > kDepthBlock) {
-      detail::long_part_product<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
-                                B::col_stride, C::row_stride, Scalar>(a.data, b.data, c.data, used, epilogue);
+      detail::long_part_product<kShape, Scalar>(a.data, b.data, c.data, used, epilogue);
     } else {
       constexpr bool kAnyDepth =
           !(std::is_empty_v<decltype(used_cols(a))> && std::is_empty_v<decltype(used_rows(b))>);
-      detail::part_block<C::rows, C::cols, A::cols, A::row_stride, A::col_stride, B::row_stride,
-                         B::col_stride, C::row_stride, kAnyDepth, Scalar>(a.data, b.data, c.data, used,
-                                                                          epilogue);
+      detail::part_block<kShape, kAnyDepth, Scalar>(a.data, b.data, c.data, used, epilogue);
     }
   }
 }

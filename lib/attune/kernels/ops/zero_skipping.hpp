@@ -46,12 +46,6 @@ void clear_zero_rows(const From& from, const To& to) {
 
 namespace detail {
 
-/// Extents of C[rows, cols] = A[rows, depth]·B, and steps from one row or column to the next.
-struct ProductExtents {
-  int rows, cols, depth;
-  int a_row, a_col, b_row, b_col, c_row;
-};
-
 // What the sums of a product begin with.
 enum class SumsFrom { kZero, kZeroThenAdded, kResult };
 template <class Epilogue>
@@ -61,8 +55,8 @@ inline constexpr SumsFrom kSumsFrom = std::is_same_v<Epilogue, Accumulate> ? Sum
 
 // The sums of product(), in its order, without the terms that have a factor of zero. Not for speed.
 template <class Scalar>
-[[gnu::noinline]] void nonzero_product(const Scalar* a, const Scalar* b, Scalar* c,
-                                       const ProductExtents& extents, SumsFrom from) {
+[[gnu::noinline]] void nonzero_product(const Scalar* a, const Scalar* b, Scalar* c, const GemmShape& extents,
+                                       SumsFrom from) {
   for (int i = 0; i < extents.rows; ++i) {
     for (int j = 0; j < extents.cols; ++j) {
       Scalar& total = c[i * extents.c_row + j];
@@ -104,8 +98,8 @@ class NonzeroTerms {
     if constexpr (std::is_floating_point_v<typename C::Scalar>) {
       if (needed_) {
         const detail::UsedExtents used = detail::used_extents(a, b, c);
-        const detail::ProductExtents extents{used.rows,     used.cols,     used.depth,    A::row_stride,
-                                             A::col_stride, B::row_stride, B::col_stride, C::row_stride};
+        const GemmShape extents =
+            kGemmShape<A, B, C>.with_extents(used.rows, used.cols).with_depth(used.depth);
         return detail::nonzero_product<typename C::Scalar>(a.data, b.data, c.data, extents,
                                                            detail::kSumsFrom<Epilogue>);
       }

@@ -3,6 +3,7 @@
 // match other targets bit for bit, and it may allocate. Off unless asked for.
 #pragma once
 
+#include <attune/kernels/portable/gemm_shape.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
 #if ATTUNE_BLAS
@@ -24,17 +25,18 @@ inline constexpr long kBlasMinimum = 512L * 512 * 512;
 namespace detail {
 
 // C = A·B + beta · C, A and B transposed where their strides say so; rows of C contiguous.
-template <int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar>
+template <GemmShape shape, class Scalar>
 void blas_product(const Scalar* a, const Scalar* b, Scalar* c, Scalar beta) {
-  constexpr auto kTransA = kACol == 1 ? CblasNoTrans : CblasTrans;
-  constexpr auto kTransB = kBCol == 1 ? CblasNoTrans : CblasTrans;
-  constexpr int kLda = kACol == 1 ? kARow : kACol;
-  constexpr int kLdb = kBCol == 1 ? kBRow : kBCol;
+  constexpr auto kTransA = shape.a_col == 1 ? CblasNoTrans : CblasTrans;
+  constexpr auto kTransB = shape.b_col == 1 ? CblasNoTrans : CblasTrans;
+  constexpr int kLda = shape.a_col == 1 ? shape.a_row : shape.a_col;
+  constexpr int kLdb = shape.b_col == 1 ? shape.b_row : shape.b_col;
   if constexpr (std::is_same_v<Scalar, float>) {
-    cblas_sgemm(CblasRowMajor, kTransA, kTransB, kRows, kCols, kDepth, 1, a, kLda, b, kLdb, beta, c, kCRow);
+    cblas_sgemm(CblasRowMajor, kTransA, kTransB, shape.rows, shape.cols, shape.depth, 1, a, kLda, b, kLdb,
+                beta, c, shape.c_row);
   } else {
-    cblas_dgemm(CblasRowMajor, kTransA, kTransB, kRows, kCols, kDepth, 1, a, kLda, b, kLdb, beta, c, kCRow);
+    cblas_dgemm(CblasRowMajor, kTransA, kTransB, shape.rows, shape.cols, shape.depth, 1, a, kLda, b, kLdb,
+                beta, c, shape.c_row);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include <attune/kernels/portable/epilogues.hpp>
+#include <attune/kernels/portable/gemm_shape.hpp>
 #include <attune/kernels/portable/prefetch.hpp>
 #include <attune/kernels/portable/transpose.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
@@ -52,20 +53,22 @@ constexpr int tile_rows(int rows, int packets) {
 struct NoFetch {};
 inline constexpr int kFetchSteps = 8;  // of k, from one fetch to the next
 
-// c[kRows × kCols] = epilogue(Σ_k a(i, k) · b(k, j)), `a` by strides, rows of `b` contiguous kBRow apart. The
-// last packet overlaps the one before it where kCols fills no packet. fetch(k / kFetchSteps) goes beside.
-template <class P, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class B, class Epilogue, class Fetch = NoFetch>
+// c[rows × cols] = epilogue(Σ_k a(i, k) · b(k, j)), `a` by strides, rows of `b` contiguous. The last packet
+// overlaps the one before it where columns fill no packet. Terms may be counted at run time: `depth`. fetch(k
+// / kFetchSteps) goes beside.
+template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Fetch = NoFetch,
+          class Depth = std::integral_constant<int, shape.depth>>
 ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
-                        [[maybe_unused]] const Fetch& fetch = {}) {
+                        [[maybe_unused]] const Fetch& fetch = {}, Depth depth = {}) {
+  constexpr int kRows = shape.rows, kCols = shape.cols;
   constexpr int kWidth = kLanes<P>, kPackets = (kCols + kWidth - 1) / kWidth;
-  static_assert(kBCol == 1 || kWidth == 1 || kGathers<P, B>);
+  static_assert(shape.b_col == 1 || kWidth == 1 || kGathers<P, B>);
   constexpr auto column = [](int j) { return j + 1 < kPackets ? j * kWidth : kCols - kWidth; };
   Array<Array<P, kPackets>, kRows> sum;
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
       if constexpr (std::is_same_v<Epilogue, Continue>) {
-        sum[i][j] = load<P>(c + i * kCRow + column(j));
+        sum[i][j] = load<P>(c + i * shape.c_row + column(j));
       } else {
         sum[i][j] = broadcast<P>(Scalar(0));
       }
@@ -77,23 +80,23 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
     from = a;
     if constexpr (kReads > 1) forget(from);
   }
-  for (int k = 0; k < kDepth; ++k) {
+  for (int k = 0; k < depth; ++k) {
     if constexpr (!std::is_same_v<Fetch, NoFetch>) {
       if (k % kFetchSteps == 0) fetch(k / kFetchSteps);
     }
     Array<P, kPackets> row;
     ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
-      row[j] = load_row<P, kBCol>(b, k * kBRow + column(j) * kBCol, k);
+      row[j] = load_row<P, shape.b_col>(b, k * shape.b_row + column(j) * shape.b_col, k);
       if constexpr (kRows > 1) read_once(row[j]);
     }
     ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
       ATTUNE_UNROLL for (int j = 0; j < kPackets; ++j) {
-        sum[i][j] = add_multiple(of_a[j % kReads][i * kARow + k * kACol], row[j], sum[i][j]);
+        sum[i][j] = add_multiple(of_a[j % kReads][i * shape.a_row + k * shape.a_col], row[j], sum[i][j]);
       }
     }
   }
   ATTUNE_UNROLL for (int i = 0; i < kRows; ++i) {
-    Scalar* to = c + i * kCRow;
+    Scalar* to = c + i * shape.c_row;
     const auto finished = [&](int j) ATTUNE_INLINE_LAMBDA {
       return epilogue(sum[i][j], to + column(j), col + column(j));
     };
@@ -126,121 +129,116 @@ constexpr bool fetches(int rows, int cols, int depth) {
          scalars * static_cast<int>(sizeof(ScalarOf<P>)) > kFirstLevelBytes;
 }
 
-// All rows of one panel of kCols columns. Fetched beside are the rows of C that a tile is for, those of A for
+// All rows of one panel of columns. Fetched beside are the rows of C that a tile is for, those of A for
 // the tile after it, and a share of `next`, the lines of B that come after this panel.
-template <class P, int kCols, int kRows, int kDepth, int kARow, int kACol, int kBRow, int kBCol, int kCRow,
-          class Scalar, class B, class Epilogue, class Next = NoFetch>
+template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Next = NoFetch>
 ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
                          [[maybe_unused]] const Next& next = {}) {
-  constexpr int kTile = tile_rows<P>(kRows, (kCols + kLanes<P> - 1) / kLanes<P>);
-  constexpr int kWhole = kRows / kTile * kTile;
+  constexpr int kTile = tile_rows<P>(shape.rows, (shape.cols + kLanes<P> - 1) / kLanes<P>);
+  constexpr int kWhole = shape.rows / kTile * kTile;
   for (int i = 0; i < kWhole; i += kTile) {
     if constexpr (std::is_same_v<Next, NoFetch>) {
-      tile<P, kTile, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a + i * kARow, b, c + i * kCRow, col,
-                                                                       epilogue);
+      tile<P, shape.with_rows(kTile)>(a + i * shape.a_row, b, c + i * shape.c_row, col, epilogue);
     } else {
-      constexpr int kParts = (kDepth + kFetchSteps - 1) / kFetchSteps;
+      constexpr int kParts = (shape.depth + kFetchSteps - 1) / kFetchSteps;
       const int fetched = i / kTile * kParts;
-      const Lines<kTile, kDepth, kARow, Scalar> of_a{a + (std::min)(i + kTile, kRows - kTile) * kARow};
-      const Lines<kTile, kCols, kCRow, Scalar> of_c{c + i * kCRow};
-      tile<P, kTile, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-          a + i * kARow, b, c + i * kCRow, col, epilogue, [&](int part) ATTUNE_INLINE_LAMBDA {
-            if constexpr (kACol == 1) of_a.template fetch<kParts>(part);
-            of_c.template fetch_to_write<kParts>(part);
-            next.template fetch<kParts*(kWhole / kTile)>(fetched + part);
-          });
+      const Lines<kTile, shape.depth, shape.a_row, Scalar> of_a{
+          a + (std::min)(i + kTile, shape.rows - kTile) * shape.a_row};
+      const Lines<kTile, shape.cols, shape.c_row, Scalar> of_c{c + i * shape.c_row};
+      tile<P, shape.with_rows(kTile)>(a + i * shape.a_row, b, c + i * shape.c_row, col, epilogue,
+                                      [&](int part) ATTUNE_INLINE_LAMBDA {
+                                        if constexpr (shape.a_col == 1) of_a.template fetch<kParts>(part);
+                                        of_c.template fetch_to_write<kParts>(part);
+                                        next.template fetch<kParts*(kWhole / kTile)>(fetched + part);
+                                      });
     }
   }
-  if constexpr (kWhole < kRows) {
-    tile<P, kRows - kWhole, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(
-        a + kWhole * kARow, b, c + kWhole * kCRow, col, epilogue);
+  if constexpr (kWhole < shape.rows) {
+    tile<P, shape.with_rows(shape.rows - kWhole)>(a + kWhole * shape.a_row, b, c + kWhole * shape.c_row, col,
+                                                  epilogue);
   }
 }
 
-// Columns [kFrom, kCols) in panels of at most kMaxLanes lanes, the rest in a narrower packet or several.
-template <int kFrom, int kMaxLanes, int kRows, int kCols, int kDepth, int kARow, int kACol, int kBRow,
-          int kBCol, int kCRow, class Scalar, class B, class Epilogue>
+// Columns [kFrom, shape.cols) in panels of at most kMaxLanes lanes, the rest in a narrower packet or several.
+template <int kFrom, int kMaxLanes, GemmShape shape, class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
-  constexpr int kRest = kCols - kFrom;
+  constexpr int kRest = shape.cols - kFrom;
   if constexpr (kRest > 0) {
     using P = Packet<Scalar, kMaxLanes>;
     constexpr int kWidth = kLanes<P>;
-    if constexpr (kRest < kWidth && kCols > kWidth && kRest > kLanes<Packet<Scalar, kWidth / 2>> &&
+    if constexpr (kRest < kWidth && shape.cols > kWidth && kRest > kLanes<Packet<Scalar, kWidth / 2>> &&
                   kMayRepeat<Epilogue> && !kHasMve) {
       // In one packet that begins earlier: what it shares with others is computed twice.
-      panels<kCols - kWidth, kWidth, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c,
-                                                                                              epilogue);
+      panels<shape.cols - kWidth, kWidth, shape>(a, b, c, epilogue);
     } else if constexpr (kRest < kWidth) {
-      panels<kFrom, kWidth / 2, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+      panels<kFrom, kWidth / 2, shape>(a, b, c, epilogue);
     } else {
-      constexpr bool kInRows = kBCol == 1 || kWidth == 1 || kGathers<P, B>;
-      constexpr int kMost = most_packets<P>(kInRows ? kRows : kFewRows);  // copies keep their size
+      constexpr bool kInRows = shape.b_col == 1 || kWidth == 1 || kGathers<P, B>;
+      constexpr int kMost = most_packets<P>(kInRows ? shape.rows : kFewRows);  // copies keep their size
       constexpr int kPackets = tile_packets(kMost, kRest / kWidth);
       // A rest that fills no packet goes with the last panel of few rows.
-      constexpr bool kOverlaps = kRows < kFewRows && kWidth > 1 && kBCol == 1 && kRest > kWidth &&
+      constexpr bool kOverlaps = shape.rows < kFewRows && kWidth > 1 && shape.b_col == 1 && kRest > kWidth &&
                                  kRest % kWidth != 0 && kRest / kWidth < kMost;
       constexpr int kPanel = kOverlaps ? kRest : kPackets * kWidth;
       constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
-      constexpr bool kFarRows = kRows >= kWorthCopying && kDepth >= kWorthCopying &&
-                                kBRow * static_cast<int>(sizeof(Scalar)) >= kFarApart;
+      constexpr bool kFarRows = shape.rows >= kWorthCopying && shape.depth >= kWorthCopying &&
+                                shape.b_row * static_cast<int>(sizeof(Scalar)) >= kFarApart;
       constexpr bool kWidens =
-          !std::is_same_v<B, const Scalar*> && !kGathers<P, B> && kRows >= kWorthWidening;
-      constexpr bool kCopyB = kWidth > 1 && kBCol == 1 && (kFarRows || kWidens);
+          !std::is_same_v<B, const Scalar*> && !kGathers<P, B> && shape.rows >= kWorthWidening;
+      constexpr bool kCopyB = kWidth > 1 && shape.b_col == 1 && (kFarRows || kWidens);
       constexpr bool kFetches = std::is_same_v<B, const Scalar*> && kWidth == kLanes<Packet<Scalar>> &&
-                                fetches<P>(kRows, kCols, kDepth);
+                                fetches<P>(shape.rows, shape.cols, shape.depth);
       for (int j = kFrom; j < kEnd; j += kPanel) {
         // Behind the last panel comes the first one of other terms, or what stands behind B: the layers of a
         // model stand one behind the other, as forward reads them.
         const auto next = [&]() ATTUNE_INLINE_LAMBDA {
           if constexpr (!kFetches) {
             return NoFetch{};
-          } else if constexpr (kBCol == 1) {
-            return Lines<kDepth, kPanel, kBRow, Scalar>{b +
-                                                        (j + kPanel < kCols ? j + kPanel : kDepth * kBRow)};
+          } else if constexpr (shape.b_col == 1) {
+            return Lines<shape.depth, kPanel, shape.b_row, Scalar>{
+                b + (j + kPanel < shape.cols ? j + kPanel : shape.depth * shape.b_row)};
           } else {
-            return Lines<kPanel, kDepth, kBCol, Scalar>{b +
-                                                        (j + kPanel < kCols ? (j + kPanel) * kBCol : kDepth)};
+            return Lines<kPanel, shape.depth, shape.b_col, Scalar>{
+                b + (j + kPanel < shape.cols ? (j + kPanel) * shape.b_col : shape.depth)};
           }
         }();
         if constexpr (kCopyB) {
-          alignas(P) Array<Scalar, kDepth * kPanel> rows;
-          for (int k = 0; k < kDepth; ++k) {
+          alignas(P) Array<Scalar, shape.depth * kPanel> rows;
+          for (int k = 0; k < shape.depth; ++k) {
             ATTUNE_UNROLL for (int n = 0; n < kPanel; n += kWidth) {
-              store(rows + k * kPanel + n, load_row<P>(b, k * kBRow + j + n, k));
+              store(rows + k * kPanel + n, load_row<P>(b, k * shape.b_row + j + n, k));
             }
           }
-          panel<P, kPanel, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(a, static_cast<const Scalar*>(rows),
-                                                                          c + j, j, epilogue, next);
+          panel<P, shape.with_cols(kPanel).with_b(kPanel, 1)>(a, static_cast<const Scalar*>(rows), c + j, j,
+                                                              epilogue, next);
         } else if constexpr (kInRows) {
-          panel<P, kPanel, kRows, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b + j * kBCol, c + j, j,
-                                                                             epilogue, next);
+          panel<P, shape.with_cols(kPanel)>(a, b + j * shape.b_col, c + j, j, epilogue, next);
         } else {
-          static_assert(kBRow == 1, "attune::kernels::product: one stride of B must be 1");
-          alignas(P) Array<Scalar, kDepth * kPanel> rows;
+          static_assert(shape.b_row == 1, "attune::kernels::product: one stride of B must be 1");
+          alignas(P) Array<Scalar, shape.depth * kPanel> rows;
           for (int n = 0; n < kPanel; n += kWidth)
-            transpose_panel<P, kDepth, kPanel, kBCol>(b + (j + n) * kBCol, rows + n);
-          panel<P, kPanel, kRows, kDepth, kARow, kACol, kPanel, 1, kCRow>(a, static_cast<const Scalar*>(rows),
-                                                                          c + j, j, epilogue, next);
+            transpose_panel<P, shape.depth, kPanel, shape.b_col>(b + (j + n) * shape.b_col, rows + n);
+          panel<P, shape.with_cols(kPanel).with_b(kPanel, 1)>(a, static_cast<const Scalar*>(rows), c + j, j,
+                                                              epilogue, next);
         }
       }
-      panels<kEnd, kMaxLanes, kRows, kCols, kDepth, kARow, kACol, kBRow, kBCol, kCRow>(a, b, c, epilogue);
+      panels<kEnd, kMaxLanes, shape>(a, b, c, epilogue);
     }
   }
 }
 
-// A few rows of a transposed A, whose columns are kACol apart, copied side by side.
-template <int kRows, int kCols, int kDepth, int kACol, int kBRow, int kBCol, int kCRow, class Scalar, class B,
-          class Epilogue>
+// A few rows of a transposed A, copied side by side.
+template <GemmShape shape, class Scalar, class B, class Epilogue>
 ATTUNE_INLINE void copied_rows_product(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
-  alignas(Packet<Scalar>) Array<Scalar, kDepth * kRows> columns;
-  for (int k = 0; k < kDepth; ++k) {
-    for_each_packet<Scalar>(kRows, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
-      store(columns + k * kRows + i, load<P>(a + k * kACol + i));
+  alignas(Packet<Scalar>) Array<Scalar, shape.depth * shape.rows> columns;
+  for (int k = 0; k < shape.depth; ++k) {
+    for_each_packet<Scalar>(shape.rows, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+      store(columns + k * shape.rows + i, load<P>(a + k * shape.a_col + i));
     });
-    if constexpr (kPrefetches) Lines<1, kRows, 0, Scalar>{a + k * kACol + kRows}.template fetch<1>(0);
+    if constexpr (kPrefetches)
+      Lines<1, shape.rows, 0, Scalar>{a + k * shape.a_col + shape.rows}.template fetch<1>(0);
   }
-  panels<0, 1 << 10, kRows, kCols, kDepth, 1, kRows, kBRow, kBCol, kCRow>(static_cast<const Scalar*>(columns),
-                                                                          b, c, epilogue);
+  panels<0, 1 << 10, shape.with_a(1, shape.rows)>(static_cast<const Scalar*>(columns), b, c, epilogue);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail

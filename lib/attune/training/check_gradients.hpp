@@ -1,0 +1,218 @@
+// Compares backward of a layer with finite differences of forward, in double.
+//
+//   const attune::GradientCheck check = attune::check_gradients<MyLayer<double>>();
+//   if (!check.ok()) std::printf("%s[%d]: %g, not %g\n", check.tensor, check.index, check.analytic,
+//   check.numeric);
+//
+// Parameters, input and dL/dy are drawn, L = Σ dy ∘ y, and every scalar of every tensor is moved by ±step:
+// two inferences for each of them. Forward is inference's, so a training forward that computes something else
+// is found, too. A layer that drops is differentiated in training, with the masks of one start. Gradients
+// start from 1 and dx from NaN: backward has to add to the former and to overwrite the latter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <attune/core/layer.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/core/rng.hpp>
+#include <attune/layers/dropout.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// How check_gradients() draws and differentiates.
+struct GradientCheckOptions {
+  double low = -1, high = 1;  // parameters and input are drawn from [low, high)
+  double step = 1e-5;
+  std::uint64_t seed = 17;
+};
+
+/// The worst element of all that check_gradients() compared.
+struct [[nodiscard]] GradientCheck {
+  /// A central difference of step h = 1e-5 is off by h²/6·|f‴| ≈ 2e-11·|f‴| and by ε·|f|/h ≈ 2e-11·|f|. Where
+  /// |f| and |f‴| stay below some tens, a larger error is a wrong gradient.
+  static constexpr double kTolerance = 1e-9;
+
+  char tensor[64];  // its name, as "encoder.query.weight"; "x" for the input
+  int index;        // of the element within the tensor, row by row
+  double analytic;  // what backward gives; NaN where it writes nothing
+  double numeric;   // the central difference
+  double error;     // |analytic − numeric|, divided by the tensor's largest |numeric| where that is above 1
+  /// The largest |numeric| of all parameters, and of the input: near 0, the check has seen nothing.
+  double largest_of_parameters, largest_of_input;
+  Status status;  // what forward answers to the drawn token ids, 0 and 1 in turn
+
+  /// Whether forward took its input and no error is larger.
+  [[nodiscard]] constexpr bool ok(double tolerance = kTolerance) const {
+    return status == Status::kOk && error <= tolerance;
+  }
+};
+
+namespace detail {
+
+/// Writes "parent.name" from `to` on, at most up to `end`, where a zero follows. Returns the end of the text.
+inline char* write_name(const TensorPath& path, char* to, char* end) {
+  if (path.parent != nullptr) {
+    to = write_name(*path.parent, to, end);
+    if (to != end) *to++ = '.';
+  }
+  for (const char* from = path.name; *from != 0 && to != end;) *to++ = *from++;
+  *to = 0;
+  return to;
+}
+
+/// Central differences of loss() with respect to every scalar of `value`, against `gradient`: keeps the worst
+/// in `check`. Returns the largest |numeric|.
+template <class Loss>
+double compare_gradient(const Loss& loss, const TensorPath& path, auto& value, const auto& gradient,
+                        double step, GradientCheck& check) {
+  constexpr int kSize = std::remove_reference_t<decltype(value)>::size;
+  const auto magnitude = [](double x) { return x < 0 ? -x : x; };
+  double largest = 0, worst = -1;
+  int index = 0;
+  double numeric_of_worst = 0;
+  for (int i = 0; i < kSize; ++i) {
+    const double kept = value.values[i];
+    value.values[i] = kept + step;
+    const double above = loss();
+    value.values[i] = kept - step;
+    const double below = loss();
+    value.values[i] = kept;
+    const double numeric = (above - below) / (2 * step);
+    if (magnitude(numeric) > largest) largest = magnitude(numeric);
+    double difference = magnitude(numeric - gradient.values[i]);
+    if (difference != difference) difference = std::numeric_limits<double>::infinity();
+    if (difference > worst) worst = difference, index = i, numeric_of_worst = numeric;
+  }
+  const double error = largest > 1 ? worst / largest : worst;
+  if (!(error <= check.error)) {
+    (void)write_name(path, check.tensor, check.tensor + sizeof check.tensor - 1);
+    check.index = index;
+    check.analytic = gradient.values[index];
+    check.numeric = numeric_of_worst;
+    check.error = error;
+  }
+  return largest;
+}
+
+/// A layer's memory with drawn parameters, input and dL/dy.
+template <class Layer>
+struct GradientProblem {
+  static constexpr bool kDrops = kDropsIn<typename Layer::Tape>;
+
+  typename Layer::Parameters parameters, gradients;
+  typename Layer::Input x, dx;
+  typename Layer::Output y, inferred, dy;
+  typename Layer::Tape tape, start;
+  typename Layer::Scratch scratch;
+  typename Layer::InferenceScratch inference;
+
+  void draw(const GradientCheckOptions& options) {
+    Rng rng(options.seed);
+    const auto fill = [&rng](auto& values, double low, double high) {
+      for (double& value : values) value = rng.uniform(low, high);
+    };
+    for_each_tensor([&](const TensorPath&, auto& tensor) { fill(tensor.values, options.low, options.high); },
+                    parameters);
+    if constexpr (kTakesIds<Layer>) {
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int>(i % 2);
+    } else {
+      fill(x.values, options.low, options.high);
+    }
+    fill(dy.values, -1, 1);
+    Rng masks(options.seed + 1);
+    draw_seeds(tape, masks);
+    start = tape;
+  }
+
+  Status forward(const auto&... mask) {
+    tape = start;
+    return call([&] { return Layer::forward(parameters, x, y, tape, scratch, mask...); });
+  }
+  Status infer(const auto&... mask) {
+    return call([&] { return Layer::forward(parameters, x, inferred, inference, mask...); });
+  }
+  /// Behind forward(), with the same mask. `to` is dx, or NoGradient.
+  template <class Dx>
+  void backward(Dx&& to, const auto&... mask) {
+    if constexpr (requires { Layer::backward(parameters, x, tape, dy, to, gradients, scratch, mask...); }) {
+      Layer::backward(parameters, x, tape, dy, to, gradients, scratch, mask...);
+    } else {
+      Layer::backward(parameters, x, tape, dy, to, gradients, scratch);
+    }
+  }
+  /// L of inference, or where the layer drops, of training.
+  double loss(const auto&... mask) {
+    (void)(kDrops ? forward(mask...) : infer(mask...));
+    const typename Layer::Output& output = kDrops ? y : inferred;
+    double sum = 0;
+    for (int i = 0; i < output.size; ++i) sum += output.values[i] * dy.values[i];
+    return sum;
+  }
+
+ private:
+  template <class Call>
+  static Status call(const Call& call) {
+    if constexpr (std::is_void_v<decltype(call())>) {
+      call();
+      return Status::kOk;
+    } else {
+      return call();
+    }
+  }
+};
+
+template <class Layer, class... Mask>
+GradientCheck check_gradients(GradientProblem<Layer>& problem, const GradientCheckOptions& options,
+                              const Mask&... mask) {
+  GradientCheck check{};
+  check.error = -1;
+  problem.draw(options);
+  if (check.status = problem.infer(mask...); check.status != Status::kOk) return check;
+  (void)problem.forward(mask...);
+  for_each_tensor(
+      [](const TensorPath&, auto& tensor) {
+        for (double& g : tensor.values) g = 1;
+      },
+      problem.gradients);
+  if constexpr (kTakesIds<Layer>) {
+    problem.backward(NoGradient{}, mask...);
+  } else {
+    for (double& dx : problem.dx.values) dx = std::numeric_limits<double>::quiet_NaN();
+    problem.backward(problem.dx, mask...);
+  }
+  const auto loss = [&] { return problem.loss(mask...); };
+  const auto larger = [](double a, double b) { return a > b ? a : b; };
+  for_each_tensor(
+      [&](const TensorPath& path, auto& value, auto& gradient) {
+        for (double& g : gradient.values) g -= 1;
+        check.largest_of_parameters = larger(
+            check.largest_of_parameters, compare_gradient(loss, path, value, gradient, options.step, check));
+      },
+      problem.parameters, problem.gradients);
+  if constexpr (!kTakesIds<Layer>) {
+    check.largest_of_input = compare_gradient(loss, {"x"}, problem.x, problem.dx, options.step, check);
+  }
+  return check;
+}
+
+}  // namespace detail
+
+/// Compares the gradients of `Layer`, a layer of doubles, with finite differences: see the top of this file.
+/// `mask`, one or none, goes to every call that takes it. Needs no heap; the layer's memory is static, so
+/// one call at a time.
+template <detail::CheckedLayer Layer, class... Mask>
+GradientCheck check_gradients(const GradientCheckOptions& options = {}, const Mask&... mask) {
+  static_assert(std::is_same_v<typename Layer::Scalar, double>,
+                "attune::check_gradients: finite differences need double; make the layer's Scalar a template "
+                "parameter and check that of double");
+  static_assert(sizeof...(Mask) <= 1, "attune::check_gradients: a call takes one mask");
+  if constexpr (std::is_same_v<typename Layer::Scalar, double> && sizeof...(Mask) <= 1) {
+    static detail::GradientProblem<Layer> problem;
+    return detail::check_gradients(problem, options, mask...);
+  }
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,9 @@
+// The one file that compiles the model.
+#include "keyword.hpp"
+
+#include <attune/attune.hpp>
+
+using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 6, .d_out = 3}>;
+static attune::Trainer<Model, attune::CrossEntropy<>> trainer;
+
+ATTUNE_MODEL_UNIT(Keyword, trainer);
