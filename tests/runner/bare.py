@@ -12,7 +12,7 @@ README = ["./examples/run argmax_copy", "./tests/run"]
 # What else a reader finds in README and CONTRIBUTING.md, in forms that take minutes.
 OTHERS = [
     "./examples/run --help", "./examples/run --list", "./tests/run --help", "./tests/bench/run --help", "./tests/budgets/run --help",
-    "./tests/bench/run --growth --quick", "./tests/bench/run --models --quick kwt1", "./cmake/docs/build",
+    "./tests/bench/run --growth --quick", "./tests/bench/run --models --quick digits", "./cmake/docs/build",
     "./cmake/packages/release --trees",
 ]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
