@@ -1,7 +1,7 @@
 # attune_stack_bound(target FUNCTION name BYTES number [CALLS CALLER=CALLEE...])
 # The stack that a function of a firmware needs, for the array that becomes a task's stack: the header FUNCTION_stack.hpp
 # with `inline constexpr std::size_t FUNCTION_stack_bytes = number`, which each build of `target` holds against the bound
-# that the linked program's call graph gives. Where it is too low the build fails and says what is needed.
+# that the linked program's call graph gives. Where it is too low the build fails, says what is needed and leaves no program.
 #
 #   add_executable(firmware main.cpp)
 #   target_link_libraries(firmware PRIVATE attune::attune)
@@ -51,6 +51,6 @@ inline constexpr std::size_t @name@_stack_bytes = @stack_BYTES@;
   string(REGEX REPLACE "g[+][+]([.]exe)?$" "" tools "${CMAKE_CXX_COMPILER}")
   add_custom_command(TARGET ${target} POST_BUILD
     COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/stack_bound.py --root ${stack_FUNCTION} --limit ${stack_BYTES} ${calls}
-      --tools ${tools} $<TARGET_FILE:${target}> ${folders}
+      --tools ${tools} --on-failure remove $<TARGET_FILE:${target}> ${folders}
     VERBATIM)
 endfunction()

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """The most stack that a firmware can use, from the call graph: no run reaches more.
 
-usage: stack_bound.py [--root FUNCTION] [--limit BYTES] [--calls CALLER=CALLEE]... [--tools PREFIX] FIRMWARE.elf FOLDER...
+usage: stack_bound.py [--root FUNCTION] [--limit BYTES] [--calls CALLER=CALLEE]... [--tools PREFIX] [--on-failure keep|remove]
+                      FIRMWARE.elf FOLDER...
 
 FOLDERs are searched for the .ci files that GCC writes with -fcallgraph-info=su: the stack of each function. Calls are read
 from them and from the disassembly, so that one which only assembly makes is not missed. Functions without a .ci file, of
 newlib and libgcc, count with everything that they ever take off the stack pointer. Prints the deepest path from FUNCTION
 (default reset_handler). Fails on recursion, on a stack of variable size, on a call through a pointer of which neither
-KNOWN_CALLS nor --calls say whom it reaches, and above BYTES. Functions are named as in C++, without their parameters, or as
+KNOWN_CALLS nor --calls say whom it reaches, or of which they name functions whose address stands nowhere, and above BYTES; with
+`--on-failure remove` the firmware is removed then. Functions are named as in C++, without their parameters, or as
 in the ELF file; CALLER and CALLEE are regular expressions. Interrupt handlers come on top, with the registers that the
 processor saves for them. PREFIX (default arm-none-eabi-) is that of objdump, nm, readelf and c++filt.
 """
+import functools
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 
@@ -25,6 +29,9 @@ KNOWN_CALLS = (
     (r"_ZN6attune\w+6detail10tiles_loopI\w+", r"_ZN6attune\w+6detail\d+tile_\w+Ev"),
     # Those of few rows, through the RowGrid.
     (r"_ZN6attune\w+6detail15few_rows_blocksI\w+", r"_ZN6attune\w+6detail\d+row_\w+"),
+    # Those of 8- and 16-bit weights, likewise.
+    (r"_ZN6attune\w+6detail\d+(narrow_tiles_product|narrow_panels_product|sum_panel)\w+",
+     r"_ZN6attune\w+6detail\d+\w*(int8|float16)_(along|across)\w*Ev"),
 )
 # Who puts the stack pointer up, and takes nothing: start-up code, before anything is on the stack, and longjmp, which calls
 # nobody either.
@@ -160,6 +167,28 @@ def initialisers(elf):
     return {int.from_bytes(data[i:i + 4], "little") & ~1 for i in range(0, len(data), 4)}
 
 
+@functools.lru_cache(maxsize=1)
+def addresses_in(elf):
+    """Words of the image's data, and halves that movw and movt put together."""
+    image = pathlib.Path(elf).read_bytes()
+    table, entry_size, count = struct.unpack_from("<I10xHH", image, 28)
+    words = set()
+    for i in range(count):
+        kind, offset, _, _, size = struct.unpack_from("<5I", image, table + i * entry_size)
+        if kind == 1:  # PT_LOAD
+            words.update(struct.unpack_from(f"<{size // 4}I", image, offset))
+    text = tool("objdump", "-d", "--no-show-raw-insn", "-j", ".text", elf)
+    halves = {name: {int(value) for value in re.findall(rf"\t{name}(?:\.w)?\t\w+, #(\d+)", text)} for name in ("movw", "movt")}
+    return words, halves["movw"], halves["movt"] | {0}
+
+
+def pointed_at(elf, entries):
+    """Functions whose address stands somewhere in the program."""
+    words, low, high = addresses_in(elf)
+    return {address for address in entries
+            if address | 1 in words or (address | 1) & 0xFFFF in low and address >> 16 in high}
+
+
 def names_of(entries):
     """{address: (ELF name, C++ name without parameters)}"""
     plain = subprocess.run([prefix + "c++filt", "-p"], input="\n".join(f.name for f in entries.values()), check=True,
@@ -173,9 +202,13 @@ def resolve(address, entries, spelled, known_calls, elf):
         if any(re.fullmatch(caller, name) for name in spelled[address]):
             if callee is None:
                 return initialisers(elf)
-            reached = {other for other, both in spelled.items() if any(re.fullmatch(callee, name) for name in both)}
-            if not reached:
+            named = {other for other, both in spelled.items() if any(re.fullmatch(callee, name) for name in both)}
+            if not named:
                 raise Unbounded(f"{entries[address].name} calls {callee} through a pointer, which is not there")
+            reached = named & pointed_at(elf, entries)
+            if not reached:
+                raise Unbounded(f"{entries[address].name} calls {callee} through a pointer, and no pointer holds the address of "
+                                f"{', '.join(sorted(entries[other].name for other in named))}")
             return reached
     raise Unbounded(f"{entries[address].name} calls through a pointer: {entries[address].indirect[0]}")
 
@@ -263,9 +296,15 @@ def bound(elf, folders, root=ROOT, known_calls=KNOWN_CALLS):
     return deepest[start]
 
 
+def fail(elf, reason, options):
+    if options["--on-failure"] == "remove":
+        pathlib.Path(elf).unlink()
+    sys.exit(f"{elf}: {reason}")
+
+
 def main():
     global prefix
-    options = {"--root": ROOT, "--limit": None, "--tools": prefix}
+    options = {"--root": ROOT, "--limit": None, "--tools": prefix, "--on-failure": "keep"}
     known_calls = list(KNOWN_CALLS)
     arguments = sys.argv[1:]
     while len(arguments) > 1 and (arguments[0] in options or arguments[0] == "--calls"):
@@ -281,13 +320,13 @@ def main():
     try:
         total, path = bound(elf, folders, options["--root"], known_calls)
     except Unbounded as reason:
-        sys.exit(f"{elf}: no bound on the stack: {reason}")
+        fail(elf, f"no bound on the stack: {reason}", options)
     if options["--limit"] is None or total > int(options["--limit"]):
         for name, size in path:
             print(f"{size:6}  {tool('c++filt', name).strip()}")
         print(f"{total:6}  bytes at most")
     if options["--limit"] is not None and total > int(options["--limit"]):
-        sys.exit(f"{elf}: {options['--root']} takes {total} bytes of stack, {options['--limit']} allowed")
+        fail(elf, f"{options['--root']} takes {total} bytes of stack, {options['--limit']} allowed", options)
 
 
 if __name__ == "__main__":

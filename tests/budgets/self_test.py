@@ -97,6 +97,12 @@ def check_stack_bound():
                 calls=[("main", "leaf")])
     expect("whom a pointer is said to reach is not there",
            "which is not there" in bound_of(through_pointer, calls=[("main", "nobody")]))
+    expect("whom a pointer is said to reach is none whose address stands anywhere",
+           "no pointer holds the address of other" in bound_of(
+               "NOINLINE int other(void) { FRAME(8); return frame[0]; } int (*volatile pointer)(void) = leaf; "
+               "int main(void) { return pointer() + other(); }", calls=[("main", "other")]))
+    expect_path("a pointer in an instruction", "NOINLINE int through(int (*pointer)(void)) { return pointer() + 1; }"
+                "int main(void) { return through(leaf); }", ["main", "through", "leaf"], 200, 240, calls=[("through", "leaf")])
     expect_path("a function by its C++ name", 'NOINLINE int deep(void) __asm__("_ZN4room4deepEi"); '
                 "int deep(void) { return leaf() + 1; } int main(void) { return deep(); }", ["_ZN4room4deepEi", "leaf"], 200, 230,
                 root="room::deep")

@@ -41,7 +41,8 @@
 using namespace std;     // NOLINT: what a user may write
 using namespace attune;  // NOLINT
 
-using Model = EncoderLayer<EncoderLayerShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 16}>;
+using Model =
+    EncoderLayer<EncoderLayerShape{.attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 16}>;
 using ModelTrainer = Trainer<Model, MeanSquaredError, AdamW, 2>;
 static_assert(max(min(1, 2), 0) == 1);
 

@@ -43,8 +43,8 @@ std::uint32_t ATTUNE_TEST_UNIT() {
       attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 4, .num_heads = 2}>;
   static attune::Trainer<Attention, attune::MeanSquaredError, attune::AdamW, 37, attune::Lockstep>
       in_lockstep;
-  using Encoder =
-      attune::EncoderLayer<attune::EncoderLayerShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .d_ff = 16}>;
+  using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+      .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 16}>;
   static attune::Trainer<Encoder, attune::MeanSquaredError, attune::AdamW, 5> one_by_one;
   const std::uint32_t first = hash_of_training(in_lockstep), second = hash_of_training(one_by_one);
   return first == 0 || second == 0 ? 0 : first ^ second;

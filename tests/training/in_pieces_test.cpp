@@ -410,7 +410,10 @@ TEST(InPieces, part_of_an_update_is_neither_saved_nor_resumed) {
 
   EXPECT_EQ(under_way().check(), Status::kUnderWay);
   EXPECT_EQ(trainer.resume([](Small::State&) { return Status::kNothingStored; }), Status::kNothingStored);
-  EXPECT_EQ(trainer.state().check(), Status::kOk);
+  EXPECT_EQ(trainer.state().check(), Status::kUnderWay);  // a part of an update is in it
+  EXPECT_EQ(trainer.accumulate(x, target).status, Status::kNotInitialized);
+  EXPECT_EQ(trainer.resume(reference.state()), Status::kOk);
+  EXPECT_TRUE(trainer.accumulate(x, target).ok());
 }
 
 TEST(InPieces, refused_sequences_and_options_change_nothing) {

@@ -128,6 +128,54 @@ void expect_equal_bytes() {
 
 }  // namespace
 
+TEST(State, a_trainer_that_nobody_has_begun_refuses_to_train) {
+  using T = Trainer<Plain, Mse, AdamW, 2>;
+  static T trainer;
+  static T::BatchInput x;
+  static T::BatchTarget target;
+  const T::Parameters before = trainer.parameters();
+  EXPECT_EQ(trainer.step(x, target, {}).status, Status::kNotInitialized);
+  EXPECT_EQ(trainer.accumulate(T::InputView(x.data()), T::TargetView(target.data())).status,
+            Status::kNotInitialized);
+  EXPECT_EQ(trainer.update({}).status, Status::kNotInitialized);
+  static Plain::Input one;
+  static Plain::Output one_target;
+  auto slices = trainer.accumulate_in_pieces(one, one_target);
+  EXPECT_FALSE(slices.advance());
+  EXPECT_EQ(slices.result().status, Status::kNotInitialized);
+  EXPECT_TRUE(check::same_bits(trainer.parameters(), before));
+  static Trainer<Plain, Mse, AdamW, 1, UpdateInBackward> in_backward;
+  EXPECT_EQ(in_backward.step(one, one_target, {}).status, Status::kNotInitialized);
+  trainer.initialise(XavierUniform{}, Rng{1});
+  EXPECT_EQ(trainer.step(x, target, {}).status, Status::kOk);
+}
+
+TEST(State, copied_within_an_update_stays_refused_by_another_trainer) {
+  using T = Trainer<Plain, Mse, AdamW>;
+  static T first, second;
+  static Plain::Input x;
+  static Plain::Output target;
+  first.initialise(XavierUniform{}, Rng{1});
+  second.initialise(XavierUniform{}, Rng{2});
+  EXPECT_TRUE(first.accumulate(x, target).ok());
+  auto update = first.update_in_pieces<64>({});
+  for (int i = 0; i < 3; ++i) (void)update.advance();
+  EXPECT_FALSE(update.done());
+  static T::State copy;
+  copy = first.state();
+  EXPECT_EQ(second.resume(copy), Status::kUnderWay);
+  EXPECT_TRUE(second.step(x, target, {}).ok());  // nothing has changed
+  EXPECT_EQ(second.resume([](T::State& own) {
+    own = copy;
+    return Status::kOk;
+  }),
+            Status::kUnderWay);
+  EXPECT_EQ(second.state().check(), Status::kUnderWay);
+  EXPECT_EQ(second.step(x, target, {}).status, Status::kNotInitialized);
+  second.initialise(XavierUniform{}, Rng{2});
+  EXPECT_TRUE(second.step(x, target, {}).ok());
+}
+
 TEST(State, equal_trainings_have_equal_bytes) {
   using Odd = Sequential<Linear<LinearShape{4, 8, 8}>, Linear<LinearShape{4, 8, 7, false}>,
                          Linear<LinearShape{4, 7, 1, false}>>;  // an odd number of parameters

@@ -233,6 +233,12 @@ struct HeadBackward {
   }
 };
 
+// clang deduces no arguments of an aggregate before version 17.
+template <class Query, class Key, class Value, class DContext, class Scores, class Mask, class Terms,
+          class Pieces>
+HeadBackward(Query, Key, Value, DContext, const Scores&, const Mask&, const Terms&, const Pieces&)
+    -> HeadBackward<Query, Key, Value, DContext, Scores, Mask, Terms, Pieces>;
+
 /// P of all queries, from forward.
 template <class P>
 struct StoredWeights {

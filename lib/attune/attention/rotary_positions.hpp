@@ -75,9 +75,20 @@ struct RotaryPositions {
 
   /// In the place of Beyond, where a stream ends with the table.
   struct NoBeyond {};
-  /// Positions offset … offset + seq_len − 1, in flash; made only where it is used.
-  static constexpr Table kTable = detail::sine_table<kernels::Real<Scalar>, shape.seq_len, kPairs>(
-      shape.base, shape.rotary_dim, shape.offset);
+  static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kPairs;
+  static_assert(
+      kAngles <= detail::kMostAngles,
+      "attune::RotaryPositions: no compiler makes so large a table for firmware; seq_len * rotary_dim may "
+      "be 262144");
+  /// Positions offset … offset + seq_len − 1, in flash, or where there are many on a PC filled at start-up;
+  /// made only where it is used.
+  static constexpr const Table& kTable =
+      detail::TableOf<Table, RotaryPositions, (kAngles <= detail::kMostConstantAngles)>::value;
+  static constexpr void fill(Table& table) {
+    constexpr RotaryShape kShape =
+        shape;  // at run time clang 14 reads other numbers of a template's argument
+    detail::fill(table, kShape.base, kShape.rotary_dim, kShape.offset);
+  }
 
   /// What a stream keeps of positions behind kTable, if it may come to them.
   template <CacheShape cache>

@@ -1,5 +1,6 @@
-// Sines and cosines of positions, computed by the compiler: they stand in flash, and are the same everywhere
-// because they are computed in double by the rules of IEEE 754, whatever the target.
+// Sines and cosines of positions, computed by the compiler, or where that takes long at start-up on a PC: in
+// firmware they stand in flash. They are the same everywhere because they are computed in double by the rules
+// of IEEE 754, whatever the target.
 #pragma once
 
 #include <cstdint>
@@ -69,12 +70,10 @@ struct SineTable {
   Tensor<Scalar, kPositions, kFrequencies> sine;
 };
 
-/// With ω_i = base^(−2i/d). Between every 16th position the angles are added, which loses 16 roundings at
-/// most.
-template <class Scalar, int kPositions, int kFrequencies>
-[[nodiscard]] consteval SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d,
-                                                                               int first = 0) {
-  SineTable<Scalar, kPositions, kFrequencies> table{};
+/// Calls visit(t, i, angle) with cos and sin of (first + t)·ω_i, ω_i = base^(−2i/d). Between every 16th
+/// position the angles are added, which loses 16 roundings at most.
+template <int kPositions, int kFrequencies, class Visit>
+constexpr void for_each_angle(double base, int d, int first, const Visit& visit) {
   for (int i = 0; i < kFrequencies; ++i) {
     const double frequency = inverse_power(base, 2.0 * i / d);
     const CosineSine step = cosine_sine(frequency);
@@ -85,13 +84,53 @@ template <class Scalar, int kPositions, int kFrequencies>
       } else {
         at = sum_of_angles(at, step);
       }
-      if (position < first) continue;
-      table.cosine(position - first, i) = static_cast<Scalar>(at.cosine);
-      table.sine(position - first, i) = static_cast<Scalar>(at.sine);
+      if (position >= first) visit(position - first, i, at);
     }
   }
+}
+
+/// A table of angles from position `first` on.
+template <class Scalar, int kPositions, int kFrequencies>
+constexpr void fill(SineTable<Scalar, kPositions, kFrequencies>& table, double base, int d, int first = 0) {
+  for_each_angle<kPositions, kFrequencies>(base, d, first, [&](int t, int i, const CosineSine& angle) {
+    table.cosine.values[t * kFrequencies + i] = static_cast<Scalar>(angle.cosine);
+    table.sine.values[t * kFrequencies + i] = static_cast<Scalar>(angle.sine);
+  });
+}
+template <class Scalar, int kPositions, int kFrequencies>
+[[nodiscard]] consteval SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d,
+                                                                               int first = 0) {
+  SineTable<Scalar, kPositions, kFrequencies> table{};
+  fill(table, base, d, first);
   return table;
 }
+
+/// Where an operating system starts programs, tables of more angles are filled then, as compilers take long
+/// or give up. Elsewhere tables stand in flash whatever their size, and there may be no more than
+/// kMostAngles.
+#if defined(__unix__) || defined(__APPLE__) || defined(_WIN32) || defined(__EMSCRIPTEN__)
+inline constexpr std::int64_t kMostConstantAngles = 2048, kMostAngles = std::int64_t{1} << 31;
+#else
+inline constexpr std::int64_t kMostAngles = 131'072, kMostConstantAngles = kMostAngles;
+#endif
+
+/// `value` is the Table that Fill::fill makes: a constant, or filled before main() with the same bits.
+/// Initializers of other static objects may not read the latter.
+template <class Table, class Fill, bool kConstant>
+struct TableOf {
+  static constexpr Table value = [] {
+    Table table{};
+    Fill::fill(table);
+    return table;
+  }();
+};
+template <class Table, class Fill>
+struct TableOf<Table, Fill, false> {
+  struct Filled : Table {
+    Filled() { Fill::fill(*this); }
+  };
+  inline static const Filled value;
+};
 
 /// ω_i = base^(−2i/d), with cos and sin of it.
 template <int kFrequencies>

@@ -15,6 +15,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kInvalidLength,    // a length or size from outside that is not what the type has room for
     kIncompleteBatch,  // update() before `batch` sequences were accumulated; update_incomplete() before any
     kFullBatch,        // accumulate() after `batch` sequences without an update()
+    kNotInitialized,   // a trainer without parameters: neither initialized, nor loaded, nor resumed
     kUnderWay,         // a pass in pieces is not finished: advance() it, or discard()
     kInvalidLearningRate,  // negative, NaN, or so large that a step could overflow parameters
     kInvalidBeta,          // a decay rate outside [0, 1), or NaN
@@ -69,6 +70,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "the batch is not full: accumulate() more, or update_incomplete()";
     case Status::kFullBatch:
       return "the batch is full: update() comes before accumulate()";
+    case Status::kNotInitialized:
+      return "the trainer has no parameters: initialize(), load() or resume() comes first";
     case Status::kUnderWay:
       return "a pass in pieces is not finished";
     case Status::kInvalidLearningRate:

@@ -2,7 +2,8 @@
 // no constant. A file for what was learned on the device, beside the file that it was learned from.
 //
 //   using Model = attune::Sequential<attune::Adapted<Body, kBody, attune::LowRank{.rank = 4}>, Head>;
-//   using Names = attune::OwnNames<Model>;       // "0.2.layers.…" as in for_each_tensor: "….weight.lora_A"
+//   using Names = attune::OwnNames<Model>;
+//   // "0.2.0.self_attention.query.weight.lora_A" and so on, as in for_each_tensor
 //   attune::Status status = attune::write_safetensors<Names>(trainer.parameters(), sink);
 //   status = attune::read_safetensors<Names>(bytes, parameters);
 #pragma once

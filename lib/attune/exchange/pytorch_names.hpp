@@ -166,6 +166,9 @@ class PyTorchPart {
   using Model = typename Names::Model;
   /// The file may have more tensors.
   static constexpr bool kWholeFile = false;
+  static_assert(
+      !requires { Names::kFileTensors; },
+      "attune::PyTorchPart: PyTorchFile stands outside of it, with the full names of the file");
 
   /// Calls visitor(place, tensor) for each tensor of the model's set.
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {

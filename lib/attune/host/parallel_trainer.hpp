@@ -75,8 +75,7 @@ class ParallelTrainer
         shared_(std::make_unique<Shared>()),
         workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(pool_.threads()))),
         slots_(pool_, detail::slots_for<Parameters>(batch, pool_.threads(), options.gradient_bytes)) {
-    Rng rng{0};
-    restart(rng);
+    begin_at_state();
   }
 
   /// One optimiser step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked,
@@ -245,6 +244,8 @@ class ParallelTrainer
     worker.masks = number;
     const auto pieces = attune::detail::pieces_of<Model>(mask);
     LossSum<Scalar>& sum = shared_->sequences[static_cast<std::size_t>(sequence)];
+    sum.status = shared_->state.ready();
+    if (sum.status != Status::kOk) return;
     sum.status = attune::detail::forward_loss<Model>(pieces, mask, parameters, x, output, worker.tape,
                                                      scratch, target, loss, sum);
     if (sum.status != Status::kOk) return;

@@ -144,14 +144,18 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   }
 };
 
-/// Vectors of sines and cosines, in flash; no parameters. clang evaluates tables of up to about 50,000
-/// entries, and larger ones with -fconstexpr-steps.
+/// Vectors of sines and cosines, in flash, or where there are many on a PC filled at start-up; no parameters.
 template <PositionShape shape, class ScalarType = float>
 struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   static_assert(shape.base > 1 && shape.base <= 1e300,
                 "attune::SinusoidalPositions: base must be above 1, and at most 1e300");
   /// Different wavelengths: a sine and a cosine of each.
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
+  static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kFrequencies;
+  static_assert(
+      kAngles <= detail::kMostAngles,
+      "attune::SinusoidalPositions: no compiler makes so large a table for firmware; seq_len * d_model "
+      "may be 262144, or let positions be learned");
 
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
@@ -180,18 +184,20 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
   using typename Base::Input, typename Base::Output;
 
+  using Vectors = Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model>;
   /// E[seq_len, d_model].
-  static constexpr Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model> kVectors = [] {
-    const auto table =
-        detail::sine_table<kernels::Real<Scalar>, shape.seq_len, kFrequencies>(shape.base, shape.d_model);
-    Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model> vectors{};
-    for (int t = 0; t < shape.seq_len; ++t) {
-      for (int j = 0; j < shape.d_model; ++j) {
-        vectors(t, j) = j % 2 == 0 ? table.sine(t, j / 2) : table.cosine(t, j / 2);
-      }
-    }
-    return vectors;
-  }();
+  static constexpr const Vectors& kVectors =
+      detail::TableOf<Vectors, SinusoidalPositions, (kAngles <= detail::kMostConstantAngles)>::value;
+  static constexpr void fill(Vectors& vectors) {
+    constexpr PositionShape kShape =
+        shape;  // at run time clang 14 reads other numbers of a template's argument
+    detail::for_each_angle<shape.seq_len, kFrequencies>(
+        kShape.base, shape.d_model, 0, [&](int t, int i, const detail::CosineSine& angle) {
+          auto* const vector = vectors.values + t * shape.d_model;
+          vector[2 * i] = static_cast<kernels::Real<Scalar>>(angle.sine);
+          if (2 * i + 1 < shape.d_model) vector[2 * i + 1] = static_cast<kernels::Real<Scalar>>(angle.cosine);
+        });
+  }
 
   /// y[seq_len, d_model] = x + E. `y` may be `x`.
   template <AnyPieces Pieces = InOneGo>

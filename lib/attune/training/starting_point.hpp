@@ -32,9 +32,9 @@ class StartsTraining {
   }
   /// The same, read into the trainer itself, without another State in RAM: `read` is called with a State& and
   /// answers a Status, as a store's load() does. Where that is not kOk, or the state is not one to go on
-  /// from, the trainer is as `read` left it: where that wrote nothing, behind its last step (and what an
-  /// update under way in pieces has changed), else it has to be initialised, or loaded with the parameters in
-  /// state().
+  /// from, the trainer is as `read` left it: where that wrote nothing, behind its last step, unless an update
+  /// was under way in pieces. Else, and then, it has to be initialised, or loaded with the parameters in
+  /// state(): until then it answers kNotInitialized.
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, State&>
   [[nodiscard]] Status resume(const Read& read) {

@@ -76,6 +76,12 @@ struct TrainingState {
     return fingerprint_of_arithmetic == kArithmetic ? Status::kOk : Status::kOtherArithmetic;
   }
 
+  /// Whether a trainer that holds it can train: kNotInitialized where nobody has begun it, or where a state
+  /// was read into it that check() refused.
+  [[nodiscard]] constexpr Status ready() const {
+    return fingerprint_of_type == kFingerprint ? Status::kOk : Status::kNotInitialized;
+  }
+
   /// Its tensors by name: "parameters.…", and the optimiser's as "moments.first.…", unless they are in 16
   /// bits.
   template <class Visitor, class... Sets>

@@ -214,10 +214,11 @@ class Trainer
 
   [[nodiscard]] Status may_accumulate() const {
     if (work_.under_way()) return Status::kUnderWay;
-    return sums_.sequences == batch ? Status::kFullBatch : Status::kOk;
+    return sums_.sequences == batch ? Status::kFullBatch : state_.ready();
   }
   [[nodiscard]] Status may_update(int sequences) const {
     if (work_.under_way()) return Status::kUnderWay;
+    if (const Status status = state_.ready(); status != Status::kOk) return status;
     return sums_.sequences < sequences ? Status::kIncompleteBatch : Status::kOk;
   }
   // Whether a pass under way is an update: it has taken the batch.
@@ -258,6 +259,7 @@ class Trainer
   ATTUNE_INLINE Result step_over_batch(BatchInputView inputs, BatchTargetView targets, const Options& options,
                                        const Clipping& clipping, const Masks& masks, const Loss& loss) {
     if (work_.under_way()) return Result::refused(Status::kUnderWay);
+    if (const Status status = state_.ready(); status != Status::kOk) return Result::refused(status);
     if (sums_.sequences > 0) discard();
     [[maybe_unused]] bool loaded = false;
     for (int lockstep_from = 0; sums_.sequences < batch;) {
@@ -334,7 +336,6 @@ class Trainer
   [[nodiscard]] const State& own_state() const { return state_; }
   void begin_at_state() {
     work_.end_pass(this);
-    if (state_.fingerprint_of_type == State::kPartOfUpdate) state_.fingerprint_of_type = State::kFingerprint;
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear();
   }

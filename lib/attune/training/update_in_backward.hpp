@@ -232,6 +232,7 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   using Output = typename Model::Output;
   using Result = StepResult<Scalar>;
   if (work.under_way()) return Result::refused(Status::kUnderWay);  // of another in the same workspace
+  if (const Status ready = state.ready(); ready != Status::kOk) return Result::refused(ready);
   auto& tape = work.tape();
   auto& scratch = work.scratch().training;
   const View<Output> output(work.output());

@@ -1,0 +1,8 @@
+// expect: attune::PyTorchFile: a TensorAlias is of no tensor of the model, or a TensorShape is of none
+#include <attune/attune.hpp>
+
+using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;
+using Names =
+    attune::PyTorchFile<attune::PyTorchModule<Model, "head">, attune::TensorAlias<"tied", "body.weight">>;
+Model::Parameters parameters;
+attune::Status status = attune::read_safetensors<Names>(std::string_view(), parameters);

@@ -1,0 +1,8 @@
+// expect: attune::PyTorchPart: PyTorchFile stands outside of it, with the full names of the file
+#include <attune/attune.hpp>
+
+using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;
+using File = attune::PyTorchFile<attune::PyTorchModule<Model>, attune::TensorShape<"weight", 3, 2, 1>>;
+Model::Parameters parameters;
+attune::Status status =
+    attune::read_safetensors<attune::PyTorchPart<File, "vit">>(std::string_view(), parameters);
