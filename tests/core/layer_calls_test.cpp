@@ -10,6 +10,7 @@ constexpr int kTokens = 4;
 
 // y = x, of a layer that knows neither masks nor pieces.
 struct Copy {
+  static constexpr Abilities kAbilities{.mixes_tokens = false};
   using Scalar = float;
   using Input = Tensor<Scalar, kTokens, 2>;
   using Output = Input;
@@ -34,6 +35,7 @@ struct Copy {
 };
 // The same, and it asks its mask which tokens are none.
 struct CopyOfTokens : Copy {
+  static constexpr Abilities kAbilities{.mask = MaskUse::kPadding};
   using Copy::forward;
   template <AttentionMask Mask>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,

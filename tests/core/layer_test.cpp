@@ -17,6 +17,7 @@ using attune::ConstView, attune::View;
 // A layer with nothing but what a layer must have: y = slope ∘ x².
 template <class ScalarType>
 struct Squares {
+  static constexpr attune::Abilities kAbilities{.mixes_tokens = false};
   using Scalar = ScalarType;
   using Input = attune::Tensor<Scalar, 3, 4>;
   using Output = Input;

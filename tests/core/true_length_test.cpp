@@ -69,8 +69,9 @@ void expect_bits_of_padding() {
 using Attention = attune::MultiHeadAttention<attune::AttentionShape{kTokens, kWidth, 2}>;
 using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{{kTokens, kWidth, 2}, 6}>;
 
-// Tells of no length: x_0 is added to every token.
+// Takes a mask, but no length: x_0 is added to every token.
 struct AddsFirst {
+  static constexpr attune::Abilities kAbilities{.mask = attune::MaskUse::kPadding};
   using Scalar = float;
   using Input = attune::Tensor<float, kTokens, kWidth>;
   using Output = Input;
@@ -79,13 +80,13 @@ struct AddsFirst {
   struct Scratch {};
   struct InferenceScratch {};
   static void forward(const Parameters&, attune::ConstView<Input> x, attune::View<Output> y,
-                      InferenceScratch&) {
+                      InferenceScratch&, const auto&...) {
     for (int i = kTokens - 1; i >= 0; --i) {
       for (int j = 0; j < kWidth; ++j) y(i, j) = x(i, j) + x(0, j);
     }
   }
   static void forward(const Parameters& none, attune::ConstView<Input> x, attune::View<Output> y, Tape&,
-                      Scratch&) {
+                      Scratch&, const auto&...) {
     InferenceScratch scratch;
     forward(none, x, y, scratch);
   }

@@ -34,6 +34,7 @@ constexpr BranchOptions kDroppingBefore{NormPlacement::kBefore, 0.3},
 
 // A network of one's own: f(x) = x ∘ w. It has no retape, and its dx may not be x.
 struct Slope {
+  static constexpr attune::Abilities kAbilities{.mixes_tokens = false};
   using Scalar = float;
   using Input = attune::Tensor<Scalar, 9, 4>;
   using Output = Input;

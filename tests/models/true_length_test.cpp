@@ -312,7 +312,8 @@ struct Counting {
   using Input = attune::Tensor<float, kTokens, kWidth>;
   using Output = Input;
   using Parameters = attune::NoParameters;
-  static constexpr bool kTakesLength = true;
+  static constexpr attune::Abilities kAbilities{
+      .mixes_tokens = false, .takes_slices = true, .takes_length = true};
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
@@ -320,7 +321,7 @@ struct Counting {
 
   template <attune::AnyPieces Pieces = attune::InOneGo>
   static void forward(const Parameters&, attune::ConstView<Input> x, attune::View<Output> y, auto&,
-                      const Pieces& pieces = {}) {
+                      attune::NoMask = {}, const Pieces& pieces = {}) {
     pieces.template token_elements<kTokens, kWidth, 1>([&](int first, int count) {
       features += count;
       for (int i = first; i < first + count; ++i) y.data[i] = x.data[i];
@@ -328,11 +329,11 @@ struct Counting {
   }
   template <attune::AnyPieces Pieces = attune::InOneGo>
   static void forward(const Parameters& none, attune::ConstView<Input> x, attune::View<Output> y, Tape&,
-                      Scratch& scratch, const Pieces& pieces = {}) {
-    forward(none, x, y, scratch, pieces);
+                      Scratch& scratch, attune::NoMask = {}, const Pieces& pieces = {}) {
+    forward(none, x, y, scratch, {}, pieces);
   }
   static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
-                       auto&& dx, Parameters&, Scratch&) {
+                       auto&& dx, Parameters&, Scratch&, const auto&...) {
     if constexpr (attune::kAsked<decltype(dx)>) {
       for (int i = 0; i < Input::size; ++i) dx.data[i] = dy.data[i];
     }
@@ -340,7 +341,7 @@ struct Counting {
 };
 // The same, but knows nothing of lengths.
 struct Plain : Counting {
-  static constexpr bool kTakesLength = false;
+  static constexpr attune::Abilities kAbilities{.mixes_tokens = false, .takes_slices = true};
 };
 
 template <class Part>

@@ -203,21 +203,23 @@ struct Decoder {
   using Tape = Layer::Tape;
   using Scratch = Layer::Scratch;
   using InferenceScratch = Layer::InferenceScratch;
+  static constexpr Abilities kAbilities{.takes_slices = true};
 
   template <AnyPieces Pieces = InOneGo>
   static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y,
-                      InferenceScratch& scratch, const Pieces& pieces = {}) {
+                      InferenceScratch& scratch, NoMask = {}, const Pieces& pieces = {}) {
     Layer::forward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), y, scratch, CausalMask{}, NoMask{}, pieces);
   }
   template <AnyPieces Pieces = InOneGo>
   static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y, Tape& tape,
-                      Scratch& scratch, const Pieces& pieces = {}) {
+                      Scratch& scratch, NoMask = {}, const Pieces& pieces = {}) {
     Layer::forward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), y, tape, scratch, CausalMask{}, NoMask{},
                    pieces);
   }
   template <class Dx, AnyPieces Pieces = InOneGo>
   static void backward(const Parameters& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy,
-                       Dx&& dx, Parameters& gradients, Scratch& scratch, const Pieces& pieces = {}) {
+                       Dx&& dx, Parameters& gradients, Scratch& scratch, NoMask = {},
+                       const Pieces& pieces = {}) {
     const auto both = [&](auto d_tokens, auto d_memory) {
       Layer::backward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), tape, dy, d_tokens, d_memory, gradients,
                       scratch, CausalMask{}, NoMask{}, pieces);

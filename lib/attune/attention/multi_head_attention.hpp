@@ -78,10 +78,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                                       ValueProjection::template kReadsInput<decltype(Gradients::value)>;
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = QueryProjection::kRunsInLockstep && KeyProjection::kRunsInLockstep;
-  static constexpr bool kTakesMask = true;
-  static constexpr bool kTakesLength = kSelfAttention;
-  static constexpr bool kTakesLengths = true;        // of queries and of keys, in cross-attention
-  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
+  static constexpr Abilities kAbilities{
+      .mask = MaskUse::kScores, .takes_slices = true, .takes_length = kSelfAttention};
+  static constexpr bool kGradientMayBeInput = true;  // but not in UpdateInBackward
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
   /// Keys of cross-attention.

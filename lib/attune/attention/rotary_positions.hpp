@@ -63,7 +63,7 @@ struct RotaryPositions {
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr bool kTakesMask = false;
+  static constexpr Abilities kAbilities{.mixes_tokens = false};
   static constexpr bool kRunsInLockstep = true;
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;

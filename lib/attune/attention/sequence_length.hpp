@@ -19,7 +19,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// As the mask of cross-attention, or a DecoderLayer's of its memory, it is the length of keys and values,
 /// whose gradients are zero behind it; a DecoderLayer's other mask says that of its tokens.
 ///
-/// Where a layer of the model does not take a length (kTakesLength, core/layer.hpp) all tokens are computed,
+/// Where a layer of the model does not take a length (Abilities, core/layer.hpp) all tokens are computed,
 /// and the mask hides as KeyPaddingMask.
 template <int kSeqLen>
 class SequenceLength {

@@ -23,13 +23,9 @@
 //
 // What a layer may say beside, and what is assumed where it does not:
 //
-//   a last argument of forward and of backward: a mask. Without: it has no use for masks
-//   one more behind it: pieces (pieces.hpp). Without: all of the call is one
-//   kTakesMask                 whether forward has. Without: where it takes one
-//   kTakesPaddingOnly          whether padding is all it asks a mask for. Without: it is not
-//   kTakesLength               whether it computes the tokens that pieces hand out and adds up no others
-//                              (true_length.hpp). Without: where it has one row; a model with a layer that
-//                              does not computes padding
+//   kAbilities                 what its calls take behind these arguments: Abilities, below. Without:
+//   nothing,
+//                              and its tokens meet unless it has WithLength or one row
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
 //   kFingerprint               what tensors and shapes do not tell of it (fingerprint.hpp). Without: nothing
 //   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
@@ -43,6 +39,7 @@
 //   WithLength<tokens>, or Stream<cache>  how it runs token by token (stream.hpp). Without: it does not
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <type_traits>
 
@@ -56,6 +53,26 @@
 #include <attune/kernels/simd/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// What a layer asks a mask for.
+enum class MaskUse {
+  kNone,     // nothing: it takes none
+  kPadding,  // which tokens are padding. forward takes the mask, as its last argument
+  kScores    // which keys a query attends to. forward and backward take it, as their last argument
+};
+
+/// What a layer can do: what it says as `static constexpr Abilities kAbilities{…}`. A layer that says nothing
+/// takes no mask, and is one slice. If tokens meet in it, it is refused together with a mask or a length,
+/// because it would read padding.
+struct Abilities {
+  bool mixes_tokens = true;       // a row of y depends on other rows of x
+  MaskUse mask = MaskUse::kNone;  // what its mask is for
+  /// forward and backward take slices (pieces.hpp) behind a mask, which is NoMask in a forward that needs
+  /// none.
+  bool takes_slices = false;
+  /// It computes the tokens that slices hand out and no others, or asks its mask which tokens are padding.
+  bool takes_length = false;
+};
 
 /// In the place of dx where nobody asks for it.
 struct NoGradient {};
@@ -220,24 +237,43 @@ constexpr bool check_layer() {
 template <class L>
 concept CheckedLayer = check_layer<L>();
 
+// What a layer says it can do. Where it says nothing, tokens that it has a WithLength for do not meet.
+template <class Layer>
+inline constexpr Abilities kAbilities = [] {
+  if constexpr (requires { Layer::kAbilities; }) {
+    return Layer::kAbilities;
+  } else if constexpr (kTakesIds<Layer>) {
+    return Abilities{};
+  } else {
+    return Abilities{.mixes_tokens =
+                         Layer::Input::rows > 1 && !requires {typename Layer::template WithLength<1>;
+  }
+};
+}
+}
+();
+
 /// Whether a layer has use for a mask.
 template <class Layer>
-inline constexpr bool kTakesMask = [] {
-  if constexpr (requires { Layer::kTakesMask; }) {
-    return Layer::kTakesMask;
-  } else {
-    return requires(const typename Layer::Parameters& parameters, ConstView<typename Layer::Input> x,
-                    View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch) {
-      Layer::forward(parameters, x, y, scratch, NoMask{});
-    };
-  }
-}();
-
+inline constexpr bool kTakesMask = kAbilities<Layer>.mask != MaskUse::kNone;
 /// Whether all that a layer asks a mask for is keeps_key.
 template <class Layer>
-inline constexpr bool kTakesPaddingOnly = requires {
-  requires Layer::kTakesPaddingOnly;
-};
+inline constexpr bool kTakesPaddingOnly = kAbilities<Layer>.mask == MaskUse::kPadding;
+/// Whether a layer's time is that of the tokens that pieces hand out, and it asks for no others.
+template <class Layer>
+inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || [] {
+  if constexpr (kTakesIds<Layer>) {
+    return false;
+  } else {
+    return Layer::Input::rows == 1;  // one row is all, whatever it is of
+  }
+}();
+/// What a layer can do that consists of others, whose slices are theirs.
+template <class... Layers>
+inline constexpr Abilities kAbilitiesOfAll{.mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
+                                           .mask = (std::max)({kAbilities<Layers>.mask...}),
+                                           .takes_slices = true,
+                                           .takes_length = (kTakesLength<Layers> && ...)};
 
 // ---- What a layer says of itself, or what is assumed. ----
 

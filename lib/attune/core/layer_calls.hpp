@@ -24,6 +24,22 @@ constexpr void check_mask() {
                 "out, or add attention");
 }
 
+/// What a layer cannot do does not compile, together with such a mask and such pieces.
+template <class Layer, class Mask, class Pieces>
+constexpr void check_call() {
+  constexpr Abilities can = kAbilities<Layer>;
+  static_assert(
+      !can.takes_length || can.takes_slices || can.mask != MaskUse::kNone || !can.mixes_tokens,
+      "attune::Layer: kAbilities says that the layer takes a length, but neither slices nor a mask, so "
+      "nothing would tell it; say .takes_slices and take them as the last argument");
+  static_assert(
+      !(kMasks<Mask> || kHasLength<Pieces>) || !can.mixes_tokens || can.takes_slices ||
+          can.mask != MaskUse::kNone,
+      "attune::Layer: there is a mask or a length, but tokens meet in this layer and it takes neither, "
+      "so it would read padding; take a mask or slices and say so in kAbilities, or say "
+      "kAbilities{.mixes_tokens = false} if no row of y depends on another row of x");
+}
+
 /// Whether a call begins a sequence of its true length: its mask says one, its pieces do not know of it.
 template <class Mask, class Pieces>
 inline constexpr bool kBeginsLength = kSaysLength<Mask> && !kHasLength<Pieces>;
@@ -40,16 +56,15 @@ ATTUNE_INLINE Outcome<Layer> forward_through(const Mask& mask, Arguments&&... ar
 /// The same in pieces: the layer's own, or all of it. Ids are refused by the piece that looks at them.
 template <class Layer, class Mask, class Pieces, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_in(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
-  if constexpr (!kTakesMask<Layer> && kMasks<Mask>) {
-    return forward_in<Layer>(pieces, NoMask{}, std::forward<Arguments>(arguments)...);
-  } else if constexpr (kBeginsLength<Mask, Pieces> && !Pieces::kInOneGo) {
+  check_call<Layer, Mask, Pieces>();
+  if constexpr (kBeginsLength<Mask, Pieces> && !Pieces::kInOneGo) {
     return forward_in<Layer>(pieces, AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
   } else if constexpr (Pieces::kInOneGo && !kHasLength<Pieces>) {
     return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
-  } else if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., mask, pieces); }) {
+  } else if constexpr (kAbilities<Layer>.takes_slices && kTakesMask<Layer>) {
     return Layer::forward(std::forward<Arguments>(arguments)..., mask, pieces);
-  } else if constexpr (requires { Layer::forward(std::forward<Arguments>(arguments)..., pieces); }) {
-    return Layer::forward(std::forward<Arguments>(arguments)..., pieces);
+  } else if constexpr (kAbilities<Layer>.takes_slices) {
+    return Layer::forward(std::forward<Arguments>(arguments)..., NoMask{}, pieces);
   } else if constexpr (kTakesIds<Layer>) {
     return pieces.answer([&] { return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
   } else {
@@ -71,7 +86,7 @@ template <class Layer, class Mask, class... Arguments>
 ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) {
   if constexpr (kSaysLength<Mask>) {
     backward_through<Layer>(AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
-  } else if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., mask); }) {
+  } else if constexpr (kAbilities<Layer>.takes_slices || kAbilities<Layer>.mask == MaskUse::kScores) {
     Layer::backward(std::forward<Arguments>(arguments)..., mask);
   } else {
     Layer::backward(std::forward<Arguments>(arguments)...);
@@ -80,14 +95,13 @@ ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) 
 /// The same in pieces: the layer's own, or all of it.
 template <class Layer, class Mask, class Pieces, class... Arguments>
 ATTUNE_INLINE void backward_in(const Pieces& pieces, const Mask& mask, Arguments&&... arguments) {
+  check_call<Layer, Mask, Pieces>();
   if constexpr (kBeginsLength<Mask, Pieces> && !Pieces::kInOneGo) {
     backward_in<Layer>(pieces, AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
   } else if constexpr (Pieces::kInOneGo && !kHasLength<Pieces>) {
     backward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
-  } else if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., mask, pieces); }) {
+  } else if constexpr (kAbilities<Layer>.takes_slices) {
     Layer::backward(std::forward<Arguments>(arguments)..., mask, pieces);
-  } else if constexpr (requires { Layer::backward(std::forward<Arguments>(arguments)..., pieces); }) {
-    Layer::backward(std::forward<Arguments>(arguments)..., pieces);
   } else {
     pieces([&] { backward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
   }

@@ -1,5 +1,5 @@
 // How a sequence that is shorter than its layers costs no more than its own length: a mask says how long it
-// is (attention/sequence_length.hpp), and layers that take a length (kTakesLength, core/layer.hpp) run by the
+// is (attention/sequence_length.hpp), and layers that take a length (Abilities, core/layer.hpp) run by the
 // pieces of its first tokens (FirstTokens, core/pieces.hpp).
 //
 // Who calls a layer from outside, with a mask alone, begins the length: a trainer, or the layer itself where
@@ -17,17 +17,6 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// Whether a layer's time is that of the tokens that pieces hand out, and it asks for no others.
-template <class Layer>
-inline constexpr bool kTakesLength = [] {
-  if constexpr (requires { Layer::kTakesLength; }) {
-    return Layer::kTakesLength;
-  } else if constexpr (kTakesIds<Layer>) {
-    return false;
-  } else {
-    return Layer::Input::rows == 1;  // one row is all, whatever it is of
-  }
-}();
 /// How many tokens a layer's input has at most, of a sequence.
 template <class Layer>
 inline constexpr int kTokens = [] {

@@ -26,8 +26,7 @@ struct ActivationLayer {
   using Output = Input;
   using Parameters = NoParameters;
   static constexpr bool kRunsInLockstep = true;
-  static constexpr bool kTakesMask = false;
-  static constexpr bool kTakesLength = true;
+  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
   struct Tape {};
@@ -42,12 +41,12 @@ struct ActivationLayer {
     });
   }
   template <AnyPieces Pieces = InOneGo>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
                       const Pieces& pieces = {}) {
     forward(x, y, pieces);
   }
   template <AnyPieces Pieces = InOneGo>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
                       const Pieces& pieces = {}) {
     forward(x, y, pieces);
   }

@@ -139,8 +139,7 @@ struct Dropout {
   static constexpr bool kRunsInLockstep = true;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr bool kTakesMask = false;
-  static constexpr bool kTakesLength = true;
+  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
   /// The tape where nothing is dropped.
@@ -154,21 +153,21 @@ struct Dropout {
 
   /// Inference: y[rows, d_model] = x. `y` may be `x`.
   template <AnyPieces Pieces = InOneGo>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
                       const Pieces& pieces = {}) {
     copy(x, y, pieces);
   }
   /// Training, with the mask of tape.position. Until backward every forward has this mask. `y` may be `x`.
   template <AnyPieces Pieces = InOneGo>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
-                      const Pieces& pieces = {}) {
+                      NoMask = {}, const Pieces& pieces = {}) {
     apply(x, tape, y, pieces);
   }
 
   /// dx[rows, d_model] from dy; then the tape stands at the next sequence's mask. `dx` may be `dy`.
-  template <class Dx, AnyPieces Pieces = InOneGo>
+  template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Parameters&, ConstView<Input>, Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Pieces& pieces = {}) {
+                       Parameters&, Scratch&, const Mask& = {}, const Pieces& pieces = {}) {
     if constexpr (kAsked<Dx>) {
       backward(tape, dy, dx, pieces);
     } else if constexpr (kDrops) {

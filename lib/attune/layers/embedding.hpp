@@ -68,8 +68,7 @@ struct Embedding {
   };
   using Parameters = ParametersOf<Tensor>;
   static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kTakesMask = false;
-  static constexpr bool kTakesLength = true;
+  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
   struct Tape {};  // backward needs nothing but the ids
   struct Scratch {
     Tensor<Scalar, 1, shape.d_model> total;  // of dy over the tokens of one id
@@ -92,21 +91,21 @@ struct Embedding {
   }
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, InferenceScratch&,
-                        const Pieces& pieces = {}) {
+                        NoMask = {}, const Pieces& pieces = {}) {
     return forward(parameters, ids, y, pieces);
   }
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, Tape&, Scratch&,
-                        const Pieces& pieces = {}) {
+                        NoMask = {}, const Pieces& pieces = {}) {
     return forward(parameters, ids, y, pieces);
   }
 
   /// gradients += dL/dW from dy[seq_len, d_model]; nothing for ids that forward refuses. Each row is added to
   /// once, so the bits of a batch's sum are those of adding the sequences' gradients.
-  template <class Set = Parameters, class Gradients, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Set&, ConstView<Input> ids, const Tape&, [[maybe_unused]] ConstView<Output> dy,
                        NoGradient, [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch,
-                       const Pieces& pieces = {}) {
+                       const Mask& = {}, const Pieces& pieces = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
       pieces([&]() ATTUNE_INLINE_LAMBDA {
         add_gradients(ids, dy, gradients, scratch, pieces.template count<shape.seq_len>());

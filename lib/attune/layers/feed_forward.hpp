@@ -190,8 +190,7 @@ struct FeedForwardNetwork {
   using Parameters = ParametersOf<Tensor>;
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = OutLinear::kRunsInLockstep;
-  static constexpr bool kTakesMask = false;
-  static constexpr bool kTakesLength = true;
+  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
   /// Whether backward reads x.
@@ -220,7 +219,7 @@ struct FeedForwardNetwork {
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Pieces& pieces = {}) {
+                      NoMask = {}, const Pieces& pieces = {}) {
     Hidden& activated = scratch.kept.in_place();
     scratch.kept.project(parameters, x, pieces);
     activate(scratch.kept, activated, pieces);
@@ -230,7 +229,7 @@ struct FeedForwardNetwork {
   /// will not be called.
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch& scratch,
-                      const Pieces& pieces = {}) {
+                      NoMask = {}, const Pieces& pieces = {}) {
     retape(parameters, x, tape, scratch, NoMask{}, pieces);
     activate_and_drop(tape, scratch, pieces);
     OutLinear::forward(Projections::out(parameters), scratch.activated, y, pieces);

@@ -118,8 +118,7 @@ struct Norm {
   static constexpr bool kReadsInput = true;
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = true;
-  static constexpr bool kTakesMask = false;
-  static constexpr bool kTakesLength = true;
+  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
   using Tape = NormTape<Scalar, shape.rows, shape.d_model, kind>;
@@ -129,7 +128,7 @@ struct Norm {
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Pieces& pieces = {}) {
+                      NoMask = {}, const Pieces& pieces = {}) {
     for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
       normalise(parameters, i, x, kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon)), y);
     });
@@ -138,7 +137,7 @@ struct Norm {
   /// not be called.
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
-                      const Pieces& pieces = {}) {
+                      NoMask = {}, const Pieces& pieces = {}) {
     for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
       const auto statistics = kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon));
       tape.keep(i, statistics);

@@ -92,9 +92,8 @@ struct Linear {
   static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = shape.rows <= kernels::kDepthBlock;  // one block adds to a gradient
-  static constexpr bool kTakesMask = false;
-  static constexpr bool kTakesLength = true;
-  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
+  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
+  static constexpr bool kGradientMayBeInput = true;  // but not in UpdateInBackward
   struct Tape {};                                    // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};
@@ -115,11 +114,11 @@ struct Linear {
   }
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Pieces& pieces = {}) {
+                      NoMask = {}, const Pieces& pieces = {}) {
     forward(parameters, x, y, pieces);
   }
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
                       const Pieces& pieces = {}) {
     forward(parameters, x, y, pieces);
   }

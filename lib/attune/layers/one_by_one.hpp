@@ -97,9 +97,7 @@ struct OneByOne<Layer, kernels::LanesOf<Number, lanes>> {
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kReadsInput<Layer, Gradients>;
   static constexpr bool kFrozen = detail::kFrozen<Layer>;
-  static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
-  static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
-  static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
+  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
   static constexpr bool kGradientMayBeInput = !kTakesIds<Layer>;
 
   template <class Gradients>

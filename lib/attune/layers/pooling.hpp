@@ -52,9 +52,7 @@ struct Pooling {
   template <class Gradients>
   static constexpr bool kReadsInput = shape.kind == PoolingKind::kMax;
   static constexpr bool kRunsInLockstep = true;
-  static constexpr bool kTakesMask = true;
-  static constexpr bool kTakesLength = true;  // what is padding is not read
-  static constexpr bool kTakesPaddingOnly = true;
+  static constexpr Abilities kAbilities{.mask = MaskUse::kPadding, .takes_length = true};  // reads no padding
   /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
   /// the largest stands is found once more in backward.
   struct Tape {

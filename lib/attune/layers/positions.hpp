@@ -40,10 +40,9 @@ struct AddedPositions {
   using Output = Input;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr bool kTakesMask = false;
+  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
-  static constexpr bool kTakesLength = true;
   static constexpr bool kRunsInLockstep = true;
   struct Tape {};
   struct Scratch {};
@@ -120,18 +119,20 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   /// y[seq_len, d_model] = x + W. `y` may be `x`.
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Pieces& pieces = {}) {
+                      NoMask = {}, const Pieces& pieces = {}) {
     Base::add(parameters.weight, x, y, pieces);
   }
   template <class Set = Parameters, AnyPieces Pieces = InOneGo>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
                       const Pieces& pieces = {}) {
     Base::add(parameters.weight, x, y, pieces);
   }
   /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
-  template <class Set = Parameters, class Dx, class Gradients, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnyPieces Pieces = InOneGo>
   static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       [[maybe_unused]] Gradients& gradients, Scratch&, const Pieces& pieces = {}) {
+                       [[maybe_unused]] Gradients& gradients, Scratch&, const Mask& = {},
+                       const Pieces& pieces = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
       pieces([&]() ATTUNE_INLINE_LAMBDA {
         add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
@@ -201,19 +202,19 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
 
   /// y[seq_len, d_model] = x + E. `y` may be `x`.
   template <AnyPieces Pieces = InOneGo>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
                       const Pieces& pieces = {}) {
     Base::add(kVectors, x, y, pieces);
   }
   template <AnyPieces Pieces = InOneGo>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
                       const Pieces& pieces = {}) {
     Base::add(kVectors, x, y, pieces);
   }
   /// dx[seq_len, d_model] = dy. `dx` may be `dy`.
-  template <class Dx, AnyPieces Pieces = InOneGo>
+  template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
   static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Pieces& pieces = {}) {
+                       Parameters&, Scratch&, const Mask& = {}, const Pieces& pieces = {}) {
     Base::pass_on(dy, dx, pieces);
   }
 

@@ -51,8 +51,7 @@ struct RowByRow {
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr bool kTakesMask = false;
-  static constexpr bool kTakesLength = true;
+  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
   static constexpr bool kOutputMayBeInput = true;
   static constexpr bool kGradientMayBeInput = true;
   /// y: backward needs nothing else.
@@ -70,13 +69,13 @@ struct RowByRow {
     }
   }
   template <AnyPieces Pieces = InOneGo>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
                       const Pieces& pieces = {}) {
     pieces([&]() ATTUNE_INLINE_LAMBDA { forward(x, y, pieces); });
   }
   template <AnyPieces Pieces = InOneGo>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
-                      const Pieces& pieces = {}) {
+                      NoMask = {}, const Pieces& pieces = {}) {
     pieces([&]() ATTUNE_INLINE_LAMBDA {
       forward(x, y, pieces);
       for (int i = 0; i < pieces.template count<kRows>() * kCols; ++i) tape.y.values[i] = y.data[i];

@@ -142,7 +142,7 @@ struct MemoryBranch {
   };
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRetapes = false;
-  static constexpr bool kTakesLength = requires { requires Attention::kTakesLengths; };
+  static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_slices;  // of queries and of keys
   static constexpr bool kTakesOneByOne = detail::kRunsInLockstep<Attention>;
   static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Attention>;
   static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Attention>;

@@ -24,9 +24,7 @@ struct RunOnceMore : Layer {
   using InferenceScratch = typename Layer::InferenceScratch;
   template <class Gradients>
   static constexpr bool kReadsInput = true;
-  static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
-  static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
-  static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
+  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
 
   template <class Gradients>
   struct TapeOf : MasksOf<detail::TapeOf<Layer, Gradients>> {};

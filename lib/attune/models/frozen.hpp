@@ -67,9 +67,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using Trained = TrainedOf<Tensor, Tensor>;
   /// Whether nothing is trained.
   static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
-  static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
-  static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
-  static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
+  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
   static constexpr bool kUpdatesInBackward = kFrozen || detail::kUpdatesInBackward<Layer>;
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
 

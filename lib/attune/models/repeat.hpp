@@ -52,10 +52,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Layer>;
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
   static constexpr bool kTakesOneByOne = true;
-  static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
-  static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
-  static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
-  static constexpr bool kGradientMayBeInput =  // but not with UpdateInBackward
+  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
+  static constexpr bool kGradientMayBeInput =  // but not in UpdateInBackward
       detail::kGradientMayBeInput<Layer>;
 
  private:

@@ -22,9 +22,7 @@ struct Residual : Layer {
   static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
   static constexpr bool kTakesOneByOne = true;
-  static constexpr bool kTakesMask = detail::kTakesMask<Layer>;
-  static constexpr bool kTakesLength = detail::kTakesLength<Layer>;
-  static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Layer>;
+  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
   /// Token by token (core/stream.hpp), where the layer does.
   template <CacheShape cache>
   struct Stream : detail::StreamOf<Layer, cache> {

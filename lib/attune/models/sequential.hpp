@@ -76,10 +76,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   static constexpr bool kUpdatesInBackward = (detail::kUpdatesInBackward<Layers> && ...);
   static constexpr bool kRunsInLockstep = (detail::kRunsInLockstep<Layers> && ...);
   static constexpr bool kTakesOneByOne = true;
-  static constexpr bool kTakesMask = (detail::kTakesMask<Layers> || ...);
-  static constexpr bool kTakesLength = (detail::kTakesLength<Layers> && ...);
-  static constexpr bool kTakesPaddingOnly =
-      kTakesMask && ((!detail::kTakesMask<Layers> || detail::kTakesPaddingOnly<Layers>)&&...);
+  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layers...>;
 
  private:
   using OfLayers = detail::SequentialMemory<Layers...>;

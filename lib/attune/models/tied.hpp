@@ -78,9 +78,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Body>;
   static constexpr bool kRunsInLockstep = false;  // the table's uses go one sequence after the other
   static constexpr bool kTakesOneByOne = true;
-  static constexpr bool kTakesMask = detail::kTakesMask<Body>;
-  static constexpr bool kTakesPaddingOnly = detail::kTakesPaddingOnly<Body>;
-  static constexpr bool kTakesLength = detail::kTakesLength<EmbeddingLayer> && detail::kTakesLength<Body>;
+  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<EmbeddingLayer, Body>;
 
  private:
   // y = x·E of rows of the vocabulary: the head is its transpose. Of a sequence, as the table.
