@@ -80,7 +80,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static constexpr bool kRunsInLockstep = QueryProjection::kRunsInLockstep && KeyProjection::kRunsInLockstep;
   static constexpr Abilities kAbilities{
       .mask = MaskUse::kScores, .takes_slices = true, .takes_length = kSelfAttention};
-  static constexpr bool kGradientMayBeInput = true;  // but not in UpdateInBackward
+  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
   /// Keys of cross-attention.

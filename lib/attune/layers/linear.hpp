@@ -93,7 +93,7 @@ struct Linear {
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = shape.rows <= kernels::kDepthBlock;  // one block adds to a gradient
   static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
-  static constexpr bool kGradientMayBeInput = true;  // but not in UpdateInBackward
+  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
   struct Tape {};                                    // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};

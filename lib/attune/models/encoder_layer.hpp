@@ -83,7 +83,7 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
   static constexpr bool kReadsInput = Stack::template kReadsLayerInput<Gradients>;
   static constexpr Abilities kAbilities{
       .mask = MaskUse::kScores, .takes_slices = true, .takes_length = Stack::kStackTakesLength};
-  static constexpr bool kGradientMayBeInput = Stack::kGradientMayBeLayerInput;  // not in UpdateInBackward
+  static constexpr bool kGradientMayBeInput = Stack::kGradientMayBeLayerInput;  // not with UpdateInBackward
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;

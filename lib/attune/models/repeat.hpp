@@ -53,7 +53,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
   static constexpr bool kTakesOneByOne = true;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
-  static constexpr bool kGradientMayBeInput =  // but not in UpdateInBackward
+  static constexpr bool kGradientMayBeInput =  // but not with UpdateInBackward
       detail::kGradientMayBeInput<Layer>;
 
  private:
