@@ -128,7 +128,7 @@ _attune_lacks() {
 
 # _attune_lacks_python MODULE PACKAGE...: Debian's modules are its own Python's.
 _attune_lacks_python() {
-  _attune_lacks /usr/bin/python3 -c "import importlib.util as u, sys; sys.exit(u.find_spec('$1') is None)" -- "$@" 2>/dev/null
+  _attune_lacks /usr/bin/python3 -c "import $1" -- "$@" 2>/dev/null
 }
 
 # Adds to `missing` (for people), `packages` (for apt-get) and `modules` (for npm) what a kind lacks.
@@ -196,7 +196,7 @@ _attune_check_small_kind() {
     xmllint) _attune_lacks _attune_has xmllint -- xmllint libxml2-utils ;;
     yaml) _attune_lacks_python yaml python3-yaml ;;
     zephyr)
-      _attune_lacks_python pykwalify python3-pykwalify python3-ruamel.yaml
+      _attune_lacks_python pykwalify.core python3-pykwalify python3-ruamel.yaml python3-dateutil
       _attune_lacks_python kconfiglib python3-kconfiglib
       ;;
     *)

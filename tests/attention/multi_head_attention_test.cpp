@@ -1,3 +1,5 @@
+#include <Eigen/Core>
+
 #include <attune/attention/multi_head_attention.hpp>
 
 #include "check.hpp"

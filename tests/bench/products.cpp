@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include <Eigen/Core>
+
 #include <attune/kernels/ops/gemm.hpp>
 
 #include "peak.hpp"

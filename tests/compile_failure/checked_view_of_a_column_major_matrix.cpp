@@ -1,4 +1,6 @@
 // expect: attune::checked_view: an Eigen matrix must be row-major; Eigen's default is not
+#include <Eigen/Core>
+
 #include <attune/core/checked_view.hpp>
 #include <attune/core/tensor.hpp>
 

@@ -1,4 +1,6 @@
 // expect: attune::MatrixView: the matrix is column-major; declare it with Eigen::RowMajor, or copy it into a Tensor
+#include <Eigen/Core>
+
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};

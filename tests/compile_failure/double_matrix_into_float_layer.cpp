@@ -1,4 +1,6 @@
 // expect: attune::MatrixView: the matrix has another scalar type; use the layer's (float unless you named one)
+#include <Eigen/Core>
+
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};

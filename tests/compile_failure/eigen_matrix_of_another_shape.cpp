@@ -1,4 +1,6 @@
 // expect: attune::MatrixView: the matrix has another shape than the layer; rows are tokens, columns features, and an array without a shape has rows * cols numbers
+#include <Eigen/Core>
+
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};

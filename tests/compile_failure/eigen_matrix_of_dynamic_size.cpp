@@ -1,4 +1,6 @@
 // expect: attune::MatrixView: only run time knows the size of this; check it with attune::checked_view, or fix it at compile time
+#include <Eigen/Core>
+
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};

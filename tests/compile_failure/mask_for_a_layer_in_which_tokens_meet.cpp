@@ -11,12 +11,14 @@ struct Blurred {
   struct InferenceScratch {};
   static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, InferenceScratch&);
   static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, Tape&, Scratch&);
-  static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output>, auto&& dx, Parameters&,
-                       Scratch&);
+  static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output>,
+                       auto&& dx, Parameters&, Scratch&);
 };
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{.attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}>;
+using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
+    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}>;
 using Model = attune::Sequential<Encoder, Blurred>;
 
-void use(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y, Model::InferenceScratch& scratch) {
+void use(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y,
+         Model::InferenceScratch& scratch) {
   Model::forward(parameters, x, y, scratch, attune::CausalMask{});
 }

@@ -1,4 +1,6 @@
 // The other cases differ from this by their mistake alone.
+#include <Eigen/Core>
+
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};

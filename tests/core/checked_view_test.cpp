@@ -1,3 +1,5 @@
+#include <Eigen/Core>
+
 #include <attune/core/checked_view.hpp>
 
 #include <attune/core/tensor.hpp>

@@ -1,3 +1,5 @@
+#include <Eigen/Core>
+
 #include <attune/core/parameters.hpp>
 
 #include <attune/attention/multi_head_attention.hpp>

@@ -1,3 +1,5 @@
+#include <Eigen/Core>
+
 #include <attune/core/tensor.hpp>
 
 #include "check.hpp"

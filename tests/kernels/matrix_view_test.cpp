@@ -1,3 +1,5 @@
+#include <Eigen/Core>
+
 #include <attune/kernels/matrix_view.hpp>
 
 #include <array>

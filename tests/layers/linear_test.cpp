@@ -1,3 +1,5 @@
+#include <Eigen/Core>
+
 #include <attune/layers/linear.hpp>
 
 #include "check.hpp"

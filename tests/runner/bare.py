@@ -12,7 +12,7 @@ README = ["./examples/run argmax_copy", "./tests/run"]
 # What else a reader finds in README and CONTRIBUTING.md, in forms that take minutes.
 OTHERS = [
     "./examples/run --help", "./examples/run --list", "./tests/run --help", "./tests/bench/run --help", "./tests/budgets/run --help",
-    "./tests/bench/run --growth --quick", "./tests/bench/run --models --quick kwt1", "./cmake/docs/build",
+    "./tests/bench/run --growth --quick", "./tests/bench/run --models --quick digits", "./cmake/docs/build",
     "./cmake/packages/release --trees",
 ]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -54,14 +54,14 @@ def bare_root():
 
 
 def copy_network(root):
-    """How this machine reaches a network: names, mirrors and proxies."""
-    for file in ("/etc/resolv.conf", "/etc/hosts"):
+    """How this machine reaches a network: names, mirrors, certificates and proxies."""
+    for file in ("/etc/resolv.conf", "/etc/hosts", "/etc/npmrc"):
         if Path(file).exists():
             shutil.copyfile(file, root / file.lstrip("/"))
-    for file in (Path.home() / ".npmrc", Path("/etc/npmrc")):
-        if file.exists():
-            shutil.copyfile(file, root / "root/.npmrc")
-    shutil.copytree("/etc/apt/apt.conf.d", root / "etc/apt/apt.conf.d", dirs_exist_ok=True)
+    for folder in ("/etc/apt/apt.conf.d", "/usr/local/share/ca-certificates"):
+        if Path(folder).exists():
+            shutil.copytree(folder, root / folder.lstrip("/"), dirs_exist_ok=True)
+    subprocess.run(["chroot", root, "update-ca-certificates"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
 
 def run_in(root, command):

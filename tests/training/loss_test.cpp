@@ -1,3 +1,5 @@
+#include <Eigen/Core>
+
 #include <attune/training/loss.hpp>
 
 #include <attune/training/cross_entropy.hpp>

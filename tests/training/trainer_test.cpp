@@ -1,3 +1,5 @@
+#include <Eigen/Core>
+
 #include <attune/training/trainer.hpp>
 
 #include <attune/attention/multi_head_attention.hpp>

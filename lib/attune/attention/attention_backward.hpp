@@ -233,11 +233,14 @@ struct HeadBackward {
   }
 };
 
-// clang deduces no arguments of an aggregate before version 17.
 template <class Query, class Key, class Value, class DContext, class Scores, class Mask, class Terms,
           class Pieces>
-HeadBackward(Query, Key, Value, DContext, const Scores&, const Mask&, const Terms&, const Pieces&)
-    -> HeadBackward<Query, Key, Value, DContext, Scores, Mask, Terms, Pieces>;
+ATTUNE_INLINE auto backward_of_head(const Query& query, const Key& key, const Value& value,
+                                    const DContext& d_context, const Scores& scores, const Mask& mask,
+                                    const Terms& terms, const Pieces& pieces) {
+  return HeadBackward<Query, Key, Value, DContext, Scores, Mask, Terms, Pieces>{
+      query, key, value, d_context, scores, mask, terms, pieces};
+}
 
 /// P of all queries, from forward.
 template <class P>
@@ -277,7 +280,7 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
                 "d_query must be contiguous");
   const auto keys = memory_of(pieces).first(key);
   const auto values = memory_of(pieces).first(value);
-  const HeadBackward head{query, keys, values, d_context, scores, mask, terms, pieces};
+  const auto head = backward_of_head(query, keys, values, d_context, scores, mask, terms, pieces);
   const auto rows = [&]() ATTUNE_INLINE_LAMBDA {
     if constexpr (kHasLength<Pieces>) {
       return query_rows<Query::rows>(RowRange{0, pieces.template count<Query::rows>()});

@@ -80,7 +80,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   const auto queries = pieces.template count<kQueries>();
   const auto keys = memory_of(pieces).first(key);
   const auto values = memory_of(pieces).first(value);
-  const HeadBackward backward{query, keys, values, d_context, scores, mask, terms, pieces};
+  const auto backward = backward_of_head(query, keys, values, d_context, scores, mask, terms, pieces);
 
   // kRows queries from `from` on, whose terms of dK and dV begin sums, or go on
   // with them.

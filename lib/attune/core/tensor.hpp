@@ -6,15 +6,14 @@
 #include <limits>
 #include <type_traits>
 
-#include <Eigen/Core>
-
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// A [rows, cols] row-major matrix of plain storage: trivially copyable, constant-initialised (`.bss` when
-/// zero, flash when const), no padding. `tensor.matrix()` is its Eigen view.
+/// zero, flash when const), no padding. `tensor.matrix()` is its Eigen view, for programs that
+/// include Eigen/Core.
 template <class ScalarType, int kRows, int kCols>
 struct Tensor {
   static_assert(kRows > 0 && kCols > 0,
@@ -45,9 +44,9 @@ struct Tensor {
     return values[row * cols + col];
   }
 
-  /// The same numbers as an Eigen matrix.
+  /// The same numbers as an Eigen matrix. Needs Eigen/Core.
   [[nodiscard]] Eigen::Map<Matrix> matrix() { return Eigen::Map<Matrix>(values); }
-  /// The same numbers as an Eigen matrix.
+  /// The same numbers as an Eigen matrix. Needs Eigen/Core.
   [[nodiscard]] Eigen::Map<const Matrix> matrix() const { return Eigen::Map<const Matrix>(values); }
   constexpr void set_zero() {
     for (Scalar& value : values) value = 0;

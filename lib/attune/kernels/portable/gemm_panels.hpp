@@ -132,8 +132,8 @@ constexpr bool fetches(int rows, int cols, int depth) {
 // All rows of one panel of columns. Fetched beside are the rows of C that a tile is for, those of A for
 // the tile after it, and a share of `next`, the lines of B that come after this panel.
 template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Next = NoFetch>
-ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
-                         [[maybe_unused]] const Next& next = {}) {
+ATTUNE_INLINE void rows_of_panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
+                                 [[maybe_unused]] const Next& next = {}) {
   constexpr int kTile = tile_rows<P>(shape.rows, (shape.cols + kLanes<P> - 1) / kLanes<P>);
   constexpr int kWhole = shape.rows / kTile * kTile;
   for (int i = 0; i < kWhole; i += kTile) {
@@ -156,6 +156,23 @@ ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const 
   if constexpr (kWhole < shape.rows) {
     tile<P, shape.with_rows(shape.rows - kWhole)>(a + kWhole * shape.a_row, b, c + kWhole * shape.c_row, col,
                                                   epilogue);
+  }
+}
+
+// The same in a function of its own, so that it is compiled once and not copied into its callers.
+template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Next>
+[[gnu::noinline]] void panel_in_call(const Scalar* a, B b, Scalar* c, int col, Epilogue epilogue, Next next) {
+  rows_of_panel<P, shape>(a, b, c, col, epilogue, next);
+}
+
+// A panel that fetches is large: there a call takes no time.
+template <class P, GemmShape shape, class Scalar, class B, class Epilogue, class Next>
+ATTUNE_INLINE void panel(const Scalar* a, const B& b, Scalar* c, int col, const Epilogue& epilogue,
+                         const Next& next) {
+  if constexpr (std::is_same_v<Next, NoFetch>) {
+    rows_of_panel<P, shape>(a, b, c, col, epilogue);
+  } else {
+    panel_in_call<P, shape>(a, b, c, col, epilogue, next);
   }
 }
 

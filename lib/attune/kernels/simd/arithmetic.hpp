@@ -15,9 +15,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include <Eigen/Core>
-
 #include <attune/kernels/policy.hpp>
+#include <attune/kernels/simd/eigen_packets.hpp>
 #include <attune/kernels/simd/packet_mve.hpp>
 #include <attune/kernels/simd/software_arithmetic.hpp>
 
