@@ -16,6 +16,7 @@
 
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/layer.hpp>
+#include <attune/core/memory.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/layers/dropout.hpp>
 
@@ -100,23 +101,28 @@ namespace detail {
 
 /// Zeros the bytes between members, so that the bytes of equal trainings are equal.
 template <class Model, class Optimizer>
-void clear_padding(TrainingState<Model, Optimizer>& state) {
-  auto* const bytes = reinterpret_cast<unsigned char*>(&state);
-  std::size_t end = 0;  // of the members so far
-  const auto clear_up_to = [&](const auto& member) {
-    if constexpr (!std::is_empty_v<std::remove_cvref_t<decltype(member)>>) {
-      const auto begin = static_cast<std::size_t>(reinterpret_cast<const unsigned char*>(&member) - bytes);
-      std::memset(bytes + end, 0, begin - end);
-      end = begin + sizeof member;
-    }
-  };
-  clear_up_to(state.parameters);
-  clear_up_to(state.moments);
-  clear_up_to(state.steps);
-  clear_up_to(state.masks);
-  clear_up_to(state.fingerprint_of_type);
-  clear_up_to(state.fingerprint_of_arithmetic);
-  std::memset(bytes + end, 0, sizeof state - end);
+ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer>& state) {
+  constexpr std::size_t kMembers = kBytes<decltype(state.parameters)> + kBytes<decltype(state.moments)> +
+                                   sizeof state.steps + kBytes<decltype(state.masks)> +
+                                   sizeof state.fingerprint_of_type + sizeof state.fingerprint_of_arithmetic;
+  if constexpr (kMembers < sizeof(TrainingState<Model, Optimizer>)) {
+    auto* const bytes = reinterpret_cast<unsigned char*>(&state);
+    std::size_t end = 0;  // of the members so far
+    const auto clear_up_to = [&](const auto& member) ATTUNE_INLINE_LAMBDA {
+      if constexpr (!std::is_empty_v<std::remove_cvref_t<decltype(member)>>) {
+        const auto begin = static_cast<std::size_t>(reinterpret_cast<const unsigned char*>(&member) - bytes);
+        std::memset(bytes + end, 0, begin - end);
+        end = begin + sizeof member;
+      }
+    };
+    clear_up_to(state.parameters);
+    clear_up_to(state.moments);
+    clear_up_to(state.steps);
+    clear_up_to(state.masks);
+    clear_up_to(state.fingerprint_of_type);
+    clear_up_to(state.fingerprint_of_arithmetic);
+    std::memset(bytes + end, 0, sizeof state - end);
+  }
 }
 
 /// Forgets all training but the parameters. What is random starts from `rng`: rounding of moments in 16 bits,

@@ -297,7 +297,7 @@ class Trainer
   ATTUNE_INLINE void finish(const Options& options, const Clipping& clipping,
                             detail::BatchUpdate<Optimizer>& update, const Pieces& pieces) {
     pieces([&]() ATTUNE_INLINE_LAMBDA {
-      update = detail::begin_update<Loss>(state_, gradients_, sums_.total(), options, clipping);
+      detail::begin_update<Loss>(update, state_, gradients_, sums_.total(), options, clipping);
       if constexpr (!Pieces::kInOneGo) {
         if (update.result.ok()) {
           sums_.sequences = -sums_.sequences;
