@@ -300,6 +300,7 @@ class ParallelTrainer
   }
   // All threads have the same masks.
   void begin_at_state() {
+    attune::detail::clear_padding(shared_->state);
     shared_->trained = 0;
     for (int thread = 0; thread < pool_.threads(); ++thread) {
       Worker& worker = workers_[static_cast<std::size_t>(thread)];

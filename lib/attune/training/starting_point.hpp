@@ -26,7 +26,6 @@ class StartsTraining {
   Status resume(const State& state) {
     if (const Status status = state.check(); status != Status::kOk) return status;
     if (&state != &self().own_state()) self().own_state() = state;
-    detail::clear_padding(self().own_state());
     self().begin_at_state();
     return Status::kOk;
   }

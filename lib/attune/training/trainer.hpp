@@ -335,6 +335,7 @@ class Trainer
   State& own_state() { return state_; }
   [[nodiscard]] const State& own_state() const { return state_; }
   void begin_at_state() {
+    detail::clear_padding(state_);
     work_.end_pass(this);
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear();
