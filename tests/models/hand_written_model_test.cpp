@@ -37,11 +37,11 @@ struct Translator {
       Decoder::Parameters::visit(visitor, &of_decoder, sets.decoder...);
       Head::Parameters::visit(visitor, &of_head, sets.head...);
     }
-    template <class Initialiser>
-    void initialise(const Initialiser& initialiser, attune::Rng& rng) {
-      attune::initialise(encoder, initialiser, rng);
-      attune::initialise(decoder, initialiser, rng);
-      attune::initialise(head, initialiser, rng);
+    template <class Initializer>
+    void initialize(const Initializer& initializer, attune::Rng& rng) {
+      attune::initialize(encoder, initializer, rng);
+      attune::initialize(decoder, initializer, rng);
+      attune::initialize(head, initializer, rng);
     }
   };
   struct Tape {
@@ -108,7 +108,7 @@ TEST(HandWrittenModel, is_trained_and_reported_as_any_other) {
                     sizeof(Model::Decoder::Output));  // the encoder's fits into the decoder's
   static Trainer trainer;
   attune::Rng rng(3);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   static Trainer::BatchInput inputs;
   static Trainer::BatchTarget targets;
   check::fill(inputs, rng);

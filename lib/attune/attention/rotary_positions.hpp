@@ -9,9 +9,9 @@
 #include <concepts>
 #include <type_traits>
 
-#include <attune/core/layer.hpp>
 #include <attune/core/sine_table.hpp>
-#include <attune/core/stream.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/rotate.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <attune/exchange/crc32.hpp>
+#include <attune/persistence/crc32.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <type_traits>
 
-#include <attune/core/layer.hpp>
 #include <attune/core/parameters.hpp>
+#include <attune/execution/layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -15,9 +15,9 @@
 #include <limits>
 #include <type_traits>
 
-#include <attune/core/layer.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/rng.hpp>
+#include <attune/execution/layer.hpp>
 #include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {

@@ -50,7 +50,7 @@ class ModelUnit {
   };
 
   /// Draws initial parameters, XavierUniform, and forgets all training.
-  static void initialise(std::uint64_t seed);
+  static void initialize(std::uint64_t seed);
   /// One optimizer step on one sequence, as Trainer::step.
   static StepResult<float> step(const Inputs& inputs, const Targets& targets, float learning_rate);
   /// Writes y for x, as Trainer::predict.
