@@ -23,9 +23,8 @@
 //
 // What a layer may say beside, and what is assumed where it does not:
 //
-//   kAbilities                 what its calls take behind these arguments: Abilities, below. Without:
-//   nothing,
-//                              and its tokens meet unless it has WithLength or one row
+//   kAbilities                 what its calls take behind these arguments: Abilities, below. Without it:
+//                              nothing, and its tokens meet unless it has WithLength or one row
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
 //   kFingerprint               what tensors and shapes do not tell of it (fingerprint.hpp). Without: nothing
 //   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
@@ -35,7 +34,7 @@
 //   WithScalar<Other>          the layer of another scalar. Without: there is none
 //   kUpdatesInBackward         each parameter is read before its gradient is given away. Without: it is not
 //   kRunsInLockstep            the scalar may be lanes. Without: it goes one sequence after the other there
-//   kRunsPerSequence             so do parts of it, and the rest in lanes. Without: all of it does
+//   kRunsPerSequence           so do parts of it, and the rest in lanes. Without: all of it does
 //   WithLength<tokens>, or Stream<cache>  how it runs token by token (stream.hpp). Without: it does not
 #pragma once
 
