@@ -254,6 +254,7 @@ struct [[nodiscard]] SafetensorsResult {
   /// The tensor that was refused, if it is one's: in the text of the file's header, or a constant.
   std::string_view tensor{};
 
+  /// The status alone.
   constexpr operator Status() const { return status; }  // NOLINT: most callers ask for no more
 };
 

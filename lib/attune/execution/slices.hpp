@@ -141,8 +141,8 @@ inline constexpr int kSliceWork = 8192;
 struct SliceAddress {
   /// Layers that are nested deeper count as stages of the last level.
   static constexpr int kLevels = 8;
-  std::uint16_t done[kLevels] = {};
-  int rows = 0;
+  std::uint16_t done[kLevels] = {};  // complete stages of each level
+  int rows = 0;                      // done of the next stage
 };
 
 namespace detail {

@@ -106,6 +106,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
+    /// The form of a table: never transposed.
     using Table = typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type;
     [[no_unique_address]] typename FloatForm<Table>::type weight;
 
@@ -152,6 +153,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
                 "attune::SinusoidalPositions: base must be above 1, and at most 1e300");
   /// Different wavelengths: a sine and a cosine of each.
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
+  /// Angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kFrequencies;
   static_assert(
       kAngles <= detail::kMostAngles,
@@ -185,10 +187,12 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
   using typename Base::Input, typename Base::Output;
 
+  /// The table of all positions.
   using Vectors = Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model>;
   /// E[seq_len, d_model].
   static constexpr const Vectors& kVectors =
       detail::TableOf<Vectors, SinusoidalPositions, (kAngles <= detail::kMostConstantAngles)>::value;
+  /// Computes the table.
   static constexpr void fill(Vectors& vectors) {
     constexpr PositionShape kShape =
         shape;  // at run time clang 14 reads other numbers of a template's argument
