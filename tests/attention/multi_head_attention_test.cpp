@@ -58,7 +58,7 @@ struct Problem {
 template <class X, class Projection>
 double project(const X& x, const Projection& projection, int row, int col) {
   double sum = 0;
-  if constexpr (requires { projection.bias; }) sum = static_cast<double>(projection.bias(0, col));
+  if constexpr (requires { projection.bias(0, 0); }) sum = static_cast<double>(projection.bias(0, col));
   for (int k = 0; k < X::cols; ++k)
     sum += static_cast<double>(x(row, k)) * static_cast<double>(projection.weight(k, col));
   return sum;
@@ -245,8 +245,8 @@ TEST(MultiHeadAttention, fully_masked_queries_get_the_output_bias_and_no_gradien
   attune::KeyPaddingMask<5> nothing;
   EXPECT_EQ(nothing.set_length(0), attune::Status::kOk);
   a.forward(nothing);
-  expect_all_zero(attune::LinearParameters<float, 6, 5, false>{a.tape.weights});
-  expect_all_zero(attune::LinearParameters<float, 3, 14, false>{a.tape.context});
+  expect_all_zero(attune::LinearParameters<float, 6, 5, false>{a.tape.weights, {}});
+  expect_all_zero(attune::LinearParameters<float, 3, 14, false>{a.tape.context, {}});
   for (int i = 0; i < 3; ++i) {
     for (int o = 0; o < 10; ++o) EXPECT_EQ(a.y(i, o), a.parameters.output.bias(0, o));
   }

@@ -48,7 +48,7 @@ void expect_normalised() {
     using OfHeads = Norm<attune::NormShape{.rows = Rows::size / 2, .d_model = 2, .epsilon = 1e-6}, float>;
     typename OfHeads::Parameters of_norm{};
     for (int i = 0; i < 2; ++i) of_norm.weight.values[i] = parameters.weight.values[i];
-    if constexpr (requires { of_norm.bias; }) of_norm.bias = parameters.bias;
+    if constexpr (requires { of_norm.bias.values; }) of_norm.bias = parameters.bias;
     typename OfHeads::InferenceScratch none;
     Rows expected;
     OfHeads::forward(of_norm, attune::ConstView<typename OfHeads::Input>(from.data()),

@@ -10,21 +10,12 @@ template <class Scalar, int size, int... rest>
 struct Tensors {
   attune::Tensor<Scalar, 1, size> head;
   Tensors<Scalar, rest...> tail;
-
-  template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor& visitor, const attune::TensorPath* parent, Sets&... sets) {
-    visitor(attune::TensorPath{"head", parent}, sets.head...);
-    Tensors<Scalar, rest...>::visit(visitor, parent, sets.tail...);
-  }
+  ATTUNE_FIELDS(Weight(head), Inline(tail))
 };
 template <class Scalar, int size>
 struct Tensors<Scalar, size> {
   attune::Tensor<Scalar, 1, size> head;
-
-  template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor& visitor, const attune::TensorPath* parent, Sets&... sets) {
-    visitor(attune::TensorPath{"head", parent}, sets.head...);
-  }
+  ATTUNE_FIELDS(Weight(head))
 };
 
 /// previous_steps when there is no bias correction, as after very many steps.

@@ -33,16 +33,7 @@ struct Classifier {
     typename Positions::Parameters positions;
     typename Encoder::Parameters encoder;
     typename Head::Parameters head;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const attune::TensorPath* parent, Sets&... sets) {
-      const attune::TensorPath of_embed{"embed", parent}, of_positions{"positions", parent},
-          of_encoder{"encoder", parent}, of_head{"head", parent};
-      Embed::Parameters::visit(visitor, &of_embed, sets.embed...);
-      Positions::Parameters::visit(visitor, &of_positions, sets.positions...);
-      Encoder::Parameters::visit(visitor, &of_encoder, sets.encoder...);
-      Head::Parameters::visit(visitor, &of_head, sets.head...);
-    }
+    ATTUNE_FIELDS(Set(embed), Set(positions), Set(encoder), Set(head))
   };
   struct Tape {
     typename Positions::Input tokens;

@@ -28,21 +28,7 @@ struct Translator {
     typename Encoder::Parameters encoder;
     typename Decoder::Parameters decoder;
     typename Head::Parameters head;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const attune::TensorPath* parent, Sets&&... sets) {
-      const attune::TensorPath of_encoder{"encoder", parent}, of_decoder{"decoder", parent},
-          of_head{"head", parent};
-      Encoder::Parameters::visit(visitor, &of_encoder, sets.encoder...);
-      Decoder::Parameters::visit(visitor, &of_decoder, sets.decoder...);
-      Head::Parameters::visit(visitor, &of_head, sets.head...);
-    }
-    template <class Initialiser>
-    void initialise(const Initialiser& initialiser, attune::Rng& rng) {
-      attune::initialise(encoder, initialiser, rng);
-      attune::initialise(decoder, initialiser, rng);
-      attune::initialise(head, initialiser, rng);
-    }
+    ATTUNE_FIELDS(Set(encoder), Set(decoder), Set(head))
   };
   struct Tape {
     typename Encoder::Tape encoder;

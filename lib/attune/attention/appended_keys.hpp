@@ -69,16 +69,7 @@ struct AppendedKeys {
     using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] Vector<Scalar, 1, kKeyWidth> bias_k;
     [[no_unique_address]] Vector<Scalar, 1, kValueWidth> bias_v;
-
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&&... sets) {
-      visitor(TensorPath{"bias_k", parent, TensorKind::kBias}, sets.bias_k...);
-      visitor(TensorPath{"bias_v", parent, TensorKind::kBias}, sets.bias_v...);
-    }
-    /// N(0, 1/width), as in PyTorch, whatever the initialiser.
-    void initialise(const auto&, Rng& rng) {
-      fill_normal(bias_k, Scalar(0), root_of_ratio<Scalar>(1, kKeyWidth), rng);
-      fill_normal(bias_v, Scalar(0), root_of_ratio<Scalar>(1, kValueWidth), rng);
-    }
+    ATTUNE_FIELDS(KeyBias(bias_k), KeyBias(bias_v))
   };
   using Parameters = ParametersOf<Tensor>;
 
@@ -101,8 +92,7 @@ template <AttentionShape shape, class ScalarType>
 struct AppendedKeys<shape, ScalarType> {
   using Scalar = ScalarType;
   struct Parameters {
-    static constexpr void visit(const auto&, const TensorPath*, auto&&...) {}
-    static void initialise(const auto&, Rng&) {}
+    ATTUNE_FIELDS()
   };
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = Parameters;

@@ -41,18 +41,7 @@ struct AttentionParameters {
         output;                                                         // W_o [num_heads·d_v, d_out], b_o
     [[no_unique_address]] SetOfMember<Norms, 4, Matrix, Vector> norms;  // of queries and keys
     [[no_unique_address]] SetOfMember<Appended, 5, Matrix, Vector> appended;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      const TensorPath of_query{"query", parent}, of_key{"key", parent}, of_value{"value", parent},
-          of_output{"output", parent};
-      QueryProjection::Parameters::visit(visitor, &of_query, sets.query...);
-      KeyProjection::Parameters::visit(visitor, &of_key, sets.key...);
-      ValueProjection::Parameters::visit(visitor, &of_value, sets.value...);
-      OutputProjection::Parameters::visit(visitor, &of_output, sets.output...);
-      Norms::Parameters::visit(visitor, parent, sets.norms...);
-      Appended::Parameters::visit(visitor, parent, sets.appended...);
-    }
+    ATTUNE_VISITED_FIELDS(Set(query), Set(key), Set(value), Set(output), Inline(norms), Inline(appended))
     template <class Initialiser>
     void initialise(const Initialiser& initialiser, Rng& rng) {
       if constexpr (std::is_same_v<Initialiser, MultiheadAttentionDefault>) {

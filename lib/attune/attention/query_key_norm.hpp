@@ -29,16 +29,7 @@ struct QueryKeyNorms {
     using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] SetOfMember<QueryNorm, 0, Matrix, Vector> query_norm;
     [[no_unique_address]] SetOfMember<KeyNorm, 1, Matrix, Vector> key_norm;
-
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&&... sets) {
-      const TensorPath of_query{"query_norm", parent}, of_key{"key_norm", parent};
-      QueryNorm::Parameters::visit(visitor, &of_query, sets.query_norm...);
-      KeyNorm::Parameters::visit(visitor, &of_key, sets.key_norm...);
-    }
-    void initialise(const auto& initialiser, Rng& rng) {
-      attune::initialise(query_norm, initialiser, rng);
-      attune::initialise(key_norm, initialiser, rng);
-    }
+    ATTUNE_FIELDS(Set(query_norm), Set(key_norm))
   };
   using Parameters = ParametersOf<Tensor>;
 
@@ -95,8 +86,7 @@ template <AttentionShape shape, class ScalarType>
 struct QueryKeyNorms<shape, ScalarType> {
   using Scalar = ScalarType;
   struct Parameters {
-    static constexpr void visit(const auto&, const TensorPath*, auto&&...) {}
-    static void initialise(const auto&, Rng&) {}
+    ATTUNE_FIELDS()
   };
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = Parameters;

@@ -112,6 +112,35 @@ struct LinearDefault : UniformInverseSqrt {
 /// beside attention get LinearDefault, as in PyTorch's transformer layers.
 struct MultiheadAttentionDefault : LinearDefault {};
 
+namespace detail {
+
+template <class TensorType>
+constexpr void fill(TensorType& tensor, typename TensorType::Scalar number) {
+  for (auto& value : tensor.values) value = number;
+}
+template <class Beside, class Number>
+constexpr void fill(Absent<Beside>&, Number) {}
+
+template <class Set, class Bias, class Initialiser>
+void initialise_bias([[maybe_unused]] const Set& set, Bias& bias, const Initialiser& initialiser, Rng& rng) {
+  if constexpr (requires { initialiser.template bias<decltype(Set::weight)>(bias, rng); }) {
+    initialiser.template bias<decltype(Set::weight)>(bias, rng);
+  } else {
+    bias.set_zero();
+  }
+}
+template <class Set, class Beside, class Initialiser>
+void initialise_bias(const Set&, Absent<Beside>&, const Initialiser&, Rng&) {}
+
+/// N(0, 1/width), as in PyTorch, whatever the initialiser.
+template <class Bias>
+void initialise_key_bias(Bias& bias, Rng& rng) {
+  using Scalar = typename Bias::Scalar;
+  fill_normal(bias, Scalar(0), root_of_ratio<Scalar>(1, Bias::cols), rng);
+}
+
+}  // namespace detail
+
 /// Fills parameters. A set that has initialise(initialiser, rng) knows how; of any other, weights are drawn,
 /// biases are 0 and what multiplies normalisations is 1.
 template <class Initialiser, class Parameters>

@@ -206,8 +206,8 @@ constexpr bool check_layer() {
                        }) {
     static_assert(
         sizeof(L) == 0,
-        "attune::Layer: its Parameters are no set: they have no static visit(visitor, path, sets...) "
-        "(core/parameters.hpp)");
+        "attune::Layer: its Parameters are no set: they have no ATTUNE_FIELDS(Weight(w), ...) that lists "
+        "their members (core/fields.hpp)");
   } else if constexpr (!requires {
                          typename L::Tape;
                          typename L::Scratch;

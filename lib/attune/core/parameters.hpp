@@ -1,8 +1,9 @@
 // Sets of tensors: parameters, and the gradients and moments that have the same type, visited tensor by
 // tensor, by name.
 //
-// A set is a plain struct with a static `visit(visitor, path, sets…)` that calls `visitor(path, tensor of
-// each set…)` for each of its tensors, always in the same order.
+// A set is a plain struct that lists its fields once: ATTUNE_FIELDS (core/fields.hpp). Its static
+// `visit(visitor, path, sets…)` calls `visitor(path, tensor of each set…)` for each of its tensors, always in
+// the same order.
 //
 // Every layer with parameters has `ParametersOf<Matrix, Vector>`: its set with something else in the place of
 // each tensor. Vector stands for biases and for what normalisations multiply by, Matrix for the rest. Its
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <attune/core/fields.hpp>
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/tensor.hpp>
 
@@ -211,10 +213,7 @@ constexpr void for_each_tensor(const Visitor& visitor, Set& set, Sets&... sets) 
 
 /// The set of a layer that has none.
 struct NoParameters {
-  template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor&, const TensorPath*, Sets&&...) {}
-  template <class Initialiser, class Generator>
-  void initialise(const Initialiser&, Generator&) {}
+  ATTUNE_FIELDS()
 };
 
 namespace detail {

@@ -52,11 +52,7 @@ struct Embedding {
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] typename TableForm<Matrix<Scalar, shape.vocabulary, shape.d_model>>::type weight;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      visitor(TensorPath{"weight", parent}, sets.weight...);
-    }
+    ATTUNE_VISITED_FIELDS(Weight(weight))
     /// The row of the padding id starts as zeros.
     template <class Initialiser>
     void initialise(const Initialiser& initialiser, Rng& rng) {

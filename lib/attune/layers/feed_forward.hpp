@@ -46,18 +46,7 @@ struct OneProjection {
     using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] SetOfMember<InLinear, Role::kFeedForwardIn, Matrix, Vector> linear1;
     [[no_unique_address]] SetOfMember<OutLinear, Role::kFeedForwardOut, Matrix, Vector> linear2;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      const TensorPath of_linear1{"linear1", parent}, of_linear2{"linear2", parent};
-      InLinear::Parameters::visit(visitor, &of_linear1, sets.linear1...);
-      OutLinear::Parameters::visit(visitor, &of_linear2, sets.linear2...);
-    }
-    template <class Initialiser>
-    void initialise(const Initialiser& initialiser, Rng& rng) {
-      attune::initialise(linear1, initialiser, rng);
-      attune::initialise(linear2, initialiser, rng);
-    }
+    ATTUNE_FIELDS(Set(linear1), Set(linear2))
   };
   static auto& out(auto& set) { return set.linear2; }
   template <class Gradients>
@@ -115,20 +104,7 @@ struct GatedProjections {
     [[no_unique_address]] SetOfMember<InLinear, Role::kGate, Matrix, Vector> gate;
     [[no_unique_address]] SetOfMember<InLinear, Role::kFeedForwardIn, Matrix, Vector> up;
     [[no_unique_address]] SetOfMember<OutLinear, Role::kFeedForwardOut, Matrix, Vector> down;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      const TensorPath of_gate{"gate", parent}, of_up{"up", parent}, of_down{"down", parent};
-      InLinear::Parameters::visit(visitor, &of_gate, sets.gate...);
-      InLinear::Parameters::visit(visitor, &of_up, sets.up...);
-      OutLinear::Parameters::visit(visitor, &of_down, sets.down...);
-    }
-    template <class Initialiser>
-    void initialise(const Initialiser& initialiser, Rng& rng) {
-      attune::initialise(gate, initialiser, rng);
-      attune::initialise(up, initialiser, rng);
-      attune::initialise(down, initialiser, rng);
-    }
+    ATTUNE_FIELDS(Set(gate), Set(up), Set(down))
   };
   static auto& out(auto& set) { return set.down; }
   template <class Gradients>

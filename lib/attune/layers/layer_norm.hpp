@@ -9,8 +9,8 @@
 #pragma once
 
 #include <attune/core/gradient_rows.hpp>
+#include <attune/core/initialise.hpp>
 #include <attune/core/layer.hpp>
-#include <attune/core/rng.hpp>
 #include <attune/core/stream.hpp>
 #include <attune/core/weights.hpp>
 #include <attune/kernels/ops/normalize.hpp>
@@ -31,37 +31,11 @@ template <class Scalar, int d_model, bool kWeight, bool kBias,
           template <class, int, int> class Vector = Tensor>
 struct NormParameters {
   using Form = attune::Form<Vector, Vector>;
-  [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
-  [[no_unique_address]] Vector<Scalar, 1, d_model> bias;
-
-  template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-    visitor(TensorPath{"weight", parent, TensorKind::kNorm}, sets.weight...);
-    visitor(TensorPath{"bias", parent, TensorKind::kBias}, sets.bias...);
-  }
-  /// w = 1, b = 0, whatever the initialiser.
-  template <class Initialiser>
-  void initialise(const Initialiser&, Rng&) {
-    for (Scalar& value : weight.values) value = 1;
-    bias.set_zero();
-  }
+  using Weight = Vector<Scalar, 1, d_model>;
+  [[no_unique_address]] FieldIf<kWeight, Weight, Weight> weight;
+  [[no_unique_address]] FieldIf<kBias, Vector<Scalar, 1, d_model>, std::type_identity<Weight>> bias;
+  ATTUNE_FIELDS(NormWeight(weight), NormBias(bias))
 };
-template <class Scalar, int d_model, template <class, int, int> class Vector>
-struct NormParameters<Scalar, d_model, true, false, Vector> {
-  using Form = attune::Form<Vector, Vector>;
-  [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
-
-  template <class Visitor, class... Sets>
-  static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-    visitor(TensorPath{"weight", parent, TensorKind::kNorm}, sets.weight...);
-  }
-  template <class Initialiser>
-  void initialise(const Initialiser&, Rng&) {
-    for (Scalar& value : weight.values) value = 1;
-  }
-};
-template <class Scalar, int d_model, template <class, int, int> class Vector>
-struct NormParameters<Scalar, d_model, false, false, Vector> : NoParameters {};
 
 namespace detail {
 

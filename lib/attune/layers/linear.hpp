@@ -11,13 +11,6 @@
 #include <attune/core/stream.hpp>
 #include <attune/core/weights.hpp>
 
-// At -Os compilers call it, with paths on the stack that nobody reads.
-#if defined(__OPTIMIZE_SIZE__)
-#define ATTUNE_INLINE_VISIT ATTUNE_INLINE
-#else
-#define ATTUNE_INLINE_VISIT
-#endif
-
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// What a Linear is of.
@@ -35,40 +28,8 @@ template <class Scalar, int d_in, int d_out, bool kBias, template <class, int, i
 struct LinearParameters {
   using Form = attune::Form<Matrix, Vector>;
   [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
-  [[no_unique_address]] Vector<Scalar, 1, d_out> bias;
-
-  template <class Visitor, class... Sets>
-  ATTUNE_INLINE_VISIT static constexpr void visit(const Visitor& visitor, const TensorPath* parent,
-                                                  Sets&&... sets) {
-    visitor(TensorPath{"weight", parent}, sets.weight...);
-    visitor(TensorPath{"bias", parent, TensorKind::kBias}, sets.bias...);
-  }
-  /// b = 0 unless the initialiser has bias<Weight>(b, rng).
-  template <class Initialiser>
-  void initialise(const Initialiser& initialiser, Rng& rng) {
-    initialiser.weight(weight, rng);
-    if constexpr (requires { initialiser.template bias<Matrix<Scalar, d_in, d_out>>(bias, rng); }) {
-      initialiser.template bias<Matrix<Scalar, d_in, d_out>>(bias, rng);
-    } else {
-      bias.set_zero();
-    }
-  }
-};
-template <class Scalar, int d_in, int d_out, template <class, int, int> class Matrix,
-          template <class, int, int> class Vector>
-struct LinearParameters<Scalar, d_in, d_out, false, Matrix, Vector> {
-  using Form = attune::Form<Matrix, Vector>;
-  [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
-
-  template <class Visitor, class... Sets>
-  ATTUNE_INLINE_VISIT static constexpr void visit(const Visitor& visitor, const TensorPath* parent,
-                                                  Sets&&... sets) {
-    visitor(TensorPath{"weight", parent}, sets.weight...);
-  }
-  template <class Initialiser>
-  void initialise(const Initialiser& initialiser, Rng& rng) {
-    initialiser.weight(weight, rng);
-  }
+  [[no_unique_address]] FieldIf<kBias, Vector<Scalar, 1, d_out>, Matrix<Scalar, d_in, d_out>> bias;
+  ATTUNE_FIELDS(Weight(weight), Bias(bias))
 };
 
 /// Y = x·W + b, x[rows, d_in], W[d_in, d_out], y[rows, d_out]. dx = dy·Wᵀ, dW += xᵀ·dy, db += Σ rows of dy.
@@ -169,5 +130,3 @@ struct Linear {
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
-
-#undef ATTUNE_INLINE_VISIT

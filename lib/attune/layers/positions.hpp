@@ -108,11 +108,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
     using Form = attune::Form<Matrix, Vector>;
     using Table = typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type;
     [[no_unique_address]] typename FloatForm<Table>::type weight;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      visitor(TensorPath{"weight", parent}, sets.weight...);
-    }
+    ATTUNE_FIELDS(Weight(weight))
   };
   using Parameters = ParametersOf<Tensor>;
 

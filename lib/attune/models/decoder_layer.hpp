@@ -63,29 +63,8 @@ struct DecoderLayerOf
     [[no_unique_address]] detail::SetOfMember<Norm, 3, Matrix, Vector> norm1;
     [[no_unique_address]] detail::SetOfMember<Norm, 4, Matrix, Vector> norm2;
     [[no_unique_address]] detail::SetOfMember<Norm, 5, Matrix, Vector> norm3;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      const TensorPath of_self{"self_attention", parent}, of_cross{"cross_attention", parent},
-          of_network{"feed_forward", parent}, of_norm1{"norm1", parent}, of_norm2{"norm2", parent},
-          of_norm3{"norm3", parent};
-      SelfAttention::Parameters::visit(visitor, &of_self, sets.self_attention...);
-      CrossAttention::Parameters::visit(visitor, &of_cross, sets.cross_attention...);
-      Network::Parameters::visit(visitor, &of_network, sets.feed_forward...);
-      Norm::Parameters::visit(visitor, &of_norm1, sets.norm1...);
-      Norm::Parameters::visit(visitor, &of_norm2, sets.norm2...);
-      Norm::Parameters::visit(visitor, &of_norm3, sets.norm3...);
-    }
-    /// MultiheadAttentionDefault gives PyTorch's nn.TransformerDecoderLayer.
-    template <class Initialiser>
-    void initialise(const Initialiser& initialiser, Rng& rng) {
-      attune::initialise(self_attention, initialiser, rng);
-      attune::initialise(cross_attention, initialiser, rng);
-      attune::initialise(feed_forward, initialiser, rng);
-      attune::initialise(norm1, initialiser, rng);
-      attune::initialise(norm2, initialiser, rng);
-      attune::initialise(norm3, initialiser, rng);
-    }
+    ATTUNE_FIELDS(Set(self_attention), Set(cross_attention), Set(feed_forward), Set(norm1), Set(norm2),
+                  Set(norm3))
   };
   using Parameters = ParametersOf<Tensor>;
 

@@ -57,24 +57,7 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
     [[no_unique_address]] detail::SetOfMember<Network, 1, Matrix, Vector> feed_forward;
     [[no_unique_address]] detail::SetOfMember<Norm, 2, Matrix, Vector> norm1;
     [[no_unique_address]] detail::SetOfMember<Norm, 3, Matrix, Vector> norm2;
-
-    template <class Visitor, class... Sets>
-    static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-      const TensorPath of_attention{"self_attention", parent}, of_network{"feed_forward", parent},
-          of_norm1{"norm1", parent}, of_norm2{"norm2", parent};
-      SelfAttention::Parameters::visit(visitor, &of_attention, sets.self_attention...);
-      Network::Parameters::visit(visitor, &of_network, sets.feed_forward...);
-      Norm::Parameters::visit(visitor, &of_norm1, sets.norm1...);
-      Norm::Parameters::visit(visitor, &of_norm2, sets.norm2...);
-    }
-    /// MultiheadAttentionDefault gives PyTorch's nn.TransformerEncoderLayer.
-    template <class Initialiser>
-    void initialise(const Initialiser& initialiser, Rng& rng) {
-      attune::initialise(self_attention, initialiser, rng);
-      attune::initialise(feed_forward, initialiser, rng);
-      attune::initialise(norm1, initialiser, rng);
-      attune::initialise(norm2, initialiser, rng);
-    }
+    ATTUNE_FIELDS(Set(self_attention), Set(feed_forward), Set(norm1), Set(norm2))
   };
   using Parameters = ParametersOf<Tensor>;
 

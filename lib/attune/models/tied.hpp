@@ -63,16 +63,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     /// The table, [vocabulary, d_model].
     [[no_unique_address]] detail::SetOfMember<EmbeddingLayer, 0, Matrix, Vector> embedding;
     [[no_unique_address]] detail::SetOfMember<Body, 1, Matrix, Vector> body;
-
-    static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&&... sets) {
-      const TensorPath of_embedding{"embedding", parent}, of_body{"body", parent};
-      EmbeddingLayer::Parameters::visit(visitor, &of_embedding, sets.embedding...);
-      Body::Parameters::visit(visitor, &of_body, sets.body...);
-    }
-    void initialise(const auto& initialiser, Rng& rng) {
-      attune::initialise(embedding, initialiser, rng);
-      attune::initialise(body, initialiser, rng);
-    }
+    ATTUNE_FIELDS(Set(embedding), Set(body))
   };
   using Parameters = ParametersOf<Tensor>;
   static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Body>;

@@ -1,0 +1,142 @@
+// The fields of a set of tensors, listed once.
+//
+//   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+//   struct ParametersOf {
+//     [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
+//     [[no_unique_address]] FieldIf<kBias, Vector<Scalar, 1, d_out>, Matrix<Scalar, d_in, d_out>> bias;
+//     ATTUNE_FIELDS(Weight(weight), Bias(bias))
+//   };
+//
+// The list says each member's kind. It gives the set visit(visitor, path, sets…) and initialise(initialiser,
+// rng), in the order of the list. A list that leaves out a member, or has one twice, does not compile.
+//
+//   kind               TensorKind   initial values
+//   Weight(field)      kWeight      those of the initialiser
+//   Bias(field)        kBias        those of the initialiser for the set's `weight`, else 0
+//   NormWeight(field)  kNorm        1
+//   NormBias(field)    kBias        0
+//   KeyBias(field)     kBias        N(0, 1/cols)
+//   Set(field)                      a set: its tensors are "field.…"
+//   Inline(field)                   a set: its tensors are named as if they were members
+#pragma once
+
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <attune/kernels/policy.hpp>
+
+// At -Os compilers call visits, with paths on the stack that nobody reads.
+#if defined(__OPTIMIZE_SIZE__)
+#define ATTUNE_INLINE_VISIT ATTUNE_INLINE
+#else
+#define ATTUNE_INLINE_VISIT
+#endif
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+class Rng;
+
+namespace detail {
+
+/// In the place of a field that a set does not have. Empty members of one type cannot share an address:
+/// those beside another field are another type.
+template <class Beside>
+struct Absent {};
+
+template <class Field>
+inline constexpr bool kPresent = true;
+template <class Beside>
+inline constexpr bool kPresent<Absent<Beside>> = false;
+
+/// Members named in a list, "Weight(weight), Bias(bias)"; -1 if one is named twice.
+consteval int count_listed(std::string_view list) {
+  int count = 0;
+  for (auto open = list.find('('); open != list.npos; open = list.find('(', open + 1), ++count) {
+    const auto field = list.substr(open, list.find(')', open) - open + 1);
+    if (list.find(field, open + 1) != list.npos) return -1;
+  }
+  return count;
+}
+
+template <std::size_t>
+struct AnyMember {
+  template <class Member>
+  constexpr operator Member() const;
+};
+template <class Set, class Indices>
+inline constexpr bool kHasMembers = false;
+template <class Set, std::size_t... indices>
+inline constexpr bool kHasMembers<Set, std::index_sequence<indices...>> = requires {
+  Set{AnyMember<indices>{}...};
+};
+
+/// Checks that a list of so many names is that of all members of the first set.
+template <int listed, class First, class...>
+constexpr bool check_fields() {
+  using Set = std::remove_cvref_t<First>;
+  static_assert(listed >= 0, "attune: ATTUNE_FIELDS lists a member of a set twice");
+  static_assert(
+      listed < 0 || !kHasMembers<Set, std::make_index_sequence<static_cast<std::size_t>(listed + 1)>>,
+      "attune: a member of a set is missing from its ATTUNE_FIELDS");
+  return true;
+}
+
+}  // namespace detail
+
+/// A field that a set has under a condition; else nothing, beside a field that it has always.
+template <bool kHas, class Field, class Beside>
+using FieldIf = std::conditional_t<kHas, Field, detail::Absent<Beside>>;
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
+
+/// The fields of a set of tensors, each with its kind (core/fields.hpp): ATTUNE_FIELDS(Weight(w), Bias(b)).
+#define ATTUNE_FIELDS(...)                                                                                \
+  ATTUNE_VISITED_FIELDS(__VA_ARGS__)                                                                      \
+  template <class Initialiser>                                                                            \
+  void initialise([[maybe_unused]] const Initialiser& initialiser, [[maybe_unused]] ::attune::Rng& rng) { \
+    ATTUNE_EACH_FIELD(ATTUNE_INITIALISE_, __VA_ARGS__)                                                    \
+  }
+/// The same of a set that has initial values of its own: its author writes initialise(initialiser, rng).
+#define ATTUNE_VISITED_FIELDS(...)                                                                          \
+  template <class Visitor, class... Sets>                                                                   \
+  ATTUNE_INLINE_VISIT static constexpr void visit([[maybe_unused]] const Visitor& visitor,                  \
+                                                  [[maybe_unused]] const ::attune::TensorPath* parent,      \
+                                                  [[maybe_unused]] Sets&&... sets) {                        \
+    static_assert(::attune::detail::check_fields<::attune::detail::count_listed(#__VA_ARGS__), Sets...>()); \
+    ATTUNE_EACH_FIELD(ATTUNE_VISIT_, __VA_ARGS__)                                                           \
+  }
+
+// Pastes `prefix` to each of at most 27 arguments.
+#define ATTUNE_EACH_FIELD(prefix, ...) __VA_OPT__(ATTUNE_SCAN(ATTUNE_NEXT_FIELD(prefix, __VA_ARGS__)))
+#define ATTUNE_NEXT_FIELD(prefix, field, ...) \
+  prefix##field __VA_OPT__(ATTUNE_AND_NEXT ATTUNE_PARENTHESES(prefix, __VA_ARGS__))
+#define ATTUNE_PARENTHESES ()
+#define ATTUNE_AND_NEXT() ATTUNE_NEXT_FIELD
+#define ATTUNE_SCAN(...) ATTUNE_SCAN_9(ATTUNE_SCAN_9(ATTUNE_SCAN_9(__VA_ARGS__)))
+#define ATTUNE_SCAN_9(...) ATTUNE_SCAN_3(ATTUNE_SCAN_3(ATTUNE_SCAN_3(__VA_ARGS__)))
+#define ATTUNE_SCAN_3(...) ATTUNE_SCAN_1(ATTUNE_SCAN_1(ATTUNE_SCAN_1(__VA_ARGS__)))
+#define ATTUNE_SCAN_1(...) __VA_ARGS__
+
+#define ATTUNE_VISIT_TENSOR(field, kind)                     \
+  if constexpr (::attune::detail::kPresent<decltype(field)>) \
+    visitor(::attune::TensorPath{#field, parent, ::attune::TensorKind::kind}, sets.field...);
+#define ATTUNE_VISIT_Weight(field) ATTUNE_VISIT_TENSOR(field, kWeight)
+#define ATTUNE_VISIT_Bias(field) ATTUNE_VISIT_TENSOR(field, kBias)
+#define ATTUNE_VISIT_NormWeight(field) ATTUNE_VISIT_TENSOR(field, kNorm)
+#define ATTUNE_VISIT_NormBias(field) ATTUNE_VISIT_TENSOR(field, kBias)
+#define ATTUNE_VISIT_KeyBias(field) ATTUNE_VISIT_TENSOR(field, kBias)
+#define ATTUNE_VISIT_Set(field)                                  \
+  {                                                              \
+    const ::attune::TensorPath of_##field{#field, parent};       \
+    decltype(field)::visit(visitor, &of_##field, sets.field...); \
+  }
+#define ATTUNE_VISIT_Inline(field) decltype(field)::visit(visitor, parent, sets.field...);
+
+#define ATTUNE_INITIALISE_Weight(field) initialiser.weight(field, rng);
+#define ATTUNE_INITIALISE_Bias(field) ::attune::detail::initialise_bias(*this, field, initialiser, rng);
+#define ATTUNE_INITIALISE_NormWeight(field) ::attune::detail::fill(field, 1);
+#define ATTUNE_INITIALISE_NormBias(field) ::attune::detail::fill(field, 0);
+#define ATTUNE_INITIALISE_KeyBias(field) ::attune::detail::initialise_key_bias(field, rng);
+#define ATTUNE_INITIALISE_Set(field) ::attune::initialise(field, initialiser, rng);
+#define ATTUNE_INITIALISE_Inline(field) ::attune::initialise(field, initialiser, rng);
