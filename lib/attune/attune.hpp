@@ -3,6 +3,7 @@
 
 #include <attune/core/attention_mask.hpp>
 #include <attune/core/checked_view.hpp>
+#include <attune/core/fields.hpp>
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/gradient_rows.hpp>
 #include <attune/core/gradients.hpp>
