@@ -13,14 +13,14 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# Initialisers, in their order, become an array that nobody runs but dispatch.cpp.
-file(WRITE ${FOLDER}/initialisers.ld "\
+# Initializers, in their order, become an array that nobody runs but dispatch.cpp.
+file(WRITE ${FOLDER}/initializers.ld "\
 SECTIONS {
-  .data.rel.ro.initialisers 0 : {
-    initialisers = .;
+  .data.rel.ro.initializers 0 : {
+    initializers = .;
     KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*)))
     KEEP(*(.init_array))
-    initialisers_end = .;
+    initializers_end = .;
   }
   others 0 : { KEEP(*(.fini_array .fini_array.* .preinit_array .ctors .ctors.* .dtors .dtors.*)) }
 }
@@ -56,7 +56,7 @@ string(MAKE_C_IDENTIFIER "${TARGET}" name)
 foreach(processor IN LISTS processors)
   set(linked ${FOLDER}/${processor}_linked.o)
   # Sections that linkers take once of all files that have them become this file's own.
-  run("${LD}" -r --force-group-allocation -T ${FOLDER}/initialisers.ld -o ${linked} ${objects_${processor}})
+  run("${LD}" -r --force-group-allocation -T ${FOLDER}/initializers.ld -o ${linked} ${objects_${processor}})
   defined_in(${linked} FUNC GLOBAL [A-Z]+ defined)
   if(NOT defined)
     message(FATAL_ERROR "attune_add_dispatched, ${TARGET}: its sources define no function that another file could call.")
@@ -72,7 +72,7 @@ foreach(processor IN LISTS processors)
 
   list(TRANSFORM functions APPEND .${processor} OUTPUT_VARIABLE kept)
   list(TRANSFORM functions REPLACE "(.+)" "\\1 \\1.${processor}" OUTPUT_VARIABLE renamed)
-  foreach(symbol IN ITEMS initialisers initialisers_end)
+  foreach(symbol IN ITEMS initializers initializers_end)
     list(APPEND kept ${symbol}.${name}.${processor})
     list(APPEND renamed "${symbol} ${symbol}.${name}.${processor}")
   endforeach()
@@ -81,8 +81,8 @@ foreach(processor IN LISTS processors)
     file(WRITE ${FOLDER}/${processor}.${lines} "${text}\n")
   endforeach()
   run("${OBJCOPY}" --redefine-syms=${FOLDER}/${processor}.renamed --keep-global-symbols=${FOLDER}/${processor}.kept
-    # Of a type that no linker takes for initialisers.
-    --rename-section .data.rel.ro.initialisers=.data.rel.ro.${name}.${processor},alloc,load,data,contents
+    # Of a type that no linker takes for initializers.
+    --rename-section .data.rel.ro.initializers=.data.rel.ro.${name}.${processor},alloc,load,data,contents
     ${linked} ${FOLDER}/${processor}.o)
   file(REMOVE ${linked})
   defined_in(${FOLDER}/${processor}.o [A-Z]+ "GLOBAL|WEAK|UNIQUE" [A-Z]+ seen)
@@ -111,7 +111,7 @@ foreach(processor IN LISTS processors)
     string(APPEND row "${processor}_${i},")
     math(EXPR i "${i} + 1")
   endforeach()
-  foreach(symbol IN ITEMS initialisers initialisers_end)
+  foreach(symbol IN ITEMS initializers initializers_end)
     string(APPEND declarations "extern Function* const ${processor}_${symbol}[] asm(\"${symbol}.${name}.${processor}\");\n")
   endforeach()
   foreach(symbol IN LISTS kept_${processor})
@@ -121,7 +121,7 @@ foreach(processor IN LISTS processors)
   string(REPLACE "avx" "kAvx" enumerator ${processor})
   string(REPLACE "sse" "kSse" enumerator ${enumerator})
   string(APPEND choices
-    "    {attune::dispatch::Processor::${enumerator}, k_${processor}, ${processor}_initialisers, ${processor}_initialisers_end},\n")
+    "    {attune::dispatch::Processor::${enumerator}, k_${processor}, ${processor}_initializers, ${processor}_initializers_end},\n")
 endforeach()
 list(GET processors 0 least)
 set(i 0)
@@ -154,14 +154,14 @@ extern \"C\" {
 
 namespace {
 
-// Before other initialisers, which may call the functions.
+// Before other initializers, which may call the functions.
 [[gnu::constructor(101)]] void choose() {
   code = &attune::dispatch::choose(kCode);
   attune_${name}_functions = code->functions;
 }
 
-[[gnu::constructor]] void initialise() {
-  for (Function* const* next = code->initialisers; next != code->initialisers_end; ++next) (*next)();
+[[gnu::constructor]] void initialize() {
+  for (Function* const* next = code->initializers; next != code->initializers_end; ++next) (*next)();
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #
 # What other files may call are the functions that SOURCES define, but for inline ones and templates. All else in them is a
 # copy for each processor that no other file sees: variables, inline functions, templates (Eigen's and the standard library's,
-# too), initialisers, which run for the chosen one alone. So nothing of a processor's code is reachable on a lesser one.
+# too), initializers, which run for the chosen one alone. So nothing of a processor's code is reachable on a lesser one.
 # Types that main.cpp and model.cpp share have one layout: Eigen aligns to 16 bytes in all of them. (What trains in Lockstep has
 # the width of the processor in its name and size; keep it in model.cpp.)
 #
@@ -132,7 +132,7 @@ function(attune_add_dispatched target)
       -march=${march_${processor}} -fno-lto $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
     target_compile_features(${part} PRIVATE $<TARGET_PROPERTY:${target},COMPILE_FEATURES>)
     if(processor STREQUAL "avx512" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-      # Its intrinsics initialise an operand with itself (GCC bug 105593); of the rest the other processors' code warns.
+      # Its intrinsics initialize an operand with itself (GCC bug 105593); of the rest the other processors' code warns.
       target_compile_options(${part} PRIVATE -Wno-uninitialized -Wno-maybe-uninitialized)
     endif()
     list(APPEND objects ${processor} $<TARGET_OBJECTS:${part}>)

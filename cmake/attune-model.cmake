@@ -1,4 +1,4 @@
-# attune_add_model(target NAME name FILE file.safetensors [QUANTISE int8|bf16|fp16 [WEIGHTS tensor...] [FLOATS tensor...]]
+# attune_add_model(target NAME name FILE file.safetensors [QUANTIZE int8|bf16|fp16 [WEIGHTS tensor...] [FLOATS tensor...]]
 #                  [ARRAY])
 # Puts a .safetensors file, as it is, among the constants of `target`, a target of the same folder, and gives the target
 # the header name.hpp: the C++ type `name` of that file (attune/exchange/model_file.hpp says what to do with it).
@@ -11,25 +11,25 @@
 # changes, what depends on it is built again. ARRAY: the file is an array in the header instead of bytes for the linker, so
 # that the compiler can compute with the weights; so it is, too, where the compiler is neither GCC nor Clang, and on Windows.
 #
-# QUANTISE: of what is put there the weights are 8-bit integers with scales, or 16-bit floats (attune/core/narrow_weights.hpp),
+# QUANTIZE: of what is put there the weights are 8-bit integers with scales, or 16-bit floats (attune/weights/quantized_weights.hpp),
 # and the build prints the errors of each. Weights are told from positions, class tokens, biases and norms by the names and
 # shapes of tensors; WEIGHTS and FLOATS name those of another role. In a cross build that takes a compiler of the machine that builds, ATTUNE_HOST_CXX.
 
 function(attune_add_model target)
-  cmake_parse_arguments(PARSE_ARGV 1 model "ARRAY" "NAME;FILE;QUANTISE" "WEIGHTS;FLOATS")
+  cmake_parse_arguments(PARSE_ARGV 1 model "ARRAY" "NAME;FILE;QUANTIZE" "WEIGHTS;FLOATS")
   if(NOT model_NAME OR NOT model_FILE OR model_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "usage: attune_add_model(target NAME name FILE file.safetensors [QUANTISE int8|bf16|fp16 "
+    message(FATAL_ERROR "usage: attune_add_model(target NAME name FILE file.safetensors [QUANTIZE int8|bf16|fp16 "
       "[WEIGHTS tensor...] [FLOATS tensor...]] [ARRAY])")
   endif()
   if(NOT model_NAME MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
     message(FATAL_ERROR "attune_add_model: NAME is '${model_NAME}'; it becomes a C++ type: letters, digits and _, no digit "
       "first.")
   endif()
-  if(DEFINED model_QUANTISE AND NOT model_QUANTISE MATCHES "^(int8|bf16|fp16)$")
-    message(FATAL_ERROR "attune_add_model: QUANTISE is '${model_QUANTISE}'; it is int8, bf16 or fp16.")
+  if(DEFINED model_QUANTIZE AND NOT model_QUANTIZE MATCHES "^(int8|bf16|fp16)$")
+    message(FATAL_ERROR "attune_add_model: QUANTIZE is '${model_QUANTIZE}'; it is int8, bf16 or fp16.")
   endif()
-  if((model_WEIGHTS OR model_FLOATS) AND NOT model_QUANTISE)
-    message(FATAL_ERROR "attune_add_model: WEIGHTS and FLOATS say what QUANTISE does; there is no QUANTISE.")
+  if((model_WEIGHTS OR model_FLOATS) AND NOT model_QUANTIZE)
+    message(FATAL_ERROR "attune_add_model: WEIGHTS and FLOATS say what QUANTIZE does; there is no QUANTIZE.")
   endif()
   if(NOT TARGET ${target})
     message(FATAL_ERROR "attune_add_model: there is no target '${target}'; add_executable or add_library comes first.")
@@ -47,18 +47,18 @@ function(attune_add_model target)
 
   # A folder for each target: it is on the include path, and another target's model may have the same name.
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/attune_models/${target})
-  if(model_QUANTISE)
-    attune_quantise_program(program)
+  if(model_QUANTIZE)
+    attune_quantize_program(program)
     list(TRANSFORM model_WEIGHTS PREPEND "weight=")
     list(TRANSFORM model_FLOATS PREPEND "float=")
-    set(quantised ${folder}/${model_NAME}.safetensors)
-    add_custom_command(OUTPUT ${quantised}
+    set(quantized ${folder}/${model_NAME}.safetensors)
+    add_custom_command(OUTPUT ${quantized}
       COMMAND ${CMAKE_COMMAND} -E make_directory "${folder}"  # which makefiles do not make
-      COMMAND "${program}" ${model_QUANTISE} "${file}" "${quantised}" ${model_WEIGHTS} ${model_FLOATS}
-      DEPENDS "${file}" attune_quantise
-      COMMENT "Quantising ${model_FILE} to ${model_QUANTISE}"
+      COMMAND "${program}" ${model_QUANTIZE} "${file}" "${quantized}" ${model_WEIGHTS} ${model_FLOATS}
+      DEPENDS "${file}" attune_quantize
+      COMMENT "Quantizing ${model_FILE} to ${model_QUANTIZE}"
       VERBATIM)
-    set(file ${quantised})
+    set(file ${quantized})
   endif()
   set(outputs ${folder}/${model_NAME}.hpp)
   set(assembly "")
@@ -84,36 +84,36 @@ function(attune_add_model target)
   target_include_directories(${target} PRIVATE ${folder})
 endfunction()
 
-# attune_quantise_program(result): the command that quantises, and the target attune_quantise that builds it.
-function(attune_quantise_program result)
-  set(source ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/attune-quantise.cpp)
+# attune_quantize_program(result): the command that quantizes, and the target attune_quantize that builds it.
+function(attune_quantize_program result)
+  set(source ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/attune-quantize.cpp)
   if(NOT CMAKE_CROSSCOMPILING)
-    set(${result} attune_quantise PARENT_SCOPE)
-    if(NOT TARGET attune_quantise)
-      add_executable(attune_quantise EXCLUDE_FROM_ALL ${source})
-      target_link_libraries(attune_quantise PRIVATE attune::attune)
+    set(${result} attune_quantize PARENT_SCOPE)
+    if(NOT TARGET attune_quantize)
+      add_executable(attune_quantize EXCLUDE_FROM_ALL ${source})
+      target_link_libraries(attune_quantize PRIVATE attune::attune)
     endif()
     return()
   endif()
-  if(NOT TARGET attune_quantise)
+  if(NOT TARGET attune_quantize)
     find_program(ATTUNE_HOST_CXX NAMES $ENV{CXX_FOR_BUILD} c++ g++ clang++ NO_CMAKE_FIND_ROOT_PATH
       DOC "Compiler of the machine that builds, for programs that run while it does")
     if(NOT ATTUNE_HOST_CXX)
-      message(FATAL_ERROR "attune_add_model: QUANTISE takes a C++20 compiler of the machine that builds: set ATTUNE_HOST_CXX to "
-        "one, or quantise the file beforehand (cmake/attune-quantise.cpp) and leave QUANTISE out.")
+      message(FATAL_ERROR "attune_add_model: QUANTIZE takes a C++20 compiler of the machine that builds: set ATTUNE_HOST_CXX to "
+        "one, or quantize the file beforehand (cmake/attune-quantize.cpp) and leave QUANTIZE out.")
     endif()
-    set(program ${CMAKE_CURRENT_BINARY_DIR}/attune_models/attune-quantise${CMAKE_HOST_EXECUTABLE_SUFFIX})
+    set(program ${CMAKE_CURRENT_BINARY_DIR}/attune_models/attune-quantize${CMAKE_HOST_EXECUTABLE_SUFFIX})
     set(includes "$<TARGET_PROPERTY:attune::attune,INTERFACE_INCLUDE_DIRECTORIES>")
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/attune_models)
     add_custom_command(OUTPUT ${program}
       COMMAND ${ATTUNE_HOST_CXX} -std=c++20 -O1 -ffp-contract=off "-I$<JOIN:${includes},;-I>" -MMD -MF "${program}.d"
         -MT "${program}" "${source}" -o "${program}"
       DEPENDS "${source}" DEPFILE "${program}.d"
-      COMMENT "Building attune-quantise with ${ATTUNE_HOST_CXX}"
+      COMMENT "Building attune-quantize with ${ATTUNE_HOST_CXX}"
       COMMAND_EXPAND_LISTS VERBATIM)
-    add_custom_target(attune_quantise DEPENDS ${program})
-    set_target_properties(attune_quantise PROPERTIES ATTUNE_PROGRAM ${program})
+    add_custom_target(attune_quantize DEPENDS ${program})
+    set_target_properties(attune_quantize PROPERTIES ATTUNE_PROGRAM ${program})
   endif()
-  get_target_property(program attune_quantise ATTUNE_PROGRAM)
+  get_target_property(program attune_quantize ATTUNE_PROGRAM)
   set(${result} ${program} PARENT_SCOPE)
 endfunction()

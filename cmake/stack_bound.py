@@ -155,7 +155,7 @@ def read_call_graph(folders):
     return frames, calls
 
 
-def initialisers(elf):
+def initializers(elf):
     """Addresses in .init_array."""
     symbols = {name: int(value, 16) for value, name in re.findall(r"^([0-9a-f]+) \S (\S+)$", tool("nm", elf), re.MULTILINE)}
     first, last = symbols.get("init_array_begin", 0), symbols.get("init_array_end", 0)
@@ -201,7 +201,7 @@ def resolve(address, entries, spelled, known_calls, elf):
     for caller, callee in known_calls:
         if any(re.fullmatch(caller, name) for name in spelled[address]):
             if callee is None:
-                return initialisers(elf)
+                return initializers(elf)
             named = {other for other, both in spelled.items() if any(re.fullmatch(callee, name) for name in both)}
             if not named:
                 raise Unbounded(f"{entries[address].name} calls {callee} through a pointer, which is not there")

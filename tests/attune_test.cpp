@@ -21,7 +21,7 @@ TEST(Attune, trains_and_infers_with_the_umbrella_header_alone) {
   Layer::Output target, y;
   check::fill(x, rng);
   check::fill(target, rng);
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   const float first = trainer.step(x, target, {.learning_rate = 3e-3f}).loss;
   float last = first;
   for (int i = 0; i < 50; ++i) last = trainer.step(x, target, {.learning_rate = 3e-3f}).loss;

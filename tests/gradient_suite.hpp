@@ -3,7 +3,7 @@
 // the same.
 #pragma once
 
-#include <attune/core/layer.hpp>
+#include <attune/execution/layer.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/check_gradients.hpp>
 

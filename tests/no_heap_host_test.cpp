@@ -25,7 +25,7 @@ void expect_no_heap() {
   attune::KeyPaddingMask<shape.kv_len> keys;
   const std::size_t before = port::heap_calls();
 
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   attune::StepResult<Scalar> result{};
   for (int i = 0; i < 2; ++i) {
     result = trainer.step(x, target, {.learning_rate = Scalar(1e-3)}, attune::GradientClipping{1.0f},

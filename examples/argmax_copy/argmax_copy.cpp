@@ -83,7 +83,7 @@ int main() {
   const int steps = wanted < 1 ? 1 : wanted < kSteps ? wanted : kSteps;
   port::print("argmax_copy on ", port::name(), ": seq_len ", kShape.seq_len, ", d_model ", kShape.d_model,
               ", heads ", kShape.num_heads, "; ", steps, " steps of ", kBatch, " sequences\n");
-  trainer.initialise(attune::XavierUniform{}, attune::Rng(1));
+  trainer.initialize(attune::XavierUniform{}, attune::Rng(1));
   attune::Rng rng(2);
 
   const std::size_t heap_calls_before = port::heap_calls();

@@ -34,8 +34,8 @@ ATTUNE_EXPORT(facts) const Facts* facts() { return &kFacts; }
 // The end of the memory that the program takes.
 ATTUNE_EXPORT(end_of_data) const char* end_of_data() { return &__heap_base; }
 
-ATTUNE_EXPORT(initialise) void initialise() {
-  trainer.initialise(attune::XavierUniform{}, attune::Rng(1));
+ATTUNE_EXPORT(initialize) void initialize() {
+  trainer.initialize(attune::XavierUniform{}, attune::Rng(1));
   rng = attune::Rng(2);
 }
 

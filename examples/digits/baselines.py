@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What simpler models recognise of the same test images: last 360 of 1,797, trained on those before.
+"""What simpler models recognize of the same test images: last 360 of 1,797, trained on those before.
 
 usage: baselines.py      needs scikit-learn (Debian: python3-sklearn)
 """
@@ -18,7 +18,7 @@ def main():
     models = {
         "logistic regression": LogisticRegression(max_iter=5000),
         "MLP, 32 hidden units": MLPClassifier((32,), max_iter=3000, random_state=1),
-        "nearest neighbour": KNeighborsClassifier(1),
+        "nearest neighbor": KNeighborsClassifier(1),
     }
     for name, model in models.items():
         model.fit(train_x, train_y)

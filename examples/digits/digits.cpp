@@ -68,7 +68,7 @@ constexpr int kDefaultSteps = kSteps;
 #endif
 constexpr const attune::CosineSchedule& learning_rate(int) { return digits::kLearningRate; }
 attune::Status begin(std::uint64_t seed) {
-  trainer.initialise(attune::XavierUniform{}, digits::rng_of_parameters(seed));
+  trainer.initialize(attune::XavierUniform{}, digits::rng_of_parameters(seed));
   return attune::Status::kOk;
 }
 void print_file(int) { digits::print_state_dict(trainer.parameters()); }

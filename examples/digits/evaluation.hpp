@@ -1,4 +1,4 @@
-// How well images of the test part are recognised.
+// How well images of the test part are recognized.
 #pragma once
 
 #include <instructions.hpp>
@@ -50,7 +50,7 @@ void evaluate(int count, Image& image, Model::Output& logits, Evaluation& evalua
 
 inline void print(const Evaluation& evaluation) {
   terminal::print_confusion(evaluation.confusion);
-  port::print("recognised ", evaluation.correct, " of ", evaluation.images, " images it has not seen, ",
+  port::print("recognized ", evaluation.correct, " of ", evaluation.images, " images it has not seen, ",
               port::fixed(100 * evaluation.accuracy(), 1), " %\n");
 }
 

@@ -14,7 +14,7 @@ import sys
 TEST = 360
 
 HEADER = """\
-// 8x8 grey-scale images of handwritten digits; pixels are 0 to 16. From "Optical Recognition of Handwritten
+// 8x8 gray-scale images of handwritten digits; pixels are 0 to 16. From "Optical Recognition of Handwritten
 // Digits", E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, 1998, CC BY 4.0; see DATA.md.
 // Written by make_images.py. An image is 320 bits, five a pixel, row by row, the lowest bit first.
 #pragma once

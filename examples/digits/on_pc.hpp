@@ -12,7 +12,7 @@
 
 #include <arguments.hpp>
 #include <attune/host/parallel_trainer.hpp>
-#include <attune/host/training_page.hpp>
+#include <attune/report/training_page.hpp>
 
 #include "evaluation.hpp"
 #include "training.hpp"
@@ -78,7 +78,7 @@ inline bool write_page(const char* file, ParallelTrainer& trainer, const Run& ru
                                          kEncoder.attention.num_heads, ", blocks ", kBlocks));
   char hash[9];
   std::snprintf(hash, sizeof hash, "%08x", attune::hash_bits(trainer.parameters()));
-  page.fact("recognised", attune::host::html::percent(static_cast<double>(evaluation.accuracy())));
+  page.fact("recognized", attune::host::html::percent(static_cast<double>(evaluation.accuracy())));
   page.fact("unseen images", std::to_string(evaluation.images));
   page.fact("validation images", std::to_string(held_out));
   page.fact("parameters", attune::host::html::count(kParameters));
@@ -114,7 +114,7 @@ struct Instructions {
 /// Of the first step and of one inference, on one thread as on a board: they depend on no number of threads.
 inline Instructions count_instructions(std::uint64_t seed, int held_out) {
   const auto trainer = std::make_unique<Trainer>();
-  trainer->initialise(attune::XavierUniform{}, rng_of_parameters(seed));
+  trainer->initialize(attune::XavierUniform{}, rng_of_parameters(seed));
   attune::Rng rng = rng_of_images(seed);
   Shuffle order(kTrainImages - held_out);
   Example example;
@@ -132,7 +132,7 @@ inline Instructions count_instructions(std::uint64_t seed, int held_out) {
 /// All of the example: trains, tests, prints, writes the page. Returns the program's exit code.
 inline int run(int steps, int test_images, std::uint64_t seed) {
   ParallelTrainer trainer({.threads = port::argument("--threads", 0)});
-  trainer.initialise(attune::XavierUniform{}, rng_of_parameters(seed));
+  trainer.initialize(attune::XavierUniform{}, rng_of_parameters(seed));
   const auto batch = std::make_unique<Batch>();
   attune::Rng rng = rng_of_images(seed);
   const int held_out = digits::held_out(144);

@@ -57,7 +57,7 @@ int main() {
   Distributed trainer(
       ranks, {.threads = port::argument("--threads",
                                         std::max(attune::host::available_threads() / ranks.size(), 1))});
-  trainer.initialise(attune::XavierUniform{}, rng_of_parameters(seed));
+  trainer.initialize(attune::XavierUniform{}, rng_of_parameters(seed));
   Source source{rng_of_images(seed), Shuffle(kTrainImages - held_out(0))};
   const auto batch = std::make_unique<Batch>();
   if (speaks) {

@@ -5,7 +5,7 @@ usage: train.py [--d-model 16|32] [--steps N] [--seed N] [--out FILE.safetensors
        train.py --check FILE.safetensors
 
 It saves the state_dict under its own names, and behind it `logits`: what the model says to the first 64 test images, for
-examples/run to compare with. --check loads a file with load_state_dict(strict=True) and says what the model recognises.
+examples/run to compare with. --check loads a file with load_state_dict(strict=True) and says what the model recognizes.
 Needs torch (Debian: python3-torch) and nothing else.
 """
 import argparse
@@ -138,7 +138,7 @@ def logits(model, images):
 def test(model):
     images, classes = part("Test")
     correct = int((logits(model, images).argmax(dim=1) == classes).sum())
-    print(f"recognised {correct} of {len(images)} images it has not seen, {100 * correct / len(images):.1f} %")
+    print(f"recognized {correct} of {len(images)} images it has not seen, {100 * correct / len(images):.1f} %")
 
 
 def check(path):
@@ -159,7 +159,7 @@ def main():
     arguments.add_argument("--steps", type=int, default=1800, help="of 32 images; default 1800")
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--out", default="digits.safetensors", metavar="FILE", help="default digits.safetensors")
-    arguments.add_argument("--check", metavar="FILE", help="load this file, say what it recognises, and train nothing")
+    arguments.add_argument("--check", metavar="FILE", help="load this file, say what it recognizes, and train nothing")
     given = arguments.parse_args()
     torch.set_num_threads(1)  # of products this small: faster, and the same numbers everywhere
     if given.check:

@@ -1,4 +1,4 @@
-// Six devices learn to recognise spoken digits together, without sending anybody's recordings anywhere:
+// Six devices learn to recognize spoken digits together, without sending anybody's recordings anywhere:
 // Federated Averaging (McMahan et al., 2017). Each device has one speaker. In a round it starts from the
 // fleet's parameters, trains on its own recordings, and sends what it has learned as a .safetensors file; the
 // mean of the files, weighted by their examples, is the fleet's. Simulated on a PC, device after device.
@@ -65,8 +65,8 @@ class Simulation {
   [[nodiscard]] std::vector<Device>& devices() { return devices_; }
   [[nodiscard]] const Base::Parameters& parameters() const { return trainer_->parameters(); }
 
-  void initialise(std::uint64_t seed) {
-    trainer_->initialise(attune::XavierUniform{}, attune::Rng(2 * seed - 1));
+  void initialize(std::uint64_t seed) {
+    trainer_->initialize(attune::XavierUniform{}, attune::Rng(2 * seed - 1));
   }
   attune::Status load(std::string_view file) {
     return trainer_->load(
@@ -133,7 +133,7 @@ int main() {
   port::print("a fleet of ", kSpeakers, " devices, each with the voice of one speaker",
               folder.empty() ? ", made up" : "", "; ", rounds, " rounds of one epoch\n");
 
-  simulation->initialise(seed);
+  simulation->initialize(seed);
   std::string fleet;
   if (const auto status = pack(simulation->parameters(), fleet); status != attune::Status::kOk)
     return refuse("the first parameters", status);

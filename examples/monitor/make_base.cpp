@@ -30,7 +30,7 @@ int draw(monitor::Machine& machine, int number, monitor::Window& window) {
 int main() {
   monitor::Machine on_the_bench(1), another(2);
   monitor::Window window;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng(1));
+  trainer.initialize(attune::XavierUniform{}, attune::Rng(1));
   for (int step = 0, number = 0; step < kSteps; ++step) {
     for (int i = 0; i < kBatch; ++i, ++number) {
       const int condition[] = {draw(on_the_bench, number, window)};
@@ -46,7 +46,7 @@ int main() {
     trainer.predict(window, logits);
     right += monitor::most_likely(logits) == condition;
   }
-  std::fprintf(stderr, "recognised %d of %d windows of another machine\n", right, kUnseen);
+  std::fprintf(stderr, "recognized %d of %d windows of another machine\n", right, kUnseen);
   attune::write_cpp_header(
       trainer.parameters(), {.name_space = "monitor", .name = "kBaseParameters"},
       [](const char* text, std::size_t length) { std::fwrite(text, 1, length, stdout); });

@@ -3,13 +3,13 @@
 // was wrong with the machine is known afterwards, and the classifier, which was trained on a PC before the
 // machine left the factory, learns from it in the time that is left. Power may fail at any time.
 //
-// Nothing takes longer than a tick: a prediction, a training step and a save all come in pieces, and every
+// Nothing takes longer than a tick: a prediction, a training step and a save all come in slices, and every
 // tick is served between two of them. What is learned depends on the samples alone, not on when it is
 // learned.
 //
 //   --steps N    the first N training steps only, of four windows each
 //   --seed N     another machine; without it 1
-//   --resets N   N resets at moments that nobody expects: between any two pieces, or in the middle of a save
+//   --resets N   N resets at moments that nobody expects: between any two slices, or in the middle of a save
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -56,7 +56,7 @@ enum class During { kLoad, kWork, kSave };
 /// All RAM of the device but the stack. Zero before main.
 struct Device {
   Trainer trainer;
-  Model::InferenceScratch inference;  // predictions come between two pieces of training
+  Model::InferenceScratch inference;  // predictions come between two slices of training
   Window windows[2];                  // one is classified while the other fills
   Inspected inspected;
   Progress progress, saved;
@@ -66,7 +66,7 @@ struct Device {
   During during;
   bool training;                // a pass is under way
   int until_reset;              // the next one comes when it has been counted down; 0: none comes
-  std::uint64_t longest_piece;  // in instructions; 0 where the program cannot tell
+  std::uint64_t longest_slice;  // in instructions; 0 where the program cannot tell
 };
 constexpr std::size_t kStack = 3 * 1024;
 static_assert(sizeof(Device) + kStack <= 64 * 1024);  // the RAM contract, checked by the compiler
@@ -111,19 +111,19 @@ void reset_sometime() {
   }
 }
 
-/// What is called between any two pieces of work.
-void between_pieces() {
+/// What is called between any two slices of work.
+void between_slices() {
   reset_sometime();
   serve_ticks();
 }
 
-/// All pieces of a computation, and `between` behind each of them.
-template <class Pieces, class Between>
-void run_in_pieces(Pieces& pieces, const Between& between) {
+/// All slices of a computation, and `between` behind each of them.
+template <class Slices, class Between>
+void run_in_slices(Slices& slices, const Between& between) {
   for (bool more = true; more; between()) {
     port::begin_counting();
-    more = pieces.advance();
-    device.longest_piece = std::max(device.longest_piece, port::end_counting());
+    more = slices.advance();
+    device.longest_slice = std::max(device.longest_slice, port::end_counting());
   }
 }
 
@@ -131,14 +131,14 @@ void run_in_pieces(Pieces& pieces, const Between& between) {
 
 int classify(const Window& window, const Model::Parameters& parameters) {
   monitor::Logits logits;
-  auto prediction = attune::infer_in_pieces<Model>(parameters, window, logits, device.inference);
-  run_in_pieces(prediction, between_pieces);
+  auto prediction = attune::infer_in_slices<Model>(parameters, window, logits, device.inference);
+  run_in_slices(prediction, between_slices);
   return monitor::most_likely(logits);
 }
 
-/// Between two pieces of training: the same, and the prediction for a window that is complete.
+/// Between two slices of training: the same, and the prediction for a window that is complete.
 void keep_up() {
-  between_pieces();
+  between_slices();
   if (device.classified >= device.filling) return;
   const int number = device.classified;
   const Window& window = device.windows[number % 2];
@@ -159,14 +159,14 @@ Status train(int last_with_old) {
   static constexpr int kLabels[kConditions][1] = {{0}, {1}, {2}, {3}};
   device.training = true;
   for (int condition = 0; condition < kConditions; ++condition) {
-    auto pass = device.trainer.accumulate_in_pieces(device.inspected.window[condition], kLabels[condition]);
-    run_in_pieces(pass, keep_up);
+    auto pass = device.trainer.accumulate_in_slices(device.inspected.window[condition], kLabels[condition]);
+    run_in_slices(pass, keep_up);
     if (!pass.result().ok()) return pass.result().status;
   }
   device.training = false;
   wait_until_classified(last_with_old);
-  auto update = device.trainer.update_in_pieces(kOptions);
-  run_in_pieces(update, between_pieces);  // no prediction with half of an update
+  auto update = device.trainer.update_in_slices(kOptions);
+  run_in_slices(update, between_slices);  // no prediction with half of an update
   return update.result().status;
 }
 
@@ -243,7 +243,7 @@ int main() {
 
   const std::size_t heap_calls_before = port::heap_calls();
   port::paint_stack();
-  monitor::Flash flash(nonvolatile->flash, between_pieces);
+  monitor::Flash flash(nonvolatile->flash, between_slices);
   Store store(flash);
   tell_reset(resets);
   Status status = begin_or_resume(store);
@@ -270,13 +270,13 @@ int main() {
   port::print(windows_of_run * monitor::kSamples, " ticks of ", 1000 / monitor::kHertz, " ms",
               port::ticks_interrupt() ? "" : ", simulated: time stands still while the program computes",
               "; ", nonvolatile->late_ticks, " served late\n", nonvolatile->windows_in_training,
-              " windows classified between two pieces of training, ", nonvolatile->late_windows,
+              " windows classified between two slices of training, ", nonvolatile->late_windows,
               " too late\n");
   port::print("result example=monitor target=", port::name(), " steps=", steps,
               " accuracy=", port::fixed(tally.accuracy(tally.right), 4),
               " factory_accuracy=", port::fixed(tally.accuracy(tally.right_in_factory), 4),
               " late_ticks=", nonvolatile->late_ticks, " late_windows=", nonvolatile->late_windows);
-  terminal::print_instructions("longest_piece", device.longest_piece);
+  terminal::print_instructions("longest_slice", device.longest_slice);
   port::print(" resets=", port::reset_count(), " ram_bytes=", sizeof(Device), " stack_bytes=", stack,
               " heap_calls=", heap_calls,
               " parameters_hash=", port::hex8(attune::hash_bits(device.trainer.parameters())), '\n');

@@ -48,7 +48,7 @@ struct Protection {
 inline void print_title(int windows) {
   port::print("monitor on ", port::name(), ": ", windows, " windows of ", kSamples, " samples of ", kAxes,
               " axes at ", kHertz, " Hz; healthy, imbalance, bearing or looseness?\n");
-  port::print("  windows recognised, * adapting, o with the parameters of the factory\n");
+  port::print("  windows recognized, * adapting, o with the parameters of the factory\n");
   port::print("  window  speed  sensor turned   0 %                  50 %                100 %\n");
 }
 
@@ -77,7 +77,7 @@ inline void print_rows(const Tally& tally, int window, std::uint32_t& printed) {
 inline void print(const Tally& tally) {
   port::print("taken for: 0 ", kNames[0], ", 1 ", kNames[1], ", 2 ", kNames[2], ", 3 ", kNames[3], '\n');
   terminal::print_confusion(tally.taken_for);
-  port::print("recognised ", tally.right, " of ", tally.windows, " windows, ",
+  port::print("recognized ", tally.right, " of ", tally.windows, " windows, ",
               port::fixed(tally.accuracy(tally.right) * 100, 1), " %; with the parameters of the factory ",
               port::fixed(tally.accuracy(tally.right_in_factory) * 100, 1), " %\n");
   port::print("protection tripped in ", tally.trips, " windows\n");

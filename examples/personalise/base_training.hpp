@@ -1,5 +1,5 @@
 // How a PC trains the base, with the speakers that it has: recordings are moved a little in time, pitch,
-// colour and noise, so that it takes to voices that it has not heard.
+// color and noise, so that it takes to voices that it has not heard.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ inline constexpr int kBaseSteps = 3000, kBaseBatch = 32;
 
 namespace detail {
 
-/// Linear between two neighbours of values[count], `stride` apart; the outermost beyond them.
+/// Linear between two neighbors of values[count], `stride` apart; the outermost beyond them.
 inline float between(const signed char* values, int stride, int count, float at) {
   const float inside = std::clamp(at, 0.0f, static_cast<float>(count - 1));
   const int first = std::min(static_cast<int>(inside), count - 1), second = std::min(first + 1, count - 1);
@@ -57,7 +57,7 @@ std::unique_ptr<Base::Parameters> train_base(const std::vector<const Recording*>
       .peak = 5e-3f, .total_steps = kBaseSteps, .warmup_steps = kBaseSteps / 20};
   const auto trainer = std::make_unique<Trainer>();
   attune::Rng rng(2 * seed);
-  trainer->initialise(attune::XavierUniform{}, attune::Rng(2 * seed - 1));
+  trainer->initialize(attune::XavierUniform{}, attune::Rng(2 * seed - 1));
   Example example;
   for (int step = 0; step < kBaseSteps; ++step) {
     for (int i = 0; i < kBaseBatch; ++i) {

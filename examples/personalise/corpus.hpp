@@ -120,7 +120,7 @@ inline bool read_folder(const std::string& folder, Corpus& corpus) {
 }
 
 /// Voices that are made up, as many recordings as of people: a digit is three sounds with two formants each,
-/// which a speaker has at other places, in another tempo and with a colour of their own.
+/// which a speaker has at other places, in another tempo and with a color of their own.
 inline Corpus synthetic_voices() {
   struct Sound {
     float formants[2], loudness;
@@ -138,11 +138,11 @@ inline Corpus synthetic_voices() {
     attune::Rng voice(static_cast<std::uint64_t>(100 + speaker));
     const float stretch = voice.uniform(0.8f, 1.25f), tempo = voice.uniform(0.75f, 1.2f);
     std::array<std::array<std::array<float, 2>, kSounds>, kDigits> accent;
-    std::array<float, kBands> colour;
+    std::array<float, kBands> color;
     for (auto& word : accent) {
       for (auto& sound : word) sound = {voice.uniform(-1.5f, 1.5f), voice.uniform(-1.5f, 1.5f)};
     }
-    for (float& band : colour) band = voice.uniform(-12.0f, 12.0f);
+    for (float& band : color) band = voice.uniform(-12.0f, 12.0f);
     for (int index = 0; index < kRecordings; ++index) {
       for (int digit = 0; digit < kDigits; ++digit) {
         const auto d = static_cast<std::size_t>(digit);
@@ -161,7 +161,7 @@ inline Corpus synthetic_voices() {
                   static_cast<float>(band) - words[d][s].formants[f] * stretch - accent[d][s][f];
               level += attune::kernels::exponential(-0.5f * away * away);
             }
-            level = 70 * words[d][s].loudness * level - 25 + colour[static_cast<std::size_t>(band)] +
+            level = 70 * words[d][s].loudness * level - 25 + color[static_cast<std::size_t>(band)] +
                     12 * voice.normal();
             entry.recording.bands[token * kBands + band] =
                 static_cast<signed char>(std::clamp(level, -127.0f, 127.0f));

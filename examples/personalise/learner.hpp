@@ -40,7 +40,7 @@ class Learner {
         attune::copy_parameters(kBase, parameters);
       } else {
         attune::Rng rng(1);
-        attune::initialise(parameters, attune::XavierUniform{}, rng);
+        attune::initialize(parameters, attune::XavierUniform{}, rng);
         attune::copy_parameters(kBase.template layer<1>(), parameters.template layer<1>());
       }
       return Status::kOk;

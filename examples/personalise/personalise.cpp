@@ -1,4 +1,4 @@
-// A device that recognises spoken digits adapts to the voice of its owner. What it has of the factory is in
+// A device that recognizes spoken digits adapts to the voice of its owner. What it has of the factory is in
 // flash, as base.cpp trained it on a PC with other speakers; from five takes of each digit it trains a part
 // of it, and is tested before and after, with other recordings of its owner and with those of the others.
 //
@@ -35,7 +35,7 @@ Example example{};
 Logits logits;
 std::uint64_t inference_instructions, step_instructions;  // of the first; 0 where nobody counts
 
-/// The part of recordings that is recognised.
+/// The part of recordings that is recognized.
 float accuracy(std::span<const Recording> recordings) {
   int right = 0;
   for (const Recording& recording : recordings) {
@@ -52,7 +52,7 @@ struct Accuracies {
       : own(accuracy(recordings.of(Use::kOwnTest))), others(accuracy(recordings.of(Use::kOthersTest))) {}
 
   void print(const char* when) const {
-    port::print("recognised ", when, ": ", port::fixed(100 * own, 1), " % of the new speaker's recordings, ",
+    port::print("recognized ", when, ": ", port::fixed(100 * own, 1), " % of the new speaker's recordings, ",
                 port::fixed(100 * others, 1), " % of the others'\n");
   }
 };

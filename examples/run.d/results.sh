@@ -4,7 +4,7 @@
 flash() { arm-none-eabi-size "$root/build/$(preset_of "$1")/examples/${program_of[$1]}.elf" | awk 'NR == 2 { print $1 + $2 }'; }
 
 # counted LINE: what the emulator counted, `key instructions [cycles]` in the order of the keys that are '-' in a result line;
-# of a longest piece, the most of all; of tokens, behind which may come a window, the mean.
+# of a longest slice, the most of all; of tokens, behind which may come a window, the mean.
 counted() {
   local keys
   keys=$(sed -E 's/ /\n/g' <<<"$1" | sed -n 's/_instructions=-$//p')
@@ -16,8 +16,8 @@ counted() {
         if (tokens > 0) printf "token %.0f %s\n", sum / tokens, cycles[1] == "" ? "" : sprintf("%.0f", all / tokens)
         if (windows && n) print "window", of[n], cycles[n]
       }' "$counts"
-  elif [ "$keys" = longest_piece ]; then
-    awk '/^region/ { if ($2 > most) most = $2; if ($3 > longest) longest = $3 } END { if (most) print "longest_piece", most, longest }' "$counts"
+  elif [ "$keys" = longest_slice ]; then
+    awk '/^region/ { if ($2 > most) most = $2; if ($3 > longest) longest = $3 } END { if (most) print "longest_slice", most, longest }' "$counts"
   else
     paste -d ' ' <(echo "$keys") <(sed -n 's/^region //p' "$counts") | grep -E '^[a-z_]+ [0-9]'
   fi
@@ -40,7 +40,7 @@ complete() {
 # clock_in_mhz PORT: that estimates are told for.
 clock_in_mhz() { [ -n "$clock" ] && echo "$clock" || awk "BEGIN { print $(board_value "$1" clock) / 1e6 }"; }
 
-# cost PORT KEY [INSTRUCTIONS]: instructions of a step, an inference, a piece or a token, and what they are estimated at.
+# cost PORT KEY [INSTRUCTIONS]: instructions of a step, an inference, a slice or a token, and what they are estimated at.
 cost() {
   local instructions cycles mhz
   instructions=${3:-$(field "$2_instructions" "${results[$1]}")} cycles=$(field "$2_cycles" "${results[$1]}")
@@ -52,13 +52,13 @@ cost() {
 
 # tell PORT: in words, what a completed result line says of flash and instructions.
 tell() {
-  local line=${results[$1]} step inference piece token window
+  local line=${results[$1]} step inference slice token window
   if [ "$1" = browser ]; then echo "the page: $page_of_browser" && return; fi
   step=$(field step_instructions "$line") inference=$(field inference_instructions "$line")
-  piece=$(field longest_piece_instructions "$line") token=$(field instructions_per_token "$line")
+  slice=$(field longest_slice_instructions "$line") token=$(field instructions_per_token "$line")
   [ "$1" = host ] || echo "flash of the firmware on $1: $(field flash_bytes "$line") bytes, code and constants"
-  if [[ ${piece:--} != - ]]; then
-    echo "instructions on $1: $(cost "$1" longest_piece) of the longest piece of training or inference"
+  if [[ ${slice:--} != - ]]; then
+    echo "instructions on $1: $(cost "$1" longest_slice) of the longest slice of training or inference"
   elif [[ ${token:--} != - ]]; then
     window=$(field window_instructions "$line")
     echo "instructions on $1: $(cost "$1" token "$token") of a token, the mean${window:+; $(cost "$1" window) of a window in one go}"
@@ -75,16 +75,16 @@ tell() {
 
 # profile PORT LINE: the functions of what is counted; LINE is its result line before it was completed.
 profile() {
-  local keys pieces=$counts
+  local keys slices=$counts
   mapfile -t keys < <(counted "$2" | cut -d ' ' -f 1)
-  if [ "${keys[*]}" = longest_piece ]; then
-    pieces=$folder/longest_piece
+  if [ "${keys[*]}" = longest_slice ]; then
+    slices=$folder/longest_slice
     awk '/^region/ { number += 1 }
       NR == FNR { if ($1 == "region" && $2 > most) { most = $2; longest = number } next }
       FNR == 1 { number = 1 }
-      number == longest' "$counts" "$counts" >"$pieces"
+      number == longest' "$counts" "$counts" >"$slices"
   fi
-  "$root/ports/profile" --clock "$(clock_in_mhz "$1")" "$pieces" "${keys[@]}"
+  "$root/ports/profile" --clock "$(clock_in_mhz "$1")" "$slices" "${keys[@]}"
 }
 
 # field NAME RESULT_LINE

@@ -60,7 +60,7 @@ int main() {
   const int steps = std::max(port::argument("--steps", kSteps), 1);
   port::print("trains on a PC: ", steps, " steps of ", kBatch, " windows of ", kTokens, " tokens\n");
   const auto trainer = std::make_unique<Trainer>();
-  trainer->initialise(attune::XavierUniform{}, attune::Rng(1));
+  trainer->initialize(attune::XavierUniform{}, attune::Rng(1));
   std::string file;
   const auto sink = [&file](const char* bytes, std::size_t count) { file.append(bytes, count); };
   if (!train(*trainer, steps) ||

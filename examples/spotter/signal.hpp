@@ -17,7 +17,7 @@ class Signal {
     while (left_ == 0) begin_part();
     --left_;
     for (int band = 0; band < kBands; ++band) {
-      const float distance = static_cast<float>(band) - centre_;
+      const float distance = static_cast<float>(band) - center_;
       const float tone = strength_ / (1 + 2 * distance * distance);
       bands[band] = tone + 0.15f * rng_.normal();
     }
@@ -34,7 +34,7 @@ class Signal {
     if (part_ == 0) draw_phrase();
     const bool sounds = part_ < 5 && part_ % 2 == 0;
     strength_ = sounds ? rng_.uniform(0.8f, 1.3f) : 0.0f;
-    centre_ = sounds ? 1.0f + 2.5f * static_cast<float>(tones_[part_ / 2]) + rng_.uniform(-0.3f, 0.3f) : 0.0f;
+    center_ = sounds ? 1.0f + 2.5f * static_cast<float>(tones_[part_ / 2]) + rng_.uniform(-0.3f, 0.3f) : 0.0f;
     left_ = sounds ? between(3, 6) : part_ < 5 ? between(0, 2) : between(5, 14);
     in_keyword_ = part_ == 4 && is_keyword_;
   }
@@ -52,7 +52,7 @@ class Signal {
   attune::Rng rng_;
   int part_ = kParts - 1, left_ = 0;
   int tones_[3] = {};
-  float strength_ = 0, centre_ = 0;
+  float strength_ = 0, center_ = 0;
   bool is_keyword_ = false, in_keyword_ = false;
 };
 

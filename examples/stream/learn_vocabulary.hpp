@@ -19,7 +19,7 @@ struct CountedPiece {
 
 }  // namespace detail
 
-/// `size` tokens: the bytes that the text has, in rising order, then one after the other the two neighbours
+/// `size` tokens: the bytes that the text has, in rising order, then one after the other the two neighbors
 /// that come most often, if together they are not too long; of equals those of the lowest ids. Fewer where
 /// the text has no more of them.
 inline std::vector<Token> learn_vocabulary(std::string_view text, std::size_t size) {
@@ -64,7 +64,7 @@ inline std::vector<Token> learn_vocabulary(std::string_view text, std::size_t si
       together = std::move(candidate);
     }
     if (together.empty()) break;
-    // Other neighbours of the same text become this token as well.
+    // Other neighbors of the same text become this token as well.
     int id = Vocabulary{tokens}.id_of(together);
     if (id < 0) {
       id = static_cast<int>(known);

@@ -63,7 +63,7 @@ struct Batch {
 
 /// The beginning of the text, to go through the model at once. A board without a megabyte has no room for
 /// that.
-struct InOneGo {
+struct RunToCompletion {
   Model::Input tokens;
   Model::Output logits;
   Model::InferenceScratch scratch;
@@ -86,11 +86,11 @@ struct NoRoom {
   Batch run(int) { return {}; }
 };
 #if defined(ATTUNE_EXAMPLE_BOARD_RAM)
-constexpr bool kChecks = sizeof(InOneGo) + kMemory.total() < (ATTUNE_EXAMPLE_BOARD_RAM - 16) * 1024;
+constexpr bool kChecks = sizeof(RunToCompletion) + kMemory.total() < (ATTUNE_EXAMPLE_BOARD_RAM - 16) * 1024;
 #else
 constexpr bool kChecks = true;
 #endif
-std::conditional_t<kChecks, InOneGo, NoRoom> in_one_go;
+std::conditional_t<kChecks, RunToCompletion, NoRoom> in_one_go;
 
 /// A text on its way: what it has come to.
 struct Text {

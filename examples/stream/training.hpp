@@ -64,7 +64,7 @@ class Training {
         learning_rate_{.peak = 6e-3f,
                        .total_steps = static_cast<std::uint32_t>(steps),
                        .warmup_steps = static_cast<std::uint32_t>(steps) / 20} {
-    trainer_.initialise(attune::XavierUniform{}, attune::Rng(1));
+    trainer_.initialize(attune::XavierUniform{}, attune::Rng(1));
   }
 
   Trainer::Result step(int number) {

@@ -1,4 +1,4 @@
-// The tokens of a text: bytes, and what was made of frequent neighbours (byte pair encoding: Sennrich, Haddow
+// The tokens of a text: bytes, and what was made of frequent neighbors (byte pair encoding: Sennrich, Haddow
 // and Birch, "Neural Machine Translation of Rare Words with Subword Units", 2016). As it is in flash: no
 // heap.
 #pragma once
@@ -48,7 +48,7 @@ struct Vocabulary {
   }
 
   /// Writes the ids of a piece to ids[piece.size()] and says how many there are; -1 if a byte has no token.
-  /// Of the neighbours that are a token together, those become one that did so first when the vocabulary was
+  /// Of the neighbors that are a token together, those become one that did so first when the vocabulary was
   /// made.
   int encode_piece(std::string_view piece, int* ids) const {
     const auto size = static_cast<int>(piece.size());

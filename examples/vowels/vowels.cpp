@@ -208,7 +208,7 @@ int main() {
               " features, d_model ", kWidth, ", heads ", kEncoder.attention.num_heads, ", ",
               sizeof(Model::Parameters) / sizeof(float), " parameters; ", steps, " steps of ", kBatch, " of ",
               training_part.count, " utterances\n");
-  trainer.initialise(attune::XavierUniform{}, attune::Rng(2 * seed - 1));
+  trainer.initialize(attune::XavierUniform{}, attune::Rng(2 * seed - 1));
 
   const std::size_t heap_calls_before = port::heap_calls();
   const std::uint64_t start = port::microseconds();
@@ -227,7 +227,7 @@ int main() {
   terminal::print_memory("training", kMemory);
   terminal::print_confusion(confusion);
   const float accuracy = static_cast<float>(correct) / static_cast<float>(test_part.count);
-  port::print("recognised the speaker of ", correct, " of ", test_part.count,
+  port::print("recognized the speaker of ", correct, " of ", test_part.count,
               " utterances it has not heard, ", port::fixed(100 * accuracy, 1), " %\n");
   port::print("result example=vowels target=", port::name(), " seq_len=", kLength, " d_model=", kWidth,
               " heads=", kEncoder.attention.num_heads, " steps=", steps,

@@ -1,31 +1,31 @@
 // attune: multi-head attention that trains where there is no heap.
 #pragma once
 
-#include <attune/core/attention_mask.hpp>
 #include <attune/core/checked_view.hpp>
 #include <attune/core/fields.hpp>
 #include <attune/core/fingerprint.hpp>
-#include <attune/core/gradient_rows.hpp>
 #include <attune/core/gradients.hpp>
 #include <attune/core/ids.hpp>
-#include <attune/core/inference_in_pieces.hpp>
-#include <attune/core/initialise.hpp>
-#include <attune/core/layer.hpp>
-#include <attune/core/layer_calls.hpp>
-#include <attune/core/low_rank.hpp>
+#include <attune/core/initialize.hpp>
 #include <attune/core/memory.hpp>
-#include <attune/core/narrow_weights.hpp>
 #include <attune/core/parameters.hpp>
-#include <attune/core/pieces.hpp>
-#include <attune/core/quantise.hpp>
 #include <attune/core/rng.hpp>
-#include <attune/core/roles.hpp>
 #include <attune/core/sine_table.hpp>
 #include <attune/core/status.hpp>
-#include <attune/core/stream.hpp>
 #include <attune/core/tensor.hpp>
-#include <attune/core/true_length.hpp>
-#include <attune/core/weights.hpp>
+#include <attune/execution/attention_mask.hpp>
+#include <attune/execution/inference_in_slices.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/layer_calls.hpp>
+#include <attune/execution/slices.hpp>
+#include <attune/execution/stream.hpp>
+#include <attune/execution/valid_length.hpp>
+#include <attune/weights/gradient_rows.hpp>
+#include <attune/weights/low_rank.hpp>
+#include <attune/weights/quantize.hpp>
+#include <attune/weights/quantized_weights.hpp>
+#include <attune/weights/roles.hpp>
+#include <attune/weights/weights.hpp>
 
 #include <attune/layers/activation.hpp>
 #include <attune/layers/dropout.hpp>
@@ -65,8 +65,8 @@
 #include <attune/models/sequential.hpp>
 #include <attune/models/sequential_memory.hpp>
 #include <attune/models/tied.hpp>
+#include <attune/models/trainable.hpp>
 #include <attune/models/transformer_layer.hpp>
-#include <attune/models/what_is_trained.hpp>
 
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
@@ -75,7 +75,7 @@
 #include <attune/training/check_gradients.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/huber.hpp>
-#include <attune/training/in_pieces.hpp>
+#include <attune/training/lifecycle.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/memory_of_training.hpp>
@@ -86,18 +86,16 @@
 #include <attune/training/schedule.hpp>
 #include <attune/training/self_test.hpp>
 #include <attune/training/sgd.hpp>
-#include <attune/training/starting_point.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/step_result.hpp>
 #include <attune/training/trainer.hpp>
+#include <attune/training/training_in_slices.hpp>
 #include <attune/training/update_in_backward.hpp>
 #include <attune/training/workspace.hpp>
 
 #include <attune/exchange/average_safetensors.hpp>
 #include <attune/exchange/cpp_header.hpp>
-#include <attune/exchange/crc32.hpp>
 #include <attune/exchange/element_type.hpp>
-#include <attune/exchange/flash_store.hpp>
 #include <attune/exchange/flat.hpp>
 #include <attune/exchange/hex_lines.hpp>
 #include <attune/exchange/hugging_face_names.hpp>
@@ -106,9 +104,11 @@
 #include <attune/exchange/pytorch_file.hpp>
 #include <attune/exchange/pytorch_layers.hpp>
 #include <attune/exchange/pytorch_names.hpp>
-#include <attune/exchange/quantise_safetensors.hpp>
+#include <attune/exchange/quantize_safetensors.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
 #include <attune/exchange/state_dict_names.hpp>
 #include <attune/exchange/write_safetensors.hpp>
+#include <attune/persistence/crc32.hpp>
+#include <attune/persistence/flash_store.hpp>

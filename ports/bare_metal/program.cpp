@@ -21,6 +21,6 @@ void run_program() {
   }
   for (std::uint32_t* word = bss_begin; word != bss_end; ++word) *word = 0;
   port::paint_stack();
-  for (const auto* initialise = init_array_begin; initialise != init_array_end; ++initialise) (*initialise)();
+  for (const auto* initialize = init_array_begin; initialize != init_array_end; ++initialize) (*initialize)();
   port::exit(program_main());
 }

@@ -1,6 +1,6 @@
 // From a processor that can run C++ to main.
 #pragma once
 
-// Sets up .data and .bss, paints the stack, runs the initialisers of statics and main, and ends with
+// Sets up .data and .bss, paints the stack, runs the initializers of statics and main, and ends with
 // port::exit.
 [[noreturn]] void run_program();

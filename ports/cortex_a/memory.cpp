@@ -28,7 +28,7 @@ void map(const std::uint32_t* begin, const std::uint32_t* end, std::uint32_t att
 
 // Maps CODE, which cannot be written, and RAM, which cannot be executed, each to itself and cached;
 // everything else faults, null pointers and what lies below the stack included. Runs first of all
-// initialisers: .bss is zero by then.
+// initializers: .bss is zero by then.
 [[gnu::constructor(101), gnu::used]] void map_memory() {
   map(code_region_begin, code_region_end, kCached | kReadOnly);
   map(ram_region_begin, ram_region_end, kCached | kNeverExecuted);

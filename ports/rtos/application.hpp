@@ -37,7 +37,7 @@ inline void publish() {
 
 /// Before both.
 inline void begin() {
-  trainer.initialise(attune::XavierUniform{}, attune::Rng(1));
+  trainer.initialize(attune::XavierUniform{}, attune::Rng(1));
   publish();
 }
 

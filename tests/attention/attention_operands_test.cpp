@@ -1,4 +1,4 @@
-// Normalised: query_key_norm_test.cpp; appended: appended_keys_test.cpp; scaled:
+// Normalized: query_key_norm_test.cpp; appended: appended_keys_test.cpp; scaled:
 // multi_head_attention_test.cpp.
 #include <attune/attention/attention_operands.hpp>
 

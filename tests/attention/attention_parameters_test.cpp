@@ -1,5 +1,5 @@
-// Which weights are which, for what is trained of them: core/roles_test.cpp. Values:
-// core/initialise_test.cpp.
+// Which weights are which, for what is trained of them: weights/roles_test.cpp. Values:
+// core/initialize_test.cpp.
 #include <attune/attention/attention_parameters.hpp>
 
 #include <attune/attention/multi_head_attention.hpp>
@@ -51,5 +51,5 @@ TEST(AttentionParameters, d_k_may_be_set_to_the_quotient_that_does_not_divide) {
   constexpr attune::AttentionShape kShape{.seq_len = 2, .d_model = 5, .num_heads = 2, .d_k = 2};
   using Layer = attune::MultiHeadAttention<kShape>;
   static_assert(Layer::Context::cols == 4 && Layer::QueryProjection::Output::cols == 4);
-  EXPECT_TRUE(attune::Layer<Layer>);
+  EXPECT_TRUE(attune::IsLayer<Layer>);
 }

@@ -75,12 +75,12 @@ constexpr AttentionShape with_window(attune::AttentionWindow window) {
   return {.seq_len = 70, .d_model = 8, .num_heads = 2, .window = window};
 }
 TEST(CachedAttention, keeps_no_more_than_the_window_of_a_layer) {
-  constexpr AttentionShape kNarrow = with_window({.left = 17, .sinks = 2});
-  expect_bits_of_batch<kNarrow, CacheShape{.capacity = 70}, 3>();
-  expect_bits_of_batch<kNarrow, CacheShape{.window = 18, .sinks = 4}, 3>();
-  expect_bits_of_batch<kNarrow, CacheShape{.window = 18, .sinks = 1}, 3>();
-  expect_bits_of_batch<kNarrow, CacheShape{.window = 9, .sinks = 1}, 3>();
-  using Layer = MultiHeadAttention<kNarrow>;
+  constexpr AttentionShape kQuantized = with_window({.left = 17, .sinks = 2});
+  expect_bits_of_batch<kQuantized, CacheShape{.capacity = 70}, 3>();
+  expect_bits_of_batch<kQuantized, CacheShape{.window = 18, .sinks = 4}, 3>();
+  expect_bits_of_batch<kQuantized, CacheShape{.window = 18, .sinks = 1}, 3>();
+  expect_bits_of_batch<kQuantized, CacheShape{.window = 9, .sinks = 1}, 3>();
+  using Layer = MultiHeadAttention<kQuantized>;
   static_assert(sizeof(attune::KeyValueCache<Layer, CacheShape{.capacity = 7000}>) ==
                 sizeof(attune::KeyValueCache<Layer, CacheShape{.window = 18, .sinks = 2}>));
   static_assert(attune::KeyValueCache<Layer, CacheShape{.capacity = 7000}>::kMostTokens == 7000);

@@ -39,10 +39,10 @@ struct Run {
 
 // Each head's rows of a tape are `Norm` of those without.
 template <attune::QueryKeyNorm norm, template <attune::NormShape, class> class Norm>
-void expect_normalised() {
-  static const Run<with(norm)> normalised;
+void expect_normalized() {
+  static const Run<with(norm)> normalized;
   static const Run<kPlain> plain;
-  EXPECT_TRUE(check::same_bits(normalised.y, normalised.inferred));
+  EXPECT_TRUE(check::same_bits(normalized.y, normalized.inferred));
   const auto expect = [](const auto& parameters, const auto& from, const auto& to) {
     using Rows = std::remove_cvref_t<decltype(from)>;
     using OfHeads = Norm<attune::NormShape{.rows = Rows::size / 2, .d_model = 2, .epsilon = 1e-6}, float>;
@@ -55,22 +55,22 @@ void expect_normalised() {
                      attune::View<typename OfHeads::Input>(expected.data()), none);
     EXPECT_TRUE(check::same_bits(expected, to));
   };
-  expect(normalised.parameters.norms.query_norm, plain.tape.query, normalised.tape.query);
-  expect(normalised.parameters.norms.key_norm, plain.tape.key, normalised.tape.key);
+  expect(normalized.parameters.norms.query_norm, plain.tape.query, normalized.tape.query);
+  expect(normalized.parameters.norms.key_norm, plain.tape.key, normalized.tape.key);
 }
 
 }  // namespace
 
-TEST(QueryKeyNorm, normalises_each_head_of_queries_and_keys) {
-  expect_normalised<attune::QueryKeyNorm::kRootMeanSquare, attune::RmsNorm>();
-  expect_normalised<attune::QueryKeyNorm::kLayerNorm, attune::LayerNorm>();
+TEST(QueryKeyNorm, normalizes_each_head_of_queries_and_keys) {
+  expect_normalized<attune::QueryKeyNorm::kRootMeanSquare, attune::RmsNorm>();
+  expect_normalized<attune::QueryKeyNorm::kLayerNorm, attune::LayerNorm>();
 }
 
 TEST(QueryKeyNorm, has_parameters_with_names_that_start_at_one) {
   using Layer = attune::MultiHeadAttention<with(attune::QueryKeyNorm::kRootMeanSquare)>;
   Layer::Parameters parameters{};
   attune::Rng rng(1);
-  attune::initialise(parameters, attune::XavierUniform{}, rng);
+  attune::initialize(parameters, attune::XavierUniform{}, rng);
   int found = 0;
   attune::for_each_tensor(
       [&](const attune::TensorPath& path, const auto& tensor) {

@@ -349,15 +349,15 @@ TEST(RecomputedAttention, drops_the_weights_that_forward_dropped) {
 
 namespace {
 
-// Three optimiser steps of two trainers, the second of which does not keep weights.
+// Three optimizer steps of two trainers, the second of which does not keep weights.
 template <class Kept, class Again, class Mask = NoMask>
 void expect_same_training(const Mask& mask = {}) {
   static Kept kept;
   static Again again;
   static typename Kept::BatchInput x;
   static typename Kept::BatchTarget targets;
-  kept.initialise(attune::XavierUniform{}, attune::Rng{3});
-  again.initialise(attune::XavierUniform{}, attune::Rng{3});
+  kept.initialize(attune::XavierUniform{}, attune::Rng{3});
+  again.initialize(attune::XavierUniform{}, attune::Rng{3});
   attune::Rng rng(5);
   for (int step = 0; step < 3; ++step) {
     check::fill(x, rng);
@@ -404,7 +404,7 @@ TEST(RecomputedAttention, goes_on_from_a_state_that_was_saved_with_weights_kept)
   static_assert(attune::kFingerprintOf<Attention<true>> == attune::kFingerprintOf<Attention<false>>);
   static Trained<Encoder<true, 20>, 2> kept;
   static Trained<Encoder<false, 20>, 2> again;
-  kept.initialise(attune::XavierUniform{}, attune::Rng{3});
+  kept.initialize(attune::XavierUniform{}, attune::Rng{3});
   static decltype(kept)::BatchInput x;
   static decltype(kept)::BatchTarget targets;
   attune::Rng rng(5);
@@ -445,44 +445,44 @@ TEST(RecomputedAttention, trains_with_every_option_to_the_same_bits_in_every_pla
 namespace {
 
 template <class Model>
-void expect_bits_in_pieces() {
+void expect_bits_in_slices() {
   using T = Trained<Model, 2>;
-  static T at_once, in_pieces;
+  static T at_once, in_slices;
   static typename Model::Input x;
   static typename Model::Output target;
-  for (T* trainer : {&at_once, &in_pieces}) trainer->initialise(attune::XavierUniform{}, attune::Rng{3});
+  for (T* trainer : {&at_once, &in_slices}) trainer->initialize(attune::XavierUniform{}, attune::Rng{3});
   attune::Rng rng(5);
   check::fill(x, rng);
   check::fill(target, rng);
   for (int sequence = 0; sequence < 2; ++sequence) {
     const auto expected = at_once.accumulate(x, target, attune::CausalMask{});
-    auto pass = in_pieces.template accumulate_in_pieces<500>(x, target, attune::CausalMask{});
+    auto pass = in_slices.template accumulate_in_slices<500>(x, target, attune::CausalMask{});
     while (pass.advance()) {
     }
     EXPECT_EQ(pass.result().status, attune::Status::kOk);
     EXPECT_EQ(pass.result().loss, expected.loss);
-    EXPECT_TRUE(check::same_bits(in_pieces.gradients(), at_once.gradients()));
+    EXPECT_TRUE(check::same_bits(in_slices.gradients(), at_once.gradients()));
   }
 }
 
 }  // namespace
 
-TEST(RecomputedAttention, trains_to_the_same_bits_in_pieces) {
+TEST(RecomputedAttention, trains_to_the_same_bits_in_slices) {
   if constexpr (check::kMostCases) {
-    expect_bits_in_pieces<attune::MultiHeadAttention<AttentionShape{
+    expect_bits_in_slices<attune::MultiHeadAttention<AttentionShape{
         .seq_len = 37, .d_model = 4, .num_heads = 2, .dropout = 0.3, .keep_weights = false}>>();
   } else {
     check::leave_case();
   }
   if constexpr (check::kEveryCase) {
-    expect_bits_in_pieces<attune::MultiHeadAttention<kDropping>>();
+    expect_bits_in_slices<attune::MultiHeadAttention<kDropping>>();
   }
   if constexpr (check::kMostCases) {
-    expect_bits_in_pieces<WithOptions<true>>();
+    expect_bits_in_slices<WithOptions<true>>();
   } else {
     check::leave_case();
   }
-  expect_bits_in_pieces<WithOptions<false>>();
+  expect_bits_in_slices<WithOptions<false>>();
 }
 
 TEST(RecomputedAttention, of_a_decoder_layer_keeps_no_weights_of_either_attention) {

@@ -67,9 +67,9 @@ TEST(RotaryPositions, rotate_and_rotate_back) {
   expect_rotation<Interleaved>();
 }
 
-TEST(RotaryPositions, pair_halves_or_neighbours) {
+TEST(RotaryPositions, pair_halves_or_neighbors) {
   constexpr RotaryShape kHalves{.seq_len = 2, .num_heads = 1, .d_k = 5, .rotary_dim = 4};
-  constexpr RotaryShape kNeighbours{
+  constexpr RotaryShape kNeighbors{
       .seq_len = 2, .num_heads = 1, .d_k = 5, .rotary_dim = 4, .pairs = RotaryPairs::kInterleaved};
   attune::RotaryPositions<kHalves>::Input x{}, y;
   x(1, 0) = 1;
@@ -81,7 +81,7 @@ TEST(RotaryPositions, pair_halves_or_neighbours) {
   EXPECT_EQ(y(1, 1), 0.0f);
   EXPECT_EQ(y(1, 2), sine);
   EXPECT_EQ(y(1, 4), 7.0f);  // beyond rotary_dim
-  attune::RotaryPositions<kNeighbours>::forward(x, y);
+  attune::RotaryPositions<kNeighbors>::forward(x, y);
   EXPECT_EQ(y(1, 0), cosine);
   EXPECT_EQ(y(1, 1), sine);
   EXPECT_EQ(y(1, 2), 0.0f);

@@ -19,7 +19,7 @@ Floats = ctypes.POINTER(ctypes.c_float)
 class Entry(ctypes.Structure):
     _fields_ = [("seq_len", ctypes.c_int), ("d_model", ctypes.c_int), ("num_heads", ctypes.c_int)]
     _fields_ += [(name, Floats) for name in ("parameters", "x", "target", "y", "dx", "loss")]
-    _fields_ += [("initialise", ctypes.CFUNCTYPE(None))]
+    _fields_ += [("initialize", ctypes.CFUNCTYPE(None))]
     _fields_ += [(name, ctypes.CFUNCTYPE(None, ctypes.c_long)) for name in ("forward", "step")]
 
     def tensor(self, name, *shape):
@@ -53,7 +53,7 @@ def require_close(what, ours, theirs):
 def compare(entry):
     shape = (1, entry.seq_len, entry.d_model)
     name = f"{entry.seq_len}x{entry.d_model}x{entry.num_heads}"
-    entry.initialise()
+    entry.initialize()
     layer = torch.nn.MultiheadAttention(entry.d_model, entry.num_heads, bias=True, batch_first=True)
     load(layer, entry)
     x, target = entry.tensor("x", *shape), entry.tensor("target", *shape)

@@ -40,7 +40,7 @@ Trainer<attune::Lockstep>::BatchTarget targets;
 bool agree(float ours, float theirs, float tolerance) { return std::fabs(ours - theirs) <= tolerance; }
 
 // Both start from the same parameters; after a step their losses and parameters must still be the same. The
-// key bias is left out: its gradient is zero in theory, so the optimiser steps along rounding errors.
+// key bias is left out: its gradient is zero in theory, so the optimizer steps along rounding errors.
 void check_same_step(bench::CblasAttention& blas) {
   lockstep.load(lockstep.parameters());
   std::memcpy(blas.parameters().data(), &lockstep.parameters(), sizeof lockstep.parameters());
@@ -65,8 +65,8 @@ void measure_steps() {
   attune::Rng rng(1);
   for (float& value : inputs.values) value = rng.uniform(-1.0f, 1.0f);
   for (float& value : targets.values) value = rng.uniform(-1.0f, 1.0f);
-  lockstep.initialise(attune::XavierUniform{}, attune::Rng(rng));
-  streaming.initialise(attune::XavierUniform{}, attune::Rng(rng));
+  lockstep.initialize(attune::XavierUniform{}, attune::Rng(rng));
+  streaming.initialize(attune::XavierUniform{}, attune::Rng(rng));
   (void)lockstep.step(inputs, targets, kOptions);
   (void)streaming.step(inputs, targets, kOptions);
   if (attune::hash_bits(lockstep.parameters()) != attune::hash_bits(streaming.parameters()))
@@ -79,12 +79,12 @@ void measure_steps() {
 
   bench::Race race;
   const int together = race.add([] { (void)lockstep.step(inputs, targets, kStill); });
-  const int one_by_one = race.add([] { (void)streaming.step(inputs, targets, kStill); });
+  const int per_sequence = race.add([] { (void)streaming.step(inputs, targets, kStill); });
 #if ATTUNE_BENCH_OPENBLAS
   const int theirs = race.add([&blas] { blas.step(inputs.data(), targets.data(), kStill.learning_rate); });
 #endif
   race.run();
-  bench::figure("step.batch1024.8x4x1.vs_streaming", race.ratio(one_by_one, together));
+  bench::figure("step.batch1024.8x4x1.vs_streaming", race.ratio(per_sequence, together));
 #if ATTUNE_BENCH_OPENBLAS
   bench::figure("step.batch1024.8x4x1.vs_openblas", race.ratio(theirs, together));
 #endif
@@ -113,18 +113,18 @@ void fill(auto& values, attune::Rng& rng, unsigned ids) {
 template <class Model, class Loss, int batch, int tokens = 0>
 void measure_model(const std::string& name, unsigned ids = 1) {
   static attune::Trainer<Model, Loss, attune::AdamW, batch, attune::Lockstep> together;
-  static attune::Trainer<Model, Loss, attune::AdamW, batch, attune::Streaming> one_by_one;
+  static attune::Trainer<Model, Loss, attune::AdamW, batch, attune::Streaming> per_sequence;
   static typename decltype(together)::BatchInput x;
   static typename decltype(together)::BatchTarget target;
   attune::Rng rng(1);
   fill(x, rng, ids);
   fill(target, rng, ids);
-  together.initialise(attune::XavierUniform{}, attune::Rng(rng));
-  one_by_one.initialise(attune::XavierUniform{}, attune::Rng(rng));
+  together.initialize(attune::XavierUniform{}, attune::Rng(rng));
+  per_sequence.initialize(attune::XavierUniform{}, attune::Rng(rng));
   const std::string key = "step.batch" + std::to_string(batch) + "." + name;
   bench::Race race;
   const int lanes = race.add([] { (void)together.step(x, target, kStill); });
-  const int streamed = race.add([] { (void)one_by_one.step(x, target, kStill); });
+  const int streamed = race.add([] { (void)per_sequence.step(x, target, kStill); });
   race.run();
   bench::figure(key + ".vs_streaming", race.ratio(streamed, lanes));
   if constexpr (tokens > 0) {
@@ -214,7 +214,7 @@ void measure_stacking() {
     attune::kernels::product(attune::view(std::as_const(x)), attune::view(std::as_const(weight)),
                              attune::view(y), add_bias);
   });
-  const int one_by_one = race.add([&] {
+  const int per_sequence = race.add([&] {
     for (int row = 0; row < batch * seq_len; row += seq_len) {
       attune::kernels::product(attune::view(std::as_const(x)).template rows_at<seq_len>(row),
                                attune::view(std::as_const(weight)),
@@ -224,7 +224,7 @@ void measure_stacking() {
   race.run();
   bench::figure("projection." + std::to_string(seq_len) + "x" + std::to_string(d_model) + ".batch" +
                     std::to_string(batch) + ".stacked_vs_streaming",
-                race.ratio(one_by_one, stacked));
+                race.ratio(per_sequence, stacked));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ Model::Output logits;
 
 int main() {
   attune::Rng rng(1);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   const auto result = trainer.step(x, labels, {.learning_rate = 1e-3f});
   trainer.predict(sequence, logits);
   return result.ok() && logits(0, 0) < 1e9f ? 0 : 1;

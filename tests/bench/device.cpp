@@ -56,20 +56,20 @@ void measure_products() {
 // The same with B in 8 bits, stored as weights are: forward, and back to dx.
 template <int... n>
 void measure_narrow_products() {
-  using attune::kernels::product, attune::kernels::NarrowView, attune::kernels::ScalesOf;
+  using attune::kernels::product, attune::kernels::QuantizedView, attune::kernels::ScalesOf;
   static attune::Int8 narrow[kLargest * kLargest];
-  for (int i = 0; i < kLargest * kLargest; ++i) narrow[i] = attune::narrow_int8(b[i], 1.0f / 127);
+  for (int i = 0; i < kLargest * kLargest; ++i) narrow[i] = attune::quantize_int8(b[i], 1.0f / 127);
   (measure_product("int8_forward", n,
                    [] {
                      product(Operand<n>(a),
-                             NarrowView<attune::Int8, float, n, n, 1, n, ScalesOf::kColumns>{narrow, b},
+                             QuantizedView<attune::Int8, float, n, n, 1, n, ScalesOf::kColumns>{narrow, b},
                              Result<n>(c));
                    }),
    ...);
   (measure_product("int8_dx", n,
                    [] {
                      product(Operand<n>(a),
-                             NarrowView<attune::Int8, float, n, n, n, 1, ScalesOf::kRows>{narrow, b},
+                             QuantizedView<attune::Int8, float, n, n, n, 1, ScalesOf::kRows>{narrow, b},
                              Result<n>(c));
                    }),
    ...);
@@ -88,23 +88,23 @@ void measure_row(const char* variant, const B& weights) {
 
 template <int k, int n>
 void measure_rows() {
-  using attune::kernels::NarrowView, attune::kernels::ScalesOf;
+  using attune::kernels::QuantizedView, attune::kernels::ScalesOf;
   measure_row<k, n>("nn", attune::MatrixView<const float, k, n>(b));
   measure_row<k, n>("nt", attune::MatrixView<const float, n, k>(b).transpose());
   using attune::Int8, attune::Bfloat16, attune::Float16;
   const auto* bytes = reinterpret_cast<const Int8*>(b);
-  measure_row<k, n>("int8_nt", NarrowView<Int8, float, k, n, 1, k, ScalesOf::kColumns>{bytes, a});
-  measure_row<k, n>("int8_nn", NarrowView<Int8, float, k, n, n, 1, ScalesOf::kRows>{bytes, a});
+  measure_row<k, n>("int8_nt", QuantizedView<Int8, float, k, n, 1, k, ScalesOf::kColumns>{bytes, a});
+  measure_row<k, n>("int8_nn", QuantizedView<Int8, float, k, n, n, 1, ScalesOf::kRows>{bytes, a});
   const auto* bfloats = reinterpret_cast<const Bfloat16*>(b);
   measure_row<k, n>("bfloat16_nt",
-                    NarrowView<Bfloat16, float, k, n, 1, k, ScalesOf::kNothing>{bfloats, nullptr});
+                    QuantizedView<Bfloat16, float, k, n, 1, k, ScalesOf::kNothing>{bfloats, nullptr});
   measure_row<k, n>("bfloat16_nn",
-                    NarrowView<Bfloat16, float, k, n, n, 1, ScalesOf::kNothing>{bfloats, nullptr});
+                    QuantizedView<Bfloat16, float, k, n, n, 1, ScalesOf::kNothing>{bfloats, nullptr});
   const auto* halves = reinterpret_cast<const Float16*>(b);
   measure_row<k, n>("float16_nt",
-                    NarrowView<Float16, float, k, n, 1, k, ScalesOf::kNothing>{halves, nullptr});
+                    QuantizedView<Float16, float, k, n, 1, k, ScalesOf::kNothing>{halves, nullptr});
   measure_row<k, n>("float16_nn",
-                    NarrowView<Float16, float, k, n, n, 1, ScalesOf::kNothing>{halves, nullptr});
+                    QuantizedView<Float16, float, k, n, n, 1, ScalesOf::kNothing>{halves, nullptr});
 }
 
 constexpr attune::AttentionShape kShape{.seq_len = 16, .d_model = 32, .num_heads = 4};
@@ -136,7 +136,7 @@ Layer::Output y, target;
 
 [[gnu::noinline]] void measure_step() {
   attune::Rng rng(1);
-  attune::initialise(parameters, attune::XavierUniform{}, rng);
+  attune::initialize(parameters, attune::XavierUniform{}, rng);
   fill(x.data(), x.size, rng);
   fill(target.data(), target.size, rng);
 

@@ -52,7 +52,7 @@ void print(const char* work, long macs) {
 [[gnu::noinline]] void measure_forward() {
   auto& it = in_memory<Forward>();
   attune::Rng rng(1);
-  attune::initialise(it.parameters, attune::XavierUniform{}, rng);
+  attune::initialize(it.parameters, attune::XavierUniform{}, rng);
   fill(it.data, rng);
   port::begin_counting();
   (void)Model::forward(it.parameters, it.data.x, it.y, it.scratch, Mask{});
@@ -63,7 +63,7 @@ void print(const char* work, long macs) {
 [[gnu::noinline]] void measure_step() {
   auto& it = in_memory<Step>();
   attune::Rng rng(1);
-  it.trainer.initialise(attune::XavierUniform{}, rng);
+  it.trainer.initialize(attune::XavierUniform{}, rng);
   fill(it.data, rng);
   port::begin_counting();
   const auto result =

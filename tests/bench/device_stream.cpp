@@ -21,7 +21,7 @@ void read(attune::Rng& rng) {
 
 int main() {
   attune::Rng rng(1);
-  attune::initialise(parameters, attune::XavierUniform{}, rng);
+  attune::initialize(parameters, attune::XavierUniform{}, rng);
   for (const int position : bench::kPositions) {
     while (cache.tokens < static_cast<std::uint64_t>(position)) read(rng);
     port::begin_counting();

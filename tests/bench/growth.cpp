@@ -43,7 +43,7 @@ Measured add(bench::Race& race, const std::string& key) {
   };
   const auto data = std::make_shared<Data>();
   attune::Rng rng(1);
-  data->trainer.initialise(attune::XavierUniform{}, rng);
+  data->trainer.initialize(attune::XavierUniform{}, rng);
   for (float& value : data->x.values) value = rng.uniform(-1.0f, 1.0f);
   for (float& value : data->target.values) value = rng.uniform(-1.0f, 1.0f);
   const int contender =

@@ -2,7 +2,7 @@
 
 usage: growth.py FIGURES SVG
 
-Both axes are logarithmic: a straight line is a power, and its slope the exponent. The picture has its own colours for a
+Both axes are logarithmic: a straight line is a power, and its slope the exponent. The picture has its own colors for a
 dark page.
 """
 import math

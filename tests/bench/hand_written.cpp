@@ -9,7 +9,7 @@ namespace {
 constexpr int kVocabulary = 512, kWidth = 64, kLayers = 5, kHeads = 8, kKvHeads = 4, kHidden = 172;
 constexpr int kHeadWidth = kWidth / kHeads, kKvWidth = kKvHeads * kHeadWidth, kLength = 512;
 
-void normalise(const float* x, const float* weight, float* y) {
+void normalize(const float* x, const float* weight, float* y) {
   float sum = 0;
   for (int i = 0; i < kWidth; ++i) sum += x[i] * x[i];
   const float scale = 1 / std::sqrt(sum / kWidth + 1e-5f);
@@ -62,7 +62,7 @@ void hand_written_token(const HandWritten& model, int token, int position, float
   for (int l = 0; l < kLayers; ++l) {
     const HandWrittenLayer& layer = model.layers[l];
     float* key = layer.keys + position * kKvWidth;
-    normalise(x, layer.norm1, normed);
+    normalize(x, layer.norm1, normed);
     multiply(normed, layer.query, kWidth, kWidth, query);
     multiply(normed, layer.key, kWidth, kKvWidth, key);
     multiply(normed, layer.value, kWidth, kKvWidth, layer.values + position * kKvWidth);
@@ -75,14 +75,14 @@ void hand_written_token(const HandWritten& model, int token, int position, float
     }
     multiply(context, layer.output, kWidth, kWidth, branch);
     for (int i = 0; i < kWidth; ++i) x[i] += branch[i];
-    normalise(x, layer.norm2, normed);
+    normalize(x, layer.norm2, normed);
     multiply(normed, layer.gate, kWidth, kHidden, gate);
     multiply(normed, layer.up, kWidth, kHidden, up);
     for (int i = 0; i < kHidden; ++i) gate[i] *= up[i] / (1 + std::exp(-gate[i]));
     multiply(gate, layer.down, kHidden, kWidth, branch);
     for (int i = 0; i < kWidth; ++i) x[i] += branch[i];
   }
-  normalise(x, model.norm, normed);
+  normalize(x, model.norm, normed);
   multiply(normed, model.embedding, kWidth, kVocabulary, logits);
 }
 

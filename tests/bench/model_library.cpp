@@ -33,7 +33,7 @@ class Runner {
  public:
   Runner() {
     attune::Rng rng(1);
-    attune::initialise(parameters, attune::XavierUniform{}, rng);
+    attune::initialize(parameters, attune::XavierUniform{}, rng);
     bench::draw(data->x, kShape.d_in, rng);
     bench::draw(data->target, kShape.d_out, rng);
   }

@@ -2,7 +2,7 @@
 // model of tests/bench/ranks.py is made of. Rank 0 prints
 //   step NAME BATCH GRADIENT_BYTES RANKS SECONDS WITHOUT  of a step; of this rank's sequences without the
 //   other ranks parts NAME SECONDS_OF_ADDING SECONDS_OF_AN_UPDATE     on one rank: of one sequence's
-//   gradient, of the optimiser ring LATENCY BYTES_PER_SECOND                         on two tests/bench/run
+//   gradient, of the optimizer ring LATENCY BYTES_PER_SECOND                         on two tests/bench/run
 //   --ranks
 #include <attune/attune.hpp>
 #include <attune/host/distributed_trainer.hpp>
@@ -44,7 +44,7 @@ void measure(const char* name, int steps, Ranks& ranks) {
   struct Data {
     typename Trainer::BatchInput x;
     typename Trainer::BatchTarget target;
-    typename Trainer::OneByOne alone;
+    typename Trainer::PerSequence alone;
     Parameters parameters, gradients;
     attune::AdamW::Moments<Parameters> moments;
   };
@@ -53,8 +53,8 @@ void measure(const char* name, int steps, Ranks& ranks) {
   for (float& value : data->x.values) value = rng.uniform(-1.0f, 1.0f);
   for (int& id : data->target) id = static_cast<int>(rng.next() % 10);
   Trainer trainer(ranks, {.threads = 1, .compare_every = 0});
-  trainer.initialise(attune::XavierUniform{}, attune::Rng(rng));
-  data->alone.initialise(attune::XavierUniform{}, attune::Rng(rng));
+  trainer.initialize(attune::XavierUniform{}, attune::Rng(rng));
+  data->alone.initialize(attune::XavierUniform{}, attune::Rng(rng));
   const auto mean = [&](const auto& work) {
     (void)attune::host::of_all_ranks(ranks, 0);  // all begin
     return seconds([&] {

@@ -8,7 +8,7 @@ A step of a batch of B sequences on n ranks, with gradients of G bytes in chunks
   T(n) = b·s + max(b·G/a, 2·G/w) + (n − 1)·(2·(l + c/w) + b·c/a) + u,   b = ⌈B/n⌉
 
 s: forward and backward of a sequence. a: bytes a second of adding a gradient. l, w: latency and bytes a second of a link.
-u: the optimiser. Ranks compute b sequences each at the same time; then sums pass through the ring chunk after chunk: every
+u: the optimizer. Ranks compute b sequences each at the same time; then sums pass through the ring chunk after chunk: every
 rank adds b gradients, or waits for links that carry G twice, whichever is longer, behind a first chunk that has to come
 round twice. T(1) = B·s + B·G/a + u.
 """
@@ -56,7 +56,7 @@ def main():
     latency, bandwidth = min(latencies), max(bandwidths)  # what load makes of them is not the link's
     print(f"between two ranks of this machine, at best: {latency * 1e6:.1f} us, {bandwidth / 1e9:.2f} GB/s")
     print("\na step on one rank; on several, one thread each: times as fast as that / the same of work for which no "
-          "rank waits, which is what the processors have to give / modelled, with a processor for each rank and no other load")
+          "rank waits, which is what the processors have to give / modeled, with a processor for each rank and no other load")
     rows = []
     for (name, batch, gradient), times in steps.items():
         of_processor, add, update = medians(parts[name])

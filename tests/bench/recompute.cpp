@@ -22,8 +22,8 @@ void measure(const std::string& name, const Mask& mask) {
   attune::Rng rng(1);
   for (float& value : data->x.values) value = rng.uniform(-1.0f, 1.0f);
   for (float& value : data->target.values) value = rng.uniform(-1.0f, 1.0f);
-  data->kept.initialise(attune::XavierUniform{}, attune::Rng(rng));
-  data->again.initialise(attune::XavierUniform{}, attune::Rng(rng));
+  data->kept.initialize(attune::XavierUniform{}, attune::Rng(rng));
+  data->again.initialize(attune::XavierUniform{}, attune::Rng(rng));
   bench::Race race;
   const auto add = [&](auto& trainer) {
     return race.add([&] {

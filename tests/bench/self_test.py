@@ -115,7 +115,7 @@ def check_growth(folder):
     check("two curves in each of four panels", len(lines) == 8)
     check("with all sizes", sorted(len(line) for line in lines) == [2] * 4 + [3] * 4)
     check("that rise, inside of their panel", all(line == sorted(line, reverse=True) and 0 < line[-1] < line[0] < 270 for line in lines))
-    check("in colours of their own on a dark page", "prefers-color-scheme: dark" in ElementTree.tostring(svg, encoding="unicode"))
+    check("in colors of their own on a dark page", "prefers-color-scheme: dark" in ElementTree.tostring(svg, encoding="unicode"))
 
     said = run(f"{BENCH}/run", "--growth", "--quick")
     check("the command measures each size", len(re.findall(r"^growth\.\S+ \S+$", said, re.M)) == 8)

@@ -29,7 +29,7 @@ template <attune::AttentionShape shape>
 template <attune::AttentionShape shape>
 [[gnu::noinline]] void measure_peak_fraction() {
   auto& step = training<shape>;
-  step.initialise();
+  step.initialize();
   bench::Race race;
   const int peak = race.add([] { bench::peak_work(); });
   const int ours = race.add([&step] { step.step(); });

@@ -9,7 +9,7 @@ namespace {
 struct Entry {
   int seq_len, d_model, num_heads;
   float *parameters, *x, *target, *y, *dx, *loss;
-  void (*initialise)();
+  void (*initialize)();
   void (*forward)(long calls);
   void (*step)(long calls);
 };
@@ -29,7 +29,7 @@ Entry entry() {
           .y = it.y.data(),
           .dx = it.dx.data(),
           .loss = &it.loss,
-          .initialise = [] { training<shape>.initialise(); },
+          .initialize = [] { training<shape>.initialize(); },
           .forward =
               [](long calls) {
                 for (long i = 0; i < calls; ++i) training<shape>.forward();

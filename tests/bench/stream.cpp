@@ -24,7 +24,7 @@ struct Contenders {
 
   Contenders() {
     attune::Rng rng(1);
-    attune::initialise(parameters, attune::XavierUniform{}, rng);
+    attune::initialize(parameters, attune::XavierUniform{}, rng);
     attune::for_each_tensor(
         [this](const attune::TensorPath&, const auto& tensor) {
           std::vector<float>& copy = tensors.emplace_back(tensor.values, tensor.values + tensor.size);

@@ -14,11 +14,11 @@ namespace {
 template <class Model, class Loss, int batch>
 void measure(const char* name, int threads) {
   using Parallel = attune::host::ParallelTrainer<Model, Loss, attune::AdamW, batch>;
-  using OneByOne = typename Parallel::OneByOne;
+  using PerSequence = typename Parallel::PerSequence;
   struct Data {
-    OneByOne trainer;
-    typename OneByOne::BatchInput x;
-    typename OneByOne::BatchTarget target;
+    PerSequence trainer;
+    typename PerSequence::BatchInput x;
+    typename PerSequence::BatchTarget target;
   };
   const auto data = std::make_unique<Data>();
   Parallel parallel({.threads = threads});
@@ -29,8 +29,8 @@ void measure(const char* name, int threads) {
   } else {
     for (int& id : data->target) id = static_cast<int>(rng.next() % 10);
   }
-  data->trainer.initialise(attune::XavierUniform{}, attune::Rng(rng));
-  parallel.initialise(attune::XavierUniform{}, attune::Rng(rng));
+  data->trainer.initialize(attune::XavierUniform{}, attune::Rng(rng));
+  parallel.initialize(attune::XavierUniform{}, attune::Rng(rng));
   bench::Race race;
   const int one =
       race.add([&] { (void)data->trainer.step(data->x, data->target, {.learning_rate = 1e-3f}); });

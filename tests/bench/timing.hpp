@@ -14,7 +14,7 @@ namespace bench {
 /// The compiler may neither drop nor move memory accesses across this.
 inline void keep() { asm volatile("" ::: "memory"); }
 
-/// Times pieces of work in turn, A B C A B C …, so that a change of clock frequency or a busy neighbour meets
+/// Times pieces of work in turn, A B C A B C …, so that a change of clock frequency or a busy neighbor meets
 /// all of them.
 class Race {
  public:
@@ -42,7 +42,7 @@ class Race {
   }
 
   /// How many times longer one call of `slower` takes than one of `faster`: the median over the rounds, each
-  /// of which compares turns that were neighbours in time.
+  /// of which compares turns that were neighbors in time.
   [[nodiscard]] double ratio(int slower, int faster) const {
     std::vector<double> ratios = contenders_[static_cast<std::size_t>(slower)].turns;
     const std::vector<double>& divisors = contenders_[static_cast<std::size_t>(faster)].turns;

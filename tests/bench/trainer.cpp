@@ -20,7 +20,7 @@ Layer::Input input;
 Layer::Output target;
 
 [[gnu::noinline]] bool train() {
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     if (!trainer.accumulate(input, target).ok()) return false;
   }

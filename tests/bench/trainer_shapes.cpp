@@ -15,7 +15,7 @@ template <int d_model>
   static attune::Trainer<Layer<d_model>, attune::MeanSquaredError> trainer;
   static typename Layer<d_model>::Input input;
   static typename Layer<d_model>::Output target;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   return trainer.step(input, target, {.learning_rate = 3e-3f}).ok();
 }
 

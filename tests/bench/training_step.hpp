@@ -38,9 +38,9 @@ struct TrainingStep {
   typename Layer::Output target, y, dy;
   float loss;
 
-  void initialise() {
+  void initialize() {
     attune::Rng rng(1);
-    attune::initialise(parameters, attune::XavierUniform{}, rng);
+    attune::initialize(parameters, attune::XavierUniform{}, rng);
     moments.reset();
     for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
     for (float& value : target.values) value = rng.uniform(-1.0f, 1.0f);

@@ -142,15 +142,15 @@ def emulate(board, elf, counted):
     with tempfile.NamedTemporaryFile("r") as counts:
         text = output_of(ROOT / "ports/run", board, elf, *arguments,
                          env={**os.environ, "ATTUNE_COUNTS": counts.name, "ATTUNE_CYCLES": "1", "ATTUNE_TIMEOUT": "300"})
-        pieces = re.findall(r"^region (.*)$", counts.read(), re.MULTILINE)
+        slices = re.findall(r"^region (.*)$", counts.read(), re.MULTILINE)
     stack = re.search(r"^stack_bytes (\d+)$", text, re.MULTILINE)
     if not stack:
         raise Failure(f"{elf.name} on {board} does not tell its stack:\n{text}")
     if has_runner or not counted:
         return int(stack.group(1)), None
-    if not pieces:
+    if not slices:
         raise Failure(f"{elf.name} on {board}: no instructions are counted; ports/instruction_counter.c is for QEMU 7.2 to 10")
-    return int(stack.group(1)), list(map(int, pieces[0].split()))  # the first piece that is counted
+    return int(stack.group(1)), list(map(int, slices[0].split()))  # the first slice that is counted
 
 
 def measure(board, folder, image, counted):

@@ -1,4 +1,4 @@
-// A firmware that trains and does nothing else, with the memory plan, optimiser and mask of its build.
+// A firmware that trains and does nothing else, with the memory plan, optimizer and mask of its build.
 #include <attune/attune.hpp>
 #include <instructions.hpp>
 
@@ -40,7 +40,7 @@ namespace {
   attune::Rng rng(42);
   for (float& value : inputs.values) value = rng.uniform(-1.0f, 1.0f);
   for (float& value : targets.values) value = rng.uniform(-1.0f, 1.0f);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
 }
 
 }  // namespace

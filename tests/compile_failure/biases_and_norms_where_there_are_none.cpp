@@ -1,4 +1,4 @@
-// expect: attune::BiasesAndNorms: the layer has no bias and no normalisation to train
+// expect: attune::BiasesAndNorms: the layer has no bias and no normalization to train
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{.rows = 4, .d_in = 8, .d_out = 8, .bias = false}>;

@@ -1,5 +1,5 @@
 // expect: attune::FlashStore: a state that power cuts cannot break needs two slots of kSlotPages pages; give the store more pages, or fewer records
-#include <attune/exchange/flash_store.hpp>
+#include <attune/persistence/flash_store.hpp>
 
 struct Flash {
   static constexpr std::uint32_t kPageSize = 1024, kPages = 3, kProgramUnit = 4;

@@ -1,5 +1,5 @@
 // expect: attune::FlashStore: Flash::kProgramUnit must be 1, 2, 4, 8, 16 or 32 bytes
-#include <attune/exchange/flash_store.hpp>
+#include <attune/persistence/flash_store.hpp>
 
 struct Flash {
   static constexpr std::uint32_t kPageSize = 1024, kPages = 4, kProgramUnit = 64;

@@ -1,5 +1,5 @@
 // expect: attune::FlashStore: Flash needs kPageSize, kPages, kProgramUnit, kErased, and read, program, erase and sync, which answer a Status
-#include <attune/exchange/flash_store.hpp>
+#include <attune/persistence/flash_store.hpp>
 
 struct Flash {
   static constexpr std::uint32_t kPageSize = 1024, kPages = 4, kProgramUnit = 4;

@@ -1,4 +1,4 @@
-// expect: attune::Layer: kAbilities says that the layer takes a length, but neither slices nor a mask
+// expect: attune::IsLayer: kAbilities says that the layer takes a length, but neither slices nor a mask
 #include <attune/attune.hpp>
 
 struct Blurred {

@@ -1,4 +1,4 @@
-// expect: attune::Layer: its Parameters are no set: they have no ATTUNE_FIELDS(Weight(w), ...)
+// expect: attune::IsLayer: its Parameters are no set: they have no ATTUNE_FIELDS(Weight(w), ...)
 #include <attune/attune.hpp>
 
 struct Own {

@@ -1,4 +1,4 @@
-// expect: attune::Layer: the type names no Tape, Scratch or InferenceScratch
+// expect: attune::IsLayer: the type names no Tape, Scratch or InferenceScratch
 #include <attune/attune.hpp>
 
 struct Own {

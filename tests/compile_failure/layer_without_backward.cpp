@@ -1,4 +1,4 @@
-// expect: attune::Layer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, mask])
+// expect: attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, mask])
 #include <attune/attune.hpp>
 
 struct Own {

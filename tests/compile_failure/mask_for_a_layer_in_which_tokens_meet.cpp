@@ -1,4 +1,4 @@
-// expect: attune::Layer: there is a mask or a length, but tokens meet in this layer and it takes neither
+// expect: attune::IsLayer: there is a mask or a length, but tokens meet in this layer and it takes neither
 #include <attune/attune.hpp>
 
 struct Blurred {

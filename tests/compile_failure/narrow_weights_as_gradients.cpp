@@ -1,5 +1,5 @@
 // expect: attune: weights of 8 and 16 bits are constants: they take no gradient, no update and no initial values; train
-// ParametersOf<Tensor>, then quantise() it
+// ParametersOf<Tensor>, then quantize() it
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;

@@ -19,5 +19,5 @@ using Rotated = RotaryPositions<RotaryShape{.seq_len = 4, .num_heads = 2, .d_k =
 Rotated::Input rotated;
 SinusoidalPositions<PositionShape{.seq_len = 4, .d_model = 8, .base = kInfinity}>::Input tokens;
 constexpr bool kMean = Huber<HuberOptions{.delta = 1e-60}>::kMeanOverBatch;
-LayerNorm<NormShape{.rows = 4, .d_model = 8, .epsilon = kInfinity}>::Input normalised;
+LayerNorm<NormShape{.rows = 4, .d_model = 8, .epsilon = kInfinity}>::Input normalized;
 KeyValueCache<Attention, CacheShape{.window = 1 << 28 | 1}> cache;

@@ -1,5 +1,5 @@
 // expect: attune::PyTorchModule: which of this layer's matrices PyTorch stores as their transposes is not
-// known; specialise PyTorchNames for it
+// known; specialize PyTorchNames for it
 #include <attune/attune.hpp>
 
 struct Mixing {

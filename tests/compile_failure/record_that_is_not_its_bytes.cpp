@@ -1,5 +1,5 @@
 // expect: attune::FlashStore: records are saved byte by byte and must be trivially copyable
-#include <attune/exchange/flash_store.hpp>
+#include <attune/persistence/flash_store.hpp>
 
 struct Flash {
   static constexpr std::uint32_t kPageSize = 1024, kPages = 4, kProgramUnit = 4;

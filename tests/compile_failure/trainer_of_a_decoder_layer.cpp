@@ -1,4 +1,4 @@
-// expect: attune::Layer: there is no forward(parameters, x, y, tape, scratch[, mask])
+// expect: attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask])
 #include <attune/attune.hpp>
 
 attune::Trainer<attune::DecoderLayer<attune::DecoderLayerShape{

@@ -66,7 +66,7 @@ struct DecoderStack {
 template <class Scalar>
 struct DecoderData {
   int batch;
-  const Scalar* parameters;  // layer after layer, then the final normalisation
+  const Scalar* parameters;  // layer after layer, then the final normalization
   const Scalar* src;         // [batch, seq_len, d_model]
   const Scalar* memory;      // [batch, memory_len, d_model]
   const Scalar* grad_out = nullptr;
@@ -91,7 +91,8 @@ void decoder_case(const DecoderData<Scalar>& data) {
     const typename Stack::InputView x(data.src + i * Stack::Input::size);
     const typename Stack::MemoryView memory(data.memory + i * Stack::Memory::size);
     const auto mask = case_mask<options, shape.attention.seq_len, shape.attention.seq_len>(data.mask, i);
-    const auto memory_mask = case_mask<memory_options, shape.attention.seq_len, shape.memory_len>(data.memory_mask, i);
+    const auto memory_mask =
+        case_mask<memory_options, shape.attention.seq_len, shape.memory_len>(data.memory_mask, i);
     Stack::forward(parameters, x, memory, y, inference_scratch, mask, memory_mask);
     report(y, "out_inference");
     Stack::forward(parameters, x, memory, y, tape, scratch, mask, memory_mask);

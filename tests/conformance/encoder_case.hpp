@@ -9,7 +9,7 @@ namespace conformance {
 template <class Scalar>
 struct EncoderData {
   int batch;
-  const Scalar* parameters;  // layer after layer, then the final normalisation
+  const Scalar* parameters;  // layer after layer, then the final normalization
   const Scalar* src;         // [batch, seq_len, d_model]
   const Scalar* grad_out = nullptr;
   MaskData<Scalar> mask;

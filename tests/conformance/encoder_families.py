@@ -42,7 +42,7 @@ def layer_parameters(source, prefix, ours, attentions, width, d_ff, bias=True):
 
 
 def stack_parameters(source, prefix, attentions, width):
-    """Of layers one after the other, and of the normalisation after them, if there is one."""
+    """Of layers one after the other, and of the normalization after them, if there is one."""
     layers, bias = number_of_layers(source), has_bias(source)
     stacked = "param.layers.0.linear1.weight" in source
     if not stacked and layers > 1 and prefix == "grad.":

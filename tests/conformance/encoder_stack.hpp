@@ -1,4 +1,4 @@
-// Encoder layers one after the other, with or without a normalisation at the end, as PyTorch's
+// Encoder layers one after the other, with or without a normalization at the end, as PyTorch's
 // nn.TransformerEncoder.
 #pragma once
 

@@ -208,7 +208,7 @@ def softmax(source):
                         SOFTMAX_LAYERS[kind])
 
 
-# ---- Optimisers ----
+# ---- Optimizers ----
 
 def trajectory(source):
     """torch.optim: parameters after each of the steps, and the final state."""
@@ -438,7 +438,7 @@ FAMILIES = {
 
 # Known, and nothing of the library yet.
 MISSING = {
-    "Adagrad": "adagrad: no such optimiser yet",
+    "Adagrad": "adagrad: no such optimizer yet",
 }
 
 

@@ -1,4 +1,4 @@
-"""Families of layers with one input: normalisation and activation."""
+"""Families of layers with one input: normalization and activation."""
 import math
 from operator import mul
 
@@ -26,11 +26,11 @@ def norm_shape(rows, cols, epsilon, weight, bias):
                                         bias=boolean(bias))
 
 
-def norm_magnitudes(x, weight, bias, grad_out, epsilon, cols, centred):
+def norm_magnitudes(x, weight, bias, grad_out, epsilon, cols, centered):
     """What the rounding errors of each tensor are relative to, by its name.
 
     PyTorch computes x/deviation - mean/deviation, which loses what these two are rounded to, however small their
-    difference is. So the errors of a normalised feature are relative to their sum, `terms`; what it is multiplied by
+    difference is. So the errors of a normalized feature are relative to their sum, `terms`; what it is multiplied by
     are its values and those of the gradient, by their magnitudes.
     """
     weight = [abs(w) for w in weight.values] if weight else [1.0] * cols
@@ -40,16 +40,16 @@ def norm_magnitudes(x, weight, bias, grad_out, epsilon, cols, centred):
     for start in range(0, len(x.values), cols):
         row = x.values[start:start + cols]
         dy = [abs(g) for g in grad_out.values[start:start + cols]]
-        mean = sum(row) / cols if centred else 0.0
+        mean = sum(row) / cols if centered else 0.0
         inverse = (sum((value - mean) ** 2 for value in row) / cols + epsilon) ** -0.5
         terms = [(abs(value) + abs(mean)) * inverse for value in row]
-        normalised = [abs(value - mean) * inverse for value in row]
+        normalized = [abs(value - mean) * inverse for value in row]
         scaled = [g * w for g, w in zip(dy, weight)]
-        of_values = sum(map(mul, scaled, normalised)) / cols
+        of_values = sum(map(mul, scaled, normalized)) / cols
         of_terms = sum(map(mul, scaled, terms)) / cols
         out = max(out, *(t * w + b for t, w, b in zip(terms, weight, bias)))
         d_input = max(d_input, *(inverse * (s + sum(scaled) / cols + t * of_values + n * of_terms)
-                                 for s, t, n in zip(scaled, terms, normalised)))
+                                 for s, t, n in zip(scaled, terms, normalized)))
         d_weight = [total + g * t for total, g, t in zip(d_weight, dy, terms)]
         d_bias = [total + g for total, g in zip(d_bias, dy)]
     return {"out": out, "out_inference": out, "grad.input": d_input, "grad.weight": max(d_weight),
@@ -72,7 +72,7 @@ def torch_norm(source, layer, parameter_names):
     normalized = source.option("normalized_shape")
     normalized = normalized if isinstance(normalized, list) else [normalized]
     if x.shape[-len(normalized):] != normalized:
-        raise ValueError(f"input is {x.shape}, normalised over {normalized}")
+        raise ValueError(f"input is {x.shape}, normalized over {normalized}")
     cols = math.prod(normalized)
     rows = math.prod(x.shape) // cols
     parameters = [(name, source.get(name, *normalized)) for name in parameter_names if name in source]
@@ -159,7 +159,7 @@ def feature_weight(source, name, x, axis):
 
 
 def onnx_norm(source, layer):
-    """Everything from `axis` on is normalised together."""
+    """Everything from `axis` on is normalized together."""
     x = source.get("input.X")
     axis = axis_of(x, source.option("attr.axis", -1))
     source.option("attr.stash_type", 1)  # what it is computed in: ours is the scalar

@@ -1,4 +1,4 @@
-// An optimiser on given gradients: the parameters after every step, and the moments at the end.
+// An optimizer on given gradients: the parameters after every step, and the moments at the end.
 #pragma once
 
 #include "report.hpp"

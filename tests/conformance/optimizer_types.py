@@ -1,4 +1,4 @@
-"""The C++ types and options of optimisers, from their names elsewhere."""
+"""The C++ types and options of optimizers, from their names elsewhere."""
 from case_source import Skip, braces, number
 
 
@@ -25,17 +25,17 @@ def sgd_options(scalar, lr, momentum=0, dampening=0, weight_decay=0):
 
 
 def torch_optimizer(source, scalar):
-    """The C++ type and options of an optimiser with PyTorch's names for its options."""
+    """The C++ type and options of an optimizer with PyTorch's names for its options."""
     for name in ("amsgrad", "maximize"):
         if source.option(name, False):
             raise Skip(f"{name}: no such option")
-    kind = source.text("optimiser", source.text("family")).split("_")[0]
+    kind = source.text("optimizer", source.text("family")).split("_")[0]
     lr, weight_decay = source.option("lr"), source.option("weight_decay", 0)
     if kind == "sgd":
         momentum = source.option("momentum", 0)
         return (sgd_type(scalar, momentum, source.option("nesterov", False)),
                 sgd_options(scalar, lr, momentum, source.option("dampening", 0), weight_decay))
     if kind not in ("adam", "adamw"):
-        raise Skip(f"{kind}: no such optimiser yet")
+        raise Skip(f"{kind}: no such optimizer yet")
     return (adam_type(scalar, "kDecoupled" if kind == "adamw" else "kCoupled"),
             adam_options(scalar, lr, source.option("betas", [0.9, 0.999]), source.option("eps", 1e-8), weight_decay))

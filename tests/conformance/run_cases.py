@@ -3,7 +3,7 @@
 
   run_cases.py --cases DIR [--on TARGET] [--quick] [--jobs N] [--build DIR]
 
-With --quick, what compiles sooner: on the host programs that are hardly optimised, on a board only the first case in double of
+With --quick, what compiles sooner: on the host programs that are hardly optimized, on a board only the first case in double of
 each kind of those that are in both precisions; how many are left out is said. Prints a line for each case that fails or is skipped, and at the end the counts. Exits with 1 when a case failed, and
 with 2 when the cases or the target do not exist.
 """
@@ -171,7 +171,7 @@ def literal(value, dtype):
 
 
 def member(value, name, arrays):
-    """The initialiser of one member of a data struct; what needs an array is added to `arrays`."""
+    """The initializer of one member of a data struct; what needs an array is added to `arrays`."""
     if isinstance(value, dict):
         return "{" + ", ".join(f".{k} = {member(v, f'{name}_{k}', arrays)}" for k, v in value.items()) + "}"
     if isinstance(value, safetensors.Tensor):

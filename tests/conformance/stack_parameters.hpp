@@ -1,4 +1,4 @@
-// What layers one after the other are made of, with or without a normalisation at the end, as PyTorch's
+// What layers one after the other are made of, with or without a normalization at the end, as PyTorch's
 // nn.TransformerEncoder and nn.TransformerDecoder.
 #pragma once
 
@@ -6,11 +6,11 @@
 
 namespace conformance {
 
-/// The normalisation at the end; without parameters where there is none.
+/// The normalization at the end; without parameters where there is none.
 template <auto shape, bool kFinalNorm, class Scalar>
-using FinalNorm =
-    attune::LayerNorm<attune::NormShape{shape.attention.seq_len, shape.attention.d_model, shape.epsilon, kFinalNorm, kFinalNorm},
-                      Scalar>;
+using FinalNorm = attune::LayerNorm<attune::NormShape{shape.attention.seq_len, shape.attention.d_model,
+                                                      shape.epsilon, kFinalNorm, kFinalNorm},
+                                    Scalar>;
 
 template <class Layer, int kLayers, class Norm>
 struct StackParameters {

@@ -99,16 +99,16 @@ class Tape:
         return self.node([[p + q for p, q in zip(*pair)] for pair in zip(a.rows, b.rows)], backward)
 
     def layer_norm(self, x, weight, bias, epsilon):
-        normalised, inverses = [], []
+        normalized, inverses = [], []
         for row in x.rows:
             mean = sum(row) / len(row)
             inverses.append((sum((value - mean) ** 2 for value in row) / len(row) + epsilon) ** -0.5)
-            normalised.append([(value - mean) * inverses[-1] for value in row])
+            normalized.append([(value - mean) * inverses[-1] for value in row])
         w = weight.rows[0]
         b = bias.rows[0] if bias else [0.0] * len(w)
 
         def backward(dy):
-            for i, (row, n) in enumerate(zip(dy, normalised)):
+            for i, (row, n) in enumerate(zip(dy, normalized)):
                 add_to(weight.gradient[0], 1.0, map(mul, row, n))
                 if bias:
                     add_to(bias.gradient[0], 1.0, row)
@@ -116,7 +116,7 @@ class Tape:
                 mean, slope = sum(g) / len(g), dot(g, n) / len(g)
                 add_to(x.gradient[i], inverses[i], [g_j - mean - n_j * slope for g_j, n_j in zip(g, n)])
 
-        return self.node([[n_j * w_j + b_j for n_j, w_j, b_j in zip(n, w, b)] for n in normalised], backward)
+        return self.node([[n_j * w_j + b_j for n_j, w_j, b_j in zip(n, w, b)] for n in normalized], backward)
 
     def attention(self, qkv, heads):
         """Of queries, keys and values side by side."""

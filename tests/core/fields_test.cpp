@@ -73,7 +73,7 @@ TEST(Fields, have_the_same_names_in_every_form) {
 TEST(Fields, start_as_their_kind_does) {
   Set<true> set;
   attune::Rng rng(1);
-  set.initialise(attune::LinearDefault{}, rng);
+  set.initialize(attune::LinearDefault{}, rng);
   for (const float value : set.factors.values) EXPECT_EQ(value, 1.0f);
   for (const float value : set.offsets.values) EXPECT_EQ(value, 0.0f);
   for (const float value : set.first.bias.values) EXPECT_TRUE(value != 0 && std::abs(value) <= 0.5f);
@@ -86,7 +86,7 @@ TEST(Fields, start_as_their_kind_does) {
 TEST(Fields, draw_numbers_in_the_order_of_the_list) {
   Set<true> set;
   attune::Rng rng(7), again(7);
-  set.initialise(attune::XavierUniform{}, rng);
+  set.initialize(attune::XavierUniform{}, rng);
   attune::Tensor<float, 4, 3> first, second;
   attune::XavierUniform{}.weight(first, again);
   attune::XavierUniform{}.weight(second, again);

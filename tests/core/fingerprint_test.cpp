@@ -6,7 +6,7 @@ namespace {
 
 using attune::fingerprint;
 
-enum class Colour { kRed, kGreen };
+enum class Color { kRed, kGreen };
 struct WithOne {
   static constexpr std::uint32_t kFingerprint = 7;
 };
@@ -29,7 +29,7 @@ TEST(Fingerprint, tells_values_types_of_values_and_their_order_apart) {
   EXPECT_NE(fingerprint(0), fingerprint(0, 0));
   EXPECT_NE(fingerprint("ab", "c"), fingerprint("a", "bc"));
   EXPECT_NE(fingerprint(1e-5), fingerprint(1e-6));
-  EXPECT_NE(fingerprint(Colour::kRed), fingerprint(Colour::kGreen));
+  EXPECT_NE(fingerprint(Color::kRed), fingerprint(Color::kGreen));
   EXPECT_EQ(fingerprint(true), fingerprint(1));  // of one value
   EXPECT_EQ(fingerprint(0.5f), fingerprint(0.5));
 }

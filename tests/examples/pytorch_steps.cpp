@@ -28,9 +28,9 @@ int main() {
   trainer.predict(x, copied);
   if (std::memcmp(&in_flash, &copied, sizeof copied) != 0) return 2;
 
-  tuned.initialise(attune::XavierUniform{}, attune::Rng{1});
+  tuned.initialize(attune::XavierUniform{}, attune::Rng{1});
   if (!tuned.step(x, 3, {.learning_rate = 0.01f}).ok()) return 3;
-  adapted.initialise(attune::XavierUniform{}, attune::Rng{1});
+  adapted.initialize(attune::XavierUniform{}, attune::Rng{1});
   adapted.predict(x, copied);
   if (std::memcmp(&in_flash, &copied, sizeof copied) != 0) return 5;
   if (!adapted.step(x, 3, {.learning_rate = 0.01f}).ok()) return 6;

@@ -42,7 +42,7 @@ int main() {
   // Of the pairs "es", "st", "we", " n" … the most frequent is "es", nine times, of which three are in
   // "widest".
   expect(tokens[bytes.size()].text() == "es" && tokens[bytes.size() + 1].text() == "est",
-         "then the most frequent neighbours");
+         "then the most frequent neighbors");
   std::set<std::string_view> texts;
   for (const auto& token : tokens) texts.insert(token.text());
   expect(texts.size() == tokens.size(), "no token is there twice");

@@ -22,13 +22,13 @@ struct Outer {
 struct Text {
   char characters[4096];
   std::size_t length = 0;
-  int pieces = 0;
+  int slices = 0;
   bool whole_lines = true;
 
   void operator()(const char* text, std::size_t size) {
     for (std::size_t i = 0; i < size && length < sizeof characters; ++i) characters[length++] = text[i];
     whole_lines = whole_lines && size > 0 && text[size - 1] == '\n';
-    ++pieces;
+    ++slices;
   }
   [[nodiscard]] std::string_view view() const { return {characters, length}; }
 };

@@ -23,10 +23,10 @@ std::uint32_t bits_by_formula(std::uint32_t bits, int fraction_bits) {
 }
 
 template <class Widen>
-void expect_all_exact(const Widen& widen, int fraction_bits) {
+void expect_all_exact(const Widen& dequantize, int fraction_bits) {
   int wrong = 0;
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
-    const auto widened = std::bit_cast<std::uint32_t>(widen(static_cast<std::uint16_t>(bits)));
+    const auto widened = std::bit_cast<std::uint32_t>(dequantize(static_cast<std::uint16_t>(bits)));
     const std::uint32_t expected = bits_by_formula(bits, fraction_bits);
     const bool nan = expected == 0x7F800001u;
     wrong += nan ? (widened & 0x7FFFFFFFu) <= 0x7F800000u : widened != expected;
@@ -34,14 +34,14 @@ void expect_all_exact(const Widen& widen, int fraction_bits) {
   EXPECT_EQ(wrong, 0);
 }
 
-static_assert(attune::widen_f16(0x3C00) == 1.0f && attune::widen_f16(0xC000) == -2.0f);
-static_assert(attune::widen_f16(0x0001) == 0x1p-24f && attune::widen_f16(0x7BFF) == 65504.0f);
-static_assert(attune::widen_bf16(0x3F80) == 1.0f && attune::widen_bf16(0x0001) == 0x1p-133f);
+static_assert(attune::dequantize_f16(0x3C00) == 1.0f && attune::dequantize_f16(0xC000) == -2.0f);
+static_assert(attune::dequantize_f16(0x0001) == 0x1p-24f && attune::dequantize_f16(0x7BFF) == 65504.0f);
+static_assert(attune::dequantize_bf16(0x3F80) == 1.0f && attune::dequantize_bf16(0x0001) == 0x1p-133f);
 
 }  // namespace
 
-TEST(ElementType, half_precision_is_widened_exactly) { expect_all_exact(attune::widen_f16, 10); }
-TEST(ElementType, bfloat16_is_widened_exactly) { expect_all_exact(attune::widen_bf16, 7); }
+TEST(ElementType, half_precision_is_widened_exactly) { expect_all_exact(attune::dequantize_f16, 10); }
+TEST(ElementType, bfloat16_is_widened_exactly) { expect_all_exact(attune::dequantize_bf16, 7); }
 
 TEST(ElementType, numbers_are_little_endian) {
   constexpr char kBytes[8] = {0, 0, 0, 0, 0, 0, '\xF8', '\x3F'};

@@ -1,7 +1,7 @@
 // What holds of a FlashStore over any of examples/flash_adapters.
 #pragma once
 
-#include <attune/exchange/flash_store.hpp>
+#include <attune/persistence/flash_store.hpp>
 
 #include "check.hpp"
 #include "exchange/stubs/memory.hpp"

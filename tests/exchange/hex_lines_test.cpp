@@ -27,7 +27,7 @@ TEST(HexLines, a_line_has_its_offset_bytes_and_crc) {
               "bytes end 00000009 cbf43926\n");
 }
 
-TEST(HexLines, lines_do_not_depend_on_pieces) {
+TEST(HexLines, lines_do_not_depend_on_slices) {
   constexpr std::string_view kFile = "Lines of thirty-two bytes, one behind the other, and the rest.";
   const MemoryFile whole = text_of(kFile, kFile.size()), single = text_of(kFile, 1);
   EXPECT_TRUE(whole.text() == single.text());

@@ -1,14 +1,14 @@
 #include <attune/exchange/model_file.hpp>
 
-#include <attune/core/quantise.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
-#include <attune/training/loss.hpp>
 #include <attune/training/adam.hpp>
+#include <attune/training/loss.hpp>
 #include <attune/training/trainer.hpp>
+#include <attune/weights/quantize.hpp>
 
 #include "check.hpp"
 
@@ -94,7 +94,7 @@ float train(TrainerType& trainer) {
   Model::Output target;
   Rng rng(5);
   check::fill(target, rng);
-  trainer.initialise(XavierUniform{}, Rng{6});
+  trainer.initialize(XavierUniform{}, Rng{6});
   const Model::Input x = input_of(3);
   const auto step = [&] { return trainer.step(x, target, {.learning_rate = 0.01f}); };
   const float first = step().loss;
@@ -143,31 +143,31 @@ TEST(ModelFile, doubles_are_used_where_they_stand) {
 
 namespace {
 
-// A file that the build quantised, and what quantise() makes of the same parameters.
+// A file that the build quantized, and what quantize() makes of the same parameters.
 template <class File, template <class, int, int> class Weights>
-void expect_quantised() {
+void expect_quantized() {
   static Model::Parameters parameters;
   static Model::ParametersOf<Weights, Tensor> own;
   ASSERT_EQ(read_safetensors<Names>(bytes_of<transformer_weights>(), parameters), Status::kOk);
-  ASSERT_EQ(quantise(parameters, own), Status::kOk);
+  ASSERT_EQ(quantize(parameters, own), Status::kOk);
   EXPECT_TRUE(check::same_bits(forward(kInFlash<Names, File>), forward(own)));
   EXPECT_LT(File::kSize - sizeof File::kHeader,
             transformer_weights::kSize - sizeof transformer_weights::kHeader);
 }
 
-using Quantised = std::remove_cvref_t<decltype(kInFlash<Names, transformer_int8>)>;
-static_assert(std::is_same_v<Quantised, Model::ParametersOf<Int8Reference, Reference>>);
+using Quantized = std::remove_cvref_t<decltype(kInFlash<Names, transformer_int8>)>;
+static_assert(std::is_same_v<Quantized, Model::ParametersOf<Int8Reference, Reference>>);
 static_assert(kInFlash<Names, transformer_int8>.layer<2>().weight.stored.base == transformer_int8::kData);
 
 }  // namespace
 
-TEST(ModelFile, weights_quantised_by_the_build_are_used_where_they_stand) {
-  expect_quantised<transformer_int8, Int8Weights>();
-  expect_quantised<transformer_bf16, Bfloat16Weights>();
-  expect_quantised<transformer_fp16, Float16Weights>();
+TEST(ModelFile, weights_quantized_by_the_build_are_used_where_they_stand) {
+  expect_quantized<transformer_int8, Int8Weights>();
+  expect_quantized<transformer_bf16, Bfloat16Weights>();
+  expect_quantized<transformer_fp16, Float16Weights>();
 }
 
-TEST(ModelFile, a_head_learns_over_weights_quantised_by_the_build) {
+TEST(ModelFile, a_head_learns_over_weights_quantized_by_the_build) {
   static TrainerOf<Sequential<Frozen<Body, kInFlash<BodyNames, transformer_int8>>, Head>> head;
   EXPECT_GT(train(head), 0.0f);
   static TrainerOf<BiasesAndNorms<Model, kInFlash<Names, transformer_int8>>> tuned;

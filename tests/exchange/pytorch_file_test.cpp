@@ -1,11 +1,11 @@
 // What is sent back from a device: every tensor of the file, with its shape, with what was learned.
 #include <attune/exchange/pytorch_file.hpp>
 
-#include <attune/core/quantise.hpp>
 #include <attune/exchange/hugging_face_names.hpp>
-#include <attune/exchange/quantise_safetensors.hpp>
+#include <attune/exchange/quantize_safetensors.hpp>
 #include <attune/exchange/write_safetensors.hpp>
 #include <attune/models/tied.hpp>
+#include <attune/weights/quantize.hpp>
 
 #include "check.hpp"
 #include "memory_file.hpp"
@@ -183,15 +183,15 @@ TEST(RewriteSafetensors, integers_with_scales_become_floats_with_the_names_and_s
   using Part = PyTorchPart<Named>;
   using Own = Model::ParametersOf<Int8Weights, Tensor>;
   const MemoryFile file = tied_file();
-  MemoryFile quantised, written;
+  MemoryFile quantized, written;
   ASSERT_EQ(
-      quantise_safetensors(file, ElementType::kI8, quantised, [](std::string_view, QuantisationError) {}),
+      quantize_safetensors(file, ElementType::kI8, quantized, [](std::string_view, QuantizationError) {}),
       Status::kOk);
-  EXPECT_TRUE(quantised.contains("lm_head.weight.scale"));
+  EXPECT_TRUE(quantized.contains("lm_head.weight.scale"));
   Model::Parameters parameters;
-  ASSERT_EQ(read_safetensors<Part>(quantised, parameters), Status::kOk);
+  ASSERT_EQ(read_safetensors<Part>(quantized, parameters), Status::kOk);
   parameters.embedding.weight(2, 1) = 11;
-  ASSERT_EQ(rewrite_safetensors<Part>(quantised, parameters, written), Status::kOk);
+  ASSERT_EQ(rewrite_safetensors<Part>(quantized, parameters, written), Status::kOk);
   EXPECT_FALSE(written.contains(".scale"));
   EXPECT_FALSE(written.contains("I8"));
   Model::Parameters read;
@@ -203,15 +203,15 @@ TEST(RewriteSafetensors, integers_with_scales_become_floats_with_the_names_and_s
   using Front = Embedding<EmbeddingShape{.seq_len = 2, .vocabulary = 3, .d_model = 2}>;
   Front::Parameters front;
   using FrontNames = PyTorchPart<PyTorchModule<Front, "embed">>;
-  ASSERT_EQ(read_safetensors<FrontNames>(quantised, front), Status::kOk);
+  ASSERT_EQ(read_safetensors<FrontNames>(quantized, front), Status::kOk);
   written.size_ = 0;
-  ASSERT_EQ(rewrite_safetensors<FrontNames>(quantised, front, written), Status::kOk);
+  ASSERT_EQ(rewrite_safetensors<FrontNames>(quantized, front, written), Status::kOk);
   EXPECT_FALSE(written.contains(".scale"));
   ASSERT_EQ(read_safetensors<Names>(written, read), Status::kOk);
   Own own;
   Model::Parameters original;
   ASSERT_EQ(read_safetensors<Names>(file, original), Status::kOk);
-  ASSERT_EQ(quantise(original, own), Status::kOk);
+  ASSERT_EQ(quantize(original, own), Status::kOk);
   for (int i = 0; i < 2; ++i) {
     for (int j = 0; j < 2; ++j) EXPECT_EQ(read.body.weight(i, j), own.body.weight(i, j));
   }

@@ -104,7 +104,7 @@ struct attune::PyTorchNames<Translator> {
   }
 };
 
-TEST(PyTorchNames, of_ones_own_are_those_of_its_set_or_specialised) {
+TEST(PyTorchNames, of_ones_own_are_those_of_its_set_or_specialized) {
   expect_tensors<PyTorchModule<Scale<2, 5>>>({{"slope", 5}});
   constexpr auto& kTensors = detail::kStateDict<PyTorchModule<Translator>>;
   EXPECT_EQ(kTensors.kTensors, 12 + 18);

@@ -6,7 +6,7 @@
 //   MODEL.copied.safetensors     and from the copy
 //   MODEL.trained.safetensors    and after a number was added to each
 //   MODEL.rewritten.safetensors      these as the file, in its own types
-//   MODEL.quantised.safetensors      the file rewritten from one whose weights were 8-bit integers
+//   MODEL.quantized.safetensors      the file rewritten from one whose weights were 8-bit integers
 //
 // A file of a narrower type than the model's is read into the copy alone.
 #include <cstdio>
@@ -228,11 +228,11 @@ int run(const std::string& path) {
       nullptr, copied);
   write<Names>(copied, path + ".trained.safetensors", layout.metadata);
   rewrite<Names>(file, copied, path + ".rewritten.safetensors");
-  std::string quantised;
-  const auto append = [&quantised](const char* text, std::size_t count) { quantised.append(text, count); };
-  (void)quantise_safetensors(file, ElementType::kI8, append, [](std::string_view, QuantisationError) {});
-  (void)read_safetensors<Names>(std::string_view(quantised), copied);
-  rewrite<Names>(std::string_view(quantised), copied, path + ".quantised.safetensors");
+  std::string quantized;
+  const auto append = [&quantized](const char* text, std::size_t count) { quantized.append(text, count); };
+  (void)quantize_safetensors(file, ElementType::kI8, append, [](std::string_view, QuantizationError) {});
+  (void)read_safetensors<Names>(std::string_view(quantized), copied);
+  rewrite<Names>(std::string_view(quantized), copied, path + ".quantized.safetensors");
   return 0;
 }
 

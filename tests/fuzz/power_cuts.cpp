@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <attune/exchange/flash_store.hpp>
+#include <attune/persistence/flash_store.hpp>
 
 #include "exchange/nor_flash.hpp"
 

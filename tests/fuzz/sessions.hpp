@@ -123,7 +123,7 @@ class Session {
   explicit Session(Bytes& bytes) : bytes_(bytes) {}
 
   void run() {
-    trainer_.initialise(attune::LinearDefault{}, attune::Rng{bytes_.byte()});
+    trainer_.initialize(attune::LinearDefault{}, attune::Rng{bytes_.byte()});
     std::memcpy(before_.data(), &trainer_.parameters(), sizeof before_);
     while (!bytes_.done()) {
       switch (bytes_.below(kAccumulates ? 7 : 3)) {

@@ -31,12 +31,12 @@ using ModelOf = attune::Sequential<
         .attention = {.seq_len = 6, .d_model = 8, .num_heads = num_heads, .dropout = 0.25}, .d_ff = 12}>,
     attune::Pooling<attune::PoolingShape{6, 8}>, attune::Linear<attune::LinearShape{1, 8, 3}>>;
 using Model = ModelOf<2>;
-using OneByOne = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch>;
+using PerSequence = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch>;
 using Distributed = DistributedTrainer<Model, attune::CrossEntropy<>, attune::AdamW, kBatch>;
 
 struct Data {
-  OneByOne::BatchInput x;
-  OneByOne::BatchTarget target;
+  PerSequence::BatchInput x;
+  PerSequence::BatchTarget target;
   explicit Data(std::uint64_t seed) {
     attune::Rng rng(seed);
     check::fill(x, rng);
@@ -47,9 +47,9 @@ constexpr attune::AdamW::Options kOptions{.learning_rate = 0.01f};
 constexpr attune::GradientClipping kClipping{0.05f};
 
 // What steps with the data of these seeds end with, on one machine.
-OneByOne& after_steps(std::initializer_list<std::uint64_t> seeds) {
-  static OneByOne trainer;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+PerSequence& after_steps(std::initializer_list<std::uint64_t> seeds) {
+  static PerSequence trainer;
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   for (const std::uint64_t seed : seeds) {
     const Data data(seed);
     EXPECT_TRUE(trainer.step(data.x, data.target, kOptions, kClipping).ok());
@@ -67,7 +67,7 @@ void expect_all_say(const std::vector<std::string>& thrown, const std::string& w
 }  // namespace
 
 TEST(DistributedTrainer, has_the_bits_of_a_trainer_on_any_ranks_and_threads) {
-  const OneByOne& expected = after_steps({1, 2, 3});
+  const PerSequence& expected = after_steps({1, 2, 3});
   for (const int size : {1, 2, 3, 5, kBatch + 2}) {
     for (const int threads : {1, 2}) {
       for (const bool least_memory : {false, true}) {
@@ -77,7 +77,7 @@ TEST(DistributedTrainer, has_the_bits_of_a_trainer_on_any_ranks_and_threads) {
             .chunk_bytes = least_memory ? std::size_t{100} : std::size_t{1} << 20};
         expect_nothing_thrown(check::on_ranks(size, [&](Ranks& ranks) {
           Distributed trainer(ranks, options);
-          trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+          trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
           for (std::uint64_t seed = 1; seed <= 3; ++seed) {
             Data data(seed);
             // What is another rank's is not read.
@@ -95,12 +95,12 @@ TEST(DistributedTrainer, has_the_bits_of_a_trainer_on_any_ranks_and_threads) {
 }
 
 TEST(DistributedTrainer, gives_the_loss_and_the_norm_of_a_trainer_to_every_rank) {
-  OneByOne& trainer = after_steps({});
+  PerSequence& trainer = after_steps({});
   const Data data(1);
   const auto expected = trainer.step(data.x, data.target, kOptions, kClipping);
   expect_nothing_thrown(check::on_ranks(3, [&](Ranks& ranks) {
     Distributed distributed(ranks, {.threads = 1});
-    distributed.initialise(attune::XavierUniform{}, attune::Rng{42});
+    distributed.initialize(attune::XavierUniform{}, attune::Rng{42});
     const auto result = distributed.step(data.x, data.target, kOptions, kClipping);
     EXPECT_TRUE(check::same_bits(result.loss, expected.loss));
     EXPECT_TRUE(check::same_bits(result.gradient_norm, expected.gradient_norm));
@@ -108,11 +108,11 @@ TEST(DistributedTrainer, gives_the_loss_and_the_norm_of_a_trainer_to_every_rank)
 }
 
 TEST(DistributedTrainer, what_one_rank_refuses_all_refuse_and_nothing_changes) {
-  const OneByOne& expected = after_steps({1, 2});
+  const PerSequence& expected = after_steps({1, 2});
   for (const int refused : {0, 5, kBatch - 1}) {
     expect_nothing_thrown(check::on_ranks(3, [&](Ranks& ranks) {
       Distributed trainer(ranks, {.threads = 1, .gradient_bytes = 0, .chunk_bytes = 256});
-      trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+      trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
       const auto step = [&](const Data& data, const attune::AdamW::Options& options) {
         return trainer.step(data.x, data.target, options, kClipping).status;
       };
@@ -140,7 +140,7 @@ TEST(DistributedTrainer, tells_which_rank_runs_another_program) {
                                                                                             {.threads = 1});
     }
   });
-  expect_all_say(of_another_model, "rank 2: has another model or optimiser than rank 0");
+  expect_all_say(of_another_model, "rank 2: has another model or optimizer than rank 0");
   const auto of_other_chunks = check::on_ranks(2, [](Ranks& ranks) {
     Distributed trainer(ranks,
                         {.threads = 1, .chunk_bytes = 1000u * static_cast<unsigned>(1 + ranks.rank())});
@@ -165,17 +165,17 @@ TEST(DistributedTrainer, tells_which_rank_computes_other_bits) {
 #endif
 
 TEST(DistributedTrainer, tells_which_rank_trains_other_parameters) {
-  const auto initialised_otherwise = check::on_ranks(3, [](Ranks& ranks) {
+  const auto initialized_otherwise = check::on_ranks(3, [](Ranks& ranks) {
     Distributed trainer(ranks, {.threads = 1});
-    trainer.initialise(attune::XavierUniform{}, attune::Rng(ranks.rank() == 1 ? 2 : 1));
+    trainer.initialize(attune::XavierUniform{}, attune::Rng(ranks.rank() == 1 ? 2 : 1));
     const Data data(1);
     (void)trainer.step(data.x, data.target, kOptions);
   });
-  expect_all_say(initialised_otherwise, "rank 1: has other parameters or moments than rank 0 after step 0");
+  expect_all_say(initialized_otherwise, "rank 1: has other parameters or moments than rank 0 after step 0");
 
   const auto with_another_option = check::on_ranks(2, [](Ranks& ranks) {
     Distributed trainer(ranks, {.threads = 1, .compare_every = 4});
-    trainer.initialise(attune::XavierUniform{}, attune::Rng{1});
+    trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
     for (std::uint64_t seed = 1; seed < 12; ++seed) {
       const Data data(seed);
       (void)trainer.step(data.x, data.target,
@@ -186,10 +186,10 @@ TEST(DistributedTrainer, tells_which_rank_trains_other_parameters) {
 
   const auto resumed_otherwise = check::on_ranks(2, [](Ranks& ranks) {
     Distributed trainer(ranks, {.threads = 1, .compare_every = 0});
-    trainer.initialise(attune::XavierUniform{}, attune::Rng{1});
+    trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
     const Data data(1);
     (void)trainer.step(data.x, data.target, kOptions);
-    if (ranks.rank() == 1) trainer.initialise(attune::XavierUniform{}, attune::Rng{1});
+    if (ranks.rank() == 1) trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
     (void)trainer.step(data.x, data.target, kOptions);
   });
   EXPECT_EQ(resumed_otherwise[1].empty(), false);
@@ -202,7 +202,7 @@ constexpr int kSteps = 12;
 // Up to `steps` steps, kept in a file of rank 0's; the hash of the state at the end.
 std::uint32_t run(Ranks& ranks, const std::string& file, int steps) {
   Distributed trainer(ranks, {.threads = 1, .compare_every = 3});
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   const auto result = attune::host::run_training(
       trainer,
       {.steps = steps,

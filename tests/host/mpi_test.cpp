@@ -56,8 +56,8 @@ TEST(MpiRanks, train_to_the_bits_of_a_trainer) {
   static attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, kBatch> expected;
   attune::host::DistributedTrainer<Layer, attune::MeanSquaredError, attune::AdamW, kBatch> trainer(
       *ranks, {.threads = 2, .chunk_bytes = 256});
-  expected.initialise(attune::XavierUniform{}, attune::Rng{42});
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  expected.initialize(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   attune::Rng rng(1);
   for (int step = 0; step < 20; ++step) {
     attune::Tensor<float, kBatch * 6, 8> x, target;

@@ -49,7 +49,7 @@ using OfTokens =
 constexpr int kBatch = 13;
 
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW>
-using OneByOne = attune::Trainer<Model, Loss, Optimizer, kBatch>;
+using PerSequence = attune::Trainer<Model, Loss, Optimizer, kBatch>;
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW>
 using Parallel = ParallelTrainer<Model, Loss, Optimizer, kBatch>;
 
@@ -76,14 +76,14 @@ struct Data {
 template <class Model, class Loss = attune::MeanSquaredError, class Optimizer = attune::AdamW,
           class Clipping = attune::NoClipping, class Mask = attune::NoMask>
 void expect_same_training(const Clipping& clipping = {}, const Mask& mask = {}) {
-  using Trainer = OneByOne<Model, Loss, Optimizer>;
+  using Trainer = PerSequence<Model, Loss, Optimizer>;
   for (const int threads : kThreadCounts) {
     for (const std::size_t gradient_bytes : {std::size_t{0}, std::numeric_limits<std::size_t>::max()}) {
       static Trainer expected;
       Parallel<Model, Loss, Optimizer> parallel({.threads = threads, .gradient_bytes = gradient_bytes});
       ASSERT_EQ(parallel.threads(), threads);
-      expected.initialise(attune::XavierUniform{}, attune::Rng{42});
-      parallel.initialise(attune::XavierUniform{}, attune::Rng{42});
+      expected.initialize(attune::XavierUniform{}, attune::Rng{42});
+      parallel.initialize(attune::XavierUniform{}, attune::Rng{42});
       const std::uint32_t before = attune::hash_bits(parallel.parameters());
       for (std::uint64_t step = 0; step < 4; ++step) {
         const Data<Trainer> data(step);
@@ -141,7 +141,7 @@ using Tuned =
 }  // namespace
 
 TEST(ParallelTrainer, starts_from_parts_that_are_given_as_a_trainer) {
-  static OneByOne<Classifier, attune::CrossEntropy<>> expected;
+  static PerSequence<Classifier, attune::CrossEntropy<>> expected;
   Parallel<Classifier, attune::CrossEntropy<>> parallel({.threads = 2});
   attune::Rng rng(1);
   check::fill_set(constants, rng);
@@ -172,9 +172,9 @@ void expect_masks_of_a_trainer() {
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     ASSERT_EQ(masks[static_cast<std::size_t>(sequence)].set_length(1 + sequence % 6), Status::kOk);
   }
-  using Trainer = OneByOne<Layer>;
+  using Trainer = PerSequence<Layer>;
   static Trainer expected;
-  expected.initialise(attune::XavierUniform{}, attune::Rng{42});
+  expected.initialize(attune::XavierUniform{}, attune::Rng{42});
   const Data<Trainer> data(1);
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     ASSERT_EQ(expected.accumulate(attune::view(data.x).rows_at<6>(sequence * 6),
@@ -185,7 +185,7 @@ void expect_masks_of_a_trainer() {
   ASSERT_TRUE(expected.update({}).ok());
   for (const int threads : kThreadCounts) {
     Parallel<Layer> parallel({.threads = threads});
-    parallel.initialise(attune::XavierUniform{}, attune::Rng{42});
+    parallel.initialize(attune::XavierUniform{}, attune::Rng{42});
     ASSERT_TRUE(parallel.step(data.x, data.target, {}, attune::NoClipping{}, masks).ok());
     EXPECT_TRUE(check::same_bits(parallel.parameters(), expected.parameters()));
   }
@@ -205,8 +205,8 @@ TEST(ParallelTrainer, takes_a_length_for_every_sequence) {
 TEST(ParallelTrainer, may_have_more_threads_than_sequences) {
   ParallelTrainer<Layer> single({.threads = 7});
   static attune::Trainer<Layer> expected;
-  single.initialise(attune::XavierUniform{}, attune::Rng{42});
-  expected.initialise(attune::XavierUniform{}, attune::Rng{42});
+  single.initialize(attune::XavierUniform{}, attune::Rng{42});
+  expected.initialize(attune::XavierUniform{}, attune::Rng{42});
   const Data<attune::Trainer<Layer>> data(3);
   EXPECT_EQ(single.step(data.x, data.target, {}).loss, expected.step(data.x, data.target, {}).loss);
   EXPECT_TRUE(check::same_bits(single.parameters(), expected.parameters()));
@@ -221,8 +221,8 @@ void expect_harmless_to(Status expected_status, const Refused& refused) {
   using Trainer = Parallel<Model, attune::CrossEntropy<>>;
   for (const int threads : kThreadCounts) {
     Trainer trainer({.threads = threads, .gradient_bytes = 0}), untouched({.threads = threads});
-    trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
-    untouched.initialise(attune::XavierUniform{}, attune::Rng{42});
+    trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
+    untouched.initialize(attune::XavierUniform{}, attune::Rng{42});
     Data<Trainer> data(1);
     EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
     EXPECT_TRUE(untouched.step(data.x, data.target, {}).ok());
@@ -290,8 +290,8 @@ TEST(ParallelTrainer, refuses_the_options_that_a_trainer_refuses) {
 TEST(ParallelTrainer, load_starts_from_given_parameters_without_moments) {
   using Trainer = Parallel<Layer>;
   Trainer fresh({.threads = 2}), used({.threads = 2});
-  fresh.initialise(attune::XavierUniform{}, attune::Rng{1});
-  used.initialise(attune::XavierUniform{}, attune::Rng{2});
+  fresh.initialize(attune::XavierUniform{}, attune::Rng{1});
+  used.initialize(attune::XavierUniform{}, attune::Rng{2});
   const Data<Trainer> data(11);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
   used.load(fresh.parameters());
@@ -303,7 +303,7 @@ TEST(ParallelTrainer, load_starts_from_given_parameters_without_moments) {
 TEST(ParallelTrainer, predicts_one_or_a_batch_with_the_trained_parameters) {
   using Trainer = Parallel<Layer>;
   Trainer trainer({.threads = 3});
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   const Data<Trainer> data(12);
   EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
   static attune::Tensor<float, kBatch * 6, 8> outputs;
@@ -324,7 +324,7 @@ TEST(ParallelTrainer, predicts_fewer_sequences_than_threads_on_all_of_them) {
   using Wide =
       attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 24, .d_model = 48, .num_heads = 2}>;
   static attune::Trainer<Wide, attune::MeanSquaredError, attune::AdamW, 2> expected;
-  expected.initialise(attune::XavierUniform{}, attune::Rng{42});
+  expected.initialize(attune::XavierUniform{}, attune::Rng{42});
   static attune::Tensor<float, 48, 48> x, outputs;
   static Wide::Output one;
   attune::Rng rng(1);
@@ -346,8 +346,8 @@ TEST(ParallelTrainer, predicts_fewer_sequences_than_threads_on_all_of_them) {
 TEST(ParallelTrainer, predicts_without_dropout_and_loads_where_masks_start) {
   using Trainer = Parallel<Dropping, attune::CrossEntropy<>>;
   Trainer trainer({.threads = 3});
-  static OneByOne<Dropping, attune::CrossEntropy<>> expected;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{1});
+  static PerSequence<Dropping, attune::CrossEntropy<>> expected;
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
   expected.load(trainer.parameters(), attune::Rng{2});
   trainer.load(expected.parameters(), attune::Rng{2});
   const Data<Trainer> data(12);
@@ -369,7 +369,7 @@ TEST(ParallelTrainer, memory_grows_with_threads_and_slots) {
   using Trainer = Parallel<Layer>;
   const attune::MemoryReport one = Trainer({.threads = 1, .gradient_bytes = 0}).memory();
   const attune::MemoryReport three = Trainer({.threads = 3, .gradient_bytes = 0}).memory();
-  const attune::MemoryReport device = Trainer::OneByOne::memory();
+  const attune::MemoryReport device = Trainer::PerSequence::memory();
   EXPECT_EQ(one.parameters, device.parameters);
   EXPECT_EQ(one.gradients, 2 * device.gradients);
   EXPECT_EQ(three.gradients, 4 * device.gradients);
@@ -379,16 +379,16 @@ TEST(ParallelTrainer, memory_grows_with_threads_and_slots) {
   EXPECT_EQ(three.inputs, device.inputs);
   EXPECT_EQ(Trainer({.threads = 1}).memory().gradients, (1 + kBatch) * device.gradients);
   using Large = Parallel<attune::Linear<attune::LinearShape{1, 512, 256}>>;  // no two fit 512 KiB
-  EXPECT_EQ(Large({.threads = 1}).memory().gradients, 3 * Large::OneByOne::memory().gradients);
+  EXPECT_EQ(Large({.threads = 1}).memory().gradients, 3 * Large::PerSequence::memory().gradients);
 }
 
 TEST(ParallelTrainer, weighs_classes_and_ignores_targets_over_the_batch) {
   using Head = attune::Linear<attune::LinearShape{2, 5, 3}>;
   using Loss = attune::WeightedCrossEntropy<3, attune::CrossEntropyOptions{.label_smoothing = 0.1}>;
   constexpr Loss kLoss{{{0.5f, 3, 1}}};
-  using Expected = OneByOne<Head, Loss>;
+  using Expected = PerSequence<Head, Loss>;
   static Expected expected;
-  expected.initialise(attune::XavierUniform{}, attune::Rng{1});
+  expected.initialize(attune::XavierUniform{}, attune::Rng{1});
   Data<Expected> data(2);
   for (std::size_t i = 0; i < data.target.size(); i += 3) data.target[i] = -100;
   const auto one =
@@ -396,7 +396,7 @@ TEST(ParallelTrainer, weighs_classes_and_ignores_targets_over_the_batch) {
   ASSERT_TRUE(one.ok());
   for (const int threads : kThreadCounts) {
     Parallel<Head, Loss> parallel({.threads = threads});
-    parallel.initialise(attune::XavierUniform{}, attune::Rng{1});
+    parallel.initialize(attune::XavierUniform{}, attune::Rng{1});
     const auto together =
         parallel.step(data.x, data.target, {}, attune::GradientClipping{0.1f}, attune::NoMask{}, kLoss);
     EXPECT_TRUE(together.ok());
@@ -414,10 +414,10 @@ TEST(ParallelTrainer, weighs_classes_and_ignores_targets_over_the_batch) {
 
 TEST(ParallelTrainer, moves_the_generator_on_as_a_trainer) {
   attune::Rng of_one(5), of_many(5);
-  static OneByOne<Dropping> one;
-  one.initialise(attune::XavierUniform{}, of_one);
+  static PerSequence<Dropping> one;
+  one.initialize(attune::XavierUniform{}, of_one);
   Parallel<Dropping> many({.threads = 3});
-  many.initialise(attune::XavierUniform{}, of_many);
+  many.initialize(attune::XavierUniform{}, of_many);
   EXPECT_EQ(of_one.next(), of_many.next());
   one.load(one.parameters(), of_one);
   many.load(one.parameters(), of_many);
@@ -426,8 +426,8 @@ TEST(ParallelTrainer, moves_the_generator_on_as_a_trainer) {
 
 TEST(ParallelTrainer, predicts_a_batch_with_a_mask_for_every_sequence) {
   Parallel<Layer> trainer({.threads = 2});
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{1});
-  const Data<OneByOne<Layer>> data(3);
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
+  const Data<PerSequence<Layer>> data(3);
   std::array<attune::KeyPaddingMask<6>, kBatch> masks;
   for (int i = 0; i < kBatch; ++i)
     ASSERT_EQ(masks[static_cast<std::size_t>(i)].set_length(1 + i % 6), Status::kOk);
@@ -441,14 +441,14 @@ TEST(ParallelTrainer, predicts_a_batch_with_a_mask_for_every_sequence) {
 }
 
 TEST(ParallelTrainer, goes_on_from_a_trainers_state_and_a_trainer_from_its) {
-  const Data<OneByOne<Dropping>> data(3);
-  static OneByOne<Dropping> without_stop, one;
-  without_stop.initialise(attune::XavierUniform{}, attune::Rng{1});
-  one.initialise(attune::XavierUniform{}, attune::Rng{1});
+  const Data<PerSequence<Dropping>> data(3);
+  static PerSequence<Dropping> without_stop, one;
+  without_stop.initialize(attune::XavierUniform{}, attune::Rng{1});
+  one.initialize(attune::XavierUniform{}, attune::Rng{1});
   for (int step = 0; step < 6; ++step) ASSERT_TRUE(without_stop.step(data.x, data.target, {}).ok());
   for (int step = 0; step < 2; ++step) ASSERT_TRUE(one.step(data.x, data.target, {}).ok());
   Parallel<Dropping> two({.threads = 2}), three({.threads = 3});
-  three.initialise(attune::XavierUniform{}, attune::Rng{7});
+  three.initialize(attune::XavierUniform{}, attune::Rng{7});
   ASSERT_TRUE(three.step(data.x, data.target, {}).ok());
   ASSERT_EQ(two.resume(one.state()), Status::kOk);
   ASSERT_TRUE(two.step(data.x, data.target, {}).ok());
@@ -460,7 +460,7 @@ TEST(ParallelTrainer, goes_on_from_a_trainers_state_and_a_trainer_from_its) {
   EXPECT_EQ(one.state().steps, 6u);
   EXPECT_EQ(one.state().masks.sequences, without_stop.state().masks.sequences);
 
-  auto other = std::make_unique<OneByOne<Dropping>::State>();
+  auto other = std::make_unique<PerSequence<Dropping>::State>();
   EXPECT_EQ(two.resume(*other), Status::kOtherState);
   EXPECT_EQ(two.resume(two.state()), Status::kOk);
   const auto of_one = [](auto& state) {

@@ -30,7 +30,7 @@ constexpr int kSteps = 60;
 struct Training {
   attune::Rng data{3};  // goes on from step to step: kept beside
   Trainer trainer{{.threads = 2}};
-  Training() { trainer.initialise(attune::XavierUniform{}, attune::Rng{1}); }
+  Training() { trainer.initialize(attune::XavierUniform{}, attune::Rng{1}); }
 
   auto operator()(const std::string& file, int steps = kSteps, int patience = 0, int pause = 0,
                   int save_every = 7) {

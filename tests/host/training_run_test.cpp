@@ -164,19 +164,19 @@ TEST(TrainingRun, runs_any_trainer) {
   using Model = attune::Linear<attune::LinearShape{.rows = 3, .d_in = 4, .d_out = 2}>;
   using Parallel = attune::host::ParallelTrainer<Model, attune::MeanSquaredError, attune::AdamW, 8>;
   Parallel parallel({.threads = 2});
-  static Parallel::OneByOne one_by_one;
+  static Parallel::PerSequence per_sequence;
   static Parallel::BatchInput x;
   static Parallel::BatchTarget target;
   attune::Rng rng(1);
   check::fill(x, rng);
   check::fill(target, rng);
   const auto losses_of = [](auto& trainer) {
-    trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+    trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
     return run_training(trainer, {.steps = 50, .write = nullptr},
                         [&](int) { return trainer.step(x, target, {.learning_rate = 0.01f}); })
         .losses;
   };
   const std::vector<float> losses = losses_of(parallel);
-  EXPECT_EQ(losses, losses_of(one_by_one));
+  EXPECT_EQ(losses, losses_of(per_sequence));
   EXPECT_LT(losses.back(), losses.front());
 }

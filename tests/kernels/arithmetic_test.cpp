@@ -52,7 +52,7 @@ void expect_special_roots(const Root& root) {
   EXPECT_EQ(root(Scalar(1)), Scalar(1));
 }
 
-// The optimiser does not know it.
+// The optimizer does not know it.
 template <class Scalar>
 Scalar at_run_time(Scalar value) {
   volatile Scalar hidden = value;

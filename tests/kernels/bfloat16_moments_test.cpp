@@ -47,7 +47,7 @@ struct State {
 
 }  // namespace
 
-TEST(Bfloat16Moments, are_rounded_to_one_of_two_neighbours) {
+TEST(Bfloat16Moments, are_rounded_to_one_of_two_neighbors) {
   const float x = 1.00390625f + 0x1p-10f;  // between 1 and 1 + 2⁻⁷: five eighths of the way
   int up = 0;
   for (std::uint32_t random = 0; random < 0x10000; ++random) {

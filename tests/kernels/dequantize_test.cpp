@@ -16,11 +16,11 @@ template <class Element>
 Element random_element(attune::Rng& rng) {
   const float value = rng.uniform(-1.0f, 1.0f);
   if constexpr (std::is_same_v<Element, Int8>) {
-    return attune::narrow_int8(value, 1.0f / 128);
+    return attune::quantize_int8(value, 1.0f / 128);
   } else if constexpr (std::is_same_v<Element, Bfloat16>) {
-    return attune::narrow_bf16(value);
+    return attune::round_to_bf16(value);
   } else {
-    return attune::narrow_f16(value);
+    return attune::round_to_f16(value);
   }
 }
 
@@ -49,7 +49,7 @@ template <class Element, class Scalar, bool kForward, class Epilogue>
   constexpr bool kScaled = Element::kScaled;
   const int row_stride = kForward ? 1 : n, col_stride = kForward ? depth : 1;
   for (int i = 0; i < n * depth; ++i) {
-    b[i] = static_cast<Scalar>(attune::widen(narrow_operand<Element>[i]));
+    b[i] = static_cast<Scalar>(attune::dequantize(narrow_operand<Element>[i]));
     if (kScaled && !kForward) b[i] = scale[i / n] * b[i];
   }
   for (int i = 0; i < m; ++i) {
@@ -86,7 +86,7 @@ void check_product(const Epilogue& epilogue) {
                                  : kForward ? ScalesOf::kColumns
                                             : ScalesOf::kRows;
   constexpr int kRowStride = kForward ? 1 : n, kColStride = kForward ? depth : 1;
-  using View = kernels::NarrowView<Element, Scalar, depth, n, kRowStride, kColStride, kScalesOf>;
+  using View = kernels::QuantizedView<Element, Scalar, depth, n, kRowStride, kColStride, kScalesOf>;
   const Scalar* const a = check::operands<Scalar>[0];
   Scalar* const c = check::operands<Scalar>[2];
   kernels::product(attune::MatrixView<const Scalar, m, depth>(a),
@@ -115,7 +115,7 @@ void expect_widened(const Make& make) {
     for (int i = 0; i < kWidth; ++i) elements[i] = make(first + i);
     kernels::store(lanes, kernels::detail::load_of_b<P>(elements));
     for (int i = 0; i < kWidth; ++i) {
-      const auto expected = static_cast<Scalar>(attune::widen(elements[i]));
+      const auto expected = static_cast<Scalar>(attune::dequantize(elements[i]));
       if (check::is_nan(expected)) {
         ASSERT_TRUE(check::is_nan(lanes[i]));
       } else {

@@ -66,7 +66,7 @@ TEST(Product, columns_of_a_transposed_operand_may_be_far_apart) {
   check::fill(a, rng);
   check::fill(b, rng);
   kernels::product(view(a).columns<kRows>(0).transpose(), view(b), view(read));
-  kernels::detail::copied_rows_product<kernels::GemmShape{kRows, kCols, kDepth, 1, kStep, kCols, 1, kCols}>(
+  kernels::detail::copied_rows_gemm<kernels::GemmShape{kRows, kCols, kDepth, 1, kStep, kCols, 1, kCols}>(
       static_cast<const float*>(a.data()), static_cast<const float*>(b.data()), copied.data(),
       kernels::Assign{});
   EXPECT_TRUE(check::same_bits(read, copied));
@@ -123,11 +123,11 @@ void check_continued(const auto& terms) {
 }  // namespace
 
 TEST(Product, sums_go_on_to_the_bits_of_one_sum) {
-  check_continued<5, 3, false>(kernels::AllTerms{});
-  check_continued<8, 24, true>(kernels::AllTerms{});
-  check_continued<9, 17, true>(kernels::AllTerms{});
+  check_continued<5, 3, false>(kernels::DenseTerms{});
+  check_continued<8, 24, true>(kernels::DenseTerms{});
+  check_continued<9, 17, true>(kernels::DenseTerms{});
   const float nan[] = {check::kNan<float>};
-  check_continued<8, 5, true>(kernels::NonzeroTerms(attune::MatrixView<const float, 1, 1>(nan)));
+  check_continued<8, 5, true>(kernels::ZeroSkipping(attune::MatrixView<const float, 1, 1>(nan)));
 }
 
 TEST(Product, a_nan_reaches_its_row_and_nothing_else) {

@@ -8,7 +8,7 @@
 namespace {
 
 namespace kernels = attune::kernels;
-using kernels::Normalisation;
+using kernels::Normalization;
 constexpr int kMostCols = 100;
 constexpr int kWidths[] = {1, 2, 3, 4, 7, 8, 15, 16, 17, 22, 31, 32, 33, 64, 99, kMostCols};
 using Row = attune::Tensor<float, 1, kMostCols>;
@@ -24,26 +24,26 @@ float plain_sum(int width, const auto& term) {
   return lanes[0];
 }
 
-template <Normalisation kind>
+template <Normalization kind>
 struct Plain {
   const float* x;
   float first = 0, offset = 0, inverse = 1;
 
-  [[nodiscard]] float centred(int i) const {
-    return kind == Normalisation::kRootMeanSquare ? x[i] : x[i] - first - offset;
+  [[nodiscard]] float centered(int i) const {
+    return kind == Normalization::kRootMeanSquare ? x[i] : x[i] - first - offset;
   }
   explicit Plain(int width, const float* values) : x(values) {
     const auto count = static_cast<float>(width);
-    if constexpr (kind == Normalisation::kMeanAndVariance) {
+    if constexpr (kind == Normalization::kMeanAndVariance) {
       first = x[0];
       offset = plain_sum(width, [&](int i) { return x[i] - first; }) / count;
     }
-    const float squares = plain_sum(width, [&](int i) { return centred(i) * centred(i); });
+    const float squares = plain_sum(width, [&](int i) { return centered(i) * centered(i); });
     inverse = 1 / kernels::square_root(squares / count + 1e-5f);
   }
 };
 
-template <Normalisation kind, bool kWeight, bool kBias>
+template <Normalization kind, bool kWeight, bool kBias>
 void expect_plain_rows() {
   static Row x, weight, bias, y, again;
   attune::Rng rng(3);
@@ -58,13 +58,13 @@ void expect_plain_rows() {
     EXPECT_TRUE(check::same_bits(row.inverse, plain.inverse)) << width;
     for (float& value : y.values) value = 77;
     again = x;
-    kernels::normalise_row<kind, kWeight, kBias, float>(
+    kernels::normalize_row<kind, kWeight, kBias, float>(
         width, x.data(), row, kWeight ? weight.data() : nullptr, kBias ? bias.data() : nullptr, y.data());
-    kernels::normalise_row<kind, kWeight, kBias, float>(width, again.data(), row,
+    kernels::normalize_row<kind, kWeight, kBias, float>(width, again.data(), row,
                                                         kWeight ? weight.data() : nullptr,
                                                         kBias ? bias.data() : nullptr, again.data());
     for (int i = 0; i < kMostCols; ++i) {
-      float expected = plain.centred(i) * plain.inverse;
+      float expected = plain.centered(i) * plain.inverse;
       if (kBias) {
         expected = kernels::multiply_add(expected, weight(0, i), bias(0, i));
       } else if (kWeight) {
@@ -76,7 +76,7 @@ void expect_plain_rows() {
   }
 }
 
-template <Normalisation kind, bool kWeight>
+template <Normalization kind, bool kWeight>
 void expect_plain_gradients() {
   static Row x, weight, dy, dx, in_place;
   attune::Rng rng(4);
@@ -87,19 +87,19 @@ void expect_plain_gradients() {
     const Plain<kind> plain(width, x.data());
     const kernels::RowStatistics<float> row{plain.first, plain.offset, plain.inverse};
     const auto gradient = [&](int i) { return kWeight ? dy(0, i) * weight(0, i) : dy(0, i); };
-    const auto normalised = [&](int i) { return plain.centred(i) * plain.inverse; };
+    const auto normalized = [&](int i) { return plain.centered(i) * plain.inverse; };
     const auto count = static_cast<float>(width);
-    const float mean = kind == Normalisation::kRootMeanSquare ? 0 : plain_sum(width, gradient) / count;
-    const float projection = plain_sum(width, [&](int i) { return gradient(i) * normalised(i); }) / count;
+    const float mean = kind == Normalization::kRootMeanSquare ? 0 : plain_sum(width, gradient) / count;
+    const float projection = plain_sum(width, [&](int i) { return gradient(i) * normalized(i); }) / count;
     for (float& value : dx.values) value = 77;
     const auto backward = [&](const float* of_x, const float* of_dy, float* to) {
-      kernels::normalise_row_backward<kind, kWeight, float>(width, of_x, row,
+      kernels::normalize_row_backward<kind, kWeight, float>(width, of_x, row,
                                                             kWeight ? weight.data() : nullptr, of_dy, to);
     };
     backward(x.data(), dy.data(), dx.data());
     for (int i = 0; i < kMostCols; ++i) {
-      const float centred = kind == Normalisation::kRootMeanSquare ? gradient(i) : gradient(i) - mean;
-      const float expected = kernels::subtract_product(centred, normalised(i), projection) * plain.inverse;
+      const float centered = kind == Normalization::kRootMeanSquare ? gradient(i) : gradient(i) - mean;
+      const float expected = kernels::subtract_product(centered, normalized(i), projection) * plain.inverse;
       EXPECT_TRUE(check::same_bits(dx(0, i), i < width ? expected : 77.0f)) << width << ' ' << i;
     }
     const auto expect_same = [&](const Row& otherwise) {
@@ -119,20 +119,20 @@ void expect_plain_gradients() {
 
 }  // namespace
 
-TEST(Normalisation, layer_norm_has_the_bits_of_plain_loops) {
-  expect_plain_rows<Normalisation::kMeanAndVariance, true, true>();
-  expect_plain_rows<Normalisation::kMeanAndVariance, true, false>();
-  expect_plain_rows<Normalisation::kMeanAndVariance, false, false>();
+TEST(Normalization, layer_norm_has_the_bits_of_plain_loops) {
+  expect_plain_rows<Normalization::kMeanAndVariance, true, true>();
+  expect_plain_rows<Normalization::kMeanAndVariance, true, false>();
+  expect_plain_rows<Normalization::kMeanAndVariance, false, false>();
 }
 
-TEST(Normalisation, root_mean_square_norm_has_the_bits_of_plain_loops) {
-  expect_plain_rows<Normalisation::kRootMeanSquare, true, true>();
-  expect_plain_rows<Normalisation::kRootMeanSquare, true, false>();
-  expect_plain_rows<Normalisation::kRootMeanSquare, false, false>();
+TEST(Normalization, root_mean_square_norm_has_the_bits_of_plain_loops) {
+  expect_plain_rows<Normalization::kRootMeanSquare, true, true>();
+  expect_plain_rows<Normalization::kRootMeanSquare, true, false>();
+  expect_plain_rows<Normalization::kRootMeanSquare, false, false>();
 }
 
-TEST(Normalisation, gradients_have_the_bits_of_plain_loops) {
-  expect_plain_gradients<Normalisation::kMeanAndVariance, true>();
-  expect_plain_gradients<Normalisation::kMeanAndVariance, false>();
-  expect_plain_gradients<Normalisation::kRootMeanSquare, true>();
+TEST(Normalization, gradients_have_the_bits_of_plain_loops) {
+  expect_plain_gradients<Normalization::kMeanAndVariance, true>();
+  expect_plain_gradients<Normalization::kMeanAndVariance, false>();
+  expect_plain_gradients<Normalization::kRootMeanSquare, true>();
 }

@@ -20,15 +20,15 @@ void check_epilogue(const Epilogue& epilogue) {
 constexpr int kVocabulary = 50257;
 constexpr kernels::GemmShape kShape{1, kVocabulary, 8, 8, 1, kVocabulary, 1, kVocabulary};
 static_assert(kernels::detail::kRowGrid<kShape, true>.cols == kVocabulary);
-static_assert(kernels::detail::kNarrowRowGrid<attune::Int8, kShape.with_b(1, 8)>.cols == kVocabulary);
+static_assert(kernels::detail::kQuantizedRowGrid<attune::Int8, kShape.with_b(1, 8)>.cols == kVocabulary);
 static_assert(kernels::detail::kTileGrid<kShape.with_rows(8)>.cols + kVocabulary % 4 == kVocabulary);
-static_assert(kernels::detail::fits_few_rows(kernels::GemmShape{1, 65535, 8, 8, 1, 65535, 1, 65535}));
-static_assert(!kernels::detail::fits_few_rows(kernels::GemmShape{1, 65536, 8, 8, 1, 65536, 1, 65536}));
+static_assert(kernels::detail::fits_skinny_gemm(kernels::GemmShape{1, 65535, 8, 8, 1, 65535, 1, 65535}));
+static_assert(!kernels::detail::fits_skinny_gemm(kernels::GemmShape{1, 65536, 8, 8, 1, 65536, 1, 65536}));
 static_assert(!kernels::detail::fits_tile(kernels::GemmShape{8, 65536, 8, 8, 1, 65536, 1, 65536}));
-static_assert(!kernels::detail::fits_narrow_row<const attune::Int8*>(kernels::GemmShape{1, 65536, 8, 8, 1, 1,
-                                                                                        8, 65536}));
-static_assert(!kernels::detail::fits_narrow<const attune::Int8*>(kernels::GemmShape{8, 65536, 8, 8, 1, 1, 8,
-                                                                                    65536}));
+static_assert(!kernels::detail::fits_quantized_row<const attune::Int8*>(kernels::GemmShape{1, 65536, 8, 8, 1,
+                                                                                           1, 8, 65536}));
+static_assert(!kernels::detail::fits_quantized<const attune::Int8*>(kernels::GemmShape{8, 65536, 8, 8, 1, 1,
+                                                                                       8, 65536}));
 #endif
 
 }  // namespace

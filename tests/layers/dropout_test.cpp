@@ -73,12 +73,12 @@ TEST(Dropout, every_step_has_a_mask_of_its_own) {
 }
 
 TEST(Dropout, a_mask_needs_none_of_those_before_it) {
-  Layer::Tape one_by_one{5}, skipped{5};
+  Layer::Tape per_sequence{5}, skipped{5};
   Layer::Scratch scratch;
   Layer::Parameters gradients;
-  for (int n = 0; n < 20; ++n) Layer::backward({}, x, one_by_one, dy, dx, gradients, scratch);
+  for (int n = 0; n < 20; ++n) Layer::backward({}, x, per_sequence, dy, dx, gradients, scratch);
   attune::skip_masks(skipped, 20);
-  EXPECT_EQ(one_by_one.position, skipped.position);
+  EXPECT_EQ(per_sequence.position, skipped.position);
   attune::skip_masks(skipped, -20);
   EXPECT_EQ(skipped.position, 5u);
 }

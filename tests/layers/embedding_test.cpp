@@ -1,4 +1,4 @@
-#include <attune/core/initialise.hpp>
+#include <attune/core/initialize.hpp>
 #include <attune/layers/embedding.hpp>
 
 #include "check.hpp"
@@ -73,7 +73,7 @@ TEST(Embedding, the_padding_id_learns_nothing_and_starts_at_zero) {
   const Padded::Parameters expected{.weight = {{0, 0, 3, 4, 0, 0, 0, 0, 0, 0}}};
   EXPECT_TRUE(check::same_bits(gradients, expected));
   attune::Rng rng(1);
-  attune::initialise(parameters, attune::Normal{}, rng);
+  attune::initialize(parameters, attune::Normal{}, rng);
   for (int id = 0; id < 5; ++id) {
     for (int j = 0; j < 2; ++j) EXPECT_EQ(parameters.weight(id, j) == 0.0f, id == 4);
   }

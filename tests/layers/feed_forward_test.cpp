@@ -125,10 +125,10 @@ TEST(FeedForward, drops_hidden_features_in_training_only) {
   EXPECT_TRUE(check::same_bits(plain.y, a.y));
 }
 
-TEST(FeedForward, initialises_both_layers) {
+TEST(FeedForward, initializes_both_layers) {
   Problem<Layer> a(5);
   attune::Rng rng(6);
-  attune::initialise(a.parameters, attune::LinearDefault{}, rng);
+  attune::initialize(a.parameters, attune::LinearDefault{}, rng);
   for (const float value : a.parameters.linear1.weight.values) EXPECT_TRUE(value >= -0.5f && value <= 0.5f);
   const float bound = attune::kernels::square_root(1.0f / 6);
   for (const float value : a.parameters.linear2.weight.values) EXPECT_TRUE(value >= -bound && value <= bound);

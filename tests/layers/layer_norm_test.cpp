@@ -133,8 +133,8 @@ TEST(LayerNorm, the_tape_holds_the_statistics_and_gives_y_again) {
     double mean = 0, variance = 0;
     for (int j = 0; j < 7; ++j) mean += static_cast<double>(a.x(i, j)) / 7;
     for (int j = 0; j < 7; ++j) {
-      const double centred = static_cast<double>(a.x(i, j)) - mean;
-      variance += centred * centred / 7;
+      const double centered = static_cast<double>(a.x(i, j)) - mean;
+      variance += centered * centered / 7;
     }
     EXPECT_NEAR(a.x(i, 0) + a.tape.mean_offset.values[i], mean, 8 * 0x1p-23);
     const double inverse = static_cast<double>(a.tape.inverse_deviation.values[i]);
@@ -163,11 +163,11 @@ TEST(LayerNorm, works_in_place) {
   EXPECT_TRUE(check::same_bits(a.gradients, gradients));
 }
 
-TEST(LayerNorm, starts_as_the_identity_of_normalised_tokens) {
+TEST(LayerNorm, starts_as_the_identity_of_normalized_tokens) {
   Problem<Plain> plain(7);
   Problem<Unbiased> a(7);
   attune::Rng rng(1);
-  a.parameters.initialise(0, rng);
+  a.parameters.initialize(0, rng);
   static_assert(sizeof(a.parameters) == 7 * sizeof(float));
   a.x = plain.x;
   a.forward();

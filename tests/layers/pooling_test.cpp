@@ -14,7 +14,7 @@ using Layer = attune::Pooling<PoolingShape{.seq_len = 4, .d_model = 3, .kind = k
 using Mean = Layer<PoolingKind::kMean>;
 using Max = Layer<PoolingKind::kMax>;
 using First = Layer<PoolingKind::kFirst>;
-// A static Trainer has no initialiser before main.
+// A static Trainer has no initializer before main.
 static_assert(std::is_trivially_default_constructible_v<Mean::Tape>);
 
 constexpr Mean::Input kTokens{{1, -5, 3,  //

@@ -3,7 +3,6 @@
 #include <attune/models/frozen.hpp>
 
 #include <attune/attention/mask.hpp>
-#include <attune/core/quantise.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
@@ -11,6 +10,7 @@
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/models/tied.hpp>
+#include <attune/weights/quantize.hpp>
 
 #include "training/plan_check.hpp"
 
@@ -45,7 +45,7 @@ struct Constants {
   static void fill() {
     attune::Rng rng(1);
     check::fill_set(floats, rng, -1, 1);
-    EXPECT_EQ(attune::quantise(floats, integers), attune::Status::kOk);
+    EXPECT_EQ(attune::quantize(floats, integers), attune::Status::kOk);
   }
 };
 template <class Layer, LowRank low_rank>

@@ -1,6 +1,6 @@
 // LoRA: constant weights with trained products of low rank beside them, in layers and models.
-#include <attune/core/roles.hpp>
 #include <attune/models/frozen.hpp>
+#include <attune/weights/roles.hpp>
 
 #include <attune/attention/mask.hpp>
 #include <attune/layers/pooling.hpp>
@@ -217,7 +217,7 @@ TEST(Adapted, is_the_layer_of_the_constants_at_first) {
   using Trained = AdaptedLayer<Layer, kAllAndVectors>;
   fill_constants<Layer>();
   static attune::Trainer<Trained, attune::CrossEntropy<>> trainer;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{2});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{2});
   static Layer::InferenceScratch scratch;
   Layer::Input x;
   Layer::Output y, expected;
@@ -261,7 +261,7 @@ TEST(Adapted, learns_beside_a_head_that_is_trained_whole) {
   static attune::Trainer<Sequential<AdaptedLayer<Body, kQueriesAndValues>, Head<float>>,
                          attune::CrossEntropy<>>
       trainer;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{4});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{4});
   Body::Input x[4];
   attune::Rng rng(5);
   for (auto& sequence : x) check::fill(sequence, rng);
@@ -323,8 +323,8 @@ TEST(Adapted, has_constants_of_any_form) {
   using InPlace = Adapted<Small, transposed, kAll>;
   static attune::Trainer<Own> own;
   static attune::Trainer<InPlace> in_place;
-  own.initialise(attune::XavierUniform{}, attune::Rng{7});
-  in_place.initialise(attune::XavierUniform{}, attune::Rng{7});
+  own.initialize(attune::XavierUniform{}, attune::Rng{7});
+  in_place.initialize(attune::XavierUniform{}, attune::Rng{7});
   Small::Input x;
   Small::Output target;
   attune::Rng rng(8);
@@ -385,8 +385,8 @@ TEST(Adapted, resumes_from_its_state) {
   using Trained = AdaptedLayer<Small, kQueriesAndValues>;
   fill_constants<Small>();
   static attune::Trainer<Trained> trainer, resumed;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{10});
-  resumed.initialise(attune::XavierUniform{}, attune::Rng{11});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{10});
+  resumed.initialize(attune::XavierUniform{}, attune::Rng{11});
   Small::Input x;
   Small::Output target;
   attune::Rng rng(12);
@@ -412,7 +412,7 @@ TEST(Adapted, trains_to_the_same_bits_on_every_target) {
   static attune::Trainer<Sequential<AdaptedLayer<Body, kFactors>, Head<float>>, attune::CrossEntropy<>>
       trainer;
   attune::Rng rng(13);
-  trainer.initialise(attune::LinearDefault{}, rng);
+  trainer.initialize(attune::LinearDefault{}, rng);
   for (int i = 0; i < 20; ++i) {
     Body::Input x;
     check::fill(x, rng);

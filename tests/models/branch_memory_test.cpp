@@ -32,7 +32,7 @@ constexpr BranchOptions kBefore{NormPlacement::kBefore}, kAfter{NormPlacement::k
 constexpr BranchOptions kDroppingBefore{NormPlacement::kBefore, 0.3},
     kDroppingAfter{NormPlacement::kAfter, 0.3};
 
-// A network of one's own: f(x) = x ∘ w. It has no retape, and its dx may not be x.
+// A network of one's own: f(x) = x ∘ w. It has no recompute_tape, and its dx may not be x.
 struct Slope {
   static constexpr attune::Abilities kAbilities{.mixes_tokens = false};
   using Scalar = float;
@@ -90,8 +90,8 @@ void expect_bits_of_the_layer() {
   attune::KeyPaddingMask<9> padding;
   EXPECT_EQ(padding.set_length(7), attune::Status::kOk);
   const auto mask = attune::CausalMask{} && padding;
-  plain.initialise(attune::XavierUniform{}, attune::Rng{3});
-  again.initialise(attune::XavierUniform{}, attune::Rng{3});
+  plain.initialize(attune::XavierUniform{}, attune::Rng{3});
+  again.initialize(attune::XavierUniform{}, attune::Rng{3});
   attune::Rng rng(5);
   for (int step = 0; step < 2; ++step) {
     check::fill(x, rng);

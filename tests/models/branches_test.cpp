@@ -18,8 +18,8 @@ struct Context {
   attune::ConstView<Branch::Memory> memory;
   DMemory d_memory;
   attune::NoMask mask, memory_mask;
-  attune::InOneGo pieces, memory_pieces;
-  static constexpr attune::InOneGo pieces_of_both() { return {}; }
+  attune::RunToCompletion slices, memory_slices;
+  static constexpr attune::RunToCompletion slices_of_both() { return {}; }
 };
 
 }  // namespace

@@ -49,8 +49,8 @@ void expect_same_training(const Mask& mask = {}) {
   static Again again;
   static typename Plain::BatchInput x;
   static typename Plain::BatchTarget targets;
-  plain.initialise(attune::XavierUniform{}, attune::Rng{3});
-  again.initialise(attune::XavierUniform{}, attune::Rng{3});
+  plain.initialize(attune::XavierUniform{}, attune::Rng{3});
+  again.initialize(attune::XavierUniform{}, attune::Rng{3});
   attune::Rng rng(5);
   for (int step = 0; step < 3; ++step) {
     fill(x, rng);
@@ -99,30 +99,30 @@ TEST(Checkpointed, trains_to_the_same_bits_in_every_plan) {
   expect_same_training<Trained<Layer, 5>, Trained<Checkpointed<Layer>, 5, attune::Lockstep>>();
 }
 
-TEST(Checkpointed, trains_to_the_same_bits_in_pieces) {
+TEST(Checkpointed, trains_to_the_same_bits_in_slices) {
   using Model = attune::Repeat<2, Checkpointed<Encoder<float, 30>>>;
   using T = Trained<Model, 2>;
-  static T at_once, in_pieces;
+  static T at_once, in_slices;
   static Model::Input x;
   static Model::Output target;
-  for (T* trainer : {&at_once, &in_pieces}) trainer->initialise(attune::XavierUniform{}, attune::Rng{3});
+  for (T* trainer : {&at_once, &in_slices}) trainer->initialize(attune::XavierUniform{}, attune::Rng{3});
   attune::Rng rng(5);
   check::fill(x, rng);
   check::fill(target, rng);
   for (int sequence = 0; sequence < 2; ++sequence) {
     const auto expected = at_once.accumulate(x, target, attune::CausalMask{});
-    auto pass = in_pieces.accumulate_in_pieces<50>(x, target, attune::CausalMask{});
+    auto pass = in_slices.accumulate_in_slices<50>(x, target, attune::CausalMask{});
     while (pass.advance()) {
     }
     EXPECT_EQ(pass.result().status, attune::Status::kOk);
     EXPECT_EQ(pass.result().loss, expected.loss);
-    EXPECT_TRUE(check::same_bits(in_pieces.gradients(), at_once.gradients()));
+    EXPECT_TRUE(check::same_bits(in_slices.gradients(), at_once.gradients()));
   }
 }
 
 TEST(Checkpointed, refuses_the_ids_that_the_layer_refuses) {
   static Trained<Checkpointed<Words>, 1> trainer;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{3});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{3});
   static Words::Input ids{1, 2, 5};
   static Words::Output y;
   EXPECT_EQ(trainer.predict(ids, y), attune::Status::kInvalidToken);

@@ -29,7 +29,7 @@ TEST(Members, are_found_by_their_number) {
   static_assert(std::is_same_v<decltype(attune::detail::member<1>(members)), None>);
 }
 
-TEST(Turns, neighbours_have_different_buffers) {
+TEST(Turns, neighbors_have_different_buffers) {
   attune::detail::Turns<float, 6, 3> turns;
   using Small = attune::Tensor<float, 1, 4>;
   using Large = attune::Tensor<float, 2, 3>;

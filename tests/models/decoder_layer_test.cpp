@@ -131,7 +131,7 @@ std::uint32_t trained() {
   static Problem<Layer> a(3);
   static attune::AdamW::Moments<typename Layer::Parameters> moments;
   attune::Rng rng(4);
-  attune::initialise(a.parameters, attune::MultiheadAttentionDefault{}, rng);
+  attune::initialize(a.parameters, attune::MultiheadAttentionDefault{}, rng);
   const typename Layer::Output target = a.dy;
   float first = 0, last = 0;
   for (int step = 0; step < 20; ++step) {

@@ -59,21 +59,21 @@ typename EncoderLayer<shape>::Output from_parts(Problem<EncoderLayer<shape>>& a)
     Layer::Network::forward(a.parameters.feed_forward, tokens, branch, feed_forward);
     return branch;
   };
-  const auto normalise = [&](const auto& parameters, const auto& tokens) {
-    typename Layer::Output normalised;
-    Layer::Norm::forward(parameters, tokens, normalised, none);
-    return normalised;
+  const auto normalize = [&](const auto& parameters, const auto& tokens) {
+    typename Layer::Output normalized;
+    Layer::Norm::forward(parameters, tokens, normalized, none);
+    return normalized;
   };
   const auto sum = [](auto tokens, const auto& branch) {
     for (int i = 0; i < tokens.size; ++i) tokens.values[i] += branch.values[i];
     return tokens;
   };
   if constexpr (shape.norm == attune::NormPlacement::kBefore) {
-    const auto h = sum(a.x, attend(normalise(a.parameters.norm1, a.x)));
-    return sum(h, feed(normalise(a.parameters.norm2, h)));
+    const auto h = sum(a.x, attend(normalize(a.parameters.norm1, a.x)));
+    return sum(h, feed(normalize(a.parameters.norm2, h)));
   } else {
-    const auto h = normalise(a.parameters.norm1, sum(a.x, attend(a.x)));
-    return normalise(a.parameters.norm2, sum(h, feed(h)));
+    const auto h = normalize(a.parameters.norm1, sum(a.x, attend(a.x)));
+    return normalize(a.parameters.norm2, sum(h, feed(h)));
   }
 }
 
@@ -106,7 +106,7 @@ std::uint32_t trained() {
   static typename Layer::Input x;
   static typename Layer::Output target;
   attune::Rng rng(3);
-  trainer.initialise(attune::MultiheadAttentionDefault{}, attune::Rng(rng));
+  trainer.initialize(attune::MultiheadAttentionDefault{}, attune::Rng(rng));
   check::fill(x, rng);
   check::fill(target, rng);
   float first = 0, last = 0;
@@ -182,7 +182,7 @@ TEST(EncoderLayer, tapes_residual_sums_but_not_what_norms_gave) {
 TEST(EncoderLayer, starts_as_pytorch_does) {
   Problem<EncoderLayer<kAfter>> a(7);
   attune::Rng rng(8);
-  attune::initialise(a.parameters, attune::MultiheadAttentionDefault{}, rng);
+  attune::initialize(a.parameters, attune::MultiheadAttentionDefault{}, rng);
   for (const float value : a.parameters.norm2.weight.values) EXPECT_EQ(value, 1.0f);
   for (const float value : a.parameters.norm1.bias.values) EXPECT_EQ(value, 0.0f);
   for (const float value : a.parameters.self_attention.output.bias.values) EXPECT_EQ(value, 0.0f);

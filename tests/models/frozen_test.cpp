@@ -69,7 +69,7 @@ TEST(Frozen, trains_the_rest_as_if_nothing_else_moved) {
   static Trainer<Everything> everything;
   static Everything::Parameters parameters;
   attune::Rng rng(2);
-  head_only.initialise(attune::XavierUniform{}, rng);
+  head_only.initialize(attune::XavierUniform{}, rng);
   parameters.layer<0>() = kBackbone.layer<0>();
   parameters.layer<1>() = kBackbone.layer<1>();
   parameters.layer<3>() = head_only.parameters().layer<1>();
@@ -129,7 +129,7 @@ TEST(Frozen, gradients_of_the_last_block_are_those_of_everything) {
   static Trainer<Everything> everything;
   static Everything::Parameters parameters;
   attune::Rng rng(2);
-  last_block.initialise(attune::XavierUniform{}, rng);
+  last_block.initialize(attune::XavierUniform{}, rng);
   parameters.layer<0>() = kEmbed;
   parameters.layer<1>() = last_block.parameters().layer<1>();
   parameters.layer<3>() = last_block.parameters().layer<3>();
@@ -187,7 +187,7 @@ TEST(BiasesAndNorms, start_from_the_constants_and_have_the_gradients_of_everythi
   static Trainer<Tuned> tuned;
   static Trainer<Deep> everything;
   attune::Rng rng(3);
-  tuned.initialise(attune::XavierUniform{}, rng);
+  tuned.initialize(attune::XavierUniform{}, rng);
   everything.load(kDeep);
   expect_same_where_trained(tuned.parameters(), kDeep);
   Deep::Input x;
@@ -204,9 +204,9 @@ TEST(BiasesAndNorms, of_any_layer_start_from_the_constants) {
   static Trainer<Sequential<attune::BiasesAndNorms<Attention, kAttention>, Mean, Head>> inside;
   static attune::Trainer<attune::BiasesAndNorms<Attention, kAttention>> alone;
   static attune::Trainer<attune::BiasesAndNorms<Embed, kEmbed>> linear;
-  inside.initialise(attune::XavierUniform{}, attune::Rng{3});
-  alone.initialise(attune::MultiheadAttentionDefault{}, attune::Rng{3});
-  linear.initialise(attune::LinearDefault{}, attune::Rng{3});
+  inside.initialize(attune::XavierUniform{}, attune::Rng{3});
+  alone.initialize(attune::MultiheadAttentionDefault{}, attune::Rng{3});
+  linear.initialize(attune::LinearDefault{}, attune::Rng{3});
   expect_same_where_trained(inside.parameters().layer<0>(), kAttention);
   expect_same_where_trained(alone.parameters(), kAttention);
   expect_same_where_trained(linear.parameters(), kEmbed);
@@ -215,7 +215,7 @@ TEST(BiasesAndNorms, of_any_layer_start_from_the_constants) {
 TEST(BiasesAndNorms, are_written_into_the_whole) {
   static Trainer<Tuned> tuned;
   static Deep::Parameters merged, expected;
-  tuned.initialise(attune::XavierUniform{}, attune::Rng{3});
+  tuned.initialize(attune::XavierUniform{}, attune::Rng{3});
   Tuned::merge(tuned.parameters(), merged);
   expected = kDeep;
   EXPECT_TRUE(check::same_bits(merged, expected));
@@ -232,7 +232,7 @@ TEST(BiasesAndNorms, are_written_into_the_whole) {
 TEST(BiasesAndNorms, learn) {
   static Trainer<Tuned> tuned;
   attune::Rng rng(3);
-  tuned.initialise(attune::XavierUniform{}, rng);
+  tuned.initialize(attune::XavierUniform{}, rng);
   Deep::Input x;
   check::fill(x, rng);
   const int target[] = {0};
@@ -257,7 +257,7 @@ TEST(BiasesAndNorms, of_a_part_stand_beside_what_is_trained_whole) {
   static Trainer<Everything> everything;
   static Everything::Parameters parameters;
   attune::Rng rng(4);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   parameters.layer<0>() = kBody.layer<0>();
   parameters.layer<1>() = kBody.layer<1>();
   parameters.layer<3>() = trainer.parameters().layer<2>();
@@ -281,7 +281,7 @@ TEST(BiasesAndNorms, without_biases_are_the_norms) {
   static attune::Trainer<attune::BiasesAndNorms<Bare, kBare>> tuned;
   static attune::Trainer<Bare> everything;
   attune::Rng rng(5);
-  tuned.initialise(attune::XavierUniform{}, rng);
+  tuned.initialize(attune::XavierUniform{}, rng);
   everything.load(kBare);
   Bare::Input x;
   Bare::Output target;
@@ -300,7 +300,7 @@ TEST(Frozen, behind_a_trained_layer_hands_its_gradient_on) {
   static Trainer<Same> everything;
   static Same::Parameters parameters;
   attune::Rng rng(6);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   parameters.layer<0>() = trainer.parameters().layer<0>();
   parameters.layer<1>() = kMiddle;
   parameters.layer<3>() = trainer.parameters().layer<3>();
@@ -325,7 +325,7 @@ TEST(Frozen, front_layers_do_not_drop) {
                 3 /* of padding */ + 1 + sizeof(Mean::Output) + sizeof(Head::Output));
   static Trainer<Model> trainer;
   attune::Rng rng(7);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   Model::Input x;
   check::fill(x, rng);
   const int target[] = {1};
@@ -347,8 +347,8 @@ TEST(Frozen, behind_dropout_has_what_is_dropped_and_drops_anew_in_every_sequence
   using Nested = Sequential<Sequential<Drop, attune::Frozen<Dropping, kMiddle>>, Mean, Head>;
   static Trainer<Flat> flat;
   static Trainer<Nested> nested;
-  flat.initialise(attune::XavierUniform{}, attune::Rng{8});
-  nested.initialise(attune::XavierUniform{}, attune::Rng{8});
+  flat.initialize(attune::XavierUniform{}, attune::Rng{8});
+  nested.initialize(attune::XavierUniform{}, attune::Rng{8});
   attune::Rng rng(9);
   Flat::Input x;
   check::fill(x, rng);

@@ -94,7 +94,7 @@ TEST(HandWrittenModel, is_trained_and_reported_as_any_other) {
                     sizeof(Model::Decoder::Output));  // the encoder's fits into the decoder's
   static Trainer trainer;
   attune::Rng rng(3);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   static Trainer::BatchInput inputs;
   static Trainer::BatchTarget targets;
   check::fill(inputs, rng);

@@ -264,7 +264,7 @@ TEST(LayerGradients, windows_alibi_and_softcap) {
                        .offset = 1}>();
 }
 
-TEST(LayerGradients, normalised_queries_and_keys) {
+TEST(LayerGradients, normalized_queries_and_keys) {
   self<AttentionShape{.seq_len = 4,
                       .d_model = 8,
                       .num_heads = 2,

@@ -31,7 +31,7 @@ TEST(Repeat, is_a_sequence_of_the_layer) {
   static Sequence::Parameters same;
   static_assert(sizeof parameters == sizeof same);
   attune::Rng rng(1);
-  attune::initialise(parameters, attune::LinearDefault{}, rng);
+  attune::initialize(parameters, attune::LinearDefault{}, rng);
   same.layer<0>() = parameters.layers[0];
   same.layer<1>() = parameters.layers[1];
   same.layer<2>() = parameters.layers[2];

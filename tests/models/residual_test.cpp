@@ -26,7 +26,7 @@ TEST(Residual, adds_its_input) {
   using Layer = Attention<float>;
   static Layer::Parameters parameters;
   attune::Rng rng(1);
-  attune::initialise(parameters, attune::XavierUniform{}, rng);
+  attune::initialize(parameters, attune::XavierUniform{}, rng);
   Layer::Input x;
   check::fill(x, rng);
   Layer::Output y, with_input;

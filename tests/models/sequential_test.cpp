@@ -54,7 +54,7 @@ TEST(Sequential, is_its_layers_by_hand) {
   static M::Scratch scratch;
   static M::InferenceScratch inference;
   attune::Rng rng(1);
-  attune::initialise(parameters, attune::LinearDefault{}, rng);
+  attune::initialize(parameters, attune::LinearDefault{}, rng);
   M::Input x;
   check::fill(x, rng);
   attune::KeyPaddingMask<4> mask;
@@ -114,7 +114,7 @@ TEST(Sequential, learns_classes) {
   static Trainer trainer;
   static Trainer::BatchInput x;
   Trainer::BatchTarget targets{};
-  trainer.initialise(attune::LinearDefault{}, attune::Rng{2});
+  trainer.initialize(attune::LinearDefault{}, attune::Rng{2});
   attune::Rng rng(3);
   float first = 0, last = 0;
   for (int step = 0; step < 300; ++step) {
@@ -139,7 +139,7 @@ TEST(Sequential, refuses_a_class_that_is_none) {
   using Trainer = attune::Trainer<M, attune::CrossEntropy<>, attune::AdamW, 2>;
   static Trainer trainer;
   static Trainer::BatchInput x{};
-  trainer.initialise(attune::LinearDefault{}, attune::Rng{2});
+  trainer.initialize(attune::LinearDefault{}, attune::Rng{2});
   const std::uint32_t before = attune::hash_bits(trainer.parameters());
   EXPECT_EQ(trainer.step(x, Trainer::BatchTarget{0, 3}, {}).status, attune::Status::kInvalidTarget);
   EXPECT_EQ(attune::hash_bits(trainer.parameters()), before);
@@ -153,7 +153,7 @@ TEST(Sequential, drops_anew_in_every_sequence_where_nothing_before_is_trained) {
   static M::Tape tape;
   static M::Scratch scratch;
   attune::Rng rng(1);
-  attune::initialise(parameters, attune::LinearDefault{}, rng);
+  attune::initialize(parameters, attune::LinearDefault{}, rng);
   attune::draw_seeds(tape, rng);
   M::Input x;
   M::Output first, second, first_again;

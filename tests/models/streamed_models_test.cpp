@@ -37,7 +37,7 @@ using Llama = attune::Tied<attune::Embedding<attune::EmbeddingShape{kLength, kVo
 TEST(StreamedModels, a_llama_with_a_tied_head_has_the_bits_of_its_batch) {
   static Llama::Parameters parameters;
   attune::Rng rng(1);
-  attune::initialise(parameters, attune::XavierUniform{}, rng);
+  attune::initialize(parameters, attune::XavierUniform{}, rng);
   check::expect_stream_of_batch<Llama, CacheShape{.capacity = kLength}, 6>(parameters, ids_of(1));
 }
 
@@ -62,7 +62,7 @@ void fill_constants() {
   static Encoder::Parameters parameters;
   attune::Rng rng(3);
   check::fill_set(parameters, rng);
-  ASSERT_EQ(attune::quantise(parameters, Constants::narrow), Status::kOk);
+  ASSERT_EQ(attune::quantize(parameters, Constants::narrow), Status::kOk);
 }
 TEST(StreamedModels, weights_of_eight_bits_have_the_bits_of_their_batch) {
   fill_constants();
@@ -97,7 +97,7 @@ Cache::Scratch<> scratch;
 TEST(StreamedModels, what_was_trained_on_windows_runs_on_a_stream_without_end) {
   static attune::Tensor<float, 1, kVocabulary> logits;
   attune::Rng rng(6);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   std::array<int, kLength> ids, next;
   for (int step = 0; step < 60; ++step) {
     for (int i = 0; i < kLength; ++i) {
@@ -121,7 +121,7 @@ TEST(StreamedModels, a_stream_goes_on_from_a_saved_cache_beside_a_saved_state) {
   static Cache restored;
   static attune::Tensor<float, 1, kVocabulary> expected, y;
   attune::Rng rng(7);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   const auto ids = ids_of(8);
   cache = {};
   for (int t = 0; t < 20; ++t) {

@@ -1,13 +1,13 @@
 // Language models whose head is their embedding; a Llama is one of them.
 #include <attune/models/tied.hpp>
 
-#include <attune/core/quantise.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/trainer.hpp>
+#include <attune/weights/quantize.hpp>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
@@ -64,7 +64,7 @@ Pass<Llama<Scalar>>& cleared_pass() {
   return one;
 }
 
-static_assert(attune::Layer<Llama<float>>);
+static_assert(attune::IsLayer<Llama<float>>);
 static_assert(std::is_same_v<Llama<float>::WithScalar<double>, Llama<double>>);
 static_assert(Llama<float>::kUpdatesInBackward);
 
@@ -127,7 +127,7 @@ TEST(Tied, refuses_ids_outside_the_vocabulary_and_writes_nothing) {
 // Tokens count up, by a step that each sequence shows twice.
 TEST(Tied, a_llama_learns_to_count) {
   static attune::Trainer<Llama<float>, attune::CrossEntropy<>> trainer;
-  trainer.initialise(attune::Normal{.standard_deviation = 0.2f}, attune::Rng{5});
+  trainer.initialize(attune::Normal{.standard_deviation = 0.2f}, attune::Rng{5});
   attune::Rng rng(6);
   float first = 0, last = 0;
   for (int step = 0; step < 400; ++step) {
@@ -173,7 +173,7 @@ TEST(Tied, tables_of_eight_bits_are_read_as_they_are_on_both_ends) {
   static Llama<float>::ParametersOf<attune::Int8Weights, attune::Tensor> narrow;
   attune::Rng rng(8);
   check::fill_set(a.parameters, rng);
-  EXPECT_EQ(attune::quantise(a.parameters, narrow), Status::kOk);
+  EXPECT_EQ(attune::quantize(a.parameters, narrow), Status::kOk);
   attune::copy_parameters(narrow, a.parameters);
   EXPECT_EQ(Llama<float>::forward(a.parameters, kIds, a.y, a.inference), Status::kOk);
   EXPECT_EQ(Llama<float>::forward(narrow, kIds, a.inferred, a.inference), Status::kOk);
@@ -206,15 +206,15 @@ TEST(Tied, tokens_that_padding_hides_have_no_influence) {
       first, second);
 }
 
-TEST(Tied, in_pieces_has_the_bits_of_one_go) {
+TEST(Tied, in_slices_has_the_bits_of_one_go) {
   using Trainer = attune::Trainer<Llama<float>, attune::CrossEntropy<>>;
-  static Trainer at_once, in_pieces;
-  for (Trainer* trainer : {&at_once, &in_pieces}) trainer->initialise(attune::Normal{}, attune::Rng{5});
+  static Trainer at_once, in_slices;
+  for (Trainer* trainer : {&at_once, &in_slices}) trainer->initialize(attune::Normal{}, attune::Rng{5});
   const std::array<int, kTokens> targets{0, 6, 3, 2, 5, 1};
   EXPECT_EQ(at_once.accumulate(kIds, targets), Status::kOk);
-  auto pass = in_pieces.accumulate_in_pieces<500>(kIds, targets);
+  auto pass = in_slices.accumulate_in_slices<500>(kIds, targets);
   while (pass.advance()) {
   }
   EXPECT_EQ(pass.result().status, Status::kOk);
-  EXPECT_TRUE(check::same_bits(in_pieces.gradients(), at_once.gradients()));
+  EXPECT_TRUE(check::same_bits(in_slices.gradients(), at_once.gradients()));
 }

@@ -144,8 +144,8 @@ TEST(TokenModel, gradients_are_derivatives) {
 
 TEST(TokenModel, steps_accumulates_and_predicts_from_ids) {
   Trainer &stepped = first_trainer, &accumulated = second_trainer;
-  stepped.initialise(attune::LinearDefault{}, attune::Rng{1});
-  accumulated.initialise(attune::LinearDefault{}, attune::Rng{1});
+  stepped.initialize(attune::LinearDefault{}, attune::Rng{1});
+  accumulated.initialize(attune::LinearDefault{}, attune::Rng{1});
   attune::Rng rng(3);
   for (int step = 0; step < 3; ++step) {
     const Batch batch(rng);
@@ -153,9 +153,9 @@ TEST(TokenModel, steps_accumulates_and_predicts_from_ids) {
       EXPECT_EQ(accumulated.accumulate(batch.sequence(b), {{batch.targets[b]}}), Status::kOk);
     }
     const auto together = stepped.step(batch.ids, batch.targets, {.learning_rate = 0.01f});
-    const auto one_by_one = accumulated.update({.learning_rate = 0.01f});
-    EXPECT_TRUE(together.ok() && one_by_one.ok());
-    EXPECT_EQ(together.loss, one_by_one.loss);
+    const auto per_sequence = accumulated.update({.learning_rate = 0.01f});
+    EXPECT_TRUE(together.ok() && per_sequence.ok());
+    EXPECT_EQ(together.loss, per_sequence.loss);
   }
   EXPECT_TRUE(check::same_bits(stepped.parameters(), accumulated.parameters()));
 
@@ -169,8 +169,8 @@ TEST(TokenModel, steps_accumulates_and_predicts_from_ids) {
 
 TEST(TokenModel, refuses_ids_outside_the_vocabulary) {
   Trainer &disturbed = first_trainer, &calm = second_trainer;
-  disturbed.initialise(attune::LinearDefault{}, attune::Rng{1});
-  calm.initialise(attune::LinearDefault{}, attune::Rng{1});
+  disturbed.initialize(attune::LinearDefault{}, attune::Rng{1});
+  calm.initialize(attune::LinearDefault{}, attune::Rng{1});
   attune::Rng rng(4);
   const Batch good(rng);
   EXPECT_TRUE(disturbed.step(good.ids, good.targets, {}).ok());
@@ -201,7 +201,7 @@ TEST(TokenModel, refuses_ids_outside_the_vocabulary) {
 
 TEST(TokenModel, a_padding_row_stays_zero_and_padding_is_masked_out) {
   Trainer& trainer = first_trainer;
-  trainer.initialise(attune::Normal{}, attune::Rng{1});
+  trainer.initialize(attune::Normal{}, attune::Rng{1});
   attune::Rng rng(5);
   for (int step = 0; step < 3; ++step) {
     Batch batch(rng);
@@ -238,7 +238,7 @@ TEST(TokenModel, trains_behind_a_frozen_embedding) {
   using HeadTrainer = attune::Trainer<HeadOnly, attune::CrossEntropy<>>;
   static HeadTrainer trainer;
   static_assert(HeadTrainer::memory().parameters == sizeof(Rest<float>::Parameters));
-  trainer.initialise(attune::LinearDefault{}, attune::Rng{1});
+  trainer.initialize(attune::LinearDefault{}, attune::Rng{1});
   const HeadOnly::Input ids{0, 1, 2, 3, 4, 5, 0, 1};
   const float first = trainer.step(ids, {{1}}, {.learning_rate = 0.01f}).loss;
   EXPECT_LT(trainer.step(ids, {{1}}, {.learning_rate = 0.01f}).loss, first);
@@ -254,9 +254,9 @@ Model<float>::Parameters whole;
 TEST(TokenModel, trains_factors_of_low_rank_behind_a_constant_embedding) {
   using Tuned = attune::Adapted<Model<float>, whole, attune::LowRank{.rank = 2}>;
   attune::Rng rng(1);
-  attune::initialise(whole, attune::LinearDefault{}, rng);
+  attune::initialize(whole, attune::LinearDefault{}, rng);
   static attune::Trainer<Tuned, attune::CrossEntropy<>> trainer;
-  trainer.initialise(attune::LinearDefault{}, rng);
+  trainer.initialize(attune::LinearDefault{}, rng);
   const Tuned::Input ids{0, 1, 2, 3, 4, 5, 0, 1};
   const float first = trainer.step(ids, {{1}}, {.learning_rate = 0.1f}).loss;
   for (int i = 0; i < 10; ++i) (void)trainer.step(ids, {{1}}, {.learning_rate = 0.1f});
@@ -268,7 +268,7 @@ TEST(TokenModel, trains_factors_of_low_rank_behind_a_constant_embedding) {
 
 TEST(TokenModel, learns_which_of_two_tokens_comes_first) {
   Trainer& trainer = first_trainer;
-  trainer.initialise(attune::LinearDefault{}, attune::Rng{6});
+  trainer.initialize(attune::LinearDefault{}, attune::Rng{6});
   attune::Rng rng(7);
   constexpr int kSteps = 1500;
   for (int step = 0; step < kSteps; ++step) {

@@ -19,7 +19,7 @@ using Branches =
                                   attune::detail::LayerBranch<attune::detail::FeedForwardMember, Part>>;
 struct Context {
   attune::NoMask mask;
-  attune::InOneGo pieces{};
+  attune::RunToCompletion slices{};
 };
 
 constexpr attune::BranchOptions kBefore{attune::NormPlacement::kBefore};
@@ -28,10 +28,10 @@ constexpr attune::BranchOptions kDropping{attune::NormPlacement::kBefore, 0.5};
 Sets drawn() {
   Sets sets{};
   attune::Rng rng(1);
-  attune::initialise(sets.self_attention, attune::LinearDefault{}, rng);
-  attune::initialise(sets.feed_forward, attune::LinearDefault{}, rng);
-  attune::initialise(sets.norm1, attune::LinearDefault{}, rng);
-  attune::initialise(sets.norm2, attune::LinearDefault{}, rng);
+  attune::initialize(sets.self_attention, attune::LinearDefault{}, rng);
+  attune::initialize(sets.feed_forward, attune::LinearDefault{}, rng);
+  attune::initialize(sets.norm1, attune::LinearDefault{}, rng);
+  attune::initialize(sets.norm2, attune::LinearDefault{}, rng);
   return sets;
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include <attune/core/inference_in_pieces.hpp>
+#include <attune/execution/inference_in_slices.hpp>
 #include <attune/layers/activation.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>
@@ -59,15 +59,15 @@ using Tagger = attune::Sequential<
     attune::Residual<attune::Gelu<kTokens, kWidth>>,
     attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>, attune::LogSoftmax<kTokens, kClasses>>;
 
-// Ids to logits with one table for both, queries and keys normalised and scaled each.
-constexpr attune::AttentionShape kNormalised{.seq_len = kTokens,
+// Ids to logits with one table for both, queries and keys normalized and scaled each.
+constexpr attune::AttentionShape kNormalized{.seq_len = kTokens,
                                              .d_model = kWidth,
                                              .num_heads = 4,
                                              .num_kv_heads = 2,
                                              .scaling = attune::Scaling::kInverseFourthRootDkEach,
                                              .query_key_norm = attune::QueryKeyNorm::kLayerNorm};
 using TiedTagger = attune::Tied<attune::Embedding<attune::EmbeddingShape{kTokens, 7, kWidth}>,
-                                attune::Sequential<attune::MultiHeadAttention<kNormalised>,
+                                attune::Sequential<attune::MultiHeadAttention<kNormalized>,
                                                    attune::RmsNorm<attune::NormShape{kTokens, kWidth}>>>;
 
 // Weights that are computed once more, in a group and alone.
@@ -107,8 +107,8 @@ struct Pair {
   Trainer<Model> padded, trainer;
 
   void start() {
-    padded.initialise(attune::XavierUniform{}, attune::Rng{42});
-    trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+    padded.initialize(attune::XavierUniform{}, attune::Rng{42});
+    trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   }
 };
 
@@ -153,7 +153,7 @@ TEST(TrueLength, has_the_bits_of_padding_in_a_model_that_answers_for_every_token
   for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
 }
 
-TEST(TrueLength, has_the_bits_of_padding_in_a_tied_model_with_normalised_queries_and_keys) {
+TEST(TrueLength, has_the_bits_of_padding_in_a_tied_model_with_normalized_queries_and_keys) {
   static Pair<TiedTagger> both;
   static_assert(attune::detail::kTakesLength<TiedTagger>);
   for (int length = 1; length <= kTokens; ++length) expect_bits_of_padding(both, length);
@@ -172,8 +172,8 @@ void expect_updates_of_padding() {
   static_assert(attune::detail::kTakesLength<Model>);
   using Updating = attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 1, attune::UpdateInBackward>;
   static Updating padded, own;
-  padded.initialise(attune::XavierUniform{}, attune::Rng{42});
-  own.initialise(attune::XavierUniform{}, attune::Rng{42});
+  padded.initialize(attune::XavierUniform{}, attune::Rng{42});
+  own.initialize(attune::XavierUniform{}, attune::Rng{42});
   for (int length = 1; length <= kTokens; ++length) {
     for (const Behind behind :
          {Behind::kGarbage, Behind::kPadding}) {  // ids behind, too, are those of tokens or none
@@ -203,14 +203,14 @@ TEST(TrueLength, has_the_bits_of_padding_where_backward_updates) {
   expect_updates_of_padding<TiedTagger>();  // whose table is updated behind both uses
 }
 
-TEST(TrueLength, has_the_bits_of_padding_in_pieces) {
+TEST(TrueLength, has_the_bits_of_padding_in_slices) {
   static Pair<Pooled> both;
   for (int length = 1; length <= kTokens; ++length) {
     both.start();
     attune::Rng one(1), other(1);
     const Example<Pooled> clean(length, one, Behind::kPadding), dirty(length, other, Behind::kGarbage);
     EXPECT_TRUE(both.padded.accumulate(clean.x, clean.target, of_length<Padding>(length)).ok());
-    auto pass = both.trainer.accumulate_in_pieces<100>(dirty.x, dirty.target, of_length<Length>(length));
+    auto pass = both.trainer.accumulate_in_slices<100>(dirty.x, dirty.target, of_length<Length>(length));
     while (pass.advance()) {
     }
     EXPECT_TRUE(pass.result().ok());
@@ -218,7 +218,7 @@ TEST(TrueLength, has_the_bits_of_padding_in_pieces) {
   }
 }
 
-TEST(TrueLength, is_predicted_in_pieces_beside_another_mask_with_zeros_behind) {
+TEST(TrueLength, is_predicted_in_slices_beside_another_mask_with_zeros_behind) {
   using Model = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, kWidth}>, Encoder,
                                    attune::Linear<attune::LinearShape{kTokens, kWidth, kClasses}>>;
   static Model::Parameters parameters;
@@ -231,7 +231,7 @@ TEST(TrueLength, is_predicted_in_pieces_beside_another_mask_with_zeros_behind) {
     check::fill(y, rng);
     Model::forward(parameters, example.x, expected, scratch,
                    attune::CausalMask{} && of_length<Padding>(length));
-    auto prediction = attune::infer_in_pieces<Model, 60>(parameters, example.x, y, scratch,
+    auto prediction = attune::infer_in_slices<Model, 60>(parameters, example.x, y, scratch,
                                                          attune::CausalMask{} && of_length<Length>(length));
     while (prediction.advance()) {
     }
@@ -266,16 +266,16 @@ void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
     fill_behind(padded.dy, length, 0.0f);
     fill_behind(own.x, length, check::kNan<float>), fill_behind(own.dy, length, check::kNan<float>);
     const auto mask = of_length<attune::SequenceLength<seq_len>>(length);
-    const auto run = [&](auto& on, const auto& pieces) {
+    const auto run = [&](auto& on, const auto& slices) {
       const auto masks = attune::CausalMask{} && mask;
       on.gradients = {};
       std::memset(static_cast<void*>(&on.tape), 0xFF, sizeof on.tape);  // NaN
       std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
-      Layer::forward(parameters, on.x, on.y, on.tape, scratch, masks, pieces);
-      Layer::backward(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, masks, pieces);
+      Layer::forward(parameters, on.x, on.y, on.tape, scratch, masks, slices);
+      Layer::backward(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, masks, slices);
     };
-    run(padded, attune::InOneGo{});
-    run(own, attune::FirstTokens<attune::InOneGo, seq_len>({}, length));
+    run(padded, attune::RunToCompletion{});
+    run(own, attune::FirstTokens<attune::RunToCompletion, seq_len>({}, length));
     EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
     for (int i = 0; i < length; ++i) {
       for (int j = 0; j < 4; ++j) {
@@ -319,18 +319,18 @@ struct Counting {
   struct InferenceScratch {};
   static inline int features = 0;
 
-  template <attune::AnyPieces Pieces = attune::InOneGo>
+  template <attune::AnySlices Slices = attune::RunToCompletion>
   static void forward(const Parameters&, attune::ConstView<Input> x, attune::View<Output> y, auto&,
-                      attune::NoMask = {}, const Pieces& pieces = {}) {
-    pieces.template token_elements<kTokens, kWidth, 1>([&](int first, int count) {
+                      attune::NoMask = {}, const Slices& slices = {}) {
+    slices.template token_elements<kTokens, kWidth, 1>([&](int first, int count) {
       features += count;
       for (int i = first; i < first + count; ++i) y.data[i] = x.data[i];
     });
   }
-  template <attune::AnyPieces Pieces = attune::InOneGo>
+  template <attune::AnySlices Slices = attune::RunToCompletion>
   static void forward(const Parameters& none, attune::ConstView<Input> x, attune::View<Output> y, Tape&,
-                      Scratch& scratch, attune::NoMask = {}, const Pieces& pieces = {}) {
-    forward(none, x, y, scratch, {}, pieces);
+                      Scratch& scratch, attune::NoMask = {}, const Slices& slices = {}) {
+    forward(none, x, y, scratch, {}, slices);
   }
   static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
                        auto&& dx, Parameters&, Scratch&, const auto&...) {
@@ -353,7 +353,7 @@ using With = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 5, k
 
 TEST(TrueLength, computes_no_token_behind) {
   static Trainer<With<Counting>> trainer;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   for (const int length : {1, 4, 5, kTokens}) {
     attune::Rng rng(1);
     const Example<Pooled> example(length, rng, Behind::kGarbage);

@@ -31,12 +31,12 @@
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #include <attune/attune.hpp>
-#include <attune/host/attention_maps.hpp>
 #include <attune/host/parallel_inference.hpp>
 #include <attune/host/parallel_trainer.hpp>
 #include <attune/host/training_progress.hpp>
 #include <attune/host/training_run.hpp>
 #include <attune/host/whole_file.hpp>
+#include <attune/report/attention_maps.hpp>
 
 using namespace std;     // NOLINT: what a user may write
 using namespace attune;  // NOLINT

@@ -26,7 +26,7 @@ std::uint32_t hash_of_training(AnyTrainer& trainer) {
   static typename AnyTrainer::BatchInput x;
   static typename AnyTrainer::BatchTarget target;
   attune::Rng rng(1);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   for (int step = 0; step < 3; ++step) {
     for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
     for (float& value : target.values) value = rng.uniform(-1.0f, 1.0f);
@@ -45,8 +45,8 @@ std::uint32_t ATTUNE_TEST_UNIT() {
       in_lockstep;
   using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
       .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 16}>;
-  static attune::Trainer<Encoder, attune::MeanSquaredError, attune::AdamW, 5> one_by_one;
-  const std::uint32_t first = hash_of_training(in_lockstep), second = hash_of_training(one_by_one);
+  static attune::Trainer<Encoder, attune::MeanSquaredError, attune::AdamW, 5> per_sequence;
+  const std::uint32_t first = hash_of_training(in_lockstep), second = hash_of_training(per_sequence);
   return first == 0 || second == 0 ? 0 : first ^ second;
 }
 

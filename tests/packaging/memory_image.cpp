@@ -1,5 +1,5 @@
 // A trainer fed with whole batches and a model for inference as a firmware has them: their memory reports, to
-// be held against the image. tests/budgets has the images of one plan, optimiser or shape each.
+// be held against the image. tests/budgets has the images of one plan, optimizer or shape each.
 #include <attune/attune.hpp>
 
 #include <flash_model.hpp>
@@ -51,7 +51,7 @@ ATTUNE_REPORTED(flash_model_file, flash_model::kSize);
 ATTUNE_REPORTED(transformer_scratch, attune::inference_memory<Transformer>().scratch);
 
 int main() {
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{1});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
   const Trainer::Result result = trainer.step(batch.inputs, batch.targets, {});
   Layer::forward(flash_parameters, sequence.x, sequence.y, inference_scratch);
   Transformer::Input x{};

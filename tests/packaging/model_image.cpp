@@ -69,6 +69,6 @@ static Model::Input input;
 static int target[1];
 
 int main() {
-  trainer.initialise(LinearDefault{}, Rng{1});
+  trainer.initialize(LinearDefault{}, Rng{1});
   return trainer.step(input, target, {.learning_rate = 1e-3f}).ok() ? 0 : 1;
 }

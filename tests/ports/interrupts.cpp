@@ -50,7 +50,7 @@ volatile std::uint32_t controls = 0, different = 0;
 
 std::uint32_t train() {
   attune::Rng rng(7);
-  trainer.initialise(attune::XavierUniform{}, attune::Rng(rng));
+  trainer.initialize(attune::XavierUniform{}, attune::Rng(rng));
   for (int step = 0; step < 50; ++step) {
     Layer::Input x;
     for (float& value : x.values) value = rng.uniform(-2.0f, 2.0f);

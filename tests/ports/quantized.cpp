@@ -1,7 +1,7 @@
 // Inference from weights of 8 and 16 bits, as few rows and as many, of which the build holds the stack
 // against a bound. Ends with `N passed, N failed`.
-#include <attune/core/narrow_weights.hpp>
 #include <attune/layers/feed_forward.hpp>
+#include <attune/weights/quantized_weights.hpp>
 #include <quantized_networks_stack.hpp>
 
 #include "console.hpp"

@@ -40,7 +40,7 @@ void say(const char* what, const Progress& progress) {
 
 void begin(Progress& progress) {
   progress = {};
-  trainer.initialise(attune::XavierUniform{}, attune::Rng(progress.rng));
+  trainer.initialize(attune::XavierUniform{}, attune::Rng(progress.rng));
 }
 
 void step(Progress& progress) {

@@ -71,10 +71,10 @@ void check_ticks() {
 
 int main() {
   constexpr std::uint32_t kResets = 3;
-  static int initialised = 1;
+  static int initialized = 1;
   static int cleared = 0;
-  expect(initialised == 1 && cleared == 0, "a program starts with its variables as they were loaded");
-  initialised = cleared = 2;
+  expect(initialized == 1 && cleared == 0, "a program starts with its variables as they were loaded");
+  initialized = cleared = 2;
 
   const std::uint32_t resets = port::reset_count();
   check_ticks();

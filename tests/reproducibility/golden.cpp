@@ -27,7 +27,7 @@ attune::SelfTest self_test;
 
 int main() {
   attune::Rng rng(7);
-  trainer.initialise(attune::XavierUniform{},
+  trainer.initialize(attune::XavierUniform{},
                      attune::Rng(rng));  // a copy: the recorded hash has its numbers twice
   const attune::CosineSchedule schedule{.peak = 0.01f, .total_steps = kSteps, .warmup_steps = 20};
   float loss = 0;

@@ -12,8 +12,8 @@ README = ["./examples/run argmax_copy", "./tests/run"]
 # What else a reader finds in README and CONTRIBUTING.md, in forms that take minutes.
 OTHERS = [
     "./examples/run --help", "./examples/run --list", "./tests/run --help", "./tests/bench/run --help", "./tests/budgets/run --help",
-    "./tests/bench/run --growth --quick", "./tests/bench/run --models --quick digits", "./cmake/docs/build",
-    "./cmake/packages/release --trees",
+    "./tests/bench/run --growth --quick", "./tests/bench/run --models --quick digits", "./examples/guide/site/build",
+    "./ports/packages/release --trees",
 ]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # In namespaces of its own: what is mounted, and what runs, ends with the command.

@@ -44,7 +44,7 @@ BESIDE = [
     Suite("checks of images", "tests/packaging/checks_can_fail", "build arm"),
     Suite("checks of the runner", "tests/runner/self_test.py"),
     Suite("keywords in a stream", "tests/examples/spotter_test", BOARD),
-    Suite("pieces of a model", "tests/budgets/pieces", f"{BOARD} tests"),
+    Suite("slices of a model", "tests/budgets/slices", f"{BOARD} tests"),
     Suite("a fleet of devices, and the mean of their files", "tests/examples/fleet_test", "build"),
     Suite("estimated cycles", "tests/ports/cycles", BOARD),
     Suite("digits on several ranks, over MPI", "tests/host/ranks", "build tests mpi pgrep"),

@@ -29,7 +29,7 @@ using TrainerOf = attune::Trainer<M, Loss, attune::Sgd<>, batch, Plan>;
 template <class Trainer>
 Trainer fresh() {
   Trainer trainer{};
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   return trainer;
 }
 

@@ -45,7 +45,7 @@ TEST(Batch, of_ids_is_one_after_the_other) {
   EXPECT_EQ(Targets::at(classes, 1)[0], 2);
 }
 
-TEST(Batch, neighbours_have_one_mask_or_several) {
+TEST(Batch, neighbors_have_one_mask_or_several) {
   using attune::detail::have_one_mask;
   std::array<attune::BothMasks<attune::CausalMask, attune::SequenceLength<4>>, 4> masks{};
   EXPECT_TRUE(have_one_mask<4>(masks, 0));

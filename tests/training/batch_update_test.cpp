@@ -22,10 +22,10 @@ Linear<LinearShape{1, 1, 1}>::Parameters gradients_of(float weight, float bias) 
   return gradients;
 }
 template <class Loss = MeanSquaredError, class Clipping = NoClipping>
-auto gradient(float weight, float bias, float loss, float normaliser, const Clipping& clipping = {},
+auto gradient(float weight, float bias, float loss, float normalizer, const Clipping& clipping = {},
               float learning_rate = 1) {
   return detail::BatchGradient<float>::of<Loss, Sgd<>>(
-      gradients_of(weight, bias), {.learning_rate = learning_rate}, clipping, {loss, normaliser});
+      gradients_of(weight, bias), {.learning_rate = learning_rate}, clipping, {loss, normalizer});
 }
 
 }  // namespace

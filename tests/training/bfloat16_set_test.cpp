@@ -39,9 +39,9 @@ void fill_batch(typename Trainer::BatchInput& x, typename Trainer::BatchTarget& 
   check::fill(target, rng);
 }
 
-// A step, or the same in the smallest pieces.
+// A step, or the same in the smallest slices.
 template <class Trainer>
-void train(Trainer& trainer, int from, int to, bool in_pieces = false) {
+void train(Trainer& trainer, int from, int to, bool in_slices = false) {
   const auto options = options_of<typename Trainer::Options>(0.01f);
   attune::Rng rng(7);
   static typename Trainer::BatchInput x;
@@ -51,13 +51,13 @@ void train(Trainer& trainer, int from, int to, bool in_pieces = false) {
     if (step < from) continue;
     if constexpr (std::is_same_v<typename Trainer::BatchInput, Model::Input> &&
                   requires { trainer.gradients(); }) {
-      if (in_pieces) {
+      if (in_slices) {
         ASSERT_TRUE(trainer.accumulate(x, target).ok());
-        auto update = trainer.template update_in_pieces<1>(options);
-        int pieces = 0;
-        while (update.advance()) ++pieces;
+        auto update = trainer.template update_in_slices<1>(options);
+        int slices = 0;
+        while (update.advance()) ++slices;
         ASSERT_TRUE(update.result().ok());
-        EXPECT_GT(pieces, 10);
+        EXPECT_GT(slices, 10);
         continue;
       }
     }
@@ -69,8 +69,8 @@ template <class Optimizer, int batch, class Plan>
 void expect_same_bits() {
   static TrainerOf<Optimizer, batch> streaming;
   static TrainerOf<Optimizer, batch, Plan> other;
-  streaming.initialise(attune::XavierUniform{}, attune::Rng{3});
-  other.initialise(attune::XavierUniform{}, attune::Rng{3});
+  streaming.initialize(attune::XavierUniform{}, attune::Rng{3});
+  other.initialize(attune::XavierUniform{}, attune::Rng{3});
   train(streaming, 0, 6);
   train(other, 0, 6);
   EXPECT_TRUE(check::same_bits(streaming.parameters(), other.parameters()));
@@ -95,21 +95,21 @@ TEST(Bfloat16Set, is_the_same_in_every_plan) {
   expect_same_bits<Rounded, 19, attune::Lockstep>();
 }
 
-TEST(Bfloat16Set, is_the_same_in_pieces) {
-  static TrainerOf<Rounded> at_once, in_pieces;
-  at_once.initialise(attune::XavierUniform{}, attune::Rng{3});
-  in_pieces.initialise(attune::XavierUniform{}, attune::Rng{3});
+TEST(Bfloat16Set, is_the_same_in_slices) {
+  static TrainerOf<Rounded> at_once, in_slices;
+  at_once.initialize(attune::XavierUniform{}, attune::Rng{3});
+  in_slices.initialize(attune::XavierUniform{}, attune::Rng{3});
   train(at_once, 0, 4);
-  train(in_pieces, 0, 4, true);
-  EXPECT_TRUE(check::same_bits(at_once.parameters(), in_pieces.parameters()));
+  train(in_slices, 0, 4, true);
+  EXPECT_TRUE(check::same_bits(at_once.parameters(), in_slices.parameters()));
 }
 
 TEST(Bfloat16Set, goes_on_from_a_state_to_the_same_bits) {
   static TrainerOf<Rounded> whole, first;
   static TrainerOf<Rounded, 1, attune::UpdateInBackward> second;
-  whole.initialise(attune::XavierUniform{}, attune::Rng{3});
-  first.initialise(attune::XavierUniform{}, attune::Rng{3});
-  second.initialise(attune::XavierUniform{}, attune::Rng{4});
+  whole.initialize(attune::XavierUniform{}, attune::Rng{3});
+  first.initialize(attune::XavierUniform{}, attune::Rng{3});
+  second.initialize(attune::XavierUniform{}, attune::Rng{4});
   train(whole, 0, 8);
   train(first, 0, 5);
   EXPECT_EQ(second.resume(first.state()), attune::Status::kOk);
@@ -119,7 +119,7 @@ TEST(Bfloat16Set, goes_on_from_a_state_to_the_same_bits) {
 
 TEST(Bfloat16Set, rounds_by_the_seed_of_the_training) {
   static TrainerOf<Rounded> a, b, c;
-  a.initialise(attune::XavierUniform{}, attune::Rng{3});
+  a.initialize(attune::XavierUniform{}, attune::Rng{3});
   b.load(a.parameters(), attune::Rng{1});
   c.load(a.parameters(), attune::Rng{2});
   a.load(b.parameters(), attune::Rng{1});
@@ -128,11 +128,11 @@ TEST(Bfloat16Set, rounds_by_the_seed_of_the_training) {
   EXPECT_FALSE(check::same_bits(b.parameters(), c.parameters()));
 }
 
-TEST(Bfloat16Set, groups_of_the_same_options_have_the_bits_of_the_optimiser) {
+TEST(Bfloat16Set, groups_of_the_same_options_have_the_bits_of_the_optimizer) {
   static TrainerOf<Rounded> one;
   static TrainerOf<attune::ParameterGroups<Rounded>> groups;
-  one.initialise(attune::XavierUniform{}, attune::Rng{3});
-  groups.initialise(attune::XavierUniform{}, attune::Rng{3});
+  one.initialize(attune::XavierUniform{}, attune::Rng{3});
+  groups.initialize(attune::XavierUniform{}, attune::Rng{3});
   train(one, 0, 6);
   train(groups, 0, 6);
   EXPECT_TRUE(check::same_bits(one.parameters(), groups.parameters()));
@@ -145,14 +145,14 @@ TEST(Bfloat16Set, another_precision_is_another_state) {
 
 namespace {
 
-struct Learnt {
+struct Learned {
   float first, last;  // mean losses of the first and the last steps
   std::uint32_t parameters;
 };
 
 // The mean of the tokens so far, which causal attention can learn.
 template <class Optimizer>
-Learnt learn() {
+Learned learn() {
   using Layer = attune::EncoderLayer<attune::EncoderLayerShape{
       .attention = {.seq_len = 6, .d_model = 8, .num_heads = 2},
       .d_ff = 16,
@@ -161,9 +161,9 @@ Learnt learn() {
   static Trainer trainer;
   static typename Trainer::BatchInput x;
   static typename Trainer::BatchTarget target;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   attune::Rng rng(1);
-  Learnt learnt{};
+  Learned learned{};
   constexpr int kSteps = 400, kSome = 20;
   for (int step = 0; step < kSteps; ++step) {
     check::fill(x, rng);
@@ -178,17 +178,17 @@ Learnt learn() {
     const auto result =
         trainer.step(x, target, {.learning_rate = 1e-2f}, attune::NoClipping{}, attune::CausalMask{});
     EXPECT_TRUE(result.ok());
-    if (step < kSome) learnt.first += result.loss / kSome;
-    if (step >= kSteps - kSome) learnt.last += result.loss / kSome;
+    if (step < kSome) learned.first += result.loss / kSome;
+    if (step >= kSteps - kSome) learned.last += result.loss / kSome;
   }
-  learnt.parameters = attune::hash_bits(trainer.parameters());
-  return learnt;
+  learned.parameters = attune::hash_bits(trainer.parameters());
+  return learned;
 }
 
 }  // namespace
 
 TEST(Bfloat16Set, learns_as_well_as_moments_in_full) {
-  const Learnt full = learn<attune::AdamW>(), rounded = learn<Rounded>();
+  const Learned full = learn<attune::AdamW>(), rounded = learn<Rounded>();
   EXPECT_LT(full.last, full.first / 4);
   EXPECT_LT(rounded.last, 1.05f * full.last);
 }

@@ -1,6 +1,6 @@
 #include <attune/training/forward_loss.hpp>
 
-#include <attune/core/pieces.hpp>
+#include <attune/execution/slices.hpp>
 #include <attune/layers/linear.hpp>
 
 #include "check.hpp"
@@ -23,8 +23,8 @@ Answer answer_of(float weight, float x_value, float target_value) {
   Layer::Scratch scratch;
   LossSum<float> sum{};
   Answer answer{};
-  answer.status = detail::forward_loss<Layer>(InOneGo{}, NoMask{}, parameters, view(x), view(output), tape,
-                                              scratch, view(target), MeanSquaredError{}, sum,
+  answer.status = detail::forward_loss<Layer>(RunToCompletion{}, NoMask{}, parameters, view(x), view(output),
+                                              tape, scratch, view(target), MeanSquaredError{}, sum,
                                               [&answer](const auto& y) { answer.y = y(0, 0); });
   answer.dy = output(0, 0);
   answer.loss = sum.sum;

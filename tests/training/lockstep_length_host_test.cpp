@@ -65,8 +65,8 @@ struct Both {
     EXPECT_TRUE(check::same_bits(lockstep.parameters(), padded.parameters()));
   }
   void expect_every_length() {
-    padded.initialise(attune::XavierUniform{}, attune::Rng{42});
-    lockstep.initialise(attune::XavierUniform{}, attune::Rng{42});
+    padded.initialize(attune::XavierUniform{}, attune::Rng{42});
+    lockstep.initialize(attune::XavierUniform{}, attune::Rng{42});
     for (int length = 1; length <= kTokens; ++length) {
       expect_the_bits_of_padding(
           [length](int) { return length; },

@@ -278,7 +278,7 @@ TEST(Lockstep, takes_turns_in_a_workspace) {
                                    attune::InWorkspace<workspace, attune::Lockstep>>;
     static_assert(Shared::memory().object() == sizeof(Shared));
     static Shared first, second;
-    for (Shared* trainer : {&first, &second}) trainer->initialise(attune::XavierUniform{}, attune::Rng{42});
+    for (Shared* trainer : {&first, &second}) trainer->initialize(attune::XavierUniform{}, attune::Rng{42});
     Pair<Dropping> pair;
     for (int step = 0; step < 2; ++step) {
       EXPECT_TRUE(first.step(pair.x, pair.target, {.learning_rate = 0.01f}).ok());

@@ -76,9 +76,9 @@ TEST(BatchSums, keep_normalizers_only_where_they_can_differ) {
     weighted.add(sequence);
   }
   EXPECT_EQ(counted.total().sum, 3.0f);
-  EXPECT_EQ(counted.total().normaliser, 2.0f);
-  EXPECT_EQ(weighted.total().normaliser, 5.0f);
+  EXPECT_EQ(counted.total().normalizer, 2.0f);
+  EXPECT_EQ(weighted.total().normalizer, 5.0f);
   weighted.clear();
   EXPECT_EQ(weighted.sequences, 0);
-  EXPECT_EQ(weighted.total().normaliser, 0.0f);
+  EXPECT_EQ(weighted.total().normalizer, 0.0f);
 }

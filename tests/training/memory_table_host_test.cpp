@@ -78,7 +78,7 @@ using Llama = attune::Tied<
 
 TEST(MemoryTable, has_what_the_compiler_says) {
   const std::string path = __FILE__;
-  std::ifstream file(path.substr(0, path.rfind("tests/")) + "cmake/docs/pages/memory.md");
+  std::ifstream file(path.substr(0, path.rfind("tests/")) + "examples/guide/memory.md");
   ASSERT_TRUE(file.good());
   std::stringstream text;
   text << file.rdbuf();

@@ -28,7 +28,7 @@ ATTUNE_MODEL_UNIT(Number, trainer);
 
 TEST(ModelUnitDefinition, takes_the_options_of_any_optimizer) {
   using Unit = attune::ModelUnit<Number>;
-  Unit::initialise(1);
+  Unit::initialize(1);
   const float before = Unit::step({1}, {2}, 0.1f).loss;
   EXPECT_LT(Unit::step({1}, {2}, 0.1f).loss, before);
   EXPECT_EQ(Unit::step({1}, {2}, -1).status, attune::Status::kInvalidLearningRate);

@@ -45,8 +45,8 @@ ATTUNE_MODEL_UNIT(Ids, trainer_of_words);
 
 TEST(ModelUnit, trains_to_the_bits_of_its_trainer) {
   static attune::Trainer<Layer> by_hand;
-  by_hand.initialise(attune::XavierUniform{}, attune::Rng{7});
-  Unit::initialise(7);
+  by_hand.initialize(attune::XavierUniform{}, attune::Rng{7});
+  Unit::initialize(7);
   for (int step = 0; step < 3; ++step) {
     const auto result = Unit::step(kInputs, kTargets, 0.01f);
     const auto expected = by_hand.step(kInputs, kTargets, {.learning_rate = 0.01f, .weight_decay = 0.5f});
@@ -63,13 +63,13 @@ TEST(ModelUnit, trains_to_the_bits_of_its_trainer) {
 
 TEST(ModelUnit, resumes_from_its_state) {
   static std::remove_cvref_t<decltype(trainer.state())> stored;
-  Unit::initialise(1);
+  Unit::initialize(1);
   (void)Unit::step(kInputs, kTargets, 0.01f);
   const Unit::State state = Unit::state();
   EXPECT_EQ(state.size, sizeof stored);
   std::memcpy(static_cast<void*>(&stored), state.bytes, state.size);
   const float after = Unit::step(kInputs, kTargets, 0.01f).loss;
-  Unit::initialise(2);
+  Unit::initialize(2);
   EXPECT_EQ(Unit::resume({&stored, sizeof stored}), attune::Status::kOk);
   EXPECT_EQ(Unit::step(kInputs, kTargets, 0.01f).loss, after);
   EXPECT_EQ(Unit::resume({&stored, sizeof stored - 1}), attune::Status::kOtherState);
@@ -77,7 +77,7 @@ TEST(ModelUnit, resumes_from_its_state) {
 
 TEST(ModelUnit, of_token_ids_refuses_what_is_none) {
   using WordUnit = attune::ModelUnit<Ids>;
-  WordUnit::initialise(1);
+  WordUnit::initialize(1);
   WordUnit::Outputs outputs;
   EXPECT_EQ(WordUnit::step({1, 4}, {0, 1}, 0.01f).status, attune::Status::kOk);
   EXPECT_EQ(WordUnit::predict({1, 5}, outputs), attune::Status::kInvalidToken);

@@ -17,7 +17,7 @@ constexpr float kSample[2] = {0.5f, -1.0f};
 template <class Take>
 std::uint32_t after(const Take& take) {
   static Trainer trainer;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{1});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{1});
   EXPECT_EQ(take(trainer), attune::Status::kOk);
   return attune::hash_bits(trainer.parameters());
 }

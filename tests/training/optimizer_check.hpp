@@ -1,4 +1,4 @@
-// What the tests of optimisers share.
+// What the tests of optimizers share.
 #pragma once
 
 #include <attune/layers/linear.hpp>

@@ -37,7 +37,7 @@ struct SignDescent {
 };
 
 using Layer = attune::Linear<attune::LinearShape{2, 3, 5}>;
-static_assert(attune::Optimizer<SignDescent, Layer::Parameters>);
+static_assert(attune::IsOptimizer<SignDescent, Layer::Parameters>);
 
 }  // namespace
 
@@ -65,8 +65,8 @@ TEST(Optimizer, of_ones_own_trains_in_every_plan) {
   static attune::Trainer<Layer, attune::MeanSquaredError, SignDescent> streaming;
   static attune::Trainer<Layer, attune::MeanSquaredError, SignDescent, 1, attune::UpdateInBackward>
       in_backward;
-  streaming.initialise(attune::XavierUniform{}, attune::Rng{1});
-  in_backward.initialise(attune::XavierUniform{}, attune::Rng{1});
+  streaming.initialize(attune::XavierUniform{}, attune::Rng{1});
+  in_backward.initialize(attune::XavierUniform{}, attune::Rng{1});
   attune::Rng rng(2);
   Layer::Input x;
   Layer::Output target;

@@ -24,7 +24,7 @@ using TrainerOf = attune::Trainer<M, attune::MeanSquaredError, Optimizer, 1, Pla
 
 template <class Trainer>
 void train(Trainer& trainer, const typename Trainer::Options& options, int steps = 3) {
-  trainer.initialise(attune::LinearDefault{}, attune::Rng{1});
+  trainer.initialize(attune::LinearDefault{}, attune::Rng{1});
   attune::Rng rng(2);
   typename Trainer::BatchInput x;
   typename Trainer::BatchTarget target;
@@ -35,7 +35,7 @@ void train(Trainer& trainer, const typename Trainer::Options& options, int steps
   }
 }
 
-// After the first step: every tensor as the optimiser with the options of its kind would have it.
+// After the first step: every tensor as the optimizer with the options of its kind would have it.
 template <class Optimizer>
 void expect_groups(const typename ParameterGroups<Optimizer>::Options& options) {
   static TrainerOf<Model, ParameterGroups<Optimizer>> grouped;
@@ -74,7 +74,7 @@ TEST(ParameterGroups, give_each_kind_its_options) {
                                 .norms = {.learning_rate = 0.3f}});
 }
 
-TEST(ParameterGroups, of_one_option_are_the_optimiser) {
+TEST(ParameterGroups, of_one_option_are_the_optimizer) {
   static TrainerOf<Model, ParameterGroups<attune::AdamW>> grouped;
   static TrainerOf<Model, attune::AdamW> plain;
   train(grouped, {.weights = {.learning_rate = 0.01f}});

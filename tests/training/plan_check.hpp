@@ -23,7 +23,7 @@ template <int place, class Trainer>
 Trainer& fresh() {
   static_assert(sizeof(Trainer) <= sizeof storage<place>.bytes);
   auto& trainer = *new (storage<place>.bytes) Trainer{};
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   return trainer;
 }
 

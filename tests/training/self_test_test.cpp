@@ -10,13 +10,13 @@ attune::SelfTest self_test;
 
 #if defined(__x86_64__)
 // MXCSR: rounding in bits 13 and 14, flush to zero in bit 15.
-constexpr unsigned kTowardsZero = 3u << 13, kFlushToZero = 1u << 15;
+constexpr unsigned kTowardZero = 3u << 13, kFlushToZero = 1u << 15;
 unsigned mode() { return _mm_getcsr(); }
 void set_mode(unsigned mode) { _mm_setcsr(mode); }
 #define ATTUNE_TEST_HAS_MODES 1
 #elif defined(__arm__) && defined(__ARM_FP)
 // FPSCR: rounding in bits 22 and 23, flush to zero in bit 24.
-constexpr unsigned kTowardsZero = 3u << 22, kFlushToZero = 1u << 24;
+constexpr unsigned kTowardZero = 3u << 22, kFlushToZero = 1u << 24;
 unsigned mode() {
   unsigned fpscr;
   asm volatile("vmrs %0,fpscr" : "=r"(fpscr)::"memory");
@@ -26,7 +26,7 @@ void set_mode(unsigned mode) { asm volatile("vmsr fpscr,%0" ::"r"(mode) : "memor
 #define ATTUNE_TEST_HAS_MODES 1
 #elif defined(__riscv_flen)
 // fcsr: rounding in bits 5 to 7. Nothing flushes to zero.
-constexpr unsigned kTowardsZero = 1u << 5;
+constexpr unsigned kTowardZero = 1u << 5;
 unsigned mode() {
   unsigned fcsr;
   asm volatile("frcsr %0" : "=r"(fcsr)::"memory");
@@ -55,8 +55,8 @@ TEST(SelfTest, passes) {
 }
 
 #if ATTUNE_TEST_HAS_MODES
-TEST(SelfTest, finds_a_processor_that_rounds_towards_zero) {
-  EXPECT_EQ(run_with(kTowardsZero), Status::kWrongArithmetic);
+TEST(SelfTest, finds_a_processor_that_rounds_toward_zero) {
+  EXPECT_EQ(run_with(kTowardZero), Status::kWrongArithmetic);
   EXPECT_EQ(self_test.run(), Status::kOk);
 }
 

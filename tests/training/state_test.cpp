@@ -56,9 +56,9 @@ template <class T, class Clipping = NoClipping>
 void expect_resumes(const Clipping& clipping = {}) {
   static T without_stop, first, second;
   static typename T::State state;
-  without_stop.initialise(XavierUniform{}, Rng{1});
-  first.initialise(XavierUniform{}, Rng{1});
-  second.initialise(XavierUniform{}, Rng{2});
+  without_stop.initialize(XavierUniform{}, Rng{1});
+  first.initialize(XavierUniform{}, Rng{1});
+  second.initialize(XavierUniform{}, Rng{2});
   take_step(second, 50, clipping);
   for (int step = 0; step < 5; ++step) take_step(without_stop, step, clipping);
   for (int step = 0; step < 2; ++step) take_step(first, step, clipping);
@@ -84,7 +84,7 @@ using Mse = MeanSquaredError;
 
 }  // namespace
 
-TEST(State, resumes_with_every_optimiser) {
+TEST(State, resumes_with_every_optimizer) {
   expect_resumes<Trainer<Plain, Mse, AdamW, 3>>();
   expect_resumes<Trainer<Plain, Mse, Adam<kAdamOfKeras>, 3>>();
   expect_resumes<Trainer<Plain, Mse, Sgd<>, 3>>();
@@ -105,7 +105,7 @@ void train_over(unsigned char garbage, unsigned char* bytes, bool resumes) {
     return *std::launder(reinterpret_cast<T*>(place));
   };
   T& trainer = trainer_in(memory);
-  trainer.initialise(XavierUniform{}, Rng{1});
+  trainer.initialize(XavierUniform{}, Rng{1});
   for (int step = 0; step < 3; ++step) take_step(trainer, step, NoClipping{});
   if (!resumes) {
     std::memcpy(bytes, &trainer.state(), sizeof trainer.state());
@@ -140,13 +140,13 @@ TEST(State, a_trainer_that_nobody_has_begun_refuses_to_train) {
   EXPECT_EQ(trainer.update({}).status, Status::kNotInitialized);
   static Plain::Input one;
   static Plain::Output one_target;
-  auto slices = trainer.accumulate_in_pieces(one, one_target);
+  auto slices = trainer.accumulate_in_slices(one, one_target);
   EXPECT_FALSE(slices.advance());
   EXPECT_EQ(slices.result().status, Status::kNotInitialized);
   EXPECT_TRUE(check::same_bits(trainer.parameters(), before));
   static Trainer<Plain, Mse, AdamW, 1, UpdateInBackward> in_backward;
   EXPECT_EQ(in_backward.step(one, one_target, {}).status, Status::kNotInitialized);
-  trainer.initialise(XavierUniform{}, Rng{1});
+  trainer.initialize(XavierUniform{}, Rng{1});
   EXPECT_EQ(trainer.step(x, target, {}).status, Status::kOk);
 }
 
@@ -155,10 +155,10 @@ TEST(State, copied_within_an_update_stays_refused_by_another_trainer) {
   static T first, second;
   static Plain::Input x;
   static Plain::Output target;
-  first.initialise(XavierUniform{}, Rng{1});
-  second.initialise(XavierUniform{}, Rng{2});
+  first.initialize(XavierUniform{}, Rng{1});
+  second.initialize(XavierUniform{}, Rng{2});
   EXPECT_TRUE(first.accumulate(x, target).ok());
-  auto update = first.update_in_pieces<64>({});
+  auto update = first.update_in_slices<64>({});
   for (int i = 0; i < 3; ++i) (void)update.advance();
   EXPECT_FALSE(update.done());
   static T::State copy;
@@ -172,7 +172,7 @@ TEST(State, copied_within_an_update_stays_refused_by_another_trainer) {
             Status::kUnderWay);
   EXPECT_EQ(second.state().check(), Status::kUnderWay);
   EXPECT_EQ(second.step(x, target, {}).status, Status::kNotInitialized);
-  second.initialise(XavierUniform{}, Rng{2});
+  second.initialize(XavierUniform{}, Rng{2});
   EXPECT_TRUE(second.step(x, target, {}).ok());
 }
 
@@ -221,12 +221,12 @@ TEST(State, that_is_not_found_leaves_a_training_behind_its_last_step) {
   check::fill(x, rng);
   const auto one = Small::InputView(&x(0, 0));
   const auto nothing = [](Small::State&) { return Status::kNothingStored; };
-  for (const int pieces : {0, 5, 20, 60, 100}) {
-    trainer.initialise(XavierUniform{}, Rng{1});
-    undisturbed.initialise(XavierUniform{}, Rng{1});
+  for (const int slices : {0, 5, 20, 60, 100}) {
+    trainer.initialize(XavierUniform{}, Rng{1});
+    undisturbed.initialize(XavierUniform{}, Rng{1});
     EXPECT_EQ(trainer.accumulate(one, one).status, Status::kOk);
-    auto pass = trainer.accumulate_in_pieces<50>(one, one);
-    for (int i = 0; i < pieces && pass.advance();) ++i;
+    auto pass = trainer.accumulate_in_slices<50>(one, one);
+    for (int i = 0; i < slices && pass.advance();) ++i;
     EXPECT_TRUE(!pass.done());
     EXPECT_EQ(trainer.resume(nothing), Status::kNothingStored);
     EXPECT_TRUE(pass.done());
@@ -239,7 +239,7 @@ TEST(State, one_plan_goes_on_from_another_and_batches_may_change) {
   static Trainer<Plain, Mse, AdamW, 1> one;
   static Trainer<Plain, Mse, AdamW, 1, UpdateInBackward> in_backward;
   static Trainer<Plain, Mse, AdamW, 5, Lockstep> lockstep;
-  one.initialise(XavierUniform{}, Rng{1});
+  one.initialize(XavierUniform{}, Rng{1});
   take_step(one, 0, NoClipping{});
   ASSERT_EQ(in_backward.resume(one.state()), Status::kOk);
   ASSERT_EQ(lockstep.resume(one.state()), Status::kOk);
@@ -252,7 +252,7 @@ TEST(State, one_plan_goes_on_from_another_and_batches_may_change) {
 
 TEST(State, is_that_behind_the_last_step) {
   static Small trainer, resumed;
-  trainer.initialise(XavierUniform{}, Rng{1});
+  trainer.initialize(XavierUniform{}, Rng{1});
   take_step(trainer, 0, NoClipping{});
   static Small::State before;
   before = trainer.state();
@@ -276,7 +276,7 @@ TEST(State, is_that_behind_the_last_step) {
 TEST(State, of_nobody_or_of_others_is_refused_and_changes_nothing) {
   static Small trainer;
   static Small::State state, before;
-  trainer.initialise(XavierUniform{}, Rng{1});
+  trainer.initialize(XavierUniform{}, Rng{1});
   take_step(trainer, 0, NoClipping{});
   before = trainer.state();
   EXPECT_EQ(trainer.resume(state), Status::kOtherState);  // zeros
@@ -357,9 +357,9 @@ TEST(StateFingerprint, tells_what_tensors_do_not) {
   EXPECT_NE((kOf<Sequential<Square, Softmax<4, 8>>>), (kOf<Sequential<Square, LogSoftmax<4, 8>>>));
   using Narrow = Sequential<Linear<LinearShape{4, 8, 2}>, Linear<LinearShape{4, 2, 8}>>;
   using Wide = Sequential<Square, Square>;
-  static constexpr Narrow::Parameters kNarrow{};
+  static constexpr Narrow::Parameters kQuantized{};
   static constexpr Wide::Parameters kWide{};
-  EXPECT_NE((kOf<Sequential<Frozen<Narrow, kNarrow>, Square>>),
+  EXPECT_NE((kOf<Sequential<Frozen<Narrow, kQuantized>, Square>>),
             (kOf<Sequential<Frozen<Wide, kWide>, Square>>));
   EXPECT_NE((kOf<Square, AdamW>), (kOf<Square, Adam<kAdamOfKeras>>));
   EXPECT_NE((kOf<Square, Sgd<>>), (kOf<Square, Sgd<Momentum::kNesterov>>));
@@ -373,7 +373,7 @@ TEST(StateFingerprint, is_the_same_everywhere) {
   EXPECT_EQ(Small::State::kFingerprint, 299723833u);
   EXPECT_EQ(sizeof(Small::State), 6480u);
   static Small trainer;
-  trainer.initialise(XavierUniform{}, Rng{1});
+  trainer.initialize(XavierUniform{}, Rng{1});
   for (int step = 0; step < 3; ++step) take_step(trainer, step, NoClipping{});
   std::uint32_t state = 2166136261u;
   for (const unsigned char byte :

@@ -26,8 +26,8 @@ using Data = check::BatchData<Batched, 4>;
 TEST(TrainerDropout, drops_in_training_and_not_in_prediction) {
   static_assert(Single::memory().object() == sizeof(Single));
   static Single trainer, other;
-  trainer.initialise(attune::LinearDefault{}, attune::Rng{1});
-  other.initialise(attune::LinearDefault{}, attune::Rng{1});
+  trainer.initialize(attune::LinearDefault{}, attune::Rng{1});
+  other.initialize(attune::LinearDefault{}, attune::Rng{1});
   const Data data(3);
   const float loss = trainer.step(data.input(0), data.target_of(0), {.learning_rate = 0.0f}).loss;
   EXPECT_EQ(other.step(data.input(0), data.target_of(0), {.learning_rate = 0.0f}).loss, loss);
@@ -48,8 +48,8 @@ TEST(TrainerDropout, drops_in_training_and_not_in_prediction) {
 
 TEST(TrainerDropout, a_refused_step_has_used_no_masks) {
   static Batched disturbed, calm;
-  disturbed.initialise(attune::LinearDefault{}, attune::Rng{1});
-  calm.initialise(attune::LinearDefault{}, attune::Rng{1});
+  disturbed.initialize(attune::LinearDefault{}, attune::Rng{1});
+  calm.initialize(attune::LinearDefault{}, attune::Rng{1});
   const Data data(3);
   Data bad(4);
   bad.x(5, 0) = kNan<float>;

@@ -35,7 +35,7 @@ using Data = check::BatchData<Trainer, 2>;
 template <class Trainer>
 Trainer fresh() {
   Trainer trainer{};
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   return trainer;
 }
 
@@ -77,10 +77,10 @@ TEST(TrainerMisuse, what_is_refused_has_no_loss) {
   static_assert(!std::is_convertible_v<attune::LossResult<float>, float>);
 }
 
-TEST(TrainerMisuse, initialise_and_load_move_the_generator_on) {
+TEST(TrainerMisuse, initialize_and_load_move_the_generator_on) {
   TrainerOf<> trainer;
   attune::Rng rng(7), same(7);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   EXPECT_NE(rng.next(), same.next());
   using Drops =
       attune::Sequential<Model,
@@ -251,7 +251,7 @@ TEST(TrainerMisuse, step_takes_a_mask_for_each_sequence) {
   check::fill(x, rng);
   check::fill(target, rng);
   for (Trainer* trainer : {&stepped, &spanned, &accumulated}) {
-    trainer->initialise(attune::XavierUniform{}, attune::Rng{1});
+    trainer->initialize(attune::XavierUniform{}, attune::Rng{1});
   }
   EXPECT_TRUE(stepped.step(x, target, {}, NoClipping{}, masks).ok());
   EXPECT_TRUE(spanned.step(x, target, {}, NoClipping{}, std::span(std::as_const(masks))).ok());

@@ -27,16 +27,16 @@ static_assert(Single::memory().object() == sizeof(Single) && Batched::memory().o
 using Data = check::BatchData<Batched, 4>;
 
 template <class Trainer>
-Trainer& initialised() {
+Trainer& initialized() {
   static Trainer trainer;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   return trainer;
 }
 
 }  // namespace
 
 TEST(Trainer, step_is_forward_loss_backward_and_adamw_by_hand) {
-  Batched& trainer = initialised<Batched>();
+  Batched& trainer = initialized<Batched>();
   const Data data(1);
   static Layer::Parameters parameters, gradients;
   static attune::AdamW::Moments<Layer::Parameters> moments;
@@ -67,8 +67,8 @@ TEST(Trainer, step_is_forward_loss_backward_and_adamw_by_hand) {
 
 TEST(Trainer, accumulate_and_update_are_a_step) {
   static Batched stepped, accumulated;
-  stepped.initialise(attune::XavierUniform{}, attune::Rng{42});
-  accumulated.initialise(attune::XavierUniform{}, attune::Rng{42});
+  stepped.initialize(attune::XavierUniform{}, attune::Rng{42});
+  accumulated.initialize(attune::XavierUniform{}, attune::Rng{42});
   const Data data(2);
   const GradientClipping clipping{0.1f};
   for (int step = 0; step < 3; ++step) {
@@ -89,7 +89,7 @@ TEST(Trainer, a_batch_begins_with_gradients_of_zero) {
   using Wide = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 33, .d_out = 65}>;  // > 1024 weights
   using Trainer = attune::Trainer<Wide>;
   static Trainer trainer;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   static Trainer::BatchInput x;
   static Trainer::BatchTarget target;
   attune::Rng rng(3);
@@ -105,11 +105,11 @@ TEST(Trainer, a_batch_begins_with_gradients_of_zero) {
 }
 
 TEST(Trainer, step_forgets_what_was_accumulated) {
-  Batched& trainer = initialised<Batched>();
+  Batched& trainer = initialized<Batched>();
   const Data data(3);
   EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
   const Layer::Parameters stepped = trainer.parameters();
-  initialised<Batched>();
+  initialized<Batched>();
   EXPECT_TRUE(trainer.accumulate(data.input(1), data.target_of(1)).ok());
   EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
   EXPECT_TRUE(check::same_bits(trainer.parameters(), stepped));
@@ -117,28 +117,28 @@ TEST(Trainer, step_forgets_what_was_accumulated) {
 
 TEST(Trainer, loss_of_a_batch_is_the_mean_of_its_sequences) {
   const Data data(3);
-  Single& single = initialised<Single>();
+  Single& single = initialized<Single>();
   double mean = 0;
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     mean += static_cast<double>(
         single.step(data.input(sequence), data.target_of(sequence), {.learning_rate = 0.0f}).loss);
   }
-  const float loss = initialised<Batched>().step(data.x, data.target, {.learning_rate = 0.0f}).loss;
+  const float loss = initialized<Batched>().step(data.x, data.target, {.learning_rate = 0.0f}).loss;
   EXPECT_NEAR(loss, mean / kBatch, 8 * 0x1p-24 * mean);
 }
 
 TEST(Trainer, loss_that_sums_is_summed_over_the_batch) {
   using Sum = attune::Trainer<Layer, attune::SumSquaredError, attune::AdamW, kBatch>;
   const Data data(4);
-  const float mean = initialised<Batched>().step(data.x, data.target, {.learning_rate = 0.0f}).loss;
-  const float sum = initialised<Sum>().step(data.x, data.target, {.learning_rate = 0.0f}).loss;
+  const float mean = initialized<Batched>().step(data.x, data.target, {.learning_rate = 0.0f}).loss;
+  const float sum = initialized<Sum>().step(data.x, data.target, {.learning_rate = 0.0f}).loss;
   EXPECT_NEAR(sum, mean * kBatch * 32, 16 * 0x1p-24f * sum);
 }
 
 TEST(Trainer, gradients_of_a_batch_are_the_sum_of_its_sequences) {
   const Data data(5);
-  Batched& batched = initialised<Batched>();
-  Single& single = initialised<Single>();
+  Batched& batched = initialized<Batched>();
+  Single& single = initialized<Single>();
   static Layer::Parameters expected;
   attune::set_zero(expected);
   for (int sequence = 0; sequence < kBatch; ++sequence) {
@@ -155,7 +155,7 @@ TEST(Trainer, gradients_of_a_batch_are_the_sum_of_its_sequences) {
 }
 
 TEST(Trainer, update_needs_a_full_batch) {
-  Batched& trainer = initialised<Batched>();
+  Batched& trainer = initialized<Batched>();
   const Data data(6);
   const std::uint32_t before = attune::hash_bits(trainer.parameters());
   EXPECT_EQ(trainer.update({}).status, Status::kIncompleteBatch);
@@ -179,8 +179,8 @@ namespace {
 template <class Disturb>
 void expect_harmless(Status status, const Disturb& disturb) {
   static Batched disturbed, calm;
-  disturbed.initialise(attune::XavierUniform{}, attune::Rng{42});
-  calm.initialise(attune::XavierUniform{}, attune::Rng{42});
+  disturbed.initialize(attune::XavierUniform{}, attune::Rng{42});
+  calm.initialize(attune::XavierUniform{}, attune::Rng{42});
   const Data good(7);
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(disturbed.step(good.x, good.target, {}).ok());
@@ -256,7 +256,7 @@ TEST(Trainer, refused_options_change_nothing) {
 }
 
 TEST(Trainer, refused_options_keep_an_accumulated_batch) {
-  Batched& trainer = initialised<Batched>();
+  Batched& trainer = initialized<Batched>();
   const Data data(10);
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     EXPECT_TRUE(trainer.accumulate(data.input(sequence), data.target_of(sequence)).ok());
@@ -265,10 +265,10 @@ TEST(Trainer, refused_options_keep_an_accumulated_batch) {
   EXPECT_EQ(trainer.update({}).status, Status::kOk);
 }
 
-TEST(Trainer, initialise_and_load_forget_training) {
+TEST(Trainer, initialize_and_load_forget_training) {
   static Batched fresh, used;
-  fresh.initialise(attune::XavierUniform{}, attune::Rng{1});
-  used.initialise(attune::XavierUniform{}, attune::Rng{2});
+  fresh.initialize(attune::XavierUniform{}, attune::Rng{1});
+  used.initialize(attune::XavierUniform{}, attune::Rng{2});
   const Data data(11);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
   EXPECT_TRUE(used.accumulate(data.input(0), data.target_of(0)).ok());
@@ -281,8 +281,8 @@ TEST(Trainer, initialise_and_load_forget_training) {
 
 TEST(Trainer, load_takes_parameters_that_are_read_in_place) {
   static Batched fresh, used;
-  fresh.initialise(attune::XavierUniform{}, attune::Rng{1});
-  used.initialise(attune::XavierUniform{}, attune::Rng{2});
+  fresh.initialize(attune::XavierUniform{}, attune::Rng{1});
+  used.initialize(attune::XavierUniform{}, attune::Rng{2});
   const Data data(11);
   EXPECT_TRUE(used.step(data.x, data.target, {}).ok());
   EXPECT_TRUE(used.accumulate(data.input(0), data.target_of(0)).ok());
@@ -300,7 +300,7 @@ TEST(Trainer, load_that_is_refused_leaves_training_as_it_was) {
   static Batched disturbed, undisturbed;
   const Data data(11);
   for (Batched* trainer : {&disturbed, &undisturbed}) {
-    trainer->initialise(attune::XavierUniform{}, attune::Rng{1});
+    trainer->initialize(attune::XavierUniform{}, attune::Rng{1});
     EXPECT_TRUE(trainer->step(data.x, data.target, {}).ok());
     EXPECT_TRUE(trainer->accumulate(data.input(0), data.target_of(0)).ok());
     if (trainer == &disturbed) {
@@ -315,7 +315,7 @@ TEST(Trainer, load_that_is_refused_leaves_training_as_it_was) {
 }
 
 TEST(Trainer, predict_is_inference_with_the_trained_parameters) {
-  Single& trainer = initialised<Single>();
+  Single& trainer = initialized<Single>();
   const Data data(12);
   EXPECT_TRUE(trainer.step(data.input(0), data.target_of(0), {}).ok());
   Layer::Output predicted, inferred;
@@ -332,7 +332,7 @@ namespace {
 template <class Trainer>
 void expect_learning(Trainer& trainer, const typename Trainer::Scalar learning_rate) {
   using Scalar = typename Trainer::Scalar;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   attune::Rng rng(13);
   Scalar early = 0, late = 0;
   constexpr int kSteps = 300;
@@ -364,7 +364,7 @@ TEST(Trainer, learns) {
 }
 
 TEST(Trainer, has_the_same_bits_everywhere) {
-  Batched& trainer = initialised<Batched>();
+  Batched& trainer = initialized<Batched>();
   for (std::uint32_t step = 0; step < 40; ++step) {
     Data data(step);
     const attune::CosineSchedule schedule{.peak = 0.01f, .total_steps = 40, .warmup_steps = 5};

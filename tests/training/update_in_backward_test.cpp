@@ -122,7 +122,7 @@ TEST(UpdateInBackward, a_table_that_is_also_the_head_is_updated_behind_both_uses
 TEST(UpdateInBackward, ids_that_are_none_change_nothing) {
   using Table = attune::Embedding<attune::EmbeddingShape{.seq_len = 4, .vocabulary = 5, .d_model = 6}>;
   static attune::Trainer<Table, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   const Table::Parameters before = trainer.parameters();
   const Table::Output target{};
   EXPECT_EQ(trainer.step(Table::Input{0, 1, 5, 2}, target, {}).status, attune::Status::kInvalidToken);
@@ -167,7 +167,7 @@ TEST(UpdateInBackward, by_hand_is_as_with_a_trainer) {
   using Model = Encoder<attune::NormPlacement::kBefore>;
   using Updates = attune::detail::ParameterUpdates<Model, attune::AdamW>;
   static attune::Trainer<Model, attune::SumSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
-  trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+  trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
   static Model::Parameters parameters = trainer.parameters();
   static attune::AdamW::Moments<Model::Parameters> moments;
   static Updates::Rows rows;
@@ -202,8 +202,8 @@ TEST(UpdateInBackward, keeps_eight_rows_of_gradient) {
 
 TEST(UpdateInBackward, refused_steps_change_nothing) {
   static InBackward refused, fresh;
-  refused.initialise(attune::XavierUniform{}, attune::Rng{42});
-  fresh.initialise(attune::XavierUniform{}, attune::Rng{42});
+  refused.initialize(attune::XavierUniform{}, attune::Rng{42});
+  fresh.initialize(attune::XavierUniform{}, attune::Rng{42});
   Layer::Input x;
   Layer::Output target;
   attune::Rng rng(1);
@@ -227,8 +227,8 @@ TEST(UpdateInBackward, input_that_is_not_finite_changes_nothing_even_where_the_l
   using Trainer =
       attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>;
   static Trainer disturbed, calm;
-  disturbed.initialise(attune::XavierUniform{}, attune::Rng{1});
-  calm.initialise(attune::XavierUniform{}, attune::Rng{1});
+  disturbed.initialize(attune::XavierUniform{}, attune::Rng{1});
+  calm.initialize(attune::XavierUniform{}, attune::Rng{1});
   const Model::Input good{{1, 2, 3, 4, 5, 6}};
   const Model::Output target{{1, 1}};
   for (const float value : {check::kNan<float>, check::kInfinity<float>}) {
@@ -278,8 +278,8 @@ TEST(UpdateInBackward, a_gradient_that_overflows_is_not_applied) {
 
 TEST(UpdateInBackward, behind_a_mask_what_is_hidden_does_not_matter) {
   static InBackward padded, clean;
-  padded.initialise(attune::XavierUniform{}, attune::Rng{42});
-  clean.initialise(attune::XavierUniform{}, attune::Rng{42});
+  padded.initialize(attune::XavierUniform{}, attune::Rng{42});
+  clean.initialize(attune::XavierUniform{}, attune::Rng{42});
   attune::KeyPaddingMask<6> keys;
   attune::QueryPaddingMask<6> queries;
   EXPECT_EQ(keys.set_length(4), attune::Status::kOk);

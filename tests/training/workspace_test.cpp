@@ -53,13 +53,13 @@ struct Example {
 struct Workspaces {
   Workspaces() {
     Rng a{1}, b{1};
-    dropping.initialise(XavierUniform{}, a);
-    dropping_alone.initialise(XavierUniform{}, b);
+    dropping.initialize(XavierUniform{}, a);
+    dropping_alone.initialize(XavierUniform{}, b);
     EXPECT_EQ(a.next(), b.next());
-    plain.initialise(XavierUniform{}, a);
-    plain_alone.initialise(XavierUniform{}, b);
-    straight.initialise(XavierUniform{}, a);
-    straight_alone.initialise(XavierUniform{}, b);
+    plain.initialize(XavierUniform{}, a);
+    plain_alone.initialize(XavierUniform{}, b);
+    straight.initialize(XavierUniform{}, a);
+    straight_alone.initialize(XavierUniform{}, b);
   }
   static void expect_alike() {
     EXPECT_TRUE(hash_bits(dropping.state()) == hash_bits(dropping_alone.state()));
@@ -114,7 +114,7 @@ TEST(Workspace, is_passed_on_at_the_end_of_a_pass) {
   const Example<Plain> b(rng);
   const Example<Straight> c(rng);
   EXPECT_FALSE(workspace.under_way());
-  auto pass = dropping.accumulate_in_pieces<50>(a.x, a.target);
+  auto pass = dropping.accumulate_in_slices<50>(a.x, a.target);
   while (pass.advance() && !pass.done()) {
     EXPECT_TRUE(workspace.under_way());
     EXPECT_EQ(plain.accumulate(b.x, b.target).status, Status::kUnderWay);
@@ -122,7 +122,7 @@ TEST(Workspace, is_passed_on_at_the_end_of_a_pass) {
     Plain::Output y;
     plain.predict(b.x, y);
     EXPECT_TRUE(std::isnan(y(0, 0)));
-    auto other = plain.accumulate_in_pieces(b.x, b.target);
+    auto other = plain.accumulate_in_slices(b.x, b.target);
     EXPECT_FALSE(other.advance());
     plain.discard();  // of its own, not of the other's pass
     EXPECT_EQ(plain.resume(plain.state()), Status::kOk);
@@ -138,11 +138,11 @@ TEST(Workspace, lets_one_restart_while_another_is_under_way) {
   [[maybe_unused]] const Workspaces all;
   Rng rng(4);
   const Example<Plain> b(rng);
-  auto pass = plain.accumulate_in_pieces<50>(b.x, b.target);
+  auto pass = plain.accumulate_in_slices<50>(b.x, b.target);
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(pass.advance());
   Rng seeds{9}, same{9};
-  dropping.initialise(XavierUniform{}, seeds);
-  dropping_alone.initialise(XavierUniform{}, same);
+  dropping.initialize(XavierUniform{}, seeds);
+  dropping_alone.initialize(XavierUniform{}, same);
   while (pass.advance()) {
   }
   EXPECT_EQ(pass.result().loss, plain_alone.accumulate(b.x, b.target).loss);

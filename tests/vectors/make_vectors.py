@@ -289,7 +289,7 @@ def function_cases(cases):
     mse(cases, "mse_sum", "sum")
 
 
-# ---- Optimisers ----
+# ---- Optimizers ----
 
 def optimizer(cases, name, steps=20, gradient_scale=1.0, zero_every=0, **options):
     """params.X[s] is the parameter after step s + 1, which was fed with grads.X[s]; state.* is the state at the end."""

@@ -113,8 +113,8 @@ def trained_model(cases, name, rows=5, length=5, features=3, heads=2, head_dim=4
     lengths = torch.tensor([draw.integer(1, length) for _ in range(rows)], dtype=torch.int32)
     lengths[0] = length
     pad = torch.arange(length) >= lengths[:, None]
-    centres = draw.normal(classes, 1, features)
-    x = (draw.normal(rows, length, features) + centres[label.long()]).masked_fill(pad[:, :, None], 0)
+    centers = draw.normal(classes, 1, features)
+    x = (draw.normal(rows, length, features) + centers[label.long()]).masked_fill(pad[:, :, None], 0)
     x = (x + 1e4 * draw.normal(rows, length, features) * pad[:, :, None]).float().double()
 
     def module(dtype):
@@ -170,7 +170,7 @@ def batch_of_classes(cases, name, rows=3, weighted=False, smoothing=0.0, ignored
                 "norms": torch.stack(norms), "param0.weight": weight.to(dtype), "param0.bias": bias.to(dtype),
                 "param_final.weight": parameters["weight"], "param_final.bias": parameters["bias"]}
 
-    cases.write(name, "batch_of_classes", dict(optimiser="sgd", steps=steps, lr=lr, label_smoothing=smoothing,
+    cases.write(name, "batch_of_classes", dict(optimizer="sgd", steps=steps, lr=lr, label_smoothing=smoothing,
                                                max_norm=max_norm), compute)
 
 

@@ -1,4 +1,4 @@
-"""The cases of the layers around attention: normalisation, activation, losses, encoder, decoder, a trained model."""
+"""The cases of the layers around attention: normalization, activation, losses, encoder, decoder, a trained model."""
 import math
 
 import numpy as np
@@ -20,7 +20,7 @@ def random_shape(draw, axes):
     return (*(draw.integer(1, 6) for _ in range(axes - 1)), draw.integer(3, 40))
 
 
-# ---- Normalisation and activation ----
+# ---- Normalization and activation ----
 
 def layer_norm(cases, name, shape, eps=1e-5, affine=True, scale=1.0, shift=0.0, constant_row=False):
     draw = cases.draw(name)

@@ -29,7 +29,7 @@ template <class Scalar, int kSeqLen, int kKvLen, class Used = std::integral_cons
   for (int query = 0; query < used; ++query) {
     Scalar* row = weights + query * kKvLen;
     const Scalar* d_row = d_weights + query * kKvLen;
-    if constexpr (std::is_same_v<Keys, int> && kernels::kPaysBefore<kKvLen>) {
+    if constexpr (std::is_same_v<Keys, int> && kernels::kPrefixPays<kKvLen>) {
       kernels::softmax_row_backward<Scalar, kKvLen>(row, d_row, row, scale, kernels::Before{keys});
     } else {
       kernels::softmax_row_backward<Scalar, kKvLen>(row, d_row, row, scale);
@@ -43,7 +43,7 @@ template <class Weights, int kKeys>
 ATTUNE_INLINE void clear_keys_behind(std::integral_constant<int, kKeys>, const Weights&) {}
 template <class Weights>
 [[gnu::noinline]] void clear_keys_behind(int keys, const Weights& weights) {
-  constexpr bool kInLanes = kernels::kPaysBefore<Weights::cols>;  // softmax's backward reads no others
+  constexpr bool kInLanes = kernels::kPrefixPays<Weights::cols>;  // softmax's backward reads no others
   const int end = kInLanes ? kernels::detail::whole_lanes<(std::max)(Weights::cols, kernels::kSumLanes)>(keys)
                            : Weights::cols;
   for (int i = 0; i < used_rows(weights); ++i) {
@@ -51,13 +51,13 @@ template <class Weights>
   }
 }
 
-// What multiplied the values in forward, in pieces drawn by blocks of rows.
-template <class Weights, class Dropout, class Pieces>
-ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout& dropout, const Pieces& pieces) {
-  if constexpr (Pieces::kInOneGo || std::is_same_v<std::remove_const_t<Dropout>, AllWeights>) {
+// What multiplied the values in forward, in slices drawn by blocks of rows.
+template <class Weights, class Dropout, class Slices>
+ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout& dropout, const Slices& slices) {
+  if constexpr (Slices::kRunsToCompletion || std::is_same_v<std::remove_const_t<Dropout>, AllWeights>) {
     return dropout.kept(p);
   } else {
-    pieces.template rows<Weights::rows, kWorkOfDraw * Weights::cols>(
+    slices.template rows<Weights::rows, kWorkOfDraw * Weights::cols>(
         [&]<int count>(int first) { (void)dropout.from_row(first).kept(p.template rows_at<count>(first)); });
     return View<Tensor<typename Weights::Scalar, Weights::rows, Weights::cols>>(dropout.storage);
   }
@@ -82,11 +82,11 @@ ATTUNE_INLINE auto query_rows(RowRange range) {
 /// Backward of a head whose operands these are. `key` and `value` are those
 /// that there are.
 template <class Query, class Key, class Value, class DContext, class Scores, class Mask, class Terms,
-          class Pieces>
+          class Slices>
 struct HeadBackward {
   static constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
   /// Whether keys that the mask hides from all of some queries are left out.
-  static constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key> && !kHasLength<Pieces>;
+  static constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key> && !kHasLength<Slices>;
 
   Query query;
   Key key;
@@ -95,20 +95,20 @@ struct HeadBackward {
   const Scores& scores;
   const Mask& mask;
   const Terms& terms;
-  const Pieces& pieces;
+  const Slices& slices;
 
   // body<count>(first) for the rows of a step, first being their own number.
   template <int work, class Rows, class Body>
   ATTUNE_INLINE void for_rows(const Rows& rows, const Body& body) const {
     if constexpr (Rows::kCount == kQueries) {
-      pieces.template tokens<kQueries, work>(body);
+      slices.template tokens<kQueries, work>(body);
     } else if constexpr (std::is_same_v<decltype(rows.own), RowRange>) {
-      pieces.template rows<Rows::kCount, work>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+      slices.template rows<Rows::kCount, work>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
         const int left = rows.own.count - first;
         if (left > 0) body.template operator()<count>(RowRange{first, (std::min)(left, count)});
       });
     } else {
-      pieces.template rows<Rows::kCount, work>(body);
+      slices.template rows<Rows::kCount, work>(body);
     }
   }
   // C = A·B, some rows of C at a time; those and some terms count where
@@ -163,7 +163,7 @@ struct HeadBackward {
         rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           const auto p_rows = p.template rows_at<count>(first);
           const auto dp_rows = dp.template rows_at<count>(first);
-          if constexpr (Pieces::kInOneGo) {
+          if constexpr (Slices::kRunsToCompletion) {
             dropout.backward(dp_rows);
           } else {
             dropout.from_row(first).backward(dp_rows);
@@ -182,7 +182,7 @@ struct HeadBackward {
     const auto counts = [&](int key_row, int, int query_row, int queries) ATTUNE_INLINE_LAMBDA {
       return key_row < kv_end<kKeys>(mask, rows.first + query_row, queries);
     };
-    memory_of(pieces).template tokens<kKeys, Rows::kCount * To::cols>(
+    memory_of(slices).template tokens<kKeys, Rows::kCount * To::cols>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           product(
               a.template rows_at<Rows::kCount>(rows.own).transpose().template rows_at<count>(first),
@@ -216,7 +216,7 @@ struct HeadBackward {
     const auto d_rows = d_context.template rows_at<kRows>(rows.first);
     const auto q_rows = query.template rows_at<kRows>(rows.first);
     d_weights(rows, weights, dp);
-    to_keys(rows, kept_weights(weights.p, dropout, pieces), d_rows, to.d_value, kernels::AllTerms{}, sum);
+    to_keys(rows, kept_weights(weights.p, dropout, slices), d_rows, to.d_value, kernels::DenseTerms{}, sum);
     d_scores(rows, weights.p, dp, dropout);
     if constexpr (Gradients::kKeepsOperands) {
       to_keys(rows, weights.p, q_rows, to.d_key, terms, sum);
@@ -225,8 +225,8 @@ struct HeadBackward {
       const MatrixView<Scalar, kRows, kDk> dq(room);
       d_query(rows, weights.p, dq);
       to_keys(rows, weights.p, q_rows, to.d_key, terms, sum);
-      pieces([&]() ATTUNE_INLINE_LAMBDA {
-        kernels::spread_rows<kDk>(pieces.template count<kQueries>(), dq.data, to.d_query.data,
+      slices([&]() ATTUNE_INLINE_LAMBDA {
+        kernels::spread_rows<kDk>(slices.template count<kQueries>(), dq.data, to.d_query.data,
                                   Gradients::DQuery::row_stride);
       });
     }
@@ -234,12 +234,12 @@ struct HeadBackward {
 };
 
 template <class Query, class Key, class Value, class DContext, class Scores, class Mask, class Terms,
-          class Pieces>
+          class Slices>
 ATTUNE_INLINE auto backward_of_head(const Query& query, const Key& key, const Value& value,
                                     const DContext& d_context, const Scores& scores, const Mask& mask,
-                                    const Terms& terms, const Pieces& pieces) {
-  return HeadBackward<Query, Key, Value, DContext, Scores, Mask, Terms, Pieces>{
-      query, key, value, d_context, scores, mask, terms, pieces};
+                                    const Terms& terms, const Slices& slices) {
+  return HeadBackward<Query, Key, Value, DContext, Scores, Mask, Terms, Slices>{
+      query, key, value, d_context, scores, mask, terms, slices};
 }
 
 /// P of all queries, from forward.
@@ -268,22 +268,22 @@ struct GradientsOverOperands {
 /// are assigned, or added with Sum = Accumulate.
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
           class DValue, class Scalar, class Scores, class Mask, class Dropout, class Terms,
-          class Pieces = InOneGo, class Sum = kernels::Assign>
+          class Slices = RunToCompletion, class Sum = kernels::Assign>
 ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Value& value, const Weights& p,
                                    const DContext& d_context, const DQuery& dq, const DKey& dk,
                                    const DValue& dv, Scalar* scratch, const Scores& scores, const Mask& mask,
-                                   Dropout&& dropout, const Terms& terms, const Pieces& pieces = {},
+                                   Dropout&& dropout, const Terms& terms, const Slices& slices = {},
                                    Sum sum = {}) {
   check_weights<Weights>();
   static_assert(DQuery::col_stride == 1,
                 "attune::scaled_dot_product_attention_backward: a row of "
                 "d_query must be contiguous");
-  const auto keys = memory_of(pieces).first(key);
-  const auto values = memory_of(pieces).first(value);
-  const auto head = backward_of_head(query, keys, values, d_context, scores, mask, terms, pieces);
+  const auto keys = memory_of(slices).first(key);
+  const auto values = memory_of(slices).first(value);
+  const auto head = backward_of_head(query, keys, values, d_context, scores, mask, terms, slices);
   const auto rows = [&]() ATTUNE_INLINE_LAMBDA {
-    if constexpr (kHasLength<Pieces>) {
-      return query_rows<Query::rows>(RowRange{0, pieces.template count<Query::rows>()});
+    if constexpr (kHasLength<Slices>) {
+      return query_rows<Query::rows>(RowRange{0, slices.template count<Query::rows>()});
     } else {
       return query_rows<Query::rows>(0);
     }

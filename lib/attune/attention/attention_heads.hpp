@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <attune/attention/appended_keys.hpp>
 #include <attune/attention/attention_memory.hpp>
 #include <attune/attention/attention_shape.hpp>
+#include <attune/attention/bias_kv.hpp>
 #include <attune/attention/recomputed_attention.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
 #include <attune/attention/scores.hpp>
@@ -50,39 +50,39 @@ struct AttentionHeads {
 
   /// O from Q, K and V, in inference: for some queries at a time, whose weights are overwritten by the next.
   ATTUNE_INLINE static void infer(auto& scratch, const auto& mask, const auto& of_tokens) {
-    const auto& pieces = with_keys<shape>(of_tokens);
-    const auto terms = terms_of_forward(mask, pieces, scratch);
-    pieces.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
+    const auto& slices = with_keys<shape>(of_tokens);
+    const auto terms = terms_of_forward(mask, slices, scratch);
+    slices.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       if constexpr (Memory::kTransposesKeys) {
         if (head % Memory::kGroup == 0) {
-          pieces([&] { scratch.transposed.assign(memory_of(pieces).first(rows_of_key(scratch, head))); });
+          slices([&] { scratch.transposed.assign(memory_of(slices).first(rows_of_key(scratch, head))); });
         }
       }
       attend_in_blocks<Memory::kQueriesAtOnce>(
           head, scratch, scratch.context, scratch.weights.data(), mask, [](int) { return AllWeights{}; },
-          terms, pieces);
+          terms, slices);
     });
   }
   /// O, and what backward needs beside it.
   template <class Kept>
   ATTUNE_INLINE static void forward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& mask,
                                     const auto& of_tokens) {
-    const auto& pieces = with_keys<shape>(of_tokens);
+    const auto& slices = with_keys<shape>(of_tokens);
     auto& context = Memory::context_of(tape, scratch);
-    const auto terms = terms_of_forward(mask, pieces, tape);
-    pieces.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
+    const auto terms = terms_of_forward(mask, slices, tape);
+    slices.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto dropout_from = [&](int first) {
         return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens));
       };
       if constexpr (shape.keep_weights) {
-        pieces.template tokens<shape.seq_len, kWorkOfQuery>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+        slices.template tokens<shape.seq_len, kWorkOfQuery>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           attend(head, first, tape, context,
                  view(tape.weights).template rows_at<count>(head * shape.seq_len + first), mask,
-                 dropout_from(first), terms, pieces);
+                 dropout_from(first), terms, slices);
         });
       } else {
         attend_in_blocks<Memory::kQueriesInTraining>(head, tape, context, scratch.head.data(), mask,
-                                                     dropout_from, terms, pieces, of_rows(tape, head));
+                                                     dropout_from, terms, slices, of_rows(tape, head));
       }
     });
   }
@@ -90,14 +90,14 @@ struct AttentionHeads {
   template <class Kept>
   static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& mask, const auto& terms,
                        const auto& of_tokens) {
-    const auto& pieces = with_keys<shape>(of_tokens);
+    const auto& slices = with_keys<shape>(of_tokens);
     Context& context = Memory::context_of(tape, scratch);
-    pieces.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
+    slices.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = key_of(tape, head);
       const auto v = value_of(tape, head);
       if constexpr (Memory::kGroup > 1) {
-        if (head % Memory::kGroup == 0) pieces([&] { scratch.of_keys.clear(); });
+        if (head % Memory::kGroup == 0) slices([&] { scratch.of_keys.clear(); });
       }
       const auto d_context = view(context).template columns<shape.d_v>(head * shape.d_v);
       const auto dropout_from = [&](int first) {
@@ -107,7 +107,7 @@ struct AttentionHeads {
         const auto to = [&](const auto& dk, const auto& dv) ATTUNE_INLINE_LAMBDA {
           attend_backward(q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
                           d_context, q, dk, dv, scratch.head.data(), scores(), mask, dropout_from(0), terms,
-                          pieces, SumOfGroup{});
+                          slices, SumOfGroup{});
         };
         if constexpr (Memory::kGroup > 1) {
           to(view(scratch.of_keys.d_key), view(scratch.of_keys.d_value));
@@ -117,23 +117,23 @@ struct AttentionHeads {
       } else {
         const Scalar* kept = of_rows(tape, head);
         recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.of_keys, scores(), mask,
-                                   head, kept, dropout_from, terms, pieces, SumOfGroup{});
+                                   head, kept, dropout_from, terms, slices, SumOfGroup{});
       }
       if constexpr (Memory::kGroup > 1) {
-        if (head % Memory::kGroup == Memory::kGroup - 1) pieces([&] { scratch.of_keys.move_to(k, v); });
+        if (head % Memory::kGroup == Memory::kGroup - 1) slices([&] { scratch.of_keys.move_to(k, v); });
       }
     });
-    if constexpr (WeightDropout::kDrops) pieces([&] { tape.dropout.skip(1); });
+    if constexpr (WeightDropout::kDrops) slices([&] { tape.dropout.skip(1); });
   }
   /// The terms that count in all products of backward. `inputs` are the tokens that its other products read.
-  template <class Mask, class Pieces>
-  static auto terms_of_backward(const Mask&, [[maybe_unused]] const Pieces& pieces,
+  template <class Mask, class Slices>
+  static auto terms_of_backward(const Mask&, [[maybe_unused]] const Slices& slices,
                                 [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
                                 [[maybe_unused]] const auto&... inputs) {
     const auto weights = [&] {
       const auto first = [&]<class Rows>(const Rows& of_head) {
-        if constexpr (kHasLength<Pieces>) {
-          return FirstQueries<Rows::cols>{of_head.data(), pieces.template count<shape.seq_len>()};
+        if constexpr (kHasLength<Slices>) {
+          return FirstQueries<Rows::cols>{of_head.data(), slices.template count<shape.seq_len>()};
         } else {
           return view(of_head);
         }
@@ -144,14 +144,14 @@ struct AttentionHeads {
         return first(tape.weights);
       }
     }();
-    const auto& of_keys = keys_of<shape>(pieces);
-    return terms_of<Mask, Pieces>(inputs..., pieces.first(view(tape.query)), of_keys.first(view(tape.key)),
+    const auto& of_keys = keys_of<shape>(slices);
+    return terms_of<Mask, Slices>(inputs..., slices.first(view(tape.query)), of_keys.first(view(tape.key)),
                                   of_keys.first(view(tape.value)), weights,
-                                  pieces.first(view(Memory::context_of(tape, scratch))));
+                                  slices.first(view(Memory::context_of(tape, scratch))));
   }
 
  private:
-  // Of a query in one head (core/pieces.hpp).
+  // Of a query in one head (execution/slices.hpp).
   static constexpr int kWorkOfQuery = kKeys * (shape.d_k + shape.d_v + kWorkOfSoftmax + Scores::kWork +
                                                (WeightDropout::kDrops ? kWorkOfDraw : 0));
 
@@ -176,12 +176,12 @@ struct AttentionHeads {
   // A head's columns of O from those of Q, K and V: as many rows from `first` on as `weights` has.
   template <class WeightRows>
   static void attend(int head, auto first, const auto& kept, Context& context, const WeightRows& weights,
-                     const auto& mask, const auto& dropout, const auto& terms, const auto& pieces,
+                     const auto& mask, const auto& dropout, const auto& terms, const auto& slices,
                      auto... of_rows) {
     constexpr int kRows = WeightRows::rows;
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
-        memory_of(pieces).first(key_of(kept, head)), memory_of(pieces).first(value_of(kept, head)),
+        memory_of(slices).first(key_of(kept, head)), memory_of(slices).first(value_of(kept, head)),
         view(context).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
         scores(), mask, head, first, dropout, terms, of_rows...);
   }
@@ -190,12 +190,12 @@ struct AttentionHeads {
   template <int kAtOnce>
   static void attend_in_blocks(int head, const auto& kept, Context& context, Scalar* weights,
                                const auto& mask, const auto& dropout_from, const auto& terms,
-                               const auto& pieces, auto... of_rows) {
-    pieces.template tokens_at_once<shape.seq_len, kAtOnce, kWorkOfQuery>(
+                               const auto& slices, auto... of_rows) {
+    slices.template tokens_at_once<shape.seq_len, kAtOnce, kWorkOfQuery>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           attend(head, first, kept, context,
-                 first_of(MatrixView<Scalar, count, kKeys>(pieces.own(weights)), first), mask,
-                 dropout_from(first), terms, pieces, (of_rows + 2 * first)...);
+                 first_of(MatrixView<Scalar, count, kKeys>(slices.own(weights)), first), mask,
+                 dropout_from(first), terms, slices, (of_rows + 2 * first)...);
         });
   }
 
@@ -212,10 +212,10 @@ struct AttentionHeads {
   static Scalar* of_rows(auto& tape, int head) { return tape.of_rows.data() + 2 * head * shape.seq_len; }
 
   // The terms that count in products with V.
-  template <class Mask, class Pieces>
-  ATTUNE_INLINE static auto terms_of_forward(const Mask&, [[maybe_unused]] const Pieces& pieces,
+  template <class Mask, class Slices>
+  ATTUNE_INLINE static auto terms_of_forward(const Mask&, [[maybe_unused]] const Slices& slices,
                                              const auto& kept) {
-    return terms_of<Mask, Pieces>(memory_of(pieces).first(view(kept.value)));
+    return terms_of<Mask, Slices>(memory_of(slices).first(view(kept.value)));
   }
   // What some queries of every head have, `width` scalars each.
   template <int width>

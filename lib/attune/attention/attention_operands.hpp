@@ -2,18 +2,18 @@
 //
 //   Q = X_q·W_q + b_q,   K = X_k·W_k + b_k,   V = X_v·W_v + b_v
 //
-// then, where options say so, Q and K normalised and rotated by position, keys and values appended, Q and K
+// then, where options say so, Q and K normalized and rotated by position, keys and values appended, Q and K
 // scaled.
 #pragma once
 
 #include <type_traits>
 
-#include <attune/attention/appended_keys.hpp>
 #include <attune/attention/attention_parameters.hpp>
 #include <attune/attention/attention_shape.hpp>
+#include <attune/attention/bias_kv.hpp>
 #include <attune/attention/rotary_positions.hpp>
 #include <attune/attention/scaled_dot_product_attention.hpp>
-#include <attune/core/layer.hpp>
+#include <attune/execution/layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
@@ -40,57 +40,57 @@ struct AttentionOperands {
 
   /// Q, K and V to where they are kept.
   static void forward(const auto& parameters, Query query, Key key, Value value, auto& kept,
-                      const auto& pieces) {
-    QueryProjection::forward(parameters.query, query, kept.query, pieces);
-    const auto& of_keys = memory_of(pieces);
+                      const auto& slices) {
+    QueryProjection::forward(parameters.query, query, kept.query, slices);
+    const auto& of_keys = memory_of(slices);
     KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), of_keys);
     ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), of_keys);
-    Parts::Norms::forward(parameters.norms, kept, pieces);
+    Parts::Norms::forward(parameters.norms, kept, slices);
     if constexpr (kRotates) {
-      pieces([&]() ATTUNE_INLINE_LAMBDA {
-        QueryRotation::forward(kept.query, kept.query, pieces.template count<shape.seq_len>());
+      slices([&]() ATTUNE_INLINE_LAMBDA {
+        QueryRotation::forward(kept.query, kept.query, slices.template count<shape.seq_len>());
       });
-      pieces([&]() ATTUNE_INLINE_LAMBDA {
+      slices([&]() ATTUNE_INLINE_LAMBDA {
         const auto key_rows = projected<KeyProjection>(kept.key);
         KeyRotation::forward(key_rows, key_rows, of_keys.template count<shape.kv_len>());
       });
     }
-    append_keys<shape, Scalar>(parameters.appended, kept, pieces);
-    scale_operands(kept.query, kept.key, pieces);
+    append_keys<shape, Scalar>(parameters.appended, kept, slices);
+    scale_operands(kept.query, kept.key, slices);
   }
   /// From dQ, dK and dV in the places of Q, K and V to those of the projections.
   ATTUNE_INLINE static void backward(const auto& parameters, auto& tape, auto& gradients, const auto& mask,
-                                     const auto& pieces) {
-    scale_operands(tape.query, tape.key, pieces);
-    Parts::Appended::backward(tape, gradients.appended, pieces);
+                                     const auto& slices) {
+    scale_operands(tape.query, tape.key, slices);
+    Parts::Appended::backward(tape, gradients.appended, slices);
     if constexpr (kRotates) {
-      pieces([&]() ATTUNE_INLINE_LAMBDA {
-        QueryRotation::backward(tape.query, tape.query, pieces.template count<shape.seq_len>());
+      slices([&]() ATTUNE_INLINE_LAMBDA {
+        QueryRotation::backward(tape.query, tape.query, slices.template count<shape.seq_len>());
       });
-      pieces([&]() ATTUNE_INLINE_LAMBDA {
+      slices([&]() ATTUNE_INLINE_LAMBDA {
         const auto key_rows = projected<KeyProjection>(tape.key);
-        KeyRotation::backward(key_rows, key_rows, memory_of(pieces).template count<shape.kv_len>());
+        KeyRotation::backward(key_rows, key_rows, memory_of(slices).template count<shape.kv_len>());
       });
     }
-    Parts::Norms::backward(parameters.norms, tape, gradients.norms, mask, pieces);
+    Parts::Norms::backward(parameters.norms, tape, gradients.norms, mask, slices);
   }
   /// From those to the gradients of the projections' weights and biases,
   static void backward_parameters(Query query, Key key, Value value, auto& tape, auto& gradients,
-                                  const auto& terms, const auto& pieces) {
-    QueryProjection::backward_parameters(query, tape.query, gradients.query, terms, pieces);
+                                  const auto& terms, const auto& slices) {
+    QueryProjection::backward_parameters(query, tape.query, gradients.query, terms, slices);
     KeyProjection::backward_parameters(key, projected<KeyProjection>(tape.key), gradients.key, terms,
-                                       memory_of(pieces));
+                                       memory_of(slices));
     ValueProjection::backward_parameters(value, projected<ValueProjection>(tape.value), gradients.value,
-                                         terms, memory_of(pieces));
+                                         terms, memory_of(slices));
   }
   /// and of their inputs. `sum` says whether those of keys and values are assigned, or added.
   ATTUNE_INLINE static void backward_inputs(const auto& parameters, auto& tape, auto&& d_query, auto&& d_key,
-                                            auto&& d_value, auto sum, const auto& pieces) {
-    QueryProjection::backward_input(parameters.query, tape.query, d_query, kernels::Assign{}, pieces);
+                                            auto&& d_value, auto sum, const auto& slices) {
+    QueryProjection::backward_input(parameters.query, tape.query, d_query, kernels::Assign{}, slices);
     KeyProjection::backward_input(parameters.key, projected<KeyProjection>(tape.key), d_key, sum,
-                                  memory_of(pieces));
+                                  memory_of(slices));
     ValueProjection::backward_input(parameters.value, projected<ValueProjection>(tape.value), d_value, sum,
-                                    memory_of(pieces));
+                                    memory_of(slices));
   }
 
  private:
@@ -112,9 +112,9 @@ struct AttentionOperands {
   ATTUNE_INLINE static View<typename Projection::Output> projected(Keys& keys) {
     return View<typename Projection::Output>(keys.data());
   }
-  static void scale_operands(auto& query, auto& key, const auto& pieces) {
+  static void scale_operands(auto& query, auto& key, const auto& slices) {
     if constexpr (kScaleOperands) {
-      pieces([&]() ATTUNE_INLINE_LAMBDA {
+      slices([&]() ATTUNE_INLINE_LAMBDA {
         const auto scale = []<class Operand, class Of>(Operand& operand, const Of& of) {
           const auto rows = of.template count<Operand::rows>();
           if constexpr (kHasLength<Of>) {
@@ -124,8 +124,8 @@ struct AttentionOperands {
             kernels::scale<Operand::size>(operand.data(), Scalar(kOperandScale));
           }
         };
-        scale(query, pieces);
-        scale(key, keys_of<shape>(pieces));
+        scale(query, slices);
+        scale(key, keys_of<shape>(slices));
       });
     }
   }

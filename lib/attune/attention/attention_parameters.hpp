@@ -1,12 +1,12 @@
 // What MultiHeadAttention is made of: projections of queries, keys, values and outputs, and what options add.
 #pragma once
 
-#include <attune/attention/appended_keys.hpp>
 #include <attune/attention/attention_shape.hpp>
+#include <attune/attention/bias_kv.hpp>
 #include <attune/attention/query_key_norm.hpp>
-#include <attune/core/initialise.hpp>
-#include <attune/core/roles.hpp>
+#include <attune/core/initialize.hpp>
 #include <attune/layers/linear.hpp>
+#include <attune/weights/roles.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
@@ -23,7 +23,7 @@ struct AttentionParameters {
   using OutputProjection =
       Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.bias}, Scalar>;
   using Norms = QueryKeyNorms<shape, Scalar>;
-  using Appended = AppendedKeys<shape, Scalar>;
+  using Appended = BiasKv<shape, Scalar>;
 
   /// W_q, b_q, …, W_o, b_o and what options add, or what stands for each of these tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -42,21 +42,21 @@ struct AttentionParameters {
     [[no_unique_address]] SetOfMember<Norms, 4, Matrix, Vector> norms;  // of queries and keys
     [[no_unique_address]] SetOfMember<Appended, 5, Matrix, Vector> appended;
     ATTUNE_VISITED_FIELDS(Set(query), Set(key), Set(value), Set(output), Inline(norms), Inline(appended))
-    template <class Initialiser>
-    void initialise(const Initialiser& initialiser, Rng& rng) {
-      if constexpr (std::is_same_v<Initialiser, MultiheadAttentionDefault>) {
-        attune::initialise(query, UniformOverFans{kFans<QueryProjection>}, rng);
-        attune::initialise(key, UniformOverFans{kFans<KeyProjection>}, rng);
-        attune::initialise(value, UniformOverFans{kFans<ValueProjection>}, rng);
-        attune::initialise(output, UniformInverseSqrt{}, rng);
+    template <class Initializer>
+    void initialize(const Initializer& initializer, Rng& rng) {
+      if constexpr (std::is_same_v<Initializer, MultiheadAttentionDefault>) {
+        attune::initialize(query, UniformOverFans{kFans<QueryProjection>}, rng);
+        attune::initialize(key, UniformOverFans{kFans<KeyProjection>}, rng);
+        attune::initialize(value, UniformOverFans{kFans<ValueProjection>}, rng);
+        attune::initialize(output, UniformInverseSqrt{}, rng);
       } else {
-        attune::initialise(query, initialiser, rng);
-        attune::initialise(key, initialiser, rng);
-        attune::initialise(value, initialiser, rng);
-        attune::initialise(output, initialiser, rng);
+        attune::initialize(query, initializer, rng);
+        attune::initialize(key, initializer, rng);
+        attune::initialize(value, initializer, rng);
+        attune::initialize(output, initializer, rng);
       }
-      norms.initialise(initialiser, rng);
-      appended.initialise(initialiser, rng);
+      norms.initialize(initializer, rng);
+      appended.initialize(initializer, rng);
     }
   };
 

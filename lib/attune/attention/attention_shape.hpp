@@ -14,7 +14,7 @@ enum class Scaling {
   kInverseFourthRootDkEach,  // d_k^-¼ on Q and on K before their product, which keeps both small
 };
 
-/// What each head's queries and keys go through before they are rotated: a normalisation over d_k, with
+/// What each head's queries and keys go through before they are rotated: a normalization over d_k, with
 /// parameters that the heads share (Henry et al., "Query-Key Normalization for Transformers", 2020; Dehghani
 /// et al., "Scaling Vision Transformers to 22 Billion Parameters", 2023).
 enum class QueryKeyNorm {

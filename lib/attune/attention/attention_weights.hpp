@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <cstddef>
 
-#include <attune/attention/left_out_keys.hpp>
+#include <attune/attention/block_skipping.hpp>
 #include <attune/attention/mask.hpp>
 #include <attune/attention/scores.hpp>
-#include <attune/core/layer.hpp>
-#include <attune/core/weights.hpp>
+#include <attune/execution/layer.hpp>
 #include <attune/kernels/ops/rows.hpp>
 #include <attune/kernels/ops/softmax_prefix.hpp>
 #include <attune/kernels/ops/zero_skipping.hpp>
 #include <attune/layers/dropout.hpp>
+#include <attune/weights/weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
@@ -47,7 +47,7 @@ constexpr void check_weights() {
                 "whose rows lie one behind the other");
 }
 
-// In multiply-accumulates (core/pieces.hpp), of one weight.
+// In multiply-accumulates (execution/slices.hpp), of one weight.
 inline constexpr int kWorkOfSoftmax = 20;
 
 // Weights as they are, where MultiHeadAttention with dropout has others.
@@ -88,7 +88,7 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
         },
         []<int>(int) {});
     const auto end_of_row = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (kIsPart<Key> && kernels::kPaysBefore<kKeys>) {
+      if constexpr (kIsPart<Key> && kernels::kPrefixPays<kKeys>) {
         return kernels::Before{used_rows(key)};
       } else if constexpr (kIsPart<Key> && kKeys > kernels::kTogether) {
         return used_rows(key);

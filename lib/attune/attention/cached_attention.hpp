@@ -1,4 +1,4 @@
-// Attention of the next tokens of a stream (core/stream.hpp): to those before them, of which
+// Attention of the next tokens of a stream (execution/stream.hpp): to those before them, of which
 // key_value_blocks.hpp keeps the keys, rotated by their positions, and the values; and to a memory, whose
 // keys and values are projected once.
 //
@@ -11,10 +11,10 @@
 #include <limits>
 #include <utility>
 
-#include <attune/attention/appended_keys.hpp>
 #include <attune/attention/attention_heads.hpp>
 #include <attune/attention/attention_operands.hpp>
 #include <attune/attention/attention_shape.hpp>
+#include <attune/attention/bias_kv.hpp>
 #include <attune/attention/key_value_blocks.hpp>
 #include <attune/attention/option_masks.hpp>
 #include <attune/attention/rotary_positions.hpp>
@@ -81,7 +81,7 @@ struct AttentionParts {
 
   /// Queries or keys of `heads` heads, from their projection to what is rotated.
   template <class Norm, int tokens, int heads>
-  static void normalise([[maybe_unused]] const auto& norm, [[maybe_unused]] Scalar* operand) {
+  static void normalize([[maybe_unused]] const auto& norm, [[maybe_unused]] Scalar* operand) {
     if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
       using AllHeads = typename Norm::template WithLength<tokens * heads>;
       typename AllHeads::InferenceScratch none;
@@ -105,7 +105,7 @@ struct AttentionParts {
   static void find_queries(const auto& parameters, const auto& x, auto& query, const Angles<tokens>& angles) {
     project<typename Attention::QueryProjection, tokens>(parameters.query, x, view(query));
     if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
-      normalise<typename Attention::Norms::QueryNorm, tokens, kHeads>(parameters.norms.query_norm,
+      normalize<typename Attention::Norms::QueryNorm, tokens, kHeads>(parameters.norms.query_norm,
                                                                       query.data());
     }
     rotate<tokens, kHeads>(query.data(), angles);
@@ -117,7 +117,7 @@ struct AttentionParts {
     project<typename Attention::KeyProjection, tokens>(parameters.key, x,
                                                        View<Tensor<Scalar, tokens, kKvHeads * kDk>>(key));
     if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
-      normalise<typename Attention::Norms::KeyNorm, tokens, kKvHeads>(parameters.norms.key_norm, key);
+      normalize<typename Attention::Norms::KeyNorm, tokens, kKvHeads>(parameters.norms.key_norm, key);
     }
     rotate<tokens, kKvHeads>(key, angles);
   }
@@ -303,7 +303,7 @@ struct MemoryStream : AttentionParts<Attention> {
     }
     Attention::ValueProjection::forward(parameters.value, tokens,
                                         view(memory.value).template rows_at<kShape.kv_len>(0));
-    append_keys<kShape, Scalar>(parameters.appended, memory, InOneGo{});
+    append_keys<kShape, Scalar>(parameters.appended, memory, RunToCompletion{});
     Parts::template scale<decltype(memory.key)::size>(memory.key.data());
     memory.remembered = 1;
   }

@@ -1,4 +1,4 @@
-// Keys and values of a stream (core/stream.hpp), and which of them a token attends to.
+// Keys and values of a stream (execution/stream.hpp), and which of them a token attends to.
 //
 // They stand in blocks of kCacheBlock tokens, block b of the stream in place b mod kBlocks. There is one
 // place more than a window can touch, so no place ever has visible tokens of two blocks: the sums over blocks
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <attune/core/stream.hpp>
+#include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/kv_attention.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -36,7 +36,7 @@ struct CachePlaces {
   }
 };
 
-/// The keys that the token at `position` attends to, from oldest to newest, in runs of neighbouring slots.
+/// The keys that the token at `position` attends to, from oldest to newest, in runs of neighboring slots.
 /// Their scores stand on an axis of `blocks` blocks, each key in the lane of its position.
 template <CacheShape shape>
 class VisibleKeys {

@@ -16,9 +16,9 @@
 #include <limits>
 #include <span>
 
-#include <attune/core/attention_mask.hpp>
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
+#include <attune/execution/attention_mask.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {

@@ -9,7 +9,7 @@
 //   dW_q += X_qᵀ·dQ,   dX_q = dQ·W_qᵀ,   and the same for k and v.
 //
 // On request (attention_shape.hpp) several query heads share one of keys and values, whose gradients add up;
-// Q and K are normalised, then rotated by position after their projections; keys and values are appended; the
+// Q and K are normalized, then rotated by position after their projections; keys and values are appended; the
 // scores are capped; the layer has a mask of its own; and in training weights P are dropped. Weights are kept
 // for backward, or computed once more in it (recomputed_attention.hpp), with the same bits.
 #pragma once
@@ -24,9 +24,9 @@
 #include <attune/attention/attention_shape.hpp>
 #include <attune/attention/cached_attention.hpp>
 #include <attune/attention/option_masks.hpp>
-#include <attune/core/gradient_rows.hpp>
-#include <attune/core/layer.hpp>
-#include <attune/core/true_length.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/valid_length.hpp>
+#include <attune/weights/gradient_rows.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -48,7 +48,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   template <class Other>
   using WithScalar = MultiHeadAttention<shape, Other>;
   static constexpr AttentionShape kShape = shape;
-  /// Self-attention token by token, causal (core/stream.hpp).
+  /// Self-attention token by token, causal (execution/stream.hpp).
   template <CacheShape cache>
   using Stream = detail::AttentionStream<MultiHeadAttention, cache>;
   static constexpr std::uint32_t kFingerprint = detail::fingerprint_of(shape);
@@ -111,62 +111,66 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
 
   /// Cross-attention: y[seq_len, d_out] of query[seq_len, d_model], key[kv_len, d_key], value[kv_len,
   /// d_value].
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}, const Pieces& pieces = {}) {
-    const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
+                      const Mask& mask = {}, const Slices& slices = {}) {
+    const auto& of_both = detail::with_memory<shape.kv_len>(mask, slices);
     Operands::forward(parameters, query, key, value, scratch, of_both);
     Heads::infer(scratch, detail::with_options<shape>(mask, detail::appended_at<shape>(of_both)), of_both);
-    OutputProjection::forward(parameters.output, scratch.context, y, pieces);
+    OutputProjection::forward(parameters.output, scratch.context, y, slices);
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}, const Pieces& pieces = {}) {
+                      const Mask& mask = {}, const Slices& slices = {}) {
     check_self_attention();
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<MultiHeadAttention>(mask, pieces, parameters, x, y, scratch);
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<MultiHeadAttention>(mask, slices, parameters, x, y, scratch);
     } else {
-      forward(parameters, x, x, x, y, scratch, mask, pieces);
+      forward(parameters, x, x, x, y, scratch, mask, slices);
     }
   }
 
   // ---- Training: the tape keeps what backward needs. ----
 
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
+            AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, TapeOf<Kept>& tape,
-                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
-    retape(parameters, query, key, value, tape, scratch, mask, pieces);
-    OutputProjection::forward(parameters.output, Memory::context_of(tape, scratch), y, pieces);
+                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
+    recompute_tape(parameters, query, key, value, tape, scratch, mask, slices);
+    OutputProjection::forward(parameters.output, Memory::context_of(tape, scratch), y, slices);
   }
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
+            AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
-                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
     check_self_attention();
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<MultiHeadAttention>(mask, pieces, parameters, x, y, tape, scratch);
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<MultiHeadAttention>(mask, slices, parameters, x, y, tape, scratch);
     } else {
-      forward(parameters, x, x, x, y, tape, scratch, mask, pieces);
+      forward(parameters, x, x, x, y, tape, scratch, mask, slices);
     }
   }
   /// What forward tapes, without y. Reads its inputs before it writes to scratch.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
-  static void retape(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
-                     ConstView<ValueInput> value, TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
-                     const Mask& mask = {}, const Pieces& pieces = {}) {
-    const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
+            AnySlices Slices = RunToCompletion>
+  static void recompute_tape(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
+                             ConstView<ValueInput> value, TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
+                             const Mask& mask = {}, const Slices& slices = {}) {
+    const auto& of_both = detail::with_memory<shape.kv_len>(mask, slices);
     Operands::forward(parameters, query, key, value, tape, of_both);
     Heads::forward(tape, scratch, detail::with_options<shape>(mask, detail::appended_at<shape>(of_both)),
                    of_both);
   }
   /// The same of self-attention.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
-  static void retape(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
-                     const Mask& mask = {}, const Pieces& pieces = {}) {
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
+            AnySlices Slices = RunToCompletion>
+  static void recompute_tape(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
+                             ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
     check_self_attention();
-    retape(parameters, x, x, x, tape, scratch, mask, pieces);
+    recompute_tape(parameters, x, x, x, tape, scratch, mask, slices);
   }
 
   /// Gradients of cross-attention from dy[seq_len, d_out]: d_query[seq_len, d_model], d_key[kv_len, d_key]
@@ -175,16 +179,16 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   /// mask is forward's: what it hides has no influence, whatever it holds, nor has a query whose dy is zero.
   /// Where weights are not kept they are computed from it: then it is never left out.
   template <class Set = Parameters, class Kept, class DQuery, class DKey, class DValue, class Gradients,
-            AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+            AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                        ConstView<ValueInput> value, TapeOf<Kept>& tape, ConstView<Output> dy,
                        DQuery&& d_query, DKey&& d_key, DValue&& d_value, Gradients& gradients,
-                       ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+                       ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
     constexpr bool kInputsFirst = detail::kUpdatesInSet<Gradients>;
-    const auto& of_both = detail::with_memory<shape.kv_len>(mask, pieces);
+    const auto& of_both = detail::with_memory<shape.kv_len>(mask, slices);
     const auto& of_keys = detail::memory_of(of_both);
     const auto& all_masks = detail::with_options<shape>(mask, detail::appended_at<shape>(of_both));
-    const auto terms = Heads::terms_of_backward(all_masks, of_both, tape, scratch, pieces.first(query),
+    const auto terms = Heads::terms_of_backward(all_masks, of_both, tape, scratch, slices.first(query),
                                                 of_keys.first(key), of_keys.first(value));
     backward_heads(parameters, tape, dy, gradients, scratch, all_masks, terms, of_both);
     if constexpr (!kInputsFirst) {
@@ -194,7 +198,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
     if constexpr (kInputsFirst) {
       Operands::backward_parameters(query, key, value, tape, gradients, terms, of_both);
     }
-    if constexpr (detail::kBeginsLength<Mask, std::remove_cvref_t<decltype(detail::memory_of(pieces))>>) {
+    if constexpr (detail::kBeginsLength<Mask, std::remove_cvref_t<decltype(detail::memory_of(slices))>>) {
       detail::clear_behind(of_keys, detail::sink<KeyInput>(d_key));
       detail::clear_behind(of_keys, detail::sink<ValueInput>(d_value));
     }
@@ -202,40 +206,40 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
   /// overlap `dx`; `dx` may be `x`, but not with UpdateInBackward.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const Pieces& pieces = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      detail::backward_of_length<MultiHeadAttention>(mask, pieces, parameters, x, tape, dy,
+                       const Slices& slices = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      detail::backward_of_length<MultiHeadAttention>(mask, slices, parameters, x, tape, dy,
                                                      detail::sink<Input>(dx), gradients, scratch);
     } else {
       backward_from(
           parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, mask,
-          pieces);
+          slices);
     }
   }
   /// The same, where input() is x, and is asked for it when scratch is dead.
   template <class Set, class Later, class Kept, class Dx, class Gradients, AttentionMask Mask,
-            AnyPieces Pieces>
+            AnySlices Slices>
   static void backward_from(const Set& parameters, const Later& input, TapeOf<Kept>& tape,
                             ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch,
-                            const Mask& mask, const Pieces& pieces) {
+                            const Mask& mask, const Slices& slices) {
     check_self_attention();
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
-    const auto& all_masks = detail::with_options<shape>(mask, detail::appended_at<shape>(pieces));
+    const auto& all_masks = detail::with_options<shape>(mask, detail::appended_at<shape>(slices));
     backward_heads(parameters, tape, dy, gradients, scratch, all_masks,
-                   Heads::terms_of_backward(all_masks, pieces, tape, scratch), pieces);
+                   Heads::terms_of_backward(all_masks, slices, tape, scratch), slices);
     const ConstView<Input> x = input();
-    const auto terms = detail::terms_of<std::remove_cvref_t<decltype(all_masks)>, Pieces>(
-        pieces.first(x), pieces.first(view(tape.query)), detail::keys_of<shape>(pieces).first(view(tape.key)),
-        detail::keys_of<shape>(pieces).first(view(tape.value)));
-    if constexpr (!kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, terms, pieces);
+    const auto terms = detail::terms_of<std::remove_cvref_t<decltype(all_masks)>, Slices>(
+        slices.first(x), slices.first(view(tape.query)), detail::keys_of<shape>(slices).first(view(tape.key)),
+        detail::keys_of<shape>(slices).first(view(tape.value)));
+    if constexpr (!kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, terms, slices);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
-      Operands::backward_inputs(parameters, tape, to, to, to, kernels::Accumulate{}, pieces);
+      Operands::backward_inputs(parameters, tape, to, to, to, kernels::Accumulate{}, slices);
     }
-    if constexpr (kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, terms, pieces);
+    if constexpr (kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, terms, slices);
   }
 
  private:
@@ -247,26 +251,26 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
 
   // From dy to what the projections of queries, keys and values gave, in tape.query, tape.key and tape.value.
   static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy, auto& gradients,
-                             auto& scratch, const auto& mask, const auto& terms, const auto& pieces) {
+                             auto& scratch, const auto& mask, const auto& terms, const auto& slices) {
     Context& context = Memory::context_of(tape, scratch);
     if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
-      OutputProjection::backward_parameters(context, dy, gradients.output, terms, pieces);
-      OutputProjection::backward_input(parameters.output, dy, context, kernels::Assign{}, pieces);
+      OutputProjection::backward_parameters(context, dy, gradients.output, terms, slices);
+      OutputProjection::backward_input(parameters.output, dy, context, kernels::Assign{}, slices);
     } else {
-      const auto d_rows = pieces.first(dy);
-      update_in_place(pieces.first(view(context)), d_rows, parameters.output.weight,
+      const auto d_rows = slices.first(dy);
+      update_in_place(slices.first(view(context)), d_rows, parameters.output.weight,
                       view(gradients.output.weight), terms);
       if constexpr (shape.bias) add_column_sums(d_rows, view(gradients.output.bias));
     }
-    Heads::backward(tape, scratch, mask, terms, pieces);
-    Operands::backward(parameters, tape, gradients, mask, pieces);
+    Heads::backward(tape, scratch, mask, terms, slices);
+    Operands::backward(parameters, tape, gradients, mask, slices);
   }
 };
 
 namespace detail {
 
 template <AttentionShape shape, class Scalar>
-inline constexpr bool kRetapes<MultiHeadAttention<shape, Scalar>> = true;
+inline constexpr bool kRecomputesTape<MultiHeadAttention<shape, Scalar>> = true;
 
 }  // namespace detail
 

@@ -1,18 +1,18 @@
-// The normalisation of each head's queries and keys over d_k, between their projections and their rotation.
+// The normalization of each head's queries and keys over d_k, between their projections and their rotation.
 #pragma once
 
 #include <algorithm>
 #include <type_traits>
 
 #include <attune/attention/attention_shape.hpp>
-#include <attune/core/initialise.hpp>
-#include <attune/core/roles.hpp>
+#include <attune/core/initialize.hpp>
 #include <attune/layers/layer_norm.hpp>
+#include <attune/weights/roles.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
 /// Its parameters and its tape, a part of MultiHeadAttention's. `kept` has Q[seq_len, num_heads·d_k] and K,
-/// whose first kv_len rows are normalised, as `query` and `key`; a tape of it has Kept as `norms` beside.
+/// whose first kv_len rows are normalized, as `query` and `key`; a tape of it has Kept as `norms` beside.
 template <AttentionShape shape, class ScalarType>
 struct QueryKeyNorms {
   using Scalar = ScalarType;
@@ -41,15 +41,15 @@ struct QueryKeyNorms {
     typename KeyNorm::Tape of_key;
   };
 
-  static void forward(const auto& parameters, auto& kept, const auto& pieces) {
-    const auto& of_queries = pieces.template parts<shape.num_heads>();
-    const auto& of_keys = memory_of(pieces).template parts<shape.num_kv_heads>();
+  static void forward(const auto& parameters, auto& kept, const auto& slices) {
+    const auto& of_queries = slices.template parts<shape.num_heads>();
+    const auto& of_keys = memory_of(slices).template parts<shape.num_kv_heads>();
     const View<typename QueryNorm::Input> query(kept.query.data());
     const View<typename KeyNorm::Input> key(kept.key.data());
     if constexpr (requires { kept.norms; }) {
       typename QueryNorm::Scratch of_query;
       typename KeyNorm::Scratch of_key;
-      pieces([&] {
+      slices([&] {
         const auto copy = [](auto rows, const auto& from, auto& to) {
           std::copy_n(from.data, rows * shape.d_k, to.data());
         };
@@ -69,15 +69,15 @@ struct QueryKeyNorms {
 
   /// dQ and dK in their places, to those before.
   static void backward(const auto& parameters, auto& tape, auto& gradients, const auto& mask,
-                       const auto& pieces) {
+                       const auto& slices) {
     typename QueryNorm::Scratch of_query;
     typename KeyNorm::Scratch of_key;
     const View<typename QueryNorm::Input> query(tape.query.data());
     const View<typename KeyNorm::Input> key(tape.key.data());
     QueryNorm::backward(parameters.query_norm, tape.norms.query, tape.norms.of_query, query, query,
-                        gradients.query_norm, of_query, mask, pieces.template parts<shape.num_heads>());
+                        gradients.query_norm, of_query, mask, slices.template parts<shape.num_heads>());
     KeyNorm::backward(parameters.key_norm, tape.norms.key, tape.norms.of_key, key, key, gradients.key_norm,
-                      of_key, mask, memory_of(pieces).template parts<shape.num_kv_heads>());
+                      of_key, mask, memory_of(slices).template parts<shape.num_kv_heads>());
   }
 };
 

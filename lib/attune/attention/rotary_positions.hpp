@@ -9,9 +9,9 @@
 #include <concepts>
 #include <type_traits>
 
-#include <attune/core/layer.hpp>
 #include <attune/core/sine_table.hpp>
-#include <attune/core/stream.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/rotate.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 
@@ -75,6 +75,7 @@ struct RotaryPositions {
 
   /// In the place of Beyond, where a stream ends with the table.
   struct NoBeyond {};
+  /// Angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kPairs;
   static_assert(
       kAngles <= detail::kMostAngles,
@@ -84,6 +85,7 @@ struct RotaryPositions {
   /// made only where it is used.
   static constexpr const Table& kTable =
       detail::TableOf<Table, RotaryPositions, (kAngles <= detail::kMostConstantAngles)>::value;
+  /// Computes the table.
   static constexpr void fill(Table& table) {
     constexpr RotaryShape kShape =
         shape;  // at run time clang 14 reads other numbers of a template's argument

@@ -23,7 +23,7 @@ namespace detail {
 // `query` are some rows, `key` too, S[rows, keys]; in backward `key` all of them, and S is dense.
 template <class Scalar>
 struct ScaledScores {
-  // Of a score, beside the product, in multiply-accumulates (core/pieces.hpp).
+  // Of a score, beside the product, in multiply-accumulates (execution/slices.hpp).
   static constexpr int kWork = 0;
   template <int kDk>
   static constexpr int kWorkOfBackward = 0;

@@ -10,7 +10,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The first tokens of up to kSeqLen; all of them until told otherwise. Trainers, infer_in_pieces and the
+/// The first tokens of up to kSeqLen; all of them until told otherwise. Trainers, infer_in_slices and the
 /// forward and backward of a layer that is called with it compute no others: a sequence of n tokens takes the
 /// time of n, and has the bits that it has with KeyPaddingMask where no loss reaches the tokens behind. What
 /// x, or ids, hold there has no influence, nor has dy. y and dx are zero there, and targets of a loss over
@@ -19,8 +19,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// As the mask of cross-attention, or a DecoderLayer's of its memory, it is the length of keys and values,
 /// whose gradients are zero behind it; a DecoderLayer's other mask says that of its tokens.
 ///
-/// Where a layer of the model does not take a length (Abilities, core/layer.hpp) all tokens are computed,
-/// and the mask hides as KeyPaddingMask.
+/// Where a layer of the model does not take a length (Abilities, execution/layer.hpp) all tokens are
+/// computed, and the mask hides as KeyPaddingMask.
 template <int kSeqLen>
 class SequenceLength {
  public:

@@ -7,12 +7,12 @@
 //     ATTUNE_FIELDS(Weight(weight), Bias(bias))
 //   };
 //
-// The list says each member's kind. It gives the set visit(visitor, path, sets…) and initialise(initialiser,
+// The list says each member's kind. It gives the set visit(visitor, path, sets…) and initialize(initializer,
 // rng), in the order of the list. A list that leaves out a member, or has one twice, does not compile.
 //
 //   kind               TensorKind   initial values
-//   Weight(field)      kWeight      those of the initialiser
-//   Bias(field)        kBias        those of the initialiser for the set's `weight`, else 0
+//   Weight(field)      kWeight      those of the initializer
+//   Bias(field)        kBias        those of the initializer for the set's `weight`, else 0
 //   NormWeight(field)  kNorm        1
 //   NormBias(field)    kBias        0
 //   KeyBias(field)     kBias        N(0, 1/cols)
@@ -93,11 +93,11 @@ using FieldIf = std::conditional_t<kHas, Field, detail::Absent<Beside>>;
 /// The fields of a set of tensors, each with its kind (core/fields.hpp): ATTUNE_FIELDS(Weight(w), Bias(b)).
 #define ATTUNE_FIELDS(...)                                                                                \
   ATTUNE_VISITED_FIELDS(__VA_ARGS__)                                                                      \
-  template <class Initialiser>                                                                            \
-  void initialise([[maybe_unused]] const Initialiser& initialiser, [[maybe_unused]] ::attune::Rng& rng) { \
-    ATTUNE_EACH_FIELD(ATTUNE_INITIALISE_, __VA_ARGS__)                                                    \
+  template <class Initializer>                                                                            \
+  void initialize([[maybe_unused]] const Initializer& initializer, [[maybe_unused]] ::attune::Rng& rng) { \
+    ATTUNE_EACH_FIELD(ATTUNE_INITIALIZE_, __VA_ARGS__)                                                    \
   }
-/// The same of a set that has initial values of its own: its author writes initialise(initialiser, rng).
+/// The same of a set that has initial values of its own: its author writes initialize(initializer, rng).
 #define ATTUNE_VISITED_FIELDS(...)                                                                          \
   template <class Visitor, class... Sets>                                                                   \
   ATTUNE_INLINE_VISIT static constexpr void visit([[maybe_unused]] const Visitor& visitor,                  \
@@ -133,10 +133,10 @@ using FieldIf = std::conditional_t<kHas, Field, detail::Absent<Beside>>;
   }
 #define ATTUNE_VISIT_Inline(field) decltype(field)::visit(visitor, parent, sets.field...);
 
-#define ATTUNE_INITIALISE_Weight(field) initialiser.weight(field, rng);
-#define ATTUNE_INITIALISE_Bias(field) ::attune::detail::initialise_bias(*this, field, initialiser, rng);
-#define ATTUNE_INITIALISE_NormWeight(field) ::attune::detail::fill(field, 1);
-#define ATTUNE_INITIALISE_NormBias(field) ::attune::detail::fill(field, 0);
-#define ATTUNE_INITIALISE_KeyBias(field) ::attune::detail::initialise_key_bias(field, rng);
-#define ATTUNE_INITIALISE_Set(field) ::attune::initialise(field, initialiser, rng);
-#define ATTUNE_INITIALISE_Inline(field) ::attune::initialise(field, initialiser, rng);
+#define ATTUNE_INITIALIZE_Weight(field) initializer.weight(field, rng);
+#define ATTUNE_INITIALIZE_Bias(field) ::attune::detail::initialize_bias(*this, field, initializer, rng);
+#define ATTUNE_INITIALIZE_NormWeight(field) ::attune::detail::fill(field, 1);
+#define ATTUNE_INITIALIZE_NormBias(field) ::attune::detail::fill(field, 0);
+#define ATTUNE_INITIALIZE_KeyBias(field) ::attune::detail::initialize_key_bias(field, rng);
+#define ATTUNE_INITIALIZE_Set(field) ::attune::initialize(field, initializer, rng);
+#define ATTUNE_INITIALIZE_Inline(field) ::attune::initialize(field, initializer, rng);

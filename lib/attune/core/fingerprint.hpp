@@ -51,7 +51,7 @@ template <class... Values>
 }
 
 /// A type's own; 0 where it has none. Of a model of parts: fingerprint(kFingerprintOf<Part>…). To be
-/// specialised for types that are not one's own.
+/// specialized for types that are not one's own.
 template <class T>
 inline constexpr std::uint32_t kFingerprintOf = 0;
 template <class T>

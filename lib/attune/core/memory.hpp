@@ -12,12 +12,12 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 struct MemoryReport {
   std::size_t parameters = 0;
   std::size_t gradients = 0;
-  std::size_t moments = 0;  // what the optimiser keeps
+  std::size_t moments = 0;  // what the optimizer keeps
   std::size_t tape = 0;     // what backward needs of forward
   std::size_t scratch = 0;  // dead between two calls
   std::size_t inputs = 0;   // inputs, targets or outputs that the caller holds
   std::size_t state = 0;    // what belongs to none of the others: counters and alignment
-  std::size_t cache = 0;    // keys and values of a stream (core/stream.hpp)
+  std::size_t cache = 0;    // keys and values of a stream (execution/stream.hpp)
 
   /// The object that the library defines: everything but `inputs`.
   [[nodiscard]] constexpr std::size_t object() const {

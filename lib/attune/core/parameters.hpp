@@ -6,7 +6,7 @@
 // the same order.
 //
 // Every layer with parameters has `ParametersOf<Matrix, Vector>`: its set with something else in the place of
-// each tensor. Vector stands for biases and for what normalisations multiply by, Matrix for the rest. Its
+// each tensor. Vector stands for biases and for what normalizations multiply by, Matrix for the rest. Its
 // `Parameters` are ParametersOf<Tensor, Tensor>, and forward and backward take any of these sets.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 enum class TensorKind {
   kWeight,  // multiplies tokens, or is looked up or added as a table
   kBias,    // is added to features
-  kNorm,    // multiplies what a normalisation gives
+  kNorm,    // multiplies what a normalization gives
 };
 
 /// The name of a tensor within its set, innermost part first: {"weight", of "query"}. Lives on the stack of
@@ -149,7 +149,7 @@ struct TableForm<TransposedReference<Scalar, rows, cols>> {
 };
 
 /// What stands for a table that is no weight, as positions: numbers of 8 and 16 bits have another form
-/// (narrow_weights.hpp).
+/// (quantized_weights.hpp).
 template <class Table>
 struct FloatForm {
   using type = Table;

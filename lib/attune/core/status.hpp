@@ -16,7 +16,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kIncompleteBatch,  // update() before `batch` sequences were accumulated; update_incomplete() before any
     kFullBatch,        // accumulate() after `batch` sequences without an update()
     kNotInitialized,   // a trainer without parameters: neither initialized, nor loaded, nor resumed
-    kUnderWay,         // a pass in pieces is not finished: advance() it, or discard()
+    kUnderWay,         // a pass in slices is not finished: advance() it, or discard()
     kInvalidLearningRate,  // negative, NaN, or so large that a step could overflow parameters
     kInvalidBeta,          // a decay rate outside [0, 1), or NaN
     kInvalidEpsilon,       // not positive and finite
@@ -50,7 +50,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kInvalidShape,         // a tensor of a file has another shape than the model's
     kNothingStored,        // there is no valid state in a flash, or no file
     kUnreadable,           // what is stored cannot be read, or reads differently each time
-    kOtherState,           // a state is of another model, optimiser or other types, or nobody's
+    kOtherState,           // a state is of another model, optimizer or other types, or nobody's
     kOtherArithmetic,      // a state is of another arithmetic: only its parameters can be taken
     kNotErased,            // a page of flash is worn: it was erased, and is not
     kNotProgrammed,        // flash was programmed, and reads something else
@@ -73,7 +73,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     case Status::kNotInitialized:
       return "the trainer has no parameters: initialize(), load() or resume() comes first";
     case Status::kUnderWay:
-      return "a pass in pieces is not finished";
+      return "a pass in slices is not finished";
     case Status::kInvalidLearningRate:
       return "learning rate is negative, NaN or too large";
     case Status::kInvalidBeta:

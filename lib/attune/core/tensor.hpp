@@ -11,7 +11,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A [rows, cols] row-major matrix of plain storage: trivially copyable, constant-initialised (`.bss` when
+/// A [rows, cols] row-major matrix of plain storage: trivially copyable, constant-initialized (`.bss` when
 /// zero, flash when const), no padding. `tensor.matrix()` is its Eigen view, for programs that
 /// include Eigen/Core.
 template <class ScalarType, int kRows, int kCols>

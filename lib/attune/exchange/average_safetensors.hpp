@@ -157,7 +157,7 @@ class SafetensorsAverage {
 /// Writes a file whose every number is Σₖ nₖ·wₖ / Σₖ nₖ over the files' w and examples n: computed in double,
 /// in the order of the files, and rounded to the file's type, so that the bits are the same everywhere. The
 /// mean of files that are equal, of less than 2²⁹ examples of floats, is that file. Header and metadata are
-/// the first file's. sink(const char* bytes, std::size_t count) gets pieces of at most 64 bytes. Nothing is
+/// the first file's. sink(const char* bytes, std::size_t count) gets slices of at most 64 bytes. Nothing is
 /// written of what is refused: kInvalidLength without files or examples, or of 2⁵³ of them; kUnknownTensor,
 /// kMissingTensor, kInvalidShape against the first file; kInvalidType of other types than F32 and F64, or
 /// than the first file's; kNotFinite of what is not, or of a size above 1e290; and what is no such file.

@@ -142,7 +142,7 @@ class HeaderText {
 
 }  // namespace detail
 
-/// Writes a set as a header. `sink(text, length)` gets text, not ended by 0, in pieces that are whole lines
+/// Writes a set as a header. `sink(text, length)` gets text, not ended by 0, in slices that are whole lines
 /// where these have at most 120 characters; all but those with names in them have.
 template <class Set, class Sink>
 void write_cpp_header(const Set& set, const CppHeaderOptions& options, Sink&& sink) {

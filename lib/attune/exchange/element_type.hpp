@@ -73,7 +73,7 @@ constexpr Bits little_endian(const char* from) {
   return bits;
 }
 
-/// The type that narrow weights (core/narrow_weights.hpp) have in a file.
+/// The type that narrow weights (weights/quantized_weights.hpp) have in a file.
 template <class Element>
 inline constexpr ElementType kElementTypeOfNarrow = std::is_same_v<Element, Int8>       ? ElementType::kI8
                                                     : std::is_same_v<Element, Bfloat16> ? ElementType::kBF16
@@ -88,11 +88,11 @@ constexpr Scalar element(ElementType type, const char* from) {
     case ElementType::kF32:
       return static_cast<Scalar>(std::bit_cast<float>(little_endian<std::uint32_t>(from)));
     case ElementType::kF16:
-      return static_cast<Scalar>(widen_f16(little_endian<std::uint16_t>(from)));
+      return static_cast<Scalar>(dequantize_f16(little_endian<std::uint16_t>(from)));
     case ElementType::kI8:
       return static_cast<Scalar>(static_cast<signed char>(*from));
     default:
-      return static_cast<Scalar>(widen_bf16(little_endian<std::uint16_t>(from)));
+      return static_cast<Scalar>(dequantize_bf16(little_endian<std::uint16_t>(from)));
   }
 }
 

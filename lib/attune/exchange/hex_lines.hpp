@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <attune/exchange/crc32.hpp>
+#include <attune/persistence/crc32.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -23,8 +23,9 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 template <class Sink>
 class HexLines {
  public:
-  static constexpr std::size_t kBytesOfLine = 32;
+  static constexpr std::size_t kBytesOfLine = 32;  ///< Bytes of the file in a line.
 
+  /// Writes to `sink`.
   explicit HexLines(Sink sink) : sink_(sink) {
     static_assert(std::is_invocable_v<Sink&, const char*, std::size_t>,
                   "attune::HexLines: a sink is called as sink(const char* text, std::size_t length)");

@@ -18,7 +18,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// BERT, below "encoder.layer": normalised after each part, GELU.
+/// BERT, below "encoder.layer": normalized after each part, GELU.
 inline constexpr EncoderLayerNames kBertLayer{.query = "attention.self.query",
                                               .key = "attention.self.key",
                                               .value = "attention.self.value",
@@ -27,7 +27,7 @@ inline constexpr EncoderLayerNames kBertLayer{.query = "attention.self.query",
                                               .linear2 = "output.dense",
                                               .norm1 = "attention.output.LayerNorm",
                                               .norm2 = "output.LayerNorm"};
-/// ViT, below "encoder.layer": normalised before each part, GELU.
+/// ViT, below "encoder.layer": normalized before each part, GELU.
 inline constexpr EncoderLayerNames kVitLayer{.query = "attention.attention.query",
                                              .key = "attention.attention.key",
                                              .value = "attention.attention.value",
@@ -36,7 +36,7 @@ inline constexpr EncoderLayerNames kVitLayer{.query = "attention.attention.query
                                              .linear2 = "output.dense",
                                              .norm1 = "layernorm_before",
                                              .norm2 = "layernorm_after"};
-/// DistilBERT, below "transformer.layer": normalised after each part, GELU.
+/// DistilBERT, below "transformer.layer": normalized after each part, GELU.
 inline constexpr EncoderLayerNames kDistilBertLayer{.query = "attention.q_lin",
                                                     .key = "attention.k_lin",
                                                     .value = "attention.v_lin",
@@ -47,7 +47,7 @@ inline constexpr EncoderLayerNames kDistilBertLayer{.query = "attention.q_lin",
                                                     .norm2 = "output_layer_norm"};
 
 /// Llama, below "model.layers": RmsNorm before each part, SwiGlu, rotary positions in halves; Qwen 3, which
-/// normalises queries and keys, too. With a tied head:
+/// normalizes queries and keys, too. With a tied head:
 ///
 ///   HuggingFaceModule<kLlamaLayer, Tied<…>, "model.embed_tokens", "model.layers", "model.norm">
 inline constexpr EncoderLayerNames kLlamaLayer{.query = "self_attn.q_proj",

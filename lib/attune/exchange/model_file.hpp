@@ -21,8 +21,8 @@
 //   };
 //
 // The weights and embeddings of a file may be I8 with scales, BF16 or F16, all of one type and beside F32 of
-// biases, norms and positions: kInFlash refers to them as they are (core/narrow_weights.hpp).
-// attune_add_model(… QUANTISE int8) makes such a file.
+// biases, norms and positions: kInFlash refers to them as they are (weights/quantized_weights.hpp).
+// attune_add_model(… QUANTIZE int8) makes such a file.
 //
 // That the file is the model's is checked by the compiler, of its header: the error names the tensor. The
 // numbers themselves may change after that. For a header of 24 encoder layers (288 tensors, 28 KB) clang
@@ -37,9 +37,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <attune/core/narrow_weights.hpp>
-#include <attune/core/weights.hpp>
 #include <attune/exchange/read_safetensors.hpp>
+#include <attune/weights/quantized_weights.hpp>
+#include <attune/weights/weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -116,7 +116,7 @@ struct TensorOfAnotherType {
   static_assert(sizeof(Tensor*) == 0,
                 "attune::kInFlash: this tensor has the first type in the file and needs the second: biases, "
                 "norms and positions are of the model's scalar, weights of one type, all of them "
-                "(attune_add_model(… QUANTISE … WEIGHTS name FLOATS name) tells them apart); only a copy is "
+                "(attune_add_model(… QUANTIZE … WEIGHTS name FLOATS name) tells them apart); only a copy is "
                 "converted: read_safetensors() at run time, or kCopied");
 };
 template <class Tensor>
@@ -273,7 +273,7 @@ constexpr auto set_in_flash() {
     };
     constexpr Referred kReferred;
     static_assert(kReferred.result == Status::kOk,
-                  "attune::kInFlash: biases or norms of the file are narrow, as where it was quantised under "
+                  "attune::kInFlash: biases or norms of the file are narrow, as where it was quantized under "
                   "OwnNames, which does not tell them from weights; write the file by PyTorch's names "
                   "(PyTorchModule)");
     return kReferred.set;

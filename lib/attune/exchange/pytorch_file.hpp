@@ -20,8 +20,9 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// A tensor of a file that has the values of another: the head of a model that is tied to its embedding.
 template <detail::Name alias, detail::Name of>
 struct TensorAlias {
-  static constexpr auto kAlias = alias;
-  static constexpr auto kOf = of;
+  static constexpr auto kAlias = alias;  ///< Its name in the file.
+  static constexpr auto kOf = of;        ///< The name of the tensor with its values.
+  /// The same as one value.
   static constexpr detail::FileTensor kTensor{kAlias.text, kOf.text, {}};
 };
 
@@ -31,7 +32,8 @@ struct TensorShape {
   static_assert(sizeof...(extents) > 0 && sizeof...(extents) <= detail::TensorExtents::kMost &&
                     ((extents > 0) && ...),
                 "attune::TensorShape: a shape has 1 to 8 dimensions, all of them positive");
-  static constexpr auto kName = name;
+  static constexpr auto kName = name;  ///< The name in the file.
+  /// The same as one value.
   static constexpr detail::FileTensor kTensor{kName.text, {}, {sizeof...(extents), {extents...}}};
 };
 
@@ -41,6 +43,7 @@ template <detail::CheckedNames Names, class... Tensors>
 struct PyTorchFile {
   using Model = typename Names::Model;
   static constexpr bool kWholeFile = Names::kWholeFile;
+  /// What is known of the tensors of the file.
   static constexpr detail::FileTensor kFileTensors[] = {Tensors::kTensor...};
 
   /// Calls visitor(place, tensor) for each tensor of the model's set.

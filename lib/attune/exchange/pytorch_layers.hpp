@@ -50,7 +50,7 @@ struct PyTorchNames {
           using Leaf = std::remove_cvref_t<decltype(leaf)>;
           static_assert(Leaf::rows == 1,
                         "attune::PyTorchModule: which of this layer's matrices PyTorch stores as their "
-                        "transposes is not known; specialise PyTorchNames for it");
+                        "transposes is not known; specialize PyTorchNames for it");
           visitor(StateDictPlace<StateDictLayout::kVector>{path}, leaf);
         },
         parent, set);
@@ -82,16 +82,16 @@ struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
 };
 
 /// nn.MultiheadAttention: W_q, W_k and W_v in one tensor unless kdim or vdim is another than embed_dim. With
-/// grouped heads, or normalised queries and keys, PyTorch has no module for it: `q_proj`, `k_proj`, `v_proj`
+/// grouped heads, or normalized queries and keys, PyTorch has no module for it: `q_proj`, `k_proj`, `v_proj`
 /// and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
 template <AttentionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   /// The layer.
   using Attention = MultiHeadAttention<shape, Scalar>;
-  /// Whether heads normalise queries and keys.
-  static constexpr bool kNormalises = shape.query_key_norm != QueryKeyNorm::kNone;
+  /// Whether heads normalize queries and keys.
+  static constexpr bool kNormalizes = shape.query_key_norm != QueryKeyNorm::kNone;
   /// Whether its projections are four linear layers, not one packed one.
-  static constexpr bool kFourLinears = shape.num_kv_heads != shape.num_heads || kNormalises;
+  static constexpr bool kFourLinears = shape.num_kv_heads != shape.num_heads || kNormalizes;
   static_assert(kFourLinears ||
                     (shape.num_heads * shape.d_k == shape.d_model &&
                      shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
@@ -110,7 +110,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
     }
   }
-  /// Four linear layers by the names of a table, and what normalises.
+  /// Four linear layers by the names of a table, and what normalizes.
   static constexpr void visit_linears(const EncoderLayerNames& names, const auto& visitor,
                                       const TensorPath* parent, auto&& set) {
     const auto part = [&]<class Part>(const char* name, auto&& of_part) {
@@ -121,7 +121,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
     part.template operator()<typename Attention::KeyProjection>(names.key, set.key);
     part.template operator()<typename Attention::ValueProjection>(names.value, set.value);
     part.template operator()<typename Attention::OutputProjection>(names.output, set.output);
-    if constexpr (kNormalises) {
+    if constexpr (kNormalizes) {
       part.template operator()<typename Attention::Norms::QueryNorm>(names.query_norm, set.norms.query_norm);
       part.template operator()<typename Attention::Norms::KeyNorm>(names.key_norm, set.norms.key_norm);
     }
@@ -245,10 +245,10 @@ struct PyTorchNames<Layer, table> {
       table->query && table->key && table->value && table->output && table->linear1 && table->linear2 &&
           (table->gate || !Network::kGated) &&
           ((table->query_norm && table->key_norm) ||
-           !PyTorchNames<typename Layer::SelfAttention>::kNormalises) &&
+           !PyTorchNames<typename Layer::SelfAttention>::kNormalizes) &&
           ((table->norm1 && table->norm2) || std::is_empty_v<typename Layer::Norm::Parameters>),
       "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated networks have "
-      "a gate, and normalised queries and keys query_norm and key_norm");
+      "a gate, and normalized queries and keys query_norm and key_norm");
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     const auto part = [&]<class Part>(const char* name, auto&& of_part) {

@@ -9,9 +9,9 @@
 // where `in_place` is a Model::ParametersOf<TransposedReference, Reference>. Of a file that is a part of the
 // program both are constants: model_file.hpp.
 //
-// Weights may be I8, if the scales of their rows are there as NAME.scale, which quantise_safetensors.hpp
+// Weights may be I8, if the scales of their rows are there as NAME.scale, which quantize_safetensors.hpp
 // writes. Copies have them applied. Such a file, and one of 16-bit weights, is also referred to as it is by a
-// Model::ParametersOf<Int8Reference, Reference> (core/narrow_weights.hpp).
+// Model::ParametersOf<Int8Reference, Reference> (weights/quantized_weights.hpp).
 //
 // A file is what has data and size, of chars or bytes: its contents, no path. What could be a path, a literal
 // or a std::string, does not compile; a std::string_view of contents does. Its tensors must be those of the
@@ -25,10 +25,10 @@
 #include <iterator>
 #include <string_view>
 
-#include <attune/core/narrow_weights.hpp>
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/exchange/safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
+#include <attune/weights/quantized_weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -306,7 +306,7 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
         if constexpr (detail::kTrained<decltype(tensor)>) {
           using Form = std::remove_cvref_t<decltype(tensor)>;
           const std::size_t first = layout.body + layout.begin[part.tensor];
-          if constexpr (detail::kIsNarrowForm<Form>) {
+          if constexpr (detail::kIsQuantizedForm<Form>) {
             using Rows = decltype(tensor.stored);
             const int row = part.first / Rows::length;
             tensor.stored = {

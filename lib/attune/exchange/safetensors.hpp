@@ -229,7 +229,7 @@ class SafetensorsHeader {
     if (covered_ != body_size_) return refuse(Status::kHole);
     if (balance_ + mix(body_size_) != mix(0)) return refuse(Status::kOverlap);
   }
-  /// The finaliser of splitmix64 (Steele et al., "Fast Splittable Pseudorandom Number Generators", 2014).
+  /// The finalizer of splitmix64 (Steele et al., "Fast Splittable Pseudorandom Number Generators", 2014).
   static constexpr std::uint64_t mix(std::uint64_t x) {
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
     x = (x ^ x >> 27) * 0x94D049BB133111EBu;
@@ -254,6 +254,7 @@ struct [[nodiscard]] SafetensorsResult {
   /// The tensor that was refused, if it is one's: in the text of the file's header, or a constant.
   std::string_view tensor{};
 
+  /// The status alone.
   constexpr operator Status() const { return status; }  // NOLINT: most callers ask for no more
 };
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <type_traits>
 
-#include <attune/core/layer.hpp>
 #include <attune/core/parameters.hpp>
+#include <attune/execution/layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -15,7 +15,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 enum class StateDictLayout {
   kVector,      // [cols]: biases and norms
   kKey,         // [1, 1, cols]: a key or value that is appended
-  kTable,       // [rows, cols]: embeddings
+  kTable,       // embeddings, [rows, cols]
   kPositions,   // [rows, cols]: positions, the first rows of a table that may have more
   kTransposed,  // [cols, rows]: weights of linear layers
 };

@@ -16,11 +16,11 @@
 #include <string_view>
 #include <type_traits>
 
-#include <attune/core/narrow_weights.hpp>
-#include <attune/core/quantise.hpp>
 #include <attune/exchange/element_type.hpp>
 #include <attune/exchange/read_safetensors.hpp>
 #include <attune/exchange/state_dict.hpp>
+#include <attune/weights/quantize.hpp>
+#include <attune/weights/quantized_weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -199,7 +199,7 @@ void for_each_value(int index, const Set& set, const Visitor& visitor) {
         if (part.tensor != index) return;
         using Leaf = std::remove_cvref_t<decltype(tensor)>;
         constexpr bool kInMemory = [] {
-          if constexpr (kIsNarrowForm<Leaf>) {
+          if constexpr (kIsQuantizedForm<Leaf>) {
             return false;
           } else {
             return requires(const Leaf& leaf) { view(leaf).data; };
@@ -237,7 +237,7 @@ class SafetensorsRewriter {
       if (type != ElementType::kF16 && type != ElementType::kBF16) continue;
       for_each_value<Names>(kTensors.tensors[i].values, set_, [&](auto value) {
         const bool fits =
-            type == ElementType::kF16 ? can_be_narrow<Float16>(value) : can_be_narrow<Bfloat16>(value);
+            type == ElementType::kF16 ? can_be_quantized<Float16>(value) : can_be_quantized<Bfloat16>(value);
         if (!fits) result = {Status::kNotFinite, kTensors.name(i)};
       });
     }
@@ -360,7 +360,7 @@ class SafetensorsRewriter {
 
 /// Writes a set of any form in the model's scalar, with aliases and shapes of PyTorchFile; weights of 8 and
 /// 16 bits dequantized; constants of a model, too; each weight with factors of low rank as the one that it
-/// stands for, W + s·A·B. sink(const char* bytes, std::size_t count) gets the file in pieces of at most 64
+/// stands for, W + s·A·B. sink(const char* bytes, std::size_t count) gets the file in slices of at most 64
 /// bytes. kInvalidShape of a set of another model than the names; then nothing is written.
 template <detail::CheckedNames Names, detail::CheckedSet Set, class Sink>
 SafetensorsResult write_safetensors(const Set& set, Sink&& sink, const SafetensorsOptions& options = {}) {
@@ -388,7 +388,7 @@ SafetensorsResult write_safetensors(const Set& set, Sink&& sink, const Safetenso
 /// of its tensors, what is not the model's, and the header stay as they are; what has the bytes of an
 /// embedding of the model is an alias and gets its values. Of types that change, and of integers with scales,
 /// which become floats, the header is written anew. kNotFinite where a number of F16 or BF16 would be
-/// infinite or NaN; of a file that is refused nothing is written. The sink gets pieces of at most 64 bytes.
+/// infinite or NaN; of a file that is refused nothing is written. The sink gets slices of at most 64 bytes.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set, class Sink>
 SafetensorsResult rewrite_safetensors(Source&& file, const Set& set, Sink&& sink,
                                       WrittenTypes types = WrittenTypes::kOfFile) {

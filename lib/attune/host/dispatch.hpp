@@ -22,13 +22,13 @@ namespace attune::dispatch {
 enum class Processor { kSse2, kAvx2, kAvx512 };
 inline constexpr std::string_view kProcessorNames[] = {"sse2", "avx2", "avx512"};
 
-/// A program's code for a processor. Its initialisers run when it is chosen, and only then.
+/// A program's code for a processor. Its initializers run when it is chosen, and only then.
 struct CodeOfProcessor {
   using Function = void();
   Processor processor;
   Function* const* functions;
-  Function* const* initialisers;
-  Function* const* initialisers_end;
+  Function* const* initializers;
+  Function* const* initializers_end;
 };
 
 /// What the processor says of itself, in the registers of CPUID and XGETBV.

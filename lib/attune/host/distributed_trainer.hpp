@@ -3,14 +3,14 @@
 //
 //   attune::host::MpiRanks ranks;  // host/mpi.hpp
 //   attune::host::DistributedTrainer<Model, attune::CrossEntropy<>, attune::AdamW, 64> trainer(ranks);
-//   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+//   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
 //   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 //
 // Every rank runs the same program. Of a batch, rank r of n computes the sequences from ⌊r·batch/n⌋ up to
 // ⌊(r+1)·batch/n⌋, on its threads. Then the sum of the gradients goes from rank to rank, and each adds its
 // sequences in the order of the batch: the sums are those of one sequence after the other, which no
 // all-reduce promises. The last rank has the sum over the batch, and sends it round once more; every rank
-// takes the optimiser's step with it. Both go in chunks, so that all ranks add and send at once: a ring,
+// takes the optimizer's step with it. Both go in chunks, so that all ranks add and send at once: a ring,
 // whose links carry the gradients twice, as in a ring all-reduce (Patarasuk and Yuan, 2009). (Where
 // ParallelTrainer's bits are not a Trainer's, these are ParallelTrainer's.)
 #pragma once
@@ -98,7 +98,7 @@ class PartOfRing {
 }  // namespace detail
 
 /// Trains `Model` on batches of `batch` sequences on all ranks together. What a ParallelTrainer takes and
-/// gives, this does too; predictions are each rank's own. The ranks call initialise(), start_from(), load()
+/// gives, this does too; predictions are each rank's own. The ranks call initialize(), start_from(), load()
 /// and resume() with the same, and step() with the same options, masks and loss, as often; of a batch each
 /// reads the sequences [first_sequence(), end_sequence()) alone. Ranks must compute on one byte order.
 template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
@@ -114,16 +114,16 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   using typename OnOneMachine::BatchTarget;
   using typename OnOneMachine::BatchTargetView;
   using typename OnOneMachine::InputView;
-  using typename OnOneMachine::OneByOne;
   using typename OnOneMachine::Options;
   using typename OnOneMachine::OutputView;
   using typename OnOneMachine::Parameters;
+  using typename OnOneMachine::PerSequence;
   using typename OnOneMachine::Result;
   using typename OnOneMachine::Scalar;
   using typename OnOneMachine::State;
   using typename OnOneMachine::TargetView;
 
-  using OnOneMachine::initialise;
+  using OnOneMachine::initialize;
   using OnOneMachine::load;
   using OnOneMachine::memory;
   using OnOneMachine::parameters;
@@ -136,7 +136,7 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   using OnOneMachine::threads;
 
   /// All ranks at once. `ranks` must live as long. Throws std::runtime_error, on every rank the same, where
-  /// one of them has another model, optimiser, batch or arithmetic than rank 0, or fails the SelfTest.
+  /// one of them has another model, optimizer, batch or arithmetic than rank 0, or fails the SelfTest.
   explicit DistributedTrainer(Ranks& ranks, const DistributedOptions& options = {})
       : OnOneMachine({.threads = options.threads,
                       .gradient_bytes = (std::min)(options.gradient_bytes, most_gradients(ranks.size()))}),
@@ -158,7 +158,7 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
       const Program &one = all[rank], &first = all[0];
       if (one.arithmetic != first.arithmetic) refuse(rank, "computes in another arithmetic than rank 0");
       if (one.self_test != Status::kOk) refuse(rank, message(one.self_test));
-      if (one.model != first.model) refuse(rank, "has another model or optimiser than rank 0");
+      if (one.model != first.model) refuse(rank, "has another model or optimizer than rank 0");
       if (one.loss != first.loss) refuse(rank, "has another loss than rank 0");
       if (one.sequences != first.sequences) refuse(rank, "has another batch than rank 0");
       if (one.chunk != first.chunk) refuse(rank, "has other chunks than rank 0");

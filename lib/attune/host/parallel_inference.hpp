@@ -3,7 +3,7 @@
 //   attune::host::ParallelInference<Model> inference(4);
 //   inference.forward(parameters, x, y);
 //
-// The bits are those of Model::forward, whatever the number of threads (shared_pieces.hpp says why). Where
+// The bits are those of Model::forward, whatever the number of threads (shared_slices.hpp says why). Where
 // there are many sequences at once, one on each thread is faster: threads do not wait for each other then.
 // ThreadPool::for_each does that, with a scratch for each thread.
 #pragma once
@@ -11,9 +11,9 @@
 #include <cstddef>
 #include <memory>
 
-#include <attune/core/layer.hpp>
-#include <attune/core/layer_calls.hpp>
-#include <attune/host/shared_pieces.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/layer_calls.hpp>
+#include <attune/host/shared_slices.hpp>
 #include <attune/host/thread_pool.hpp>
 #include <attune/training/workspace.hpp>
 
@@ -39,18 +39,18 @@ class ParallelInference {
   template <class Set = typename Model::Parameters, class Mask = NoMask>
   Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Mask& mask = {}) {
     attune::detail::check_mask<Model, Mask>();
-    if (pool_.threads() == 1) return Outcome(forward_in(InOneGo{}, parameters, x, y, mask));
-    return Outcome(pass_.run(scratch_.get(), [&](const SharedPieces& pieces) {
-      (void)forward_in(pieces, parameters, x, y, mask);
+    if (pool_.threads() == 1) return Outcome(forward_in(RunToCompletion{}, parameters, x, y, mask));
+    return Outcome(pass_.run(scratch_.get(), [&](const SharedSlices& slices) {
+      (void)forward_in(slices, parameters, x, y, mask);
     }));
   }
   [[nodiscard]] int threads() const { return pool_.threads(); }
 
  private:
   template <class Mask>
-  Status forward_in(const auto& pieces, const auto& parameters, ConstView<Input> x, View<Output> y,
+  Status forward_in(const auto& slices, const auto& parameters, ConstView<Input> x, View<Output> y,
                     const Mask& mask) {
-    return attune::detail::infer<Model>(pieces, mask, parameters, x, y, scratch_[0]);
+    return attune::detail::infer<Model>(slices, mask, parameters, x, y, scratch_[0]);
   }
 
   ThreadPool pool_;

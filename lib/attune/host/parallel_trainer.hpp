@@ -2,7 +2,7 @@
 // attune.hpp.
 //
 //   attune::host::ParallelTrainer<Model, attune::CrossEntropy<>, attune::AdamW, 64> trainer({.threads = 8});
-//   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+//   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
 //   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 //
 // The sequences of a batch go to whichever thread is free; each leaves its gradient, from zero, in a slot of
@@ -20,9 +20,9 @@
 #include <optional>
 #include <span>
 
-#include <attune/core/true_length.hpp>
+#include <attune/execution/valid_length.hpp>
 #include <attune/host/gradient_slots.hpp>
-#include <attune/host/shared_pieces.hpp>
+#include <attune/host/shared_slices.hpp>
 #include <attune/host/thread_pool.hpp>
 #include <attune/training/trainer.hpp>
 
@@ -44,32 +44,32 @@ template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, cla
           int batch = 1>
   requires attune::detail::CheckedLoss<Loss, typename Model::Output> &&
       attune::detail::CheckedOptimizer<Optimizer, typename Model::Parameters>
-class ParallelTrainer
-    : public StartsTraining<ParallelTrainer<Model, Loss, Optimizer, batch>, TrainingState<Model, Optimizer>> {
+class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Optimizer, batch>,
+                                                 TrainingState<Model, Optimizer>> {
   static constexpr bool kDrops = attune::detail::kDropsIn<typename Model::Tape>;
   using Inputs = attune::detail::InputsOf<Model, batch>;
   using Targets = attune::detail::TargetsOf<Loss, typename Model::Output, batch>;
 
  public:
   /// What has the same bits on one thread, and on a device.
-  using OneByOne = Trainer<Model, Loss, Optimizer, batch>;
+  using PerSequence = Trainer<Model, Loss, Optimizer, batch>;
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
   using State = TrainingState<Model, Optimizer>;
-  using InputView = typename OneByOne::InputView;
+  using InputView = typename PerSequence::InputView;
   using OutputView = View<typename Model::Output>;
-  using TargetView = typename OneByOne::TargetView;
-  using BatchInput = typename OneByOne::BatchInput;
-  using BatchTarget = typename OneByOne::BatchTarget;
-  using BatchInputView = typename OneByOne::BatchInputView;
-  using BatchTargetView = typename OneByOne::BatchTargetView;
+  using TargetView = typename PerSequence::TargetView;
+  using BatchInput = typename PerSequence::BatchInput;
+  using BatchTarget = typename PerSequence::BatchTarget;
+  using BatchInputView = typename PerSequence::BatchInputView;
+  using BatchTargetView = typename PerSequence::BatchTargetView;
   /// What predict() of a batch writes.
   using BatchOutputView = MatrixView<Scalar, batch * Model::Output::rows, Model::Output::cols>;
   using Result = StepResult<Scalar>;
   using Options = typename Optimizer::Options;
   using Outcome = attune::detail::Outcome<Model>;  // void, or a Status where ids can be refused
 
-  /// Starts the threads. Parameters are zero until initialise() or load().
+  /// Starts the threads. Parameters are zero until initialize() or load().
   explicit ParallelTrainer(const ParallelOptions& options = {})
       : pool_(options.threads),
         shared_(std::make_unique<Shared>()),
@@ -78,7 +78,7 @@ class ParallelTrainer
     begin_at_state();
   }
 
-  /// One optimiser step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked,
+  /// One optimizer step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked,
   /// sequence after sequence; one mask for all sequences, or a std::array or std::span with one for each.
   /// When status is not kOk nothing has changed: no parameter, no moment, and the next step has the masks of
   /// dropout that this one had.
@@ -92,7 +92,7 @@ class ParallelTrainer
     }
   }
 
-  /// y[rows, cols] for x[rows, cols] with the parameters as they are, on all threads (shared_pieces.hpp);
+  /// y[rows, cols] for x[rows, cols] with the parameters as they are, on all threads (shared_slices.hpp);
   /// nothing is dropped. A Status where the model takes token ids, void elsewhere. Without dropout in the
   /// model, tape() then has what it kept. `y` may not overlap `x`.
   template <class Mask = NoMask>
@@ -120,7 +120,7 @@ class ParallelTrainer
     } else {
       for_each_sequence(0, batch, [&](Worker& worker, int sequence) {
         predict_one(sequence, [&](auto x, auto y, const auto& mask) {
-          return predict_on(worker, x, y, mask, InOneGo{});
+          return predict_on(worker, x, y, mask, RunToCompletion{});
         });
       });
     }
@@ -136,7 +136,7 @@ class ParallelTrainer
   [[nodiscard]] int threads() const { return pool_.threads(); }
 
   /// Memory of training here: tape and scratch of every thread, gradients of every slot. What the same
-  /// training takes on a device is OneByOne::memory().
+  /// training takes on a device is PerSequence::memory().
   [[nodiscard]] MemoryReport memory() const {
     const auto workers = static_cast<std::size_t>(pool_.threads());
     const auto sets = static_cast<std::size_t>(1 + slots_.count());
@@ -146,7 +146,7 @@ class ParallelTrainer
         .moments = attune::detail::kBytes<Moments>,
         .tape = workers * (attune::detail::kBytes<typename Model::Tape> + sizeof(typename Model::Output)),
         .scratch = workers * attune::detail::kBytes<Scratch>,
-        .inputs = OneByOne::memory().inputs};
+        .inputs = PerSequence::memory().inputs};
     report.state = sizeof(ParallelTrainer) + sizeof(Shared) + workers * sizeof(Worker) + slots_.bytes() -
                    report.object();
     return report;
@@ -166,7 +166,7 @@ class ParallelTrainer
                    const Clipping& clipping, const Masks& masks, const Loss& loss_of) {
     Shared& shared = *shared_;
     slots_.begin_batch();
-    Sums sums{.sum = 0, .normaliser = 0};
+    Sums sums{.sum = 0, .normalizer = 0};
     int first = part.first();
     do {
       const int end = (std::min)(part.end(), first + slots_.count());
@@ -195,7 +195,7 @@ class ParallelTrainer
   Parameters& spare() { return slots_.slot(0); }
 
  private:
-  friend StartsTraining<ParallelTrainer, State>;
+  friend TrainingLifecycle<ParallelTrainer, State>;
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Scratch = attune::detail::EitherScratch<Model>;
 
@@ -243,14 +243,14 @@ class ParallelTrainer
     const std::int64_t number = shared_->trained + sequence;
     skip_masks(worker.tape, number - worker.masks);
     worker.masks = number;
-    const auto pieces = attune::detail::pieces_of<Model>(mask);
+    const auto slices = attune::detail::slices_of<Model>(mask);
     LossSum<Scalar>& sum = shared_->sequences[static_cast<std::size_t>(sequence)];
     sum.status = shared_->state.ready();
     if (sum.status != Status::kOk) return;
-    sum.status = attune::detail::forward_loss<Model>(pieces, mask, parameters, x, output, worker.tape,
+    sum.status = attune::detail::forward_loss<Model>(slices, mask, parameters, x, output, worker.tape,
                                                      scratch, target, loss, sum);
     if (sum.status != Status::kOk) return;
-    attune::detail::backward_in<Model>(pieces, mask, parameters, x, worker.tape,
+    attune::detail::backward_in<Model>(slices, mask, parameters, x, worker.tape,
                                        ConstView<typename Model::Output>(output), NoGradient{}, gradients,
                                        scratch);
     worker.masks = number + 1;
@@ -267,7 +267,7 @@ class ParallelTrainer
       sums.status = one.status;
       if (sums.status != Status::kOk) break;
       sums.sum += one.sum;
-      sums.normaliser += one.normaliser;
+      sums.normalizer += one.normalizer;
     }
     const bool sound = sums.status == Status::kOk, ends = end == part.end() || !sound;
     if (ends) part.send(sums);
@@ -280,17 +280,17 @@ class ParallelTrainer
   }
 
   template <class Mask>
-  Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask, const auto& pieces) {
-    return worker.scratch.predict(mask, shared_->state.parameters, x, y, worker.tape, pieces);
+  Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask, const auto& slices) {
+    return worker.scratch.predict(mask, shared_->state.parameters, x, y, worker.tape, slices);
   }
   template <class Mask>
   Status predict_together(InputView x, OutputView y, const Mask& mask) {
-    if (pool_.threads() == 1) return predict_on(workers_[0], x, y, mask, InOneGo{});
+    if (pool_.threads() == 1) return predict_on(workers_[0], x, y, mask, RunToCompletion{});
     return pass_.run(workers_.get(),
-                     [&](const SharedPieces& pieces) { (void)predict_on(workers_[0], x, y, mask, pieces); });
+                     [&](const SharedSlices& slices) { (void)predict_on(workers_[0], x, y, mask, slices); });
   }
 
-  // What StartsTraining asks for.
+  // What TrainingLifecycle asks for.
   State& own_state() { return shared_->state; }
   [[nodiscard]] const State& own_state() const { return shared_->state; }
   void restart(Rng& rng) {
@@ -300,6 +300,7 @@ class ParallelTrainer
   }
   // All threads have the same masks.
   void begin_at_state() {
+    attune::detail::clear_padding(shared_->state);
     shared_->trained = 0;
     for (int thread = 0; thread < pool_.threads(); ++thread) {
       Worker& worker = workers_[static_cast<std::size_t>(thread)];

@@ -11,8 +11,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// A process's place among all, and its two neighbours: the rank before 0 is the last one. What a rank sends
-/// is received by the next one in the same order and the same sizes. Where a neighbour is gone or hangs, a
+/// A process's place among all, and its two neighbors: the rank before 0 is the last one. What a rank sends
+/// is received by the next one in the same order and the same sizes. Where a neighbor is gone or hangs, a
 /// function throws or ends the program; it does not wait for ever.
 class Ranks {
  public:

@@ -1,4 +1,4 @@
-// Threads that share out pieces of work, for programs on an operating system. Never included by attune.hpp.
+// Threads that share out slices of work, for programs on an operating system. Never included by attune.hpp.
 //
 //   ThreadPool pool(4);
 //   pool.for_each(100, [](int thread, int index) { … });   // by up to four threads, the caller among them
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include <attune/host/callers_core.hpp>
+#include <attune/host/cpu_affinity.hpp>
 #include <attune/kernels/policy.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
@@ -54,7 +54,7 @@ class ThreadPool {
       for (int index = next++; index < count; index = next++) body(thread, index);
     };
     if (threads_ == 1 || count <= 1) return work(0);
-    callers_core_.keep_free_of(others_);
+    cpu_affinity_.keep_free_of(others_);
     {
       const std::lock_guard lock(mutex_);
       work_ = &work;
@@ -118,7 +118,7 @@ class ThreadPool {
   std::atomic<unsigned> round_ = 0;  // which work that is: nobody joins one twice
   std::atomic<int> working_ = 0;     // threads that have joined and not left
   bool ending_ = false;
-  CallersCore callers_core_;
+  CpuAffinity cpu_affinity_;
   std::vector<std::thread> others_;
 };
 

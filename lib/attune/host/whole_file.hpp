@@ -18,7 +18,7 @@
 #include <vector>
 
 #include <attune/core/status.hpp>
-#include <attune/exchange/crc32.hpp>
+#include <attune/persistence/crc32.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 

@@ -133,8 +133,8 @@ struct MatrixView {
   template <int kCount>
   [[nodiscard]] constexpr auto rows_at(RowRange range) const {
     return PartView<MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>, int,
-                std::integral_constant<int, kCols>>(rows_at<kCount>(range.first),
-                                                    range.count < kCount ? range.count : kCount, {});
+                    std::integral_constant<int, kCols>>(rows_at<kCount>(range.first),
+                                                        range.count < kCount ? range.count : kCount, {});
   }
 
  private:
@@ -260,7 +260,7 @@ template <class View>
     return std::integral_constant<int, View::cols>{};
   }
 }
-/// How many rows a body of pieces (core/pieces.hpp) is to do: kCount, or those of a range.
+/// How many rows a body of slices (execution/slices.hpp) is to do: kCount, or those of a range.
 template <int kCount>
 [[nodiscard]] constexpr auto rows_in(int) {
   return std::integral_constant<int, kCount>{};

@@ -30,7 +30,7 @@ struct Float16 {
 };
 
 /// Half precision, binary16, as a float.
-[[nodiscard]] constexpr float widen_f16(std::uint16_t half) {
+[[nodiscard]] constexpr float dequantize_f16(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000u) << 16, fraction = half & 0x3FFu;
   const std::uint32_t exponent = half >> 10 & 0x1Fu;
   if (exponent == 0) {  // fraction · 2⁻²⁴
@@ -41,22 +41,22 @@ struct Float16 {
   return std::bit_cast<float>(sign | biased << 23 | fraction << 13);
 }
 /// bfloat16 as a float.
-[[nodiscard]] constexpr float widen_bf16(std::uint16_t bits) {
+[[nodiscard]] constexpr float dequantize_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(std::uint32_t{bits} << 16);
 }
 
-[[nodiscard]] constexpr float widen(Int8 element) { return static_cast<float>(element.value); }
-[[nodiscard]] constexpr float widen(Bfloat16 element) { return widen_bf16(element.bits); }
-[[nodiscard]] constexpr float widen(Float16 element) { return widen_f16(element.bits); }
+[[nodiscard]] constexpr float dequantize(Int8 element) { return static_cast<float>(element.value); }
+[[nodiscard]] constexpr float dequantize(Bfloat16 element) { return dequantize_bf16(element.bits); }
+[[nodiscard]] constexpr float dequantize(Float16 element) { return dequantize_f16(element.bits); }
 
 /// The nearest bfloat16 of a number; beyond the largest one infinity. A NaN stays one.
-[[nodiscard]] constexpr Bfloat16 narrow_bf16(float value) {
+[[nodiscard]] constexpr Bfloat16 round_to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (value != value) return {static_cast<std::uint16_t>(bits >> 16 | 0x40u)};
   return {static_cast<std::uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16)};
 }
 /// The nearest binary16 of a number; from 65520 on infinity. A NaN stays one.
-[[nodiscard]] constexpr Float16 narrow_f16(float value) {
+[[nodiscard]] constexpr Float16 round_to_f16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
   constexpr std::uint32_t kLeastNormal = (127u - 14u) << 23, kInfinity = 0x7F800000u;
@@ -81,7 +81,7 @@ template <class Scalar>
 }
 /// The nearest multiple of a scale. A scale of 0 is that of zeros.
 template <class Scalar>
-[[nodiscard]] constexpr Int8 narrow_int8(Scalar value, Scalar scale) {
+[[nodiscard]] constexpr Int8 quantize_int8(Scalar value, Scalar scale) {
   if (scale == 0) return {0};
   // Numbers beside kRound are integers.
   constexpr Scalar kRound = Scalar(1.5) / std::numeric_limits<Scalar>::epsilon();

@@ -4,8 +4,8 @@
 //   y = f(x),      dx = dy ∘ f′(x)
 #pragma once
 
-#include <attune/core/layer.hpp>
-#include <attune/core/stream.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/activation.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -34,36 +34,36 @@ struct ActivationLayer {
   struct InferenceScratch {};
 
   /// y[rows, cols] = f(x). `y` may be `x`, but then backward has no input any more.
-  template <AnyPieces Pieces = InOneGo>
-  static void forward(ConstView<Input> x, View<Output> y, const Pieces& pieces = {}) {
-    pieces.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
+  template <AnySlices Slices = RunToCompletion>
+  static void forward(ConstView<Input> x, View<Output> y, const Slices& slices = {}) {
+    slices.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
       kernels::activate<kind>(count, x.data + first, y.data + first);
     });
   }
-  template <AnyPieces Pieces = InOneGo>
+  template <AnySlices Slices = RunToCompletion>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
-                      const Pieces& pieces = {}) {
-    forward(x, y, pieces);
+                      const Slices& slices = {}) {
+    forward(x, y, slices);
   }
-  template <AnyPieces Pieces = InOneGo>
+  template <AnySlices Slices = RunToCompletion>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
-                      const Pieces& pieces = {}) {
-    forward(x, y, pieces);
+                      const Slices& slices = {}) {
+    forward(x, y, slices);
   }
 
   /// dx[rows, cols] = dy ∘ f′(x). `dx` may be `dy` or `x`. With a mask, dx is zero where dy is, whatever x
   /// is.
-  template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Mask& = {},
-                       const Pieces& pieces = {}) {
-    pieces.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
+                       const Slices& slices = {}) {
+    slices.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
       kernels::activate_backward<kind, kMasks<Mask>>(count, x.data + first, dy.data + first, dx.data + first);
     });
   }
-  template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Dx, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Mask& mask = {}, const Pieces& pieces = {}) {
-    if constexpr (kAsked<Dx>) backward(x, dy, dx, mask, pieces);
+                       Parameters&, Scratch&, const Mask& mask = {}, const Slices& slices = {}) {
+    if constexpr (kAsked<Dx>) backward(x, dy, dx, mask, slices);
   }
 
  private:

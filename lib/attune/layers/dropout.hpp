@@ -8,9 +8,9 @@
 // any sequence of a training is known without the masks before it.
 #pragma once
 
-#include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
-#include <attune/core/stream.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/drop.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -40,7 +40,7 @@ struct DropoutTape {
 
 namespace detail {
 
-/// In multiply-accumulates (core/pieces.hpp), of drawing whether an element is dropped.
+/// In multiply-accumulates (execution/slices.hpp), of drawing whether an element is dropped.
 inline constexpr int kWorkOfDraw = 8;
 
 /// Whether a tape has masks of dropout: then its for_each_dropout(visitor) calls visitor(DropoutTape&) for
@@ -152,50 +152,50 @@ struct Dropout {
   using Draws = std::conditional_t<kSequences == 1, Rng, kernels::LaneDraws<Rng, kSequences>>;
 
   /// Inference: y[rows, d_model] = x. `y` may be `x`.
-  template <AnyPieces Pieces = InOneGo>
+  template <AnySlices Slices = RunToCompletion>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
-                      const Pieces& pieces = {}) {
-    copy(x, y, pieces);
+                      const Slices& slices = {}) {
+    copy(x, y, slices);
   }
   /// Training, with the mask of tape.position. Until backward every forward has this mask. `y` may be `x`.
-  template <AnyPieces Pieces = InOneGo>
+  template <AnySlices Slices = RunToCompletion>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
-                      NoMask = {}, const Pieces& pieces = {}) {
-    apply(x, tape, y, pieces);
+                      NoMask = {}, const Slices& slices = {}) {
+    apply(x, tape, y, slices);
   }
 
   /// dx[rows, d_model] from dy; then the tape stands at the next sequence's mask. `dx` may be `dy`.
-  template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Dx, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void backward(const Parameters&, ConstView<Input>, Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Mask& = {}, const Pieces& pieces = {}) {
+                       Parameters&, Scratch&, const Mask& = {}, const Slices& slices = {}) {
     if constexpr (kAsked<Dx>) {
-      backward(tape, dy, dx, pieces);
+      backward(tape, dy, dx, slices);
     } else if constexpr (kDrops) {
-      pieces([&] { tape.skip(1); });
+      slices([&] { tape.skip(1); });
     }
   }
 
   /// What forward of training does, for layers that contain dropout.
-  template <AnyPieces Pieces = InOneGo>
+  template <AnySlices Slices = RunToCompletion>
   static void apply(ConstView<Input> x, [[maybe_unused]] const Tape& tape, View<Output> y,
-                    const Pieces& pieces = {}) {
+                    const Slices& slices = {}) {
     if constexpr (kDrops) {
-      pieces.template token_elements<Input::rows, Input::cols, detail::kWorkOfDraw>(
+      slices.template token_elements<Input::rows, Input::cols, detail::kWorkOfDraw>(
           [&](int first, int count) ATTUNE_INLINE_LAMBDA {
             Draws rng = generator(tape);
             rng.skip(static_cast<std::uint64_t>(first));
             drop(count, rng, x.data + first, y.data + first);
           });
     } else {
-      copy(x, y, pieces);
+      copy(x, y, slices);
     }
   }
   /// What backward does.
-  template <AnyPieces Pieces = InOneGo>
+  template <AnySlices Slices = RunToCompletion>
   static void backward([[maybe_unused]] Tape& tape, ConstView<Output> dy, View<Input> dx,
-                       const Pieces& pieces = {}) {
-    apply(dy, tape, dx, pieces);
-    if constexpr (kDrops) pieces([&]() ATTUNE_INLINE_LAMBDA { tape.skip(1); });
+                       const Slices& slices = {}) {
+    apply(dy, tape, dx, slices);
+    if constexpr (kDrops) slices([&]() ATTUNE_INLINE_LAMBDA { tape.skip(1); });
   }
 
   /// Part by part: the generator at the start of the mask, and the next `size` elements. `y` may be `x`.
@@ -225,9 +225,9 @@ struct Dropout {
   static constexpr auto kThreshold = static_cast<std::uint32_t>(shape.probability * 4294967296.0);
   static constexpr auto kScale = static_cast<kernels::Real<Scalar>>(1 / (1 - shape.probability));
 
-  static void copy(ConstView<Input> x, View<Output> y, const auto& pieces) {
+  static void copy(ConstView<Input> x, View<Output> y, const auto& slices) {
     if (x.data == y.data) return;
-    pieces.template token_elements<Input::rows, Input::cols, 1>(
+    slices.template token_elements<Input::rows, Input::cols, 1>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA {
           for (int i = first; i < first + count; ++i) y.data[i] = x.data[i];
         });

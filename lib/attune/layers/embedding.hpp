@@ -10,12 +10,12 @@
 #include <array>
 #include <span>
 
-#include <attune/core/gradient_rows.hpp>
-#include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
-#include <attune/core/stream.hpp>
-#include <attune/core/weights.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/residual.hpp>
+#include <attune/weights/gradient_rows.hpp>
+#include <attune/weights/weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -54,9 +54,9 @@ struct Embedding {
     [[no_unique_address]] typename TableForm<Matrix<Scalar, shape.vocabulary, shape.d_model>>::type weight;
     ATTUNE_VISITED_FIELDS(Weight(weight))
     /// The row of the padding id starts as zeros.
-    template <class Initialiser>
-    void initialise(const Initialiser& initialiser, Rng& rng) {
-      initialiser.weight(weight, rng);
+    template <class Initializer>
+    void initialize(const Initializer& initializer, Rng& rng) {
+      initializer.weight(weight, rng);
       if constexpr (shape.padding >= 0) {
         for (int j = 0; j < shape.d_model; ++j) weight(shape.padding, j) = 0;
       }
@@ -72,12 +72,12 @@ struct Embedding {
   struct InferenceScratch {};
 
   /// y[seq_len, d_model] of seq_len ids. Status::kInvalidToken, and nothing written, when one is outside
-  /// [0, vocabulary). Refused by the piece that looks at them.
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  /// [0, vocabulary). Refused by the slice that looks at them.
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
-                        const Pieces& pieces = {}) {
-    return pieces.answer([&]() ATTUNE_INLINE_LAMBDA {
-      const auto tokens = pieces.template count<shape.seq_len>();
+                        const Slices& slices = {}) {
+    return slices.answer([&]() ATTUNE_INLINE_LAMBDA {
+      const auto tokens = slices.template count<shape.seq_len>();
       if (!valid(ids, tokens)) return Status::kInvalidToken;
       for (int i = 0; i < tokens; ++i) {
         look_up(parameters.weight, id_of(ids, i), y.data + i * shape.d_model);
@@ -85,26 +85,27 @@ struct Embedding {
       return Status::kOk;
     });
   }
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, InferenceScratch&,
-                        NoMask = {}, const Pieces& pieces = {}) {
-    return forward(parameters, ids, y, pieces);
+                        NoMask = {}, const Slices& slices = {}) {
+    return forward(parameters, ids, y, slices);
   }
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, Tape&, Scratch&,
-                        NoMask = {}, const Pieces& pieces = {}) {
-    return forward(parameters, ids, y, pieces);
+                        NoMask = {}, const Slices& slices = {}) {
+    return forward(parameters, ids, y, slices);
   }
 
   /// gradients += dL/dW from dy[seq_len, d_model]; nothing for ids that forward refuses. Each row is added to
   /// once, so the bits of a batch's sum are those of adding the sequences' gradients.
-  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask,
+            AnySlices Slices = RunToCompletion>
   static void backward(const Set&, ConstView<Input> ids, const Tape&, [[maybe_unused]] ConstView<Output> dy,
                        NoGradient, [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch,
-                       const Mask& = {}, const Pieces& pieces = {}) {
+                       const Mask& = {}, const Slices& slices = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      pieces([&]() ATTUNE_INLINE_LAMBDA {
-        add_gradients(ids, dy, gradients, scratch, pieces.template count<shape.seq_len>());
+      slices([&]() ATTUNE_INLINE_LAMBDA {
+        add_gradients(ids, dy, gradients, scratch, slices.template count<shape.seq_len>());
       });
     }
   }

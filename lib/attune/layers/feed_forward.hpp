@@ -11,11 +11,11 @@
 // In training dropout may follow a, as in PyTorch's transformer layers.
 #pragma once
 
-#include <attune/core/gradient_rows.hpp>
-#include <attune/core/roles.hpp>
 #include <attune/kernels/ops/activation.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/linear.hpp>
+#include <attune/weights/gradient_rows.hpp>
+#include <attune/weights/roles.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -57,8 +57,8 @@ struct OneProjection {
 
     /// Where a may stand instead: of inference.
     Hidden& in_place() { return hidden; }
-    void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& pieces) {
-      InLinear::forward(parameters.linear1, x, hidden, pieces);
+    void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& slices) {
+      InLinear::forward(parameters.linear1, x, hidden, slices);
     }
     void activate(Hidden& a, int first, int count) const {
       kernels::activate<shape.activation>(count, hidden.data() + first, a.data() + first);
@@ -81,11 +81,11 @@ struct OneProjection {
     /// Tokens whose dy is zero have no influence, whatever they hold.
     void clear(const auto& dy) { kernels::clear_zero_rows(dy, view(hidden)); }
     void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& terms,
-                             const auto& pieces) const {
-      InLinear::backward_parameters(x, hidden, gradients.linear1, terms, pieces);
+                             const auto& slices) const {
+      InLinear::backward_parameters(x, hidden, gradients.linear1, terms, slices);
     }
-    void backward_input(const auto& parameters, auto dx, const auto& pieces) const {
-      InLinear::backward_input(parameters.linear1, hidden, dx, kernels::Assign{}, pieces);
+    void backward_input(const auto& parameters, auto dx, const auto& slices) const {
+      InLinear::backward_input(parameters.linear1, hidden, dx, kernels::Assign{}, slices);
     }
   };
 };
@@ -116,9 +116,9 @@ struct GatedProjections {
     Hidden up;
 
     Hidden& in_place() { return gate; }
-    void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& pieces) {
-      InLinear::forward(parameters.gate, x, gate, pieces);
-      InLinear::forward(parameters.up, x, up, pieces);
+    void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& slices) {
+      InLinear::forward(parameters.gate, x, gate, slices);
+      InLinear::forward(parameters.up, x, up, slices);
     }
     void activate(Hidden& a, int first, int count) const {
       kernels::gate<shape.activation>(count, gate.data() + first, up.data() + first, a.data() + first);
@@ -135,13 +135,13 @@ struct GatedProjections {
       kernels::clear_zero_rows(dy, view(up));
     }
     void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& terms,
-                             const auto& pieces) const {
-      InLinear::backward_parameters(x, gate, gradients.gate, terms, pieces);
-      InLinear::backward_parameters(x, up, gradients.up, terms, pieces);
+                             const auto& slices) const {
+      InLinear::backward_parameters(x, gate, gradients.gate, terms, slices);
+      InLinear::backward_parameters(x, up, gradients.up, terms, slices);
     }
-    void backward_input(const auto& parameters, auto dx, const auto& pieces) const {
-      InLinear::backward_input(parameters.gate, gate, dx, kernels::Assign{}, pieces);
-      InLinear::backward_input(parameters.up, up, dx, kernels::Accumulate{}, pieces);
+    void backward_input(const auto& parameters, auto dx, const auto& slices) const {
+      InLinear::backward_input(parameters.gate, gate, dx, kernels::Assign{}, slices);
+      InLinear::backward_input(parameters.up, up, dx, kernels::Accumulate{}, slices);
     }
   };
 };
@@ -193,91 +193,91 @@ struct FeedForwardNetwork {
   };
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      NoMask = {}, const Pieces& pieces = {}) {
+                      NoMask = {}, const Slices& slices = {}) {
     Hidden& activated = scratch.kept.in_place();
-    scratch.kept.project(parameters, x, pieces);
-    activate(scratch.kept, activated, pieces);
-    OutLinear::forward(Projections::out(parameters), activated, y, pieces);
+    scratch.kept.project(parameters, x, slices);
+    activate(scratch.kept, activated, slices);
+    OutLinear::forward(Projections::out(parameters), activated, y, slices);
   }
   /// The same, with dropout, and the tape keeps what backward needs beside x: `y` may be `x` only where it
   /// will not be called.
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch& scratch,
-                      NoMask = {}, const Pieces& pieces = {}) {
-    retape(parameters, x, tape, scratch, NoMask{}, pieces);
-    activate_and_drop(tape, scratch, pieces);
-    OutLinear::forward(Projections::out(parameters), scratch.activated, y, pieces);
+                      NoMask = {}, const Slices& slices = {}) {
+    recompute_tape(parameters, x, tape, scratch, NoMask{}, slices);
+    activate_and_drop(tape, scratch, slices);
+    OutLinear::forward(Projections::out(parameters), scratch.activated, y, slices);
   }
   /// What forward tapes, without y.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
-  static void retape(const Set& parameters, ConstView<Input> x, Tape& tape, Scratch&, const Mask& = {},
-                     const Pieces& pieces = {}) {
-    tape.kept.project(parameters, x, pieces);
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  static void recompute_tape(const Set& parameters, ConstView<Input> x, Tape& tape, Scratch&,
+                             const Mask& = {}, const Slices& slices = {}) {
+    tape.kept.project(parameters, x, slices);
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. The tape is used up. `dx`
   /// may be `dy`, and, but not with UpdateInBackward, it may be `x`. With a mask, a token whose dy is zero
   /// has a dx of zero and adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Gradients& gradients, Scratch& scratch, const Mask& mask = {},
-                       const Pieces& pieces = {}) {
+                       const Slices& slices = {}) {
     backward_from(
-        parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, mask, pieces);
+        parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, mask, slices);
   }
   /// The same, where input() is x, and is asked for it when scratch is dead.
-  template <class Set, class Later, class Dx, class Gradients, AttentionMask Mask, AnyPieces Pieces>
+  template <class Set, class Later, class Dx, class Gradients, AttentionMask Mask, AnySlices Slices>
   static void backward_from(const Set& parameters, const Later& input, Tape& tape, ConstView<Output> dy,
                             Dx&& dx, Gradients& gradients, Scratch& scratch, const Mask&,
-                            const Pieces& pieces) {
+                            const Slices& slices) {
     auto& out_gradients = Projections::out(gradients);
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
-    if constexpr (kMasks<Mask>) pieces([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
+    if constexpr (kMasks<Mask>) slices([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
     constexpr bool kOfSlopes = kOnceMore && Projections::Kept::kFindsSlopes;
     if constexpr (kOfSlopes) {
-      pieces.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
+      slices.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
           [&](int first, int count)
               ATTUNE_INLINE_LAMBDA { tape.kept.activate_with_slopes(scratch.activated, first, count); });
-      HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, pieces);
+      HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, slices);
     } else if constexpr (kOnceMore) {
-      activate_and_drop(tape, scratch, pieces);
+      activate_and_drop(tape, scratch, slices);
     }
     if constexpr (detail::kUpdatesAtOnce<decltype(out_gradients.weight)>) {
-      const auto d_rows = pieces.first(dy);
-      update_in_place(pieces.first(view(scratch.activated)), d_rows, Projections::out(parameters).weight,
+      const auto d_rows = slices.first(dy);
+      update_in_place(slices.first(view(scratch.activated)), d_rows, Projections::out(parameters).weight,
                       view(out_gradients.weight));
       if constexpr (shape.bias) add_column_sums(d_rows, view(out_gradients.bias));
     } else {
-      OutLinear::backward_parameters(scratch.activated, dy, out_gradients, kernels::AllTerms{}, pieces);
+      OutLinear::backward_parameters(scratch.activated, dy, out_gradients, kernels::DenseTerms{}, slices);
       OutLinear::backward_input(Projections::out(parameters), dy, scratch.activated, kernels::Assign{},
-                                pieces);
+                                slices);
     }
-    HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated, pieces);
-    pieces.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
+    HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated, slices);
+    slices.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA {
           tape.kept.template activate_backward<kOfSlopes>(scratch.activated, first, count);
         });
     const ConstView<Input> x = input();
-    const auto terms = terms_of<Mask, Pieces>(pieces.first(x));
-    if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, terms, pieces);
-    if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), pieces);
-    if constexpr (kInputFirst) tape.kept.backward_parameters(x, gradients, terms, pieces);
+    const auto terms = terms_of<Mask, Slices>(slices.first(x));
+    if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, terms, slices);
+    if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), slices);
+    if constexpr (kInputFirst) tape.kept.backward_parameters(x, gradients, terms, slices);
   }
 
  private:
   static constexpr int kWorkOfActivation = shape.activation == Activation::kRelu ? 3 : 24;
 
-  static void activate(const auto& kept, Hidden& activated, const auto& pieces) {
-    pieces.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
+  static void activate(const auto& kept, Hidden& activated, const auto& slices) {
+    slices.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA { kept.activate(activated, first, count); });
   }
-  static void activate_and_drop(const Tape& tape, Scratch& scratch, const auto& pieces) {
-    activate(tape.kept, scratch.activated, pieces);
-    HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, pieces);
+  static void activate_and_drop(const Tape& tape, Scratch& scratch, const auto& slices) {
+    activate(tape.kept, scratch.activated, slices);
+    HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, slices);
   }
 };
 
@@ -324,9 +324,9 @@ using SwiGlu = typename detail::GatedBySilu<shape, Scalar>::type;
 namespace detail {
 
 template <FeedForwardShape shape, class Scalar>
-inline constexpr bool kRetapes<FeedForward<shape, Scalar>> = true;
+inline constexpr bool kRecomputesTape<FeedForward<shape, Scalar>> = true;
 template <FeedForwardShape shape, class Scalar>
-inline constexpr bool kRetapes<GatedFeedForward<shape, Scalar>> = true;
+inline constexpr bool kRecomputesTape<GatedFeedForward<shape, Scalar>> = true;
 
 }  // namespace detail
 

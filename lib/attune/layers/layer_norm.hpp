@@ -1,4 +1,4 @@
-// Layer normalisation (Ba et al., "Layer Normalization", 2016) and root-mean-square normalisation (Zhang and
+// Layer normalization (Ba et al., "Layer Normalization", 2016) and root-mean-square normalization (Zhang and
 // Sennrich, "Root Mean Square Layer Normalization", 2019) of tokens, forward and backward.
 //
 //   LayerNorm:  x̂ = (x − mean x) / √(var x + ε),   y = x̂ ∘ w + b      var divides by d_model
@@ -8,19 +8,19 @@
 //   dx = (dx̂ − mean dx̂ − x̂ · mean(dx̂ ∘ x̂)) / √(var x + ε)             RmsNorm: without mean dx̂
 #pragma once
 
-#include <attune/core/gradient_rows.hpp>
-#include <attune/core/initialise.hpp>
-#include <attune/core/layer.hpp>
-#include <attune/core/stream.hpp>
-#include <attune/core/weights.hpp>
+#include <attune/core/initialize.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/normalize.hpp>
+#include <attune/weights/gradient_rows.hpp>
+#include <attune/weights/weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// Size and options of either layer; PyTorch's elementwise_affine is weight and bias.
 struct NormShape {
   int rows;               // tokens
-  int d_model;            // features of a token, normalised together
+  int d_model;            // features of a token, normalized together
   double epsilon = 1e-5;  // PyTorch's default for LayerNorm, ONNX's for both
   bool weight = true;     // whether there are factors
   bool bias = weight;     // LayerNorm; RmsNorm has none
@@ -40,7 +40,7 @@ struct NormParameters {
 namespace detail {
 
 // What backward needs beside the input: two numbers a token, or one.
-template <class Scalar, int kRows, int kCols, kernels::Normalisation kind>
+template <class Scalar, int kRows, int kCols, kernels::Normalization kind>
 struct NormTape {
   Tensor<Scalar, kRows, 1> mean_offset;        // mean x less x's first feature
   Tensor<Scalar, kRows, 1> inverse_deviation;  // 1/√(var + ε)
@@ -56,7 +56,7 @@ struct NormTape {
   [[nodiscard]] const Scalar* inverses() const { return inverse_deviation.data(); }
 };
 template <class Scalar, int kRows, int kCols>
-struct NormTape<Scalar, kRows, kCols, kernels::Normalisation::kRootMeanSquare> {
+struct NormTape<Scalar, kRows, kCols, kernels::Normalization::kRootMeanSquare> {
   Tensor<Scalar, kRows, 1> inverse_root_mean_square;  // 1/√(mean x² + ε)
 
   void keep(int row, const kernels::RowStatistics<Scalar>& statistics) {
@@ -69,7 +69,7 @@ struct NormTape<Scalar, kRows, kCols, kernels::Normalisation::kRootMeanSquare> {
   [[nodiscard]] const Scalar* inverses() const { return inverse_root_mean_square.data(); }
 };
 
-template <NormShape shape, class ScalarType, kernels::Normalisation kind>
+template <NormShape shape, class ScalarType, kernels::Normalization kind>
 struct Norm {
   static_assert(shape.rows > 0 && shape.d_model > 0,
                 "attune::LayerNorm, RmsNorm: rows and d_model must be positive; set both in NormShape");
@@ -82,7 +82,7 @@ struct Norm {
 
   using Scalar = ScalarType;
   static constexpr std::uint32_t kFingerprint = fingerprint(kind, shape.epsilon);
-  static constexpr bool kBias = shape.bias && kind == kernels::Normalisation::kMeanAndVariance;
+  static constexpr bool kBias = shape.bias && kind == kernels::Normalization::kMeanAndVariance;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
@@ -100,62 +100,62 @@ struct Norm {
   struct InferenceScratch {};
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      NoMask = {}, const Pieces& pieces = {}) {
-    for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
-      normalise(parameters, i, x, kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon)), y);
+                      NoMask = {}, const Slices& slices = {}) {
+    for_each_row(slices, [&](int i) ATTUNE_INLINE_LAMBDA {
+      normalize(parameters, i, x, kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon)), y);
     });
   }
   /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it will
   /// not be called.
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
-                      NoMask = {}, const Pieces& pieces = {}) {
-    for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
+                      NoMask = {}, const Slices& slices = {}) {
+    for_each_row(slices, [&](int i) ATTUNE_INLINE_LAMBDA {
       const auto statistics = kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon));
       tape.keep(i, statistics);
-      normalise(parameters, i, x, statistics, y);
+      normalize(parameters, i, x, statistics, y);
     });
   }
   /// y once more from x and the tape of its forward, for who would rather compute than keep it.
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static void recompute(const Set& parameters, ConstView<Input> x, const Tape& tape, View<Output> y,
-                        const Pieces& pieces = {}) {
-    for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
-      normalise(parameters, i, x, tape.statistics(i, x.data), y);
+                        const Slices& slices = {}) {
+    for_each_row(slices, [&](int i) ATTUNE_INLINE_LAMBDA {
+      normalize(parameters, i, x, tape.statistics(i, x.data), y);
     });
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. `dx` may be `dy` or `x`.
   /// With a mask, a token whose dy is zero has a dx of zero and adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape& tape, ConstView<Output> dy,
                        Dx&& dx, [[maybe_unused]] Gradients& gradients, Scratch&, const Mask& = {},
-                       const Pieces& pieces = {}) {
+                       const Slices& slices = {}) {
     if constexpr (!shape.weight) {
-      backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
+      backward_input<Mask>(parameters, x, tape, dy, dx, slices);
     } else if constexpr (!detail::kTrained<decltype(gradients.weight)>) {
-      backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
+      backward_input<Mask>(parameters, x, tape, dy, dx, slices);
     } else if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
       // dx, which may be x and reads the weights, comes between their gradient and their update.
-      if constexpr (kBias) add_column_sums(pieces.first(dy), view(gradients.bias));
+      if constexpr (kBias) add_column_sums(slices.first(dy), view(gradients.bias));
       add_rows(view(gradients.weight), [&](int, const auto& to) {
-        kernels::normalise_rows_backward_parameters<kind, false, kMasks<Mask>>(
-            kernels::size_for_rows<Scalar>(pieces.template count<shape.rows>()), kWidth, x.data,
+        kernels::normalize_rows_backward_parameters<kind, false, kMasks<Mask>>(
+            kernels::size_for_rows<Scalar>(slices.template count<shape.rows>()), kWidth, x.data,
             tape.offsets(), tape.inverses(), dy.data, to.data, static_cast<Scalar*>(nullptr));
-        backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
+        backward_input<Mask>(parameters, x, tape, dy, dx, slices);
       });
     } else {
       Scalar* d_bias = nullptr;
       if constexpr (kBias) d_bias = gradients.bias.data();
-      pieces([&]() ATTUNE_INLINE_LAMBDA {
-        kernels::normalise_rows_backward_parameters<kind, kBias, kMasks<Mask>>(
-            kernels::size_for_rows<Scalar>(pieces.template count<shape.rows>()), kWidth, x.data,
+      slices([&]() ATTUNE_INLINE_LAMBDA {
+        kernels::normalize_rows_backward_parameters<kind, kBias, kMasks<Mask>>(
+            kernels::size_for_rows<Scalar>(slices.template count<shape.rows>()), kWidth, x.data,
             tape.offsets(), tape.inverses(), dy.data, gradients.weight.data(), d_bias);
       });
-      backward_input<Mask>(parameters, x, tape, dy, dx, pieces);
+      backward_input<Mask>(parameters, x, tape, dy, dx, slices);
     }
   }
 
@@ -165,35 +165,35 @@ struct Norm {
 
   template <class Mask>
   ATTUNE_INLINE static void backward_input(const auto& parameters, ConstView<Input> x, const Tape& tape,
-                                           ConstView<Output> dy, auto&& dx, const auto& pieces) {
+                                           ConstView<Output> dy, auto&& dx, const auto& slices) {
     if constexpr (kAsked<decltype(dx)>) {
       const View<Input> to = detail::sink<Input>(dx);
-      for_each_row(pieces, [&](int i) ATTUNE_INLINE_LAMBDA {
+      for_each_row(slices, [&](int i) ATTUNE_INLINE_LAMBDA {
         if constexpr (kMasks<Mask>) {
           if (kernels::is_zero_row(shape.d_model, row(dy, i))) {
             for (int j = 0; j < shape.d_model; ++j) to(i, j) = Scalar(0);
             return;
           }
         }
-        kernels::normalise_row_backward<kind, shape.weight>(kWidth, row(x, i), tape.statistics(i, x.data),
+        kernels::normalize_row_backward<kind, shape.weight>(kWidth, row(x, i), tape.statistics(i, x.data),
                                                             weight_of(parameters), row(dy, i), row(to, i));
       });
     }
   }
 
   template <class Body>
-  ATTUNE_INLINE static void for_each_row(const auto& pieces, const Body& body) {
+  ATTUNE_INLINE static void for_each_row(const auto& slices, const Body& body) {
     constexpr int kWorkOfFeature = 8;
-    pieces.template tokens<shape.rows, kWorkOfFeature * shape.d_model>(
+    slices.template tokens<shape.rows, kWorkOfFeature * shape.d_model>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           for (int i = first; i < first + rows_in<count>(first); ++i) body(i);
         });
   }
   static const Scalar* row(ConstView<Input> x, int i) { return x.data + i * shape.d_model; }
   static Scalar* row(View<Input> x, int i) { return x.data + i * shape.d_model; }
-  static void normalise(const auto& parameters, int i, ConstView<Input> x,
+  static void normalize(const auto& parameters, int i, ConstView<Input> x,
                         const kernels::RowStatistics<Scalar>& statistics, View<Output> y) {
-    kernels::normalise_row<kind, shape.weight, kBias>(kWidth, row(x, i), statistics, weight_of(parameters),
+    kernels::normalize_row<kind, shape.weight, kBias>(kWidth, row(x, i), statistics, weight_of(parameters),
                                                       bias_of(parameters), row(y, i));
   }
   static const Scalar* weight_of([[maybe_unused]] const auto& parameters) {
@@ -210,7 +210,7 @@ struct Norm {
 
 /// PyTorch's nn.LayerNorm over the last axis. A token of equal features becomes the bias.
 template <NormShape shape, class Scalar = float>
-struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalisation::kMeanAndVariance> {
+struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalization::kMeanAndVariance> {
   template <class Other>
   using WithScalar = LayerNorm<shape, Other>;
   template <int tokens>
@@ -219,7 +219,7 @@ struct LayerNorm : detail::Norm<shape, Scalar, kernels::Normalisation::kMeanAndV
 
 /// PyTorch's nn.RMSNorm over the last axis, whose own default for ε is the scalar's machine epsilon.
 template <NormShape shape, class Scalar = float>
-struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalisation::kRootMeanSquare> {
+struct RmsNorm : detail::Norm<shape, Scalar, kernels::Normalization::kRootMeanSquare> {
   template <class Other>
   using WithScalar = RmsNorm<shape, Other>;
   template <int tokens>

@@ -3,13 +3,13 @@
 //   y = x·W + b,      dx = dy·Wᵀ,   dW += xᵀ·dy,   db += Σ_rows dy
 //
 // W is [d_in, d_out], row-major: PyTorch's `nn.Linear.weight` is its transpose, and can be read as it is
-// (core/weights.hpp).
+// (weights/weights.hpp).
 #pragma once
 
-#include <attune/core/initialise.hpp>
-#include <attune/core/layer.hpp>
-#include <attune/core/stream.hpp>
-#include <attune/core/weights.hpp>
+#include <attune/core/initialize.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
+#include <attune/weights/weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -60,9 +60,9 @@ struct Linear {
   struct InferenceScratch {};
 
   /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Pieces& pieces = {}) {
-    pieces.template tokens<shape.rows, shape.d_in * shape.d_out>(
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Slices& slices = {}) {
+    slices.template tokens<shape.rows, shape.d_in * shape.d_out>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           const auto from = x.template rows_at<count>(first);
           const auto to = y.template rows_at<count>(first);
@@ -73,41 +73,42 @@ struct Linear {
           }
         });
   }
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      NoMask = {}, const Pieces& pieces = {}) {
-    forward(parameters, x, y, pieces);
+                      NoMask = {}, const Slices& slices = {}) {
+    forward(parameters, x, y, slices);
   }
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
-                      const Pieces& pieces = {}) {
-    forward(parameters, x, y, pieces);
+                      const Slices& slices = {}) {
+    forward(parameters, x, y, slices);
   }
 
-  /// gradients += dL/dW, dL/db; of dW the terms that count (core/weights.hpp).
-  template <class Gradients, class Terms = kernels::AllTerms, AnyPieces Pieces = InOneGo>
+  /// gradients += dL/dW, dL/db; of dW the terms that count (weights/weights.hpp).
+  template <class Gradients, class Terms = kernels::DenseTerms, AnySlices Slices = RunToCompletion>
   static void backward_parameters(ConstView<Input> x, ConstView<Output> dy, Gradients& gradients,
-                                  const Terms& terms = {}, const Pieces& pieces = {}) {
+                                  const Terms& terms = {}, const Slices& slices = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      pieces.template rows<shape.d_in, shape.rows * shape.d_out>(
+      slices.template rows<shape.d_in, shape.rows * shape.d_out>(
           [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-            add_product(pieces.first(x).transpose().template rows_at<count>(first), pieces.first(dy),
+            add_product(slices.first(x).transpose().template rows_at<count>(first), slices.first(dy),
                         view(gradients.weight).template rows_at<count>(first), terms);
           });
     }
     if constexpr (shape.bias) {
-      pieces([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(pieces.first(dy), view(gradients.bias)); });
+      slices([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(slices.first(dy), view(gradients.bias)); });
     }
   }
 
   /// dx[rows, d_in] = dy·Wᵀ, or += with kernels::Accumulate; nothing for NoGradient. `dx` may not overlap
   /// `dy`.
-  template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign,
+            AnySlices Slices = RunToCompletion>
   static void backward_input(const Set& parameters, ConstView<Output> dy, Dx&& dx, Epilogue epilogue = {},
-                             const Pieces& pieces = {}) {
+                             const Slices& slices = {}) {
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
-      pieces.template tokens<shape.rows, shape.d_in * shape.d_out>(
+      slices.template tokens<shape.rows, shape.d_in * shape.d_out>(
           [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
             multiply_transposed(dy.template rows_at<count>(first), parameters.weight,
                                 to.template rows_at<count>(first), epilogue);
@@ -118,14 +119,14 @@ struct Linear {
   /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with UpdateInBackward,
   /// `x`. With a mask, a token whose dy is zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Scratch&, const Mask& = {}, const Pieces& pieces = {}) {
+                       Gradients& gradients, Scratch&, const Mask& = {}, const Slices& slices = {}) {
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.weight)>;
-    const auto terms = detail::terms_of<Mask, Pieces>(pieces.first(x));
-    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, terms, pieces);
-    backward_input(parameters, dy, dx, kernels::Assign{}, pieces);
-    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, terms, pieces);
+    const auto terms = detail::terms_of<Mask, Slices>(slices.first(x));
+    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, terms, slices);
+    backward_input(parameters, dy, dx, kernels::Assign{}, slices);
+    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, terms, slices);
   }
 };
 

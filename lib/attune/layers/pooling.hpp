@@ -7,8 +7,8 @@
 // A sequence without a valid token becomes zeros and has no gradient.
 #pragma once
 
-#include <attune/core/layer.hpp>
-#include <attune/core/stream.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -29,7 +29,7 @@ struct PoolingShape {
 
 /// Pools x[seq_len, d_model] to y[1, d_model]. Of a mask, what it says of padding counts:
 /// KeyPaddingMask<seq_len>, alone or with others by `&&`, or one's own with keeps_key
-/// (core/attention_mask.hpp).
+/// (execution/attention_mask.hpp).
 template <PoolingShape shape, class ScalarType = float>
 struct Pooling {
   static_assert(shape.seq_len > 0 && shape.d_model > 0,

@@ -7,13 +7,13 @@
 //   ω_i = base^(−2i/d_model)
 #pragma once
 
-#include <attune/core/gradient_rows.hpp>
-#include <attune/core/layer.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/core/sine_table.hpp>
-#include <attune/core/stream.hpp>
-#include <attune/core/weights.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/residual.hpp>
+#include <attune/weights/gradient_rows.hpp>
+#include <attune/weights/weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -49,18 +49,18 @@ struct AddedPositions {
   struct InferenceScratch {};
 
  protected:
-  static void add(const auto& positions, ConstView<Input> x, View<Output> y, const auto& pieces) {
-    pieces([&]() ATTUNE_INLINE_LAMBDA {
-      copy(pieces.template count<shape.seq_len>(), x.data, y.data);
+  static void add(const auto& positions, ConstView<Input> x, View<Output> y, const auto& slices) {
+    slices([&]() ATTUNE_INLINE_LAMBDA {
+      copy(slices.template count<shape.seq_len>(), x.data, y.data);
       add_table(positions, y.data);
     });
   }
   // dx[seq_len, d_model] = dy.
   template <class Dx>
-  static void pass_on(ConstView<Output> dy, Dx&& dx, const auto& pieces) {
+  static void pass_on(ConstView<Output> dy, Dx&& dx, const auto& slices) {
     if constexpr (kAsked<Dx>) {
-      pieces([&]() ATTUNE_INLINE_LAMBDA {
-        copy(pieces.template count<shape.seq_len>(), dy.data, sink<Input>(dx).data);
+      slices([&]() ATTUNE_INLINE_LAMBDA {
+        copy(slices.template count<shape.seq_len>(), dy.data, sink<Input>(dx).data);
       });
     }
   }
@@ -106,6 +106,7 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Form = attune::Form<Matrix, Vector>;
+    /// The form of a table: never transposed.
     using Table = typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type;
     [[no_unique_address]] typename FloatForm<Table>::type weight;
     ATTUNE_FIELDS(Weight(weight))
@@ -113,31 +114,31 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   using Parameters = ParametersOf<Tensor>;
 
   /// y[seq_len, d_model] = x + W. `y` may be `x`.
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      NoMask = {}, const Pieces& pieces = {}) {
-    Base::add(parameters.weight, x, y, pieces);
+                      NoMask = {}, const Slices& slices = {}) {
+    Base::add(parameters.weight, x, y, slices);
   }
-  template <class Set = Parameters, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
-                      const Pieces& pieces = {}) {
-    Base::add(parameters.weight, x, y, pieces);
+                      const Slices& slices = {}) {
+    Base::add(parameters.weight, x, y, slices);
   }
   /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
   template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
                        [[maybe_unused]] Gradients& gradients, Scratch&, const Mask& = {},
-                       const Pieces& pieces = {}) {
+                       const Slices& slices = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      pieces([&]() ATTUNE_INLINE_LAMBDA {
+      slices([&]() ATTUNE_INLINE_LAMBDA {
         add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
-          const int tokens = (std::min<int>)(rows.rows, pieces.template count<shape.seq_len>() - first);
+          const int tokens = (std::min<int>)(rows.rows, slices.template count<shape.seq_len>() - first);
           kernels::add_to(tokens * rows.cols, dy.data + first * shape.d_model, rows.data);
         });
       });
     }
-    Base::pass_on(dy, dx, pieces);
+    Base::pass_on(dy, dx, slices);
   }
 };
 
@@ -148,6 +149,7 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
                 "attune::SinusoidalPositions: base must be above 1, and at most 1e300");
   /// Different wavelengths: a sine and a cosine of each.
   static constexpr int kFrequencies = (shape.d_model + 1) / 2;
+  /// Angles in the table.
   static constexpr std::int64_t kAngles = std::int64_t{shape.seq_len} * kFrequencies;
   static_assert(
       kAngles <= detail::kMostAngles,
@@ -181,10 +183,12 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   using typename Base::InferenceScratch, typename Base::Tape, typename Base::Scratch;
   using typename Base::Input, typename Base::Output;
 
+  /// The table of all positions.
   using Vectors = Tensor<kernels::Real<Scalar>, shape.seq_len, shape.d_model>;
   /// E[seq_len, d_model].
   static constexpr const Vectors& kVectors =
       detail::TableOf<Vectors, SinusoidalPositions, (kAngles <= detail::kMostConstantAngles)>::value;
+  /// Computes the table.
   static constexpr void fill(Vectors& vectors) {
     constexpr PositionShape kShape =
         shape;  // at run time clang 14 reads other numbers of a template's argument
@@ -197,21 +201,21 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   }
 
   /// y[seq_len, d_model] = x + E. `y` may be `x`.
-  template <AnyPieces Pieces = InOneGo>
+  template <AnySlices Slices = RunToCompletion>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
-                      const Pieces& pieces = {}) {
-    Base::add(kVectors, x, y, pieces);
+                      const Slices& slices = {}) {
+    Base::add(kVectors, x, y, slices);
   }
-  template <AnyPieces Pieces = InOneGo>
+  template <AnySlices Slices = RunToCompletion>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
-                      const Pieces& pieces = {}) {
-    Base::add(kVectors, x, y, pieces);
+                      const Slices& slices = {}) {
+    Base::add(kVectors, x, y, slices);
   }
   /// dx[seq_len, d_model] = dy. `dx` may be `dy`.
-  template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Dx, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Mask& = {}, const Pieces& pieces = {}) {
-    Base::pass_on(dy, dx, pieces);
+                       Parameters&, Scratch&, const Mask& = {}, const Slices& slices = {}) {
+    Base::pass_on(dy, dx, slices);
   }
 
  private:

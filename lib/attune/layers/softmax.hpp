@@ -6,8 +6,8 @@
 // The row's maximum is subtracted first, so any finite input is safe.
 #pragma once
 
-#include <attune/core/layer.hpp>
-#include <attune/core/stream.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/stream.hpp>
 #include <attune/kernels/ops/log_softmax.hpp>
 #include <attune/kernels/ops/softmax.hpp>
 #include <attune/kernels/ops/zero_skipping.hpp>
@@ -62,32 +62,32 @@ struct RowByRow {
   struct InferenceScratch {};
 
   /// y[rows, cols] of x[rows, cols]. `y` may be `x`.
-  template <AnyPieces Pieces = InOneGo>
-  static void forward(ConstView<Input> x, View<Output> y, const Pieces& pieces = {}) {
-    for (int i = 0; i < pieces.template count<kRows>(); ++i) {
+  template <AnySlices Slices = RunToCompletion>
+  static void forward(ConstView<Input> x, View<Output> y, const Slices& slices = {}) {
+    for (int i = 0; i < slices.template count<kRows>(); ++i) {
       Row::template forward<kCols, Scalar>(x.data + i * kCols, y.data + i * kCols);
     }
   }
-  template <AnyPieces Pieces = InOneGo>
+  template <AnySlices Slices = RunToCompletion>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
-                      const Pieces& pieces = {}) {
-    pieces([&]() ATTUNE_INLINE_LAMBDA { forward(x, y, pieces); });
+                      const Slices& slices = {}) {
+    slices([&]() ATTUNE_INLINE_LAMBDA { forward(x, y, slices); });
   }
-  template <AnyPieces Pieces = InOneGo>
+  template <AnySlices Slices = RunToCompletion>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
-                      NoMask = {}, const Pieces& pieces = {}) {
-    pieces([&]() ATTUNE_INLINE_LAMBDA {
-      forward(x, y, pieces);
-      for (int i = 0; i < pieces.template count<kRows>() * kCols; ++i) tape.y.values[i] = y.data[i];
+                      NoMask = {}, const Slices& slices = {}) {
+    slices([&]() ATTUNE_INLINE_LAMBDA {
+      forward(x, y, slices);
+      for (int i = 0; i < slices.template count<kRows>() * kCols; ++i) tape.y.values[i] = y.data[i];
     });
   }
 
   /// dx[rows, cols] from the output y of forward and dy. `dx` may be `dy` or `y`. With a mask, a row of dx is
   /// zero where that of dy is, whatever y holds.
-  template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void backward(ConstView<Output> y, ConstView<Output> dy, View<Input> dx, const Mask& = {},
-                       const Pieces& pieces = {}) {
-    for (int i = 0; i < pieces.template count<kRows>(); ++i) {
+                       const Slices& slices = {}) {
+    for (int i = 0; i < slices.template count<kRows>(); ++i) {
       const Scalar* of_row = dy.data + i * kCols;
       if constexpr (kMasks<Mask>) {
         if (kernels::is_zero_row(kCols, of_row)) {
@@ -98,10 +98,10 @@ struct RowByRow {
       Row::template backward<kCols, Scalar>(y.data + i * kCols, of_row, dx.data + i * kCols);
     }
   }
-  template <class Dx, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Dx, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void backward(const Parameters&, ConstView<Input>, const Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Mask& mask = {}, const Pieces& pieces = {}) {
-    if constexpr (kAsked<Dx>) pieces([&]() ATTUNE_INLINE_LAMBDA { backward(tape.y, dy, dx, mask, pieces); });
+                       Parameters&, Scratch&, const Mask& mask = {}, const Slices& slices = {}) {
+    if constexpr (kAsked<Dx>) slices([&]() ATTUNE_INLINE_LAMBDA { backward(tape.y, dy, dx, mask, slices); });
   }
 };
 

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <attune/core/layer.hpp>
+#include <attune/execution/layer.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/models/composition.hpp>
 
@@ -126,7 +126,7 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
   struct RecomputedScratch {
     Tokens sums[std::size_t{kSums}];  // s_i, then their gradients
     [[no_unique_address]] Norms norms;
-    OneOf<Work<BranchTape<index>, BranchScratch<index>, Branch<index>::kRetapes>...> works;
+    OneOf<Work<BranchTape<index>, BranchScratch<index>, Branch<index>::kRecomputesTape>...> works;
     [[no_unique_address]] BranchGradientScratch<Stack, Gradients> gradients;
   };
 };
@@ -192,14 +192,14 @@ struct RecomputedRoom {
   }
   template <int index>
   ATTUNE_INLINE void begin(const auto& context) const {
-    context.pieces([&]() ATTUNE_INLINE_LAMBDA {
+    context.slices([&]() ATTUNE_INLINE_LAMBDA {
       auto&& masks = member<index>(tape.branches);
       copy_masks(masks, branch_tape<index>());
     });
   }
   template <int index>
   ATTUNE_INLINE void end(const auto& context) const {
-    context.pieces([&]() ATTUNE_INLINE_LAMBDA {
+    context.slices([&]() ATTUNE_INLINE_LAMBDA {
       auto&& masks = member<index>(tape.branches);
       copy_masks(branch_tape<index>(), masks);
     });

@@ -7,10 +7,10 @@
 #include <type_traits>
 
 #include <attune/attention/cached_attention.hpp>
-#include <attune/core/layer.hpp>
-#include <attune/core/layer_calls.hpp>
-#include <attune/core/stream.hpp>
-#include <attune/core/true_length.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/layer_calls.hpp>
+#include <attune/execution/stream.hpp>
+#include <attune/execution/valid_length.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
@@ -75,7 +75,7 @@ struct StreamContext {
   std::uint64_t position;
   StreamMemory& memory;
   const MemoryMask& memory_mask;
-  InOneGo pieces = {};
+  RunToCompletion slices = {};
 };
 
 // A branch that is a layer: self-attention, or a network.
@@ -90,9 +90,9 @@ struct LayerBranch {
   using ScratchOf = detail::ScratchOf<Part, Gradients>;
   static constexpr bool kAttendsToMemory = false;
   /// Whether it can leave out its output, and takes its input when its scratch is dead.
-  static constexpr bool kRetapes = detail::kRetapes<Part>;
+  static constexpr bool kRecomputesTape = detail::kRecomputesTape<Part>;
   static constexpr bool kTakesLength = detail::kTakesLength<Part>;
-  static constexpr bool kTakesOneByOne = true;  // a CheckedLayer is asked for more
+  static constexpr bool kRunsPerSequence = true;  // a CheckedLayer is asked for more
   static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part>;
   static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Part>;
   template <class Gradients>
@@ -107,21 +107,21 @@ struct LayerBranch {
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     auto&... tape_and_scratch) {
-    forward_in<Part>(context.pieces, context.mask, parameters, x, y, tape_and_scratch...);
+    forward_in<Part>(context.slices, context.mask, parameters, x, y, tape_and_scratch...);
   }
   // What forward tapes, without y.
-  ATTUNE_INLINE static void retape(const auto& parameters, auto x, const auto& context, auto& tape,
-                                   auto& scratch) {
-    Part::retape(parameters, x, tape, scratch, context.mask, context.pieces);
+  ATTUNE_INLINE static void recompute_tape(const auto& parameters, auto x, const auto& context, auto& tape,
+                                           auto& scratch) {
+    Part::recompute_tape(parameters, x, tape, scratch, context.mask, context.slices);
   }
   ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
                                      auto& gradients, auto& scratch, const auto& context) {
-    backward_in<Part>(context.pieces, context.mask, parameters, x, tape, dy, dx, gradients, scratch);
+    backward_in<Part>(context.slices, context.mask, parameters, x, tape, dy, dx, gradients, scratch);
   }
   // The same, where input() is x, and is called when scratch is dead.
   ATTUNE_INLINE static void backward_from(const auto& parameters, const auto& input, auto& tape, auto dy,
                                           auto dx, auto& gradients, auto& scratch, const auto& context) {
-    Part::backward_from(parameters, input, tape, dy, dx, gradients, scratch, context.mask, context.pieces);
+    Part::backward_from(parameters, input, tape, dy, dx, gradients, scratch, context.mask, context.slices);
   }
 };
 
@@ -141,9 +141,9 @@ struct MemoryBranch {
     Memory d_value;  // of the memory as values; as keys it goes to d_memory
   };
   static constexpr bool kAttendsToMemory = true;
-  static constexpr bool kRetapes = false;
+  static constexpr bool kRecomputesTape = false;
   static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_slices;  // of queries and of keys
-  static constexpr bool kTakesOneByOne = detail::kRunsInLockstep<Attention>;
+  static constexpr bool kRunsPerSequence = detail::kRunsInLockstep<Attention>;
   static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Attention>;
   static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Attention>;
   template <class Gradients>
@@ -159,12 +159,12 @@ struct MemoryBranch {
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {
     Attention::forward(parameters, x, context.memory, context.memory, y, scratch, context.memory_mask,
-                       context.pieces_of_both());
+                       context.slices_of_both());
   }
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context, auto& tape,
                                     auto& scratch) {
     Attention::forward(parameters, x, context.memory, context.memory, y, tape, scratch.attention,
-                       context.memory_mask, context.pieces_of_both());
+                       context.memory_mask, context.slices_of_both());
   }
   ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
                                      auto& gradients, auto& scratch, const auto& context) {
@@ -173,7 +173,7 @@ struct MemoryBranch {
                                 kMasks<std::remove_cvref_t<decltype(context.mask)>>;
     const auto run = [&](auto d_key, auto d_value, const auto& mask) ATTUNE_INLINE_LAMBDA {
       Attention::backward(parameters, x, context.memory, context.memory, tape, dy, dx, d_key, d_value,
-                          gradients, scratch.attention, mask, context.pieces_of_both());
+                          gradients, scratch.attention, mask, context.slices_of_both());
     };
     const auto with_mask = [&](auto d_key, auto d_value) ATTUNE_INLINE_LAMBDA {
       if constexpr (kElsewhere) {
@@ -184,7 +184,7 @@ struct MemoryBranch {
     };
     if constexpr (kAsked<decltype(context.d_memory)>) {
       with_mask(context.d_memory, View<Memory>(scratch.d_value));
-      add_to<Memory>(context.memory_pieces, scratch.d_value.data(), context.d_memory.data);
+      add_to<Memory>(context.memory_slices, scratch.d_value.data(), context.d_memory.data);
     } else {
       with_mask(NoGradient{}, NoGradient{});
     }

@@ -38,32 +38,33 @@ struct RunOnceMore : Layer {
   using Scratch = ScratchOf<Parameters>;
 
   /// Inference. What may overlap is the layer's.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static detail::Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
                                         InferenceScratch& scratch, const Mask& mask = {},
-                                        const Pieces& pieces = {}) {
-    return detail::forward_in<Layer>(pieces, mask, parameters, x, y, scratch);
+                                        const Slices& slices = {}) {
+    return detail::forward_in<Layer>(slices, mask, parameters, x, y, scratch);
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
+            AnySlices Slices = RunToCompletion>
   static detail::Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
                                         TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                                        const Pieces& pieces = {}) {
-    pieces([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(tape, scratch.tape); });
-    return detail::forward_in<Layer>(pieces, mask, parameters, x, y, scratch.tape, scratch.layer);
+                                        const Slices& slices = {}) {
+    slices([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(tape, scratch.tape); });
+    return detail::forward_in<Layer>(slices, mask, parameters, x, y, scratch.tape, scratch.layer);
   }
   /// dx from dy, overwritten, or NoGradient; gradients accumulate. x, parameters and mask are forward's. What
   /// may overlap is the layer's.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const Pieces& pieces = {}) {
-    (void)pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
-      return forward(parameters, x, View<Output>(scratch.y), tape, scratch, mask, pieces);
+                       const Slices& slices = {}) {
+    (void)slices.inside([&]() ATTUNE_INLINE_LAMBDA {
+      return forward(parameters, x, View<Output>(scratch.y), tape, scratch, mask, slices);
     });
-    detail::backward_in<Layer>(pieces, mask, parameters, x, scratch.tape, dy, dx, gradients, scratch.layer);
-    pieces([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(scratch.tape, tape); });
+    detail::backward_in<Layer>(slices, mask, parameters, x, scratch.tape, dy, dx, gradients, scratch.layer);
+    slices([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(scratch.tape, tape); });
   }
 };
 

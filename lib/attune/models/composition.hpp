@@ -6,10 +6,10 @@
 #include <iterator>
 
 #include <attune/core/fingerprint.hpp>
-#include <attune/core/initialise.hpp>
-#include <attune/core/layer.hpp>
-#include <attune/core/layer_calls.hpp>
-#include <attune/core/true_length.hpp>
+#include <attune/core/initialize.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/layer_calls.hpp>
+#include <attune/execution/valid_length.hpp>
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/layers/dropout.hpp>
 
@@ -96,10 +96,10 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
   }
 }
 
-/// y += x, of tokens, in pieces.
+/// y += x, of tokens, in slices.
 template <class Matrix, class Scalar>
-ATTUNE_INLINE void add_to(const auto& pieces, const Scalar* x, Scalar* y) {
-  pieces.template token_elements<Matrix::rows, Matrix::cols, 2>(
+ATTUNE_INLINE void add_to(const auto& slices, const Scalar* x, Scalar* y) {
+  slices.template token_elements<Matrix::rows, Matrix::cols, 2>(
       [&](int first, int count) ATTUNE_INLINE_LAMBDA { kernels::add_to(count, x + first, y + first); });
 }
 
@@ -139,7 +139,7 @@ constexpr auto& one_of(Union& storage) {
   }
 }
 
-// What takes turns in two buffers: each boundary between layers uses the one that its neighbours do not.
+// What takes turns in two buffers: each boundary between layers uses the one that its neighbors do not.
 template <class Scalar, int size, int boundaries>
 struct Turns {
   Tensor<Scalar, 1, size> buffers[std::size_t{boundaries < 2 ? boundaries : 2}];

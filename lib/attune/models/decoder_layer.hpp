@@ -1,5 +1,5 @@
 // One layer of a transformer decoder: causal self-attention, attention to the encoder's output, and a
-// feed-forward network, each in a residual branch with layer normalisation (Vaswani et al., "Attention Is All
+// feed-forward network, each in a residual branch with layer normalization (Vaswani et al., "Attention Is All
 // You Need", 2017, section 3.1).
 //
 //   norm after:    h = norm₁(x + A(x)),    g = norm₂(h + C(h, m)),    y = norm₃(g + F(g))
@@ -13,7 +13,7 @@
 #pragma once
 
 #include <attune/attention/mask.hpp>
-#include <attune/core/true_length.hpp>
+#include <attune/execution/valid_length.hpp>
 #include <attune/models/encoder_layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -82,41 +82,42 @@ struct DecoderLayerOf
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]; `mask` is
   /// self-attention's, `memory_mask` the other's. `y` may not overlap them.
   template <class Set = Parameters, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
                       InferenceScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {},
-                      const Pieces& pieces = {}) {
-    const auto of_tokens = pieces_of<Input>(mask, pieces);
-    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
+                      const Slices& slices = {}) {
+    const auto of_tokens = slices_of<Input>(mask, slices);
+    const auto of_memory = slices_of<Memory>(memory_mask, slices);
     Stack::infer(parameters, x, y, scratch, Context{memory, mask, memory_mask, of_tokens, of_memory});
-    pieces([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
+    slices([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
   }
   /// Training: the same, with dropout; the tape keeps what backward needs.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class AnyScratch,
-            AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask, AnyPieces Pieces = InOneGo>
+            AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
+            AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
                       AnyTape& tape, AnyScratch& scratch, const Mask& mask = {},
-                      const MemoryMask& memory_mask = {}, const Pieces& pieces = {}) {
-    const auto of_tokens = pieces_of<Input>(mask, pieces);
-    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
+                      const MemoryMask& memory_mask = {}, const Slices& slices = {}) {
+    const auto of_tokens = slices_of<Input>(mask, slices);
+    const auto of_memory = slices_of<Memory>(memory_mask, slices);
     Stack::forward_branches(parameters, x, y, tape, scratch,
                             Context{memory, mask, memory_mask, of_tokens, of_memory});
-    pieces([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
+    slices([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
   }
   /// dx[seq_len, d_model] and d_memory[memory_len, …] from dy[seq_len, d_model], overwritten, or NoGradient;
   /// gradients accumulate. The tape is used up. `dx` may be `dy`. The masks are forward's: what they hide has
   /// no influence, whatever it holds.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class DMemory, class Gradients,
             class AnyScratch, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, AnyTape& tape,
                        ConstView<Output> dy, Dx&& dx, DMemory&& d_memory, Gradients& gradients,
                        AnyScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {},
-                       const Pieces& pieces = {}) {
+                       const Slices& slices = {}) {
     const auto to_x = detail::sink<Input>(dx);
     const auto to_memory = detail::sink<Memory>(d_memory);
-    const auto of_tokens = pieces_of<Input>(mask, pieces);
-    const auto of_memory = pieces_of<Memory>(memory_mask, pieces);
+    const auto of_tokens = slices_of<Input>(mask, slices);
+    const auto of_memory = slices_of<Memory>(memory_mask, slices);
     Stack::backward_branches(parameters, x, tape, dy, to_x, gradients, scratch,
                              Context{memory, mask, memory_mask, of_tokens, of_memory, to_memory});
     detail::clear_behind(of_tokens, to_x);
@@ -124,33 +125,33 @@ struct DecoderLayerOf
   }
 
  private:
-  template <class Mask, class MemoryMask, class Pieces, class MemoryPieces, class DMemory = NoGradient>
+  template <class Mask, class MemoryMask, class Slices, class MemorySlices, class DMemory = NoGradient>
   struct Context {
     ConstView<Memory> memory;
     const Mask& mask;
     const MemoryMask& memory_mask;
-    const Pieces& pieces;               // of the tokens
-    const MemoryPieces& memory_pieces;  // of the memory's
+    const Slices& slices;               // of the tokens
+    const MemorySlices& memory_slices;  // of the memory's
     DMemory d_memory = {};
 
-    ATTUNE_INLINE decltype(auto) pieces_of_both() const {
-      if constexpr (detail::kHasLength<Pieces> || detail::kHasLength<MemoryPieces>) {
-        return WithMemory<Pieces, MemoryPieces>(pieces, memory_pieces);
+    ATTUNE_INLINE decltype(auto) slices_of_both() const {
+      if constexpr (detail::kHasLength<Slices> || detail::kHasLength<MemorySlices>) {
+        return WithMemory<Slices, MemorySlices>(slices, memory_slices);
       } else {
-        return (pieces);
+        return (slices);
       }
     }
   };
-  template <class Mask, class MemoryMask, class Pieces, class MemoryPieces, class DMemory = NoGradient>
-  Context(ConstView<Memory>, const Mask&, const MemoryMask&, const Pieces&, const MemoryPieces&, DMemory = {})
-      -> Context<Mask, MemoryMask, Pieces, MemoryPieces, DMemory>;
-  // The pieces of tokens, or of a memory, of which the mask says how many there are.
-  template <class Matrix, class Mask, class Pieces>
-  ATTUNE_INLINE static auto pieces_of(const Mask& mask, const Pieces& pieces) {
+  template <class Mask, class MemoryMask, class Slices, class MemorySlices, class DMemory = NoGradient>
+  Context(ConstView<Memory>, const Mask&, const MemoryMask&, const Slices&, const MemorySlices&, DMemory = {})
+      -> Context<Mask, MemoryMask, Slices, MemorySlices, DMemory>;
+  // The slices of tokens, or of a memory, of which the mask says how many there are.
+  template <class Matrix, class Mask, class Slices>
+  ATTUNE_INLINE static auto slices_of(const Mask& mask, const Slices& slices) {
     if constexpr (Stack::kStackTakesLength) {
-      return detail::first_tokens<Matrix::rows>(mask, pieces);
+      return detail::first_tokens<Matrix::rows>(mask, slices);
     } else {
-      return pieces;
+      return slices;
     }
   }
 };

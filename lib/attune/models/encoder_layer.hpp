@@ -1,5 +1,5 @@
 // One layer of a transformer encoder: self-attention, then a feed-forward network, each in a residual branch
-// with layer normalisation (Vaswani et al., "Attention Is All You Need", 2017, section 3.1).
+// with layer normalization (Vaswani et al., "Attention Is All You Need", 2017, section 3.1).
 //
 //   norm after:    h = norm₁(x + A(x)),    y = norm₂(h + F(h))
 //   norm before:   h = x + A(norm₁(x)),    y = h + F(norm₂(h))
@@ -9,8 +9,8 @@
 //   choice
 #pragma once
 
-#include <attune/core/roles.hpp>
 #include <attune/models/transformer_layer.hpp>
+#include <attune/weights/roles.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -22,7 +22,7 @@ using EncoderStack = ResidualStack<options, Norm, LayerBranch<SelfAttentionMembe
 
 }  // namespace detail
 
-/// An encoder layer of given parts: A, F and the norm are layers (core/layer.hpp) of [seq_len, d_model]
+/// An encoder layer of given parts: A, F and the norm are layers (execution/layer.hpp) of [seq_len, d_model]
 /// tokens to as many, library's or one's own. The norm has recompute(parameters, x, tape, y) beside. With
 /// dropout, in training, what A and F give is dropped; what happens inside of them is their own.
 template <detail::CheckedLayer Attention, detail::CheckedLayer NetworkLayer, detail::CheckedLayer NormLayer,
@@ -32,10 +32,10 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
  private:
   using Stack = detail::EncoderStack<options, NormLayer, Attention, NetworkLayer>;
   // What its branches are called with.
-  template <class Mask, class Pieces>
+  template <class Mask, class Slices>
   struct Context {
     const Mask& mask;      // of the attention
-    const Pieces& pieces;  // of the call
+    const Slices& slices;  // of the call
   };
 
  public:
@@ -72,39 +72,39 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
   using typename Stack::InferenceScratch;
 
   /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; `mask` is attention's. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}, const Pieces& pieces = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<EncoderLayerOf>(mask, pieces, parameters, x, y, scratch);
+                      const Mask& mask = {}, const Slices& slices = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<EncoderLayerOf>(mask, slices, parameters, x, y, scratch);
     } else {
-      Stack::infer(parameters, x, y, scratch, Context<Mask, Pieces>{mask, pieces});
+      Stack::infer(parameters, x, y, scratch, Context<Mask, Slices>{mask, slices});
     }
   }
   /// Training: the same, with dropout; the tape keeps what backward needs. `y` may not overlap `x`.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class AnyScratch,
-            AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+            AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
-                      AnyScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<EncoderLayerOf>(mask, pieces, parameters, x, y, tape, scratch);
+                      AnyScratch& scratch, const Mask& mask = {}, const Slices& slices = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<EncoderLayerOf>(mask, slices, parameters, x, y, tape, scratch);
     } else {
-      Stack::forward_branches(parameters, x, y, tape, scratch, Context<Mask, Pieces>{mask, pieces});
+      Stack::forward_branches(parameters, x, y, tape, scratch, Context<Mask, Slices>{mask, slices});
     }
   }
   /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. The tape is used up.
   /// `dx` may be `dy`. With a mask, what it hides has no influence, whatever it holds.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class Gradients,
-            class AnyScratch, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+            class AnyScratch, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Mask& mask = {},
-                       const Pieces& pieces = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      detail::backward_of_length<EncoderLayerOf>(mask, pieces, parameters, x, tape, dy,
+                       const Slices& slices = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      detail::backward_of_length<EncoderLayerOf>(mask, slices, parameters, x, tape, dy,
                                                  detail::sink<Input>(dx), gradients, scratch);
     } else {
       Stack::backward_branches(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch,
-                               Context<Mask, Pieces>{mask, pieces});
+                               Context<Mask, Slices>{mask, slices});
     }
   }
 };

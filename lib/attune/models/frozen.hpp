@@ -3,16 +3,16 @@
 //   constexpr Backbone::Parameters kBackbone = …;                                            // flash
 //   using Model = Sequential<Frozen<Backbone, kBackbone>, Linear<LinearShape{1, 16, 10}>>;   // the head
 //   using Tuned = BiasesAndNorms<Whole, kWhole>;                                             // a part of all
-//   using LoRA = Adapted<Whole, kWhole, LowRank{.rank = 4}>;              // LoRA (core/low_rank.hpp)
+//   using LoRA = Adapted<Whole, kWhole, LowRank{.rank = 4}>;              // LoRA (weights/low_rank.hpp)
 //
 // A Trainer of such a model has parameters, gradients, moments and a tape for what is trained alone, and the
-// rest of backward is not in its firmware. The constants stay where they are, in any form (core/weights.hpp):
-// tensors, or references into a file in flash. They may also be a static that is filled at run time, before
-// the model is first used: the type holds its address, not its values.
+// rest of backward is not in its firmware. The constants stay where they are, in any form
+// (weights/weights.hpp): tensors, or references into a file in flash. They may also be a static that is
+// filled at run time, before the model is first used: the type holds its address, not its values.
 #pragma once
 
 #include <attune/models/composition.hpp>
-#include <attune/models/what_is_trained.hpp>
+#include <attune/models/trainable.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -78,7 +78,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                 "attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: "
                 "sets that have nothing in the place of its weights");
   static_assert(!kVectorsAlone || !std::is_empty_v<Trained>,
-                "attune::BiasesAndNorms: the layer has no bias and no normalisation to train; take Frozen");
+                "attune::BiasesAndNorms: the layer has no bias and no normalization to train; take Frozen");
   static_assert(kRank == 0 || detail::kHasSets<Layer>,
                 "attune::Adapted: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: sets "
                 "that have factors in the place of its weights");
@@ -145,10 +145,10 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
           },
           parent, sets...);
     }
-    /// Tensors of Layer start as those of kConstants, whatever the initialiser. A ~ N(0, 1/in), so that x·A
+    /// Tensors of Layer start as those of kConstants, whatever the initializer. A ~ N(0, 1/in), so that x·A
     /// is about as large as x, and B = 0: at first the layer is that of the constants.
-    template <class Initialiser>
-    void initialise(const Initialiser&, Rng& rng) {
+    template <class Initializer>
+    void initialize(const Initializer&, Rng& rng) {
       for_each_tensor(
           [&rng](const TensorPath&, auto& trained, const auto& initial) {
             if constexpr (detail::kIsLowRank<std::remove_cvref_t<decltype(trained)>>) {
@@ -191,7 +191,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = ScratchWith<typename Layer::InferenceScratch>;
 
-  /// Token by token (core/stream.hpp), where the layer does.
+  /// Token by token (execution/stream.hpp), where the layer does.
   template <CacheShape cache>
   struct Stream : detail::StreamOf<Layer, cache> {
     using Base = detail::StreamOf<Layer, cache>;
@@ -213,27 +213,27 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   };
 
   /// Inference; a Status where the layer takes token ids. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         InferenceScratch& scratch, const Mask& mask = {},
-                                        const Pieces& pieces = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<PartlyTrained>(mask, pieces, trained, x, y, scratch);
+                                        const Slices& slices = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<PartlyTrained>(mask, slices, trained, x, y, scratch);
     } else {
-      return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained, pieces), x, y,
+      return detail::forward_in<Layer>(slices, mask, all_in(scratch, trained, slices), x, y,
                                        of_layer(scratch));
     }
   }
   /// Training, with tape and scratch of any gradients. `y` may not overlap `x`.
-  template <class Kept, class Used, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Kept, class Used, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
     requires(!AttentionMask<std::remove_const_t<Used>>)
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         Kept& tape, Used& scratch, const Mask& mask = {},
-                                        const Pieces& pieces = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<PartlyTrained>(mask, pieces, trained, x, y, tape, scratch);
+                                        const Slices& slices = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<PartlyTrained>(mask, slices, trained, x, y, tape, scratch);
     } else {
-      return detail::forward_in<Layer>(pieces, mask, all_in(scratch, trained, pieces), x, y, tape,
+      return detail::forward_in<Layer>(slices, mask, all_in(scratch, trained, slices), x, y, tape,
                                        of_layer(scratch));
     }
   }
@@ -241,25 +241,25 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   /// `x`. Where nothing is trained and nobody asks for dx, the tape goes on to the next sequence's masks of
   /// dropout.
   template <class Kept, class Dx, class Gradients, class Used, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void backward(const Parameters& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, Used& scratch, const Mask& mask = {},
-                       const Pieces& pieces = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      detail::backward_of_length<PartlyTrained>(mask, pieces, trained, x, tape, dy, detail::sink<Input>(dx),
+                       const Slices& slices = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      detail::backward_of_length<PartlyTrained>(mask, slices, trained, x, tape, dy, detail::sink<Input>(dx),
                                                 gradients, scratch);
     } else if constexpr (kFrozen && !kAsked<Dx>) {
-      pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
+      slices([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
     } else if constexpr (kFrozen) {
       static_assert(detail::kHasSets<Layer>,
                     "attune::Frozen: behind what is trained, the layer, and each one in it, needs "
                     "ParametersOf<Matrix, Vector>: a set that has nothing in the place of its gradients");
       Trained nothing;
-      detail::backward_in<Layer>(pieces, mask, all_in(scratch, trained, pieces), x, tape, dy, dx, nothing,
+      detail::backward_in<Layer>(slices, mask, all_in(scratch, trained, slices), x, tape, dy, dx, nothing,
                                  of_layer(scratch));
     } else {
-      auto&& of_tensors = gradients_of(trained, gradients, pieces.own(room_in(scratch)));
-      detail::backward_in<Layer>(pieces, mask, all_in(scratch, trained, pieces), x, tape, dy, dx, of_tensors,
+      auto&& of_tensors = gradients_of(trained, gradients, slices.own(room_in(scratch)));
+      detail::backward_in<Layer>(slices, mask, all_in(scratch, trained, slices), x, tape, dy, dx, of_tensors,
                                  of_layer(scratch));
     }
   }
@@ -311,14 +311,14 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
         static_cast<const TensorPath*>(nullptr), all, kConstants, trained);
   }
   static constexpr decltype(auto) all_in([[maybe_unused]] auto& scratch, const Parameters& trained,
-                                         [[maybe_unused]] const auto& pieces) {
+                                         [[maybe_unused]] const auto& slices) {
     if constexpr (!kInLanes) {
-      return all(trained, pieces.own(room_in(scratch)));
+      return all(trained, slices.own(room_in(scratch)));
     } else if constexpr (kFrozen) {
       refer(Trained{}, nullptr, scratch.all);
       return (scratch.all);
     } else {
-      refer(static_cast<const Trained&>(trained), pieces.own(room_in(scratch)), scratch.all);
+      refer(static_cast<const Trained&>(trained), slices.own(room_in(scratch)), scratch.all);
       return (scratch.all);
     }
   }
@@ -380,15 +380,15 @@ void references_to(const Set&& set) = delete;  // which would be gone
 template <class Layer, const auto& kConstants>
 using Frozen = PartlyTrained<Layer, kConstants, detail::TrainNothing>;
 
-/// `Layer`, of which biases and normalisations are trained, starting from those in `kConstants`; weights stay
+/// `Layer`, of which biases and normalizations are trained, starting from those in `kConstants`; weights stay
 /// constant, and so do biases of keys that are not rotated (Ben Zaken et al., "BitFit: Simple
 /// Parameter-efficient Fine-tuning for Transformer-based Masked Language-models", 2022, with the weights of
-/// normalisations beside their biases).
+/// normalizations beside their biases).
 template <class Layer, const auto& kConstants>
 using BiasesAndNorms = PartlyTrained<Layer, kConstants, detail::TrainVectors>;
 
 /// `Layer` with constant parameters in any form and, beside its weights in the roles of `low_rank`, trained
-/// products of low rank (core/low_rank.hpp). At first it is the layer of the constants.
+/// products of low rank (weights/low_rank.hpp). At first it is the layer of the constants.
 template <class Layer, const auto& kConstants, LowRank low_rank>
 using Adapted = PartlyTrained<Layer, kConstants, detail::TrainLowRank<low_rank>>;
 

@@ -1,8 +1,8 @@
 // The same layer several times, each with parameters of its own, in one copy of its code.
 #pragma once
 
-#include <attune/core/gradient_rows.hpp>
 #include <attune/models/composition.hpp>
+#include <attune/weights/gradient_rows.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -36,12 +36,12 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
         Layer::Parameters::visit(visitor, &path, sets.layers[i]...);
       }
     }
-    template <class Initialiser>
-    void initialise(const Initialiser& initialiser, Rng& rng) {
+    template <class Initializer>
+    void initialize(const Initializer& initializer, Rng& rng) {
 #pragma GCC unroll 1
       for (int i = 0; i < count; ++i) {
         auto&& layer = layers[i];
-        attune::initialise(layer, initialiser, rng);
+        attune::initialize(layer, initializer, rng);
       }
     }
   };
@@ -51,7 +51,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
   static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Layer>;
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
-  static constexpr bool kTakesOneByOne = true;
+  static constexpr bool kRunsPerSequence = true;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
   static constexpr bool kGradientMayBeInput =  // but not with UpdateInBackward
       detail::kGradientMayBeInput<Layer>;
@@ -93,7 +93,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     [[no_unique_address]] Turns<count - 1> activations;
   };
 
-  /// Token by token (core/stream.hpp), where the layer does.
+  /// Token by token (execution/stream.hpp), where the layer does.
   template <CacheShape cache>
   struct Stream {
     using Each = detail::StreamOf<Layer, cache>;
@@ -121,12 +121,12 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   };
 
   /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}, const Pieces& pieces = {}) {
+                      const Mask& mask = {}, const Slices& slices = {}) {
     detail::check_mask<Repeat, Mask>();
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<Repeat>(mask, pieces, parameters, x, y, scratch);
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<Repeat>(mask, slices, parameters, x, y, scratch);
     }
     const auto output = [&](int i) ATTUNE_INLINE_LAMBDA {
       if constexpr (count > 1) {
@@ -134,18 +134,19 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       }
       return y;
     };
-    pieces.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
+    slices.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
       const ConstView<Input> input = i == 0 ? x : ConstView<Input>(output(i - 1));
-      detail::forward_in<Layer>(pieces, mask, parameters.layers[i], input, output(i), scratch.layer);
+      detail::forward_in<Layer>(slices, mask, parameters.layers[i], input, output(i), scratch.layer);
     });
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask,
+            AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                      ScratchOf<Gradients>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+                      ScratchOf<Gradients>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
     detail::check_mask<Repeat, Mask>();
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<Repeat>(mask, pieces, parameters, x, y, tape, scratch);
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<Repeat>(mask, slices, parameters, x, y, tape, scratch);
     }
     const auto output = [&](int i) ATTUNE_INLINE_LAMBDA {
       if constexpr (count > 1) {
@@ -153,22 +154,22 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       }
       return y;
     };
-    pieces.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
+    slices.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
       const ConstView<Input> input = i == 0 ? x : ConstView<Input>(output(i - 1));
       auto&& layer_tape = tape.layers[i];
-      detail::forward_in<Layer>(pieces, mask, parameters.layers[i], input, output(i), layer_tape,
+      detail::forward_in<Layer>(slices, mask, parameters.layers[i], input, output(i), layer_tape,
                                 scratch.layer);
     });
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may not overlap `dy`; it may be
   /// `x` where it may be the layer's.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const Pieces& pieces = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::backward_of_length<Repeat>(mask, pieces, parameters, x, tape, dy,
+                       const Slices& slices = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::backward_of_length<Repeat>(mask, slices, parameters, x, tape, dy,
                                                 detail::sink<Input>(dx), gradients, scratch);
     }
     const auto d_output = [&](int i) ATTUNE_INLINE_LAMBDA -> ConstView<Output> {
@@ -178,25 +179,25 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       return dy;
     };
     if constexpr (count > 1) {
-      pieces.template repeat<count - 1>([&](int done) ATTUNE_INLINE_LAMBDA {
+      slices.template repeat<count - 1>([&](int done) ATTUNE_INLINE_LAMBDA {
         const int i = count - 1 - done;
         backward_one(i, parameters, between(i - 1, tape, scratch), tape, d_output(i),
-                     gradient_between(i - 1, tape, scratch), gradients, scratch, mask, pieces);
+                     gradient_between(i - 1, tape, scratch), gradients, scratch, mask, slices);
       });
     }
-    pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+    slices.inside([&]() ATTUNE_INLINE_LAMBDA {
       backward_one(0, parameters, x, tape, d_output(0), detail::sink<Input>(dx), gradients, scratch, mask,
-                   pieces);
+                   slices);
     });
   }
 
  private:
   static void backward_one(int i, const auto& parameters, ConstView<Input> x, auto& tape,
                            ConstView<Output> dy, auto dx, auto& gradients, auto& scratch, const auto& mask,
-                           const auto& pieces) {
+                           const auto& slices) {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
-    detail::backward_in<Layer>(pieces, mask, parameters.layers[i], x, layer_tape, dy, dx, gradient,
+    detail::backward_in<Layer>(slices, mask, parameters.layers[i], x, layer_tape, dy, dx, gradient,
                                scratch.layer);
   }
 

@@ -21,9 +21,9 @@ struct Residual : Layer {
   using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
   static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
-  static constexpr bool kTakesOneByOne = true;
+  static constexpr bool kRunsPerSequence = true;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
-  /// Token by token (core/stream.hpp), where the layer does.
+  /// Token by token (execution/stream.hpp), where the layer does.
   template <CacheShape cache>
   struct Stream : detail::StreamOf<Layer, cache> {
     using Base = detail::StreamOf<Layer, cache>;
@@ -41,32 +41,32 @@ struct Residual : Layer {
   static void recompute(const auto&...) = delete;
 
   /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}, const Pieces& pieces = {}) {
+                      const Mask& mask = {}, const Slices& slices = {}) {
     detail::check_mask<Residual, Mask>();
-    detail::forward_in<Layer>(pieces, mask, parameters, x, y, scratch);
-    detail::add_to<Input>(pieces, x.data, y.data);
+    detail::forward_in<Layer>(slices, mask, parameters, x, y, scratch);
+    detail::add_to<Input>(slices, x.data, y.data);
   }
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class AnyTape, class AnyScratch, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
     requires(!std::is_same_v<AnyTape, InferenceScratch>)
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
-                      AnyScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+                      AnyScratch& scratch, const Mask& mask = {}, const Slices& slices = {}) {
     detail::check_mask<Residual, Mask>();
-    detail::forward_in<Layer>(pieces, mask, parameters, x, y, tape, scratch);
-    detail::add_to<Input>(pieces, x.data, y.data);
+    detail::forward_in<Layer>(slices, mask, parameters, x, y, tape, scratch);
+    detail::add_to<Input>(slices, x.data, y.data);
   }
   /// dx from dy, overwritten; gradients accumulate. `dx` may overlap neither `dy` nor `x`.
   template <class Set = Parameters, class AnyTape, class Dx, class Gradients, class AnyScratch,
-            AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+            AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Mask& mask = {},
-                       const Pieces& pieces = {}) {
+                       const Slices& slices = {}) {
     const auto to = detail::sink<Input>(dx);
-    detail::backward_in<Layer>(pieces, mask, parameters, x, tape, dy, to, gradients, scratch);
-    if constexpr (kAsked<Dx>) detail::add_to<Input>(pieces, dy.data, to.data);
+    detail::backward_in<Layer>(slices, mask, parameters, x, tape, dy, to, gradients, scratch);
+    if constexpr (kAsked<Dx>) detail::add_to<Input>(slices, dy.data, to.data);
   }
 };
 

@@ -57,11 +57,11 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         }
       });
     }
-    template <class Initialiser>
-    void initialise(const Initialiser& initialiser, Rng& rng) {
+    template <class Initializer>
+    void initialize(const Initializer& initializer, Rng& rng) {
       OfLayers::for_each_index([&]<int index>() {
         if constexpr (!std::is_empty_v<typename Layer<index>::Parameters>) {
-          attune::initialise(layer<index>(), initialiser, rng);
+          attune::initialize(layer<index>(), initializer, rng);
         }
       });
     }
@@ -75,7 +75,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
                           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
   static constexpr bool kUpdatesInBackward = (detail::kUpdatesInBackward<Layers> && ...);
   static constexpr bool kRunsInLockstep = (detail::kRunsInLockstep<Layers> && ...);
-  static constexpr bool kTakesOneByOne = true;
+  static constexpr bool kRunsPerSequence = true;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layers...>;
 
  private:
@@ -116,7 +116,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         layers;
   };
 
-  /// Token by token (core/stream.hpp), where each layer does.
+  /// Token by token (execution/stream.hpp), where each layer does.
   template <CacheShape cache>
   struct Stream {
     using Memory = detail::Members<typename detail::StreamOf<Layers, cache>::Memory...>;
@@ -154,43 +154,44 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   using Outcome = detail::Outcome<Layer<0>>;
 
   /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                         const Mask& mask = {}, const Pieces& pieces = {}) {
+                         const Mask& mask = {}, const Slices& slices = {}) {
     detail::check_mask<Sequential, Mask>();
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<Sequential>(mask, pieces, parameters, x, y, scratch);
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<Sequential>(mask, slices, parameters, x, y, scratch);
     } else {
-      return infer_from<0>(parameters, x, y, scratch, mask, pieces);
+      return infer_from<0>(parameters, x, y, scratch, mask, slices);
     }
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask,
+            AnySlices Slices = RunToCompletion>
   static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                         ScratchOf<Gradients>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
+                         ScratchOf<Gradients>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
     detail::check_mask<Sequential, Mask>();
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<Sequential>(mask, pieces, parameters, x, y, tape, scratch);
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<Sequential>(mask, slices, parameters, x, y, tape, scratch);
     } else {
-      return forward_from<0>(parameters, x, y, tape, scratch, mask, pieces);
+      return forward_from<0>(parameters, x, y, tape, scratch, mask, slices);
     }
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const Pieces& pieces = {}) {
+                       const Slices& slices = {}) {
     static_assert(!kAsked<Dx> || kInferred == 0,
                   "attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx; where "
                   "what stands before it is trained, list its layers in the Sequential around it");
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      detail::backward_of_length<Sequential>(mask, pieces, parameters, x, tape, dy, detail::sink<Input>(dx),
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      detail::backward_of_length<Sequential>(mask, slices, parameters, x, tape, dy, detail::sink<Input>(dx),
                                              gradients, scratch);
     } else {
       backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask,
-                                 pieces);
+                                 slices);
     }
   }
 
@@ -202,32 +203,32 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
 
   // A layer's call, as one stage.
   template <int index>
-  ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_inside(const auto& pieces, const auto& mask,
+  ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_inside(const auto& slices, const auto& mask,
                                                                     auto&&... arguments) {
-    return pieces.inside(
-        [&]() ATTUNE_INLINE_LAMBDA { return detail::forward_in<Layer<index>>(pieces, mask, arguments...); });
+    return slices.inside(
+        [&]() ATTUNE_INLINE_LAMBDA { return detail::forward_in<Layer<index>>(slices, mask, arguments...); });
   }
   template <int index>
-  ATTUNE_INLINE static void backward_inside(const auto& pieces, const auto& mask, auto&&... arguments) {
-    pieces.inside(
-        [&]() ATTUNE_INLINE_LAMBDA { detail::backward_in<Layer<index>>(pieces, mask, arguments...); });
+  ATTUNE_INLINE static void backward_inside(const auto& slices, const auto& mask, auto&&... arguments) {
+    slices.inside(
+        [&]() ATTUNE_INLINE_LAMBDA { detail::backward_in<Layer<index>>(slices, mask, arguments...); });
   }
 
   template <int index>
   ATTUNE_INLINE static detail::Outcome<Layer<index>> infer_from(const auto& parameters, InputOf<index> x,
                                                                 View<Output> y, InferenceScratch& scratch,
-                                                                const auto& mask, const auto& pieces) {
+                                                                const auto& mask, const auto& slices) {
     auto&& own = parameters.template layer<index>();
     auto& layer_scratch = scratch.layers.template of_layer<index>();
     if constexpr (index + 1 == kLayers) {
-      return forward_inside<index>(pieces, mask, own, x, y, layer_scratch);
+      return forward_inside<index>(slices, mask, own, x, y, layer_scratch);
     } else {
       const auto next = scratch.layers.template behind<typename Layer<index>::Output, index>();
       return detail::in_turn(
           [&]() ATTUNE_INLINE_LAMBDA {
-            return forward_inside<index>(pieces, mask, own, x, next, layer_scratch);
+            return forward_inside<index>(slices, mask, own, x, next, layer_scratch);
           },
-          [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, mask, pieces); });
+          [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, mask, slices); });
     }
   }
 
@@ -235,7 +236,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_from(const auto& parameters, InputOf<index> x,
                                                                   View<Output> y, TapeOf<Gradients>& tape,
                                                                   ScratchOf<Gradients>& scratch,
-                                                                  const auto& mask, const auto& pieces) {
+                                                                  const auto& mask, const auto& slices) {
     const OutputOf<index> to = [&] {
       if constexpr (index + 1 == kLayers) {
         return y;
@@ -247,17 +248,17 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     auto& layer_scratch = scratch.layers.template of_layer<index>();
     const auto through = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (index < kInferred) {
-        return forward_inside<index>(pieces, mask, own, x, to, layer_scratch);
+        return forward_inside<index>(slices, mask, own, x, to, layer_scratch);
       } else {
         auto&& layer_tape = detail::member<index>(tape.layers);
-        return forward_inside<index>(pieces, mask, own, x, to, layer_tape, layer_scratch);
+        return forward_inside<index>(slices, mask, own, x, to, layer_tape, layer_scratch);
       }
     };
     if constexpr (index + 1 == kLayers) {
       return through();
     } else {
       return detail::in_turn(through, [&]() ATTUNE_INLINE_LAMBDA {
-        forward_from<index + 1>(parameters, to, y, tape, scratch, mask, pieces);
+        forward_from<index + 1>(parameters, to, y, tape, scratch, mask, slices);
       });
     }
   }
@@ -288,26 +289,26 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   ATTUNE_INLINE static void backward_from(const auto& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
                                           ConstView<typename Layer<index>::Output> dy, Dx dx,
                                           Gradients& gradients, ScratchOf<Kept>& scratch, const auto& mask,
-                                          const auto& pieces) {
+                                          const auto& slices) {
     if constexpr (index >= kInferred) {
       auto&& own = parameters.template layer<index>();
       auto&& gradient = gradients.template layer<index>();
       auto&& layer_tape = detail::member<index>(tape.layers);
       auto& layer_scratch = scratch.layers.template of_layer<index>();
       if constexpr (index == 0) {
-        backward_inside<0>(pieces, mask, own, x, layer_tape, dy, dx, gradient, layer_scratch);
+        backward_inside<0>(slices, mask, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
         const InputOf<index> before = between<index - 1>(tape, scratch);
         if constexpr (!kAsked<Dx> && OfLayers::template kFirstTrained<Gradients> >= index) {
-          backward_inside<index>(pieces, mask, own, before, layer_tape, dy, dx, gradient, layer_scratch);
-          pieces([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
+          backward_inside<index>(slices, mask, own, before, layer_tape, dy, dx, gradient, layer_scratch);
+          slices([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {
           const auto d_before = gradient_between<index - 1>(tape, scratch);
-          backward_inside<index>(pieces, mask, own, before, layer_tape, dy, d_before, gradient,
+          backward_inside<index>(slices, mask, own, before, layer_tape, dy, d_before, gradient,
                                  layer_scratch);
           backward_from<index - 1>(parameters, x, tape,
                                    ConstView<typename Layer<index - 1>::Output>(d_before), dx, gradients,
-                                   scratch, mask, pieces);
+                                   scratch, mask, slices);
         }
       }
     }

@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <attune/core/gradient_rows.hpp>
 #include <attune/models/composition.hpp>
+#include <attune/weights/gradient_rows.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 

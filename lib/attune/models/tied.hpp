@@ -12,18 +12,18 @@
 // The table is one tensor with one gradient, one moment, one place in a file.
 #pragma once
 
-#include <attune/core/gradient_rows.hpp>
-#include <attune/core/roles.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/linear.hpp>
-#include <attune/layers/one_by_one.hpp>
+#include <attune/layers/per_sequence.hpp>
 #include <attune/models/composition.hpp>
+#include <attune/weights/gradient_rows.hpp>
+#include <attune/weights/roles.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// The layer that each of a layer's sequences goes through: itself, or one of a OneByOne.
+/// The layer that each of a layer's sequences goes through: itself, or one of a PerSequence.
 template <class Layer>
 struct OfSequence {
   using type = Layer;
@@ -68,7 +68,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   using Parameters = ParametersOf<Tensor>;
   static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Body>;
   static constexpr bool kRunsInLockstep = false;  // the table's uses go one sequence after the other
-  static constexpr bool kTakesOneByOne = true;
+  static constexpr bool kRunsPerSequence = true;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<EmbeddingLayer, Body>;
 
  private:
@@ -125,7 +125,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     [[no_unique_address]] Sequence sequence;
   };
 
-  /// Token by token (core/stream.hpp), where the body does.
+  /// Token by token (execution/stream.hpp), where the body does.
   template <CacheShape cache>
   struct Stream {
     /// How the body runs token by token.
@@ -153,47 +153,48 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
 
   /// Inference: y[seq_len, vocabulary] of seq_len ids. Status::kInvalidToken, and nothing written, when one
   /// is outside [0, vocabulary). `mask` is the body's.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
-                        InferenceScratch& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<Tied>(mask, pieces, parameters, ids, y, scratch);
+                        InferenceScratch& scratch, const Mask& mask = {}, const Slices& slices = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<Tied>(mask, slices, parameters, ids, y, scratch);
     } else {
-      return forward_into(parameters, ids, scratch.tokens, scratch.hidden, y, mask, pieces, scratch.sequence,
+      return forward_into(parameters, ids, scratch.tokens, scratch.hidden, y, mask, slices, scratch.sequence,
                           scratch.body);
     }
   }
   /// Training: the same; the tape keeps what backward needs.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask, AnyPieces Pieces = InOneGo>
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
+            AnySlices Slices = RunToCompletion>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, TapeOf<Kept>& tape,
-                        ScratchOf<Kept>& scratch, const Mask& mask = {}, const Pieces& pieces = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::forward_of_length<Tied>(mask, pieces, parameters, ids, y, tape, scratch);
+                        ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::forward_of_length<Tied>(mask, slices, parameters, ids, y, tape, scratch);
     } else {
       return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, mask,
-                          pieces, scratch.sequence, tape.body, scratch.body);
+                          slices, scratch.sequence, tape.body, scratch.body);
     }
   }
   /// Gradients accumulate, from dy[seq_len, vocabulary]. The tape is used up. With a mask, a token whose dy
   /// is zero adds nothing, whatever it holds.
   template <class Set = Parameters, class Kept, class Gradients, AttentionMask Mask = NoMask,
-            AnyPieces Pieces = InOneGo>
+            AnySlices Slices = RunToCompletion>
   static void backward(const Set& parameters, ConstView<Input> ids, TapeOf<Kept>& tape, ConstView<Output> dy,
                        NoGradient, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const Pieces& pieces = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Pieces>) {
-      return detail::backward_of_length<Tied>(mask, pieces, parameters, ids, tape, dy, NoGradient{},
+                       const Slices& slices = {}) {
+    if constexpr (detail::kBeginsLength<Mask, Slices>) {
+      return detail::backward_of_length<Tied>(mask, slices, parameters, ids, tape, dy, NoGradient{},
                                               gradients, scratch);
     }
     const View<Tokens> d_hidden = scratch.hidden;
     const ConstView<Tokens> hidden = hidden_of(tape, scratch);
     for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
-      Head::forward(parameters.embedding, OfLogits::take(dy, sequence, scratch.sequence.logits, pieces),
-                    OfTokens::room(d_hidden, scratch.sequence.hidden), pieces);
-      OfTokens::put(scratch.sequence.hidden, sequence, d_hidden, pieces);
+      Head::forward(parameters.embedding, OfLogits::take(dy, sequence, scratch.sequence.logits, slices),
+                    OfTokens::room(d_hidden, scratch.sequence.hidden), slices);
+      OfTokens::put(scratch.sequence.hidden, sequence, d_hidden, slices);
     });
     const auto backward_body = [&](auto d_tokens) ATTUNE_INLINE_LAMBDA {
-      detail::backward_in<Body>(pieces, mask, parameters.body, ConstView<Tokens>(tokens_of(tape, scratch)),
+      detail::backward_in<Body>(slices, mask, parameters.body, ConstView<Tokens>(tokens_of(tape, scratch)),
                                 tape.body, ConstView<Tokens>(d_hidden), d_tokens, gradients.body,
                                 scratch.body);
     };
@@ -201,11 +202,11 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
       backward_body(View<Tokens>(scratch.tokens));
       for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
         Sequence& one = scratch.sequence;
-        add_to_table<Mask>(OfIds::take(ids, sequence, one, pieces),
-                           OfTokens::take(hidden, sequence, one.hidden, pieces),
-                           OfLogits::take(dy, sequence, one.logits, pieces),
-                           OfTokens::take(scratch.tokens, sequence, one.tokens, pieces), gradients.embedding,
-                           scratch, pieces);
+        add_to_table<Mask>(OfIds::take(ids, sequence, one, slices),
+                           OfTokens::take(hidden, sequence, one.hidden, slices),
+                           OfLogits::take(dy, sequence, one.logits, slices),
+                           OfTokens::take(scratch.tokens, sequence, one.tokens, slices), gradients.embedding,
+                           scratch, slices);
       });
     } else {
       backward_body(NoGradient{});
@@ -217,30 +218,30 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     for (int sequence = 0; sequence < kSequences; ++sequence) body(sequence);
   }
   // The gradient of one sequence: of the head, then of the embedding.
-  template <class Mask, class Pieces>
+  template <class Mask, class Slices>
   ATTUNE_INLINE static void add_to_table(ConstView<typename Embeds::Input> ids,
                                          ConstView<typename Embeds::Output> hidden,
                                          ConstView<typename Head::Input> dy,
                                          ConstView<typename Embeds::Output> d_tokens, auto& gradients,
-                                         auto& scratch, const Pieces& pieces) {
-    const auto terms = detail::terms_of<Mask, Pieces>(pieces.first(hidden));
+                                         auto& scratch, const Slices& slices) {
+    const auto terms = detail::terms_of<Mask, Slices>(slices.first(hidden));
     if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
       add_rows(view(gradients.weight), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
-        add_product(pieces.first(dy).transpose().template rows_at<Rows::rows>(first), pieces.first(hidden),
+        add_product(slices.first(dy).transpose().template rows_at<Rows::rows>(first), slices.first(hidden),
                     rows, terms);
         Embeds::add_to_rows(ids, d_tokens, first, rows, scratch.embedding,
-                            pieces.template count<Tokens::rows>());
+                            slices.template count<Tokens::rows>());
       });
     } else {
-      Head::backward_parameters(dy, hidden, gradients, terms, pieces);
+      Head::backward_parameters(dy, hidden, gradients, terms, slices);
       typename Embeds::Tape none;
-      detail::backward_in<Embeds>(pieces, NoMask{}, NoParameters{}, ids, none, d_tokens, NoGradient{},
+      detail::backward_in<Embeds>(slices, NoMask{}, NoParameters{}, ids, none, d_tokens, NoGradient{},
                                   gradients, scratch.embedding);
     }
   }
 
   static Status forward_into(const auto& parameters, ConstView<Input> ids, View<Tokens> tokens,
-                             View<Tokens> hidden, View<Output> y, const auto& mask, const auto& pieces,
+                             View<Tokens> hidden, View<Output> y, const auto& mask, const auto& slices,
                              Sequence& one, auto&... of_body) {
     detail::check_mask<Tied, std::remove_cvref_t<decltype(mask)>>();
     return detail::in_turn(
@@ -249,20 +250,20 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
           for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
             if (status != Status::kOk) return;
             typename Embeds::InferenceScratch none;
-            status = detail::forward_in<Embeds>(pieces, NoMask{}, parameters.embedding,
-                                                OfIds::take(ids, sequence, one, pieces),
+            status = detail::forward_in<Embeds>(slices, NoMask{}, parameters.embedding,
+                                                OfIds::take(ids, sequence, one, slices),
                                                 OfTokens::room(tokens, one.tokens), none);
-            OfTokens::put(one.tokens, sequence, tokens, pieces);
+            OfTokens::put(one.tokens, sequence, tokens, slices);
           });
           return status;
         },
         [&]() ATTUNE_INLINE_LAMBDA {
-          detail::forward_in<Body>(pieces, mask, parameters.body, ConstView<Tokens>(tokens), hidden,
+          detail::forward_in<Body>(slices, mask, parameters.body, ConstView<Tokens>(tokens), hidden,
                                    of_body...);
           for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
-            Head::backward_input(parameters.embedding, OfTokens::take(hidden, sequence, one.hidden, pieces),
-                                 OfLogits::room(y, one.logits), kernels::Assign{}, pieces);
-            OfLogits::put(one.logits, sequence, y, pieces);
+            Head::backward_input(parameters.embedding, OfTokens::take(hidden, sequence, one.hidden, slices),
+                                 OfLogits::room(y, one.logits), kernels::Assign{}, slices);
+            OfLogits::put(one.logits, sequence, y, slices);
           });
         });
   }

@@ -12,7 +12,6 @@
 #include <cstdint>
 
 #include <attune/attention/multi_head_attention.hpp>
-#include <attune/core/gradient_rows.hpp>
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/feed_forward.hpp>
@@ -20,6 +19,7 @@
 #include <attune/models/branch_memory.hpp>
 #include <attune/models/branches.hpp>
 #include <attune/models/composition.hpp>
+#include <attune/weights/gradient_rows.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -94,18 +94,18 @@ struct StackInference {
     typename NormLayer::InferenceScratch none;
     ConstView<Tokens> input = x;
     if constexpr (kNormBefore) {
-      forward_in<NormLayer>(context.pieces, NoMask{}, norm_of<index>(parameters), x,
+      forward_in<NormLayer>(context.slices, NoMask{}, norm_of<index>(parameters), x,
                             View<Tokens>(scratch.tokens), none);
       input = scratch.tokens;
     }
     const View<Tokens> output = index == 0 ? y : scratch.output();
-    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+    context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
       Branch::forward(Branch::Member::of(parameters), input, output, context,
                       one_of<index>(scratch.branches));
     });
-    add_to<Tokens>(context.pieces, index == 0 ? x.data : ConstView<Tokens>(output).data, y.data);
+    add_to<Tokens>(context.slices, index == 0 ? x.data : ConstView<Tokens>(output).data, y.data);
     if constexpr (!kNormBefore) {
-      forward_in<NormLayer>(context.pieces, NoMask{}, norm_of<index>(parameters), ConstView<Tokens>(y), y,
+      forward_in<NormLayer>(context.slices, NoMask{}, norm_of<index>(parameters), ConstView<Tokens>(y), y,
                             none);
     }
     if constexpr (index < kLast) run<index + 1>(parameters, y, y, scratch, context);
@@ -134,7 +134,7 @@ struct ResidualStack {
       "attune::EncoderLayer, DecoderLayer: the norm has no recompute(parameters, x, tape, y), y once more; a "
       "Residual around a norm is none");
 
-  // ---- What the layer says of itself (core/layer.hpp). ----
+  // ---- What the layer says of itself (execution/layer.hpp). ----
 
   static constexpr std::uint32_t kFingerprint = fingerprint(
       options.norm, options.dropout, kFingerprintOf<typename Branches::Part>..., kFingerprintOf<NormLayer>);
@@ -142,8 +142,8 @@ struct ResidualStack {
       (detail::kUpdatesInBackward<typename Branches::Part> && ... && detail::kUpdatesInBackward<NormLayer>);
   static constexpr bool kRunsInLockstep =
       (detail::kRunsInLockstep<typename Branches::Part> && ... && detail::kRunsInLockstep<NormLayer>);
-  static constexpr bool kTakesOneByOne =
-      (Branches::kTakesOneByOne && ... && detail::kRunsInLockstep<NormLayer>);
+  static constexpr bool kRunsPerSequence =
+      (Branches::kRunsPerSequence && ... && detail::kRunsInLockstep<NormLayer>);
   // Whether tokens behind a length are left out.
   static constexpr bool kStackTakesLength =
       (Branches::kTakesLength && ... && detail::kTakesLength<NormLayer>);
@@ -178,7 +178,7 @@ struct ResidualStack {
   template <class Gradients>
   struct RecomputedScratchOf : BranchMemory<ResidualStack, Gradients>::RecomputedScratch {};
 
-  /// Token by token (core/stream.hpp), causal; attention to a memory takes one that is remembered first:
+  /// Token by token (execution/stream.hpp), causal; attention to a memory takes one that is remembered first:
   /// without one a step answers kNothingRemembered. A step takes the memory's mask behind its scratch; the
   /// number of a query is its position, so a mask that is made for a seq_len is made for the cache's
   /// capacity.
@@ -238,7 +238,7 @@ struct ResidualStack {
                                               const auto& context) {
     auto room = room_of<ResidualStack>(tape, scratch);
     if constexpr (decltype(room)::kRecomputes) {
-      context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+      context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
         compute_sums<kNormBefore ? kLast : kBranches>(parameters, x, NoGradient{}, room, context);
         if constexpr (!kNormBefore) {
           const View<Tokens> unread = room.template normalized<kLast>();
@@ -272,7 +272,7 @@ struct ResidualStack {
                                          auto room, const auto& context) {
     typename NormLayer::Scratch none;
     auto&& tape = room.norms()[norm];
-    forward_in<NormLayer>(context.pieces, NoMask{}, norm_of<norm>(parameters), x, y, tape, none);
+    forward_in<NormLayer>(context.slices, NoMask{}, norm_of<norm>(parameters), x, y, tape, none);
   }
   template <int index>
   ATTUNE_INLINE static ConstView<Tokens> branch_input(const auto& parameters, ConstView<Tokens> x, auto room,
@@ -294,10 +294,10 @@ struct ResidualStack {
       const ConstView<Tokens> before = before_norm<index>(x, room);
       const auto& tape = room.norms()[kNormOf<index>];
       const View<Tokens> y = room.template normalized<index>();
-      if constexpr (requires { NormLayer::recompute(norm, before, tape, y, context.pieces); }) {
-        NormLayer::recompute(norm, before, tape, y, context.pieces);
+      if constexpr (requires { NormLayer::recompute(norm, before, tape, y, context.slices); }) {
+        NormLayer::recompute(norm, before, tape, y, context.slices);
       } else {
-        context.pieces([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, before, tape, y); });
+        context.slices([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, before, tape, y); });
       }
       return y;
     } else {
@@ -318,12 +318,12 @@ struct ResidualStack {
       }
     }();
     const ConstView<Tokens> input = branch_input<index>(parameters, x, room, context);
-    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
+    context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
       Branch<index>::forward(Branch<index>::Member::of(parameters), input, sum, context,
                              room.template branch_tape<index>(), room.template branch_scratch<index>());
     });
     if constexpr (kDrops) {
-      BranchDropout<index>::apply(sum, room.tape.dropout.of[index], sum, context.pieces);
+      BranchDropout<index>::apply(sum, room.tape.dropout.of[index], sum, context.slices);
     }
     const ConstView<Tokens> other = [&]() -> ConstView<Tokens> {
       if constexpr (kNormBefore) {
@@ -334,7 +334,7 @@ struct ResidualStack {
         return input;
       }
     }();
-    add_to<Tokens>(context.pieces, other.data, sum.data);
+    add_to<Tokens>(context.slices, other.data, sum.data);
     if constexpr (index + 1 < end) compute_sums<end, index + 1>(parameters, x, y, room, context);
   }
 
@@ -348,11 +348,11 @@ struct ResidualStack {
                                    auto to) ATTUNE_INLINE_LAMBDA {
       typename NormLayer::Scratch none;
       auto&& tape = room.norms()[index];
-      backward_in<NormLayer>(context.pieces, context.mask, norm_of<index>(parameters), input, tape, d_norm,
+      backward_in<NormLayer>(context.slices, context.mask, norm_of<index>(parameters), input, tape, d_norm,
                              to, norm_of<index>(gradients), none);
     };
     const auto continue_with = [&](auto d_input, ConstView<Tokens> d_sum) ATTUNE_INLINE_LAMBDA {
-      if constexpr (kAsked<decltype(d_input)>) add_to<Tokens>(context.pieces, d_sum.data, d_input.data);
+      if constexpr (kAsked<decltype(d_input)>) add_to<Tokens>(context.slices, d_sum.data, d_input.data);
       if constexpr (index > 0) {
         backward_sum<index - 1>(parameters, x, d_input, dx, gradients, room, context);
       }
@@ -413,8 +413,8 @@ struct ResidualStack {
     auto& own_gradients = Branch<index>::Member::of(gradients);
     auto& tape = room.template branch_tape<index>();
     auto& scratch = room.template branch_scratch<index>();
-    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (decltype(room)::kRecomputes && Branch<index>::kRetapes) {
+    context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (decltype(room)::kRecomputes && Branch<index>::kRecomputesTape) {
         Branch<index>::backward_from(own, input, tape, d_branch, d_input, own_gradients, scratch, context);
       } else {
         Branch<index>::backward(own, input(), tape, d_branch, d_input, own_gradients, scratch, context);
@@ -431,9 +431,9 @@ struct ResidualStack {
     auto& scratch = room.template branch_scratch<index>();
     room.template begin<index>(context);
     const ConstView<Tokens> input = branch_input<index>(parameters, x, room, context);
-    context.pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (Branch<index>::kRetapes) {
-        Branch<index>::retape(own, input, context, tape, scratch);
+    context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
+      if constexpr (Branch<index>::kRecomputesTape) {
+        Branch<index>::recompute_tape(own, input, context, tape, scratch);
       } else {
         Branch<index>::forward(own, input, room.template output<index>(), context, tape, scratch);
       }
@@ -445,7 +445,7 @@ struct ResidualStack {
                                                         [[maybe_unused]] const auto& context) {
     if constexpr (kDrops) {
       auto& d_branch = room.scratch.gradients.branch;
-      BranchDropout<index>::backward(room.tape.dropout.of[index], d_sum, d_branch, context.pieces);
+      BranchDropout<index>::backward(room.tape.dropout.of[index], d_sum, d_branch, context.slices);
       return d_branch;
     } else {
       return d_sum;

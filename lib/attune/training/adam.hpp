@@ -33,7 +33,7 @@ struct DecayRate {
 
 namespace detail {
 
-/// 1 − βᵗ over the steps so far, as a fraction of 2⁶⁴; zero-initialised, so that it starts in .bss.
+/// 1 − βᵗ over the steps so far, as a fraction of 2⁶⁴; zero-initialized, so that it starts in .bss.
 struct BiasCorrection {
   std::uint64_t complement;
 

@@ -9,8 +9,8 @@
 #include <span>
 #include <type_traits>
 
-#include <attune/core/layer.hpp>
-#include <attune/core/layer_calls.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/layer_calls.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 

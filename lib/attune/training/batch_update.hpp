@@ -27,10 +27,10 @@ struct BatchGradient {
     BatchGradient batch{};
     if (batch.status = clipping.check(); batch.status != Status::kOk) return batch;
     const Scalar norm_of_sum = clipping.template norm<Scalar>(gradients);
-    batch.scale = Loss::kMeanOverBatch ? 1 / sum.normaliser : Scalar(1);
+    batch.scale = Loss::kMeanOverBatch ? 1 / sum.normalizer : Scalar(1);
     batch.norm = norm_of_sum * batch.scale;
     batch.factor = clipping.factor(batch.norm);
-    if (Loss::kMeanOverBatch && !(sum.normaliser > 0)) {
+    if (Loss::kMeanOverBatch && !(sum.normalizer > 0)) {
       batch.status = Status::kNoTargets;
     } else if (!finite(sum.sum) || !(batch.norm * batch.factor <= kLargestGradient<Scalar>)) {
       batch.status = Status::kNotFinite;

@@ -1,4 +1,4 @@
-// What an optimiser with moments in 16 bits keeps beside its counters.
+// What an optimizer with moments in 16 bits keeps beside its counters.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// In what an optimiser keeps its moments.
+/// In what an optimizer keeps its moments.
 enum class MomentPrecision {
   kScalar,    // as parameters are
   kBfloat16,  // the upper 16 bits of a float, rounded at random: half the RAM, and 8 significant bits

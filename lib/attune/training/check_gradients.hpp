@@ -15,18 +15,19 @@
 #include <limits>
 #include <type_traits>
 
-#include <attune/core/layer.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/rng.hpp>
+#include <attune/execution/layer.hpp>
 #include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// How check_gradients() draws and differentiates.
 struct GradientCheckOptions {
-  double low = -1, high = 1;  // parameters and input are drawn from [low, high)
-  double step = 1e-5;
-  std::uint64_t seed = 17;
+  double low = -1;          // parameters and input are drawn from [low, high)
+  double high = 1;          // the end of that range
+  double step = 1e-5;       // h of the central difference
+  std::uint64_t seed = 17;  // of the generator
 };
 
 /// The worst element of all that check_gradients() compared.
@@ -41,8 +42,9 @@ struct [[nodiscard]] GradientCheck {
   double numeric;   // the central difference
   double error;     // |analytic − numeric|, divided by the tensor's largest |numeric| where that is above 1
   /// The largest |numeric| of all parameters, and of the input: near 0, the check has seen nothing.
-  double largest_of_parameters, largest_of_input;
-  Status status;  // what forward answers to the drawn token ids, 0 and 1 in turn
+  double largest_of_parameters;
+  double largest_of_input;  // the same of the input
+  Status status;            // what forward answers to the drawn token ids, 0 and 1 in turn
 
   /// Whether forward took its input and no error is larger.
   [[nodiscard]] constexpr bool ok(double tolerance = kTolerance) const {

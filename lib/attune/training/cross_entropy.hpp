@@ -61,7 +61,7 @@ struct CrossEntropy {
     return mean(dense_view(logits), targets, weights.data, dense_view(d_logits), weight);
   }
 
-  /// For trainers: Σ_i loss_i with its normaliser, Σ_i w_(t_i), and its gradient. Refuses like forward. Class
+  /// For trainers: Σ_i loss_i with its normalizer, Σ_i w_(t_i), and its gradient. Refuses like forward. Class
   /// weights are null, or one a class.
   template <class Logits, class Targets, class Gradient>
   static LossSum<typename Gradient::Scalar> sum(const Logits& logits, const Targets& targets,
@@ -71,7 +71,7 @@ struct CrossEntropy {
     const Classes<Logits> ids(targets);
     const Status status = check<Logits::cols>(ids, class_weights);
     if (status != Status::kOk) return {kNoLoss<Scalar>, 1, status};
-    return {sum_of_rows(logits, ids, class_weights, d_logits, Scalar(1)), normaliser(ids, class_weights)};
+    return {sum_of_rows(logits, ids, class_weights, d_logits, Scalar(1)), normalizer(ids, class_weights)};
   }
 
   /// Without reduction: losses[rows, 1], 0 where the target is ignored. Refuses like forward.
@@ -157,9 +157,9 @@ struct CrossEntropy {
   template <int kClasses, class Scalar>
   static Scalar smoothed_logits(const Scalar* x, const Scalar* class_weights, Scalar largest) {
     const Scalar total = kernels::sum<Scalar, kClasses>([&]<class P>(int c) ATTUNE_INLINE_LAMBDA {
-      const P centred = kernels::subtract(kernels::load<P>(x + c), kernels::broadcast<P>(largest));
-      return class_weights == nullptr ? centred
-                                      : kernels::multiply(centred, kernels::load<P>(class_weights + c));
+      const P centered = kernels::subtract(kernels::load<P>(x + c), kernels::broadcast<P>(largest));
+      return class_weights == nullptr ? centered
+                                      : kernels::multiply(centered, kernels::load<P>(class_weights + c));
     });
     return kernels::multiply(total, kShareOf<Scalar, kClasses>);
   }
@@ -169,7 +169,7 @@ struct CrossEntropy {
   template <class Scalar>
   struct Row {
     Scalar weight;  // (1 − s)·w of the target
-    Scalar centred;
+    Scalar centered;
     Scalar smoothed;
   };
   template <int kClasses, class Scalar>
@@ -182,7 +182,7 @@ struct CrossEntropy {
   }
   template <class Scalar>
   static Scalar loss_of(const Row<Scalar>& row, Scalar share, Scalar log_sum) {
-    const Scalar loss = kernels::multiply(row.weight, kernels::subtract(log_sum, row.centred));
+    const Scalar loss = kernels::multiply(row.weight, kernels::subtract(log_sum, row.centered));
     if constexpr (!kSmooth) return loss;
     return kernels::add(loss, kernels::subtract(kernels::multiply(share, log_sum), row.smoothed));
   }
@@ -206,8 +206,8 @@ struct CrossEntropy {
     const Scalar largest = kernels::largest_of<kClasses>(x);
     const Row<Scalar> row = row_of<kClasses>(x, target, class_weights, largest);
     kernels::for_each_packet<Scalar>(kClasses, [&]<class P>(int c) ATTUNE_INLINE_LAMBDA {
-      const P centred = kernels::subtract(kernels::load<P>(x + c), kernels::broadcast<P>(largest));
-      kernels::store(dx + c, kernels::exponential(centred));
+      const P centered = kernels::subtract(kernels::load<P>(x + c), kernels::broadcast<P>(largest));
+      kernels::store(dx + c, kernels::exponential(centered));
     });
     const Scalar total = kernels::sum_of<kClasses>(dx);
     const Scalar of_target = kernels::multiply(factor, row.weight);
@@ -230,7 +230,7 @@ struct CrossEntropy {
 
   // Σ_i w_(t_i).
   template <int kRows, class Scalar>
-  static Scalar normaliser(Ids<kRows> targets, const Scalar* class_weights) {
+  static Scalar normalizer(Ids<kRows> targets, const Scalar* class_weights) {
     if constexpr (options.reduction == Reduction::kSum) return Scalar(1);
     Scalar total = 0;
     for (const int target : targets) {
@@ -262,7 +262,7 @@ struct CrossEntropy {
     const Classes<Logits> ids(targets);
     const Status status = check<Logits::cols>(ids, class_weights);
     if (status != Status::kOk) return {kNoLoss<Scalar>, status};
-    const Scalar count = normaliser(ids, class_weights);
+    const Scalar count = normalizer(ids, class_weights);
     const Scalar factor = count > 0 ? kernels::divide(weight, count) : Scalar(0);
     return {kernels::multiply(sum_of_rows(logits, ids, class_weights, gradient, factor), factor),
             Status::kOk};
@@ -286,7 +286,7 @@ struct WeightedCrossEntropy {
   constexpr explicit WeightedCrossEntropy(const Tensor<Scalar, 1, classes>& weights)
       : class_weights(weights) {}
 
-  /// Σ_i loss_i with its normaliser, Σ_i w_(t_i), and its gradient, as CrossEntropy::sum.
+  /// Σ_i loss_i with its normalizer, Σ_i w_(t_i), and its gradient, as CrossEntropy::sum.
   template <class Logits, class Targets, class Gradient>
   LossSum<Scalar> sum(const Logits& logits, const Targets& targets, const Gradient& d_logits) const {
     static_assert(Logits::cols == classes,

@@ -10,7 +10,7 @@
 // The bits are those of one sequence after the other: gradients are added sequence by sequence, in the order
 // of the batch, and each sequence has the masks of dropout that it has there. Layers whose scalars have no
 // lanes go one sequence after the other between those that have: token ids, softmax layers, more tokens than
-// kernels::kDepthBlock, layers of one's own that do not say kRunsInLockstep (core/layer.hpp). Those gain
+// kernels::kDepthBlock, layers of one's own that do not say kRunsInLockstep (execution/layer.hpp). Those gain
 // nothing, and a model of them takes the time that it takes without (tests/bench/batches.cpp).
 //
 // A SequenceLength costs that many tokens. Where each sequence has a mask, as many that follow each other go
@@ -18,14 +18,14 @@
 // own length: in lanes all would take that of the longest.
 #pragma once
 
-#include <attune/core/layer_calls.hpp>
 #include <attune/core/parameters.hpp>
-#include <attune/core/true_length.hpp>
+#include <attune/execution/layer_calls.hpp>
+#include <attune/execution/valid_length.hpp>
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/ops/gemm.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 #include <attune/layers/dropout.hpp>
-#include <attune/layers/one_by_one.hpp>
+#include <attune/layers/per_sequence.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/plan.hpp>
 
@@ -74,16 +74,16 @@ class LockstepWorkspace {
                                 BatchSums<Loss, Scalar>& sums) {
     using Output = typename LaneModel::Output;
     copy_masks(tape, tape_);
-    const auto pieces = pieces_of<LaneModel>(mask);
-    const ConstView<typename LaneModel::Input> x = stacked(first, pieces);
+    const auto slices = slices_of<LaneModel>(mask);
+    const ConstView<typename LaneModel::Input> x = stacked(first, slices);
     const View<Output> y(output_);
-    const Status status = forward_status<LaneModel>(pieces, mask, parameters_, x, y, tape_, shared_.scratch);
+    const Status status = forward_status<LaneModel>(slices, mask, parameters_, x, y, tape_, shared_.scratch);
     if (status != Status::kOk) return false;
-    clear_behind(pieces, y);
+    clear_behind(slices, y);
     LossSum<Scalar> losses[std::size_t{kSequences}];
     if (!add_losses(target_of, loss, losses)) return false;
     begin_gradients(gradients);
-    backward_in<LaneModel>(pieces, mask, parameters_, x, tape_, ConstView<Output>(y), NoGradient{},
+    backward_in<LaneModel>(slices, mask, parameters_, x, tape_, ConstView<Output>(y), NoGradient{},
                            gradients_, shared_.scratch);
     if constexpr (kMasks<Mask>) {
       bool all = true;
@@ -100,15 +100,15 @@ class LockstepWorkspace {
  private:
   // The inputs of kSequences sequences: ids stand so, the elements of matrices side by side, of as many
   // tokens as there are.
-  template <class Pieces>
+  template <class Slices>
   ConstView<typename LaneModel::Input> stacked(ConstView<typename Model::Input> first,
-                                               [[maybe_unused]] const Pieces& pieces) {
+                                               [[maybe_unused]] const Slices& slices) {
     if constexpr (kTakesIds<Model>) {
       return ConstView<typename LaneModel::Input>(first.data());
     } else {
       using X = typename Model::Input;
-      if constexpr (kHasLength<Pieces>) {
-        for (int i = 0; i < pieces.template count<X::rows>(); ++i) {
+      if constexpr (kHasLength<Slices>) {
+        for (int i = 0; i < slices.template count<X::rows>(); ++i) {
           interleave<X::size, X::cols>(first.data + i * X::cols, input_.values + i * X::cols);
         }
       } else {
@@ -119,7 +119,7 @@ class LockstepWorkspace {
   }
 
   // Tensors of lanes have each sequence's gradients, from zero. In others they are added up by their layer,
-  // in the order of the sequences (layers/one_by_one.hpp), to those of the batch.
+  // in the order of the sequences (layers/per_sequence.hpp), to those of the batch.
   template <class Of>
   static constexpr bool kOfLanes = std::is_same_v<typename std::remove_cvref_t<Of>::Scalar, LaneScalar>;
   void begin_gradients(const typename Model::Parameters& gradients) {
@@ -159,7 +159,7 @@ class LockstepWorkspace {
       const LossSum<LaneScalar> lanes =
           loss.sum(ConstView<Output>(output_), ConstView<Output>(shared_.target), View<Output>(output_));
       const auto* sums = reinterpret_cast<const Scalar*>(&lanes.sum);
-      for (int s = 0; s < kSequences; ++s) losses[s] = {sums[s], lanes.normaliser, lanes.status};
+      for (int s = 0; s < kSequences; ++s) losses[s] = {sums[s], lanes.normalizer, lanes.status};
     } else {  // classes, and losses of one scalar: one sequence after the other
       using OneOutput = typename Model::Output;
       auto* outputs = reinterpret_cast<Scalar*>(shared_.target.values);
@@ -229,7 +229,7 @@ struct LockstepOf {
 };
 
 /// For every model, with any loss. As many sequences in lockstep as the widest packet has lanes (16 with
-/// AVX-512, 8 with AVX2); what is left of a batch, and neighbours with different masks, go one by one. Where
+/// AVX-512, 8 with AVX2); what is left of a batch, and neighbors with different masks, go one by one. Where
 /// the target has no packets, the same as Streaming. In files that are compiled for another vector unit
 /// it is another type.
 using Lockstep = LockstepOf<static_cast<int>(sizeof(kernels::Packet<float>))>;

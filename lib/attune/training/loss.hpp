@@ -1,6 +1,6 @@
 // What a loss is, and the squared errors.
 //
-// A loss is a number to minimise, and its gradient. It is a type, often without state, that says
+// A loss is a number to minimize, and its gradient. It is a type, often without state, that says
 //
 //   struct MyLoss {
 //     static constexpr bool kMeanOverBatch = true;
@@ -8,13 +8,13 @@
 //     LossSum<Scalar> sum(ConstView<Output> y, Target target, View<Output> dy) const;
 //   };
 //
-// A trainer adds up sums, normalisers and gradients over a batch. With kMeanOverBatch it divides once, by the
-// sum of the normalisers: a mean over all that counts in the batch, however it is spread over the sequences.
+// A trainer adds up sums, normalizers and gradients over a batch. With kMeanOverBatch it divides once, by the
+// sum of the normalizers: a mean over all that counts in the batch, however it is spread over the sequences.
 // Without, the batch's loss is the sum. `Target` is a ConstView<Output>, or with
 //
 //   static constexpr bool kClassTargets = true;
 //
-// classes, one a row: std::array<int, rows> of each sequence. A loss whose every normaliser is 1 may say
+// classes, one a row: std::array<int, rows> of each sequence. A loss whose every normalizer is 1 may say
 // kCountsSequences = true: then none is kept.
 #pragma once
 
@@ -33,7 +33,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 template <class Scalar>
 struct LossSum {
   Scalar sum;                            // of all targets
-  kernels::Real<Scalar> normaliser = 1;  // the targets' number or weight; not negative
+  kernels::Real<Scalar> normalizer = 1;  // the targets' number or weight; not negative
   Status status = Status::kOk;           // where it is not kOk nothing is written
 };
 
@@ -51,8 +51,8 @@ struct [[nodiscard]] LossResult {
 
 /// A loss for models with such an output: see the top of this file.
 template <class L, class Output>
-concept Loss = requires(const L& loss, typename detail::TargetsOf<L, Output, 1>::One target,
-                        ConstView<Output> y, View<Output> dy) {
+concept IsLoss = requires(const L& loss, typename detail::TargetsOf<L, Output, 1>::One target,
+                          ConstView<Output> y, View<Output> dy) {
   { L::kMeanOverBatch } -> std::convertible_to<bool>;
   { loss.sum(y, target, dy) } -> std::same_as<LossSum<typename Output::Scalar>>;
 };
@@ -73,11 +73,11 @@ constexpr bool check_loss() {
     static_assert(sizeof(L) == 0,
                   "attune::Loss: there is no sum(y, target, dy) for a ConstView<Output> y, a View<Output> dy "
                   "and a target of the same shape, or of classes where it says kClassTargets");
-  } else if constexpr (!Loss<L, Output>) {
+  } else if constexpr (!IsLoss<L, Output>) {
     static_assert(sizeof(L) == 0,
                   "attune::Loss: sum(y, target, dy) answers no LossSum of the model's scalar");
   }
-  return Loss<L, Output>;
+  return IsLoss<L, Output>;
 }
 template <class L, class Output>
 concept CheckedLoss = check_loss<L, Output>();
@@ -94,24 +94,24 @@ struct BatchSums {
   struct Counted {};
 
   Scalar loss;
-  [[no_unique_address]] std::conditional_t<kCounts, Counted, Scalar> normaliser;
+  [[no_unique_address]] std::conditional_t<kCounts, Counted, Scalar> normalizer;
   int sequences;
 
   void clear() {
     loss = 0;
-    if constexpr (!kCounts) normaliser = 0;
+    if constexpr (!kCounts) normalizer = 0;
     sequences = 0;
   }
   void add(const LossSum<Scalar>& sequence) {
     loss += sequence.sum;
-    if constexpr (!kCounts) normaliser += sequence.normaliser;
+    if constexpr (!kCounts) normalizer += sequence.normalizer;
     ++sequences;
   }
   [[nodiscard]] LossSum<Scalar> total() const {
     if constexpr (kCounts) {
       return {loss, static_cast<Scalar>(sequences)};
     } else {
-      return {loss, normaliser};
+      return {loss, normalizer};
     }
   }
 };

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
-#include <attune/core/layer.hpp>
 #include <attune/core/memory.hpp>
+#include <attune/execution/layer.hpp>
 #include <attune/training/workspace.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {

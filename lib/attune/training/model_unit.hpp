@@ -39,18 +39,22 @@ class ModelUnit {
 
  public:
   using Input = typename InputOf<Sizes>::type;
+  /// The target of one sequence.
   using Target = typename Sizes::Target;
+  /// One sequence, row by row.
   using Inputs = Input[std::size_t{Sizes::kInputs}];
+  /// Its target, row by row.
   using Targets = Target[std::size_t{Sizes::kTargets}];
+  /// What the model answers, row by row.
   using Outputs = float[std::size_t{Sizes::kOutputs}];
   /// The bytes of a training's state (training/state.hpp): to be stored behind a checksum.
   struct State {
-    const void* bytes;
-    std::size_t size;
+    const void* bytes;  // the first
+    std::size_t size;   // how many
   };
 
   /// Draws initial parameters, XavierUniform, and forgets all training.
-  static void initialise(std::uint64_t seed);
+  static void initialize(std::uint64_t seed);
   /// One optimizer step on one sequence, as Trainer::step.
   static StepResult<float> step(const Inputs& inputs, const Targets& targets, float learning_rate);
   /// Writes y for x, as Trainer::predict.

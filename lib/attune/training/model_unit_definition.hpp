@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include <attune/core/initialise.hpp>
+#include <attune/core/initialize.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/training/model_unit.hpp>
 
@@ -32,8 +32,8 @@ struct UnitOf;
 }  // namespace detail
 
 template <class Sizes>
-void ModelUnit<Sizes>::initialise(std::uint64_t seed) {
-  detail::UnitOf<Sizes>::kTrainer.initialise(XavierUniform{}, Rng{seed});
+void ModelUnit<Sizes>::initialize(std::uint64_t seed) {
+  detail::UnitOf<Sizes>::kTrainer.initialize(XavierUniform{}, Rng{seed});
 }
 
 template <class Sizes>

@@ -1,6 +1,6 @@
-// What an optimiser is: adam.hpp and sgd.hpp have the library's.
+// What an optimizer is: adam.hpp and sgd.hpp have the library's.
 //
-// One step reads gradients and changes parameters and moments; the caller owns all of them. An optimiser is a
+// One step reads gradients and changes parameters and moments; the caller owns all of them. An optimizer is a
 // type without state:
 //
 //   struct MyOptimizer {
@@ -21,7 +21,7 @@
 //   };
 //
 // One whose update depends on the kind of a tensor says kByKind = true (parameter_groups.hpp). What Moments
-// have beside tensors is also there alone, as Counters, for who wraps an optimiser. Where data() of a tensor
+// have beside tensors is also there alone, as Counters, for who wraps an optimizer. Where data() of a tensor
 // of moments is something else than a Scalar*, MomentPointer is its type. Where Moments have seed(bits),
 // restarts call it. One that changes every parameter alike may have sets_of_moments(Moments<Parameters>&), a
 // tuple of references to kMoments Parameters: its update() may then get all tensors as one.
@@ -44,7 +44,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// What points to the moments of an optimiser.
+/// What points to the moments of an optimizer.
 template <class O>
 struct MomentPointerOf {
   using type = typename O::Scalar*;
@@ -57,12 +57,12 @@ struct MomentPointerOf<O> {
 
 }  // namespace detail
 
-/// An optimiser of such parameters: see the top of this file.
+/// An optimizer of such parameters: see the top of this file.
 template <class O, class Parameters>
-concept Optimizer = requires(const typename O::Options& options,
-                             typename O::template Moments<Parameters>& moments,
-                             const typename O::Coefficients& coefficients, typename O::Scalar scale,
-                             Parameters& parameters) {
+concept IsOptimizer = requires(const typename O::Options& options,
+                               typename O::template Moments<Parameters>& moments,
+                               const typename O::Coefficients& coefficients, typename O::Scalar scale,
+                               Parameters& parameters) {
   { O::kMoments } -> std::convertible_to<int>;
   { O::check(options) } -> std::same_as<Status>;
   { O::advance(moments, options, scale) } -> std::same_as<typename O::Coefficients>;
@@ -78,7 +78,7 @@ concept Optimizer = requires(const typename O::Options& options,
 
 namespace detail {
 
-/// Whether O is an optimiser; where it is none, one error says what is missing.
+/// Whether O is an optimizer; where it is none, one error says what is missing.
 template <class O, class Parameters>
 constexpr bool check_optimizer() {
   if constexpr (!requires {
@@ -89,7 +89,7 @@ constexpr bool check_optimizer() {
                 }) {
     static_assert(sizeof(O) == 0,
                   "attune::Optimizer: the type does not name Scalar, Options, Coefficients and "
-                  "Moments<Parameters>; training/optimizer.hpp shows what an optimiser has");
+                  "Moments<Parameters>; training/optimizer.hpp shows what an optimizer has");
   } else if constexpr (!requires(const typename O::Options& options) {
                          { O::check(options) } -> std::same_as<Status>;
                        }) {
@@ -101,13 +101,13 @@ constexpr bool check_optimizer() {
     static_assert(sizeof(O) == 0,
                   "attune::Optimizer: there is no advance(moments, options, gradient_scale) that answers "
                   "Coefficients");
-  } else if constexpr (!Optimizer<O, Parameters>) {
+  } else if constexpr (!IsOptimizer<O, Parameters>) {
     static_assert(sizeof(O) == 0,
                   "attune::Optimizer: there is no kMoments, moments.reset(), for_each_with_moments(visitor, "
                   "moments, sets...), or update(coefficients, kind, size, p, g, moments...) with kMoments "
                   "pointers at the end");
   }
-  return Optimizer<O, Parameters>;
+  return IsOptimizer<O, Parameters>;
 }
 template <class O, class Parameters>
 concept CheckedOptimizer = check_optimizer<O, Parameters>();
@@ -136,7 +136,7 @@ template <class Scalar>
 
 }  // namespace detail
 
-/// One step of an optimiser. `gradients` times `gradient_scale` is what is applied: finite, and no larger
+/// One step of an optimizer. `gradients` times `gradient_scale` is what is applied: finite, and no larger
 /// than can be squared (2⁶³ in float), which is the caller's to see to. Nothing changes unless the result is
 /// kOk.
 template <class Optimizer, class Parameters>
@@ -182,13 +182,13 @@ ATTUNE_INLINE Scalar* scalars_of(Set& set) {
 
 // update_and_clear of all tensors, which is one where nothing but scalars stands in the sets and it goes in
 // one go.
-template <class Optimizer, class Parameters, class Gradients, class Moments, class Pieces>
+template <class Optimizer, class Parameters, class Gradients, class Moments, class Slices>
 ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& coefficients,
                                         Parameters& parameters, Gradients& gradients, Moments& moments,
-                                        const Pieces& pieces) {
+                                        const Slices& slices) {
   using Scalar = typename Optimizer::Scalar;
   constexpr std::size_t kScalars = sizeof(Parameters) / sizeof(Scalar);
-  if constexpr (Pieces::kInOneGo && std::is_same_v<Parameters, Gradients> &&
+  if constexpr (Slices::kRunsToCompletion && std::is_same_v<Parameters, Gradients> &&
                 kScalars <= (std::numeric_limits<int>::max)() &&
                 requires { Optimizer::sets_of_moments(moments); }) {
     constexpr int kSize = static_cast<int>(kScalars);
@@ -204,7 +204,7 @@ ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& 
     constexpr int kWorkOfUpdate = 16;
     Optimizer::for_each_with_moments(
         [&](const TensorPath& path, auto& p, auto& g, auto&... moment) ATTUNE_INLINE_LAMBDA {
-          pieces.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
+          slices.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
               [&](int first, int count) ATTUNE_INLINE_LAMBDA {
                 update_and_clear<Optimizer>(coefficients, path.kind, count, p.data() + first,
                                             g.data() + first, (moment.data() + first)...);

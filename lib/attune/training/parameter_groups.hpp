@@ -1,4 +1,4 @@
-// Options of an optimiser by what a tensor is for: no weight decay of biases and norms, another learning rate
+// Options of an optimizer by what a tensor is for: no weight decay of biases and norms, another learning rate
 // for them.
 //
 //   using Optimizer = attune::ParameterGroups<attune::AdamW>;
@@ -13,7 +13,7 @@
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// `Base` with options for each TensorKind (core/parameters.hpp): weights, tables among them, biases, and
-/// what multiplies normalisations. It costs counters and coefficients for three.
+/// what multiplies normalizations. It costs counters and coefficients for three.
 template <class Base>
 struct ParameterGroups {
   using Scalar = typename Base::Scalar;

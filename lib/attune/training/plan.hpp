@@ -4,12 +4,12 @@
 //   Lockstep           as many sequences at once as a packet has lanes: more RAM, more speed on a PC
 //   UpdateInBackward   a batch of one, no gradients: the least RAM
 //
-// Every plan trains to the same bits. What optimisers keep is their type's choice: AdamW has two moments a
+// Every plan trains to the same bits. What optimizers keep is their type's choice: AdamW has two moments a
 // parameter, Sgd<Momentum::kNone> none.
 #pragma once
 
-#include <attune/core/layer.hpp>
 #include <attune/core/memory.hpp>
+#include <attune/execution/layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

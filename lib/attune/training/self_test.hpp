@@ -42,14 +42,14 @@ class SelfTestOf {
   bool sees_nan() {
     draw(Rng{1});
     target_(1, 2) = std::bit_cast<float>(std::uint32_t{0x7FC00000u});
-    trainer_.initialise(XavierUniform{}, Rng{2});
+    trainer_.initialize(XavierUniform{}, Rng{2});
     const std::uint32_t before = hash_bits(trainer_.parameters());
     return trainer_.step(x_, target_, {}).status == Status::kNotFinite &&
            hash_bits(trainer_.parameters()) == before;
   }
 
   bool trains_to_the_same_bits() {
-    trainer_.initialise(XavierUniform{}, Rng{2});
+    trainer_.initialize(XavierUniform{}, Rng{2});
     for (std::uint64_t step = 0; step < 3; ++step) {
       draw(Rng{step});
       if (!trainer_.step(x_, target_, {.learning_rate = 0.01f}, GradientClipping{0.1f}, CausalMask{}).ok())

@@ -1,4 +1,4 @@
-// All that a training is, as a value: parameters, what the optimiser keeps, counters, and where the masks of
+// All that a training is, as a value: parameters, what the optimizer keeps, counters, and where the masks of
 // dropout stand. What resumes from it goes on to the bits of what never stopped.
 //
 //   const auto& state = trainer.state();       // between two steps; write it as it is, sizeof state bytes
@@ -15,9 +15,9 @@
 #include <type_traits>
 
 #include <attune/core/fingerprint.hpp>
-#include <attune/core/layer.hpp>
 #include <attune/core/memory.hpp>
 #include <attune/core/rng.hpp>
+#include <attune/execution/layer.hpp>
 #include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -31,7 +31,7 @@ struct MaskState {
 };
 struct NoMaskState {};
 
-/// Of a model and its optimiser: shapes, names and options.
+/// Of a model and its optimizer: shapes, names and options.
 template <class Model, class Optimizer>
 constexpr std::uint32_t training_fingerprint() {
   return fingerprint(sizeof(typename Model::Scalar), sizeof(typename Model::Input),
@@ -41,7 +41,7 @@ constexpr std::uint32_t training_fingerprint() {
 
 }  // namespace detail
 
-/// The state of a training of `Model` with `Optimizer`. Zero-initialised it is nobody's: resume() refuses it.
+/// The state of a training of `Model` with `Optimizer`. Zero-initialized it is nobody's: resume() refuses it.
 /// A record, whose members are all public: a store fills its bytes, and where check() refuses them,
 /// parameters are what is left to load.
 template <class Model, class Optimizer>
@@ -51,7 +51,7 @@ struct TrainingState {
   /// Whether the model drops anything.
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
 
-  /// Of model and optimiser: their types, shapes, names and options, but not the values of what is Frozen;
+  /// Of model and optimizer: their types, shapes, names and options, but not the values of what is Frozen;
   /// keep a version of those beside the state. Of the arithmetic (kernels/policy.hpp), in which a training
   /// goes on to the same bits.
   static constexpr std::uint32_t kFingerprint = detail::training_fingerprint<Model, Optimizer>();
@@ -61,15 +61,15 @@ struct TrainingState {
   static constexpr std::uint32_t kArithmetic = fingerprint(kArithmeticName);
 
   Parameters parameters;
-  [[no_unique_address]] Moments moments;  // of the optimiser
-  std::uint64_t steps;                    // of the optimiser
+  [[no_unique_address]] Moments moments;  // of the optimizer
+  std::uint64_t steps;                    // of the optimizer
   /// Where dropout's masks stand.
   [[no_unique_address]] std::conditional_t<kDrops, detail::MaskState, detail::NoMaskState> masks;
   std::uint32_t fingerprint_of_type;        // kFingerprint of the program that wrote it
   std::uint32_t fingerprint_of_arithmetic;  // kArithmetic of that program
 
   /// Whether a trainer of this program can go on from it: kOtherState, or kOtherArithmetic, where
-  /// load(parameters) is what can be had; kUnderWay between the pieces of an update, of which a part is in
+  /// load(parameters) is what can be had; kUnderWay between the slices of an update, of which a part is in
   /// it.
   [[nodiscard]] constexpr Status check() const {
     if (fingerprint_of_type == kPartOfUpdate) return Status::kUnderWay;
@@ -83,7 +83,7 @@ struct TrainingState {
     return fingerprint_of_type == kFingerprint ? Status::kOk : Status::kNotInitialized;
   }
 
-  /// Its tensors by name: "parameters.…", and the optimiser's as "moments.first.…", unless they are in 16
+  /// Its tensors by name: "parameters.…", and the optimizer's as "moments.first.…", unless they are in 16
   /// bits.
   template <class Visitor, class... Sets>
   static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
@@ -140,7 +140,7 @@ void restart(TrainingState<Model, Optimizer>& state, const Rng& rng) {
   state.fingerprint_of_arithmetic = State::kArithmetic;
   clear_padding(state);
 }
-/// After an optimiser step with as many sequences.
+/// After an optimizer step with as many sequences.
 template <class Model, class Optimizer>
 void count_step(TrainingState<Model, Optimizer>& state, [[maybe_unused]] int sequences) {
   ++state.steps;

@@ -2,7 +2,7 @@
 // compiler.
 //
 //   static attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW> trainer;   // .bss
-//   trainer.initialise(attune::XavierUniform{}, attune::Rng{42});
+//   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
 //   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 #pragma once
 
@@ -11,38 +11,39 @@
 #include <type_traits>
 
 #include <attune/core/gradients.hpp>
-#include <attune/core/layer.hpp>
-#include <attune/core/true_length.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/valid_length.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>
 #include <attune/training/forward_loss.hpp>
-#include <attune/training/in_pieces.hpp>
+#include <attune/training/lifecycle.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/memory_of_training.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/plan.hpp>
 #include <attune/training/sgd.hpp>
-#include <attune/training/starting_point.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/step_result.hpp>
+#include <attune/training/training_in_slices.hpp>
 #include <attune/training/update_in_backward.hpp>
 #include <attune/training/workspace.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Trains `Model`, a Layer (core/layer.hpp), on batches of `batch` sequences. Its Input is a matrix, or token
-/// ids: those that it refuses are refused by step(), accumulate() and predict(). Where a part of it drops,
-/// its Tape has for_each_dropout (dropout.hpp), by which masks are drawn, and predict() drops nothing. `Loss`
-/// and `Optimizer` are described in loss.hpp and optimizer.hpp; `Plan` says what RAM is spent on (plan.hpp).
+/// Trains `Model`, a Layer (execution/layer.hpp), on batches of `batch` sequences. Its Input is a matrix, or
+/// token ids: those that it refuses are refused by step(), accumulate() and predict(). Where a part of it
+/// drops, its Tape has for_each_dropout (dropout.hpp), by which masks are drawn, and predict() drops nothing.
+/// `Loss` and `Optimizer` are described in loss.hpp and optimizer.hpp; `Plan` says what RAM is spent on
+/// (plan.hpp).
 template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW, int batch = 1,
           class Plan = Streaming>
   requires detail::CheckedLoss<Loss, typename Model::Output> &&
       detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && detail::CheckedPlan<Plan, Model>
-class Trainer
-    : public StartsTraining<Trainer<Model, Loss, Optimizer, batch, Plan>, TrainingState<Model, Optimizer>> {
+class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, Plan>,
+                                         TrainingState<Model, Optimizer>> {
   static constexpr bool kKeepsGradients =
       std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
@@ -72,7 +73,7 @@ class Trainer
   using Options = typename Optimizer::Options;
   using Coefficients = typename Optimizer::Coefficients;
 
-  /// One optimiser step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] (or the ids
+  /// One optimizer step on a whole batch: inputs[batch·rows, cols] and targets[batch·rows, cols] (or the ids
   /// of either) stacked, sequence after sequence. `clipping` is NoClipping or GradientClipping; `masks` one
   /// mask for all sequences, or a std::array or std::span with one for each. The loss is the mean over the
   /// batch (the sum where the loss sums). Discards what accumulate() had gathered. When status is not kOk
@@ -107,12 +108,13 @@ class Trainer
     LossSum<Scalar> added{};
     const Status may = may_accumulate();
     return own_loss(
-        may == Status::kOk ? add_sequence(x, target, mask, loss, on_output, added, InOneGo{}) : may, added);
+        may == Status::kOk ? add_sequence(x, target, mask, loss, on_output, added, RunToCompletion{}) : may,
+        added);
   }
-  /// accumulate() in pieces (in_pieces.hpp). Nothing is computed yet. x and target have to stay as they are
+  /// accumulate() in slices (in_slices.hpp). Nothing is computed yet. x and target have to stay as they are
   /// until the pass is done.
-  template <int most_work = kPieceWork, class X, class Target, class Mask = NoMask>
-  [[nodiscard]] AccumulationInPieces<Trainer, Loss, Mask, most_work> accumulate_in_pieces(
+  template <int most_work = kSliceWork, class X, class Target, class Mask = NoMask>
+  [[nodiscard]] AccumulationInSlices<Trainer, Loss, Mask, most_work> accumulate_in_slices(
       X&& x, Target&& target, const Mask& mask = {}, const Loss& loss = {}) requires kKeepsGradients {
     detail::check_mask<Model, Mask>();
     detail::check_stays<X>();
@@ -120,7 +122,7 @@ class Trainer
     return {*this, InputView(x), TargetView(target), mask, loss, may_accumulate()};
   }
 
-  /// Ends a batch: one optimiser step with the accumulated gradients, which are zero afterwards. Refused
+  /// Ends a batch: one optimizer step with the accumulated gradients, which are zero afterwards. Refused
   /// options and an incomplete batch leave everything as it was; what is not finite, or has no targets,
   /// discards the batch.
   template <class Clipping = NoClipping>
@@ -135,16 +137,16 @@ class Trainer
     const Status may = may_update(1);
     return may == Status::kOk ? finish(options, clipping) : Result::refused(may);
   }
-  /// update_incomplete() in pieces (in_pieces.hpp), but for the look at all gradients, which is one. Between
-  /// two pieces parameters are partly those of before the step.
-  template <int most_work = kPieceWork, class Clipping = NoClipping>
-  [[nodiscard]] UpdateInPieces<Trainer, Optimizer, Clipping, most_work> update_in_pieces(
+  /// update_incomplete() in slices (in_slices.hpp), but for the look at all gradients, which is one. Between
+  /// two slices parameters are partly those of before the step.
+  template <int most_work = kSliceWork, class Clipping = NoClipping>
+  [[nodiscard]] UpdateInSlices<Trainer, Optimizer, Clipping, most_work> update_in_slices(
       const Options& options, const Clipping& clipping = {}) requires kKeepsGradients {
     static_assert(detail::check_clipping<Clipping>());
     return {*this, options, clipping, may_update(1)};
   }
 
-  /// Forgets the sequences accumulated since the last update(), and one under way in pieces; those that come
+  /// Forgets the sequences accumulated since the last update(), and one under way in slices; those that come
   /// instead have their masks of dropout. An update under way goes on.
   void discard() requires kKeepsGradients {
     if (updating()) return;
@@ -161,8 +163,8 @@ class Trainer
 
   /// y[rows, cols] for x[rows, cols] with the parameters as they are; nothing is dropped. A Status where the
   /// model takes token ids, void elsewhere. Uses tape and scratch: not between accumulate() and reading
-  /// tape(). While a pass is under way in pieces those are taken: y is then NaN, the Status kUnderWay;
-  /// InferenceInPieces with a scratch of its own is for that. `y` may not overlap `x`.
+  /// tape(). While a pass is under way in slices those are taken: y is then NaN, the Status kUnderWay;
+  /// InferenceInSlices with a scratch of its own is for that. `y` may not overlap `x`.
   template <class Mask = NoMask>
   detail::Outcome<Model> predict(InputView x, OutputView y, const Mask& mask = {}) {
     detail::check_mask<Model, Mask>();
@@ -171,7 +173,7 @@ class Trainer
       return static_cast<detail::Outcome<Model>>(Status::kUnderWay);
     }
     return static_cast<detail::Outcome<Model>>(
-        work_.scratch().predict(mask, state_.parameters, x, y, work_.tape(), InOneGo{}));
+        work_.scratch().predict(mask, state_.parameters, x, y, work_.tape(), RunToCompletion{}));
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
@@ -206,11 +208,11 @@ class Trainer
   static constexpr int kTogether = Workspace::kSequences;
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
-  friend StartsTraining<Trainer, State>;
+  friend TrainingLifecycle<Trainer, State>;
   template <class, class, class, int>
-  friend class AccumulationInPieces;
+  friend class AccumulationInSlices;
   template <class, class, class, int>
-  friend class UpdateInPieces;
+  friend class UpdateInSlices;
 
   [[nodiscard]] Status may_accumulate() const {
     if (work_.under_way()) return Status::kUnderWay;
@@ -226,31 +228,31 @@ class Trainer
 
   static LossResult<Scalar> own_loss(Status status, const LossSum<Scalar>& of) {
     if (status != Status::kOk) return {std::numeric_limits<Scalar>::quiet_NaN(), status};
-    return {Loss::kMeanOverBatch && of.normaliser > 0 ? of.sum / of.normaliser : of.sum, status};
+    return {Loss::kMeanOverBatch && of.normalizer > 0 ? of.sum / of.normalizer : of.sum, status};
   }
 
-  template <class Mask, class OnOutput, class Pieces>
+  template <class Mask, class OnOutput, class Slices>
   ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Mask& mask, const Loss& loss,
                                     const OnOutput& on_output, LossSum<Scalar>& added,
-                                    const Pieces& all_pieces) {
-    const auto pieces = detail::pieces_of<Model>(mask, all_pieces);
+                                    const Slices& all_slices) {
+    const auto slices = detail::slices_of<Model>(mask, all_slices);
     auto& tape = work_.tape();
     auto& scratch = work_.scratch().training;
     const OutputView output(work_.output());
     if constexpr (Work::kShared && kDrops) {
-      pieces([&] { stand_at_masks(); });
+      slices([&] { stand_at_masks(); });
     }
-    const Status status = detail::forward_loss<Model>(pieces, mask, state_.parameters, x, output, tape,
+    const Status status = detail::forward_loss<Model>(slices, mask, state_.parameters, x, output, tape,
                                                       scratch, target, loss, added, on_output);
     if (status != Status::kOk) return status;
-    pieces.inside([&]() ATTUNE_INLINE_LAMBDA {
-      detail::backward_in<Model>(pieces, mask, state_.parameters, x, tape,
+    slices.inside([&]() ATTUNE_INLINE_LAMBDA {
+      detail::backward_in<Model>(slices, mask, state_.parameters, x, tape,
                                  ConstView<typename Model::Output>(output), NoGradient{}, gradients_,
                                  scratch);
     });
-    pieces([&]() ATTUNE_INLINE_LAMBDA {
+    slices([&]() ATTUNE_INLINE_LAMBDA {
       sums_.add(added);
-      if constexpr (!Pieces::kInOneGo) work_.end_pass(this);
+      if constexpr (!Slices::kRunsToCompletion) work_.end_pass(this);
     });
     return Status::kOk;
   }
@@ -279,9 +281,9 @@ class Trainer
         }
       }
       LossSum<Scalar> added;
-      const Status status =
-          add_sequence(Inputs::at(inputs, sums_.sequences), Targets::at(targets, sums_.sequences),
-                       detail::mask_of(masks, sums_.sequences), loss, detail::Unused{}, added, InOneGo{});
+      const Status status = add_sequence(
+          Inputs::at(inputs, sums_.sequences), Targets::at(targets, sums_.sequences),
+          detail::mask_of(masks, sums_.sequences), loss, detail::Unused{}, added, RunToCompletion{});
       if (status != Status::kOk) {
         discard();
         return Result::refused(status);
@@ -292,13 +294,13 @@ class Trainer
     return result;
   }
 
-  // Ends a batch. The first piece takes it, and says in `update` what the others do.
-  template <class Clipping, class Pieces>
+  // Ends a batch. The first slice takes it, and says in `update` what the others do.
+  template <class Clipping, class Slices>
   ATTUNE_INLINE void finish(const Options& options, const Clipping& clipping,
-                            detail::BatchUpdate<Optimizer>& update, const Pieces& pieces) {
-    pieces([&]() ATTUNE_INLINE_LAMBDA {
+                            detail::BatchUpdate<Optimizer>& update, const Slices& slices) {
+    slices([&]() ATTUNE_INLINE_LAMBDA {
       detail::begin_update<Loss>(update, state_, gradients_, sums_.total(), options, clipping);
-      if constexpr (!Pieces::kInOneGo) {
+      if constexpr (!Slices::kRunsToCompletion) {
         if (update.result.ok()) {
           sums_.sequences = -sums_.sequences;
           state_.fingerprint_of_type = State::kPartOfUpdate;
@@ -311,11 +313,11 @@ class Trainer
     });
     if (!update.result.ok()) return;
     detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_,
-                                            state_.moments, pieces);
-    pieces([&]() ATTUNE_INLINE_LAMBDA {
-      detail::count_step(state_, Pieces::kInOneGo ? sums_.sequences : -sums_.sequences);
+                                            state_.moments, slices);
+    slices([&]() ATTUNE_INLINE_LAMBDA {
+      detail::count_step(state_, Slices::kRunsToCompletion ? sums_.sequences : -sums_.sequences);
       sums_.clear();
-      if constexpr (!Pieces::kInOneGo) {
+      if constexpr (!Slices::kRunsToCompletion) {
         state_.fingerprint_of_type = State::kFingerprint;
         work_.end_pass(this);
       }
@@ -325,16 +327,17 @@ class Trainer
   ATTUNE_INLINE Result finish(const Options& options, const Clipping& clipping) {
     if constexpr (detail::check_clipping<Clipping>()) {
       detail::BatchUpdate<Optimizer> update;
-      finish(options, clipping, update, InOneGo{});
+      finish(options, clipping, update, RunToCompletion{});
       return update.result;
     }
   }
 
-  // What StartsTraining asks for: its state; to begin there with no sequence, no pass under way, and the
+  // What TrainingLifecycle asks for: its state; to begin there with no sequence, no pass under way, and the
   // masks of the next sequence; or anew.
   State& own_state() { return state_; }
   [[nodiscard]] const State& own_state() const { return state_; }
   void begin_at_state() {
+    detail::clear_padding(state_);
     work_.end_pass(this);
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear();

@@ -2,7 +2,7 @@
 //
 //   attune::Trainer<Layer, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward> trainer;
 //
-// A batch of one needs no place to add up gradients. Backward gives each of them to the optimiser, a few rows
+// A batch of one needs no place to add up gradients. Backward gives each of them to the optimizer, a few rows
 // of a tensor at a time, so that RAM holds those rows instead of a gradient for every parameter, and each
 // parameter is fetched once for both. The bits are those of a step with gradients.
 //
@@ -21,9 +21,8 @@
 
 #include <algorithm>
 
-#include <attune/core/gradient_rows.hpp>
-#include <attune/core/layer_calls.hpp>
-#include <attune/core/true_length.hpp>
+#include <attune/execution/layer_calls.hpp>
+#include <attune/execution/valid_length.hpp>
 #include <attune/kernels/ops/squares.hpp>
 #include <attune/training/batch_update.hpp>
 #include <attune/training/forward_loss.hpp>
@@ -32,6 +31,7 @@
 #include <attune/training/plan.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/step_result.hpp>
+#include <attune/weights/gradient_rows.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -45,7 +45,7 @@ constexpr int updated_scalars() {
   static_assert(kUpdatesInBackward<Model>,
                 "attune::UpdateInBackward: backward of one of the layers may read parameters behind their "
                 "gradients; say that it does not with static constexpr bool kUpdatesInBackward = true "
-                "(core/layer.hpp), or leave the plan at Streaming");
+                "(execution/layer.hpp), or leave the plan at Streaming");
   int most = 0;
   if constexpr (kUpdatesInBackward<Model>) {
     typename Model::template ParametersOf<Extents> extents{};
@@ -83,7 +83,7 @@ struct UpdateContext {
   }
 };
 
-// The kind of a tensor, for optimisers that look at it.
+// The kind of a tensor, for optimizers that look at it.
 template <class Optimizer>
 inline constexpr bool kByKind = requires {
   requires Optimizer::kByKind;
@@ -111,7 +111,7 @@ struct Updates {
       return {first + row * kCols, context, kind};
     }
 
-    template <class A, class B, class Terms = kernels::AllTerms>
+    template <class A, class B, class Terms = kernels::DenseTerms>
     friend void add_product(const A& a, const B& b, const Leaf& leaf, const Terms& terms = {}) {
       leaf.update_rows([&]<class Rows>(int row, const Rows& gradient) ATTUNE_INLINE_LAMBDA {
         terms.product(a.template rows_at<Rows::rows>(row), b, gradient);
@@ -149,7 +149,7 @@ struct Updates {
   };
 };
 
-// Of what stands for such gradients only that it does, whatever the optimiser: tape and scratch are for it.
+// Of what stands for such gradients only that it does, whatever the optimizer: tape and scratch are for it.
 template <class Scalar, int rows, int cols>
 struct UpdatedAtOnce : Extents<Scalar, rows, cols> {
   static constexpr bool kUpdatesAtOnce = true;
@@ -189,7 +189,7 @@ class ParameterUpdates {
   using Tape = TapeOf<Model, UpdateInBackward::Kept<Model>>;
   using Scratch = ScratchOf<Model, UpdateInBackward::Kept<Model>>;
 
-  /// Begins a step of the optimiser: see above.
+  /// Begins a step of the optimizer: see above.
   ParameterUpdates(Parameters& parameters, typename Optimizer::template Moments<Parameters>& moments,
                    const typename Optimizer::Options& options, Rows& rows, Scalar gradient_scale = 1)
       : context_{.coefficients = Optimizer::advance(moments, options, gradient_scale),
@@ -241,17 +241,17 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
     if (!finite(kernels::sum_of_squares(Model::Input::size, x.data)))
       return Result::refused(Status::kNotFinite);
   }
-  const auto pieces = pieces_of<Model>(mask);
+  const auto slices = slices_of<Model>(mask);
   LossSum<Scalar> sum;
   const Status status =
-      forward_loss<Model>(pieces, mask, state.parameters, x, output, tape, scratch, target, loss, sum);
+      forward_loss<Model>(slices, mask, state.parameters, x, output, tape, scratch, target, loss, sum);
   if (status != Status::kOk) return Result::refused(status);
   const auto gradient =
       BatchGradient<Scalar>::template of<Loss, Optimizer>(NoParameters{}, options, NoClipping{}, sum);
   if (gradient.status != Status::kOk) return Result::refused(gradient.status);
 
   ParameterUpdates<Model, Optimizer> updates(state.parameters, state.moments, options, rows, gradient.scale);
-  backward_in<Model>(pieces, mask, state.parameters, x, tape, ConstView<Output>(output), NoGradient{},
+  backward_in<Model>(slices, mask, state.parameters, x, tape, ConstView<Output>(output), NoGradient{},
                      updates.leaves, scratch);
   count_step(state, 1);
   if (!updates.ok()) return Result::refused(Status::kNotFinite);

@@ -6,7 +6,7 @@
 //   static attune::Trainer<Detector, …, attune::InWorkspace<workspace>> detector;
 //   Keyword::forward(kKeyword, x, y, workspace.scratch<Keyword>());  // an inference between two calls
 //
-// Those who share it take turns: a call of a trainer, or a pass in pieces from its beginning to its end, in
+// Those who share it take turns: a call of a trainer, or a pass in slices from its beginning to its end, in
 // which the others answer kUnderWay. A Workspace and a Trainer are objects of their own, so that each can
 // stand in another bank of RAM: [[gnu::section(".ccmram")]] static attune::Workspace<…> workspace;
 #pragma once
@@ -16,10 +16,10 @@
 #include <new>
 #include <type_traits>
 
-#include <attune/core/layer.hpp>
-#include <attune/core/layer_calls.hpp>
 #include <attune/core/memory.hpp>
-#include <attune/core/true_length.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/layer_calls.hpp>
+#include <attune/execution/valid_length.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/plan.hpp>
 
@@ -42,9 +42,9 @@ struct KeptIn<Plan, Model> {
 template <class Model, class Mask, class X, class Y, class... Memory>
 ATTUNE_INLINE Status infer(const auto& all, const Mask& mask, const auto& parameters, X x, Y y,
                            Memory&... memory) {
-  const auto pieces = pieces_of<Model>(mask, all);
-  const Status status = forward_status<Model>(pieces, mask, parameters, x, y, memory...);
-  if (status == Status::kOk) all([&]() ATTUNE_INLINE_LAMBDA { clear_behind(pieces, y); });
+  const auto slices = slices_of<Model>(mask, all);
+  const Status status = forward_status<Model>(slices, mask, parameters, x, y, memory...);
+  if (status == Status::kOk) all([&]() ATTUNE_INLINE_LAMBDA { clear_behind(slices, y); });
   return status;
 }
 
@@ -56,8 +56,8 @@ struct EitherScratch {
 
   template <class Mask, class Parameters, class X, class Y>
   ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                               TapeOf<Model, Gradients>& tape, const auto& pieces) {
-    return infer<Model>(pieces, mask, parameters, x, y, tape, training);
+                               TapeOf<Model, Gradients>& tape, const auto& slices) {
+    return infer<Model>(slices, mask, parameters, x, y, tape, training);
   }
 };
 // With dropout a prediction goes another way than training: without a tape.
@@ -70,12 +70,12 @@ struct EitherScratch<Model, Gradients, true> {
 
   template <class Mask, class Parameters, class X, class Y>
   ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                               TapeOf<Model, Gradients>&, const auto& pieces) {
-    return infer<Model>(pieces, mask, parameters, x, y, inference);
+                               TapeOf<Model, Gradients>&, const auto& slices) {
+    return infer<Model>(slices, mask, parameters, x, y, inference);
   }
 };
 
-/// Whether a pass in pieces is under way, and which.
+/// Whether a pass in slices is under way, and which.
 class Turn {
  public:
   [[nodiscard]] bool under_way() const { return pass_ % 2 != 0; }

@@ -17,22 +17,22 @@ constexpr const char* kUnit = "avx2";
 constexpr const char* kUnit = "sse2";
 #endif
 
-// Initialisers of one processor alone, in the order of their priorities.
-std::vector<std::string> initialised;
-struct Initialised {
-  Initialised() {
-    initialised.emplace_back(kUnit);
-    for (float& value : numbers) value = static_cast<float>(initialised.size()) * 0.5f;
-    std::cout << "initialised for " << kUnit << '\n';
+// Initializers of one processor alone, in the order of their priorities.
+std::vector<std::string> initialized;
+struct Initialized {
+  Initialized() {
+    initialized.emplace_back(kUnit);
+    for (float& value : numbers) value = static_cast<float>(initialized.size()) * 0.5f;
+    std::cout << "initialized for " << kUnit << '\n';
   }
-  ~Initialised() { std::cout << "done with " << kUnit << '\n'; }
+  ~Initialized() { std::cout << "done with " << kUnit << '\n'; }
   float numbers[16];
 } const of_file;
 
 template <class AnyTrainer>
 void learn(AnyTrainer& trainer, Trainer::BatchInput& x, Trainer::BatchInput& target) {
   attune::Rng rng(1);
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   for (float& value : x.values) value = rng.uniform(-1.0f, 1.0f);
   for (float& value : target.values) value = rng.uniform(-1.0f, 1.0f);
 }
@@ -73,6 +73,6 @@ extern "C" const char* compiled_for(int which, ...) {
   va_start(list, which);
   const double half = va_arg(list, double);
   va_end(list);
-  const bool arrived = which == 7 && half == 0.5 && initialised.size() == 1 && of_file.numbers[3] == 0.5f;
-  return arrived ? initialised[0].c_str() : "nothing that was initialised";
+  const bool arrived = which == 7 && half == 0.5 && initialized.size() == 1 && of_file.numbers[3] == 0.5f;
+  return arrived ? initialized[0].c_str() : "nothing that was initialized";
 }

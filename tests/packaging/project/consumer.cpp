@@ -21,7 +21,7 @@ int main() {
   Layer::Output target;
   for (float& value : x.values) value = rng.normal();
   for (float& value : target.values) value = rng.normal();
-  trainer.initialise(attune::XavierUniform{}, rng);
+  trainer.initialize(attune::XavierUniform{}, rng);
   const float first = trainer.step(x, target, {.learning_rate = 0.01f}).loss;
   float last = first;
   for (int step = 0; step < 20; ++step) last = trainer.step(x, target, {.learning_rate = 0.01f}).loss;

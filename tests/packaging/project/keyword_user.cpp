@@ -9,7 +9,7 @@ bool keyword_learns() {
   using Model = attune::ModelUnit<Keyword>;
   const float x[6] = {1, -1, 0, 2, 0, 1};
   const int target[1] = {2};
-  Model::initialise(1);
+  Model::initialize(1);
   const float before = Model::step(x, target, 0.1f).loss;
   for (int step = 0; step < 20; ++step) (void)Model::step(x, target, 0.1f);
   float logits[3];

@@ -43,7 +43,7 @@ volatile std::uint32_t switches = 0;
 bool all_ok = true;
 
 void train_repeatedly() {
-  trainer.initialise(attune::XavierUniform{}, attune::Rng(1));
+  trainer.initialize(attune::XavierUniform{}, attune::Rng(1));
   for (int step = 0; step < 100; ++step) {
     all_ok = trainer.step(x, x, {.learning_rate = 1e-2f}).ok() && all_ok;
   }

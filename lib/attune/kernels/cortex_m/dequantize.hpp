@@ -48,32 +48,33 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
 
 // Blocks in assembly that read a B along k, and across; nullptr for none. But for the small tile there are
 // those for whole fours of k, and those with a rest.
-struct NarrowBlocks {
+struct QuantizedBlocks {
   void (*along)();
   void (*across)();
 };
-enum class NarrowShape { kTile, kTileAndRest, kSmallTile, kPanel, kPanelAndRest };
-template <class B, NarrowShape>
-inline constexpr NarrowBlocks kNarrowBlocks{nullptr, nullptr};
+enum class QuantizedShape { kTile, kTileAndRest, kSmallTile, kPanel, kPanelAndRest };
+template <class B, QuantizedShape>
+inline constexpr QuantizedBlocks kQuantizedBlocks{nullptr, nullptr};
 
 // Of functions that are named after the element and the layout.
-#define ATTUNE_NARROW_BLOCKS(shape, name)                                                                   \
-  template <>                                                                                               \
-  inline constexpr NarrowBlocks kNarrowBlocks<const Int8*, NarrowShape::shape>{int8_along_##name, nullptr}; \
-  template <>                                                                                               \
-  inline constexpr NarrowBlocks kNarrowBlocks<ScaledRows<Int8, float>, NarrowShape::shape>{                 \
-      nullptr, scaled_int8_across_##name};                                                                  \
-  template <>                                                                                               \
-  inline constexpr NarrowBlocks kNarrowBlocks<const Bfloat16*, NarrowShape::shape>{bfloat16_along_##name,   \
-                                                                                   bfloat16_across_##name}; \
-  template <>                                                                                               \
-  inline constexpr NarrowBlocks kNarrowBlocks<const Float16*, NarrowShape::shape> {                         \
-    float16_along_##name, float16_across_##name                                                             \
+#define ATTUNE_NARROW_BLOCKS(shape, name)                                                                  \
+  template <>                                                                                              \
+  inline constexpr QuantizedBlocks kQuantizedBlocks<const Int8*, QuantizedShape::shape>{int8_along_##name, \
+                                                                                        nullptr};          \
+  template <>                                                                                              \
+  inline constexpr QuantizedBlocks kQuantizedBlocks<ScaledRows<Int8, float>, QuantizedShape::shape>{       \
+      nullptr, scaled_int8_across_##name};                                                                 \
+  template <>                                                                                              \
+  inline constexpr QuantizedBlocks kQuantizedBlocks<const Bfloat16*, QuantizedShape::shape>{               \
+      bfloat16_along_##name, bfloat16_across_##name};                                                      \
+  template <>                                                                                              \
+  inline constexpr QuantizedBlocks kQuantizedBlocks<const Float16*, QuantizedShape::shape> {               \
+    float16_along_##name, float16_across_##name                                                            \
   }
 
 template <class B>
-constexpr bool fits_narrow(const GemmShape& shape) {
-  constexpr NarrowBlocks kBlocks = kNarrowBlocks<B, NarrowShape::kPanel>;
+constexpr bool fits_quantized(const GemmShape& shape) {
+  constexpr QuantizedBlocks kBlocks = kQuantizedBlocks<B, QuantizedShape::kPanel>;
   return shape.rows >= 4 && shape.rows <= kMostExtent && shape.cols >= 4 && shape.cols <= kMostExtent &&
          shape.depth >= 4 && shape.a_col == 1 &&
          ((shape.b_row == 1 && kBlocks.along != nullptr) || (shape.b_col == 1 && kBlocks.across != nullptr));

@@ -75,8 +75,8 @@ ATTUNE_INLINE float sum_of_differences(int size, const float* x, float first) {
 /// Σ ((x − first) − offset)²
 ATTUNE_INLINE float sum_of_squared_differences(int size, const float* x, float first, float offset) {
   const auto term = [=](int i) {
-    const float centred = x[i] - first - offset;
-    return centred * centred;
+    const float centered = x[i] - first - offset;
+    return centered * centered;
   };
   ATTUNE_SUM(x, x, x, "",
              ATTUNE_LOAD("from", "s0-s7") ATTUNE_LOW("vsub", "%[first]") ATTUNE_LOW("vsub", "%[offset]")
@@ -106,19 +106,19 @@ ATTUNE_INLINE float sum_of_gradients(int size, const float* dy, const float* wei
   ATTUNE_SUM(dy, dy, weight, ATTUNE_REWIND("dy") ATTUNE_REWIND("weight"),
              ATTUNE_GRADIENTS "add %[from],%[from],#64\n" ATTUNE_ADD_LOW);
 }
-/// Σ (dy ∘ weight) ∘ x̂, x̂ = (x − first − offset) · inverse, without the differences where not kCentred.
-template <bool kCentred>
+/// Σ (dy ∘ weight) ∘ x̂, x̂ = (x − first − offset) · inverse, without the differences where not kCentered.
+template <bool kCentered>
 ATTUNE_INLINE float dot_with_gradients(int size, const float* x, float first, float offset, float inverse,
                                        const float* weight, const float* dy) {
   const auto term = [=](int i) {
-    return dy[i] * weight[i] * ((kCentred ? x[i] - first - offset : x[i]) * inverse);
+    return dy[i] * weight[i] * ((kCentered ? x[i] - first - offset : x[i]) * inverse);
   };
-#define ATTUNE_DOT(centred)                                                                            \
-  ATTUNE_SUM(x, dy, weight, ATTUNE_REWIND("dy") ATTUNE_REWIND("weight"),                               \
-             ATTUNE_GRADIENTS ATTUNE_LOAD("from", "s16-s23") centred ATTUNE_HIGH("vmul", "%[inverse]") \
-                 ATTUNE_ADD_PRODUCTS,                                                                  \
+#define ATTUNE_DOT(centered)                                                                            \
+  ATTUNE_SUM(x, dy, weight, ATTUNE_REWIND("dy") ATTUNE_REWIND("weight"),                                \
+             ATTUNE_GRADIENTS ATTUNE_LOAD("from", "s16-s23") centered ATTUNE_HIGH("vmul", "%[inverse]") \
+                 ATTUNE_ADD_PRODUCTS,                                                                   \
              [first] "t"(first), [offset] "t"(offset), [inverse] "t"(inverse))
-  if constexpr (kCentred) {
+  if constexpr (kCentered) {
     ATTUNE_DOT(ATTUNE_HIGH("vsub", "%[first]") ATTUNE_HIGH("vsub", "%[offset]"));
   } else {
     ATTUNE_DOT("");
@@ -126,50 +126,50 @@ ATTUNE_INLINE float dot_with_gradients(int size, const float* x, float first, fl
 #undef ATTUNE_DOT
 }
 
-/// y = (x − first − offset) · inverse, without the differences where not kCentred, ∘ weight + bias of the
+/// y = (x − first − offset) · inverse, without the differences where not kCentered, ∘ weight + bias of the
 /// fours in `size`, at least one.
-template <bool kCentred, bool kWeight, bool kBias>
-ATTUNE_INLINE void normalise_fours(int size, const float* x, float first, float offset, float inverse,
+template <bool kCentered, bool kWeight, bool kBias>
+ATTUNE_INLINE void normalize_fours(int size, const float* x, float first, float offset, float inverse,
                                    const float* weight, const float* bias, float* y) {
   const float* const end = x + (size & -4);
 #define ATTUNE_ONE(op, with) ATTUNE_FOUR(op, "s0", "s1", "s2", "s3", with)
-#define ATTUNE_CENTRED ATTUNE_ONE("vsub", "%[first]") ATTUNE_ONE("vsub", "%[offset]")
+#define ATTUNE_CENTERD ATTUNE_ONE("vsub", "%[first]") ATTUNE_ONE("vsub", "%[offset]")
 #define ATTUNE_WEIGHTED                                                                      \
   "vldmia %[weight]!,{s4-s7}\n vmul.f32 s0,s0,s4\n vmul.f32 s1,s1,s5\n vmul.f32 s2,s2,s6\n " \
   "vmul.f32 s3,s3,s7\n"
 #define ATTUNE_BIASED                                                   \
   "vldmia %[weight]!,{s4-s7}\n vldmia %[bias]!,{s8-s11}\n" ATTUNE_MACS( \
       "s8", "s0", "s4", "s9", "s1", "s5", "s10", "s2", "s6", "s11", "s3", "s7", "s0", "s1", "s2", "s3")
-#define ATTUNE_NORMALISE(centred, scaled, stored)                                                 \
-  asm volatile("1: vldmia %[x]!,{s0-s3}\n" centred ATTUNE_ONE("vmul", "%[inverse]") scaled        \
+#define ATTUNE_NORMALIZE(centered, scaled, stored)                                                \
+  asm volatile("1: vldmia %[x]!,{s0-s3}\n" centered ATTUNE_ONE("vmul", "%[inverse]") scaled       \
                "cmp %[x],%[end]\n vstmia %[y]!,{" stored "}\n bne 1b\n"                           \
                : [x] "+&r"(x), [y] "+&r"(y), [weight] "+&r"(weight), [bias] "+&r"(bias)           \
                : [end] "r"(end), [first] "t"(first), [offset] "t"(offset), [inverse] "t"(inverse) \
                : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11")
-  if constexpr (kCentred && kBias) {
-    ATTUNE_NORMALISE(ATTUNE_CENTRED, ATTUNE_BIASED, "s8-s11");
-  } else if constexpr (kCentred && kWeight) {
-    ATTUNE_NORMALISE(ATTUNE_CENTRED, ATTUNE_WEIGHTED, "s0-s3");
-  } else if constexpr (kCentred) {
-    ATTUNE_NORMALISE(ATTUNE_CENTRED, "", "s0-s3");
+  if constexpr (kCentered && kBias) {
+    ATTUNE_NORMALIZE(ATTUNE_CENTERD, ATTUNE_BIASED, "s8-s11");
+  } else if constexpr (kCentered && kWeight) {
+    ATTUNE_NORMALIZE(ATTUNE_CENTERD, ATTUNE_WEIGHTED, "s0-s3");
+  } else if constexpr (kCentered) {
+    ATTUNE_NORMALIZE(ATTUNE_CENTERD, "", "s0-s3");
   } else if constexpr (kBias) {
-    ATTUNE_NORMALISE("", ATTUNE_BIASED, "s8-s11");
+    ATTUNE_NORMALIZE("", ATTUNE_BIASED, "s8-s11");
   } else if constexpr (kWeight) {
-    ATTUNE_NORMALISE("", ATTUNE_WEIGHTED, "s0-s3");
+    ATTUNE_NORMALIZE("", ATTUNE_WEIGHTED, "s0-s3");
   } else {
-    ATTUNE_NORMALISE("", "", "s0-s3");
+    ATTUNE_NORMALIZE("", "", "s0-s3");
   }
 #undef ATTUNE_ONE
-#undef ATTUNE_CENTRED
+#undef ATTUNE_CENTERD
 #undef ATTUNE_WEIGHTED
 #undef ATTUNE_BIASED
-#undef ATTUNE_NORMALISE
+#undef ATTUNE_NORMALIZE
 }
 
 /// dx of the fours in `size`, at least one: inverse · (dy ∘ weight − mean_gradient − x̂ · projection), the
-/// mean where kCentred.
-template <bool kCentred>
-ATTUNE_INLINE void normalise_fours_backward(int size, const float* x, float first, float offset,
+/// mean where kCentered.
+template <bool kCentered>
+ATTUNE_INLINE void normalize_fours_backward(int size, const float* x, float first, float offset,
                                             float inverse, const float* weight, const float* dy,
                                             float mean_gradient, float projection, float* dx) {
   const float* const end = x + (size & -4);
@@ -182,17 +182,17 @@ ATTUNE_INLINE void normalise_fours_backward(int size, const float* x, float firs
   ATTUNE_FOUR("vmul", "s8", "s9", "s10", "s11", "%[projection]") \
   "vsub.f32 s0,s0,s8\n vsub.f32 s1,s1,s9\n vsub.f32 s2,s2,s10\n vsub.f32 s3,s3,s11\n"
 #endif
-#define ATTUNE_BACKWARD(centred, less_mean)                                                                 \
+#define ATTUNE_BACKWARD(centered, less_mean)                                                                \
   asm volatile(                                                                                             \
       "1: vldmia %[dy]!,{s0-s3}\n vldmia %[weight]!,{s4-s7}\n vldmia %[x]!,{s8-s11}\n vmul.f32 s0,s0,s4\n " \
-      "vmul.f32 s1,s1,s5\n vmul.f32 s2,s2,s6\n vmul.f32 s3,s3,s7\n cmp %[x],%[end]\n" less_mean centred     \
+      "vmul.f32 s1,s1,s5\n vmul.f32 s2,s2,s6\n vmul.f32 s3,s3,s7\n cmp %[x],%[end]\n" less_mean centered    \
           ATTUNE_FOUR("vmul", "s8", "s9", "s10", "s11", "%[inverse]") ATTUNE_PROJECTED ATTUNE_FOUR(         \
               "vmul", "s0", "s1", "s2", "s3", "%[inverse]") "vstmia %[dx]!,{s0-s3}\n bne 1b\n"              \
       : [x] "+&r"(x), [dx] "+&r"(dx), [weight] "+&r"(weight), [dy] "+&r"(dy)                                \
       : [end] "r"(end), [first] "t"(first), [offset] "t"(offset), [inverse] "t"(inverse),                   \
         [mean] "t"(mean_gradient), [projection] "t"(projection)                                             \
       : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11")
-  if constexpr (kCentred) {
+  if constexpr (kCentered) {
     ATTUNE_BACKWARD(ATTUNE_FOUR("vsub", "s8", "s9", "s10", "s11", "%[first]")
                         ATTUNE_FOUR("vsub", "s8", "s9", "s10", "s11", "%[offset]"),
                     ATTUNE_FOUR("vsub", "s0", "s1", "s2", "s3", "%[mean]"));

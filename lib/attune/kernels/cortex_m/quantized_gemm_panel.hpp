@@ -1,12 +1,12 @@
 // Products with a narrow B (simd/dequantize.hpp) on the single-precision FPU of a Cortex-M, in assembly:
 // panels of some rows by four columns.
 //
-// To widen an 8-bit number takes two and a half instructions, three and a half with the scale of its row, so
-// it has to serve many rows. Four k of four columns of B stand in s16 … s31 for all rows of the panel, whose
-// sums come from memory two rows at a time and go back there, in two instructions. Four rows take 64
-// multiply-accumulates and 14 other instructions, and what is done once for the panel 46, with scales 67. In
-// memory there are only sums: weights never leave the registers. Sums are those of the portable block, bit
-// for bit.
+// To dequantize an 8-bit number takes two and a half instructions, three and a half with the scale of its
+// row, so it has to serve many rows. Four k of four columns of B stand in s16 … s31 for all rows of the
+// panel, whose sums come from memory two rows at a time and go back there, in two instructions. Four rows
+// take 64 multiply-accumulates and 14 other instructions, and what is done once for the panel 46, with
+// scales 67. In memory there are only sums: weights never leave the registers. Sums are those of the portable
+// block, bit for bit.
 //
 // As in cortex_m/gemm_tile.hpp the inner loop exists once for each element and layout, and the loops around
 // it once for each epilogue.
@@ -163,8 +163,9 @@ struct PanelGrid : TileGrid {
 template <class B, GemmShape shape>
 consteval PanelGrid panel_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
-  constexpr NarrowShape kPanel = shape.depth % 4 == 0 ? NarrowShape::kPanel : NarrowShape::kPanelAndRest;
-  constexpr NarrowBlocks kBlocks = kNarrowBlocks<B, kPanel>;
+  constexpr QuantizedShape kPanel =
+      shape.depth % 4 == 0 ? QuantizedShape::kPanel : QuantizedShape::kPanelAndRest;
+  constexpr QuantizedBlocks kBlocks = kQuantizedBlocks<B, kPanel>;
   constexpr bool kAlong = shape.b_row == 1 && kBlocks.along != nullptr;
   return {{.a_stride = 4 * shape.a_row,
            .b_stride = kBytes * (kAlong ? shape.b_col : shape.b_row),

@@ -23,11 +23,11 @@
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 namespace detail {
 
-inline constexpr int kNarrowRows = 8, kNarrowCols = 2;
+inline constexpr int kQuantizedRows = 8, kQuantizedCols = 2;
 
 // Two scalars of a row of C, a packet to epilogues.
 struct TilePair {
-  float lane[kNarrowCols];
+  float lane[kQuantizedCols];
 
   ATTUNE_INLINE friend TilePair add(const TilePair& a, const TilePair& b) {
     return {a.lane[0] + b.lane[0], a.lane[1] + b.lane[1]};
@@ -43,7 +43,7 @@ template <>
 struct PacketTraits<detail::TilePair> {
   using Scalar = float;
   using Half = detail::TilePair;
-  static constexpr int kLanes = detail::kNarrowCols;
+  static constexpr int kLanes = detail::kQuantizedCols;
 
   // Volatile keeps the load of a row beside its use, where these registers are free.
   ATTUNE_INLINE static detail::TilePair load(const float* from) {
@@ -239,18 +239,20 @@ ATTUNE_NARROW_BLOCKS(kSmallTile, small);
 // B without scales is widened fast enough.
 constexpr int eight_rows(int rows, [[maybe_unused]] bool scaled) {
 #if __ARM_ARCH >= 8
-  if (!scaled || rows == 2 * kNarrowRows) return rows / kNarrowRows * kNarrowRows;
+  if (!scaled || rows == 2 * kQuantizedRows) return rows / kQuantizedRows * kQuantizedRows;
 #endif
-  return rows == kNarrowRows ? rows : 0;
+  return rows == kQuantizedRows ? rows : 0;
 }
 // Of rows and columns in whole blocks; B's strides count elements.
 template <class B, bool kSmall, GemmShape shape>
-consteval TileGrid narrow_grid() {
+consteval TileGrid quantized_grid() {
   constexpr int kBytes = static_cast<int>(sizeof(*elements_of(B{})));
-  constexpr NarrowShape kLarge = shape.depth % 4 == 0 ? NarrowShape::kTile : NarrowShape::kTileAndRest;
-  constexpr NarrowBlocks kBlocks = kNarrowBlocks < B, kSmall ? NarrowShape::kSmallTile : kLarge > ;
+  constexpr QuantizedShape kLarge =
+      shape.depth % 4 == 0 ? QuantizedShape::kTile : QuantizedShape::kTileAndRest;
+  constexpr QuantizedBlocks kBlocks = kQuantizedBlocks < B, kSmall ? QuantizedShape::kSmallTile : kLarge > ;
   constexpr bool kAlong = shape.b_row == 1 && kBlocks.along != nullptr;
-  constexpr int kBlockRows = kSmall ? kTileSide : kNarrowRows, kBlockCols = kSmall ? kTileSide : kNarrowCols;
+  constexpr int kBlockRows = kSmall ? kTileSide : kQuantizedRows,
+                kBlockCols = kSmall ? kTileSide : kQuantizedCols;
   return {.a_stride = 4 * shape.a_row,
           .b_stride = kBytes * (kAlong ? shape.b_col : shape.b_row),
           .pairs = kSmall ? shape.depth : shape.depth - 4,
@@ -262,7 +264,7 @@ consteval TileGrid narrow_grid() {
           .cols = shape.cols};
 }
 template <class B, bool kSmall, GemmShape shape>
-inline constexpr TileGrid kNarrowGrid = narrow_grid<B, kSmall, shape>();
+inline constexpr TileGrid kQuantizedGrid = quantized_grid<B, kSmall, shape>();
 
 /// C = epilogue(A·B) over a grid of blocks; `scale` has the scales of B's rows, if they have any.
 template <bool kSmall, class Epilogue>
@@ -327,7 +329,7 @@ template <bool kSmall, class Epilogue>
       col += kLanes<Row>;
     } while (col < grid.cols);
     a = bytes_after(a, grid.a_step);
-    c = bytes_after(c, kNarrowRows * grid.c_stride);
+    c = bytes_after(c, kQuantizedRows * grid.c_stride);
   } while (--row != 0);
 }
 

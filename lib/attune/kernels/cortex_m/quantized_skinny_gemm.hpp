@@ -1,8 +1,8 @@
 // A row by a narrow B (simd/dequantize.hpp) that is stored along k, on the single-precision FPU of a
 // Cortex-M, in assembly: eight columns of B, two k at a time.
 //
-// To widen two numbers takes four or five instructions and serves only two multiply-accumulates, so two k of
-// eight columns take 51 to 59 instructions. Sums are those of the portable block, bit for bit.
+// To dequantize two numbers takes four or five instructions and serves only two multiply-accumulates, so two
+// k of eight columns take 51 to 59 instructions. Sums are those of the portable block, bit for bit.
 #pragma once
 
 #include <attune/kernels/cortex_m/skinny_gemm.hpp>
@@ -31,7 +31,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail {
   single(from0, "s8") single(from1, "s9") single(from2, "s10") single(from3, "s11") \
       ATTUNE_MACS(c0, "s0", "s8", c1, "s0", "s9", c2, "s0", "s10", c3, "s0", "s11", "s2", "s3", "s4", "s5")
 
-// sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …), as few_rows_product calls it. Where A, B and the grid are, and
+// sums[0 … 8·blocks − 1] = Σ_k a(k)·b(k, …), as skinny_gemm calls it. Where A, B and the grid are, and
 // how many blocks there are to be, is on the stack.
 #define ATTUNE_NARROW_ROW(name, pair, single)                                                         \
   [[gnu::naked]] inline void name(const float*, const void*, float*, const RowGrid&, int) {           \
@@ -68,36 +68,36 @@ ATTUNE_NARROW_ROW(row_along_float16, ATTUNE_FLOAT16_PAIR, ATTUNE_FLOAT16_SINGLE)
 
 // Which of them reads a B; nullptr for none.
 template <class B>
-inline constexpr RowSums* kNarrowRow = nullptr;
+inline constexpr RowSums* kQuantizedRow = nullptr;
 template <>
-inline constexpr RowSums* kNarrowRow<const Int8*> = row_along_int8;
+inline constexpr RowSums* kQuantizedRow<const Int8*> = row_along_int8;
 template <>
-inline constexpr RowSums* kNarrowRow<const Bfloat16*> = row_along_bfloat16;
+inline constexpr RowSums* kQuantizedRow<const Bfloat16*> = row_along_bfloat16;
 template <>
-inline constexpr RowSums* kNarrowRow<const Float16*> = row_along_float16;
+inline constexpr RowSums* kQuantizedRow<const Float16*> = row_along_float16;
 
 template <class B>
-constexpr bool fits_narrow_row(const GemmShape& shape) {
-  return kNarrowRow<B> != nullptr && shape.rows == 1 && shape.cols >= kAlongCols &&
+constexpr bool fits_quantized_row(const GemmShape& shape) {
+  return kQuantizedRow<B> != nullptr && shape.rows == 1 && shape.cols >= kAlongCols &&
          shape.cols <= kMostExtent && shape.depth >= 2 && shape.cols * shape.depth >= kWorthRows &&
          shape.a_col == 1 && shape.b_row == 1;
 }
 
 template <class Element, GemmShape shape>
-inline constexpr RowGrid kNarrowRowGrid{.b_stride = static_cast<int>(sizeof(Element)) * shape.b_col,
-                                        .depth = shape.depth,
-                                        .zeros = kNoSums,
-                                        .sums = kNarrowRow<const Element*>,
-                                        .a_stride = 0,
-                                        .c_stride = 0,
-                                        .b_step = static_cast<int>(sizeof(Element)) * shape.b_col,
-                                        .rows = 1,
-                                        .cols = shape.cols,
-                                        .width = kAlongCols,
-                                        .blocks = shape.cols / kAlongCols,
-                                        .twelves = 0,
-                                        .fours = 0,
-                                        .gap = 0};
+inline constexpr RowGrid kQuantizedRowGrid{.b_stride = static_cast<int>(sizeof(Element)) * shape.b_col,
+                                           .depth = shape.depth,
+                                           .zeros = kNoSums,
+                                           .sums = kQuantizedRow<const Element*>,
+                                           .a_stride = 0,
+                                           .c_stride = 0,
+                                           .b_step = static_cast<int>(sizeof(Element)) * shape.b_col,
+                                           .rows = 1,
+                                           .cols = shape.cols,
+                                           .width = kAlongCols,
+                                           .blocks = shape.cols / kAlongCols,
+                                           .twelves = 0,
+                                           .fours = 0,
+                                           .gap = 0};
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
 

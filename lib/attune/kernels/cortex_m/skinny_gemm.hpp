@@ -156,7 +156,7 @@ static_assert(offsetof(RowGrid, cols) == 30 && offsetof(RowGrid, twelves) == 36 
 // flash.
 inline constexpr int kWorthRows = 1024;
 
-constexpr bool fits_few_rows(const GemmShape& shape) {
+constexpr bool fits_skinny_gemm(const GemmShape& shape) {
   return shape.rows < kTileSide && shape.cols <= kMostExtent && shape.cols * shape.depth >= kWorthRows &&
          shape.a_col == 1 &&
          ((shape.b_col == 1 && shape.cols >= kAcrossCols) || (shape.b_row == 1 && shape.cols >= kAlongCols));
@@ -236,8 +236,8 @@ template <class Epilogue, class... State>
 }
 
 template <class Epilogue>
-ATTUNE_INLINE void few_rows_product(const float* a, const void* b, float* c, const RowGrid& grid,
-                                    const Epilogue& epilogue) {
+ATTUNE_INLINE void skinny_gemm(const float* a, const void* b, float* c, const RowGrid& grid,
+                               const Epilogue& epilogue) {
   if constexpr (std::is_same_v<Epilogue, Assign>) {  // compilers know the grid: a call and nothing else
     if (grid.rows == 1 && grid.blocks * grid.width == grid.cols) {
       return grid.sums(a, b, c, grid, grid.blocks);

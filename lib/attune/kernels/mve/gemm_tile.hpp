@@ -177,7 +177,7 @@ ATTUNE_INLINE void mve_block(const float* a, const float* b, float* c, int col, 
 
 /// C = epilogue(A·B) over the columns that fill vectors.
 template <GemmShape shape, class Epilogue>
-ATTUNE_INLINE void mve_product(const float* a, const float* b, float* c, const Epilogue& epilogue) {
+ATTUNE_INLINE void mve_gemm(const float* a, const float* b, float* c, const Epilogue& epilogue) {
   const auto columns = [&]<bool kWide, int kFrom, int kTo>() ATTUNE_INLINE_LAMBDA {
     constexpr int kStep = kWide ? 2 * kMveLanes : kMveLanes;
     constexpr int kBlock = kWide ? kWideRows : shape.a_col == 1 ? kAlongRows : kAcrossRows;

@@ -1,4 +1,4 @@
-// Moments in 16 bits: the upper half of a float, in which an optimiser's update is rounded at random.
+// Moments in 16 bits: the upper half of a float, in which an optimizer's update is rounded at random.
 //
 // Upwards with the probability of what would be cut off (Forsythe, "Reprint of a Note on Rounding-off
 // Errors", 1959; Gupta et al., "Deep Learning with Limited Numerical Precision", 2015), so that the many

@@ -51,7 +51,7 @@ consteval const auto& grid_of() {
 // B in 8 or 16 bits: rows by eights, and those left by a four or in panels. Three rows and less, columns that
 // fill no block of these, and a single one behind panels are the portable block's.
 template <GemmShape shape, class B, class Epilogue>
-ATTUNE_INLINE void narrow_product(const float* a, const B& b, float* c, const Epilogue& epilogue) {
+ATTUNE_INLINE void quantized_gemm(const float* a, const B& b, float* c, const Epilogue& epilogue) {
   constexpr int kEights = eight_rows(shape.rows, std::is_same_v<B, ScaledRows<Int8, float>>),
                 kLeft = shape.rows - kEights;
   const auto columns_from = [&]<int kFrom, int kFirstRow, int kCount>() ATTUNE_INLINE_LAMBDA {
@@ -59,11 +59,11 @@ ATTUNE_INLINE void narrow_product(const float* a, const B& b, float* c, const Ep
                                               epilogue);
   };
   const auto tiles = [&]<bool kSmall, int kFirstRow, int kCount>() ATTUNE_INLINE_LAMBDA {
-    constexpr int kBlockCols = kSmall ? kTileSide : kNarrowCols,
+    constexpr int kBlockCols = kSmall ? kTileSide : kQuantizedCols,
                   kTiledCols = shape.cols / kBlockCols * kBlockCols;
     narrow_tiles_product<kSmall>(a + kFirstRow * shape.a_row, elements_of(b), c + kFirstRow * shape.c_row,
-                                 kNarrowGrid<B, kSmall, shape.with_extents(kCount, kTiledCols)>, scales_of(b),
-                                 epilogue);
+                                 kQuantizedGrid<B, kSmall, shape.with_extents(kCount, kTiledCols)>,
+                                 scales_of(b), epilogue);
     columns_from.template operator()<kTiledCols, kFirstRow, kCount>();
   };
   if constexpr (kEights > 0) tiles.template operator()<false, 0, kEights>();
@@ -85,16 +85,16 @@ ATTUNE_INLINE void narrow_product(const float* a, const B& b, float* c, const Ep
 
 // One block of k.
 template <GemmShape shape, class Scalar, class B, class Epilogue>
-ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
+ATTUNE_INLINE void gemm_block(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   constexpr int kWidest = 1 << 10;
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<B, const float*> && fits_few_rows(shape)) {
+  if constexpr (std::is_same_v<B, const float*> && fits_skinny_gemm(shape)) {
     constexpr const RowGrid& kGrid = kRowGrid<shape, kMayRepeat<Epilogue>>;
-    return few_rows_product(a, b, c, kGrid, epilogue);
+    return skinny_gemm(a, b, c, kGrid, epilogue);
   }
-  if constexpr (std::is_same_v<Scalar, float> && fits_narrow_row<B>(shape)) {
+  if constexpr (std::is_same_v<Scalar, float> && fits_quantized_row<B>(shape)) {
     using Element = std::remove_cvref_t<decltype(*elements_of(b))>;
-    return few_rows_product(a, b, c, kNarrowRowGrid<Element, shape>, epilogue);
+    return skinny_gemm(a, b, c, kQuantizedRowGrid<Element, shape>, epilogue);
   }
   if constexpr (std::is_same_v<B, const float*> && fits_tile(shape)) {
     constexpr TileShape kTile = tile_shape<Epilogue>(shape);
@@ -113,12 +113,12 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
     panels<kTiledCols, kWidest, shape>(a, b, c, epilogue);
     return;
   }
-  if constexpr (std::is_same_v<Scalar, float> && fits_narrow<B>(shape)) {
-    return narrow_product<shape>(a, b, c, epilogue);
+  if constexpr (std::is_same_v<Scalar, float> && fits_quantized<B>(shape)) {
+    return quantized_gemm<shape>(a, b, c, epilogue);
   }
 #elif ATTUNE_MVE && ATTUNE_FUSED
   if constexpr (std::is_same_v<B, const float*> && fits_mve(shape)) {
-    mve_product<shape>(a, b, c, epilogue);
+    mve_gemm<shape>(a, b, c, epilogue);
     panels<shape.cols / kMveLanes * kMveLanes, kWidest, shape>(a, b, c, epilogue);
     return;
   }
@@ -130,11 +130,11 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
   if constexpr (kCopyA) {
     constexpr int kWhole = shape.rows / kRowBlock * kRowBlock;
     for (int i = 0; i < kWhole; i += kRowBlock) {
-      copied_rows_product<shape.with_rows(kRowBlock)>(a + i, b, c + i * shape.c_row, epilogue);
+      copied_rows_gemm<shape.with_rows(kRowBlock)>(a + i, b, c + i * shape.c_row, epilogue);
     }
     if constexpr (kWhole < shape.rows) {
-      copied_rows_product<shape.with_rows(shape.rows - kWhole)>(a + kWhole, b, c + kWhole * shape.c_row,
-                                                                epilogue);
+      copied_rows_gemm<shape.with_rows(shape.rows - kWhole)>(a + kWhole, b, c + kWhole * shape.c_row,
+                                                             epilogue);
     }
   } else {
     panels<0, kWidest, shape>(a, b, c, epilogue);
@@ -144,28 +144,28 @@ ATTUNE_INLINE void block_product(const Scalar* a, const B& b, Scalar* c, const E
 template <GemmShape shape, class Scalar, class B, class Epilogue>
 [[gnu::noinline]] void product(const Scalar* a, B b, Scalar* c, Epilogue epilogue) {
   if constexpr (shape.depth <= kDepthBlock) {
-    block_product<shape>(a, b, c, epilogue);
+    gemm_block<shape>(a, b, c, epilogue);
   } else {
     static_assert(kAddsUp<Epilogue>);
-    block_product<shape.with_depth(kDepthBlock)>(a, b, c, epilogue);
+    gemm_block<shape.with_depth(kDepthBlock)>(a, b, c, epilogue);
     int k = kDepthBlock;
     for (; k + kDepthBlock <= shape.depth; k += kDepthBlock) {
-      block_product<shape.with_depth(kDepthBlock)>(a + k * shape.a_col, rows_from(b, k * shape.b_row, k), c,
-                                                   adding(epilogue));
+      gemm_block<shape.with_depth(kDepthBlock)>(a + k * shape.a_col, rows_from(b, k * shape.b_row, k), c,
+                                                adding(epilogue));
     }
     if constexpr (shape.depth % kDepthBlock != 0) {
-      block_product<shape.with_depth(shape.depth % kDepthBlock)>(
+      gemm_block<shape.with_depth(shape.depth % kDepthBlock)>(
           a + k * shape.a_col, rows_from(b, k * shape.b_row, k), c, adding(epilogue));
     }
   }
 }
 
 template <class>
-inline constexpr bool kIsNarrow = false;
+inline constexpr bool kIsQuantized = false;
 template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int kColStride,
           ScalesOf kScalesOf>
 inline constexpr bool
-    kIsNarrow<NarrowView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
+    kIsQuantized<QuantizedView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
 
 /// Whether a product is nothing but blocks in assembly, which are a call of their own.
 template <class A, class B, class C, class Epilogue>
@@ -173,8 +173,8 @@ inline constexpr bool kIsWholeBlocks = [] {
 #if ATTUNE_CORTEX_M_FPU
   constexpr GemmShape kShape = kGemmShape<A, B, C>;
   constexpr TiledExtents kTiled = tiled(tile_shape<Epilogue>(kShape), kShape.rows, kShape.cols);
-  return std::is_same_v<typename C::Scalar, float> && kShape.depth <= kDepthBlock && !kIsNarrow<B> &&
-         (fits_few_rows(kShape) ||
+  return std::is_same_v<typename C::Scalar, float> && kShape.depth <= kDepthBlock && !kIsQuantized<B> &&
+         (fits_skinny_gemm(kShape) ||
           (kTiled.rows == kShape.rows && kTiled.cols == kShape.cols && fits_tile(kShape)));
 #else
   return false;
@@ -188,14 +188,14 @@ ATTUNE_INLINE auto with_scales_of(const View&, const Epilogue& epilogue) {
 }
 template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int kColStride, class Epilogue>
 ATTUNE_INLINE auto with_scales_of(
-    const NarrowView<Element, Scalar, kRows, kCols, kRowStride, kColStride, ScalesOf::kColumns>& b,
+    const QuantizedView<Element, Scalar, kRows, kCols, kRowStride, kColStride, ScalesOf::kColumns>& b,
     const Epilogue& epilogue) {
   return ScaleColumns<Scalar, Epilogue>{b.scale, epilogue};
 }
 
 }  // namespace detail
 
-/// C = epilogue(A·B) of three MatrixViews; B may be a NarrowView. A and B by any strides (`x.transpose()`,
+/// C = epilogue(A·B) of three MatrixViews; B may be a QuantizedView. A and B by any strides (`x.transpose()`,
 /// `x.columns<n>(j)`), rows of C contiguous; C may not overlap A or B.
 template <class A, class B, class C, class Epilogue = Assign>
 ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
@@ -204,7 +204,7 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
                 "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
   static_assert(C::col_stride == 1,
                 "attune::kernels::product: C must be row-major; swap and transpose the operands");
-  constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsNarrow<B>;
+  constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsQuantized<B>;
   // A sum of several blocks is finished first, then given to its epilogue in a pass of its own.
   constexpr bool kEpilogueLast = !detail::kAddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
   std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};
@@ -212,14 +212,13 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
   constexpr GemmShape kShape = kGemmShape<A, B, C>;
   if constexpr (kBlas) {
 #if ATTUNE_BLAS
-    detail::blas_product<kShape, Scalar>(a.data, b.data, c.data,
-                                         std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
+    detail::blas_gemm<kShape, Scalar>(a.data, b.data, c.data, std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
 #endif
   } else {
     const auto operand = detail::operand_of(b);
     const auto scaled = detail::with_scales_of(b, during);
     if constexpr (detail::kIsWholeBlocks<A, B, C, Epilogue>) {
-      detail::block_product<kShape, Scalar>(a.data, operand, c.data, scaled);
+      detail::gemm_block<kShape, Scalar>(a.data, operand, c.data, scaled);
     } else {
       detail::product<kShape, Scalar>(a.data, operand, c.data, scaled);
     }
@@ -238,11 +237,11 @@ namespace detail {
 
 // Sums that go on: portable blocks and cortex_m/gemm_tile.hpp's begin with what is there.
 template <GemmShape shape, class Scalar>
-[[gnu::noinline]] void continued_product(const Scalar* a, const Scalar* b, Scalar* c) {
+[[gnu::noinline]] void continued_gemm(const Scalar* a, const Scalar* b, Scalar* c) {
   static_assert(shape.depth <= kDepthBlock);
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<Scalar, float> && fits_tile(shape)) {
-    return block_product<shape>(a, b, c, Continue{});
+    return gemm_block<shape>(a, b, c, Continue{});
   }
 #endif
   panels<0, 1 << 10, shape>(a, b, c, Continue{});
@@ -255,7 +254,7 @@ template <class A, class B, class C>
   requires(!kIsPart<A> && !kIsPart<B> && !kIsPart<C>)
 ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Continue) {
   static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1);
-  detail::continued_product<kGemmShape<A, B, C>>(a.data, b.data, c.data);
+  detail::continued_gemm<kGemmShape<A, B, C>>(a.data, b.data, c.data);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,7 +1,7 @@
 // Attention of one query to keys and values that stand in blocks of kCacheBlock tokens: what grows with the
 // length of a stream, so its lengths are those of run time.
 //
-// A block of keys stands feature by feature, [d_k, kCacheBlock], so that packets hold scores of neighbouring
+// A block of keys stands feature by feature, [d_k, kCacheBlock], so that packets hold scores of neighboring
 // keys; values stand row by row. A block is as long as the sums of ops/reduce.hpp have lanes: sums over
 // blocks that begin at multiples of it have the bits of a whole row's.
 #pragma once

@@ -33,8 +33,8 @@ template <int kCols, class Scalar>
 [[gnu::noinline]] void log_softmax_row(const Scalar* x, Scalar* y) {
   const LogSumExp<Scalar> row = log_sum_exp<kCols>(x);
   for_each_packet<Scalar>(kCols, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    const P centred = subtract(load<P>(x + j), broadcast<P>(row.largest));
-    store(y + j, subtract(centred, broadcast<P>(row.log_sum)));
+    const P centered = subtract(load<P>(x + j), broadcast<P>(row.largest));
+    store(y + j, subtract(centered, broadcast<P>(row.log_sum)));
   });
 }
 

@@ -7,8 +7,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Which statistics a row is normalised by.
-enum class Normalisation {
+/// Which statistics a row is normalized by.
+enum class Normalization {
   kMeanAndVariance,  // x̂ = (x − mean) / √(variance + ε)
   kRootMeanSquare,   // x̂ = x / √(mean square + ε)
 };
@@ -23,11 +23,11 @@ struct RowStatistics {
 };
 
 /// x̂ of one element or of a packet.
-template <Normalisation kind, class P, class Scalar>
-ATTUNE_INLINE P normalised(const P& x, const RowStatistics<Scalar>& row) {
-  if constexpr (kind == Normalisation::kMeanAndVariance) {
-    const P centred = subtract(subtract(x, broadcast<P>(row.first)), broadcast<P>(row.offset));
-    return multiply(centred, broadcast<P>(row.inverse));
+template <Normalization kind, class P, class Scalar>
+ATTUNE_INLINE P normalized(const P& x, const RowStatistics<Scalar>& row) {
+  if constexpr (kind == Normalization::kMeanAndVariance) {
+    const P centered = subtract(subtract(x, broadcast<P>(row.first)), broadcast<P>(row.offset));
+    return multiply(centered, broadcast<P>(row.inverse));
   } else {
     return multiply(x, broadcast<P>(row.inverse));
   }
@@ -45,17 +45,17 @@ ATTUNE_INLINE Scalar differences(Width width, const Scalar* x, Scalar first) {
     return subtract(load<P>(x + j), broadcast<P>(first));
   });
 }
-template <Normalisation kind, class Scalar, class Width>
+template <Normalization kind, class Scalar, class Width>
 ATTUNE_INLINE Scalar squares(Width width, const Scalar* x, const RowStatistics<Scalar>& row) {
 #if ATTUNE_CORTEX_M_FPU
-  if constexpr (std::is_same_v<Scalar, float> && kind == Normalisation::kMeanAndVariance) {
+  if constexpr (std::is_same_v<Scalar, float> && kind == Normalization::kMeanAndVariance) {
     return sum_of_squared_differences(width, x, row.first, row.offset);
   } else if constexpr (std::is_same_v<Scalar, float>) {
     return sum_of_row_squares(width, x);
   }
 #endif
   return sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    const P value = normalised<kind>(load<P>(x + j), row);  // inverse is still 1
+    const P value = normalized<kind>(load<P>(x + j), row);  // inverse is still 1
     return multiply(value, value);
   });
 }
@@ -64,11 +64,11 @@ ATTUNE_INLINE Scalar squares(Width width, const Scalar* x, const RowStatistics<S
 
 /// The statistics of a row. The variance is the biased one, from the differences to the mean. Widths and
 /// numbers of rows, here and below, are what size_for_rows() (ops/reduce.hpp) makes of them.
-template <Normalisation kind, class Scalar, class Width>
+template <Normalization kind, class Scalar, class Width>
 [[gnu::noinline]] RowStatistics<Scalar> row_statistics(Width width, const Scalar* x, Scalar epsilon) {
   const auto count = Scalar(static_cast<Real<Scalar>>(width));
   RowStatistics<Scalar> row{Scalar(0), Scalar(0), Scalar(1)};
-  if constexpr (kind == Normalisation::kMeanAndVariance) {
+  if constexpr (kind == Normalization::kMeanAndVariance) {
     row.first = x[0];
     row.offset = divide(detail::differences(width, x, row.first), count);
   }
@@ -78,21 +78,21 @@ template <Normalisation kind, class Scalar, class Width>
 }
 
 /// y = x̂ ∘ weight + bias of one row; those that are not there are 1 and 0, and nullptr. `y` may be `x`.
-template <Normalisation kind, bool kWeight, bool kBias, class Scalar, class Width>
-[[gnu::noinline]] void normalise_row(Width width, const Scalar* x, RowStatistics<Scalar> row,
+template <Normalization kind, bool kWeight, bool kBias, class Scalar, class Width>
+[[gnu::noinline]] void normalize_row(Width width, const Scalar* x, RowStatistics<Scalar> row,
                                      const Scalar* weight, const Scalar* bias, Scalar* y) {
   int first = 0;
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<Scalar, float>) {
     first = width & -4;
     if (first > 0) {
-      detail::normalise_fours<kind == Normalisation::kMeanAndVariance, kWeight, kBias>(
+      detail::normalize_fours<kind == Normalization::kMeanAndVariance, kWeight, kBias>(
           width, x, row.first, row.offset, row.inverse, weight, bias, y);
     }
   }
 #endif
   const auto element = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    P value = normalised<kind>(load<P>(x + j), row);
+    P value = normalized<kind>(load<P>(x + j), row);
     if constexpr (kBias) {
       value = multiply_add(value, load<P>(weight + j), load<P>(bias + j));
     } else if constexpr (kWeight) {
@@ -106,8 +106,8 @@ template <Normalisation kind, bool kWeight, bool kBias, class Scalar, class Widt
 /// d_weight += Σ_rows dy ∘ x̂ and, if there is a bias, d_bias += Σ_rows dy, of so many rows; they are
 /// added in rising order. `offset` and `inverse` are of each row, the first is not read for
 /// kRootMeanSquare. With kZeroStays, where dy is zero x̂ does not matter.
-template <Normalisation kind, bool kBias, bool kZeroStays, class Scalar, class Rows, class Width>
-[[gnu::noinline]] void normalise_rows_backward_parameters(Rows rows, Width width, const Scalar* x,
+template <Normalization kind, bool kBias, bool kZeroStays, class Scalar, class Rows, class Width>
+[[gnu::noinline]] void normalize_rows_backward_parameters(Rows rows, Width width, const Scalar* x,
                                                           const Scalar* offset, const Scalar* inverse,
                                                           const Scalar* dy, Scalar* d_weight,
                                                           Scalar* d_bias) {
@@ -120,10 +120,10 @@ template <Normalisation kind, bool kBias, bool kZeroStays, class Scalar, class R
     const Scalar *x_row = x, *dy_row = dy + first;
     for (int i = 0; i < rows; ++i, x_row += width, dy_row += width) {
       RowStatistics<Scalar> row{Scalar(0), Scalar(0), inverse[i]};
-      if constexpr (kind == Normalisation::kMeanAndVariance) row.first = x_row[0], row.offset = offset[i];
+      if constexpr (kind == Normalization::kMeanAndVariance) row.first = x_row[0], row.offset = offset[i];
       ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
         const P gradient = load<P>(dy_row + p * kLanes<P>);
-        P value = normalised<kind>(load<P>(x_row + first + p * kLanes<P>), row);
+        P value = normalized<kind>(load<P>(x_row + first + p * kLanes<P>), row);
         if constexpr (kZeroStays) value = unless_zero(gradient, value);
         weight_sum[p] = multiply_add(gradient, value, weight_sum[p]);
         if constexpr (kBias) bias_sum[p] = add(bias_sum[p], gradient);
@@ -148,11 +148,11 @@ template <Normalisation kind, bool kBias, bool kZeroStays, class Scalar, class R
 
 /// dx = inverse · (dx̂ − mean(dx̂) − x̂ · mean(dx̂ ∘ x̂)) of one row, dx̂ = dy ∘ weight; without the mean of
 /// dx̂ for kRootMeanSquare. `dx` may be `x` or `dy`.
-template <Normalisation kind, bool kWeight, class Scalar, class Width>
-[[gnu::noinline]] void normalise_row_backward(Width width, const Scalar* x, RowStatistics<Scalar> row,
+template <Normalization kind, bool kWeight, class Scalar, class Width>
+[[gnu::noinline]] void normalize_row_backward(Width width, const Scalar* x, RowStatistics<Scalar> row,
                                               const Scalar* weight, const Scalar* dy, Scalar* dx) {
   const auto count = Scalar(static_cast<Real<Scalar>>(width));
-  constexpr bool kCentred = kind == Normalisation::kMeanAndVariance;
+  constexpr bool kCentered = kind == Normalization::kMeanAndVariance;
   const auto gradient = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
     if constexpr (kWeight) return multiply(load<P>(dy + j), load<P>(weight + j));
     return load<P>(dy + j);
@@ -166,30 +166,30 @@ template <Normalisation kind, bool kWeight, class Scalar, class Width>
 #endif
   if constexpr (kInAssembly) {
 #if ATTUNE_CORTEX_M_FPU
-    if constexpr (kCentred) mean_gradient = divide(detail::sum_of_gradients(width, dy, weight), count);
-    dot = detail::dot_with_gradients<kCentred>(width, x, row.first, row.offset, row.inverse, weight, dy);
+    if constexpr (kCentered) mean_gradient = divide(detail::sum_of_gradients(width, dy, weight), count);
+    dot = detail::dot_with_gradients<kCentered>(width, x, row.first, row.offset, row.inverse, weight, dy);
     first = width & -4;
 #endif
   } else {
-    if constexpr (kCentred) mean_gradient = divide(sum<Scalar>(width, gradient), count);
+    if constexpr (kCentered) mean_gradient = divide(sum<Scalar>(width, gradient), count);
     dot = sum<Scalar>(width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-      return multiply(gradient.template operator()<P>(j), normalised<kind>(load<P>(x + j), row));
+      return multiply(gradient.template operator()<P>(j), normalized<kind>(load<P>(x + j), row));
     });
   }
   const Scalar projection = divide(dot, count);
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (kInAssembly) {
     if (first > 0) {
-      detail::normalise_fours_backward<kCentred>(width, x, row.first, row.offset, row.inverse, weight, dy,
-                                                 mean_gradient, projection, dx);
+      detail::normalize_fours_backward<kCentered>(width, x, row.first, row.offset, row.inverse, weight, dy,
+                                                  mean_gradient, projection, dx);
     }
   }
 #endif
   const auto element = [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    P centred = gradient.template operator()<P>(j);
-    if constexpr (kCentred) centred = subtract(centred, broadcast<P>(mean_gradient));
+    P centered = gradient.template operator()<P>(j);
+    if constexpr (kCentered) centered = subtract(centered, broadcast<P>(mean_gradient));
     const P result =
-        subtract_product(centred, normalised<kind>(load<P>(x + j), row), broadcast<P>(projection));
+        subtract_product(centered, normalized<kind>(load<P>(x + j), row), broadcast<P>(projection));
     store(dx + j, multiply(result, broadcast<P>(row.inverse)));
   };
   for_each_packet<Scalar>(width, element, first);

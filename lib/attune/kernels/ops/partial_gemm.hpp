@@ -22,19 +22,19 @@ struct UsedExtents {
 #if ATTUNE_CORTEX_M_FPU
 
 // All of a product: its grid for an even number of terms, and the inner loop for an odd one.
-struct PartGrid : TileGrid {
+struct PartialGrid : TileGrid {
   void (*odd)();
 };
 
 // `kAnyDepth` says whether some terms may be left out.
 template <GemmShape shape, bool kAnyDepth>
-inline constexpr PartGrid kPartGrid = [] {
+inline constexpr PartialGrid kPartialGrid = [] {
   constexpr int kEven = kAnyDepth ? shape.depth / 2 * 2 : shape.depth, kOdd = kAnyDepth ? kEven + 1 : kEven;
-  return PartGrid{tile_grid(shape.with_depth(kEven)), tile_grid(shape.with_depth(kOdd)).tile};
+  return PartialGrid{tile_grid(shape.with_depth(kEven)), tile_grid(shape.with_depth(kOdd)).tile};
 }();
 
 // The grid of what is used, in whole tiles where there is room for them.
-[[gnu::noinline]] inline void take_part(const PartGrid& of, const UsedExtents& used, TileGrid& grid) {
+[[gnu::noinline]] inline void take_part(const PartialGrid& of, const UsedExtents& used, TileGrid& grid) {
   grid = of;
   grid.pairs = used.depth / 2;
   if (used.depth % 2 != 0) grid.tile = of.odd;
@@ -45,8 +45,9 @@ inline constexpr PartGrid kPartGrid = [] {
 
 // Elements that fill no tile, from (`row`, `col`) on.
 template <class Epilogue>
-[[gnu::noinline]] void part_rest(const float* a, const float* b, float* c, const TileGrid& grid, int a_row,
-                                 int b_col, UsedExtents used, int row, int col, const Epilogue& epilogue) {
+[[gnu::noinline]] void partial_gemm_rest(const float* a, const float* b, float* c, const TileGrid& grid,
+                                         int a_row, int b_col, UsedExtents used, int row, int col,
+                                         const Epilogue& epilogue) {
   const int a_col = a_row == 1 ? grid.a_stride / 4 : 1, b_row = b_col == 1 ? grid.b_stride / 4 : 1;
   for (int i = row; i < used.rows; ++i) {
     for (int j = col; j < used.cols; ++j) {
@@ -62,8 +63,8 @@ template <class Epilogue>
 
 // A grid of which not all is used.
 template <class Epilogue, class... State>
-[[gnu::noinline]] void part_tiles(const float* a, const float* b, float* c, const PartGrid& of,
-                                  const UsedExtents& used, State... state) {
+[[gnu::noinline]] void partial_gemm_tiles(const float* a, const float* b, float* c, const PartialGrid& of,
+                                          const UsedExtents& used, State... state) {
   TileGrid grid;
   take_part(of, used, grid);
   tiles_product<TileShape::kSquare, Epilogue>(a, b, c, grid, state...);
@@ -73,8 +74,8 @@ template <class Epilogue, class... State>
 
 // All rows of one panel of columns, with rows and terms counted at run time.
 template <class P, GemmShape shape, class Scalar, class Epilogue>
-ATTUNE_INLINE void part_panel(const Scalar* a, const Scalar* b, Scalar* c, int col, UsedExtents used,
-                              const Epilogue& epilogue) {
+ATTUNE_INLINE void partial_panel(const Scalar* a, const Scalar* b, Scalar* c, int col, UsedExtents used,
+                                 const Epilogue& epilogue) {
   constexpr int kTile = (std::min)(shape.rows, shape.cols > kLanes<P> ? 4 : 6);
   constexpr int kWhole = shape.rows / kTile * kTile;
   int i = 0;
@@ -92,76 +93,76 @@ ATTUNE_INLINE void part_panel(const Scalar* a, const Scalar* b, Scalar* c, int c
 
 // Columns from kFrom on, in panels of at most kMaxLanes lanes, the rest in narrower packets.
 template <int kFrom, int kMaxLanes, GemmShape shape, class Scalar, class Epilogue>
-ATTUNE_INLINE void part_panels(const Scalar* a, const Scalar* b, Scalar* c, UsedExtents used,
-                               const Epilogue& epilogue) {
+ATTUNE_INLINE void partial_panels(const Scalar* a, const Scalar* b, Scalar* c, UsedExtents used,
+                                  const Epilogue& epilogue) {
   using P = Packet<Scalar, kMaxLanes>;
   constexpr int kWidth = kLanes<P>, kRest = shape.cols - kFrom;
   if constexpr (kRest > 0 && kRest < kWidth) {
-    part_panels<kFrom, kWidth / 2, shape>(a, b, c, used, epilogue);
+    partial_panels<kFrom, kWidth / 2, shape>(a, b, c, used, epilogue);
   } else if constexpr (kRest > 0) {
     constexpr int kPackets = (std::min)(kRest / kWidth, 2), kPanel = kPackets * kWidth;
     constexpr int kEnd = kFrom + kRest / kPanel * kPanel;
     constexpr GemmShape kOfPanel = shape.with_cols(kPanel);
     for (int j = kFrom; j < kEnd && j < used.cols; j += kPanel) {
       if constexpr (shape.b_col == 1) {
-        part_panel<P, kOfPanel>(a, b + j, c + j, j, used, epilogue);
+        partial_panel<P, kOfPanel>(a, b + j, c + j, j, used, epilogue);
       } else {
         static_assert(shape.b_row == 1, "attune::kernels::product: one stride of B must be 1");
         alignas(P) Array<Scalar, shape.depth * kPanel> rows;
         for (int n = 0; n < kPanel; n += kWidth) {
           transpose_panel<P, shape.depth, kPanel, shape.b_col>(b + (j + n) * shape.b_col, rows + n);
         }
-        part_panel<P, kOfPanel.with_b(kPanel, 1)>(a, static_cast<const Scalar*>(rows), c + j, j, used,
-                                                  epilogue);
+        partial_panel<P, kOfPanel.with_b(kPanel, 1)>(a, static_cast<const Scalar*>(rows), c + j, j, used,
+                                                     epilogue);
       }
     }
-    part_panels<kEnd, kMaxLanes, shape>(a, b, c, used, epilogue);
+    partial_panels<kEnd, kMaxLanes, shape>(a, b, c, used, epilogue);
   }
 }
 
 template <GemmShape shape, class Scalar, class Epilogue>
-[[gnu::noinline]] void portable_part(const Scalar* a, const Scalar* b, Scalar* c, const UsedExtents& used,
-                                     Epilogue epilogue) {
-  part_panels<0, 1 << 10, shape>(a, b, c, used, epilogue);
+[[gnu::noinline]] void portable_partial_gemm(const Scalar* a, const Scalar* b, Scalar* c,
+                                             const UsedExtents& used, Epilogue epilogue) {
+  partial_panels<0, 1 << 10, shape>(a, b, c, used, epilogue);
 }
 
 // No more than kDepthBlock terms; shape.depth is how many there may be, kAnyDepth whether there may be fewer.
 template <GemmShape shape, bool kAnyDepth, class Scalar, class Epilogue>
-ATTUNE_INLINE void part_block(const Scalar* a, const Scalar* b, Scalar* c, const UsedExtents& used,
-                              const Epilogue& epilogue) {
+ATTUNE_INLINE void partial_gemm_block(const Scalar* a, const Scalar* b, Scalar* c, const UsedExtents& used,
+                                      const Epilogue& epilogue) {
 #if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<Scalar, float> && fits_tile(shape)) {
-    const PartGrid& all = kPartGrid<shape, kAnyDepth>;
+    const PartialGrid& all = kPartialGrid<shape, kAnyDepth>;
     if constexpr (std::is_empty_v<Epilogue>) {
-      part_tiles<Epilogue>(a, b, c, all, used);
+      partial_gemm_tiles<Epilogue>(a, b, c, all, used);
     } else {
-      part_tiles<Epilogue>(a, b, c, all, used, epilogue);
+      partial_gemm_tiles<Epilogue>(a, b, c, all, used, epilogue);
     }
     // The rest, if any.
     constexpr int kTiledRows = shape.rows / kTileSide * kTileSide;
     constexpr int kTiledCols = shape.cols / kTileSide * kTileSide;
     if constexpr (kTiledCols < shape.cols) {
       const UsedExtents beside{(std::min)(used.rows, kTiledRows), used.cols, used.depth};
-      part_rest(a, b, c, all, shape.a_row, shape.b_col, beside, 0, kTiledCols, epilogue);
+      partial_gemm_rest(a, b, c, all, shape.a_row, shape.b_col, beside, 0, kTiledCols, epilogue);
     }
     if constexpr (kTiledRows < shape.rows) {
       if (used.rows > kTiledRows) {
-        part_rest(a, b, c, all, shape.a_row, shape.b_col, used, kTiledRows, 0, epilogue);
+        partial_gemm_rest(a, b, c, all, shape.a_row, shape.b_col, used, kTiledRows, 0, epilogue);
       }
     }
     return;
   }
 #endif
-  portable_part<shape>(a, b, c, used, epilogue);
+  portable_partial_gemm<shape>(a, b, c, used, epilogue);
 }
 
 template <GemmShape shape, class Scalar, class Epilogue>
-[[gnu::noinline]] void long_part_product(const Scalar* a, const Scalar* b, Scalar* c, UsedExtents used,
+[[gnu::noinline]] void long_partial_gemm(const Scalar* a, const Scalar* b, Scalar* c, UsedExtents used,
                                          Epilogue epilogue) {
   const auto block = [&]<int kTerms>(int k, const auto& sum) ATTUNE_INLINE_LAMBDA {
-    part_block<shape.with_depth(kTerms), true>(a + k * shape.a_col, b + k * shape.b_row, c,
-                                               {used.rows, used.cols, (std::min)(used.depth - k, kTerms)},
-                                               sum);
+    partial_gemm_block<shape.with_depth(kTerms), true>(
+        a + k * shape.a_col, b + k * shape.b_row, c,
+        {used.rows, used.cols, (std::min)(used.depth - k, kTerms)}, sum);
   };
   // Blocks after the first are added; another epilogue than a sum's comes last.
   constexpr bool kLast = !kAddsUp<Epilogue>;
@@ -203,7 +204,7 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
   using Scalar = typename C::Scalar;
   static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1,
                 "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
-  if constexpr (detail::kIsNarrow<B>) {
+  if constexpr (detail::kIsQuantized<B>) {
     product(view(a), b, view(c), epilogue);
   } else if constexpr (!std::is_same_v<std::remove_const_t<typename B::Scalar>, Scalar>) {
     // Numbers beside lanes (simd/lanes.hpp): some rows at a time.
@@ -222,11 +223,11 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
     const auto used = detail::used_extents(a, b, c);
     constexpr GemmShape kShape = kGemmShape<A, B, C>;
     if constexpr (A::cols > kDepthBlock) {
-      detail::long_part_product<kShape, Scalar>(a.data, b.data, c.data, used, epilogue);
+      detail::long_partial_gemm<kShape, Scalar>(a.data, b.data, c.data, used, epilogue);
     } else {
       constexpr bool kAnyDepth =
           !(std::is_empty_v<decltype(used_cols(a))> && std::is_empty_v<decltype(used_rows(b))>);
-      detail::part_block<kShape, kAnyDepth, Scalar>(a.data, b.data, c.data, used, epilogue);
+      detail::partial_gemm_block<kShape, kAnyDepth, Scalar>(a.data, b.data, c.data, used, epilogue);
     }
   }
 }

@@ -84,7 +84,7 @@ ATTUNE_INLINE Scalar sum_of_shifted_exponentials(Scalar* row, Scalar shift) {
 
 // The exponentials of the first `end` scalars, kTogether at a time, where the others are −∞.
 template <int kCols, int kTogether, class Scalar>
-ATTUNE_INLINE void shifted_exponentials_before(int end, Scalar* row, Scalar shift) {
+ATTUNE_INLINE void shifted_exponentials_of_prefix(int end, Scalar* row, Scalar shift) {
   constexpr int kRest = kCols % kTogether;
   int first = 0;
   if constexpr (kIsScalar<Packet<Scalar>>) {  // one loop takes less flash
@@ -162,7 +162,7 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {},
     Scalar* row = rows + i * kCols;
     Scalar total = 0;
     if constexpr (!std::is_same_v<End, NoEnd>) {
-      detail::shifted_exponentials_before<kCols, kTogether>(end, row, shift[i]);
+      detail::shifted_exponentials_of_prefix<kCols, kTogether>(end, row, shift[i]);
       if constexpr (!kAgain) total = sum_of<kCols>(row);
     } else if constexpr (kAgain) {
       detail::shifted_exponentials<kCols>(row, shift[i]);
@@ -196,8 +196,8 @@ ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scala
   for_each_packet<Scalar>(
       kCols,
       [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-        const P centred = subtract(load<P>(dp + j), broadcast<P>(dot));
-        store(ds + j, multiply(multiply(load<P>(p + j), centred), broadcast<P>(scale)));
+        const P centered = subtract(load<P>(dp + j), broadcast<P>(dot));
+        store(ds + j, multiply(multiply(load<P>(p + j), centered), broadcast<P>(scale)));
       },
       first);
 }

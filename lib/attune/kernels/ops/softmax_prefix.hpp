@@ -33,7 +33,7 @@ ATTUNE_INLINE void for_whole_lanes(int size, const Body& body) {
 /// Σ term(i), i in [0, size), whole lanes of kCols, in the order of ops/reduce.hpp. Zeros behind them make +0
 /// of a sum of −0 alone.
 template <class Scalar, int kCols, class Term>
-ATTUNE_INLINE Scalar sum_before(int size, const Term& term) {
+ATTUNE_INLINE Scalar sum_of_prefix(int size, const Term& term) {
   using P = Packet<Scalar, kSumLanes>;
   const Scalar behind = size == kCols ? Scalar(-0.0) : Scalar(0);
   if constexpr (kLanes<P> == 1) {
@@ -58,7 +58,7 @@ ATTUNE_INLINE Scalar sum_before(int size, const Term& term) {
   }
 }
 template <int kCols, class Scalar>
-ATTUNE_INLINE Scalar largest_before(int size, const Scalar* row) {
+ATTUNE_INLINE Scalar largest_of_prefix(int size, const Scalar* row) {
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float>) return largest_of_many(row, size);
 #endif
@@ -73,7 +73,7 @@ ATTUNE_INLINE Scalar largest_before(int size, const Scalar* row) {
 
 /// Whether rows of kCols are long enough for that to pay.
 template <int kCols>
-inline constexpr bool kPaysBefore = kCols > 3 * kSumLanes;
+inline constexpr bool kPrefixPays = kCols > 3 * kSumLanes;
 
 /// How many scalars of a row count.
 struct Before {
@@ -91,14 +91,14 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, Kept kept, Before before) {
     if constexpr (std::is_same_v<Kept, const Scalar*>) {
       shift = kept[2 * i];
     } else {
-      const Scalar largest = size == 0 ? Scalar(kMinusInfinity) : detail::largest_before<kCols>(size, row);
+      const Scalar largest = size == 0 ? Scalar(kMinusInfinity) : detail::largest_of_prefix<kCols>(size, row);
       shift = select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
     }
-    detail::shifted_exponentials_before<kCols, kTogether>(before.end, row, shift);
+    detail::shifted_exponentials_of_prefix<kCols, kTogether>(before.end, row, shift);
     if constexpr (std::is_same_v<Kept, const Scalar*>) {
       inverse = kept[2 * i + 1];
     } else {
-      const Scalar total = detail::sum_before<Scalar, kCols>(
+      const Scalar total = detail::sum_of_prefix<Scalar, kCols>(
           size, [row]<class P>(int j) ATTUNE_INLINE_LAMBDA { return load<P>(row + j); });
       inverse = select_less(total, Scalar(0.5), Scalar(0), divide(Scalar(1), total));
     }
@@ -114,11 +114,11 @@ template <class Scalar, int kCols>
 ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scalar* ds, Scalar scale,
                                         Before before) {
   const int size = detail::whole_lanes<kCols>(before.end);
-  const Scalar dot = detail::sum_before<Scalar, kCols>(
+  const Scalar dot = detail::sum_of_prefix<Scalar, kCols>(
       size, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA { return multiply(load<P>(p + j), load<P>(dp + j)); });
   for_each_packet<Scalar>(size, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    const P centred = subtract(load<P>(dp + j), broadcast<P>(dot));
-    store(ds + j, multiply(multiply(load<P>(p + j), centred), broadcast<P>(scale)));
+    const P centered = subtract(load<P>(dp + j), broadcast<P>(dot));
+    store(ds + j, multiply(multiply(load<P>(p + j), centered), broadcast<P>(scale)));
   });
 }
 

@@ -1,4 +1,4 @@
-// The optimisers' pass over one tensor of parameters, its gradient and its moments.
+// The optimizers' pass over one tensor of parameters, its gradient and its moments.
 #pragma once
 
 #include <attune/kernels/cortex_m/registers.hpp>

@@ -55,8 +55,8 @@ inline constexpr SumsFrom kSumsFrom = std::is_same_v<Epilogue, Accumulate> ? Sum
 
 // The sums of product(), in its order, without the terms that have a factor of zero. Not for speed.
 template <class Scalar>
-[[gnu::noinline]] void nonzero_product(const Scalar* a, const Scalar* b, Scalar* c, const GemmShape& extents,
-                                       SumsFrom from) {
+[[gnu::noinline]] void zero_skipping_gemm(const Scalar* a, const Scalar* b, Scalar* c,
+                                          const GemmShape& extents, SumsFrom from) {
   for (int i = 0; i < extents.rows; ++i) {
     for (int j = 0; j < extents.cols; ++j) {
       Scalar& total = c[i * extents.c_row + j];
@@ -76,7 +76,7 @@ template <class Scalar>
 }  // namespace detail
 
 /// Which terms of the sums of products count: all.
-struct AllTerms {
+struct DenseTerms {
   static constexpr bool needed() { return false; }
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
@@ -85,10 +85,10 @@ struct AllTerms {
 };
 
 /// Where `operands` are not all finite, those without a factor of zero.
-class NonzeroTerms {
+class ZeroSkipping {
  public:
   template <class... Operands>
-  ATTUNE_INLINE explicit NonzeroTerms(const Operands&... operands) : needed_(!(finite(operands) && ...)) {}
+  ATTUNE_INLINE explicit ZeroSkipping(const Operands&... operands) : needed_(!(finite(operands) && ...)) {}
 
   [[nodiscard]] bool needed() const { return needed_; }
 
@@ -100,8 +100,8 @@ class NonzeroTerms {
         const detail::UsedExtents used = detail::used_extents(a, b, c);
         const GemmShape extents =
             kGemmShape<A, B, C>.with_extents(used.rows, used.cols).with_depth(used.depth);
-        return detail::nonzero_product<typename C::Scalar>(a.data, b.data, c.data, extents,
-                                                           detail::kSumsFrom<Epilogue>);
+        return detail::zero_skipping_gemm<typename C::Scalar>(a.data, b.data, c.data, extents,
+                                                              detail::kSumsFrom<Epilogue>);
       }
     }
     kernels::product(a, b, c, epilogue);
@@ -112,11 +112,11 @@ class NonzeroTerms {
 };
 
 /// The same, asked of each product for its own operands: where other ones may have been overwritten since.
-struct OwnNonzeroTerms {
+struct OwnZeroSkipping {
   static constexpr bool needed() { return true; }
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
-    NonzeroTerms(contiguous(a), contiguous(b)).product(a, b, c, epilogue);
+    ZeroSkipping(contiguous(a), contiguous(b)).product(a, b, c, epilogue);
   }
 
  private:

@@ -26,7 +26,7 @@ namespace detail {
 
 // C = A·B + beta · C, A and B transposed where their strides say so; rows of C contiguous.
 template <GemmShape shape, class Scalar>
-void blas_product(const Scalar* a, const Scalar* b, Scalar* c, Scalar beta) {
+void blas_gemm(const Scalar* a, const Scalar* b, Scalar* c, Scalar beta) {
   constexpr auto kTransA = shape.a_col == 1 ? CblasNoTrans : CblasTrans;
   constexpr auto kTransB = shape.b_col == 1 ? CblasNoTrans : CblasTrans;
   constexpr int kLda = shape.a_col == 1 ? shape.a_row : shape.a_col;

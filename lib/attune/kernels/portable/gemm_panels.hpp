@@ -107,7 +107,7 @@ ATTUNE_INLINE void tile(const Scalar* a, const B& b, Scalar* c, int col, const E
   }
 }
 
-// A step of this many bytes from one k to the next wastes the cache: neighbouring k meet in the same few
+// A step of this many bytes from one k to the next wastes the cache: neighboring k meet in the same few
 // sets. Operands that step so far are copied first, kRowBlock rows of A and a panel of B at a time, where
 // enough work follows to pay.
 inline constexpr int kFarApart = 1024;
@@ -246,7 +246,7 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
 
 // A few rows of a transposed A, copied side by side.
 template <GemmShape shape, class Scalar, class B, class Epilogue>
-ATTUNE_INLINE void copied_rows_product(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
+ATTUNE_INLINE void copied_rows_gemm(const Scalar* a, const B& b, Scalar* c, const Epilogue& epilogue) {
   alignas(Packet<Scalar>) Array<Scalar, shape.depth * shape.rows> columns;
   for (int k = 0; k < shape.depth; ++k) {
     for_each_packet<Scalar>(shape.rows, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {

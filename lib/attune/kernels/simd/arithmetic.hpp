@@ -33,7 +33,7 @@
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 /// What a packet has in its lanes and how it meets memory. Eigen knows its own packets and every scalar;
-/// simd/packet_mve.hpp and cortex_m/gemm_tile.hpp specialise it for theirs. No other header names
+/// simd/packet_mve.hpp and cortex_m/gemm_tile.hpp specialize it for theirs. No other header names
 /// Eigen::internal.
 template <class P>
 struct PacketTraits {

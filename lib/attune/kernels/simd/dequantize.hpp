@@ -1,6 +1,7 @@
 // B of a product in fewer bits (quantized.hpp): widened where it is read, packet by packet.
 //
-//   C[M, N] = epilogue(A[M, K] · B[K, N])     of B = widen(Q)·diag(s), diag(s)·widen(Q), or widen(Q)
+//   C[M, N] = epilogue(A[M, K] · B[K, N])     of B = dequantize(Q)·diag(s), diag(s)·dequantize(Q), or
+//   dequantize(Q)
 //
 // Scales of columns are applied to finished sums, s_j·Σ_k a_ik·q_kj, in sums of several blocks to each one's;
 // those of rows to B's elements, Σ_k a_ik·(s_k·q_kj), each rounded once.
@@ -14,13 +15,13 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// What of a NarrowView has scales.
+/// What of a QuantizedView has scales.
 enum class ScalesOf { kNothing, kRows, kColumns };
 
 /// A matrix of narrow elements in somebody else's storage, by strides as a MatrixView.
 template <class Element, class ScalarType, int kRows, int kCols, int kRowStride, int kColStride,
           ScalesOf kScalesOf>
-struct NarrowView {
+struct QuantizedView {
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
@@ -34,12 +35,12 @@ struct NarrowView {
     constexpr ScalesOf kOther = kScalesOf == ScalesOf::kRows      ? ScalesOf::kColumns
                                 : kScalesOf == ScalesOf::kColumns ? ScalesOf::kRows
                                                                   : ScalesOf::kNothing;
-    return NarrowView<Element, Scalar, kCols, kRows, kColStride, kRowStride, kOther>{data, scale};
+    return QuantizedView<Element, Scalar, kCols, kRows, kColStride, kRowStride, kOther>{data, scale};
   }
   template <int kCount>
   [[nodiscard]] constexpr auto columns(int first) const {
     const Scalar* scales = kScalesOf == ScalesOf::kColumns ? scale + first : scale;
-    return NarrowView<Element, Scalar, kRows, kCount, kRowStride, kColStride, kScalesOf>{
+    return QuantizedView<Element, Scalar, kRows, kCount, kRowStride, kColStride, kScalesOf>{
         data + first * kColStride, scales};
   }
 };
@@ -62,19 +63,19 @@ ATTUNE_INLINE Vector<T, size> load_vector(const Element* from) {
 }
 
 template <int size>
-ATTUNE_INLINE Vector<float, size> widen_vector(const Int8* from) {
+ATTUNE_INLINE Vector<float, size> dequantize_vector(const Int8* from) {
   const auto integers =
       __builtin_convertvector((load_vector<std::int8_t, size>(from)), Vector<std::int32_t, size>);
   return __builtin_convertvector(integers, Vector<float, size>);
 }
 template <int size>
-ATTUNE_INLINE Vector<float, size> widen_vector(const Bfloat16* from) {
+ATTUNE_INLINE Vector<float, size> dequantize_vector(const Bfloat16* from) {
   const auto bits =
       __builtin_convertvector((load_vector<std::uint16_t, size>(from)), Vector<std::uint32_t, size>);
   return reinterpret_cast<Vector<float, size>>(bits << 16);
 }
 template <int size>
-ATTUNE_INLINE Vector<float, size> widen_vector(const Float16* from) {
+ATTUNE_INLINE Vector<float, size> dequantize_vector(const Float16* from) {
   using Bits = Vector<std::uint32_t, size>;
   const Bits half = __builtin_convertvector((load_vector<std::uint16_t, size>(from)), Bits);
   const Bits fraction = half & 0x3FFu, exponent = half & 0x7C00u;
@@ -104,16 +105,16 @@ ATTUNE_INLINE uint32x4_t load_four(const Half* from) {
   return vldrhq_gather_shifted_offset_u32(halves, vmulq_n_u32(vidupq_n_u32(0, 1), kStep));
 }
 template <int kStep>
-ATTUNE_INLINE float32x4_t widen_mve(const Int8* from) {
+ATTUNE_INLINE float32x4_t dequantize_mve(const Int8* from) {
   return vcvtq_f32_s32(load_four<kStep>(from));
 }
 template <int kStep>
-ATTUNE_INLINE float32x4_t widen_mve(const Bfloat16* from) {
+ATTUNE_INLINE float32x4_t dequantize_mve(const Bfloat16* from) {
   return vreinterpretq_f32_u32(vshlq_n_u32(load_four<kStep>(from), 16));
 }
 // Not by vcvtb, which QEMU 7 takes for undefined with some registers.
 template <int kStep>
-ATTUNE_INLINE float32x4_t widen_mve(const Float16* from) {
+ATTUNE_INLINE float32x4_t dequantize_mve(const Float16* from) {
   const uint32x4_t half = load_four<kStep>(from);
   const uint32x4_t magnitude = vandq_u32(half, vdupq_n_u32(0x7FFF));
   constexpr std::uint32_t kBias = (127u - 15u) << 23;
@@ -127,7 +128,7 @@ ATTUNE_INLINE float32x4_t widen_mve(const Float16* from) {
 
 // Of a scalar, as the FPU has it. Lanes have a number in each of them.
 template <class Scalar, class Element>
-ATTUNE_INLINE Scalar widen_scalar(Element element) {
+ATTUNE_INLINE Scalar dequantize_scalar(Element element) {
   if constexpr (std::is_floating_point_v<Element>) {
     return Scalar(element);
   } else
@@ -139,7 +140,7 @@ ATTUNE_INLINE Scalar widen_scalar(Element element) {
   } else
 #endif
   {
-    return static_cast<Scalar>(attune::widen(element));
+    return static_cast<Scalar>(attune::dequantize(element));
   }
 }
 
@@ -160,14 +161,14 @@ ATTUNE_INLINE P load_of_b(const Stored* from) {
   if constexpr (std::is_same_v<Stored, Scalar>) {
     return load<P>(from);
   } else if constexpr (kLanes<P> == 1) {
-    return broadcast<P>(widen_scalar<Scalar>(*from));
+    return broadcast<P>(dequantize_scalar<Scalar>(*from));
 #if ATTUNE_MVE
   } else if constexpr (std::is_same_v<P, float32x4_t>) {
-    return widen_mve<kStep>(from);
+    return dequantize_mve<kStep>(from);
 #endif
   } else {
     constexpr int kWidth = kLanes<P>;
-    const auto values = __builtin_convertvector(widen_vector<kWidth>(from), Vector<Scalar, kWidth>);
+    const auto values = __builtin_convertvector(dequantize_vector<kWidth>(from), Vector<Scalar, kWidth>);
     return P(values);
   }
 }
@@ -223,7 +224,7 @@ ATTUNE_INLINE auto operand_of(const View& b) {
 template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int kColStride,
           ScalesOf kScalesOf>
 ATTUNE_INLINE auto operand_of(
-    const NarrowView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>& b) {
+    const QuantizedView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>& b) {
   if constexpr (kScalesOf == ScalesOf::kRows) {
     return ScaledRows<Element, Scalar>{b.data, b.scale};
   } else {

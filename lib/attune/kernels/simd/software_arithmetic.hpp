@@ -39,7 +39,7 @@ struct ExactSum {
   const ExactSum high = exact_sum(product.rounded, low.rounded);
   ExactSum tail = exact_sum(low.rest, high.rest);
   auto bits = std::bit_cast<std::uint64_t>(tail.rounded);
-  if (tail.rest != 0 && bits % 2 == 0) {  // inexact and even: step towards what was cut off
+  if (tail.rest != 0 && bits % 2 == 0) {  // inexact and even: step toward what was cut off
     bits += (tail.rest > 0) == (tail.rounded > 0) ? 1 : ~std::uint64_t{0};
     tail.rounded = std::bit_cast<double>(bits);
   }

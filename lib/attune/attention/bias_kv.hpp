@@ -1,0 +1,125 @@
+// Keys and values behind those of the tokens: PyTorch's add_bias_kv, a row of parameters each, then its
+// add_zero_attn, a row of zeros each.
+//
+// They are rows kv_len … of K and V. Behind the first tokens alone, of a sequence of its true length, they
+// come down to them by whole lanes of a row's sum, or whole blocks of a product's: then every sum has its
+// order, and its bits. Rows between are zeros, and hidden.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include <attune/attention/attention_shape.hpp>
+#include <attune/core/initialize.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/kernels/ops/gemm.hpp>
+#include <attune/kernels/ops/reduce.hpp>
+#include <attune/weights/weights.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+/// Keys that options append.
+template <AttentionShape shape>
+inline constexpr int kAppended = shape.num_keys() - shape.kv_len;
+
+/// The row of the first appended key, of the tokens that slices hand out.
+template <AttentionShape shape, class Slices>
+constexpr auto appended_at(const Slices& slices) {
+  const auto tokens = memory_of(slices).template count<shape.kv_len>();
+  if constexpr (std::is_same_v<decltype(tokens), const int>) {
+    constexpr bool kOneBlock = shape.num_keys() <= kernels::kDepthBlock;
+    constexpr int kStep = kOneBlock ? kernels::kSumLanes : kernels::kDepthBlock;
+    constexpr int kRest = shape.kv_len % kStep;
+    const int before = kOneBlock ? tokens - kRest : tokens;  // that whole steps have to hold
+    return (std::min)((before + kStep - 1) / kStep * kStep + kRest, shape.kv_len);
+  } else {
+    return tokens;
+  }
+}
+/// `slices` of keys, appended ones with them.
+template <AttentionShape shape, class Slices>
+ATTUNE_INLINE decltype(auto) keys_of(const Slices& slices) {
+  const auto& tokens = memory_of(slices);
+  if constexpr (kAppended < shape >> 0 && kHasLength<std::remove_cvref_t<decltype(tokens)>>) {
+    return FirstTokens<std::remove_cvref_t<decltype(tokens.of_all())>, shape.num_keys()>(
+        tokens.of_all(), appended_at<shape>(slices) + kAppended<shape>);
+  } else {
+    return (tokens);
+  }
+}
+/// `slices` whose memory are all keys.
+template <AttentionShape shape, class Slices>
+ATTUNE_INLINE decltype(auto) with_keys(const Slices& slices) {
+  if constexpr (kAppended < shape >> 0 && kHasLength<std::remove_cvref_t<decltype(memory_of(slices))>>) {
+    return WithMemory(slices, keys_of<shape>(slices));
+  } else {
+    return (slices);
+  }
+}
+
+/// b_k and b_v of MultiHeadAttention.
+template <AttentionShape shape, class ScalarType>
+struct BiasKv {
+  using Scalar = ScalarType;
+  static constexpr int kKeyWidth = shape.num_kv_heads * shape.d_k,
+                       kValueWidth = shape.num_kv_heads * shape.d_v;
+
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    using Form = attune::Form<Matrix, Vector>;
+    [[no_unique_address]] Vector<Scalar, 1, kKeyWidth> bias_k;
+    [[no_unique_address]] Vector<Scalar, 1, kValueWidth> bias_v;
+    ATTUNE_FIELDS(KeyBias(bias_k), KeyBias(bias_v))
+  };
+  using Parameters = ParametersOf<Tensor>;
+
+  static void forward(const auto& parameters, auto& kept, auto at) {
+    std::copy_n(parameters.bias_k.data(), kKeyWidth, kept.key.data() + at * kKeyWidth);
+    std::copy_n(parameters.bias_v.data(), kValueWidth, kept.value.data() + at * kValueWidth);
+  }
+  /// From dK and dV, in the places of K and V.
+  static void backward(const auto& tape, auto& gradients, const auto& slices) {
+    const auto at = appended_at<shape>(slices);
+    slices([&] {
+      add_column_sums(view(tape.key).template rows_at<1>(at), view(gradients.bias_k));
+      add_column_sums(view(tape.value).template rows_at<1>(at), view(gradients.bias_v));
+    });
+  }
+};
+
+template <AttentionShape shape, class ScalarType>
+  requires(!shape.add_bias_kv)
+struct BiasKv<shape, ScalarType> {
+  using Scalar = ScalarType;
+  struct Parameters {
+    ATTUNE_FIELDS()
+  };
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = Parameters;
+  ATTUNE_INLINE static void forward(const auto&, const auto&, auto) {}
+  ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&) {}
+};
+
+/// Writes the rows of K and V behind the tokens'.
+template <AttentionShape shape, class Scalar>
+void append_keys(const auto& parameters, auto& kept, const auto& slices) {
+  if constexpr (kAppended < shape >> 0) {
+    slices([&] {
+      const auto at = appended_at<shape>(slices);
+      const auto clear = [&](auto from, auto to) ATTUNE_INLINE_LAMBDA {
+        const auto rows = [&](auto& matrix) ATTUNE_INLINE_LAMBDA {
+          std::fill(matrix.data() + from * matrix.cols, matrix.data() + to * matrix.cols, Scalar(0));
+        };
+        rows(kept.key);
+        rows(kept.value);
+      };
+      if constexpr (kHasLength<std::remove_cvref_t<decltype(memory_of(slices))>>) {
+        clear(memory_of(slices).template count<shape.kv_len>(), at);
+      }
+      BiasKv<shape, Scalar>::forward(parameters, kept, at);
+      if constexpr (shape.add_zero_attn) clear(at + kAppended<shape> - 1, at + kAppended<shape>);
+    });
+  }
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -1,0 +1,100 @@
+// Keys that a mask hides from all of some queries are left out of an
+// attention's products, some at a time.
+//
+// That leaves out terms of zero, so that bits are the same.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include <attune/attention/mask.hpp>
+#include <attune/core/tensor.hpp>
+#include <attune/execution/slices.hpp>
+#include <attune/kernels/ops/gemm.hpp>
+#include <attune/kernels/ops/residual.hpp>
+#include <attune/kernels/ops/softmax.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+// Whether a mask says where keys end that it hides from all of some queries,
+// and there are enough of them.
+template <class Mask, int kKeys>
+inline constexpr bool kLeavesOut = kSaysEnd<Mask, kKeys>&& kKeys > kernels::kTogether;
+// Where such keys begin, or NoEnd.
+template <int kKeys, class Mask>
+ATTUNE_INLINE auto end_of_keys([[maybe_unused]] const Mask& mask, [[maybe_unused]] int first_query,
+                               [[maybe_unused]] int queries) {
+  if constexpr (kLeavesOut<Mask, kKeys>) {
+    return kv_end<kKeys>(mask, first_query, queries);
+  } else {
+    return kernels::NoEnd{};
+  }
+}
+/// body<count>(key) for kCount keys from `first` on, all at once, or, with an
+/// end, those before it in blocks, and left_out<count>(key) for the others.
+template <int kCount, class End, class Body, class LeftOut>
+ATTUNE_INLINE void for_keys(int first, [[maybe_unused]] End end, const Body& body,
+                            [[maybe_unused]] const LeftOut& left_out) {
+  if constexpr (std::is_same_v<End, kernels::NoEnd>) {
+    body.template operator()<kCount>(first);
+  } else {
+    in_blocks<kCount, kernels::kTogether>([&]<int count>(int at) ATTUNE_INLINE_LAMBDA {
+      if (first + at < end) {
+        body.template operator()<count>(first + at);
+      } else {
+        left_out.template operator()<count>(first + at);
+      }
+    });
+  }
+}
+
+template <class Rows>
+void set_zero(const Rows& rows) {
+  for (int i = 0; i < Rows::rows; ++i) {
+    for (int j = 0; j < Rows::cols; ++j) rows(i, j) = typename Rows::Scalar(0);
+  }
+}
+
+// C = A·B, or += with Accumulate, or on with Continue, without the terms of
+// which counts(first, how many) says that A's are zero, some of them at a time.
+// In fused arithmetic a zero may have another sign, where all of its other
+// terms vanish.
+template <class A, class B, class C, class Terms, class Counts, class Sum>
+ATTUNE_INLINE void product_of_some(const A& a, const B& b, const C& c, const Terms& terms,
+                                   const Counts& counts, Sum) {
+  in_blocks<A::cols, kernels::kDepthBlock>([&]<int kTerms>(int from) ATTUNE_INLINE_LAMBDA {
+    const auto block = [&](const auto& to, bool begun = false) ATTUNE_INLINE_LAMBDA {
+      in_blocks<kTerms, kernels::kTogether>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+        if (!counts(from + first, count)) return;
+        const auto columns = a.template columns<count>(from + first);
+        const auto rows = b.template rows_at<count>(from + first);
+        if (begun) {
+          terms.product(columns, rows, to, kernels::Continue{});
+        } else {
+          terms.product(columns, rows, to);
+        }
+        begun = true;
+      });
+      return begun;
+    };
+    if constexpr (std::is_same_v<Sum, kernels::Continue>) {
+      static_assert(A::cols <= kernels::kDepthBlock);
+      block(c, true);
+      return;
+    } else if constexpr (std::is_same_v<Sum, kernels::Assign>) {
+      if (from == 0) {
+        if (!block(c)) set_zero(c);
+        return;
+      }
+    }
+    if constexpr (A::cols > kernels::kDepthBlock || std::is_same_v<Sum, kernels::Accumulate>) {
+      Tensor<typename C::Scalar, C::rows, C::cols> sums;
+      if (!block(view(sums))) return;
+      for (int i = 0; i < C::rows; ++i) {
+        kernels::add_to(C::cols, sums.data() + i * C::cols, c.data + i * C::row_stride);
+      }
+    }
+  });
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -1,0 +1,160 @@
+// Initial values of parameters. An initializer fills a weight W[d_in, d_out], and a bias if it has a word on
+// it; a set of parameters (parameters.hpp) initializes itself with one.
+//
+// fan_in and fan_out are d_in and d_out.
+#pragma once
+
+#include <attune/core/parameters.hpp>
+#include <attune/core/rng.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+template <class Scalar>
+[[gnu::noinline]] void fill_uniform(int size, Scalar* values, Scalar bound, Rng& rng) {
+  for (int i = 0; i < size; ++i) values[i] = rng.uniform(-bound, bound);
+}
+template <class TensorType>
+void fill_uniform(TensorType& tensor, typename TensorType::Scalar bound, Rng& rng) {
+  fill_uniform(TensorType::size, &tensor.values[0], bound, rng);
+}
+template <class Scalar>
+[[gnu::noinline]] void fill_normal(int size, Scalar* values, Scalar mean, Scalar deviation, Rng& rng) {
+  for (int i = 0; i < size; ++i) {
+    values[i] = kernels::multiply_add(rng.normal<Scalar>(), deviation, mean);
+  }
+}
+template <class TensorType>
+void fill_normal(TensorType& tensor, typename TensorType::Scalar mean, typename TensorType::Scalar deviation,
+                 Rng& rng) {
+  fill_normal(TensorType::size, &tensor.values[0], mean, deviation, rng);
+}
+// √(numerator / n), correctly rounded operations only, so the same everywhere.
+template <class Scalar>
+[[gnu::noinline]] Scalar root_of_ratio(int numerator, int n) {
+  return kernels::square_root(static_cast<Scalar>(numerator) / static_cast<Scalar>(n));
+}
+// W ~ U(±√(6/fans)), fans = fan_in + fan_out of the matrix that W is a part of.
+struct UniformOverFans {
+  int fans;
+  template <class Weight>
+  void weight(Weight& w, Rng& rng) const {
+    fill_uniform(w, root_of_ratio<typename Weight::Scalar>(6, fans), rng);
+  }
+};
+}  // namespace detail
+
+/// W ~ N(mean, standard_deviation²), b = 0.
+struct Normal {
+  float mean = 0.0f;                 // of the weights
+  float standard_deviation = 0.02f;  // of the weights
+  template <class Weight>
+  void weight(Weight& w, Rng& rng) const {
+    using Scalar = typename Weight::Scalar;
+    detail::fill_normal(w, static_cast<Scalar>(mean), static_cast<Scalar>(standard_deviation), rng);
+  }
+};
+
+/// W ~ U(±1/√fan_in), b = 0.
+struct UniformInverseSqrt {
+  template <class Weight>
+  void weight(Weight& w, Rng& rng) const {
+    detail::fill_uniform(w, detail::root_of_ratio<typename Weight::Scalar>(1, Weight::rows), rng);
+  }
+};
+
+/// W ~ U(±√(6/(fan_in + fan_out))), b = 0 (Glorot and Bengio, 2010).
+struct XavierUniform {
+  template <class Weight>
+  void weight(Weight& w, Rng& rng) const {
+    detail::fill_uniform(w, detail::root_of_ratio<typename Weight::Scalar>(6, Weight::rows + Weight::cols),
+                         rng);
+  }
+};
+
+/// W ~ N(0, 2/(fan_in + fan_out)), b = 0 (Glorot and Bengio, 2010).
+struct XavierNormal {
+  template <class Weight>
+  void weight(Weight& w, Rng& rng) const {
+    using Scalar = typename Weight::Scalar;
+    detail::fill_normal(w, Scalar(0), detail::root_of_ratio<Scalar>(2, Weight::rows + Weight::cols), rng);
+  }
+};
+
+/// W ~ U(±√(6/fan_in)), b = 0 (He et al., 2015, for ReLU).
+struct KaimingUniform {
+  template <class Weight>
+  void weight(Weight& w, Rng& rng) const {
+    detail::fill_uniform(w, detail::root_of_ratio<typename Weight::Scalar>(6, Weight::rows), rng);
+  }
+};
+
+/// W ~ N(0, 2/fan_in), b = 0 (He et al., 2015, for ReLU).
+struct KaimingNormal {
+  template <class Weight>
+  void weight(Weight& w, Rng& rng) const {
+    using Scalar = typename Weight::Scalar;
+    detail::fill_normal(w, Scalar(0), detail::root_of_ratio<Scalar>(2, Weight::rows), rng);
+  }
+};
+
+/// PyTorch's nn.Linear: W ~ U(±1/√fan_in), b ~ U(±1/√fan_in).
+struct LinearDefault : UniformInverseSqrt {
+  template <class Weight, class Bias>
+  void bias(Bias& b, Rng& rng) const {
+    detail::fill_uniform(b, detail::root_of_ratio<typename Weight::Scalar>(1, Weight::rows), rng);
+  }
+};
+
+/// PyTorch's nn.MultiheadAttention: W_q, W_k, W_v Xavier uniform (as one [3·d_model, d_model] matrix when
+/// their inputs have one width, each alone otherwise), W_o ~ U(±1/√fan_in), every bias 0. Linear layers
+/// beside attention get LinearDefault, as in PyTorch's transformer layers.
+struct MultiheadAttentionDefault : LinearDefault {};
+
+namespace detail {
+
+template <class TensorType>
+constexpr void fill(TensorType& tensor, typename TensorType::Scalar number) {
+  for (auto& value : tensor.values) value = number;
+}
+template <class Beside, class Number>
+constexpr void fill(Absent<Beside>&, Number) {}
+
+template <class Set, class Bias, class Initializer>
+void initialize_bias([[maybe_unused]] const Set& set, Bias& bias, const Initializer& initializer, Rng& rng) {
+  if constexpr (requires { initializer.template bias<decltype(Set::weight)>(bias, rng); }) {
+    initializer.template bias<decltype(Set::weight)>(bias, rng);
+  } else {
+    bias.set_zero();
+  }
+}
+template <class Set, class Beside, class Initializer>
+void initialize_bias(const Set&, Absent<Beside>&, const Initializer&, Rng&) {}
+
+/// N(0, 1/width), as in PyTorch, whatever the initializer.
+template <class Bias>
+void initialize_key_bias(Bias& bias, Rng& rng) {
+  using Scalar = typename Bias::Scalar;
+  fill_normal(bias, Scalar(0), root_of_ratio<Scalar>(1, Bias::cols), rng);
+}
+
+}  // namespace detail
+
+/// Fills parameters. A set that has initialize(initializer, rng) knows how; of any other, weights are drawn,
+/// biases are 0 and what multiplies normalizations is 1.
+template <class Initializer, class Parameters>
+void initialize(Parameters& parameters, const Initializer& initializer, Rng& rng) {
+  if constexpr (requires { parameters.initialize(initializer, rng); }) {
+    parameters.initialize(initializer, rng);
+  } else {
+    for_each_tensor(
+        [&](const TensorPath& path, auto& tensor) {
+          if (path.kind == TensorKind::kWeight) return initializer.weight(tensor, rng);
+          for (auto& value : tensor.values) value = path.kind == TensorKind::kNorm ? 1 : 0;
+        },
+        parameters);
+  }
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

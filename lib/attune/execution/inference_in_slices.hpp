@@ -1,0 +1,72 @@
+// Inference in slices (slices.hpp): a prediction that leaves a main loop its deadlines, or comes between two
+// slices of training.
+//
+//   static Model::InferenceScratch scratch;
+//   auto prediction = attune::infer_in_slices<Model>(trainer.parameters(), x, y, scratch);
+//   while (prediction.advance()) serve_what_is_due();
+//   if (prediction.status() == attune::Status::kOk) …
+#pragma once
+
+#include <attune/execution/layer.hpp>
+#include <attune/execution/layer_calls.hpp>
+#include <attune/execution/slices.hpp>
+#include <attune/execution/valid_length.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// A forward pass on its way: the bits of Model::forward(parameters, x, y, scratch, mask). What it was given
+/// has to stay as it is until it is done.
+template <class Model, class Set, class Mask, int most_work>
+class InferenceInSlices {
+ public:
+  /// Begins a prediction y of x, of which nothing is computed yet. All that is passed must outlive it.
+  InferenceInSlices(const Set& parameters, ConstView<typename Model::Input> x, View<typename Model::Output> y,
+                    typename Model::InferenceScratch& scratch, const Mask& mask)
+      : parameters_(&parameters), x_(x), y_(y), scratch_(&scratch), mask_(mask) {}
+
+  /// Computes the next slice; false where there was none left.
+  bool advance() {
+    if (done_) return false;
+    detail::SliceWalk walk(address_, most_work);
+    const auto slices = detail::slices_of<Model>(mask_, OneSlice<most_work>(walk));
+    status_ = slices.inside([&]() ATTUNE_INLINE_LAMBDA {
+      return detail::forward_status<Model>(slices, mask_, *parameters_, x_, y_, *scratch_);
+    });
+    if constexpr (detail::kSaysLength<Mask>) {
+      slices([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(slices, y_); });
+    }
+    done_ = walk.complete() || status_ != Status::kOk;
+    return true;
+  }
+  [[nodiscard]] bool done() const { return done_; }
+  /// kUnderWay until it is done; kInvalidToken where the model takes ids, and one is outside the vocabulary.
+  [[nodiscard]] Status status() const { return done() ? status_ : Status::kUnderWay; }
+
+ private:
+  const Set* parameters_;
+  ConstView<typename Model::Input> x_;
+  View<typename Model::Output> y_;
+  typename Model::InferenceScratch* scratch_;
+  [[no_unique_address]] Mask mask_;
+  SliceAddress address_;
+  Status status_ = Status::kOk;
+  bool done_ = false;
+};
+
+/// y[rows, cols] of x[rows, cols], nothing of it computed yet.
+template <class Model, int most_work = kSliceWork, class Set, class X, class Y, class Mask = NoMask>
+[[nodiscard]] InferenceInSlices<Model, std::remove_const_t<std::remove_reference_t<Set>>, Mask, most_work>
+infer_in_slices(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch& scratch,
+                const Mask& mask = {}) {
+  detail::check_mask<Model, Mask>();
+  detail::check_no_trainer<std::remove_reference_t<Set>>();
+  static_assert(
+      std::is_lvalue_reference_v<Set>,
+      "attune: a pass in slices reads its parameters until it is done, and these are a temporary; give "
+      "them a name");
+  detail::check_stays<X>();
+  detail::check_stays<Y>();
+  return {parameters, ConstView<typename Model::Input>(x), View<typename Model::Output>(y), scratch, mask};
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,414 @@
+// What a layer is, and a loss, and an optimizer: all that the rest of the library asks of them.
+//
+// A layer is a type without state. It names what it reads and writes, and its memory, which the caller owns:
+//
+//   struct Layer {
+//     using Scalar = float;
+//     using Input = Tensor<Scalar, rows, cols>;   // or std::array<int, n>: token ids
+//     using Output = Tensor<Scalar, rows, cols>;
+//     struct Parameters { … };                    // a set of tensors (parameters.hpp), or NoParameters
+//     struct Tape { … };                          // what backward needs of forward, beside x
+//     struct Scratch { … };                       // dead after every call: all layers share it
+//     struct InferenceScratch { … };
+//
+//     static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&);
+//     static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&);
+//     static void backward(const Parameters&, ConstView<Input> x, Tape&, ConstView<Output> dy, auto&& dx,
+//                          Parameters& gradients, Scratch&);
+//   };
+//
+// backward overwrites dx = dL/dx and adds dL/dparameters to `gradients`. `dx` is a View<Input>, or NoGradient
+// where nobody asks for it: `if constexpr (kAsked<decltype(dx)>)`. The tape may be used up. Nothing that is
+// passed overlaps. A layer of ids answers forward with a Status, and its dx is always NoGradient.
+//
+// What a layer may say beside, and what is assumed where it does not:
+//
+//   kAbilities                 what its calls take behind these arguments: Abilities, below. Without it:
+//                              nothing, and its tokens meet unless it has WithLength or one row
+//   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
+//   kFingerprint               what tensors and shapes do not tell of it (fingerprint.hpp). Without: nothing
+//   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
+//   kReadsInput<Gradients>     whether that backward reads x. Without: it does
+//   kOutputMayBeInput          y may be x in inference. Without: it may not
+//   kGradientMayBeInput        dx may be x. Without: it may not
+//   WithScalar<Other>          the layer of another scalar. Without: there is none
+//   kUpdatesInBackward         each parameter is read before its gradient is given away. Without: it is not
+//   kRunsInLockstep            the scalar may be lanes. Without: it goes one sequence after the other there
+//   kRunsPerSequence           so do parts of it, and the rest in lanes. Without: all of it does
+//   WithLength<tokens>, or Stream<cache>  how it runs token by token (stream.hpp). Without: it does not
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+#include <attune/core/fingerprint.hpp>
+#include <attune/core/ids.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/core/status.hpp>
+#include <attune/core/tensor.hpp>
+#include <attune/execution/attention_mask.hpp>
+#include <attune/execution/slices.hpp>
+#include <attune/kernels/simd/lanes.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// What a layer asks a mask for.
+enum class MaskUse {
+  kNone,     // nothing: it takes none
+  kPadding,  // which tokens are padding. forward takes the mask, as its last argument
+  kScores    // which keys a query attends to. forward and backward take it, as their last argument
+};
+
+/// What a layer can do: what it says as `static constexpr Abilities kAbilities{…}`. A layer that says nothing
+/// takes no mask, and is one slice. If tokens meet in it, it is refused together with a mask or a length,
+/// because it would read padding.
+struct Abilities {
+  bool mixes_tokens = true;       // a row of y depends on other rows of x
+  MaskUse mask = MaskUse::kNone;  // what its mask is for
+  /// forward and backward take slices (slices.hpp) behind a mask, which is NoMask in a forward that needs
+  /// none.
+  bool takes_slices = false;
+  /// It computes the tokens that slices hand out and no others, or asks its mask which tokens are padding.
+  bool takes_length = false;
+};
+
+/// In the place of dx where nobody asks for it.
+struct NoGradient {};
+
+/// Whether somebody asks for the gradient that goes to such a sink.
+template <class Sink>
+inline constexpr bool kAsked = !std::is_same_v<std::remove_cvref_t<Sink>, NoGradient>;
+
+namespace detail {
+
+/// `count` matrices of one shape, one below the other.
+template <class Matrix, int count>
+struct Stacked {
+  using Storage = Tensor<typename Matrix::Scalar, count * Matrix::rows, Matrix::cols>;
+  using View = MatrixView<const typename Matrix::Scalar, count * Matrix::rows, Matrix::cols>;
+  using One = MatrixView<const typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
+  static One at(View view, int index) { return view.template rows_at<Matrix::rows>(index * Matrix::rows); }
+};
+/// `count` times as many ids as the array has.
+template <std::size_t size, int count>
+struct Stacked<std::array<int, size>, count> {
+  using Storage = std::array<int, count * size>;
+  using View = Ids<count* static_cast<int>(size)>;
+  using One = Ids<static_cast<int>(size)>;
+  static One at(View view, int index) { return One(view.data() + static_cast<std::size_t>(index) * size); }
+};
+
+}  // namespace detail
+
+/// What a layer writes to: all of a matrix.
+template <class Matrix>
+using View = MatrixView<typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
+/// What a layer reads: a matrix, or ids.
+template <class Matrix>
+using ConstView = typename detail::Stacked<Matrix, 1>::One;
+
+namespace detail {
+
+/// The sink that `dx` stands for: a View<Matrix> of what has one, or NoGradient.
+template <class Matrix, class Sink>
+ATTUNE_INLINE auto sink(Sink&& dx) {
+  if constexpr (kAsked<Sink>) {
+    return View<Matrix>(dx);
+  } else {
+    return NoGradient{};
+  }
+}
+
+/// Whether a layer's input are ids.
+template <class Layer>
+inline constexpr bool kTakesIds = requires {
+  requires std::is_same_v<typename Layer::Input::value_type, int>;
+};
+
+/// What forward of a layer answers: whether it took its ids; nothing where there are none.
+template <class Layer>
+using Outcome = std::conditional_t<kTakesIds<Layer>, Status, void>;
+
+// Where dx of a layer may go: ids have none.
+template <class Layer>
+struct InputSink {
+  using type = View<typename Layer::Input>;
+};
+template <class Layer>
+  requires kTakesIds<Layer>
+struct InputSink<Layer> {
+  using type = NoGradient;
+};
+
+template <class Layer>
+concept Infers = requires(const typename Layer::Parameters& parameters, ConstView<typename Layer::Input> x,
+                          View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch) {
+  Layer::forward(parameters, x, y, scratch);
+};
+template <class Layer>
+concept RunsForward = requires(const typename Layer::Parameters& parameters,
+                               ConstView<typename Layer::Input> x, View<typename Layer::Output> y,
+                               typename Layer::Tape& tape, typename Layer::Scratch& scratch) {
+  Layer::forward(parameters, x, y, tape, scratch);
+};
+template <class Layer>
+concept RunsBackward = requires(const typename Layer::Parameters& parameters,
+                                ConstView<typename Layer::Input> x, typename Layer::Tape& tape,
+                                ConstView<typename Layer::Output> dy, typename InputSink<Layer>::type dx,
+                                typename Layer::Parameters& gradients, typename Layer::Scratch& scratch) {
+  Layer::backward(parameters, x, tape, dy, dx, gradients, scratch);
+  Layer::backward(parameters, x, tape, dy, NoGradient{}, gradients, scratch);
+};
+
+template <class L>
+concept NamesItsMemory = requires {
+  typename L::Scalar;
+  typename L::Input;
+  typename L::Output;
+  typename L::Parameters;
+  typename L::Tape;
+  typename L::Scratch;
+  typename L::InferenceScratch;
+};
+
+}  // namespace detail
+
+/// What Trainers train and what Sequential, Repeat and Residual are made of: see the top of this file.
+template <class L>
+concept IsLayer =
+    detail::NamesItsMemory<L> && detail::RunsForward<L> && detail::RunsBackward<L> && detail::Infers<L>;
+
+namespace detail {
+
+struct AnyVisitor {
+  void operator()(const TensorPath&, auto&&...) const {}
+};
+
+/// Whether L is a layer; where it is none, one error says what is missing.
+template <class L>
+constexpr bool check_layer() {
+  if constexpr (!requires { typename L::Scalar; }) {
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: the type names no Scalar; execution/layer.hpp shows what a layer has");
+  } else if constexpr (!requires {
+                         typename L::Input;
+                         typename L::Output;
+                       }) {
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: the type names no Input and Output, each a Tensor (or an Input of ids, a "
+                  "std::array of int)");
+  } else if constexpr (!requires { typename L::Parameters; }) {
+    static_assert(sizeof(L) == 0, "attune::IsLayer: the type names no Parameters; without any, NoParameters");
+  } else if constexpr (!requires(typename L::Parameters & set) {
+                         L::Parameters::visit(AnyVisitor{}, static_cast<const TensorPath*>(nullptr), set);
+                       }) {
+    static_assert(
+        sizeof(L) == 0,
+        "attune::IsLayer: its Parameters are no set: they have no ATTUNE_FIELDS(Weight(w), ...) that lists "
+        "their members (core/fields.hpp)");
+  } else if constexpr (!requires {
+                         typename L::Tape;
+                         typename L::Scratch;
+                         typename L::InferenceScratch;
+                       }) {
+    static_assert(
+        sizeof(L) == 0,
+        "attune::IsLayer: the type names no Tape, Scratch or InferenceScratch; each may be an empty "
+        "struct");
+  } else if constexpr (!RunsForward<L>) {
+    static_assert(
+        sizeof(L) == 0,
+        "attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask]) for ConstView<Input> "
+        "x and View<Output> y; one with a second input, as DecoderLayer, stands in a struct that takes "
+        "both out of one");
+  } else if constexpr (!RunsBackward<L>) {
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, "
+                  "mask]) for a "
+                  "dx of View<Input> and of NoGradient");
+  } else if constexpr (!Infers<L>) {
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: there is no forward(parameters, x, y, inference_scratch[, mask])");
+  }
+  return IsLayer<L>;
+}
+/// A constraint on what must be a layer.
+template <class L>
+concept CheckedLayer = check_layer<L>();
+
+// What a layer says it can do. Where it says nothing, tokens that it has a WithLength for do not meet.
+template <class Layer>
+inline constexpr Abilities kAbilities = [] {
+  if constexpr (requires { Layer::kAbilities; }) {
+    return Layer::kAbilities;
+  } else if constexpr (kTakesIds<Layer>) {
+    return Abilities{};
+  } else {
+    return Abilities{.mixes_tokens =
+                         Layer::Input::rows > 1 && !requires {typename Layer::template WithLength<1>;
+  }
+};
+}
+}
+();
+
+/// Whether a layer has use for a mask.
+template <class Layer>
+inline constexpr bool kTakesMask = kAbilities<Layer>.mask != MaskUse::kNone;
+/// Whether all that a layer asks a mask for is keeps_key.
+template <class Layer>
+inline constexpr bool kTakesPaddingOnly = kAbilities<Layer>.mask == MaskUse::kPadding;
+/// Whether a layer's time is that of the tokens that slices hand out, and it asks for no others.
+template <class Layer>
+inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || [] {
+  if constexpr (kTakesIds<Layer>) {
+    return false;
+  } else {
+    return Layer::Input::rows == 1;  // one row is all, whatever it is of
+  }
+}();
+/// What a layer can do that consists of others, whose slices are theirs.
+template <class... Layers>
+inline constexpr Abilities kAbilitiesOfAll{.mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
+                                           .mask = (std::max)({kAbilities<Layers>.mask...}),
+                                           .takes_slices = true,
+                                           .takes_length = (kTakesLength<Layers> && ...)};
+
+// ---- What a layer says of itself, or what is assumed. ----
+
+/// The same layer of another scalar; a layer that nobody asks for one needs no WithScalar.
+template <class Layer, class Other>
+struct WithScalarOf {
+  using type = typename Layer::template WithScalar<Other>;
+};
+template <class Layer, class Other>
+  requires(std::is_same_v<typename Layer::Scalar, Other>)
+struct WithScalarOf<Layer, Other> {
+  using type = Layer;
+};
+/// Whether a scalar is that of several sequences (kernels/simd/lanes.hpp).
+template <class Scalar>
+inline constexpr bool kInLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
+/// Whether the scalars of a layer may be lanes (training/lockstep.hpp).
+template <class Layer>
+inline constexpr bool kRunsInLockstep = requires {
+  requires Layer::kRunsInLockstep;
+};
+/// Whether that is so of the layer, or of what is between its parts. What a base class says is not said of
+/// the layer.
+template <class Layer>
+inline constexpr bool kIsInLanes = [] {
+  if constexpr (requires { typename Layer::template WithScalar<typename Layer::Scalar>; }) {
+    if constexpr (std::is_same_v<typename Layer::template WithScalar<typename Layer::Scalar>, Layer>) {
+      return kRunsInLockstep<Layer> || requires { requires Layer::kRunsPerSequence; };
+    } else {
+      return false;
+    }
+  } else {
+    return false;
+  }
+}();
+template <class Layer, class Lanes>
+struct PerSequence;
+/// In lanes: the layer of lanes, or one sequence after the other (layers/per_sequence.hpp).
+template <class Layer, class Other>
+  requires(kInLanes<Other> && !kIsInLanes<Layer>)
+struct WithScalarOf<Layer, Other> {
+  using type = PerSequence<Layer, Other>;
+};
+
+// A layer's set with other things in the place of tensors (parameters.hpp).
+template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
+struct SetOfLayer {
+  using type = typename Layer::Parameters;
+};
+template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  requires requires { typename Layer::template ParametersOf<Matrix, Vector>; }
+struct SetOfLayer<Layer, Matrix, Vector> {
+  using type = typename Layer::template ParametersOf<Matrix, Vector>;
+};
+template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
+using SetOf = typename SetOfLayer<Layer, Matrix, Vector>::type;
+/// Names and shapes of a layer's tensors.
+template <class Layer>
+constexpr std::uint32_t fingerprint_of_tensors() {
+  using Set = SetOf<Layer, Extents, Extents>;
+  std::uint32_t state = fingerprint();
+  Set::visit(
+      [&state](const TensorPath& path, const auto& tensor) {
+        using Leaf = std::remove_cvref_t<decltype(tensor)>;
+        for (const TensorPath* part = &path; part != nullptr; part = part->parent) {
+          state = fingerprint(state, std::string_view(part->name));
+        }
+        state = fingerprint(state, Leaf::rows, Leaf::cols);
+      },
+      static_cast<const TensorPath*>(nullptr), Set{});
+  return state;
+}
+/// Whether a layer, and each one in it, has sets of anything else than tensors.
+template <class Layer>
+inline constexpr bool kHasSets = std::is_empty_v<SetOf<Layer, Untrained, Untrained>>;
+
+// What a layer tapes and uses for a backward to such gradients.
+template <class Layer, class Gradients>
+struct Kept {
+  using Tape = typename Layer::Tape;
+  using Scratch = typename Layer::Scratch;
+};
+template <class Layer, class Gradients>
+  requires requires { typename Layer::template TapeOf<Gradients>; }
+struct Kept<Layer, Gradients> {
+  using Tape = typename Layer::template TapeOf<Gradients>;
+  using Scratch = typename Layer::template ScratchOf<Gradients>;
+};
+template <class Layer, class Gradients>
+using TapeOf = typename Kept<Layer, Gradients>::Tape;
+template <class Layer, class Gradients>
+using ScratchOf = typename Kept<Layer, Gradients>::Scratch;
+
+/// Whether a backward to such gradients reads the layer's input.
+template <class Layer, class Gradients>
+inline constexpr bool kReadsInput = [] {
+  if constexpr (requires { Layer::template kReadsInput<Gradients>; }) {
+    return Layer::template kReadsInput<Gradients>;
+  } else {
+    return true;
+  }
+}();
+
+/// Whether y may be x in inference.
+template <class Layer>
+inline constexpr bool kOutputMayBeInput = requires {
+  requires Layer::kOutputMayBeInput;
+};
+/// Whether dx may be x.
+template <class Layer>
+inline constexpr bool kGradientMayBeInput = requires {
+  requires Layer::kGradientMayBeInput;
+};
+
+/// Whether a layer's parameters are constants (models/frozen.hpp).
+template <class Layer>
+inline constexpr bool kFrozen = requires {
+  requires Layer::kFrozen;
+};
+
+/// Whether a layer's backward goes through each parameter once, and reads none whose gradient it has given
+/// away: then they may change at once.
+template <class Layer>
+inline constexpr bool kUpdatesInBackward = std::is_empty_v<typename Layer::Parameters> || requires {
+  requires Layer::kUpdatesInBackward;
+};
+
+/// Whether a layer's recompute_tape and backward_from are its forward and backward, and whether it is run by
+/// its Branches (models/transformer_layer.hpp). Said of each type by itself: one that inherits from it may be
+/// another function.
+template <class Layer>
+inline constexpr bool kRecomputesTape = false;
+template <class Layer>
+inline constexpr bool kRunsByBranches = false;
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

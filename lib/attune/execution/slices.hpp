@@ -1,0 +1,534 @@
+// A computation in slices, between which something else can be done: what a main loop owes to its sensors, a
+// prediction, a save.
+//
+//   slices([&] { … });                                       // a slice
+//   slices.template rows<n, work>([&]<int count>(int first) { … });  // n rows, block by block
+//   slices.template elements<n, work>([&](int first, int count) { … });
+//   slices.template tokens<n, work>([&]<int count>(auto first) { … });  // n rows that are tokens
+//   slices.template tokens_at_once<n, some, work>(…)         // the same, never more than `some` together
+//   slices.template token_elements<n, cols, work>([&](int first, int count) { … });
+//   slices.first(view)                                       // of a matrix of tokens, those that there are
+//   slices.template parts<n>()                               // those of tokens that are n rows each
+//   memory_of(slices)                                        // those of the memory that tokens attend to
+//   slices.answer([&] { return …; })                         // a slice that may refuse its input by a Status
+//   slices.own(pointer)                                      // into scratch that every slice fills anew
+//   slices.inside([&] { …; });                               // a layer within: a stage that consists of
+//   slices slices.template repeat<n>([&](int i) { …; });            // n of them
+//
+// A sequence that is shorter than its layers were made for has the slices of its first tokens: FirstTokens.
+// `first` is then a RowRange, so that rows_at<count>(first) are those that count (kernels/matrix_view.hpp).
+//
+// A layer is written once, as a sequence of slices. RunToCompletion runs them all, and is nothing to the
+// compiler. OneSlice resumes the same sequence at the address where the slice before it stopped: it skips
+// each complete stage by one comparison, runs slices until its work is done, and skips the rest. What
+// consists of slices and is called `inside` is skipped as a whole, so that resuming costs O(depth ×
+// siblings), whatever has been done. So what one slice leaves to another stands in tape and scratch, never in
+// a variable, and which stages there are depends on types alone. Rows and elements must not depend on each
+// other. Then several threads may go through one sequence, too: host/shared_slices.hpp. What more than one
+// row writes to is own() then.
+//
+// `work` is that of a row or an element in multiply-accumulates, or what takes as long: about two and a half
+// instructions each on a Cortex-M4.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include <attune/core/status.hpp>
+#include <attune/kernels/matrix_view.hpp>
+#include <attune/kernels/storage.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// body<rows>(first) for kRows rows, kMost of them at a time; for the blocks that have one of the `used`.
+template <int kRows, int kMost, class Body, class Used = std::integral_constant<int, kRows>>
+ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
+  constexpr int kTogether = (std::min)(kRows, kMost), kRest = kRows % kTogether;
+  for (int first = 0; first < kRows - kRest && first < used; first += kTogether) {
+    body.template operator()<kTogether>(first);
+  }
+  if constexpr (kRest > 0) {
+    if (kRows - kRest < used) body.template operator()<kRest>(kRows - kRest);
+  }
+}
+
+// Of slices whose tokens are all rows.
+struct AllTokens {
+  /// How many of `rows` tokens there are.
+  template <int rows>
+  static constexpr std::integral_constant<int, rows> count() {
+    return {};
+  }
+  template <class View>
+  ATTUNE_INLINE static const View& first(const View& view) {
+    return view;
+  }
+  /// Where a slice may write what it alone reads: itself, as slices go one after the other.
+  template <class Scalar>
+  ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
+    return scratch;
+  }
+};
+// Of sequences that are gone through from beginning to end.
+struct WholeSequence : AllTokens {
+  /// Runs a body that consists of slices; what it returns.
+  template <class Body>
+  ATTUNE_INLINE static decltype(auto) inside(Body&& body) {
+    return body();
+  }
+  /// Runs body(i) for i from 0 to times - 1, each of them slices.
+  template <int times, class Body>
+  ATTUNE_INLINE static void repeat(Body&& body) {
+    for (int i = 0; i < times; ++i) body(i);
+  }
+};
+
+}  // namespace detail
+
+/// All slices, one after the other.
+struct RunToCompletion : detail::WholeSequence {
+  static constexpr bool kRunsToCompletion = true;
+
+  /// The same for of_token rows of every token.
+  template <int>
+  ATTUNE_INLINE const RunToCompletion& parts() const {
+    return *this;
+  }
+
+  /// Runs a body that is a slice.
+  template <class Body>
+  ATTUNE_INLINE void operator()(Body&& body) const {
+    body();
+  }
+  /// The same of a body that answers.
+  template <class Body>
+  ATTUNE_INLINE Status answer(Body&& body) const {
+    return body();
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void rows(Body&& body) const {
+    body.template operator()<count>(0);
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void elements(Body&& body) const {
+    body(0, count);
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void tokens(Body&& body) const {
+    body.template operator()<count>(0);
+  }
+  template <int count, int at_once, int work, class Body>
+  ATTUNE_INLINE void tokens_at_once(Body&& body) const {
+    detail::in_blocks<count, at_once>(body);
+  }
+  template <int rows, int cols, int work, class Body>
+  ATTUNE_INLINE void token_elements(Body&& body) const {
+    body(0, rows * cols);
+  }
+};
+
+/// How much work a slice is, unless a single row is more: below 50,000 instructions on a Cortex-M with an
+/// FPU.
+inline constexpr int kSliceWork = 8192;
+
+/// Where a pass that runs slice by slice has stopped: for each level of nesting how many stages are complete,
+/// and how many rows or elements of the next stage are. A plain value: forgetting it discards the pass.
+struct SliceAddress {
+  /// Layers that are nested deeper count as stages of the last level.
+  static constexpr int kLevels = 8;
+  std::uint16_t done[kLevels] = {};  // complete stages of each level
+  int rows = 0;                      // done of the next stage
+};
+
+namespace detail {
+
+/// The walk of one slice from an address on. It counts down the complete stages of a level; the stage at zero
+/// runs. Once the slice has ended the count is negative. A complete level is one stage of the level around
+/// it.
+class SliceWalk {
+ public:
+  /// From the address on, which it moves on, for so much work. The address has to outlive it.
+  constexpr SliceWalk(SliceAddress& address, int work)
+      : address_(address), before_(address.done[0]), work_(work), left_(work) {}
+
+  /// Whether the stage that the walk comes to is the one to run.
+  ATTUNE_INLINE bool is_next() { return before_-- == 0; }
+  /// Whether the slice has room for a portion of such work: the first one always has. If not, it has ended.
+  ATTUNE_INLINE bool has_room(int work) {
+    if (left_ == work_ || work <= left_) return true;
+    stop();
+    return false;
+  }
+  /// Rows of the stage that are done.
+  [[nodiscard]] int first_row() const { return address_.rows; }
+  /// A portion has run, up to row `end` of `count`.
+  [[gnu::noinline]] void end_portion(int end, int count, int work) {
+    left_ -= work;
+    if (end >= count) {
+      address_.rows = 0;
+      complete_stage();
+    } else {
+      address_.rows = end;
+      stop();
+    }
+  }
+  /// Whether enter() opens a level, or there is none left.
+  [[nodiscard]] bool can_enter() const { return level_ + 1 < SliceAddress::kLevels; }
+  void enter() { before_ = address_.done[++level_]; }
+  /// Closes the level. Whether it is complete, and the slice has not ended.
+  [[gnu::noinline]] bool leave() {
+    const bool is_complete = complete();
+    if (is_complete) address_.done[level_] = 0;
+    --level_;
+    if (is_complete) {
+      complete_stage();
+    } else {
+      stop();
+    }
+    return before_ == 0;
+  }
+  /// Counts `times` stages; which of them is next, outside of [0, times) for none.
+  int begin_repeat(int times) {
+    const int next = before_;
+    before_ -= times;
+    return next;
+  }
+  /// Some of the stages of a repeat are left.
+  void stop() { before_ = kStopped; }
+  /// Whether all stages of the level are complete, behind the last.
+  [[nodiscard]] bool complete() const { return before_ >= kEnded; }
+
+ private:
+  static constexpr int kEnded = -1;          // behind a complete stage
+  static constexpr int kStopped = -1 << 30;  // in front of a stage, or within
+
+  void complete_stage() {
+    ++address_.done[level_];
+    before_ = left_ > 0 ? 0 : kEnded;
+  }
+
+  SliceAddress& address_;
+  int before_;  // stages of the level to skip
+  int work_;
+  int left_;
+  int level_ = 0;
+};
+
+}  // namespace detail
+
+/// The next slice of a sequence: what lies behind the address of a walk, until its work is done.
+template <int most_work = kSliceWork>
+class OneSlice : public detail::AllTokens {
+  static_assert(most_work > 0, "attune::OneSlice: the work of a slice must be positive");
+
+ public:
+  static constexpr bool kRunsToCompletion = false;
+
+  /// Layers copy it; all copies refer to one walk.
+  constexpr explicit OneSlice(detail::SliceWalk& walk) : walk_(&walk) {}
+
+  /// The same for of_token rows of every token.
+  template <int>
+  ATTUNE_INLINE const OneSlice& parts() const {
+    return *this;
+  }
+
+  /// Runs a body that is a slice, if it is this one's turn. Its work is unknown: nothing shares its slice.
+  template <class Body>
+  ATTUNE_INLINE void operator()(Body&& body) const {
+    if (!walk_->is_next() || !walk_->has_room(most_work)) return;
+    body();
+    walk_->end_portion(1, 1, most_work);
+  }
+  /// The same of a body that answers; kOk where it is not its turn.
+  template <class Body>
+  ATTUNE_INLINE Status answer(Body&& body) const {
+    Status status = Status::kOk;
+    (*this)([&]() ATTUNE_INLINE_LAMBDA { status = body(); });
+    return status;
+  }
+  /// Runs a body that consists of slices, as one stage; what it returns, or a zero where it is not its turn.
+  template <class Body>
+  ATTUNE_INLINE auto inside(Body&& body) const {
+    if (!walk_->can_enter()) return body();
+    if constexpr (std::is_void_v<decltype(body())>) {
+      if (!walk_->is_next()) return;
+      walk_->enter();
+      body();
+      walk_->leave();
+    } else {
+      decltype(body()) result{};
+      if (!walk_->is_next()) return result;
+      walk_->enter();
+      result = body();
+      walk_->leave();
+      return result;
+    }
+  }
+  /// Runs body(i) for i from 0 to times - 1, each a stage that consists of slices.
+  template <int times, class Body>
+  ATTUNE_INLINE void repeat(Body&& body) const {
+    if (!walk_->can_enter()) {
+      for (int i = 0; i < times; ++i) body(i);
+      return;
+    }
+    int i = walk_->begin_repeat(times);
+    if (i < 0 || i >= times) return;
+    bool more = true;
+    for (; more && i < times; ++i) {
+      walk_->enter();
+      body(i);
+      more = walk_->leave();
+    }
+    if (i < times) walk_->stop();
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void rows(Body&& body) const {
+    rows_up_to<count, work>(count_of<count>(), body);
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void elements(Body&& body) const {
+    elements_up_to<count, work>(count_of<count>(), body);
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void tokens(Body&& body) const {
+    rows<count, work>(body);
+  }
+  template <int count, int at_once, int work, class Body>
+  ATTUNE_INLINE void tokens_at_once(Body&& body) const {
+    rows_at_once_up_to<count, at_once, work>(count_of<count>(), body);
+  }
+  template <int rows, int cols, int work, class Body>
+  ATTUNE_INLINE void token_elements(Body&& body) const {
+    elements<rows * cols, work>(body);
+  }
+  /// The first of them: at least `used`, and the rest of the last slice.
+  template <int most, int work, class Used, class Body>
+  ATTUNE_INLINE void rows_up_to(Used used, Body&& body) const {
+    rows_at_once_up_to<most, most, work>(used, body);
+  }
+  /// The same, of no more than `at_once` together.
+  template <int most, int at_once, int work, class Used, class Body>
+  ATTUNE_INLINE void rows_at_once_up_to(Used used, Body&& body) const {
+    if (!walk_->is_next()) return;
+    constexpr int kBlock = (std::min)(most, at_once), kLast = most % kBlock;
+    const int first = walk_->first_row();
+    if (kLast == 0 || first < most - kLast) {
+      run_in_block<kBlock, work>(first - first % kBlock, first, used, body);
+    } else if constexpr (kLast > 0) {
+      run_in_block<kLast, work>(most - kLast, first, used, body);
+    }
+  }
+  /// Runs body(first, count) over the elements up to `used`, `most` at most, a slice at a time.
+  template <int most, int work, class Used, class Body>
+  ATTUNE_INLINE void elements_up_to(Used used, Body&& body) const {
+    constexpr int kTogether = together<64>(most, work);
+    if (!walk_->is_next()) return;
+    const int first = walk_->first_row(), some = (std::min<int>)(kTogether, used - first);
+    if (!walk_->has_room(some * work)) return;
+    body(first, some);
+    walk_->end_portion(first + some, used, some * work);
+  }
+
+ private:
+  template <int count>
+  using count_of = std::integral_constant<int, count>;
+
+  // How many rows make a slice: whole register tiles and packets if there is room.
+  template <int tile>
+  static constexpr int together(int count, int work) {
+    const int fitting = std::clamp(most_work / (std::max)(work, 1), 1, count);
+    return fitting < count && fitting > tile ? fitting - fitting % tile : fitting;
+  }
+  // A portion of the block of `rows` rows from `from` on.
+  template <int rows, int work, class Body>
+  ATTUNE_INLINE void run_in_block(int from, int first, int used, const Body& body) const {
+    constexpr int kTogether = together<8>(rows, work), kRest = rows % kTogether;
+    if (kRest == 0 || first - from < rows - kRest) {
+      run_portion<kTogether, work>(first, used, body);
+    } else if constexpr (kRest > 0) {
+      run_portion<kRest, work>(first, used, body);
+    }
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void run_portion(int first, int used, const Body& body) const {
+    if (!walk_->has_room(count * work)) return;
+    body.template operator()<count>(first);
+    walk_->end_portion(first + count, used, count * work);
+  }
+
+  detail::SliceWalk* walk_;
+};
+
+/// The slices of the first `length` tokens of a sequence of up to seq_len: time is that of so many. Rows
+/// behind them are not written, or hold nothing that counts.
+template <class Slices, int seq_len>
+class FirstTokens {
+ public:
+  static constexpr bool kRunsToCompletion = Slices::kRunsToCompletion;
+  /// Tokens of the whole sequence.
+  static constexpr int kSeqLen = seq_len;
+
+  /// The slices of the first `length` tokens.
+  constexpr FirstTokens(const Slices& slices, int length) : slices_(slices), length_(length) {}
+
+  /// Those of all tokens.
+  [[nodiscard]] constexpr const Slices& of_all() const { return slices_; }
+  /// How many of `rows` rows are computed.
+  template <int rows>
+  [[nodiscard]] constexpr auto count() const {
+    if constexpr (rows == seq_len) {
+      return length_;
+    } else {
+      return std::integral_constant<int, rows>{};
+    }
+  }
+  /// The first tokens of a matrix that has seq_len of them; another matrix as it is.
+  template <class View>
+  ATTUNE_INLINE auto first(const View& view) const {
+    if constexpr (View::rows == seq_len) {
+      return PartView<View, int, std::integral_constant<int, View::cols>>(view, length_, {});
+    } else {
+      return view;
+    }
+  }
+  /// The same for of_token rows of every token.
+  template <int of_token>
+  ATTUNE_INLINE auto parts() const {
+    return FirstTokens<Slices, seq_len * of_token>(slices_, length_ * of_token);
+  }
+  /// Runs a body that is a slice.
+  template <class Body>
+  ATTUNE_INLINE void operator()(Body&& body) const {
+    slices_(body);
+  }
+  /// The same of a body that answers.
+  template <class Body>
+  ATTUNE_INLINE Status answer(Body&& body) const {
+    return slices_.answer(body);
+  }
+  /// Runs a body that consists of slices.
+  template <class Body>
+  ATTUNE_INLINE auto inside(Body&& body) const {
+    return slices_.inside(body);
+  }
+  /// Runs body(i) for i from 0 to times - 1, each of them slices.
+  template <int times, class Body>
+  ATTUNE_INLINE void repeat(Body&& body) const {
+    slices_.template repeat<times>(body);
+  }
+  /// Where a slice may write what it alone reads.
+  template <class Scalar>
+  ATTUNE_INLINE Scalar* own(Scalar* scratch) const {
+    return slices_.own(scratch);
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void rows(Body&& body) const {
+    slices_.template rows<count, work>(body);
+  }
+  template <int count, int work, class Body>
+  ATTUNE_INLINE void elements(Body&& body) const {
+    slices_.template elements<count, work>(body);
+  }
+  template <int most, int work, class Body>
+  ATTUNE_INLINE void tokens(Body&& body) const {
+    if constexpr (most != seq_len) {
+      slices_.template rows<most, work>(body);
+    } else if constexpr (kRunsToCompletion) {
+      body.template operator()<most>(RowRange{0, (std::min)(most, length_)});
+    } else {
+      slices_.template rows_up_to<most, work>(length_, body);
+    }
+  }
+  template <int most, int at_once, int work, class Body>
+  ATTUNE_INLINE void tokens_at_once(Body&& body) const {
+    if constexpr (most != seq_len) {
+      slices_.template tokens_at_once<most, at_once, work>(body);
+    } else if constexpr (kRunsToCompletion) {
+      detail::in_blocks<most, at_once>(
+          [&]<int some>(int from) ATTUNE_INLINE_LAMBDA {
+            body.template operator()<some>(RowRange{from, (std::min)(some, length_ - from)});
+          },
+          length_);
+    } else {
+      slices_.template rows_at_once_up_to<most, at_once, work>(length_, body);
+    }
+  }
+  template <int rows, int cols, int work, class Body>
+  ATTUNE_INLINE void token_elements(Body&& body) const {
+    if constexpr (rows != seq_len) {
+      slices_.template elements<rows * cols, work>(body);
+    } else if constexpr (kRunsToCompletion) {
+      body(0, length_ * cols);
+    } else {
+      slices_.template elements_up_to<rows * cols, work>(length_ * cols, body);
+    }
+  }
+
+ private:
+  Slices slices_;
+  int length_;
+};
+
+/// The slices of tokens that attend to a memory, whose length is another.
+template <class Tokens, class Memory>
+class WithMemory : public Tokens {
+ public:
+  /// Those of the tokens, and of the memory's.
+  constexpr WithMemory(const Tokens& tokens, const Memory& memory) : Tokens(tokens), memory_(memory) {}
+  /// Those of the memory's tokens.
+  [[nodiscard]] constexpr const Memory& memory() const { return memory_; }
+
+ private:
+  [[no_unique_address]] Memory memory_;
+};
+
+/// What layers take behind the mask.
+template <class P>
+concept AnySlices = requires {
+  { P::kRunsToCompletion } -> std::convertible_to<bool>;
+};
+
+namespace detail {
+
+/// Whether slices are those of a true length.
+template <class Slices>
+inline constexpr bool kHasLength = requires {
+  Slices::kSeqLen;
+};
+
+/// The slices of keys and values: the tokens' own, unless it is said otherwise.
+template <class Slices>
+ATTUNE_INLINE const auto& memory_of(const Slices& slices) {
+  if constexpr (requires { slices.memory(); }) {
+    return slices.memory();
+  } else {
+    return slices;
+  }
+}
+
+/// What a pass in slices is given by name does not end before it.
+template <class Source>
+constexpr void check_stays() {
+  using Held = std::remove_cvref_t<Source>;
+  constexpr bool kHolds = [] {
+    if constexpr (Stored<Held>) {
+      return Storage<Held>::kOwns;
+    } else {
+      return std::is_arithmetic_v<Held>;
+    }
+  }();
+  static_assert(
+      !kHolds || std::is_lvalue_reference_v<Source>,
+      "attune: a pass in slices reads its data until it is done, and this is a temporary; give it a "
+      "name");
+}
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

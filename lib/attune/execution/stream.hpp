@@ -1,0 +1,267 @@
+// Token by token: a causal model that was trained on windows runs on a stream, with the same parameters and
+// to the same bits.
+//
+//   using Cache = attune::KeyValueCache<Model, attune::CacheShape{.capacity = 256}>;  // or {.window = 64}
+//   static Cache cache;                                                // zeros: no token yet
+//   static Cache::Scratch<> scratch;
+//   attune::Status status = Model::step(parameters, token, y, cache, scratch);
+//
+// `y` of every token is the row that Model::forward gives it in a sequence of all tokens since the cache was
+// empty, whose mask is CausalMask, of a ring together with the sliding window of its `window` and `sinks`
+// keys: on every target, for any length. Several tokens go in at once, as a prompt does, with a
+// Cache::Scratch<tokens>; calls of any numbers of tokens may follow each other.
+//
+// A layer says how it runs on so many tokens:
+//
+//   WithLength<tokens>     the layer of as many tokens, on the same parameters, where they do not meet in it
+//
+// or, where they do, or where it matters how many came before:
+//
+//   template <CacheShape cache>
+//   struct Stream {
+//     struct Memory { … };                            // what later tokens need of earlier ones; zeros: none.
+//                                                     // How it stands there has a kFingerprint, where its
+//                                                     // type does not tell: of a saved cache
+//     static constexpr std::uint64_t kMostTokens = …; // that it takes in all; without: any number
+//     static Status ready(const Memory&);             // for steps; without: always
+//     template <int tokens>
+//     struct Scratch { … };                           // dead after every call
+//     /// y[tokens, …] of x[tokens, …], which do not overlap; `position` tokens came before.
+//     template <int tokens>
+//     static void step(std::uint64_t position, const auto& parameters, x, y, Memory&, Scratch<tokens>&);
+//   };
+//
+// Neither is inherited: a layer derived from another may be another function, and says its own. Where it is
+// the same function, it says so by `using SteppedAs = itself`.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <attune/core/memory.hpp>
+#include <attune/execution/layer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Which keys and values are kept: of all tokens, at most `capacity` of them, or of the last `window` tokens,
+/// the newest included, and of the first `sinks` (Xiao et al., "Efficient Streaming Language Models with
+/// Attention Sinks", 2024), for ever.
+struct CacheShape {
+  int capacity = 0;  // most tokens; 0: a ring
+  int window = 0;    // last tokens that are kept; 0: no ring
+  int sinks = 0;     // first tokens that a ring keeps
+};
+
+namespace detail {
+
+inline constexpr int kMostCached = 1 << 28;
+
+/// A shape with another number in one of its members.
+template <class Shape>
+[[nodiscard]] constexpr Shape with(Shape shape, int Shape::*member, int value) {
+  shape.*member = value;
+  return shape;
+}
+
+/// A layer's input or output with another number of rows.
+template <class Matrix, int tokens>
+struct OfTokens {
+  using type = Tensor<typename Matrix::Scalar, tokens, Matrix::cols>;
+};
+template <std::size_t size, int tokens>
+struct OfTokens<std::array<int, size>, tokens> {
+  using type = std::array<int, std::size_t{tokens}>;
+};
+template <class Layer, int tokens>
+using StepInput = typename OfTokens<typename Layer::Input, tokens>::type;
+template <class Layer, int tokens>
+using StepOutput = typename OfTokens<typename Layer::Output, tokens>::type;
+
+template <class Layer, CacheShape cache>
+concept SaysStream = requires {
+  typename Layer::template Stream<cache>;
+};
+
+// Whether Stream is the layer's own, not one that it inherits: its forward may be another one.
+template <class Layer, CacheShape cache>
+inline constexpr bool kSaysOwnStream = [] {
+  if constexpr (requires { typename Layer::SteppedAs; }) {
+    using Said = typename Layer::SteppedAs;
+    return std::is_same_v<Said, Layer> ||
+           !std::is_same_v<typename Layer::template Stream<cache>, typename Said::template Stream<cache>>;
+  } else {
+    return true;
+  }
+}();
+
+// A layer in which tokens do not meet.
+template <class Layer>
+struct TokenwiseStream {
+  struct Memory {};
+
+  template <int tokens>
+  struct Of {
+    static_assert(
+        requires { typename Layer::template WithLength<tokens>; },
+        "attune: a layer of the model does not say how it runs token by token: give it WithLength<tokens>, "
+        "the layer of as many tokens, where they do not meet in it, else Stream (execution/stream.hpp)");
+    static_assert(
+        sizeof(typename Layer::template WithLength<tokens>) > 0 &&  // which says first why there is none
+            std::is_same_v<typename Layer::template WithLength<Layer::Output::rows>, Layer>,
+        "attune: a layer of the model would run token by token as another one: WithLength of its own number "
+        "of tokens has to be the layer itself; one that inherits from another needs its own");
+    using type = typename Layer::template WithLength<tokens>;
+  };
+  template <int tokens>
+  using Scratch = typename Of<tokens>::type::InferenceScratch;
+
+  template <int tokens>
+  ATTUNE_INLINE static Outcome<Layer> step(std::uint64_t, const auto& parameters,
+                                           ConstView<StepInput<Layer, tokens>> x,
+                                           View<StepOutput<Layer, tokens>> y, Memory&,
+                                           Scratch<tokens>& scratch) {
+    return Of<tokens>::type::forward(parameters, x, y, scratch);
+  }
+};
+template <class Layer, CacheShape cache>
+struct StreamOfLayer : std::type_identity<TokenwiseStream<Layer>> {};
+template <class Layer, CacheShape cache>
+  requires SaysStream<Layer, cache>
+struct StreamOfLayer<Layer, cache> {
+  static_assert(
+      kSaysOwnStream<Layer, cache>,
+      "attune: a layer of the model would run token by token as the one that it inherits from: give it "
+      "a Stream of its own, or `using SteppedAs` of its own type where both are the same function");
+  using type = typename Layer::template Stream<cache>;
+};
+
+/// How a layer runs token by token: what it says, or what follows from its WithLength.
+template <class Layer, CacheShape cache>
+using StreamOf = typename StreamOfLayer<Layer, cache>::type;
+
+/// Whether a stream may have more than so many tokens.
+constexpr bool goes_beyond(CacheShape cache, int tokens) {
+  return cache.window > 0 || cache.capacity > tokens;
+}
+
+inline constexpr std::uint64_t kAnyNumber = (std::numeric_limits<std::uint64_t>::max)();
+/// How many tokens a layer takes in all.
+template <class Layer, CacheShape cache>
+inline constexpr std::uint64_t kMostTokens = [] {
+  if constexpr (requires { StreamOf<Layer, cache>::kMostTokens; }) {
+    return StreamOf<Layer, cache>::kMostTokens;
+  } else {
+    return kAnyNumber;
+  }
+}();
+
+}  // namespace detail
+
+/// What steps of `tokens` tokens use, and nothing keeps. Several share their memory as members of a union.
+template <class Model, CacheShape shape, int tokens = 1>
+struct StepScratch {
+  static_assert(tokens > 0, "attune::StepScratch: a step takes one token at least");
+  typename detail::StreamOf<Model, shape>::template Scratch<tokens> layers;
+};
+
+/// What a model has seen of a stream: the keys and values of all its attention layers. Plain memory that is
+/// zero at first, trivially copyable, without a pointer: a copy of it is a place to come back to.
+template <class ModelType, CacheShape shape>
+struct KeyValueCache {
+  static_assert((shape.capacity > 0) != (shape.window > 0) && shape.capacity >= 0 && shape.window >= 0,
+                "attune::KeyValueCache: a cache has either a capacity or a window; set one in CacheShape, to "
+                "a positive number of tokens");
+  static_assert(
+      shape.sinks >= 0 && (shape.sinks == 0 || shape.window > 0),
+      "attune::KeyValueCache: sinks are the first tokens that a window keeps; set .window with them");
+  static_assert(shape.capacity <= detail::kMostCached && shape.window <= detail::kMostCached &&
+                    shape.sinks <= detail::kMostCached,
+                "attune::KeyValueCache: a cache keeps at most 2^28 tokens, and as many sinks");
+  using Model = ModelType;
+  static constexpr CacheShape kShape = shape;
+  /// Of the model's type, the shape and how layers lay out their memory, not of the parameters' values: keep
+  /// a version of those beside a saved cache. Of the arithmetic, whose bits it has.
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("cache", sizeof(typename Model::Scalar), shape.capacity, shape.window, shape.sinks,
+                  kFingerprintOf<Model>, detail::fingerprint_of_tensors<Model>(),
+                  kFingerprintOf<typename detail::StreamOf<Model, shape>::Memory>, kArithmeticName);
+  /// How many tokens there is room for in all.
+  static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Model, shape>;
+  template <int tokens = 1>
+  using Scratch = StepScratch<Model, shape, tokens>;
+
+  std::uint64_t tokens;  // so far: the position of the next one
+  /// Of the layers; zeros at the start.
+  [[no_unique_address]] typename detail::StreamOf<Model, shape>::Memory memory;
+
+  /// Whether as many more fit.
+  [[nodiscard]] constexpr bool has_room(std::uint64_t more = 1) const {
+    return tokens <= kMostTokens && more <= kMostTokens - tokens;
+  }
+  /// Begins a new stream. What was remembered from elsewhere (DecoderLayer's memory) stays.
+  constexpr void reset() { tokens = 0; }
+};
+
+/// y[tokens, …] of the next tokens x[tokens, …] of a stream, or of their ids; parameters in any form. `y` may
+/// not overlap `x`. `more` is what a model's own step takes behind the scratch. kCacheFull where the cache
+/// has no room for all of them, or a table of positions has ended; kInvalidToken where an id is outside the
+/// vocabulary; kNothingRemembered where a decoder layer has no memory yet: then nothing has changed.
+template <class Set, class Model, CacheShape shape, int tokens, class... More>
+Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x,
+            View<detail::StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
+            StepScratch<Model, shape, tokens>& scratch, const More&... more) {
+  detail::check_no_trainer<Set>();
+  if (!cache.has_room(std::uint64_t{tokens})) return Status::kCacheFull;
+  if constexpr (requires { detail::StreamOf<Model, shape>::ready(cache.memory); }) {
+    const Status status = detail::StreamOf<Model, shape>::ready(cache.memory);
+    if (status != Status::kOk) return status;
+  }
+  const auto through = [&] {
+    return detail::StreamOf<Model, shape>::template step<tokens>(cache.tokens, parameters, x, y, cache.memory,
+                                                                 scratch.layers, more...);
+  };
+  const auto count = [&] { cache.tokens += std::uint64_t{tokens}; };
+  if constexpr (detail::kTakesIds<Model>) {
+    const Status status = through();
+    if (status == Status::kOk) count();
+    return status;
+  } else {
+    through();
+    count();
+    return Status::kOk;
+  }
+}
+
+namespace detail {
+
+/// What a model's type inherits so that it is asked itself: Model::step(parameters, x, y, cache, scratch).
+template <class Self>
+struct Steps {
+  using SteppedAs = Self;
+  template <class Set, class Model, CacheShape shape, int tokens, class... More>
+  static Status step(const Set& parameters, ConstView<StepInput<Model, tokens>> x,
+                     View<StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
+                     StepScratch<Model, shape, tokens>& scratch, const More&... more) {
+    static_assert(std::is_base_of_v<Self, Model>,
+                  "attune: the cache is of another model; KeyValueCache<Model, shape> names its own");
+    return attune::step(parameters, x, y, cache, scratch, more...);
+  }
+};
+
+}  // namespace detail
+
+/// A stream of one model: its parameters (RAM, or flash when const), cache and scratch, and input and output
+/// of a step of `tokens` tokens.
+template <class Model, CacheShape shape, int tokens = 1>
+[[nodiscard]] constexpr MemoryReport stream_memory() {
+  return {.parameters = detail::kBytes<typename Model::Parameters>,
+          .scratch = detail::kBytes<StepScratch<Model, shape, tokens>>,
+          .inputs = sizeof(detail::StepInput<Model, tokens>) + sizeof(detail::StepOutput<Model, tokens>),
+          .cache = sizeof(KeyValueCache<Model, shape>)};
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

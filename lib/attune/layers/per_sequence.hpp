@@ -1,0 +1,189 @@
+// A layer in the middle of others that are in lockstep (training/lockstep.hpp), whose scalars have no lanes:
+// token ids, a layer of one's own, sums of more tokens than lanes add up as one sequence does.
+//
+// Each sequence is taken out of its lane, the layer runs as it is, and what it gives is put back. So its
+// parameters are numbers and not lanes, and so are its gradients, to which the sequences add in their order.
+#pragma once
+
+#include <attune/execution/layer.hpp>
+#include <attune/execution/layer_calls.hpp>
+#include <attune/execution/valid_length.hpp>
+#include <attune/kernels/simd/lanes.hpp>
+#include <attune/layers/dropout.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::detail {
+
+// What a layer has for each of several sequences; no byte where it is empty.
+template <class Each, int count>
+struct EachLane {
+  Each of[std::size_t{count}];
+  constexpr Each& operator[](int lane) { return of[lane]; }
+};
+template <class Each, int count>
+  requires std::is_empty_v<Each>
+struct EachLane<Each, count> {
+  constexpr Each operator[](int) { return {}; }
+};
+
+/// One of the sequences that a matrix is of: the matrix itself where its scalar is a number, else a lane of
+/// it, in a Storage; as many of its tokens as slices have. (Each `place` another type: two that are empty can
+/// have one address.)
+template <class Matrix, bool = kInLanes<typename Matrix::Scalar>>
+struct SequenceOf {
+  using type = Matrix;
+  template <int place = 0>
+  struct Storage {};
+
+  ATTUNE_INLINE static ConstView<type> take(ConstView<Matrix> all, int, auto&, const auto&) { return all; }
+  /// Where one is written that put() then puts into its place.
+  ATTUNE_INLINE static View<type> room(View<Matrix> all, auto&) { return all; }
+  ATTUNE_INLINE static void put(auto&, int, View<Matrix>, const auto&) {}
+};
+template <class Matrix>
+struct SequenceOf<Matrix, true> {
+  using type = Tensor<kernels::Real<typename Matrix::Scalar>, Matrix::rows, Matrix::cols>;
+  template <int = 0>
+  using Storage = type;
+
+  static ConstView<type> take(ConstView<Matrix> all, int lane, type& storage, const auto& slices) {
+    kernels::take_lane(size(slices), all.data, lane, storage.data());
+    return storage;
+  }
+  static View<type> room(View<Matrix>, type& storage) { return storage; }
+  static void put(type& storage, int lane, View<Matrix> all, const auto& slices) {
+    kernels::put_lane(size(slices), storage.data(), lane, all.data);
+  }
+
+ private:
+  static int size(const auto& slices) { return slices.template count<Matrix::rows>() * Matrix::cols; }
+};
+/// The same of ids, which stand sequence after sequence.
+template <std::size_t size, int sequences>
+struct SequenceOfIds {
+  using type = std::array<int, size>;
+  template <int place = 0>
+  struct Storage {};
+
+  ATTUNE_INLINE static ConstView<type> take(Ids<static_cast<int>(size) * sequences> ids, int sequence, auto&,
+                                            const auto&) {
+    return ConstView<type>(ids.data() + static_cast<std::size_t>(sequence) * size);
+  }
+};
+// What stands for an input in lanes.
+template <class Input, class Scalar>
+struct InputInLanes {
+  using type = Tensor<Scalar, Input::rows, Input::cols>;
+  using Sequence = SequenceOf<type>;
+};
+template <std::size_t size, class Scalar>
+struct InputInLanes<std::array<int, size>, Scalar> {
+  using type = std::array<int, size * std::size_t{kernels::kSequencesIn<Scalar>}>;
+  using Sequence = SequenceOfIds<size, kernels::kSequencesIn<Scalar>>;
+};
+
+/// `Layer` for as many sequences as a scalar has lanes.
+template <class Layer, class Number, int lanes>
+struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
+  using Scalar = kernels::LanesOf<Number, lanes>;
+  /// The layer as it is.
+  using OfSequence = Layer;
+  using Input = typename InputInLanes<typename Layer::Input, Scalar>::type;
+  using Output = Tensor<Scalar, Layer::Output::rows, Layer::Output::cols>;
+  using InputSequence = typename InputInLanes<typename Layer::Input, Scalar>::Sequence;
+  using OutputSequence = SequenceOf<Output>;
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  using ParametersOf = SetOf<Layer, Matrix, Vector>;
+  using Parameters = typename Layer::Parameters;
+  template <class Gradients>
+  static constexpr bool kReadsInput = detail::kReadsInput<Layer, Gradients>;
+  static constexpr bool kFrozen = detail::kFrozen<Layer>;
+  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
+  static constexpr bool kGradientMayBeInput = !kTakesIds<Layer>;
+
+  template <class Gradients>
+  struct TapeOf {
+    using Each = detail::TapeOf<Layer, Gradients>;
+    [[no_unique_address]] EachLane<Each, lanes> layers;
+
+    /// The first sequence's; forward draws for the others as many behind.
+    template <class Visitor>
+    constexpr void for_each_dropout(const Visitor& visitor) requires kDropsIn<Each> {
+      layers[0].for_each_dropout(visitor);
+    }
+  };
+  using Tape = TapeOf<Parameters>;
+  template <class OfLayer>
+  struct ScratchWith {
+    [[no_unique_address]] OfLayer layer;
+    [[no_unique_address]] typename InputSequence::template Storage<0> x;
+    [[no_unique_address]] typename InputSequence::template Storage<1> dx;
+    typename Layer::Output y;  // or dy
+  };
+  template <class Gradients>
+  struct ScratchOf : ScratchWith<detail::ScratchOf<Layer, Gradients>> {};
+  using Scratch = ScratchOf<Parameters>;
+  struct InferenceScratch : ScratchWith<typename Layer::InferenceScratch> {};
+
+  /// Inference. `y` may not overlap `x`.
+  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  static Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
+                                InferenceScratch& scratch, const Mask& mask = {}, const Slices& slices = {}) {
+    return for_each_sequence(x, y, scratch, slices, [&](int, auto of_sequence, auto to) {
+      return forward_status<Layer>(slices, mask, parameters, of_sequence, to, scratch.layer);
+    });
+  }
+  /// Training. `y` may not overlap `x`.
+  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
+            AnySlices Slices = RunToCompletion>
+  static Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
+                                ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
+    return for_each_sequence(x, y, scratch, slices, [&](int lane, auto of_sequence, auto to) {
+      auto&& own = tape.layers[lane];
+      if constexpr (kDropsIn<typename TapeOf<Kept>::Each>) {
+        if (lane > 0) copy_masks(tape.layers[0], own);
+        skip_masks(own, lane);
+      }
+      return forward_status<Layer>(slices, mask, parameters, of_sequence, to, own, scratch.layer);
+    });
+  }
+  /// dx from dy, overwritten, or NoGradient; gradients accumulate in the order of the sequences. `dx` may be
+  /// `x`.
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
+            AnySlices Slices = RunToCompletion>
+  static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
+                       const Slices& slices = {}) {
+    for (int lane = 0; lane < lanes; ++lane) {
+      const auto of_sequence = InputSequence::take(x, lane, scratch.x, slices);
+      const auto gradient = OutputSequence::take(dy, lane, scratch.y, slices);
+      auto&& own = tape.layers[lane];
+      const auto run = [&](auto to) {
+        backward_in<Layer>(slices, mask, parameters, of_sequence, own, gradient, to, gradients,
+                           scratch.layer);
+      };
+      if constexpr (kAsked<Dx>) {
+        const auto to = sink<Input>(dx);
+        run(InputSequence::room(to, scratch.dx));
+        InputSequence::put(scratch.dx, lane, to, slices);
+      } else {
+        run(NoGradient{});
+      }
+    }
+  }
+
+ private:
+  static Outcome<Layer> for_each_sequence(ConstView<Input> x, View<Output> y, auto& scratch,
+                                          const auto& slices, const auto& forward_one) {
+    for (int lane = 0; lane < lanes; ++lane) {
+      [[maybe_unused]] const Status status = forward_one(
+          lane, InputSequence::take(x, lane, scratch.x, slices), OutputSequence::room(y, scratch.y));
+      if constexpr (kTakesIds<Layer>) {
+        if (status != Status::kOk) return status;
+      }
+      OutputSequence::put(scratch.y, lane, y, slices);
+    }
+    return Outcome<Layer>(Status::kOk);
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -1,0 +1,221 @@
+// What is trained of a layer, tensor by tensor, and what then stands for each of them: in its parameters, in
+// its gradients, in a set of another form (models/frozen.hpp).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+#include <attune/execution/layer.hpp>
+#include <attune/weights/low_rank.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+// What is trained: what stands in Parameters for a layer's tensors, by role (weights/roles.hpp). The gradient
+// of a bias of keys is zero in mathematics, as softmax is the same for scores that are all shifted alike,
+// unless keys are rotated: optimizers would make steps of its rounding errors.
+
+struct TrainNothing {
+  template <Role>
+  struct In {
+    template <class Scalar, int rows, int cols>
+    using Matrix = Untrained<Scalar, rows, cols>;
+    template <class Scalar, int rows, int cols>
+    using Vector = Untrained<Scalar, rows, cols>;
+  };
+};
+struct TrainVectors {
+  template <Role role>
+  struct In {
+    template <class Scalar, int rows, int cols>
+    using Matrix = Untrained<Scalar, rows, cols>;
+    template <class Scalar, int rows, int cols>
+    using Vector =
+        std::conditional_t<role == Role::kKeys, Untrained<Scalar, rows, cols>, Tensor<Scalar, rows, cols>>;
+  };
+};
+template <LowRank low_rank>
+struct TrainLowRank {
+  static_assert(low_rank.rank > 0, "attune::LowRank: the rank must be positive");
+  static_assert(low_rank.alpha >= 1e-30 && low_rank.alpha <= 1e30,
+                "attune::LowRank: alpha must be positive, from 1e-30 to 1e30: without it nothing is learned");
+  static constexpr int kRank = low_rank.rank;
+  static constexpr std::uint32_t kFingerprint = fingerprint(low_rank.alpha);
+  using Vectors = std::conditional_t<low_rank.biases_and_norms, TrainVectors, TrainNothing>;
+  template <Role role>
+  struct In {
+    template <class Scalar, int rows, int cols>
+    using Matrix =
+        std::conditional_t<includes(low_rank.roles, role), LowRankFactors<low_rank, Scalar, rows, cols>,
+                           Untrained<Scalar, rows, cols>>;
+    template <class Scalar, int rows, int cols>
+    using Vector = typename Vectors::template In<role>::template Vector<Scalar, rows, cols>;
+  };
+};
+template <class What>
+inline constexpr int kRankOf = 0;
+template <class What>
+  requires requires { What::kRank; }
+inline constexpr int kRankOf<What> = What::kRank;
+
+/// Whether constants are those of a layer, or of another instance of it: the same tensors, of any form, and
+/// tables of positions with as many rows or more.
+template <class Layer, const auto& kConstants>
+constexpr bool are_constants_of() {
+  using Own = SetOf<Layer, Extents, Extents>;
+  using Constants = std::remove_cvref_t<decltype(kConstants)>;
+  constexpr const TensorPath* kNoParent = nullptr;
+  if constexpr (!requires { Constants::visit(AnyVisitor{}, kNoParent, kConstants); }) {
+    return false;
+  } else if constexpr (!kHasSets<Layer>) {
+    return true;  // then the layer takes what it takes
+  } else {
+    constexpr auto kCount = [] {
+      std::size_t count = 0;
+      Own::visit([&count](const TensorPath&, auto&&) { ++count; }, kNoParent, Own{});
+      return count;
+    }();
+    std::array<int, kCount + 1> rows{}, cols{};
+    std::size_t index = 0;
+    Own::visit(
+        [&](const TensorPath&, auto&& leaf) {
+          using Leaf = std::remove_cvref_t<decltype(leaf)>;
+          rows[index] = Leaf::rows;
+          cols[index++] = Leaf::cols;
+        },
+        kNoParent, Own{});
+    bool fits = true;
+    index = 0;
+    Constants::visit(
+        [&](const TensorPath&, auto&& leaf) {
+          using Leaf = std::remove_cvref_t<decltype(leaf)>;
+          fits = fits && index < kCount && Leaf::rows >= rows[index] && Leaf::cols == cols[index];
+          ++index;
+        },
+        kNoParent, kConstants);
+    return fits && index == kCount;
+  }
+}
+template <class Layer, const auto& kConstants>
+constexpr bool check_constants() {
+  constexpr bool kFit = are_constants_of<Layer, kConstants>();
+  static_assert(
+      kFit,
+      "attune::Frozen, BiasesAndNorms, Adapted: the constants are not those of the layer: they have "
+      "other tensors, or tensors of other shapes");
+  return kFit;
+}
+template <class Layer, const auto& kConstants>
+concept CheckedConstants = check_constants<Layer, kConstants>();
+
+// What refers to a constant weight.
+template <class Scalar, class Constant>
+constexpr auto weight_of(const Constant& constant) {
+  if constexpr (kInLanes<Scalar>) {
+    return WeightOfLanes<Scalar, decltype(reference_to(constant))>{reference_to(constant)};
+  } else {
+    return reference_to(constant);
+  }
+}
+// What stands for a tensor in the layer's parameters: the constant, what is trained in RAM, or both.
+template <int tokens, class Constant, class Own, class Scalar>
+constexpr auto stands_for([[maybe_unused]] const Constant& constant, [[maybe_unused]] const Own& own,
+                          [[maybe_unused]] Scalar* room) {
+  if constexpr (!kTrained<Own>) {
+    return weight_of<Scalar>(constant);
+  } else if constexpr (kIsLowRank<Own>) {
+    using Base = decltype(weight_of<Scalar>(constant));
+    return LowRankWeight<Base, Own, tokens>{weight_of<Scalar>(constant), &own, room};
+  } else {
+    return reference_to(own);
+  }
+}
+// Of constants that no product reads lanes have their own, which are copied for each call.
+template <class Leaf>
+inline constexpr bool kIsCopied = false;
+template <class Scalar, int rows, int cols>
+inline constexpr bool kIsCopied<Tensor<Scalar, rows, cols>> = true;
+// And for its gradient, where `gradient` stands for that of what is trained.
+template <int tokens, class Own, class Gradient, class Scalar>
+constexpr auto stands_for_gradient(const Own& own, Gradient& gradient, [[maybe_unused]] Scalar* room) {
+  if constexpr (!kTrained<Own>) {
+    return own;
+  } else if constexpr (kIsLowRank<Own>) {
+    if constexpr (kTrained<decltype(gradient.a)>) {
+      return LowRankGradient<Own, tokens, Gradient>{&own, &gradient, room};
+    } else {
+      return Untrained<Scalar, Own::rows, Own::cols>{};
+    }
+  } else if constexpr (std::is_same_v<Own, Gradient>) {
+    return GradientReference<Scalar, Own::rows, Own::cols>{gradient.data()};
+  } else {
+    return gradient;
+  }
+}
+
+// What stands in another form for what is trained.
+template <class Own, template <class, int, int> class Other>
+struct InForm {
+  using type = Own;
+};
+template <class Scalar, int rows, int cols, template <class, int, int> class Other>
+struct InForm<Tensor<Scalar, rows, cols>, Other> {
+  using type = Other<Scalar, rows, cols>;
+};
+template <LowRank low_rank, class Scalar, int rows, int cols, template <class, int, int> class Other>
+struct InForm<LowRankFactors<low_rank, Scalar, rows, cols>, Other> {
+  using type = LowRankFactors<low_rank, Scalar, rows, cols, Other>;
+};
+template <class What, template <class, int, int> class OfMatrix, template <class, int, int> class OfVector>
+struct InForms {
+  template <Role role>
+  struct In {
+    using Own = typename What::template In<role>;
+    template <class Scalar, int rows, int cols>
+    using Matrix = typename InForm<typename Own::template Matrix<Scalar, rows, cols>, OfMatrix>::type;
+    template <class Scalar, int rows, int cols>
+    using Vector = typename InForm<typename Own::template Vector<Scalar, rows, cols>, OfVector>::type;
+  };
+};
+template <class Form, class What, int tokens>
+struct StandsFor {
+  template <Role role>
+  struct In {
+    using Own = typename What::template In<role>;
+    template <class Constant, class Leaf, class Scalar>
+    using Of = decltype(stands_for<tokens>(std::declval<const Constant&>(), std::declval<const Leaf&>(),
+                                           std::declval<Scalar*>()));
+    template <class Scalar, int rows, int cols>
+    using Matrix = Of<typename Form::template Matrix<kernels::Real<Scalar>, rows, cols>,
+                      typename Own::template Matrix<Scalar, rows, cols>, Scalar>;
+    template <class Scalar, int rows, int cols>
+    using Vector = typename std::conditional_t<
+        kInLanes<Scalar> && !kTrained<typename Own::template Vector<Scalar, rows, cols>>,
+        std::type_identity<Tensor<Scalar, rows, cols>>,
+        std::type_identity<Of<typename Form::template Vector<kernels::Real<Scalar>, rows, cols>,
+                              typename Own::template Vector<Scalar, rows, cols>, Scalar>>>::type;
+  };
+};
+template <class What, class Forms, int tokens>
+struct StandsForGradient {
+  template <Role role>
+  struct In {
+    using Own = typename What::template In<role>;
+    using Gradients = typename Forms::template In<role>;
+    template <class Leaf, class Gradient, class Scalar>
+    using Of = decltype(stands_for_gradient<tokens>(std::declval<const Leaf&>(), std::declval<Gradient&>(),
+                                                    std::declval<Scalar*>()));
+    template <class Scalar, int rows, int cols>
+    using Matrix = Of<typename Own::template Matrix<Scalar, rows, cols>,
+                      typename Gradients::template Matrix<Scalar, rows, cols>, Scalar>;
+    template <class Scalar, int rows, int cols>
+    using Vector = Of<typename Own::template Vector<Scalar, rows, cols>,
+                      typename Gradients::template Vector<Scalar, rows, cols>, Scalar>;
+  };
+};
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

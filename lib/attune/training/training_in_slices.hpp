@@ -1,0 +1,118 @@
+// A training step in slices, for a main loop that has deadlines: between two of them it serves what is due,
+// predicts with a scratch of its own, or saves the trainer's state, which between the slices of an update is
+// of no step: a FlashStore answers kUnderWay then, and keeps what it has.
+//
+//   auto pass = trainer.accumulate_in_slices(x, target);
+//   while (pass.advance()) serve_what_is_due();
+//   if (!pass.result().ok()) …                                    // as accumulate() answers
+//   auto update = trainer.update_in_slices({.learning_rate = 1e-3f});
+//   while (update.advance()) serve_what_is_due();
+//   if (!update.result().ok()) …                                  // as update() answers
+//
+// The bits are those of accumulate() and update(). Each call resumes where the one before it stopped
+// (execution/slices.hpp). While a pass is
+// under way other calls that need its memory answer kUnderWay; discard(), initialize(), load() and resume()
+// end it. A pass that begins is a plain value: keep it in a static, or assign the next one to it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <attune/core/status.hpp>
+#include <attune/execution/slices.hpp>
+#include <attune/training/batch_update.hpp>
+#include <attune/training/loss.hpp>
+#include <attune/training/optimizer.hpp>
+#include <attune/training/state.hpp>
+#include <attune/training/step_result.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// A sequence on its way through a trainer: forward, loss and backward.
+template <class Trainer, class Loss, class Mask, int most_work>
+class AccumulationInSlices {
+ public:
+  using Scalar = typename Trainer::Scalar;
+
+  /// Computes the next slice; false where there was none left.
+  bool advance() {
+    if (done()) return false;
+    detail::SliceWalk walk(address_, most_work);
+    const Status status =
+        trainer_->add_sequence(x_, target_, mask_, loss_, Ignored{}, added_, OneSlice<most_work>(walk));
+    if (status != Status::kOk) {
+      status_ = status;
+      trainer_->work_.end_pass(trainer_);
+    } else if (done()) {
+      status_ = Status::kOk;
+    }
+    return true;
+  }
+  /// Whether there is nothing left to do, also after a discard() or restart of the trainer.
+  [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
+  /// What accumulate() answers; kUnderWay where the pass is not at its end, or was ended by another call.
+  [[nodiscard]] LossResult<Scalar> result() const { return Trainer::own_loss(status_, added_); }
+
+ private:
+  friend Trainer;
+  struct Ignored {
+    void operator()(const auto&) const {}
+  };
+
+  AccumulationInSlices(Trainer& trainer, typename Trainer::InputView x, typename Trainer::TargetView target,
+                       const Mask& mask, const Loss& loss, Status may)
+      : trainer_(&trainer), x_(x), target_(target), mask_(mask), loss_(loss) {
+    status_ = may == Status::kOk ? Status::kUnderWay : may;
+    if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
+  }
+
+  Trainer* trainer_;
+  typename Trainer::InputView x_;
+  typename Trainer::TargetView target_;
+  [[no_unique_address]] Mask mask_;
+  [[no_unique_address]] Loss loss_;
+  LossSum<Scalar> added_{};
+  Status status_;
+  std::uint32_t pass_ = 0;  // of none
+  SliceAddress address_;
+};
+
+/// An optimizer step on its way through a trainer's parameters.
+template <class Trainer, class Optimizer, class Clipping, int most_work>
+class UpdateInSlices {
+ public:
+  using Result = typename Trainer::Result;
+
+  /// Computes the next slice; false where there was none left.
+  bool advance() {
+    if (done()) return false;
+    detail::SliceWalk walk(address_, most_work);
+    trainer_->finish(options_, clipping_, update_, OneSlice<most_work>(walk));
+    if (done()) result_ = update_.result;
+    return true;
+  }
+  [[nodiscard]] bool done() const { return !trainer_->work_.under_way(pass_); }
+  /// What update() answers; kUnderWay where the pass is not at its end, or was ended by another call.
+  [[nodiscard]] Result result() const { return result_; }
+
+ private:
+  friend Trainer;
+
+  UpdateInSlices(Trainer& trainer, const typename Trainer::Options& options, const Clipping& clipping,
+                 Status may)
+      : trainer_(&trainer), options_(options), clipping_(clipping) {
+    result_ = Result::refused(may == Status::kOk ? Status::kUnderWay : may);
+    if (may == Status::kOk) pass_ = trainer.work_.begin_pass(&trainer);
+  }
+
+  Trainer* trainer_;
+  typename Trainer::Options options_;
+  [[no_unique_address]] Clipping clipping_;
+  detail::BatchUpdate<Optimizer> update_{};
+  Result result_{};
+  std::uint32_t pass_ = 0;  // of none
+  SliceAddress address_;
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

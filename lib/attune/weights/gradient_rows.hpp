@@ -1,0 +1,59 @@
+// Gradients that a backward adds to by itself, without a product: rows of them, whatever stands for them.
+#pragma once
+
+#include <attune/weights/roles.hpp>
+#include <attune/weights/weights.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Calls add(first, rows) with a dense view of rows of a gradient, from row `first` on, to which it adds: all
+/// of them at once, or, where parameters are updated at once, a few at a time. Those of a row change when
+/// add() has returned for it. Nothing for what is not trained.
+template <class Scalar, int kRows, int kCols, class Add>
+ATTUNE_INLINE void add_rows(const MatrixView<Scalar, kRows, kCols>& gradient, const Add& add) {
+  add(0, gradient);
+}
+template <class Scalar, int rows, int cols, class Add>
+ATTUNE_INLINE void add_rows(Untrained<Scalar, rows, cols>, const Add&) {}
+
+/// Backward through a weight that changes as soon as its gradient is known: gradient += xᵀ·dy, and dx = dy·Wᵀ
+/// of the weight as it was takes the place of x[rows, in], a few of its columns at a time.
+template <class X, class Dy, class Weight, class Gradient, class Terms = kernels::DenseTerms>
+ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy, const Weight& weight, const Gradient& gradient,
+                                   const Terms& terms = {}) {
+  add_rows(gradient, [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
+    const auto features = x.template columns<Rows::rows>(first);
+    add_product(features.transpose(), dy, rows, terms);
+    multiply_transposed_rows(dy, weight, first, features);
+  });
+}
+
+namespace detail {
+
+template <class Forms>
+inline constexpr bool kUpdatesInForms = kUpdatesAtOnce<typename Forms::template Matrix<float, 1, 1>> ||
+                                        kUpdatesAtOnce<typename Forms::template Vector<float, 1, 1>>;
+template <class Asked>
+inline constexpr bool kUpdatesInRole = false;
+template <class Forms>
+inline constexpr bool kUpdatesInRole<ByRole<Forms>> =
+    kUpdatesInForms<typename Forms::template In<Role::kProjections>> ||
+    kUpdatesInForms<typename Forms::template In<Role::kQueries>> ||
+    kUpdatesInForms<typename Forms::template In<Role::kKeys>> ||
+    kUpdatesInForms<typename Forms::template In<Role::kRotatedKeys>> ||
+    kUpdatesInForms<typename Forms::template In<Role::kValues>> ||
+    kUpdatesInForms<typename Forms::template In<Role::kAttentionOutput>> ||
+    kUpdatesInForms<typename Forms::template In<Role::kFeedForwardIn>> ||
+    kUpdatesInForms<typename Forms::template In<Role::kGate>> ||
+    kUpdatesInForms<typename Forms::template In<Role::kFeedForwardOut>>;
+
+/// Whether something in a set of what stands for gradients changes its parameter at once. A backward to such
+/// a set may not write dx over x, which it reads once more, and asks parameters for dx first.
+template <class Gradients>
+inline constexpr bool kUpdatesInSet =
+    kUpdatesInForms<typename FormOf<std::remove_cvref_t<Gradients>>::type> ||
+    kUpdatesInRole<typename FormOf<std::remove_cvref_t<Gradients>>::type::template Matrix<float, 0, 0>>;
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

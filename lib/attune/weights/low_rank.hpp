@@ -1,0 +1,219 @@
+// A constant weight with a trained product of low rank beside it (Hu et al., "LoRA: Low-Rank Adaptation of
+// Large Language Models", 2021).
+//
+//   y = x·W + (s·(x·A))·B,      s = α/r,   W[in, out] constant, A[in, r] and B[r, out] trained
+//
+//   u = s·(dy·Bᵀ),   t = s·(x·A),      dx = dy·Wᵀ + u·Aᵀ,   dA += xᵀ·u,   dB += tᵀ·dy
+//
+// The sums are made as they are written: products with W as its form makes them, epilogue included, then the
+// others are added to y and dx. A row of x or dy has the same bits whatever rows it is computed with. t is
+// computed once more in backward; it and u take turns in a room that the caller owns. Where A and B change as
+// soon as their gradients are known, t and u come before both, and each has half of a room twice as large.
+#pragma once
+
+#include <attune/weights/gradient_rows.hpp>
+#include <attune/weights/roles.hpp>
+#include <attune/weights/weights.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// What is trained beside constants.
+struct LowRank {
+  int rank;                                     // r
+  Role roles = Role::kQueries | Role::kValues;  // the weights that have A and B
+  double alpha = rank;                          // α
+  bool biases_and_norms = false;                // whether those are trained, too
+};
+
+/// A and B of a weight [kRows, kCols], or what stands for them.
+template <LowRank low_rank, class ScalarType, int kRows, int kCols,
+          template <class, int, int> class Matrix = Tensor>
+struct LowRankFactors {
+  using Scalar = ScalarType;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+  /// The rank.
+  static constexpr int kRank = low_rank.rank;
+  /// Of the scale and of factors that hold numbers.
+  using Real = kernels::Real<Scalar>;
+  /// α / r.
+  static constexpr Real kScale = static_cast<Real>(low_rank.alpha / low_rank.rank);
+
+  [[no_unique_address]] Matrix<Scalar, rows, kRank> a;  // A
+  [[no_unique_address]] Matrix<Scalar, kRank, cols> b;  // B
+
+  template <class Visitor, class... Sets>
+  static constexpr void visit(const Visitor& visitor, const TensorPath* weight, Sets&&... sets) {
+    visitor(TensorPath{"lora_A", weight}, sets.a...);
+    visitor(TensorPath{"lora_B", weight}, sets.b...);
+  }
+};
+
+namespace detail {
+
+template <class Leaf>
+inline constexpr bool kIsLowRank = false;
+template <LowRank low_rank, class Scalar, int rows, int cols, template <class, int, int> class Matrix>
+inline constexpr bool kIsLowRank<LowRankFactors<low_rank, Scalar, rows, cols, Matrix>> = true;
+
+}  // namespace detail
+
+/// In the place of a weight: `Base`, what refers to the constant in its form, and the factors beside it. Room
+/// for `tokens` rows of x·A stands at `room`.
+template <class Base, class Factors, int tokens>
+struct LowRankWeight {
+  using Scalar = typename Factors::Scalar;
+  static constexpr int rows = Factors::rows;
+  static constexpr int cols = Factors::cols;
+  static constexpr int size = rows * cols;
+
+  Base base;  // refers to the constant
+  const Factors* factors;
+  Scalar* room;
+
+  /// Of W + s·(A·B), the weight that this stands for.
+  [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
+    Scalar sum = 0;
+    for (int k = 0; k < Factors::kRank; ++k) {
+      sum = kernels::multiply_add(factors->a(row, k), factors->b(k, col), sum);
+    }
+    return kernels::multiply_add(sum, Scalar(Factors::kScale), detail::element_of(base, row, col));
+  }
+};
+
+/// In the place of the gradient of such a weight, or of kRows rows of it: adds to what stands for the
+/// gradients of A and B.
+template <class Factors, int tokens, class Gradients = Factors, int kRows = Factors::rows>
+struct LowRankGradient {
+  static constexpr bool kUpdatesAtOnce = detail::kUpdatesAtOnce<decltype(Gradients::a)>;
+  const Factors* factors;
+  Gradients* gradients;
+  typename Factors::Scalar* room;
+  int first_row = 0;  // of the weight that the rows begin with
+
+  /// Itself: it is a view.
+  friend constexpr LowRankGradient view(const LowRankGradient& gradient) { return gradient; }
+  template <int kCount>
+  [[nodiscard]] constexpr LowRankGradient<Factors, tokens, Gradients, kCount> rows_at(int row) const {
+    return {factors, gradients, room, first_row + row};
+  }
+};
+
+// Tables have no product, so no factors beside them.
+template <LowRank low_rank, class Scalar, int rows, int cols, template <class, int, int> class Matrix>
+struct TableForm<LowRankFactors<low_rank, Scalar, rows, cols, Matrix>> {
+  using type = Untrained<Scalar, rows, cols>;
+};
+template <class Base, class Factors, int tokens>
+struct TableForm<LowRankWeight<Base, Factors, tokens>> : TableForm<Base> {};
+template <class Factors, int tokens, class Gradients>
+struct TableForm<LowRankGradient<Factors, tokens, Gradients>> {
+  using type = Untrained<typename Factors::Scalar, Factors::rows, Factors::cols>;
+};
+
+namespace detail {
+
+template <class Epilogue>
+inline constexpr bool kOnlyAdds = false;
+template <>
+inline constexpr bool kOnlyAdds<kernels::Assign> = true;
+template <>
+inline constexpr bool kOnlyAdds<kernels::Accumulate> = true;
+template <class Scalar>
+inline constexpr bool kOnlyAdds<kernels::AddBias<Scalar>> = true;
+
+/// room[rows, r] = s·(x·a), of the terms that count.
+template <class Factors, int tokens, class X, class A, class Terms = kernels::DenseTerms>
+ATTUNE_INLINE auto narrowed(const X& x, const A& a, typename Factors::Scalar* room, const Terms& terms = {}) {
+  static_assert(X::rows <= tokens,
+                "attune::Adapted: a layer multiplies more tokens than go in and out of it and of the layers "
+                "listed in it; list it in the Sequential that is adapted");
+  const MatrixView<typename Factors::Scalar, X::rows, Factors::kRank> narrow(room);
+  terms.product(x, a, narrow);
+  if constexpr (Factors::kScale != 1) {
+    kernels::scale<X::rows * Factors::kRank>(room, typename Factors::Scalar(Factors::kScale));
+  }
+  return narrow;
+}
+template <class Factors, int tokens>
+ATTUNE_INLINE typename Factors::Scalar* second_room(typename Factors::Scalar* room) {
+  return room + tokens * Factors::kRank;
+}
+
+}  // namespace detail
+
+template <class X, class Base, class Factors, int tokens, class Y, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply(const X& x, const LowRankWeight<Base, Factors, tokens>& weight, const Y& y,
+                            Epilogue epilogue = {}) {
+  static_assert(detail::kOnlyAdds<Epilogue>,
+                "attune::LowRankWeight: what is not added to x·W would have to see all of the sum");
+  multiply(x, weight.base, y, epilogue);
+  const auto t = detail::narrowed<Factors, tokens>(x, view(weight.factors->a), weight.room);
+  kernels::product(t, view(weight.factors->b), y, kernels::Accumulate{});
+}
+template <class Dy, class Base, class Factors, int tokens, class Dx, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply_transposed(const Dy& dy, const LowRankWeight<Base, Factors, tokens>& weight,
+                                       const Dx& dx, Epilogue epilogue = {}) {
+  static_assert(detail::kOnlyAdds<Epilogue>,
+                "attune::LowRankWeight: what is not added to dy·Wᵀ would have to see all of the sum");
+  multiply_transposed(dy, weight.base, dx, epilogue);
+  const auto u = detail::narrowed<Factors, tokens>(dy, view(weight.factors->b).transpose(), weight.room);
+  kernels::product(u, view(weight.factors->a).transpose(), dx, kernels::Accumulate{});
+}
+
+/// `x_transposed` is rows of all of xᵀ, as the gradient is of dW: with the last of them comes dB, which needs
+/// all of x, so that its sums are the same whatever the slices. All rows at once where A and B change.
+template <class XTransposed, class Dy, class Factors, int tokens, class Gradients, int kRows,
+          class Terms = kernels::DenseTerms>
+ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,
+                               const LowRankGradient<Factors, tokens, Gradients, kRows>& gradient,
+                               const Terms& terms = {}) {
+  const Factors& factors = *gradient.factors;
+  Gradients& gradients = *gradient.gradients;
+  using X = MatrixView<typename XTransposed::Scalar, XTransposed::cols, Factors::rows,
+                       XTransposed::col_stride, XTransposed::row_stride>;
+  const X x(x_transposed.data - gradient.first_row * XTransposed::row_stride);
+  const auto u_of = [&](auto* room) ATTUNE_INLINE_LAMBDA {
+    return detail::narrowed<Factors, tokens>(dy, view(factors.b).transpose(), room, terms);
+  };
+  const auto t_of = [&](auto* room) ATTUNE_INLINE_LAMBDA {
+    return detail::narrowed<Factors, tokens>(x, view(factors.a), room, terms);
+  };
+  const auto add_to_a = [&](const auto& u) ATTUNE_INLINE_LAMBDA {
+    add_product(x_transposed, u, view(gradients.a).template rows_at<kRows>(gradient.first_row), terms);
+  };
+  const auto add_to_b = [&](const auto& t) ATTUNE_INLINE_LAMBDA {
+    add_product(t.transpose(), dy, view(gradients.b), terms);
+  };
+  if constexpr (LowRankGradient<Factors, tokens, Gradients>::kUpdatesAtOnce) {
+    static_assert(kRows == Factors::rows);
+    const auto t = t_of(detail::second_room<Factors, tokens>(gradient.room));
+    add_to_a(u_of(gradient.room));
+    add_to_b(t);
+  } else {
+    add_to_a(u_of(gradient.room));
+    if (gradient.first_row + kRows == Factors::rows) add_to_b(t_of(gradient.room));
+  }
+}
+/// x becomes dx of the weight as it was (weights/gradient_rows.hpp).
+template <class X, class Dy, class Base, class Factors, int tokens, class Gradients,
+          class Terms = kernels::DenseTerms>
+ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy,
+                                   const LowRankWeight<Base, Factors, tokens>& weight,
+                                   const LowRankGradient<Factors, tokens, Gradients>& gradient,
+                                   const Terms& terms = {}) {
+  const Factors& factors = *gradient.factors;
+  const auto t = detail::narrowed<Factors, tokens>(
+      x, view(factors.a), detail::second_room<Factors, tokens>(gradient.room), terms);
+  const auto u = detail::narrowed<Factors, tokens>(dy, view(factors.b).transpose(), gradient.room, terms);
+  add_rows(view(gradient.gradients->a), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
+    const auto features = x.template columns<Rows::rows>(first);
+    add_product(features.transpose(), u, rows, terms);
+    multiply_transposed_rows(dy, weight.base, first, features);
+    kernels::product(u, view(factors.a).template rows_at<Rows::rows>(first).transpose(), features,
+                     kernels::Accumulate{});
+  });
+  add_product(t.transpose(), dy, view(gradient.gradients->b), terms);
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,283 @@
+// Weights of 8 and 16 bits, for inference and as constants of what is trained: forms as those of weights.hpp.
+//
+//   Int8Weights         own, integers with a scale for each output
+//   Bfloat16Weights     own, the upper halves of floats
+//   Float16Weights      own, IEEE 754 binary16
+//   Int8Reference, Bfloat16Reference, Float16Reference       elsewhere
+//
+//   Model::ParametersOf<Int8Weights, Tensor>   // biases and norms stay floats
+//
+// They stand as PyTorch's weights, [out, in], an output's q_j behind the other, and are widened in products,
+// never in memory:
+//
+//   y_j  = s_j·Σ_i x_i·q_ij         once for each kernels::kDepthBlock inputs, which are then added
+//   dx_i = Σ_j dy_j·(s_j·q_ij)      with the bits of a matrix of the s_j·q_ij
+//
+// Widening is exact, s_j· is a rounding, and without scales there is none. The table of an embedding has a
+// scale for each of its rows: its tokens are s_i·q_i. Positions stay floats. weights/quantize.hpp makes such
+// sets.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <attune/kernels/quantized.hpp>
+#include <attune/kernels/simd/dequantize.hpp>
+#include <attune/weights/weights.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// kCount rows of kLength narrow elements, each row with its scale if the elements have one.
+template <class ElementType, class ScalarType, int kCount, int kLength>
+struct QuantizedRows {
+  using Element = ElementType;
+  using Scalar = ScalarType;
+  using Transposed = QuantizedRows<Element, Scalar, kLength, kCount>;
+  static constexpr int count = kCount;
+  static constexpr int length = kLength;  // elements of a row
+  /// In the place of scales, where elements have none.
+  struct NoScales {};
+  using Scales = Scalar[static_cast<std::size_t>(kCount)];
+
+  [[no_unique_address]] std::conditional_t<Element::kScaled, Scales, NoScales> scales;
+  Element elements[static_cast<std::size_t>(kCount * kLength)];  // row after row
+
+  [[nodiscard]] constexpr const Element* data() const { return elements; }
+  /// The first scale; nullptr where elements have none.
+  [[nodiscard]] constexpr const Scalar* scale() const {
+    if constexpr (Element::kScaled) {
+      return scales;
+    } else {
+      return nullptr;
+    }
+  }
+};
+
+/// The same elsewhere: rows one behind the other, `offset` bytes behind `base`, and where their scales stand.
+template <class ElementType, class ScalarType, int kCount, int kLength>
+struct QuantizedRowsReference {
+  using Element = ElementType;
+  using Scalar = ScalarType;
+  using Transposed = QuantizedRowsReference<Element, Scalar, kLength, kCount>;
+  static constexpr int count = kCount;
+  static constexpr int length = kLength;  // elements of a row
+
+  const void* base;  // that of a file, so that constants may refer into one
+  std::size_t offset;
+  const Scalar* scales;
+
+  [[nodiscard]] const Element* data() const {
+    return reinterpret_cast<const Element*>(static_cast<const char*>(base) + offset);
+  }
+  /// The first scale; nullptr where elements have none.
+  [[nodiscard]] constexpr const Scalar* scale() const { return scales; }
+};
+
+namespace detail {
+
+// What stands for an element.
+template <class Rows>
+constexpr auto quantized_value(const Rows& stored, int row, int col) {
+  using Scalar = typename Rows::Scalar;
+  const auto value = static_cast<Scalar>(dequantize(stored.data()[row * Rows::length + col]));
+  if constexpr (Rows::Element::kScaled) {
+    return stored.scale()[row] * value;
+  } else {
+    return value;
+  }
+}
+
+template <class Weight>
+constexpr void refuse_quantized() {
+  static_assert(sizeof(Weight*) == 0,
+                "attune: weights of 8 and 16 bits are constants: they take no gradient, no update and no "
+                "initial values; train ParametersOf<Tensor>, then quantize() it. Biases and norms stay "
+                "floats: ParametersOf<Int8Weights, Tensor>");
+}
+
+}  // namespace detail
+
+/// A weight W[rows, cols] in narrow rows, one for each of its columns.
+template <class Rows>
+struct QuantizedWeights {
+  using Scalar = typename Rows::Scalar;
+  static constexpr int rows = Rows::length;
+  static constexpr int cols = Rows::count;
+  static constexpr int size = rows * cols;
+
+  Rows stored;
+
+  /// What stands for W_row,col.
+  [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
+    return detail::quantized_value(stored, col, row);
+  }
+  template <class Weight = QuantizedWeights>
+  constexpr void set_zero() {
+    detail::refuse_quantized<Weight>();
+  }
+  template <class Weight = QuantizedWeights>
+  constexpr const Scalar* data() const {
+    detail::refuse_quantized<Weight>();
+    return nullptr;
+  }
+};
+
+/// A table [rows, cols] in narrow rows.
+template <class Rows>
+struct QuantizedTable {
+  using Scalar = typename Rows::Scalar;
+  static constexpr int rows = Rows::count;
+  static constexpr int cols = Rows::length;
+  static constexpr int size = rows * cols;
+
+  Rows stored;
+
+  /// The element, widened.
+  [[nodiscard]] constexpr Scalar operator()(int row, int col) const {
+    return detail::quantized_value(stored, row, col);
+  }
+};
+
+namespace detail {
+
+template <class>
+inline constexpr bool kIsQuantizedForm = false;
+template <class Rows>
+inline constexpr bool kIsQuantizedForm<QuantizedWeights<Rows>> = true;
+template <class Rows>
+inline constexpr bool kIsQuantizedForm<QuantizedTable<Rows>> = true;
+
+template <class Element>
+inline constexpr bool kIsNarrowElement = requires {
+  Element::kScaled;
+};
+
+// What the numbers of a form are.
+template <class Form>
+struct ElementOfFormIs {
+  using type = typename Form::Scalar;
+};
+template <class Form>
+  requires kIsQuantizedForm<Form>
+struct ElementOfFormIs<Form> {
+  using type = typename decltype(Form::stored)::Element;
+};
+template <class Form>
+using ElementOfForm = typename ElementOfFormIs<Form>::type;
+
+}  // namespace detail
+
+/// 8-bit integers with a scale for each output, [in, out].
+template <class Scalar, int rows, int cols>
+using Int8Weights = QuantizedWeights<QuantizedRows<Int8, Scalar, cols, rows>>;
+/// 16 bits: the upper half of a float, [in, out].
+template <class Scalar, int rows, int cols>
+using Bfloat16Weights = QuantizedWeights<QuantizedRows<Bfloat16, Scalar, cols, rows>>;
+/// 16 bits: IEEE 754 binary16, [in, out].
+template <class Scalar, int rows, int cols>
+using Float16Weights = QuantizedWeights<QuantizedRows<Float16, Scalar, cols, rows>>;
+/// Int8Weights that stand elsewhere, in a file for one.
+template <class Scalar, int rows, int cols>
+using Int8Reference = QuantizedWeights<QuantizedRowsReference<Int8, Scalar, cols, rows>>;
+/// Bfloat16Weights that stand elsewhere.
+template <class Scalar, int rows, int cols>
+using Bfloat16Reference = QuantizedWeights<QuantizedRowsReference<Bfloat16, Scalar, cols, rows>>;
+/// Float16Weights that stand elsewhere.
+template <class Scalar, int rows, int cols>
+using Float16Reference = QuantizedWeights<QuantizedRowsReference<Float16, Scalar, cols, rows>>;
+
+template <class Rows>
+struct TableForm<QuantizedWeights<Rows>> {
+  using type = QuantizedTable<typename Rows::Transposed>;
+};
+
+template <class Element, class Scalar, int count, int length>
+struct FloatForm<QuantizedTable<QuantizedRows<Element, Scalar, count, length>>> {
+  using type = Tensor<Scalar, count, length>;
+};
+template <class Element, class Scalar, int count, int length>
+struct FloatForm<QuantizedTable<QuantizedRowsReference<Element, Scalar, count, length>>> {
+  using type = Reference<Scalar, count, length>;
+};
+
+template <class Element, class Scalar, int count, int length>
+[[nodiscard]] constexpr QuantizedRowsReference<Element, Scalar, count, length> reference_to(
+    const QuantizedRows<Element, Scalar, count, length>& rows) {
+  return {rows.elements, 0, rows.scale()};
+}
+template <class Element, class Scalar, int count, int length>
+[[nodiscard]] constexpr auto reference_to(
+    const QuantizedWeights<QuantizedRows<Element, Scalar, count, length>>& weight) {
+  return QuantizedWeights<QuantizedRowsReference<Element, Scalar, count, length>>{
+      reference_to(weight.stored)};
+}
+template <class Element, class Scalar, int count, int length>
+[[nodiscard]] constexpr auto reference_to(
+    const QuantizedTable<QuantizedRows<Element, Scalar, count, length>>& table) {
+  return QuantizedTable<QuantizedRowsReference<Element, Scalar, count, length>>{reference_to(table.stored)};
+}
+
+/// There is none of scalars: whoever asks wants to train.
+template <class Rows>
+constexpr auto view(const QuantizedWeights<Rows>& weight) {
+  detail::refuse_quantized<QuantizedWeights<Rows>>();
+  return weight;
+}
+template <class Rows>
+constexpr auto view(const QuantizedTable<Rows>& table) {
+  detail::refuse_quantized<QuantizedTable<Rows>>();
+  return table;
+}
+
+namespace detail {
+
+/// W[in, out] for a product: its columns are the rows that are stored.
+template <class Rows>
+ATTUNE_INLINE auto quantized_view(const Rows& stored) {
+  using Element = typename Rows::Element;
+  constexpr auto kScales = Element::kScaled ? kernels::ScalesOf::kColumns : kernels::ScalesOf::kNothing;
+  return kernels::QuantizedView<Element, typename Rows::Scalar, Rows::length, Rows::count, 1, Rows::length,
+                                kScales>{stored.data(), stored.scale()};
+}
+
+}  // namespace detail
+
+/// y[rows, out] = epilogue(x[rows, in]·W).
+template <class X, class Rows, class Y, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply(const X& x, const QuantizedWeights<Rows>& weight, const Y& y,
+                            Epilogue epilogue = {}) {
+  kernels::product(x, detail::quantized_view(weight.stored), y, epilogue);
+}
+/// dx[rows, in] = epilogue(dy[rows, out]·Wᵀ).
+template <class Dy, class Rows, class Dx, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply_transposed(const Dy& dy, const QuantizedWeights<Rows>& weight, const Dx& dx,
+                                       Epilogue epilogue = {}) {
+  kernels::product(dy, detail::quantized_view(weight.stored).transpose(), dx, epilogue);
+}
+/// dx[rows, some] = dy[rows, out]·Wᵀ of some rows of W.
+template <class Dy, class Rows, class Dx>
+ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const QuantizedWeights<Rows>& weight, int first,
+                                            const Dx& dx) {
+  kernels::product(dy, detail::quantized_view(weight.stored).transpose().template columns<Dx::cols>(first),
+                   dx);
+}
+
+/// The same of a table T[rows, cols], whose rows have the scales: its rows are columns of a weight.
+template <class X, class Rows, class Y, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply(const X& x, const QuantizedTable<Rows>& table, const Y& y,
+                            Epilogue epilogue = {}) {
+  kernels::product(x, detail::quantized_view(table.stored).transpose(), y, epilogue);
+}
+template <class Dy, class Rows, class Dx, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply_transposed(const Dy& dy, const QuantizedTable<Rows>& table, const Dx& dx,
+                                       Epilogue epilogue = {}) {
+  kernels::product(dy, detail::quantized_view(table.stored), dx, epilogue);
+}
+
+/// y = a row of a table.
+template <class Rows>
+void look_up(const QuantizedTable<Rows>& table, int row, typename Rows::Scalar* y) {
+  for (int j = 0; j < Rows::length; ++j) y[j] = table(row, j);
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

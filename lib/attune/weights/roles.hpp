@@ -1,0 +1,115 @@
+// What a weight is for, where that decides what stands for it.
+//
+// A layer of layers asks for the set of each of them as a member of its own, detail::SetOfMember<Projection,
+// Role::kQueries, …>. Forms that are the same in every role, as Tensor, know nothing of it; ByRole<Forms> are
+// those that differ.
+#pragma once
+
+#include <attune/execution/layer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Roles, one or several: Role::kQueries | Role::kValues.
+enum class Role : unsigned {
+  kProjections = 1,       // of Linear, and of layers that name no roles
+  kQueries = 2,           // W_q
+  kKeys = 4,              // W_k
+  kValues = 8,            // W_v
+  kAttentionOutput = 16,  // W_o
+  kFeedForwardIn = 32,    // to d_ff
+  kFeedForwardOut = 64,   // from d_ff
+  // What layers say beside; asking for one asks for all of its kind.
+  kRotatedKeys = kKeys | 128,    // by position, or whose biases count for another reason
+  kGate = kFeedForwardIn | 256,  // of a gated network
+
+  kAttention = kQueries | kKeys | kValues | kAttentionOutput,  // all of attention
+  kFeedForward = kFeedForwardIn | kFeedForwardOut,             // all of a feed-forward network
+  kEverything = kProjections | kAttention | kFeedForward,      // every weight
+};
+/// Both roles.
+[[nodiscard]] constexpr Role operator|(Role a, Role b) {
+  return static_cast<Role>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+/// Whether a role is one of several.
+[[nodiscard]] constexpr bool includes(Role several, Role role) {
+  return (static_cast<unsigned>(several) & static_cast<unsigned>(role)) != 0;
+}
+
+template <class Forms>
+struct ByRole;
+
+namespace detail {
+
+template <class Forms, class Scalar, int rows, int cols>
+struct InNoRole {
+  using In = typename Forms::template In<Role::kProjections>;
+  using OfMatrix = typename In::template Matrix<Scalar, rows, cols>;
+  using OfVector = typename In::template Vector<Scalar, rows, cols>;
+};
+// No tensor has these extents: they ask whether there are roles.
+template <class Forms, class Scalar>
+struct InNoRole<Forms, Scalar, 0, 0> {
+  using OfMatrix = ByRole<Forms>;
+  using OfVector = ByRole<Forms>;  // of sets whose tensors are all vectors
+};
+
+// What is empty is another type in every member of a set.
+template <class Outer, auto member>
+struct Place {};
+template <class Leaf, auto member>
+struct Placed {
+  using type = Leaf;
+};
+template <class Scalar, int rows, int cols, class Outer, auto member>
+struct Placed<UntrainedIn<Scalar, rows, cols, Outer>, member> {
+  using type = UntrainedIn<Scalar, rows, cols, Place<Outer, member>>;
+};
+template <class Forms, auto member>
+struct FormsOfMember {
+  template <Role role>
+  struct In {
+    using Of = typename Forms::template In<role>;
+    template <class Scalar, int rows, int cols>
+    using Matrix = typename Placed<typename Of::template Matrix<Scalar, rows, cols>, member>::type;
+    template <class Scalar, int rows, int cols>
+    using Vector = typename Placed<typename Of::template Vector<Scalar, rows, cols>, member>::type;
+  };
+};
+
+template <class Layer, auto member, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector, class Asked>
+struct SetOfMemberLayer {
+  using type = SetOf<Layer, Matrix, Vector>;
+};
+template <class Layer, Role role, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector, class Forms>
+struct SetOfMemberLayer<Layer, role, Matrix, Vector, ByRole<Forms>> {
+  using In = typename FormsOfMember<Forms, role>::template In<role>;
+  using type = SetOf<Layer, In::template Matrix, In::template Vector>;
+};
+template <class Layer, int member, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector, class Forms>
+struct SetOfMemberLayer<Layer, member, Matrix, Vector, ByRole<Forms>> {
+  using InPlace = ByRole<FormsOfMember<Forms, member>>;
+  using type = SetOf<Layer, InPlace::template Matrix, InPlace::template Vector>;
+};
+
+/// The set of a layer that is a member of another's set: in a role, or as part number `member`, which has
+/// roles of its own.
+template <class Layer, auto member, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector>
+using SetOfMember =
+    typename SetOfMemberLayer<Layer, member, Matrix, Vector, Matrix<typename Layer::Scalar, 0, 0>>::type;
+
+}  // namespace detail
+
+/// Forms by role: Forms::In<role> has a Matrix and a Vector. In no role they are those of kProjections.
+template <class Forms>
+struct ByRole {
+  template <class Scalar, int rows, int cols>
+  using Matrix = typename detail::InNoRole<Forms, Scalar, rows, cols>::OfMatrix;
+  template <class Scalar, int rows, int cols>
+  using Vector = typename detail::InNoRole<Forms, Scalar, rows, cols>::OfVector;
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,165 @@
+// Forms of weights: what may stand in the place of a weight W[in, out], and its products.
+//
+//   y = x·W,      dx = dy·Wᵀ,      dW += xᵀ·dy
+//
+// A layer computes them by the functions below, which are customization points: a form that is not a matrix
+// of its scalars in memory overloads them (quantized_weights.hpp). The forms that are have a view:
+//
+//   Tensor                own, [in, out]
+//   TransposedTensor      own, [out, in], as PyTorch's nn.Linear.weight
+//   Reference             elsewhere, [in, out]
+//   TransposedReference   elsewhere, [out, in]
+//   Untrained             nothing: of gradients
+//
+// weights/low_rank.hpp has a constant of any form with a product of low rank beside it.
+//
+//   Layer::ParametersOf<TransposedReference, Reference>   // PyTorch's tensors where they stand, in flash
+#pragma once
+
+#include <attune/core/parameters.hpp>
+#include <attune/execution/attention_mask.hpp>
+#include <attune/execution/slices.hpp>
+#include <attune/kernels/ops/residual.hpp>
+#include <attune/kernels/ops/softmax.hpp>
+#include <attune/kernels/ops/zero_skipping.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// The terms that count in products of such operands behind such a mask.
+template <class Mask, class Slices = RunToCompletion, class... Operands>
+ATTUNE_INLINE auto terms_of([[maybe_unused]] const Operands&... operands) {
+  if constexpr (kMasks<Mask> && !Slices::kRunsToCompletion) {
+    return kernels::OwnZeroSkipping{};
+  } else if constexpr (kMasks<Mask>) {
+    return kernels::ZeroSkipping(operands...);
+  } else {
+    return kernels::DenseTerms{};
+  }
+}
+
+}  // namespace detail
+
+/// y[rows, out] = epilogue(x[rows, in]·W).
+template <class X, class Weight, class Y, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply(const X& x, const Weight& weight, const Y& y, Epilogue epilogue = {}) {
+  kernels::product(x, view(weight), y, epilogue);
+}
+/// dx[rows, in] = epilogue(dy[rows, out]·Wᵀ).
+template <class Dy, class Weight, class Dx, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply_transposed(const Dy& dy, const Weight& weight, const Dx& dx,
+                                       Epilogue epilogue = {}) {
+  kernels::product(dy, view(weight).transpose(), dx, epilogue);
+}
+
+/// dx[rows, some] = dy[rows, out]·Wᵀ of some rows of W, from `first` on.
+template <class Dy, class Weight, class Dx>
+ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const Weight& weight, int first, const Dx& dx) {
+  kernels::product(dy, view(weight).template rows_at<Dx::cols>(first).transpose(), dx);
+}
+
+/// y[1, cols] = a row of a table.
+template <class Table, class Scalar>
+ATTUNE_INLINE void look_up(const Table& table, int row, Scalar* y) {
+  const Scalar* values = table.data() + row * Table::cols;
+  for (int j = 0; j < Table::cols; ++j) y[j] = values[j];
+}
+/// y[rows, cols] += a table.
+template <class Table, class Scalar>
+ATTUNE_INLINE void add_table(const Table& table, Scalar* y) {
+  if constexpr (std::is_same_v<typename Table::Scalar, Scalar>) {
+    kernels::add_to(Table::rows * Table::cols, table.data(), y);
+  } else {  // the same numbers for each lane
+    for (int i = 0; i < Table::rows * Table::cols; ++i) y[i] += table.data()[i];
+  }
+}
+
+/// gradient[rows, cols] += a·b. Here and below `gradient` is the view of what stands for a tensor's gradient;
+/// `terms` are those of the sums that count.
+template <class A, class B, class Scalar, int kRows, int kCols, int kRowStride, int kColStride,
+          class Terms = kernels::DenseTerms>
+ATTUNE_INLINE void add_product(const A& a, const B& b,
+                               const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>& gradient,
+                               const Terms& terms = {}) {
+  if constexpr (kColStride == 1) {
+    terms.product(a, b, gradient, kernels::Accumulate{});
+  } else {
+    terms.product(b.transpose(), a.transpose(), gradient.transpose(), kernels::Accumulate{});
+  }
+}
+/// gradient[1, cols] += Σ_rows dy[rows, cols].
+template <class Gradient, class Scalar>
+ATTUNE_INLINE void add_column_sums(const Gradient& dy,
+                                   const MatrixView<Scalar, 1, Gradient::cols>& gradient) {
+  kernels::add_column_sums<Gradient::rows, Gradient::cols, Gradient::row_stride>(dy.data, gradient.data,
+                                                                                 used_rows(dy));
+}
+
+/// Nothing: a part of the parameters that is not trained.
+template <class A, class B, class Scalar, int rows, int cols, class Place, class Terms = kernels::DenseTerms>
+ATTUNE_INLINE void add_product(const A&, const B&, UntrainedIn<Scalar, rows, cols, Place>,
+                               const Terms& = {}) {}
+template <class Gradient, class Scalar, int cols, class Place>
+ATTUNE_INLINE void add_column_sums(const Gradient&, UntrainedIn<Scalar, 1, cols, Place>) {}
+
+/// In the place of a constant weight where the scalars of a layer are lanes (kernels/simd/lanes.hpp): `Base`
+/// of their numbers. A table would be read without a product, and is a tensor of lanes.
+template <class Lanes, class Base>
+struct WeightOfLanes {
+  using Scalar = Lanes;
+  static constexpr int rows = Base::rows;
+  static constexpr int cols = Base::cols;
+  Base base;
+};
+template <class Lanes, class Base>
+struct TableForm<WeightOfLanes<Lanes, Base>> {
+  using type = Tensor<Lanes, Base::rows, Base::cols>;
+};
+template <class X, class Lanes, class Base, class Y, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply(const X& x, const WeightOfLanes<Lanes, Base>& weight, const Y& y,
+                            Epilogue epilogue = {}) {
+  multiply(x, weight.base, y, epilogue);
+}
+template <class Dy, class Lanes, class Base, class Dx, class Epilogue = kernels::Assign>
+ATTUNE_INLINE void multiply_transposed(const Dy& dy, const WeightOfLanes<Lanes, Base>& weight, const Dx& dx,
+                                       Epilogue epilogue = {}) {
+  multiply_transposed(dy, weight.base, dx, epilogue);
+}
+
+namespace detail {
+
+/// An element of a weight of any form.
+template <class Weight>
+constexpr auto element_of(const Weight& weight, int row, int col) {
+  if constexpr (requires { weight(row, col); }) {
+    return weight(row, col);
+  } else {
+    return view(weight)(row, col);
+  }
+}
+
+template <class From, class To>
+constexpr void copy_elements(const From& from, To& to) {
+  for (int i = 0; i < To::rows; ++i) {
+    for (int j = 0; j < To::cols; ++j) to(i, j) = element_of(from, i, j);
+  }
+}
+
+/// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
+template <class Leaf>
+inline constexpr bool kUpdatesAtOnce = requires {
+  requires std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
+};
+
+}  // namespace detail
+
+/// Writes a set of any form, in flash or wherever it stands, to another set of the same layer or model.
+template <class From, class To>
+constexpr void copy_parameters(const From& from, To& to) {
+  for_each_tensor(
+      [](const TensorPath&, auto& target, const auto& source) { detail::copy_elements(source, target); }, to,
+      from);
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,170 @@
+// Gradients: layer_gradients_test.cpp. Against PyTorch: vectors with add_bias_kv and add_zero_attn.
+#include <attune/attention/bias_kv.hpp>
+
+#include <cstring>
+
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/attention/sequence_length.hpp>
+
+#include "check.hpp"
+
+namespace {
+
+constexpr attune::AttentionShape kShape{.seq_len = 2,
+                                        .d_model = 6,
+                                        .num_heads = 2,
+                                        .kv_len = 3,
+                                        .d_v = 2,
+                                        .add_bias_kv = true,
+                                        .add_zero_attn = true};
+using Layer = attune::MultiHeadAttention<kShape>;
+
+}  // namespace
+
+TEST(BiasKv, stand_behind_those_of_the_tokens) {
+  static Layer::Parameters parameters;
+  static Layer::Tape tape;
+  Layer::Scratch scratch;
+  Layer::Input query;
+  Layer::KeyInput key;
+  Layer::Output y;
+  attune::Rng rng(3);
+  check::fill_set(parameters, rng);
+  check::fill(query, rng);
+  check::fill(key, rng);
+  Layer::forward(parameters, query, key, key, y, tape, scratch);
+  static_assert(Layer::Weights::cols == 5);
+  for (int d = 0; d < 6; ++d) {
+    EXPECT_EQ(tape.key(3, d), parameters.appended.bias_k(0, d));
+    EXPECT_EQ(tape.key(4, d), 0.0f);
+  }
+  for (int d = 0; d < 4; ++d) {
+    EXPECT_EQ(tape.value(3, d), parameters.appended.bias_v(0, d));
+    EXPECT_EQ(tape.value(4, d), 0.0f);
+  }
+}
+
+TEST(BiasKv, are_what_a_query_sees_whose_keys_are_all_hidden) {
+  static Layer::Parameters parameters{};
+  static Layer::Tape tape;
+  Layer::Scratch scratch;
+  Layer::Input query{};
+  Layer::KeyInput key{};
+  Layer::Output y;
+  attune::KeyPaddingMask<3> nothing;
+  EXPECT_EQ(nothing.set_length(0), attune::Status::kOk);
+  Layer::forward(parameters, query, key, key, y, tape, scratch, nothing);
+  const float expected[] = {0, 0, 0, 0.5f, 0.5f};
+  for (int j = 0; j < 5; ++j) EXPECT_EQ(tape.head_weights(1)(1, j), expected[j]);
+}
+
+TEST(BiasKv, start_as_in_pytorch_whatever_the_initializer) {
+  constexpr attune::AttentionShape kWide{
+      .seq_len = 1, .d_model = 400, .num_heads = 1, .d_k = 400, .d_v = 1, .add_bias_kv = true};
+  using Wide = attune::detail::BiasKv<kWide, float>;
+  static Wide::Parameters parameters{};
+  attune::Rng rng(4);
+  parameters.initialize(attune::XavierUniform{}, rng);
+  double square = 0;
+  for (const float each : parameters.bias_k.values)
+    square += static_cast<double>(each) * static_cast<double>(each);
+  EXPECT_NEAR(square, 1.0, 0.25);  // 400 of N(0, 1/400): their squares sum to 1 ± 0.07
+}
+
+namespace {
+
+// Self-attention of `length` tokens, behind which nothing of x and dy counts, nor what tape and scratch held.
+template <attune::AttentionShape shape>
+void expect_bits_of_padding(std::initializer_list<int> lengths) {
+  using Attention = attune::MultiHeadAttention<shape>;
+  static_assert(attune::detail::kTakesLength<Attention>);
+  static struct {
+    typename Attention::Parameters gradients;
+    typename Attention::Input x, dx;
+    typename Attention::Output y, dy, inferred;
+    typename Attention::Tape tape;
+  } padded, own;
+  static typename Attention::Parameters parameters;
+  static typename Attention::Scratch scratch;
+  static typename Attention::InferenceScratch inference;
+  attune::Rng rng(1);
+  check::fill_set(parameters, rng);
+  for (const int length : lengths) {
+    check::fill(padded.x, rng);
+    check::fill(padded.dy, rng);
+    own.x = padded.x;
+    own.dy = padded.dy;
+    for (int i = length; i < shape.seq_len; ++i) {
+      for (int j = 0; j < shape.d_model; ++j) {
+        padded.dy(i, j) = 0, own.x(i, j) = own.dy(i, j) = check::kNan<float>;
+      }
+    }
+    const auto run = [&](auto& on, auto tokens) {
+      ASSERT_EQ(tokens.set_length(length), attune::Status::kOk);
+      const auto mask = attune::CausalMask{} && tokens;
+      on.gradients = {};
+      std::memset(static_cast<void*>(&on.tape), 0xFF, sizeof on.tape);  // NaN
+      std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
+      std::memset(static_cast<void*>(&inference), 0xFF, sizeof inference);
+      if constexpr (shape.dropout > 0) {
+        attune::Rng seeds(3);
+        attune::draw_seeds(on.tape, seeds);
+      }
+      Attention::forward(parameters, on.x, on.inferred, inference, mask);
+      Attention::forward(parameters, on.x, on.y, on.tape, scratch, mask);
+      Attention::backward(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, mask);
+    };
+    run(padded, attune::KeyPaddingMask<shape.seq_len>{});
+    run(own, attune::SequenceLength<shape.seq_len>{});
+    EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
+    for (int i = 0; i < shape.seq_len; ++i) {
+      for (int j = 0; j < shape.d_model; ++j) {
+        EXPECT_TRUE(check::same_bits(own.y(i, j), i < length ? padded.y(i, j) : 0.0f));
+        EXPECT_TRUE(check::same_bits(own.inferred(i, j), i < length ? padded.inferred(i, j) : 0.0f));
+        EXPECT_TRUE(check::same_bits(own.dx(i, j), i < length ? padded.dx(i, j) : 0.0f));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST(BiasKv, come_down_to_the_length_of_a_sequence_with_the_bits_of_padding) {
+  expect_bits_of_padding<attune::AttentionShape{.seq_len = 37,
+                                                .d_model = 4,
+                                                .num_heads = 2,
+                                                .num_kv_heads = 1,
+                                                .scaling = attune::Scaling::kInverseFourthRootDkEach,
+                                                .dropout = 0.25,
+                                                .alibi = true,
+                                                .add_bias_kv = true,
+                                                .add_zero_attn = true}>(
+      {1, 4, 5, 6, 15, 16, 17, 20, 21, 22, 36, 37});
+  expect_bits_of_padding<attune::AttentionShape{.seq_len = 200,
+                                                .d_model = 4,
+                                                .num_heads = 1,
+                                                .dropout = 0.25,
+                                                .keep_weights = false,
+                                                .softcap = 5,
+                                                .add_bias_kv = true}>({1, 7, 8, 9, 191, 192, 193, 200});
+}
+
+TEST(BiasKv, stand_as_near_to_a_length_as_the_order_of_sums_lets_them) {
+  const auto at = []<int kv_len>(std::integral_constant<int, kv_len>, int length) {
+    constexpr attune::AttentionShape kAppending{
+        .seq_len = 2, .d_model = 4, .num_heads = 1, .kv_len = kv_len, .add_bias_kv = true};
+    using Tokens = attune::FirstTokens<attune::RunToCompletion, kv_len>;
+    return static_cast<int>(attune::detail::appended_at<kAppending>(
+        attune::WithMemory(attune::RunToCompletion{}, Tokens({}, length))));
+  };
+  constexpr std::integral_constant<int, 37> kLanes;
+  EXPECT_EQ(at(kLanes, 1), 5);
+  EXPECT_EQ(at(kLanes, 5), 5);
+  EXPECT_EQ(at(kLanes, 6), 21);
+  EXPECT_EQ(at(kLanes, 37), 37);
+  constexpr std::integral_constant<int, 200> kBlocks;
+  EXPECT_EQ(at(kBlocks, 1), 200);
+  constexpr std::integral_constant<int, 400> kMore;
+  EXPECT_EQ(at(kMore, 192), 16 + 192);
+  EXPECT_EQ(at(kMore, 193), 16 + 384);
+}

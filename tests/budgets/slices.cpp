@@ -1,0 +1,74 @@
+// A firmware that trains and infers in slices, each of which is counted: model_in_slices.hpp, or the header
+// in its place, says of which Model, and may name a Loss and an Optimizer.
+#include <attune/attune.hpp>
+#include <console.hpp>
+#include <instructions.hpp>
+
+namespace {
+
+// Unless the header says otherwise.
+using Loss = attune::MeanSquaredError;
+using Optimizer = attune::AdamW;
+
+namespace of_model {
+#include ATTUNE_SLICES_OF
+
+using Trained = attune::Trainer<Model, Loss, Optimizer>;
+}  // namespace of_model
+using of_model::Model, of_model::Trained;
+
+Trained trainer;
+Trained::BatchInput x;
+Trained::BatchTarget target;
+Model::Output y;
+Model::InferenceScratch scratch;
+
+template <class Numbers>
+void fill(Numbers& numbers, attune::Rng& rng) {
+  if constexpr (requires { numbers.values; }) {
+    for (auto& value : numbers.values) value = rng.uniform(-1.0f, 1.0f);
+  } else {
+    for (int& id : numbers) id = 0;
+  }
+}
+
+// Counts each slice of a pass, and prints how many there were of at most how much work.
+void count_slices(const char* what, int work, auto pass) {
+  int slices = 0;
+  while (!pass.done()) {
+    port::begin_counting();
+    pass.advance();
+    port::end_counting();
+    ++slices;
+  }
+  port::print(what, ' ', work, ' ', slices, '\n');
+}
+// Counts a call that is not cut.
+void count_in_one_go(const char* what, auto&& run) {
+  port::begin_counting();
+  run();
+  port::end_counting();
+  port::print(what, " 0 1\n");
+}
+
+template <int work>
+void count_in_slices() {
+  count_slices("accumulate", work, trainer.template accumulate_in_slices<work>(x, target));
+  count_slices("update", work, trainer.template update_in_slices<work>({}));
+  count_slices("inference", work, attune::infer_in_slices<Model, work>(trainer.parameters(), x, y, scratch));
+}
+
+}  // namespace
+
+int main() {
+  attune::Rng rng(1);
+  trainer.initialize(attune::XavierUniform{}, rng);
+  fill(x, rng);
+  fill(target, rng);
+  count_in_one_go("accumulate", [] { (void)trainer.accumulate(x, target); });
+  count_in_one_go("update", [] { (void)trainer.update({}); });
+  count_in_one_go("inference", [] { (void)Model::forward(trainer.parameters(), x, y, scratch); });
+  count_in_slices<8192>();
+  count_in_slices<512>();
+  count_in_slices<128>();
+}

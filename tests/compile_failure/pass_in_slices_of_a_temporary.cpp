@@ -1,0 +1,7 @@
+// expect: attune: a pass in slices reads its data until it is done, and this is a temporary
+#include <attune/attune.hpp>
+
+using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;
+attune::Trainer<Model> trainer;
+Model::Output target;
+auto pass = trainer.accumulate_in_slices(Model::Input{}, target);

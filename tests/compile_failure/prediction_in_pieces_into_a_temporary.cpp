@@ -1,8 +1,0 @@
-// expect: attune: a pass in pieces reads its data until it is done, and this is a temporary
-#include <attune/attune.hpp>
-
-using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;
-attune::Trainer<Model> trainer;
-Model::Input x;
-Model::InferenceScratch scratch;
-auto pass = attune::infer_in_pieces<Model>(trainer.parameters(), x, Model::Output{}, scratch);

@@ -1,0 +1,8 @@
+// expect: attune: a pass in slices reads its data until it is done, and this is a temporary
+#include <attune/attune.hpp>
+
+using Model = attune::Linear<attune::LinearShape{2, 3, 3}>;
+attune::Trainer<Model> trainer;
+Model::Input x;
+Model::InferenceScratch scratch;
+auto pass = attune::infer_in_slices<Model>(trainer.parameters(), x, Model::Output{}, scratch);

@@ -1,0 +1,108 @@
+#include <attune/execution/layer.hpp>
+
+#include <attune/attention/mask.hpp>
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/layers/linear.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/sequential.hpp>
+
+#include "check.hpp"
+#include "gradient_suite.hpp"
+
+namespace {
+
+using attune::ConstView, attune::View;
+
+// A layer with nothing but what a layer must have: y = slope ∘ x².
+template <class ScalarType>
+struct Squares {
+  static constexpr attune::Abilities kAbilities{.mixes_tokens = false};
+  using Scalar = ScalarType;
+  using Input = attune::Tensor<Scalar, 3, 4>;
+  using Output = Input;
+  struct Parameters {
+    attune::Tensor<Scalar, 1, 4> slope;
+    static constexpr void visit(const auto& visitor, const attune::TensorPath* parent, auto&&... sets) {
+      visitor(attune::TensorPath{"slope", parent}, sets.slope...);
+    }
+  };
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  static void forward(const Parameters& p, ConstView<Input> x, View<Output> y, InferenceScratch&) {
+    for (int i = 0; i < 3; ++i) {
+      for (int j = 0; j < 4; ++j) y(i, j) = p.slope(0, j) * x(i, j) * x(i, j);
+    }
+  }
+  static void forward(const Parameters& p, ConstView<Input> x, View<Output> y, Tape&, Scratch&) {
+    InferenceScratch none;
+    forward(p, x, y, none);
+  }
+  static void backward(const Parameters& p, ConstView<Input> x, Tape&, ConstView<Output> dy, auto&& dx,
+                       Parameters& gradients, Scratch&) {
+    for (int j = 0; j < 4; ++j) {
+      Scalar sum = 0;
+      for (int i = 0; i < 3; ++i) {
+        sum += x(i, j) * x(i, j) * dy(i, j);
+        if constexpr (attune::kAsked<decltype(dx)>) dx(i, j) = 2 * p.slope(0, j) * x(i, j) * dy(i, j);
+      }
+      gradients.slope(0, j) += sum;
+    }
+  }
+};
+
+template <class Scalar>
+using Attention = attune::MultiHeadAttention<attune::AttentionShape{3, 4, 2}, Scalar>;
+template <class Scalar>
+using Norm = attune::RmsNorm<attune::NormShape{3, 4}, Scalar>;
+// As the network of an encoder layer, where it neither writes over its input nor its gradient.
+template <class Scalar, attune::NormPlacement placement>
+using Encoder = attune::EncoderLayerOf<Attention<Scalar>, Squares<Scalar>, Norm<Scalar>,
+                                       attune::BranchOptions{placement}>;
+template <class Scalar>
+using Model = attune::Sequential<attune::Linear<attune::LinearShape{3, 2, 4}, Scalar>, Squares<Scalar>,
+                                 Encoder<Scalar, attune::NormPlacement::kAfter>>;
+
+static_assert(attune::IsLayer<Squares<float>> && attune::IsLayer<Model<double>>);
+static_assert(!attune::IsLayer<int> && !attune::IsLayer<attune::LinearShape>);
+static_assert(!attune::detail::kTakesMask<Squares<float>> && attune::detail::kTakesMask<Attention<float>>);
+static_assert(attune::detail::kTakesMask<attune::Pooling<attune::PoolingShape{3, 4}>>);
+static_assert(!attune::detail::kTakesMask<
+              attune::Sequential<attune::Linear<attune::LinearShape{3, 2, 4}>, Squares<float>>>);
+
+}  // namespace
+
+TEST(Layer, of_ones_own_has_gradients_that_are_derivatives) {
+  check::check_layer_gradients<Squares<double>>(-1, 1);
+}
+
+TEST(Layer, of_ones_own_fits_into_models_and_layers) {
+  check::check_layer_gradients<Encoder<double, attune::NormPlacement::kAfter>>(-1, 1);
+  check::check_layer_gradients<Encoder<double, attune::NormPlacement::kBefore>>(-1, 1);
+  check::check_layer_gradients<Model<double>>(-1, 1);
+}
+
+TEST(Layer, of_ones_own_is_passed_by_behind_a_mask) {
+  attune::KeyPaddingMask<3> mask;
+  EXPECT_EQ(mask.set_length(2), attune::Status::kOk);
+  check::check_layer_gradients<Model<double>>(-1, 1);
+  static Model<float>::Parameters parameters;
+  static Model<float>::Input x;
+  static Model<float>::Output masked, all;
+  static Model<float>::InferenceScratch scratch;
+  attune::Rng rng(1);
+  check::fill_set(parameters, rng);
+  check::fill(x, rng);
+  Model<float>::forward(parameters, x, masked, scratch, mask);
+  Model<float>::forward(parameters, x, all, scratch);
+  EXPECT_FALSE(check::same_bits(masked, all));
+}
+
+TEST(Layer, without_initialize_has_weights_drawn) {
+  Squares<float>::Parameters parameters{};
+  attune::Rng rng(1);
+  attune::initialize(parameters, attune::Normal{}, rng);
+  EXPECT_NE(parameters.slope.values[0], 0.0f);
+}

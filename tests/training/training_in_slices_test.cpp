@@ -1,0 +1,467 @@
+// A step in slices has the bits of one at a time, for every layer, option and size of a slice.
+#include <attune/training/training_in_slices.hpp>
+
+#include <attune/attention/mask.hpp>
+#include <attune/execution/inference_in_slices.hpp>
+#include <attune/layers/activation.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/models/decoder_layer.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/residual.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/persistence/flash_store.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+#include "exchange/nor_flash.hpp"
+
+namespace {
+
+using namespace attune;
+
+constexpr int kTokens = 7;
+
+template <class Input>
+void fill_input(Input& x, Rng& rng) {
+  if constexpr (requires { x.values; }) {
+    check::fill(x, rng);
+  } else {
+    for (int& id : x) id = static_cast<int>(rng.next() % 5);
+  }
+}
+
+// Two batches of two sequences, once in one go and once in slices, between which there are predictions. How
+// many slices the first sequence took.
+template <class T, int most_work, class Mask = NoMask, class Clipping = NoClipping>
+int expect_same_bits(const Mask& mask = {}, const Clipping& clipping = {}) {
+  using Model = typename T::Model;
+  static T at_once, in_slices;
+  static typename Model::Input x;
+  static typename T::BatchTarget targets;
+  static typename Model::Output y, predicted;
+  static typename Model::InferenceScratch scratch;
+  for (T* trainer : {&at_once, &in_slices}) trainer->initialize(XavierUniform{}, Rng{3});
+  Rng rng(5);
+  int slices_of_first = 0;
+  for (int step = 0; step < 2; ++step) {
+    for (int sequence = 0; sequence < 2; ++sequence) {
+      fill_input(x, rng);
+      fill_input(targets, rng);
+      const typename T::TargetView target = T::target_at(targets, sequence);
+      const auto expected = at_once.accumulate(x, target, mask);
+      auto pass = in_slices.template accumulate_in_slices<most_work>(x, target, mask);
+      EXPECT_EQ(pass.result().status, Status::kUnderWay);
+      int slices = 0;
+      do {
+        ++slices;
+        if (slices % 7 != 1) continue;
+        auto prediction =
+            infer_in_slices<Model, most_work>(in_slices.parameters(), x, predicted, scratch, mask);
+        while (prediction.advance()) {
+        }
+        EXPECT_EQ(prediction.status(), Status::kOk);
+      } while (pass.advance());
+      (void)at_once.predict(x, y, mask);
+      EXPECT_TRUE(check::same_bits(predicted, y));
+      EXPECT_TRUE(pass.done());
+      EXPECT_EQ(pass.result().status, Status::kOk);
+      EXPECT_EQ(pass.result().loss, expected.loss);
+      EXPECT_TRUE(check::same_bits(in_slices.gradients(), at_once.gradients()));
+      if (slices_of_first == 0) slices_of_first = slices;
+    }
+    const auto expected = at_once.update({}, clipping);
+    auto update = in_slices.template update_in_slices<most_work>({}, clipping);
+    EXPECT_EQ(update.result().status, Status::kUnderWay);
+    while (update.advance()) {
+    }
+    EXPECT_EQ(update.result().status, expected.status);
+    EXPECT_EQ(expected.status, Status::kOk);
+    EXPECT_EQ(update.result().loss, expected.loss);
+    EXPECT_EQ(update.result().gradient_norm, expected.gradient_norm);
+    EXPECT_TRUE(hash_bits(in_slices.state()) == hash_bits(at_once.state()));
+    EXPECT_TRUE(check::same_bits(in_slices.gradients(), at_once.gradients()));  // zero
+  }
+  return slices_of_first;
+}
+
+template <class M, class Optimizer = AdamW, class Loss = MeanSquaredError>
+struct Two : Trainer<M, Loss, Optimizer, 2> {
+  using Model = M;
+  static auto target_at(const typename Two::BatchTarget& targets, int sequence) {
+    return detail::TargetsOf<Loss, typename Model::Output, 2>::at(targets, sequence);
+  }
+};
+
+constexpr EncoderLayerShape with(int d_ff, Activation activation, NormPlacement norm, double dropout,
+                                 int rotary_dim) {
+  return {.attention = {.seq_len = kTokens,
+                        .d_model = 6,
+                        .num_heads = 3,
+                        .rotary_dim = rotary_dim,
+                        .dropout = dropout},
+          .d_ff = d_ff,
+          .activation = activation,
+          .norm = norm};
+}
+using After = EncoderLayer<with(70, Activation::kRelu, NormPlacement::kAfter, 0, 0)>;
+using Before = EncoderLayer<with(9, Activation::kGelu, NormPlacement::kBefore, 0, 2)>;
+using Dropping = EncoderLayer<with(9, Activation::kSilu, NormPlacement::kAfter, 0.25, 0)>;
+using DroppingBefore = EncoderLayer<with(9, Activation::kGeluTanh, NormPlacement::kBefore, 0.25, 0)>;
+
+TEST(InSlices, attention_has_the_same_bits) {
+  using Plain = MultiHeadAttention<AttentionShape{.seq_len = kTokens, .d_model = 6, .num_heads = 3}>;
+  using Scaled = MultiHeadAttention<AttentionShape{.seq_len = 5,
+                                                   .d_model = 4,
+                                                   .num_heads = 2,
+                                                   .d_k = 3,
+                                                   .d_v = 1,
+                                                   .bias = false,
+                                                   .scaling = Scaling::kInverseFourthRootDkEach}>;
+  if constexpr (check::kEveryCase) {
+    const int many = expect_same_bits<Two<Plain>, 1>();
+    const int some = expect_same_bits<Two<Plain>, 300>();
+    const int few = expect_same_bits<Two<Plain>, kSliceWork>();
+    EXPECT_GT(many, some);
+    EXPECT_GT(some, few);
+    EXPECT_GT(few, 10);
+  }
+  expect_same_bits<Two<Scaled, Sgd<Momentum::kClassic>>, 40>();
+}
+
+TEST(InSlices, encoder_layers_have_the_same_bits) {
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<After>, 1>();
+    expect_same_bits<Two<After, Sgd<>>, 500>(NoMask{}, GradientClipping{0.1f});
+  }
+  if constexpr (check::kMostCases) {
+    expect_same_bits<Two<Before>, 100>(CausalMask{});
+  } else {
+    check::leave_case();
+  }
+}
+
+TEST(InSlices, dropout_has_the_same_masks) {
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<Dropping>, 1>();
+  }
+  expect_same_bits<Two<Dropping>, 200>(CausalMask{});
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<DroppingBefore>, 64>();
+  }
+}
+
+TEST(InSlices, models_have_the_same_bits) {
+  using Model =
+      Sequential<Embedding<EmbeddingShape{kTokens, 5, 6}>, LearnedPositions<PositionShape{kTokens, 6}>,
+                 Repeat<2, After>, Residual<Linear<LinearShape{kTokens, 6, 6}>>,
+                 Pooling<PoolingShape{kTokens, 6}>, Linear<LinearShape{1, 6, 3}>>;
+  expect_same_bits<Two<Model>, 100>();
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<Model>, kSliceWork>(CausalMask{});
+  }
+}
+
+const After::Parameters kConstant = [] {
+  After::Parameters parameters;
+  Rng rng(9);
+  initialize(parameters, XavierUniform{}, rng);
+  return parameters;
+}();
+
+TEST(InSlices, partly_trained_models_have_the_same_bits) {
+  using Front = Sequential<Frozen<After, kConstant>, Linear<LinearShape{kTokens, 6, 6}>>;
+  using Behind = Sequential<Linear<LinearShape{kTokens, 6, 6}>, Frozen<After, kConstant>>;
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<Front>, 100>();
+    expect_same_bits<Two<Behind>, 100>();
+  }
+  if constexpr (check::kMostCases) {
+    expect_same_bits<Two<BiasesAndNorms<After, kConstant>>, 100>(CausalMask{});
+  } else {
+    check::leave_case();
+  }
+  constexpr LowRank kFactors{.rank = 2, .roles = Role::kEverything, .biases_and_norms = true};
+  expect_same_bits<Two<Adapted<After, kConstant, kFactors>>, 1>();
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<Adapted<After, kConstant, LowRank{.rank = 3}>>, 100>(CausalMask{});
+  }
+}
+
+// A decoder layer, with its memory behind its tokens.
+struct Decoder {
+  using Layer = DecoderLayer<DecoderLayerShape{
+      .attention = {.seq_len = 4, .d_model = 4, .num_heads = 2}, .d_ff = 5, .memory_len = 3}>;
+  using Scalar = float;
+  using Input = Tensor<float, 7, 4>;
+  using Output = Layer::Output;
+  using Parameters = Layer::Parameters;
+  using Tape = Layer::Tape;
+  using Scratch = Layer::Scratch;
+  using InferenceScratch = Layer::InferenceScratch;
+  static constexpr Abilities kAbilities{.takes_slices = true};
+
+  template <AnySlices Slices = RunToCompletion>
+  static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y,
+                      InferenceScratch& scratch, NoMask = {}, const Slices& slices = {}) {
+    Layer::forward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), y, scratch, CausalMask{}, NoMask{}, slices);
+  }
+  template <AnySlices Slices = RunToCompletion>
+  static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y, Tape& tape,
+                      Scratch& scratch, NoMask = {}, const Slices& slices = {}) {
+    Layer::forward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), y, tape, scratch, CausalMask{}, NoMask{},
+                   slices);
+  }
+  template <class Dx, AnySlices Slices = RunToCompletion>
+  static void backward(const Parameters& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy,
+                       Dx&& dx, Parameters& gradients, Scratch& scratch, NoMask = {},
+                       const Slices& slices = {}) {
+    const auto both = [&](auto d_tokens, auto d_memory) {
+      Layer::backward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), tape, dy, d_tokens, d_memory, gradients,
+                      scratch, CausalMask{}, NoMask{}, slices);
+    };
+    if constexpr (kAsked<Dx>) {
+      const View<Input> to(dx);
+      both(to.template rows_at<4>(0), to.template rows_at<3>(4));
+    } else {
+      both(NoGradient{}, NoGradient{});
+    }
+  }
+};
+
+TEST(InSlices, decoder_layers_have_the_same_bits) {
+  expect_same_bits<Two<Decoder>, 30>();
+  if constexpr (check::kEveryCase) {
+    expect_same_bits<Two<Sequential<Linear<LinearShape{7, 4, 4}>, Decoder>>, 30>();
+  }
+}
+
+TEST(InSlices, what_a_mask_hides_has_no_influence) {
+  using Model = Sequential<Linear<LinearShape{kTokens, 6, 6}>, After, Pooling<PoolingShape{kTokens, 6}>>;
+  static Trainer<Model> at_once, in_slices;
+  static Model::Input x;
+  static Model::Output target;
+  KeyPaddingMask<kTokens> mask;
+  EXPECT_EQ(mask.set_length(4), attune::Status::kOk);
+  Rng rng(1);
+  check::fill(target, rng);
+  for (auto* trainer : {&at_once, &in_slices}) trainer->initialize(XavierUniform{}, Rng{3});
+  for (const float hidden : {0.0f, check::kInfinity<float>, std::numeric_limits<float>::quiet_NaN()}) {
+    check::fill(x, rng);
+    for (int i = 4; i < kTokens; ++i) {
+      for (int j = 0; j < 6; ++j) x(i, j) = hidden;
+    }
+    EXPECT_EQ(at_once.accumulate(x, target, mask).status, Status::kOk);
+    auto pass = in_slices.accumulate_in_slices<100>(x, target, mask);
+    while (pass.advance()) {
+    }
+    EXPECT_EQ(pass.result().status, Status::kOk);
+    EXPECT_TRUE(check::same_bits(in_slices.gradients(), at_once.gradients()));
+    EXPECT_TRUE(at_once.update({}).ok());
+    EXPECT_TRUE(in_slices.update({}).ok());
+  }
+  EXPECT_TRUE(check::same_bits(in_slices.parameters(), at_once.parameters()));
+}
+
+// ---- Sequences of calls that are not finished, or not in order. ----
+
+using Small = Two<Sequential<Linear<LinearShape{2, 3, 3}>, Dropout<DropoutShape{2, 3, 0.5}>>>;
+
+struct Sessions {
+  Small reference, trainer;
+  Small::Model::Input x;
+  Small::Model::Output target;
+
+  void begin() {
+    Rng rng(2);
+    check::fill(x, rng);
+    check::fill(target, rng);
+    reference.initialize(XavierUniform{}, Rng{1});
+    trainer.initialize(XavierUniform{}, Rng{1});
+  }
+  void finish_batch_alike() {
+    for (Small* each : {&reference, &trainer}) {
+      while (each->accumulate(x, target).status == Status::kOk) {
+      }
+      EXPECT_TRUE(each->update({}).ok());
+    }
+    EXPECT_TRUE(hash_bits(trainer.state()) == hash_bits(reference.state()));
+    EXPECT_TRUE(check::same_bits(trainer.parameters(), reference.parameters()));
+  }
+  static void advance(auto& pass, int slices) {
+    for (int i = 0; i < slices; ++i) EXPECT_TRUE(pass.advance());
+  }
+};
+
+TEST(InSlices, calls_that_need_its_memory_are_refused) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  auto pass = trainer.accumulate_in_slices(x, target);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(trainer.accumulate(x, target).status, Status::kUnderWay);
+    EXPECT_EQ(trainer.update({}).status, Status::kUnderWay);
+    EXPECT_EQ(trainer.update_incomplete({}).status, Status::kUnderWay);
+    Small::BatchInput inputs{};
+    Small::BatchTarget targets{};
+    EXPECT_EQ(trainer.step(inputs, targets, {}).status, Status::kUnderWay);
+    auto other = trainer.accumulate_in_slices(x, target);
+    EXPECT_FALSE(other.advance());
+    EXPECT_EQ(other.result().status, Status::kUnderWay);
+    auto update = trainer.update_in_slices({});
+    EXPECT_FALSE(update.advance());
+    EXPECT_EQ(update.result().status, Status::kUnderWay);
+    Small::Model::Output y{};
+    trainer.predict(x, y);
+    EXPECT_TRUE(std::isnan(y(0, 0)) && std::isnan(y(1, 2)));
+    EXPECT_TRUE(hash_bits(trainer.state()) ==
+                hash_bits(reference.state()));  // may be saved: the last whole step
+    EXPECT_TRUE(pass.advance());
+  }
+  while (pass.advance()) {
+  }
+  EXPECT_FALSE(pass.advance());  // nor does it begin once more
+  EXPECT_EQ(pass.result().status, Status::kOk);
+  EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
+  s.finish_batch_alike();
+}
+
+TEST(InSlices, discard_ends_a_sequence_at_any_piece) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  for (int slices = 0; slices < 6; ++slices) {
+    auto pass = trainer.accumulate_in_slices(x, target);
+    s.advance(pass, slices);
+    trainer.discard();
+    EXPECT_FALSE(pass.advance());
+    EXPECT_TRUE(pass.done());
+    EXPECT_EQ(pass.result().status, Status::kUnderWay);
+    EXPECT_EQ(trainer.update_incomplete({}).status, Status::kIncompleteBatch);
+    auto next = trainer.accumulate_in_slices(x, target);
+    EXPECT_FALSE(pass.advance());  // not on behalf of the next one
+    trainer.discard();
+    EXPECT_TRUE(next.done());
+    s.finish_batch_alike();
+  }
+}
+
+TEST(InSlices, resume_and_initialize_end_a_pass) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  const auto state = trainer.state();
+  auto pass = trainer.accumulate_in_slices(x, target);
+  s.advance(pass, 4);
+  EXPECT_EQ(trainer.resume(state), Status::kOk);
+  EXPECT_TRUE(pass.done());
+  s.finish_batch_alike();
+  EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
+  auto update = trainer.update_in_slices({});
+  s.advance(update, 2);
+  trainer.initialize(XavierUniform{}, Rng{1});
+  reference.initialize(XavierUniform{}, Rng{1});
+  EXPECT_TRUE(update.done());
+  EXPECT_EQ(update.result().status, Status::kUnderWay);
+  s.finish_batch_alike();
+}
+
+TEST(InSlices, an_update_that_has_begun_goes_on) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
+  EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
+  auto update = trainer.update_in_slices<1>({});
+  while (update.advance()) {
+    if (!update.done()) trainer.discard();
+  }
+  EXPECT_TRUE(update.result().ok());
+  EXPECT_TRUE(reference.update_incomplete({}).ok());
+  EXPECT_TRUE(check::same_bits(trainer.parameters(), reference.parameters()));
+  s.finish_batch_alike();
+}
+
+TEST(InSlices, part_of_an_update_is_neither_saved_nor_resumed) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  using Flash = NorFlash<NorShape{.unit = 4, .pages = 16}>;
+  static Flash flash;
+  FlashStore<Flash, Small::State> store(flash);
+  static Small::State loaded;
+  EXPECT_EQ(store.save(loaded), Status::kOtherState);  // nobody's
+  EXPECT_EQ(store.save(trainer.state()), Status::kOk);
+  const auto under_way = []() -> const Small::State& {
+    EXPECT_EQ(s.trainer.accumulate(s.x, s.target).status, Status::kOk);
+    auto update = s.trainer.update_in_slices<1>({});
+    Sessions::advance(update, 2);
+    return s.trainer.state();
+  };
+  const Small::State part = under_way();
+  EXPECT_EQ(store.save(part), Status::kUnderWay);
+  EXPECT_EQ(reference.resume(part), Status::kUnderWay);
+  EXPECT_EQ(trainer.resume([&](Small::State& state) { return store.load(state); }), Status::kOk);
+  EXPECT_TRUE(hash_bits(trainer.state()) == hash_bits(reference.state()));
+  s.finish_batch_alike();
+  EXPECT_EQ(store.save(trainer.state()), Status::kOk);  // behind a whole one
+
+  EXPECT_EQ(under_way().check(), Status::kUnderWay);
+  EXPECT_EQ(trainer.resume([](Small::State&) { return Status::kNothingStored; }), Status::kNothingStored);
+  EXPECT_EQ(trainer.state().check(), Status::kUnderWay);  // a part of an update is in it
+  EXPECT_EQ(trainer.accumulate(x, target).status, Status::kNotInitialized);
+  EXPECT_EQ(trainer.resume(reference.state()), Status::kOk);
+  EXPECT_TRUE(trainer.accumulate(x, target).ok());
+}
+
+TEST(InSlices, refused_sequences_and_options_change_nothing) {
+  static Sessions s;
+  s.begin();
+  auto& [reference, trainer, x, target] = s;
+  EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
+  Small::Model::Input bad = x;
+  bad(1, 1) = std::numeric_limits<float>::quiet_NaN();
+  auto pass = trainer.accumulate_in_slices(bad, target);
+  while (pass.advance()) {
+  }
+  EXPECT_EQ(pass.result().status, Status::kNotFinite);
+  EXPECT_TRUE(std::isnan(pass.result().loss));
+  auto update = trainer.update_in_slices({.learning_rate = -1.0f});
+  EXPECT_TRUE(update.advance());
+  EXPECT_FALSE(update.advance());
+  EXPECT_EQ(update.result().status, Status::kInvalidLearningRate);
+  EXPECT_EQ(trainer.accumulate(x, target).status, Status::kOk);
+  auto full = trainer.accumulate_in_slices(x, target);
+  EXPECT_FALSE(full.advance());
+  EXPECT_EQ(full.result().status, Status::kFullBatch);
+  EXPECT_EQ(reference.accumulate(x, target).status, Status::kOk);
+  s.finish_batch_alike();
+  auto none = trainer.update_in_slices({});
+  EXPECT_FALSE(none.advance());
+  EXPECT_EQ(none.result().status, Status::kIncompleteBatch);
+}
+
+TEST(InSlices, tokens_outside_the_vocabulary_are_refused) {
+  using Model = Sequential<Embedding<EmbeddingShape{2, 4, 3}>, Linear<LinearShape{2, 3, 3}>>;
+  static Trainer<Model> trainer;
+  trainer.initialize(XavierUniform{}, Rng{1});
+  const Model::Input ids{1, 4};
+  Model::Output target{}, y{};
+  auto pass = trainer.accumulate_in_slices(ids, target);
+  while (pass.advance()) {
+  }
+  EXPECT_EQ(pass.result().status, Status::kInvalidToken);
+  Model::InferenceScratch scratch;
+  auto prediction = infer_in_slices<Model>(trainer.parameters(), ids, y, scratch);
+  EXPECT_EQ(prediction.status(), Status::kUnderWay);
+  while (prediction.advance()) {
+  }
+  EXPECT_EQ(prediction.status(), Status::kInvalidToken);
+  EXPECT_EQ(trainer.accumulate(Model::Input{1, 3}, target).status, Status::kOk);
+}
+
+}  // namespace
