@@ -2,6 +2,7 @@
 #pragma once
 
 #include <attune/core/checked_view.hpp>
+#include <attune/core/fields.hpp>
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/gradients.hpp>
 #include <attune/core/ids.hpp>
