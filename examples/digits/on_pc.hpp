@@ -12,7 +12,7 @@
 
 #include <arguments.hpp>
 #include <attune/host/parallel_trainer.hpp>
-#include <attune/report/training_page.hpp>
+#include <attune/host/report/training_page.hpp>
 
 #include "evaluation.hpp"
 #include "training.hpp"

@@ -33,10 +33,10 @@
 #include <attune/attune.hpp>
 #include <attune/host/parallel_inference.hpp>
 #include <attune/host/parallel_trainer.hpp>
+#include <attune/host/report/attention_maps.hpp>
 #include <attune/host/training_progress.hpp>
 #include <attune/host/training_run.hpp>
 #include <attune/host/whole_file.hpp>
-#include <attune/report/attention_maps.hpp>
 
 using namespace std;     // NOLINT: what a user may write
 using namespace attune;  // NOLINT

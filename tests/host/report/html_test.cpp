@@ -1,4 +1,4 @@
-#include <attune/report/html.hpp>
+#include <attune/host/report/html.hpp>
 
 #include <limits>
 

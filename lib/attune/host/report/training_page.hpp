@@ -15,11 +15,11 @@
 #include <fstream>
 #include <utility>
 
+#include <attune/host/report/attention_maps.hpp>
+#include <attune/host/report/html_chart.hpp>
+#include <attune/host/report/html_maps.hpp>
+#include <attune/host/report/page_style.hpp>
 #include <attune/host/training_run.hpp>
-#include <attune/report/attention_maps.hpp>
-#include <attune/report/html_chart.hpp>
-#include <attune/report/html_maps.hpp>
-#include <attune/report/page_style.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 

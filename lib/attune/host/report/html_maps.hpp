@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <attune/core/memory.hpp>
-#include <attune/report/html.hpp>
+#include <attune/host/report/html.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host::html {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <attune/report/html.hpp>
+#include <attune/host/report/html.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host::html {
 

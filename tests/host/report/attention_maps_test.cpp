@@ -1,4 +1,4 @@
-#include <attune/report/attention_maps.hpp>
+#include <attune/host/report/attention_maps.hpp>
 
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/pooling.hpp>

@@ -1,4 +1,4 @@
-#include <attune/report/training_page.hpp>
+#include <attune/host/report/training_page.hpp>
 
 #include <cstdio>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include <attune/report/html_maps.hpp>
+#include <attune/host/report/html_maps.hpp>
 
 #include <limits>
 

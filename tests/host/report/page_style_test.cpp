@@ -1,4 +1,4 @@
-#include <attune/report/page_style.hpp>
+#include <attune/host/report/page_style.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <attune/report/html_chart.hpp>
+#include <attune/host/report/html_chart.hpp>
 
 #include <limits>
 
