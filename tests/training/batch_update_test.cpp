@@ -53,10 +53,8 @@ TEST(BatchUpdate, that_is_refused_does_not_begin_a_step) {
   TrainingState<Layer, AdamW> state{};
   const TrainingState<Layer, AdamW> before = state;
   const auto begin = [&](float sum) {
-    detail::BatchUpdate<AdamW> update;
-    detail::begin_update<MeanSquaredError>(update, state, gradients_of(3, 4), LossSum<float>{sum, 2},
-                                           {.learning_rate = 1}, NoClipping{});
-    return update;
+    return detail::begin_update<MeanSquaredError>(state, gradients_of(3, 4), LossSum<float>{sum, 2},
+                                                  {.learning_rate = 1}, NoClipping{});
   };
   EXPECT_EQ(begin(kInfinity<float>).result.status, Status::kNotFinite);
   EXPECT_TRUE((std::memcmp(&state, &before, sizeof state) == 0));

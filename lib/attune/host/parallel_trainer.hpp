@@ -179,8 +179,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     } while (first < part.end() && sums.status == Status::kOk);
     Parameters& gradients = part.total(sums);
     if (sums.status != Status::kOk) return Result::refused(sums.status);
-    attune::detail::BatchUpdate<Optimizer> update;
-    attune::detail::begin_update<Loss>(update, shared.state, gradients, sums, options, clipping);
+    const auto update = attune::detail::begin_update<Loss>(shared.state, gradients, sums, options, clipping);
     if (update.result.ok()) {
       slots_.template update<Optimizer>(update.coefficients, shared.state, gradients);
       shared.trained += batch;

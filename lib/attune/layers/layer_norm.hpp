@@ -108,8 +108,8 @@ struct Norm {
       normalize(parameters, i, x, kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon)), y);
     });
   }
-  /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it will
-  /// not be called.
+  /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it
+  /// will not be called.
   template <class Set = Parameters, AnySlices Slices = RunToCompletion>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
                       NoMask = {}, const Slices& slices = {}) {

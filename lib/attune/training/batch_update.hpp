@@ -53,17 +53,15 @@ struct BatchUpdate {
 /// optimizer's step. The caller updates the parameters, then calls count_step(). Nothing changes unless the
 /// result is ok.
 template <class Loss, class Model, class Optimizer, class Scalar, class Clipping>
-ATTUNE_INLINE void begin_update(BatchUpdate<Optimizer>& update, TrainingState<Model, Optimizer>& state,
-                                const auto& gradients, const LossSum<Scalar>& sum,
-                                const typename Optimizer::Options& options, const Clipping& clipping) {
+ATTUNE_INLINE BatchUpdate<Optimizer> begin_update(TrainingState<Model, Optimizer>& state,
+                                                  const auto& gradients, const LossSum<Scalar>& sum,
+                                                  const typename Optimizer::Options& options,
+                                                  const Clipping& clipping) {
   const auto gradient =
       BatchGradient<Scalar>::template of<Loss, Optimizer>(gradients, options, clipping, sum);
-  if (gradient.status != Status::kOk) {
-    update.result = StepResult<Scalar>::refused(gradient.status);
-    return;
-  }
-  update.result = {sum.sum * gradient.scale, Status::kOk, gradient.norm};
-  update.coefficients = Optimizer::advance(state.moments, options, gradient.scale * gradient.factor);
+  if (gradient.status != Status::kOk) return {StepResult<Scalar>::refused(gradient.status), {}};
+  return {{sum.sum * gradient.scale, Status::kOk, gradient.norm},
+          Optimizer::advance(state.moments, options, gradient.scale * gradient.factor)};
 }
 
 }  // namespace detail

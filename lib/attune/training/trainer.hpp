@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <limits>
+#include <new>
 #include <type_traits>
 
 #include <attune/core/gradients.hpp>
@@ -299,7 +300,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   ATTUNE_INLINE void finish(const Options& options, const Clipping& clipping,
                             detail::BatchUpdate<Optimizer>& update, const Slices& slices) {
     slices([&]() ATTUNE_INLINE_LAMBDA {
-      detail::begin_update<Loss>(update, state_, gradients_, sums_.total(), options, clipping);
+      ::new (static_cast<void*>(&update)) detail::BatchUpdate<Optimizer>(
+          detail::begin_update<Loss>(state_, gradients_, sums_.total(), options, clipping));
       if constexpr (!Slices::kRunsToCompletion) {
         if (update.result.ok()) {
           sums_.sequences = -sums_.sequences;
