@@ -31,9 +31,10 @@ template <class Scalar, int d_model, bool kWeight, bool kBias,
           template <class, int, int> class Vector = Tensor>
 struct NormParameters {
   using Form = attune::Form<Vector, Vector>;
-  using Weight = Vector<Scalar, 1, d_model>;
-  [[no_unique_address]] FieldIf<kWeight, Weight, Weight> weight;
-  [[no_unique_address]] FieldIf<kBias, Vector<Scalar, 1, d_model>, std::type_identity<Weight>> bias;
+  /// Either of them.
+  using Row = Vector<Scalar, 1, d_model>;
+  [[no_unique_address]] FieldIf<kWeight, Row, Row> weight;
+  [[no_unique_address]] FieldIf<kBias, Row, std::type_identity<Row>> bias;
   ATTUNE_FIELDS(NormWeight(weight), NormBias(bias))
 };
 
