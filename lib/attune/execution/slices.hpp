@@ -1,34 +1,34 @@
-// A computation in slices, between which something else can be done: what a main loop owes to its sensors, a
-// prediction, a save.
+// A computation in slices, so that a main loop can do something else in between: read a sensor, predict,
+// save.
 //
-//   slices([&] { … });                                       // a slice
-//   slices.template rows<n, work>([&]<int count>(int first) { … });  // n rows, block by block
+//   slices([&] { … });                                       // a stage
+//   slices.template rows<n, work>([&]<int count>(int first) { … });  // n rows, in portions
 //   slices.template elements<n, work>([&](int first, int count) { … });
 //   slices.template tokens<n, work>([&]<int count>(auto first) { … });  // n rows that are tokens
-//   slices.template tokens_at_once<n, some, work>(…)         // the same, never more than `some` together
+//   slices.template tokens_at_once<n, most, work>(…)         // the same, never more than `most` together
 //   slices.template token_elements<n, cols, work>([&](int first, int count) { … });
-//   slices.first(view)                                       // of a matrix of tokens, those that there are
-//   slices.template parts<n>()                               // those of tokens that are n rows each
-//   memory_of(slices)                                        // those of the memory that tokens attend to
-//   slices.answer([&] { return …; })                         // a slice that may refuse its input by a Status
-//   slices.own(pointer)                                      // into scratch that every slice fills anew
-//   slices.inside([&] { …; });                               // a layer within: a stage that consists of
-//   slices slices.template repeat<n>([&](int i) { …; });            // n of them
+//   slices.answer([&] { return …; })                         // a stage that may refuse its input by a Status
+//   slices.inside([&] { … });                                // a layer within: a stage made of stages
+//   slices.template repeat<n>([&](int i) { … });             // n of them
+//   slices.first(view)                                       // the valid tokens of a matrix
+//   slices.template parts<n>()                               // the same slices, for n rows a token
+//   slices.own(pointer)                                      // into scratch that every portion fills anew
+//   memory_of(slices)                                        // the slices of the memory that tokens attend
+//   to
 //
-// A sequence that is shorter than its layers were made for has the slices of its first tokens: FirstTokens.
-// `first` is then a RowRange, so that rows_at<count>(first) are those that count (kernels/matrix_view.hpp).
+// A layer is written once, as a sequence of stages. RunToCompletion runs all of them and costs nothing.
+// OneSlice resumes at the address where the slice before it stopped. It skips a complete stage by one
+// comparison, a complete layer by one more, runs portions until its work is done, and skips the rest. So
+// resuming costs O(depth × siblings), however much has been done.
 //
-// A layer is written once, as a sequence of slices. RunToCompletion runs them all, and is nothing to the
-// compiler. OneSlice resumes the same sequence at the address where the slice before it stopped: it skips
-// each complete stage by one comparison, runs slices until its work is done, and skips the rest. What
-// consists of slices and is called `inside` is skipped as a whole, so that resuming costs O(depth ×
-// siblings), whatever has been done. So what one slice leaves to another stands in tape and scratch, never in
-// a variable, and which stages there are depends on types alone. Rows and elements must not depend on each
-// other. Then several threads may go through one sequence, too: host/shared_slices.hpp. What more than one
-// row writes to is own() then.
+// Rules for a layer: data that one stage leaves for another stand in tape or scratch, never in a variable.
+// Which stages exist depends on types alone. Rows and elements of a stage do not depend on each other;
+// several threads may share a stage (host/shared_slices.hpp), and data written for more than one row are
+// own().
 //
-// `work` is that of a row or an element in multiply-accumulates, or what takes as long: about two and a half
-// instructions each on a Cortex-M4.
+// `work` counts multiply-accumulates of a row or an element, or equal time: about two and a half instructions
+// each on a Cortex-M4. A sequence shorter than seq_len has the slices of its first tokens, FirstTokens; then
+// `first` is a RowRange, and rows_at<count>(first) are the valid rows (kernels/matrix_view.hpp).
 #pragma once
 
 #include <algorithm>
@@ -238,7 +238,7 @@ class OneSlice : public detail::AllTokens {
     return *this;
   }
 
-  /// Runs a body that is a slice, if it is this one's turn. Its work is unknown: nothing shares its slice.
+  /// Runs a stage, if it is its turn. Its work is unknown, so it has a slice of its own.
   template <class Body>
   ATTUNE_INLINE void operator()(Body&& body) const {
     if (!walk_->is_next() || !walk_->has_room(most_work)) return;
@@ -252,7 +252,7 @@ class OneSlice : public detail::AllTokens {
     (*this)([&]() ATTUNE_INLINE_LAMBDA { status = body(); });
     return status;
   }
-  /// Runs a body that consists of slices, as one stage; what it returns, or a zero where it is not its turn.
+  /// Runs a layer within as one stage. Answers its result, or a zero if it is not its turn.
   template <class Body>
   ATTUNE_INLINE auto inside(Body&& body) const {
     if (!walk_->can_enter()) return body();
@@ -270,7 +270,7 @@ class OneSlice : public detail::AllTokens {
       return result;
     }
   }
-  /// Runs body(i) for i from 0 to times - 1, each a stage that consists of slices.
+  /// Runs body(i) for i from 0 to times - 1, each a stage made of stages.
   template <int times, class Body>
   ATTUNE_INLINE void repeat(Body&& body) const {
     if (!walk_->can_enter()) {
