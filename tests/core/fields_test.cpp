@@ -50,6 +50,10 @@ Names names_of(const Parameters& parameters) {
   return names;
 }
 
+/// A set that inherits its fields, or none.
+struct Derived : Inner<attune::Tensor, attune::Tensor, true> {};
+struct DerivedOfNone : attune::NoParameters {};
+
 static_assert(std::is_trivially_copyable_v<Set<false>> && std::is_aggregate_v<Set<false>>);
 static_assert(sizeof(Set<true>) == sizeof(Set<false>) + 3 * sizeof(float));
 static_assert(std::is_empty_v<Inner<attune::Untrained, attune::Untrained, false>>);
@@ -92,4 +96,9 @@ TEST(Fields, draw_numbers_in_the_order_of_the_list) {
   attune::XavierUniform{}.weight(second, again);
   EXPECT_TRUE(check::same_bits(set.first.weight, first));
   EXPECT_TRUE(check::same_bits(set.second.weight, second));
+}
+
+TEST(Fields, are_inherited) {
+  EXPECT_STREQ(names_of(Derived{}).text, "weight0 bias1 ");
+  EXPECT_STREQ(names_of(DerivedOfNone{}).text, "");
 }
