@@ -77,7 +77,8 @@ constexpr bool check_fields() {
   using Set = std::remove_cvref_t<First>;
   static_assert(listed >= 0, "attune: ATTUNE_FIELDS lists a member of a set twice");
   static_assert(
-      listed < 0 || !kHasMembers<Set, std::make_index_sequence<static_cast<std::size_t>(listed + 1)>>,
+      listed < 0 || std::is_empty_v<Set> ||
+          !kHasMembers<Set, std::make_index_sequence<static_cast<std::size_t>(listed + 1)>>,
       "attune: a member of a set is missing from its ATTUNE_FIELDS");
   return true;
 }
