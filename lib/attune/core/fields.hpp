@@ -71,19 +71,15 @@ inline constexpr bool kHasMembers<Set, std::index_sequence<indices...>> = requir
   Set{AnyMember<indices>{}...};
 };
 
-/// Whether a list of so many names is that of all members. A set that only inherits has its base for one.
-template <class Set, int listed>
-inline constexpr bool kListsAll =
-    !kHasMembers<Set, std::make_index_sequence<static_cast<std::size_t>(listed + 1)>>;
-template <class Set>
-inline constexpr bool kListsAll<Set, 0> = std::is_empty_v<Set>;
-
 /// Checks that a list of so many names is that of all members of the first set.
 template <int listed, class First, class...>
 constexpr bool check_fields() {
+  using Set = std::remove_cvref_t<First>;
   static_assert(listed >= 0, "attune: ATTUNE_FIELDS lists a member of a set twice");
-  static_assert(listed < 0 || kListsAll<std::remove_cvref_t<First>, listed>,
-                "attune: a member of a set is missing from its ATTUNE_FIELDS");
+  static_assert(
+      listed < 0 || std::is_empty_v<Set> ||
+          !kHasMembers<Set, std::make_index_sequence<static_cast<std::size_t>(listed + 1)>>,
+      "attune: a member of a set is missing from its ATTUNE_FIELDS");
   return true;
 }
 
