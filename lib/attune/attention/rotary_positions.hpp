@@ -87,9 +87,9 @@ struct RotaryPositions {
       detail::TableOf<Table, RotaryPositions, (kAngles <= detail::kMostConstantAngles)>::value;
   /// Computes the table.
   static constexpr void fill(Table& table) {
-    constexpr RotaryShape kShape =
+    constexpr RotaryShape kOptions =
         shape;  // at run time clang 14 reads other numbers of a template's argument
-    detail::fill(table, kShape.base, kShape.rotary_dim, kShape.offset);
+    detail::fill(table, kOptions.base, kOptions.rotary_dim, kOptions.offset);
   }
 
   /// What a stream keeps of positions behind kTable, if it may come to them.

@@ -190,10 +190,10 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
       detail::TableOf<Vectors, SinusoidalPositions, (kAngles <= detail::kMostConstantAngles)>::value;
   /// Computes the table.
   static constexpr void fill(Vectors& vectors) {
-    constexpr PositionShape kShape =
+    constexpr PositionShape kOptions =
         shape;  // at run time clang 14 reads other numbers of a template's argument
     detail::for_each_angle<shape.seq_len, kFrequencies>(
-        kShape.base, shape.d_model, 0, [&](int t, int i, const detail::CosineSine& angle) {
+        kOptions.base, shape.d_model, 0, [&](int t, int i, const detail::CosineSine& angle) {
           auto* const vector = vectors.values + t * shape.d_model;
           vector[2 * i] = static_cast<kernels::Real<Scalar>>(angle.sine);
           if (2 * i + 1 < shape.d_model) vector[2 * i + 1] = static_cast<kernels::Real<Scalar>>(angle.cosine);

@@ -135,8 +135,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       return y;
     };
     slices.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
-      const ConstView<Input> input = i == 0 ? x : ConstView<Input>(output(i - 1));
-      detail::forward_in<Layer>(slices, mask, parameters.layers[i], input, output(i), scratch.layer);
+      const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output(i - 1));
+      detail::forward_in<Layer>(slices, mask, parameters.layers[i], layer_input, output(i), scratch.layer);
     });
   }
   /// Training. `y` may not overlap `x`.
@@ -155,9 +155,9 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       return y;
     };
     slices.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
-      const ConstView<Input> input = i == 0 ? x : ConstView<Input>(output(i - 1));
+      const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output(i - 1));
       auto&& layer_tape = tape.layers[i];
-      detail::forward_in<Layer>(slices, mask, parameters.layers[i], input, output(i), layer_tape,
+      detail::forward_in<Layer>(slices, mask, parameters.layers[i], layer_input, output(i), layer_tape,
                                 scratch.layer);
     });
   }

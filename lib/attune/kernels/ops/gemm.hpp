@@ -171,11 +171,11 @@ inline constexpr bool
 template <class A, class B, class C, class Epilogue>
 inline constexpr bool kIsWholeBlocks = [] {
 #if ATTUNE_CORTEX_M_FPU
-  constexpr GemmShape kShape = kGemmShape<A, B, C>;
-  constexpr TiledExtents kTiled = tiled(tile_shape<Epilogue>(kShape), kShape.rows, kShape.cols);
-  return std::is_same_v<typename C::Scalar, float> && kShape.depth <= kDepthBlock && !kIsQuantized<B> &&
-         (fits_skinny_gemm(kShape) ||
-          (kTiled.rows == kShape.rows && kTiled.cols == kShape.cols && fits_tile(kShape)));
+  constexpr GemmShape kGemm = kGemmShape<A, B, C>;
+  constexpr TiledExtents kTiled = tiled(tile_shape<Epilogue>(kGemm), kGemm.rows, kGemm.cols);
+  return std::is_same_v<typename C::Scalar, float> && kGemm.depth <= kDepthBlock && !kIsQuantized<B> &&
+         (fits_skinny_gemm(kGemm) ||
+          (kTiled.rows == kGemm.rows && kTiled.cols == kGemm.cols && fits_tile(kGemm)));
 #else
   return false;
 #endif
@@ -209,18 +209,18 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
   constexpr bool kEpilogueLast = !detail::kAddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
   std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};
   if constexpr (!kEpilogueLast) during = epilogue;
-  constexpr GemmShape kShape = kGemmShape<A, B, C>;
+  constexpr GemmShape kGemm = kGemmShape<A, B, C>;
   if constexpr (kBlas) {
 #if ATTUNE_BLAS
-    detail::blas_gemm<kShape, Scalar>(a.data, b.data, c.data, std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
+    detail::blas_gemm<kGemm, Scalar>(a.data, b.data, c.data, std::is_same_v<Epilogue, Accumulate> ? 1 : 0);
 #endif
   } else {
     const auto operand = detail::operand_of(b);
     const auto scaled = detail::with_scales_of(b, during);
     if constexpr (detail::kIsWholeBlocks<A, B, C, Epilogue>) {
-      detail::gemm_block<kShape, Scalar>(a.data, operand, c.data, scaled);
+      detail::gemm_block<kGemm, Scalar>(a.data, operand, c.data, scaled);
     } else {
-      detail::product<kShape, Scalar>(a.data, operand, c.data, scaled);
+      detail::product<kGemm, Scalar>(a.data, operand, c.data, scaled);
     }
   }
   if constexpr (kEpilogueLast) {

@@ -221,13 +221,13 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
     }
   } else {
     const auto used = detail::used_extents(a, b, c);
-    constexpr GemmShape kShape = kGemmShape<A, B, C>;
+    constexpr GemmShape kGemm = kGemmShape<A, B, C>;
     if constexpr (A::cols > kDepthBlock) {
-      detail::long_partial_gemm<kShape, Scalar>(a.data, b.data, c.data, used, epilogue);
+      detail::long_partial_gemm<kGemm, Scalar>(a.data, b.data, c.data, used, epilogue);
     } else {
       constexpr bool kAnyDepth =
           !(std::is_empty_v<decltype(used_cols(a))> && std::is_empty_v<decltype(used_rows(b))>);
-      detail::partial_gemm_block<kShape, kAnyDepth, Scalar>(a.data, b.data, c.data, used, epilogue);
+      detail::partial_gemm_block<kGemm, kAnyDepth, Scalar>(a.data, b.data, c.data, used, epilogue);
     }
   }
 }
