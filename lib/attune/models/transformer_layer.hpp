@@ -92,15 +92,15 @@ struct StackInference {
                                 const auto& context) {
     using Branch = typename TypeAt<index, Branches...>::type;
     typename NormLayer::InferenceScratch none;
-    ConstView<Tokens> input = x;
+    ConstView<Tokens> tokens_in = x;
     if constexpr (kNormBefore) {
       forward_in<NormLayer>(context.slices, NoMask{}, norm_of<index>(parameters), x,
                             View<Tokens>(scratch.tokens), none);
-      input = scratch.tokens;
+      tokens_in = scratch.tokens;
     }
     const View<Tokens> output = index == 0 ? y : scratch.output();
     context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
-      Branch::forward(Branch::Member::of(parameters), input, output, context,
+      Branch::forward(Branch::Member::of(parameters), tokens_in, output, context,
                       one_of<index>(scratch.branches));
     });
     add_to<Tokens>(context.slices, index == 0 ? x.data : ConstView<Tokens>(output).data, y.data);
@@ -317,9 +317,9 @@ struct ResidualStack {
         return room.sums()[index];
       }
     }();
-    const ConstView<Tokens> input = branch_input<index>(parameters, x, room, context);
+    const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, room, context);
     context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
-      Branch<index>::forward(Branch<index>::Member::of(parameters), input, sum, context,
+      Branch<index>::forward(Branch<index>::Member::of(parameters), tokens_in, sum, context,
                              room.template branch_tape<index>(), room.template branch_scratch<index>());
     });
     if constexpr (kDrops) {
@@ -331,7 +331,7 @@ struct ResidualStack {
       } else if constexpr (decltype(room)::kRecomputes) {
         return recomputed_input<index>(parameters, x, room, context);
       } else {
-        return input;
+        return tokens_in;
       }
     }();
     add_to<Tokens>(context.slices, other.data, sum.data);
@@ -344,12 +344,12 @@ struct ResidualStack {
   ATTUNE_INLINE static void backward_sum(const auto& parameters, ConstView<Tokens> x,
                                          ConstView<Tokens> d_output, auto dx, auto& gradients, auto room,
                                          const auto& context) {
-    const auto backward_norm = [&](ConstView<Tokens> input, ConstView<Tokens> d_norm,
+    const auto backward_norm = [&](ConstView<Tokens> tokens_in, ConstView<Tokens> d_norm,
                                    auto to) ATTUNE_INLINE_LAMBDA {
       typename NormLayer::Scratch none;
       auto&& tape = room.norms()[index];
-      backward_in<NormLayer>(context.slices, context.mask, norm_of<index>(parameters), input, tape, d_norm,
-                             to, norm_of<index>(gradients), none);
+      backward_in<NormLayer>(context.slices, context.mask, norm_of<index>(parameters), tokens_in, tape,
+                             d_norm, to, norm_of<index>(gradients), none);
     };
     const auto continue_with = [&](auto d_input, ConstView<Tokens> d_sum) ATTUNE_INLINE_LAMBDA {
       if constexpr (kAsked<decltype(d_input)>) add_to<Tokens>(context.slices, d_sum.data, d_input.data);
@@ -401,7 +401,7 @@ struct ResidualStack {
         return View<Tokens>(gradient);
       }
     }();
-    const auto input = [&]() ATTUNE_INLINE_LAMBDA -> ConstView<Tokens> {
+    const auto tokens_in = [&]() ATTUNE_INLINE_LAMBDA -> ConstView<Tokens> {
       if constexpr (kBranchReads<Gradients, index>) {
         return recomputed_input<index>(parameters, x, room, context);
       } else {
@@ -415,9 +415,10 @@ struct ResidualStack {
     auto& scratch = room.template branch_scratch<index>();
     context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (decltype(room)::kRecomputes && Branch<index>::kRecomputesTape) {
-        Branch<index>::backward_from(own, input, tape, d_branch, d_input, own_gradients, scratch, context);
+        Branch<index>::backward_from(own, tokens_in, tape, d_branch, d_input, own_gradients, scratch,
+                                     context);
       } else {
-        Branch<index>::backward(own, input(), tape, d_branch, d_input, own_gradients, scratch, context);
+        Branch<index>::backward(own, tokens_in(), tape, d_branch, d_input, own_gradients, scratch, context);
       }
     });
     room.template end<index>(context);
@@ -430,12 +431,12 @@ struct ResidualStack {
     auto& tape = room.template branch_tape<index>();
     auto& scratch = room.template branch_scratch<index>();
     room.template begin<index>(context);
-    const ConstView<Tokens> input = branch_input<index>(parameters, x, room, context);
+    const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, room, context);
     context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (Branch<index>::kRecomputesTape) {
-        Branch<index>::recompute_tape(own, input, context, tape, scratch);
+        Branch<index>::recompute_tape(own, tokens_in, context, tape, scratch);
       } else {
-        Branch<index>::forward(own, input, room.template output<index>(), context, tape, scratch);
+        Branch<index>::forward(own, tokens_in, room.template output<index>(), context, tape, scratch);
       }
     });
   }
