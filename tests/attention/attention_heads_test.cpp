@@ -30,8 +30,8 @@ void expect_inference_as_training(const Mask& mask) {
   check::fill_set(parameters, rng);
   check::fill(query, rng);
   check::fill(key, rng);
-  ManyQueries::forward(parameters, query, key, key, inferred, inference_scratch, mask);
-  ManyQueries::forward(parameters, query, key, key, trained, tape, scratch, mask);
+  attune::infer<ManyQueries>(parameters, query, key, key, inferred, inference_scratch, mask);
+  attune::forward<ManyQueries>(parameters, query, key, key, trained, tape, scratch, mask);
   EXPECT_TRUE(check::same_bits(inferred, trained));
 }
 

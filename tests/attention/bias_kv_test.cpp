@@ -110,9 +110,9 @@ void expect_bits_of_padding(std::initializer_list<int> lengths) {
         attune::Rng seeds(3);
         attune::draw_seeds(on.tape, seeds);
       }
-      Attention::forward(parameters, on.x, on.inferred, inference, mask);
-      Attention::forward(parameters, on.x, on.y, on.tape, scratch, mask);
-      Attention::backward(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, mask);
+      attune::infer<Attention>(parameters, on.x, on.inferred, inference, mask);
+      attune::forward<Attention>(parameters, on.x, on.y, on.tape, scratch, mask);
+      attune::backward<Attention>(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, mask);
     };
     run(padded, attune::KeyPaddingMask<shape.seq_len>{});
     run(own, attune::SequenceLength<shape.seq_len>{});

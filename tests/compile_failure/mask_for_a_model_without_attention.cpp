@@ -5,5 +5,5 @@ using Model = attune::Sequential<attune::Linear<attune::LinearShape{.rows = 4, .
                                  attune::Relu<4, 8>>;
 
 void use(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y, Model::InferenceScratch& scratch) {
-  Model::forward(parameters, x, y, scratch, attune::KeyPaddingMask<4>{});
+  attune::infer<Model>(parameters, x, y, scratch, attune::KeyPaddingMask<4>{});
 }

@@ -6,5 +6,5 @@ using Layer = attune::MultiHeadAttention<kShape>;
 
 void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
   attune::KeyPaddingMask<5> mask;
-  Layer::forward(parameters, x, y, scratch, mask);
+  attune::infer<Layer>(parameters, x, y, scratch, mask);
 }

@@ -36,12 +36,12 @@ struct Pass {
   void run(const auto& parameters, const auto& mask) {
     gradients = {};
     std::memset(static_cast<void*>(&tape), 0xFF, sizeof tape);  // NaN
-    (void)Layer::forward(parameters, x, inferred, inference, mask);
-    (void)Layer::forward(parameters, x, y, tape, scratch, mask);
+    (void)attune::infer<Layer>(parameters, x, inferred, inference, mask);
+    (void)attune::forward<Layer>(parameters, x, y, tape, scratch, mask);
     if constexpr (attune::detail::kTakesIds<Layer>) {
-      Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch, mask);
+      attune::backward<Layer>(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch, mask);
     } else {
-      Layer::backward(parameters, x, tape, dy, dx, gradients, scratch, mask);
+      attune::backward<Layer>(parameters, x, tape, dy, dx, gradients, scratch, mask);
     }
   }
 };
@@ -124,7 +124,7 @@ TEST(TrueLength, is_padding_where_one_layer_takes_none) {
   attune::Rng rng(1);
   check::fill_set(parameters, rng);
   check::fill(x, rng);
-  Model::forward(parameters, x, expected, scratch, of_length<attune::KeyPaddingMask<kTokens>>(3));
-  Model::forward(parameters, x, y, scratch, of_length<attune::SequenceLength<kTokens>>(3));
+  attune::infer<Model>(parameters, x, expected, scratch, of_length<attune::KeyPaddingMask<kTokens>>(3));
+  attune::infer<Model>(parameters, x, y, scratch, of_length<attune::SequenceLength<kTokens>>(3));
   EXPECT_TRUE(check::same_bits(y, expected));
 }

@@ -37,8 +37,8 @@ Result<LayerType> pool(const Mask& mask) {
   typename LayerType::Tape tape;
   typename LayerType::Scratch scratch;
   typename LayerType::InferenceScratch inference;
-  LayerType::forward(none, kTokens, result.y, tape, scratch, mask);
-  LayerType::forward(none, kTokens, inferred, inference, mask);
+  attune::forward<LayerType>(none, kTokens, result.y, tape, scratch, mask);
+  attune::infer<LayerType>(none, kTokens, inferred, inference, mask);
   EXPECT_TRUE(check::same_bits(result.y, inferred));
   LayerType::backward(none, kTokens, tape, kGradient, result.dx, none, scratch);
   return result;

@@ -229,7 +229,7 @@ TEST(TrueLength, is_predicted_in_slices_beside_another_mask_with_zeros_behind) {
     const Example<Model> example(length, rng, Behind::kPadding);
     Model::Output expected, y;
     check::fill(y, rng);
-    Model::forward(parameters, example.x, expected, scratch,
+    attune::infer<Model>(parameters, example.x, expected, scratch,
                    attune::CausalMask{} && of_length<Padding>(length));
     auto prediction = attune::infer_in_slices<Model, 60>(parameters, example.x, y, scratch,
                                                          attune::CausalMask{} && of_length<Length>(length));

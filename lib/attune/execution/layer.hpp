@@ -48,28 +48,29 @@
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/execution/attention_mask.hpp>
-#include <attune/execution/slices.hpp>
+#include <attune/execution/context.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// What a layer asks a mask for.
 enum class MaskUse {
-  kNone,     // nothing: it takes none
-  kPadding,  // which tokens are padding. forward takes the mask, as its last argument
-  kScores    // which keys a query attends to. forward and backward take it, as their last argument
+  kNone,     // nothing
+  kPadding,  // which tokens are padding
+  kScores    // which keys a query attends to
 };
 
 /// What a layer can do: what it says as `static constexpr Abilities kAbilities{…}`. A layer that says nothing
-/// takes no mask, and is one slice. If tokens meet in it, it is refused together with a mask or a length,
+/// takes no context, and is one stage. If tokens meet in it, it is refused together with a mask or a length,
 /// because it would read padding.
 struct Abilities {
   bool mixes_tokens = true;       // a row of y depends on other rows of x
   MaskUse mask = MaskUse::kNone;  // what its mask is for
-  /// forward and backward take slices (slices.hpp) behind a mask, which is NoMask in a forward that needs
-  /// none.
-  bool takes_slices = false;
-  /// It computes the tokens that slices hand out and no others, or asks its mask which tokens are padding.
+  /// forward and backward take a context (context.hpp) as their last argument: its mask, where `mask` asks
+  /// for one, and its stages.
+  bool takes_context = false;
+  /// It computes the tokens that the context hands out and no others, or asks its mask which tokens are
+  /// padding.
   bool takes_length = false;
 };
 
@@ -272,7 +273,7 @@ inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || [] {
 template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{.mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
                                            .mask = (std::max)({kAbilities<Layers>.mask...}),
-                                           .takes_slices = true,
+                                           .takes_context = true,
                                            .takes_length = (kTakesLength<Layers> && ...)};
 
 // ---- What a layer says of itself, or what is assumed. ----
