@@ -74,7 +74,7 @@ TEST(AttentionHeads, drop_weights_in_training_alone_and_scale_up_the_rest) {
       for (int j = 0; j < 4; ++j) {
         float sum = 0;
         for (int k = 0; k < 4; ++k) sum += weights(i, k) * tape.value(k, head * 4 + j);
-        EXPECT_NEAR(tape.context(i, head * 4 + j), sum, 1e-6);
+        EXPECT_NEAR(tape.outputs(i, head * 4 + j), sum, 1e-6);
       }
     }
   }

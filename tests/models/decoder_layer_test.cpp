@@ -110,7 +110,7 @@ void expect_parts_and_inference() {
     return sum;
   };
   const auto h = branch(a.x, a.parameters.norm1, [&](const auto& in, auto& out) {
-    attune::infer<Layer::SelfAttention>(a.parameters.self_attention, in, out, self_attention, attune::CausalMask{});
+    attune::infer<typename Layer::SelfAttention>(a.parameters.self_attention, in, out, self_attention, attune::CausalMask{});
   });
   const auto g = branch(h, a.parameters.norm2, [&](const auto& in, auto& out) {
     Layer::CrossAttention::forward(a.parameters.cross_attention, in, a.memory, a.memory, out,

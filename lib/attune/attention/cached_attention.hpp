@@ -232,7 +232,7 @@ struct AttentionStream : AttentionParts<Attention> {
     Tensor<Scalar, tokens, kHeads * kDk> query;
     Tensor<Scalar, tokens, kKvHeads * kDk> key;
     Tensor<Scalar, tokens, kKvHeads * kDv> value;
-    Tensor<Scalar, tokens, kHeads * kDv> context;
+    Tensor<Scalar, tokens, kHeads * kDv> outputs;
     Tensor<Scalar, 1, Tokens::Places::kSlots> scores;  // of one head
     [[no_unique_address]] typename Parts::template Angles<tokens> angles;
   };
@@ -288,7 +288,7 @@ struct MemoryStream : AttentionParts<Attention> {
   template <int tokens>
   struct Scratch {
     Tensor<Scalar, tokens, kHeads * kDk> query;
-    Tensor<Scalar, tokens, kHeads * kDv> context;
+    Tensor<Scalar, tokens, kHeads * kDv> outputs;
     Tensor<Scalar, tokens, kKeys> weights;  // of one head
     [[no_unique_address]] typename Parts::template Angles<tokens> angles;
   };

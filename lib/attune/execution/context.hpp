@@ -67,7 +67,7 @@ struct FirstTokens {
   }
 };
 
-/// A mask, which has to outlive this. One that has no state has no byte.
+/// A mask: a copy of a small one, else a reference, so that the mask has to outlive this.
 template <class Mask>
 struct MaskReference {
   const Mask* mask;
@@ -75,10 +75,10 @@ struct MaskReference {
   [[nodiscard]] constexpr const Mask& get() const { return *mask; }
 };
 template <class Mask>
-  requires std::is_empty_v<Mask>
+  requires(sizeof(Mask) <= 2 * sizeof(void*) && std::is_trivially_copyable_v<Mask>)
 struct MaskReference<Mask> {
-  [[no_unique_address]] Mask mask = {};
-  constexpr MaskReference() = default;
+  [[no_unique_address]] Mask mask;
+  constexpr MaskReference() : mask{} {}
   constexpr explicit MaskReference(const Mask& of) : mask(of) {}
   [[nodiscard]] constexpr const Mask& get() const { return mask; }
 };
@@ -110,7 +110,8 @@ class Context {
   static constexpr bool kHasLength = !std::is_same_v<Tokens, detail::AllTokens>;
   static constexpr bool kKeysHaveLength = !std::is_same_v<Keys, detail::AllTokens>;
 
-  constexpr Context() = default;
+  /// All tokens, in one go, with the mask as it is by default.
+  constexpr Context() requires std::is_default_constructible_v<detail::MaskReference<Mask>> {}
   /// All tokens, with a mask, or slice by slice.
   constexpr explicit Context(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {})
       : slices_(slices), mask_(mask) {
@@ -249,7 +250,7 @@ class Context {
   }
 
   [[no_unique_address]] Slices slices_ = {};
-  [[no_unique_address]] detail::MaskReference<Mask> mask_ = {};
+  [[no_unique_address]] detail::MaskReference<Mask> mask_;
   [[no_unique_address]] Tokens tokens_ = {};
   [[no_unique_address]] Keys keys_ = {};
   [[no_unique_address]] Zeros zeros_ = {};

@@ -177,10 +177,9 @@ struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, Scalar
 /// The context of a decoder layer with masks of self-attention and of its memory, which have to outlive it.
 template <class Layer, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
           class Slices = RunToCompletion>
-  requires requires { typename Layer::CrossAttention; }
-[[nodiscard]] constexpr auto context_for(const Mask& mask ATTUNE_LIFETIME_BOUND,
-                                         const MemoryMask& memory_mask ATTUNE_LIFETIME_BOUND,
-                                         const Slices& slices = {}) {
+[[nodiscard]] constexpr auto decoder_context_for(const Mask& mask ATTUNE_LIFETIME_BOUND,
+                                                 const MemoryMask& memory_mask ATTUNE_LIFETIME_BOUND,
+                                                 const Slices& slices = {}) {
   const auto tokens = detail::valid_tokens<Layer::Input::rows, Layer::kStackTakesLength>(mask);
   const auto keys = detail::valid_tokens<Layer::Memory::rows, Layer::kStackTakesLength>(memory_mask);
   const auto of_tokens = detail::context_of(mask, slices, tokens, tokens);
@@ -191,34 +190,31 @@ template <class Layer, AttentionMask Mask = CausalMask, AttentionMask MemoryMask
 /// Inference of a decoder layer, as of other layers (execution/pass.hpp), with a mask for self-attention and
 /// one for attention to memory[memory_len, …].
 template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
-  requires requires { typename Layer::CrossAttention; }
-void infer(const Set& parameters, ConstView<typename Layer::Input> x, ConstView<typename Layer::Memory> memory,
+void infer(const Set& parameters, ConstView<typename Layer::Input> x, ConstView<typename Layer::CrossAttention::KeyInput> memory,
            View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch, const Mask& mask = {},
            const MemoryMask& memory_mask = {}) {
-  const auto context = context_for<Layer>(mask, memory_mask);
+  const auto context = decoder_context_for<Layer>(mask, memory_mask);
   Layer::forward(parameters, x, memory, y, scratch, context);
   detail::clear_behind(context.tokens, y);
 }
 /// Training: the same; the tape keeps what backward needs.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch, AttentionMask Mask = CausalMask,
           AttentionMask MemoryMask = NoMask>
-  requires requires { typename Layer::CrossAttention; }
 void forward(const Set& parameters, ConstView<typename Layer::Input> x,
-             ConstView<typename Layer::Memory> memory, View<typename Layer::Output> y, Tape& tape,
+             ConstView<typename Layer::CrossAttention::KeyInput> memory, View<typename Layer::Output> y, Tape& tape,
              Scratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
-  const auto context = context_for<Layer>(mask, memory_mask);
+  const auto context = decoder_context_for<Layer>(mask, memory_mask);
   Layer::forward(parameters, x, memory, y, tape, scratch, context);
   detail::clear_behind(context.tokens, y);
 }
 /// dx and d_memory from dy, overwritten, or NoGradient; gradients accumulate. The masks are forward's.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class DMemory, class Gradients, class Scratch,
           AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
-  requires requires { typename Layer::CrossAttention; }
 void backward(const Set& parameters, ConstView<typename Layer::Input> x,
-              ConstView<typename Layer::Memory> memory, Tape& tape, ConstView<typename Layer::Output> dy,
+              ConstView<typename Layer::CrossAttention::KeyInput> memory, Tape& tape, ConstView<typename Layer::Output> dy,
               Dx&& dx, DMemory&& d_memory, Gradients& gradients, Scratch& scratch, const Mask& mask = {},
               const MemoryMask& memory_mask = {}) {
-  const auto context = context_for<Layer>(mask, memory_mask);
+  const auto context = decoder_context_for<Layer>(mask, memory_mask);
   const auto to_x = detail::sink<typename Layer::Input>(dx);
   Layer::backward(parameters, x, memory, tape, dy, to_x, d_memory, gradients, scratch, context);
   detail::clear_behind(context.tokens, to_x);

@@ -38,6 +38,7 @@
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
+#include <attune/execution/context.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {

@@ -230,6 +230,10 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return {Loss::kMeanOverBatch && of.normalizer > 0 ? of.sum / of.normalizer : of.sum, status};
   }
 
+  template <class Mask, class Slices>
+  static constexpr auto context_of(const Mask& mask, const Slices& slices) {
+    return context_for<Model>(mask, slices);
+  }
   template <class OnOutput, AnyContext Call>
   ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Loss& loss,
                                     const OnOutput& on_output, LossSum<Scalar>& added, const Call& context) {

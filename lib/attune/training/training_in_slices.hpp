@@ -41,7 +41,7 @@ class AccumulationInSlices {
     detail::SliceWalk walk(address_, most_work);
     const Status status =
         trainer_->add_sequence(x_, target_, loss_, Ignored{}, added_,
-                               context_for<typename Trainer::Model>(mask_, OneSlice<most_work>(walk)));
+                               Trainer::context_of(mask_, OneSlice<most_work>(walk)));
     if (status != Status::kOk) {
       status_ = status;
       trainer_->work_.end_pass(trainer_);

@@ -1,5 +1,5 @@
 // Layers that a user calls with SequenceLength and nothing else. In a trainer: models/true_length_test.cpp.
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 
 #include <cstring>
 
@@ -71,7 +71,8 @@ using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{{kTokens, kWidth,
 
 // Takes a mask, but no length: x_0 is added to every token.
 struct AddsFirst {
-  static constexpr attune::Abilities kAbilities{.mask = attune::MaskUse::kPadding};
+  static constexpr attune::Abilities kAbilities{.mask = attune::MaskUse::kPadding,
+                                                .takes_context = true};
   using Scalar = float;
   using Input = attune::Tensor<float, kTokens, kWidth>;
   using Output = Input;
@@ -91,7 +92,7 @@ struct AddsFirst {
     forward(none, x, y, scratch);
   }
   static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
-                       auto&& dx, Parameters&, Scratch&) {
+                       auto&& dx, Parameters&, Scratch&, const auto&...) {
     if constexpr (attune::kAsked<decltype(dx)>) {
       for (int i = kTokens - 1; i >= 0; --i) {
         for (int j = 0; j < kWidth; ++j) {
