@@ -38,11 +38,11 @@ template <class Mask>
 void expect_the_same_of_stored_and_of_recomputed_weights(const Mask& mask) {
   Head stored(mask), again(mask);
   static float scratch[kQueries * kKeys];
-  attune::detail::attend_backward(
-      attune::view(stored.query), attune::view(stored.key), attune::view(stored.value),
-      attune::view(stored.weights), attune::view(stored.d_context), attune::view(stored.d_query),
-      attune::view(stored.d_key), attune::view(stored.d_value), scratch, Head::kScores,
-      attune::detail::AllWeights{}, dense(mask));
+  attune::detail::attend_backward(attune::view(stored.query), attune::view(stored.key),
+                                  attune::view(stored.value), attune::view(stored.weights),
+                                  attune::view(stored.d_context), attune::view(stored.d_query),
+                                  attune::view(stored.d_key), attune::view(stored.d_value), scratch,
+                                  Head::kScores, attune::detail::AllWeights{}, dense(mask));
   static attune::detail::RecomputeScratch<float, kQueries, kKeys, kDk, kDv, false> room;
   attune::detail::recomputed_attend_backward(
       attune::view(again.query), attune::view(again.key), attune::view(again.value),
@@ -66,11 +66,10 @@ TEST(AttentionBackward, may_write_gradients_over_operands) {
   Head apart(attune::NoMask{}), in_place(attune::NoMask{});
   static float scratch[kQueries * kKeys];
   const auto backward = [](Head& head, auto& dq, auto& dk, auto& dv) {
-    attune::detail::attend_backward(attune::view(head.query), attune::view(head.key),
-                                    attune::view(head.value), attune::view(head.weights),
-                                    attune::view(head.d_context), attune::view(dq), attune::view(dk),
-                                    attune::view(dv), scratch, Head::kScores,
-                                    attune::detail::AllWeights{}, attune::Context<>{});
+    attune::detail::attend_backward(
+        attune::view(head.query), attune::view(head.key), attune::view(head.value),
+        attune::view(head.weights), attune::view(head.d_context), attune::view(dq), attune::view(dk),
+        attune::view(dv), scratch, Head::kScores, attune::detail::AllWeights{}, attune::Context<>{});
   };
   backward(apart, apart.d_query, apart.d_key, apart.d_value);
   backward(in_place, in_place.query, in_place.key, in_place.value);

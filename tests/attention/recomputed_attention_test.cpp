@@ -45,8 +45,8 @@ struct Problem {
   }
   void run(const auto& mask) {
     attune::forward<Layer>(parameters, query, key, value, y, tape, scratch, mask);
-    attune::backward<Layer>(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients, scratch,
-                    mask);
+    attune::backward<Layer>(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients,
+                            scratch, mask);
   }
 };
 

@@ -63,8 +63,8 @@ class Runner {
     }
     pool->for_each(batch, [this](int thread, int sequence) {
       (void)attune::infer<Model>(parameters, Inputs::at(data->x, sequence),
-                           attune::View<Output>(data->y.data() + sequence * Output::size),
-                           scratch[thread].value, Mask{});
+                                 attune::View<Output>(data->y.data() + sequence * Output::size),
+                                 scratch[thread].value, Mask{});
     });
   }
 

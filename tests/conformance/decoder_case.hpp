@@ -28,7 +28,7 @@ struct DecoderStack {
     Input tokens;
     for (int i = 0; i < kLayers; ++i) {
       attune::infer<Layer>(parameters.layers[i], i == 0 ? x : InputView(tokens), memory, y, scratch, mask,
-                     memory_mask);
+                           memory_mask);
       tokens = y;
     }
     if (kFinalNorm) Norm::forward(parameters.norm, y, y, none);
@@ -39,7 +39,7 @@ struct DecoderStack {
     typename Norm::Scratch none;
     for (int i = 0; i < kLayers; ++i) {
       attune::forward<Layer>(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), memory,
-                     tape.outputs[i], tape.layers[i], scratch, mask, memory_mask);
+                             tape.outputs[i], tape.layers[i], scratch, mask, memory_mask);
     }
     y = tape.outputs[kLayers - 1];
     if (kFinalNorm) Norm::forward(parameters.norm, y, y, tape.norm, none);
@@ -57,7 +57,8 @@ struct DecoderStack {
     for (int i = kLayers - 1; i >= 0; --i) {
       Memory of_layer;
       attune::backward<Layer>(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), memory,
-                      tape.layers[i], dx, dx, of_layer, gradients.layers[i], scratch, mask, memory_mask);
+                              tape.layers[i], dx, dx, of_layer, gradients.layers[i], scratch, mask,
+                              memory_mask);
       for (int k = 0; k < Memory::size; ++k) d_memory.values[k] += of_layer.values[k];
     }
   }

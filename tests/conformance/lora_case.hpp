@@ -38,8 +38,8 @@ void lora_case(const LoraData<Scalar>& data) {
   attune::forward<Layer>(trained, x, y, tape, scratch, Mask{});
   report(y, "out");
   attune::set_zero(gradients);
-  attune::backward<Layer>(trained, x, tape, attune::ConstView<typename Layer::Output>(data.grad_out), dx, gradients,
-                  scratch, Mask{});
+  attune::backward<Layer>(trained, x, tape, attune::ConstView<typename Layer::Output>(data.grad_out), dx,
+                          gradients, scratch, Mask{});
   report(dx, "grad.input");
   report_set(gradients, "grad.");
 }

@@ -49,8 +49,8 @@ void mha_case(const MhaData<Scalar>& data) {
       attune::forward<Layer>(parameters, query, key, value, y, tape, scratch, mask);
       report(y, "out");
       report(tape.weights, "attn");
-      attune::backward<Layer>(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients, scratch,
-                      mask);
+      attune::backward<Layer>(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients,
+                              scratch, mask);
       report(d_key, "grad.key");
       report(d_value, "grad.value");
     }

@@ -76,8 +76,9 @@ TEST(LayerCalls, of_a_layer_without_a_context_are_one_stage) {
   Copy::InferenceScratch scratch;
   SliceAddress address;
   detail::SliceWalk walk(address, 1);
-  EXPECT_EQ(detail::forward_status<Copy>(Context(NoMask{}, OneSlice<1>(walk)), NoParameters{}, kX, y, scratch),
-            Status::kOk);
+  EXPECT_EQ(
+      detail::forward_status<Copy>(Context(NoMask{}, OneSlice<1>(walk)), NoParameters{}, kX, y, scratch),
+      Status::kOk);
   EXPECT_EQ(y(3, 1), 8.0f);
   EXPECT_TRUE(walk.complete());
   y = {};

@@ -71,8 +71,7 @@ using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{{kTokens, kWidth,
 
 // Takes a mask, but no length: x_0 is added to every token.
 struct AddsFirst {
-  static constexpr attune::Abilities kAbilities{.mask = attune::MaskUse::kPadding,
-                                                .takes_context = true};
+  static constexpr attune::Abilities kAbilities{.mask = attune::MaskUse::kPadding, .takes_context = true};
   using Scalar = float;
   using Input = attune::Tensor<float, kTokens, kWidth>;
   using Output = Input;

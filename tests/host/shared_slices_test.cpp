@@ -117,13 +117,14 @@ TEST(SharedSlices, are_done_by_several_threads_each_in_scratch_of_its_own) {
   std::array<int, 4> scratch{};
   std::atomic<int> arrived = 0;
   (void)threads.pass.run(scratch.data(), [&](const SharedSlices& slices) {
-    Context(NoMask{}, slices).template rows<16, 1>([&]<int>(int first) {  // nobody leaves before all are there
-      ++arrived;
-      while (arrived < 4) std::this_thread::yield();
-      int* own = slices.own(scratch.data());
-      *own += 1;
-      of_thread[static_cast<std::size_t>(first / 4)] = std::this_thread::get_id();
-    });
+    Context(NoMask{}, slices)
+        .template rows<16, 1>([&]<int>(int first) {  // nobody leaves before all are there
+          ++arrived;
+          while (arrived < 4) std::this_thread::yield();
+          int* own = slices.own(scratch.data());
+          *own += 1;
+          of_thread[static_cast<std::size_t>(first / 4)] = std::this_thread::get_id();
+        });
   });
   EXPECT_EQ(scratch, (std::array{1, 1, 1, 1}));
   for (std::size_t i = 0; i < 4; ++i) {

@@ -216,7 +216,7 @@ TEST(EncoderLayer, shorter_runs_on_the_parameters_and_gradients_of_a_longer_one)
   attune::set_zero(gradients);
   attune::forward<Long>(padded.parameters, padded.x, padded.y, padded.tape, padded.scratch, mask);
   attune::backward<Long>(padded.parameters, padded.x, padded.tape, padded.dy, padded.dx, padded.gradients,
-                 padded.scratch, mask);
+                         padded.scratch, mask);
 
   const auto x = view(padded.x).rows_at<kShort.attention.seq_len>(0),
              dy = view(padded.dy).rows_at<kShort.attention.seq_len>(0);

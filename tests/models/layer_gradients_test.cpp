@@ -54,8 +54,8 @@ void check_cross(const Mask& mask) {
   };
   const auto train = [&] {
     attune::forward<Layer>(a.parameters, a.query, a.key, a.value, a.y, a.tape, a.scratch, mask);
-    attune::backward<Layer>(a.parameters, a.query, a.key, a.value, a.tape, a.dy, a.d_query, a.d_key, a.d_value,
-                    a.gradients, a.scratch, mask);
+    attune::backward<Layer>(a.parameters, a.query, a.key, a.value, a.tape, a.dy, a.d_query, a.d_key,
+                            a.d_value, a.gradients, a.scratch, mask);
   };
   train();
   a.once = a.gradients;
@@ -84,10 +84,12 @@ void check_self(const Mask& mask) {
 
   attune::set_zero(a.gradients);
   forward();
-  attune::backward<Layer>(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch, mask);
+  attune::backward<Layer>(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch,
+                          mask);
   EXPECT_TRUE(check::same_bits(a.once, a.gradients));
   forward();
-  attune::backward<Layer>(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch, mask);
+  attune::backward<Layer>(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch,
+                          mask);
   expect_doubled(a.once, a.gradients);
 }
 

@@ -185,7 +185,7 @@ TEST(MaskedPadding, of_a_memory_and_of_tokens_has_none_on_a_decoder_layer) {
     attune::set_zero(gradients[i]);
     attune::forward<Layer>(parameters, x, memory, y[i], tape, scratch, attune::CausalMask{}, memory_mask);
     attune::backward<Layer>(parameters, x, memory, tape, dy, dx, d_memory[i], gradients[i], scratch,
-                    attune::CausalMask{}, memory_mask);
+                            attune::CausalMask{}, memory_mask);
   };
   const auto expect_same = [&] {
     EXPECT_TRUE(same_where_shown(y[0], y[1], kLater));

@@ -163,7 +163,8 @@ TEST(TokenModel, steps_accumulates_and_predicts_from_ids) {
   M::Output predicted, inferred;
   const M::Input ids{0, 1, 2, 3, 4, 5, 0, 1};
   EXPECT_EQ(stepped.predict(ids, predicted, attune::CausalMask{}), Status::kOk);
-  EXPECT_EQ(attune::infer<M>(stepped.parameters(), ids, inferred, scratch, attune::CausalMask{}), Status::kOk);
+  EXPECT_EQ(attune::infer<M>(stepped.parameters(), ids, inferred, scratch, attune::CausalMask{}),
+            Status::kOk);
   EXPECT_TRUE(check::same_bits(predicted, inferred));
 }
 

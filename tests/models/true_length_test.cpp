@@ -230,7 +230,7 @@ TEST(TrueLength, is_predicted_in_slices_beside_another_mask_with_zeros_behind) {
     Model::Output expected, y;
     check::fill(y, rng);
     attune::infer<Model>(parameters, example.x, expected, scratch,
-                   attune::CausalMask{} && of_length<Padding>(length));
+                         attune::CausalMask{} && of_length<Padding>(length));
     auto prediction = attune::infer_in_slices<Model, 60>(parameters, example.x, y, scratch,
                                                          attune::CausalMask{} && of_length<Length>(length));
     while (prediction.advance()) {

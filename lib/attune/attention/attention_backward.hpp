@@ -267,8 +267,8 @@ template <class Query, class Key, class Value, class Weights, class DContext, cl
           class Sum = kernels::Assign>
 ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Value& value, const Weights& p,
                                    const DContext& d_context, const DQuery& dq, const DKey& dk,
-                                   const DValue& dv, Scalar* scratch, const Scores& scores,
-                                   Dropout&& dropout, const Call& context, Sum sum = {}) {
+                                   const DValue& dv, Scalar* scratch, const Scores& scores, Dropout&& dropout,
+                                   const Call& context, Sum sum = {}) {
   check_weights<Weights>();
   static_assert(DQuery::col_stride == 1,
                 "attune::scaled_dot_product_attention_backward: a row of "

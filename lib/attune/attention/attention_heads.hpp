@@ -111,11 +111,12 @@ struct AttentionHeads {
         }
       } else {
         const Scalar* kept = of_rows(tape, head);
-        recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.of_keys, scores(),
-                                   head, kept, dropout_from, context, SumOfGroup{});
+        recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.of_keys, scores(), head,
+                                   kept, dropout_from, context, SumOfGroup{});
       }
       if constexpr (Memory::kGroup > 1) {
-        if (head % Memory::kGroup == Memory::kGroup - 1) context.stage([&] { scratch.of_keys.move_to(k, v); });
+        if (head % Memory::kGroup == Memory::kGroup - 1)
+          context.stage([&] { scratch.of_keys.move_to(k, v); });
       }
     });
     if constexpr (WeightDropout::kDrops) context.stage([&] { tape.dropout.skip(1); });
@@ -187,8 +188,8 @@ struct AttentionHeads {
     context.template tokens_at_once<shape.seq_len, kAtOnce, kWorkOfQuery>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           attend(head, first, kept, outputs,
-                 first_of(MatrixView<Scalar, count, kKeys>(context.own(weights)), first),
-                 dropout_from(first), context, (of_rows + 2 * first)...);
+                 first_of(MatrixView<Scalar, count, kKeys>(context.own(weights)), first), dropout_from(first),
+                 context, (of_rows + 2 * first)...);
         });
   }
 

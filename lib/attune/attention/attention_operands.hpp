@@ -60,7 +60,8 @@ struct AttentionOperands {
     scale_operands(kept.query, kept.key, context);
   }
   /// From dQ, dK and dV in the places of Q, K and V to those of the projections.
-  ATTUNE_INLINE static void backward(const auto& parameters, auto& tape, auto& gradients, const auto& context) {
+  ATTUNE_INLINE static void backward(const auto& parameters, auto& tape, auto& gradients,
+                                     const auto& context) {
     scale_operands(tape.query, tape.key, context);
     Parts::Appended::backward(tape, gradients.appended, context);
     if constexpr (kRotates) {

@@ -209,9 +209,9 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
     backward_heads(parameters, tape, dy, gradients, scratch, Heads::of_finite(all, tape, scratch));
     const ConstView<Input> x = input();
     const auto keys = detail::with_appended<shape>(all).keys();
-    const auto products = all.without_mask().skipping_zeros(
-        context.first(x), context.first(view(tape.query)), keys.first(view(tape.key)),
-        keys.first(view(tape.value)));
+    const auto products =
+        all.without_mask().skipping_zeros(context.first(x), context.first(view(tape.query)),
+                                          keys.first(view(tape.key)), keys.first(view(tape.value)));
     if constexpr (!kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, products);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
@@ -238,8 +238,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
     if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
       OutputProjection::backward_parameters(outputs, dy, gradients.output, context.without_mask());
-      OutputProjection::backward_input(parameters.output, dy, outputs, kernels::Assign{},
-                                       context.unmasked());
+      OutputProjection::backward_input(parameters.output, dy, outputs, kernels::Assign{}, context.unmasked());
     } else {
       const auto d_rows = context.first(dy);
       update_in_place(context.first(view(outputs)), d_rows, parameters.output.weight,
@@ -258,8 +257,8 @@ inline constexpr bool kRecomputesTape<MultiHeadAttention<shape, Scalar>> = true;
 
 }  // namespace detail
 
-/// The context of cross-attention with a mask, which has to outlive it: the length that a mask says is that of
-/// keys and values.
+/// The context of cross-attention with a mask, which has to outlive it: the length that a mask says is that
+/// of keys and values.
 template <class Attention, AttentionMask Mask = NoMask, class Slices = RunToCompletion>
 [[nodiscard]] constexpr auto cross_context_for(const Mask& mask ATTUNE_LIFETIME_BOUND = {},
                                                const Slices& slices = {}) {
@@ -275,7 +274,8 @@ void infer(const Set& parameters, ConstView<typename Attention::Input> query,
   Attention::forward(parameters, query, key, value, y, scratch, cross_context_for<Attention>(mask));
 }
 /// Training: the same; the tape keeps what backward needs.
-template <class Attention, class Set = typename Attention::Parameters, class Tape, class Scratch, AttentionMask Mask = NoMask>
+template <class Attention, class Set = typename Attention::Parameters, class Tape, class Scratch,
+          AttentionMask Mask = NoMask>
 void forward(const Set& parameters, ConstView<typename Attention::Input> query,
              ConstView<typename Attention::KeyInput> key, ConstView<typename Attention::ValueInput> value,
              View<typename Attention::Output> y, Tape& tape, Scratch& scratch, const Mask& mask = {}) {
@@ -283,8 +283,8 @@ void forward(const Set& parameters, ConstView<typename Attention::Input> query,
 }
 /// d_query, d_key and d_value from dy, overwritten, or NoGradient; gradients accumulate. The mask is
 /// forward's.
-template <class Attention, class Set = typename Attention::Parameters, class Tape, class DQuery, class DKey, class DValue, class Gradients,
-          class Scratch, AttentionMask Mask = NoMask>
+template <class Attention, class Set = typename Attention::Parameters, class Tape, class DQuery, class DKey,
+          class DValue, class Gradients, class Scratch, AttentionMask Mask = NoMask>
 void backward(const Set& parameters, ConstView<typename Attention::Input> query,
               ConstView<typename Attention::KeyInput> key, ConstView<typename Attention::ValueInput> value,
               Tape& tape, ConstView<typename Attention::Output> dy, DQuery&& d_query, DKey&& d_key,

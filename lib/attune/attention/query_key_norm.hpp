@@ -56,7 +56,8 @@ struct QueryKeyNorms {
         copy(of_queries.template count<QueryNorm::Input::rows>(), query, kept.norms.query);
         copy(of_keys.template count<KeyNorm::Input::rows>(), key, kept.norms.key);
       });
-      QueryNorm::forward(parameters.query_norm, kept.norms.query, query, kept.norms.of_query, of_query, of_queries);
+      QueryNorm::forward(parameters.query_norm, kept.norms.query, query, kept.norms.of_query, of_query,
+                         of_queries);
       KeyNorm::forward(parameters.key_norm, kept.norms.key, key, kept.norms.of_key, of_key, of_keys);
     } else {
       typename QueryNorm::InferenceScratch of_query;

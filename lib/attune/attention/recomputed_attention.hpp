@@ -66,13 +66,14 @@ struct GradientsBesideOperands {
 /// what masked_softmax kept of the head's rows, the mask forward's, `weights`
 /// room for recomputed_queries(seq_len) · kv_len scalars. dropout_from(query)
 /// drops weights of rows from there on.
-template <class Query, class Key, class Value, class DContext, class Scratch, class Scores,
-          class DropoutFrom, AnyContext Call, class Sum = kernels::Assign>
+template <class Query, class Key, class Value, class DContext, class Scratch, class Scores, class DropoutFrom,
+          AnyContext Call, class Sum = kernels::Assign>
 ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key, const Value& value,
                                               const DContext& d_context, typename Scratch::Scalar* weights,
                                               Scratch& scratch, const Scores& scores, int head,
                                               const typename Scratch::Scalar* kept,
-                                              const DropoutFrom& dropout_from, const Call& context, Sum = {}) {
+                                              const DropoutFrom& dropout_from, const Call& context,
+                                              Sum = {}) {
   using Scalar = typename Scratch::Scalar;
   constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
   constexpr int kSome = recomputed_queries(kQueries);

@@ -90,9 +90,9 @@ using ZerosOf = std::conditional_t<kMasks<Mask>, kernels::OwnZeroSkipping, kerne
 
 }  // namespace detail
 
-/// How a call of a layer runs. Slices are RunToCompletion, OneSlice or host::SharedSlices. Tokens and Keys say
-/// how many rows of queries, and of keys and values, are valid. Zeros say what factors of zero are. The mask
-/// has to outlive the context.
+/// How a call of a layer runs. Slices are RunToCompletion, OneSlice or host::SharedSlices. Tokens and Keys
+/// say how many rows of queries, and of keys and values, are valid. Zeros say what factors of zero are. The
+/// mask has to outlive the context.
 template <AttentionMask MaskType = NoMask, class SlicesType = RunToCompletion,
           class TokensType = detail::AllTokens, class KeysType = TokensType,
           class ZerosType = detail::ZerosOf<MaskType>>

@@ -9,8 +9,8 @@
 
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
-#include <attune/execution/slices.hpp>
 #include <attune/execution/pass.hpp>
+#include <attune/execution/slices.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 

@@ -103,7 +103,8 @@ detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::In
       detail::forward_pass<Layer>(context_for<Layer>(mask), parameters, x, y, scratch));
 }
 /// Training: the same; the tape keeps what backward needs.
-template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch, AttentionMask Mask = NoMask>
+template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch,
+          AttentionMask Mask = NoMask>
 detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
                                View<typename Layer::Output> y, Tape& tape, Scratch& scratch,
                                const Mask& mask = {}) {
@@ -112,8 +113,8 @@ detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::
 }
 /// dx from dy, overwritten, or NoGradient; gradients accumulate. The tape is used up. The mask is forward's.
 /// With a mask, what it hides has no influence, whatever it holds.
-template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class Gradients, class Scratch,
-          AttentionMask Mask = NoMask>
+template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class Gradients,
+          class Scratch, AttentionMask Mask = NoMask>
 void backward(const Set& parameters, ConstView<typename Layer::Input> x, Tape& tape,
               ConstView<typename Layer::Output> dy, Dx&& dx, Gradients& gradients, Scratch& scratch,
               const Mask& mask = {}) {

@@ -118,9 +118,8 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
       }
     } else {
       for_each_sequence(0, batch, [&](Worker& worker, int sequence) {
-        predict_one(sequence, [&](auto x, auto y, const auto& mask) {
-          return predict_on(worker, x, y, mask);
-        });
+        predict_one(sequence,
+                    [&](auto x, auto y, const auto& mask) { return predict_on(worker, x, y, mask); });
       });
     }
     const LossSum<Scalar>* const refused = std::find_if(
@@ -245,8 +244,8 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     LossSum<Scalar>& sum = shared_->sequences[static_cast<std::size_t>(sequence)];
     sum.status = shared_->state.ready();
     if (sum.status != Status::kOk) return;
-    sum.status = attune::detail::forward_loss<Model>(context, parameters, x, output, worker.tape,
-                                                     scratch, target, loss, sum);
+    sum.status = attune::detail::forward_loss<Model>(context, parameters, x, output, worker.tape, scratch,
+                                                     target, loss, sum);
     if (sum.status != Status::kOk) return;
     attune::detail::backward_in<Model>(context, parameters, x, worker.tape,
                                        ConstView<typename Model::Output>(output), NoGradient{}, gradients,

@@ -41,11 +41,13 @@ struct ActivationLayer {
     });
   }
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
     forward(x, y, context);
   }
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&, const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
     forward(x, y, context);
   }
 
@@ -54,7 +56,8 @@ struct ActivationLayer {
   template <AnyContext Call = Context<>>
   static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
     context.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
-      kernels::activate_backward<kind, Call::kSkipsZeros>(count, x.data + first, dy.data + first, dx.data + first);
+      kernels::activate_backward<kind, Call::kSkipsZeros>(count, x.data + first, dy.data + first,
+                                                          dx.data + first);
     });
   }
   template <class Dx, AnyContext Call = Context<>>

@@ -153,7 +153,8 @@ struct Dropout {
 
   /// Inference: y[rows, d_model] = x. `y` may be `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
     copy(x, y, context);
   }
   /// Training, with the mask of tape.position. Until backward every forward has this mask. `y` may be `x`.

@@ -80,7 +80,8 @@ struct OneProjection {
     }
     /// Tokens whose dy is zero have no influence, whatever they hold.
     void clear(const auto& dy) { kernels::clear_zero_rows(dy, view(hidden)); }
-    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& context) const {
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients,
+                             const auto& context) const {
       InLinear::backward_parameters(x, hidden, gradients.linear1, context);
     }
     void backward_input(const auto& parameters, auto dx, const auto& context) const {
@@ -133,7 +134,8 @@ struct GatedProjections {
       kernels::clear_zero_rows(dy, view(gate));
       kernels::clear_zero_rows(dy, view(up));
     }
-    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& context) const {
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients,
+                             const auto& context) const {
       InLinear::backward_parameters(x, gate, gradients.gate, context);
       InLinear::backward_parameters(x, up, gradients.up, context);
     }

@@ -79,7 +79,8 @@ struct Linear {
     forward(parameters, x, y, context);
   }
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&, const Call& context = {}) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
     forward(parameters, x, y, context);
   }
 
@@ -101,8 +102,7 @@ struct Linear {
 
   /// dx[rows, d_in] = dy·Wᵀ, or += with kernels::Accumulate; nothing for NoGradient. `dx` may not overlap
   /// `dy`.
-  template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign,
-            AnyContext Call = Context<>>
+  template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign, AnyContext Call = Context<>>
   static void backward_input(const Set& parameters, ConstView<Output> dy, Dx&& dx, Epilogue epilogue = {},
                              const Call& context = {}) {
     if constexpr (kAsked<Dx>) {

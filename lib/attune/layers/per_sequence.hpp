@@ -155,8 +155,7 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
       const auto gradient = OutputSequence::take(dy, lane, scratch.y, context);
       auto&& own = tape.layers[lane];
       const auto run = [&](auto to) {
-        backward_in<Layer>(context, parameters, of_sequence, own, gradient, to, gradients,
-                           scratch.layer);
+        backward_in<Layer>(context, parameters, of_sequence, own, gradient, to, gradients, scratch.layer);
       };
       if constexpr (kAsked<Dx>) {
         const auto to = sink<Input>(dx);

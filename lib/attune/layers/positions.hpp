@@ -120,7 +120,8 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
     Base::add(parameters.weight, x, y, context);
   }
   template <class Set = Parameters, AnyContext Call = Context<>>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&, const Call& context = {}) {
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
     Base::add(parameters.weight, x, y, context);
   }
   /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
@@ -199,11 +200,13 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
 
   /// y[seq_len, d_model] = x + E. `y` may be `x`.
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
     Base::add(kVectors, x, y, context);
   }
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&, const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
     Base::add(kVectors, x, y, context);
   }
   /// dx[seq_len, d_model] = dy. `dx` may be `dy`.

@@ -69,7 +69,8 @@ struct RowByRow {
     }
   }
   template <AnyContext Call = Context<>>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, const Call& context = {}) {
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { forward(x, y, context); });
   }
   template <AnyContext Call = Context<>>
@@ -99,7 +100,8 @@ struct RowByRow {
   template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, const Tape& tape, ConstView<Output> dy, Dx&& dx,
                        Parameters&, Scratch&, const Call& context = {}) {
-    if constexpr (kAsked<Dx>) context.stage([&]() ATTUNE_INLINE_LAMBDA { backward(tape.y, dy, dx, context); });
+    if constexpr (kAsked<Dx>)
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { backward(tape.y, dy, dx, context); });
   }
 };
 

@@ -9,8 +9,8 @@
 #include <attune/attention/cached_attention.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
-#include <attune/execution/stream.hpp>
 #include <attune/execution/pass.hpp>
+#include <attune/execution/stream.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {

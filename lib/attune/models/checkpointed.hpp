@@ -46,7 +46,8 @@ struct RunOnceMore : Layer {
   /// Training. `y` may not overlap `x`.
   template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static detail::Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                        TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const Call& context = {}) {
+                                        TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
+                                        const Call& context = {}) {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(tape, scratch.tape); });
     return detail::forward_in<Layer>(context, parameters, x, y, scratch.tape, scratch.layer);
   }

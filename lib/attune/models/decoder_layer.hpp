@@ -189,31 +189,33 @@ template <class Layer, AttentionMask Mask = CausalMask, AttentionMask MemoryMask
 }
 /// Inference of a decoder layer, as of other layers (execution/pass.hpp), with a mask for self-attention and
 /// one for attention to memory[memory_len, …].
-template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
-void infer(const Set& parameters, ConstView<typename Layer::Input> x, ConstView<typename Layer::CrossAttention::KeyInput> memory,
-           View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch, const Mask& mask = {},
+template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = CausalMask,
+          AttentionMask MemoryMask = NoMask>
+void infer(const Set& parameters, ConstView<typename Layer::Input> x,
+           ConstView<typename Layer::CrossAttention::KeyInput> memory, View<typename Layer::Output> y,
+           typename Layer::InferenceScratch& scratch, const Mask& mask = {},
            const MemoryMask& memory_mask = {}) {
   const auto context = decoder_context_for<Layer>(mask, memory_mask);
   Layer::forward(parameters, x, memory, y, scratch, context);
   detail::clear_behind(context.tokens, y);
 }
 /// Training: the same; the tape keeps what backward needs.
-template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch, AttentionMask Mask = CausalMask,
-          AttentionMask MemoryMask = NoMask>
+template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch,
+          AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
 void forward(const Set& parameters, ConstView<typename Layer::Input> x,
-             ConstView<typename Layer::CrossAttention::KeyInput> memory, View<typename Layer::Output> y, Tape& tape,
-             Scratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
+             ConstView<typename Layer::CrossAttention::KeyInput> memory, View<typename Layer::Output> y,
+             Tape& tape, Scratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
   const auto context = decoder_context_for<Layer>(mask, memory_mask);
   Layer::forward(parameters, x, memory, y, tape, scratch, context);
   detail::clear_behind(context.tokens, y);
 }
 /// dx and d_memory from dy, overwritten, or NoGradient; gradients accumulate. The masks are forward's.
-template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class DMemory, class Gradients, class Scratch,
-          AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
+template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class DMemory,
+          class Gradients, class Scratch, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
 void backward(const Set& parameters, ConstView<typename Layer::Input> x,
-              ConstView<typename Layer::CrossAttention::KeyInput> memory, Tape& tape, ConstView<typename Layer::Output> dy,
-              Dx&& dx, DMemory&& d_memory, Gradients& gradients, Scratch& scratch, const Mask& mask = {},
-              const MemoryMask& memory_mask = {}) {
+              ConstView<typename Layer::CrossAttention::KeyInput> memory, Tape& tape,
+              ConstView<typename Layer::Output> dy, Dx&& dx, DMemory&& d_memory, Gradients& gradients,
+              Scratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
   const auto context = decoder_context_for<Layer>(mask, memory_mask);
   const auto to_x = detail::sink<typename Layer::Input>(dx);
   Layer::backward(parameters, x, memory, tape, dy, to_x, d_memory, gradients, scratch, context);

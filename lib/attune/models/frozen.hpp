@@ -216,8 +216,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   template <AnyContext Call = Context<>>
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         InferenceScratch& scratch, const Call& context = {}) {
-    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y,
-                                     of_layer(scratch));
+    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, of_layer(scratch));
   }
   /// Training, with tape and scratch of any gradients. `y` may not overlap `x`.
   template <class Kept, class Used, AnyContext Call = Context<>>

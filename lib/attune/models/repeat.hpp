@@ -171,18 +171,17 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       });
     }
     context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      backward_one(0, parameters, x, tape, d_output(0), detail::sink<Input>(dx), gradients, scratch,
-                   context);
+      backward_one(0, parameters, x, tape, d_output(0), detail::sink<Input>(dx), gradients, scratch, context);
     });
   }
 
  private:
   static void backward_one(int i, const auto& parameters, ConstView<Input> x, auto& tape,
-                           ConstView<Output> dy, auto dx, auto& gradients, auto& scratch, const auto& context) {
+                           ConstView<Output> dy, auto dx, auto& gradients, auto& scratch,
+                           const auto& context) {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
-    detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient,
-                               scratch.layer);
+    detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient, scratch.layer);
   }
 
   // The output of layer i: on the tape, or where backward does not read it, in scratch, whose contents are

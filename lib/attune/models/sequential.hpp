@@ -173,8 +173,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     static_assert(!kAsked<Dx> || kInferred == 0,
                   "attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx; where "
                   "what stands before it is trained, list its layers in the Sequential around it");
-    backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch,
-                               context);
+    backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);
   }
 
  private:
@@ -192,8 +191,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   }
   template <int index>
   ATTUNE_INLINE static void backward_inside(const auto& context, auto&&... arguments) {
-    context.inside(
-        [&]() ATTUNE_INLINE_LAMBDA { detail::backward_in<Layer<index>>(context, arguments...); });
+    context.inside([&]() ATTUNE_INLINE_LAMBDA { detail::backward_in<Layer<index>>(context, arguments...); });
   }
 
   template <int index>
@@ -207,9 +205,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     } else {
       const auto next = scratch.layers.template behind<typename Layer<index>::Output, index>();
       return detail::in_turn(
-          [&]() ATTUNE_INLINE_LAMBDA {
-            return forward_inside<index>(context, own, x, next, layer_scratch);
-          },
+          [&]() ATTUNE_INLINE_LAMBDA { return forward_inside<index>(context, own, x, next, layer_scratch); },
           [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, context); });
     }
   }
@@ -270,7 +266,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <int index, class Gradients, class Kept, class Dx>
   ATTUNE_INLINE static void backward_from(const auto& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
                                           ConstView<typename Layer<index>::Output> dy, Dx dx,
-                                          Gradients& gradients, ScratchOf<Kept>& scratch, const auto& context) {
+                                          Gradients& gradients, ScratchOf<Kept>& scratch,
+                                          const auto& context) {
     if constexpr (index >= kInferred) {
       auto&& own = parameters.template layer<index>();
       auto&& gradient = gradients.template layer<index>();
@@ -285,8 +282,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
           context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {
           const auto d_before = gradient_between<index - 1>(tape, scratch);
-          backward_inside<index>(context, own, before, layer_tape, dy, d_before, gradient,
-                                 layer_scratch);
+          backward_inside<index>(context, own, before, layer_tape, dy, d_before, gradient, layer_scratch);
           backward_from<index - 1>(parameters, x, tape,
                                    ConstView<typename Layer<index - 1>::Output>(d_before), dx, gradients,
                                    scratch, context);

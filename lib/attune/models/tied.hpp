@@ -163,8 +163,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, TapeOf<Kept>& tape,
                         ScratchOf<Kept>& scratch, const Call& context = {}) {
-    return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y,
-                        context, scratch.sequence, tape.body, scratch.body);
+    return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, context,
+                        scratch.sequence, tape.body, scratch.body);
   }
   /// Gradients accumulate, from dy[seq_len, vocabulary]. The tape is used up. With a mask, a token whose dy
   /// is zero adds nothing, whatever it holds.
@@ -188,10 +188,10 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
       for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
         Sequence& one = scratch.sequence;
         add_to_table(OfIds::take(ids, sequence, one, context),
-                           OfTokens::take(hidden, sequence, one.hidden, context),
-                           OfLogits::take(dy, sequence, one.logits, context),
-                           OfTokens::take(scratch.tokens, sequence, one.tokens, context), gradients.embedding,
-                           scratch, context);
+                     OfTokens::take(hidden, sequence, one.hidden, context),
+                     OfLogits::take(dy, sequence, one.logits, context),
+                     OfTokens::take(scratch.tokens, sequence, one.tokens, context), gradients.embedding,
+                     scratch, context);
       });
     } else {
       backward_body(NoGradient{});
@@ -226,8 +226,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   }
 
   static Status forward_into(const auto& parameters, ConstView<Input> ids, View<Tokens> tokens,
-                             View<Tokens> hidden, View<Output> y, const auto& context,
-                             Sequence& one, auto&... of_body) {
+                             View<Tokens> hidden, View<Output> y, const auto& context, Sequence& one,
+                             auto&... of_body) {
     return detail::in_turn(
         [&]() ATTUNE_INLINE_LAMBDA {
           Status status = Status::kOk;
@@ -242,8 +242,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
           return status;
         },
         [&]() ATTUNE_INLINE_LAMBDA {
-          detail::forward_in<Body>(context, parameters.body, ConstView<Tokens>(tokens), hidden,
-                                   of_body...);
+          detail::forward_in<Body>(context, parameters.body, ConstView<Tokens>(tokens), hidden, of_body...);
           for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
             Head::backward_input(parameters.embedding, OfTokens::take(hidden, sequence, one.hidden, context),
                                  OfLogits::room(y, one.logits), kernels::Assign{}, context.unmasked());

@@ -94,8 +94,8 @@ struct StackInference {
     typename NormLayer::InferenceScratch none;
     ConstView<Tokens> tokens_in = x;
     if constexpr (kNormBefore) {
-      forward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), x,
-                            View<Tokens>(scratch.tokens), none);
+      forward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), x, View<Tokens>(scratch.tokens),
+                            none);
       tokens_in = scratch.tokens;
     }
     const View<Tokens> output = index == 0 ? y : scratch.output();
@@ -105,8 +105,7 @@ struct StackInference {
     });
     add_to<Tokens>(tokens_of(context), index == 0 ? x.data : ConstView<Tokens>(output).data, y.data);
     if constexpr (!kNormBefore) {
-      forward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), ConstView<Tokens>(y), y,
-                            none);
+      forward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), ConstView<Tokens>(y), y, none);
     }
     if constexpr (index < kLast) run<index + 1>(parameters, y, y, scratch, context);
   }
@@ -348,8 +347,8 @@ struct ResidualStack {
                                    auto to) ATTUNE_INLINE_LAMBDA {
       typename NormLayer::Scratch none;
       auto&& tape = room.norms()[index];
-      backward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), tokens_in, tape,
-                             d_norm, to, norm_of<index>(gradients), none);
+      backward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), tokens_in, tape, d_norm, to,
+                             norm_of<index>(gradients), none);
     };
     const auto continue_with = [&](auto d_input, ConstView<Tokens> d_sum) ATTUNE_INLINE_LAMBDA {
       if constexpr (kAsked<decltype(d_input)>) add_to<Tokens>(tokens_of(context), d_sum.data, d_input.data);

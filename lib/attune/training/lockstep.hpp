@@ -83,8 +83,8 @@ class LockstepWorkspace {
     LossSum<Scalar> losses[std::size_t{kSequences}];
     if (!add_losses(target_of, loss, losses)) return false;
     begin_gradients(gradients);
-    backward_in<LaneModel>(context, parameters_, x, tape_, ConstView<Output>(y), NoGradient{},
-                           gradients_, shared_.scratch);
+    backward_in<LaneModel>(context, parameters_, x, tape_, ConstView<Output>(y), NoGradient{}, gradients_,
+                           shared_.scratch);
     if constexpr (kMasks<Mask>) {
       bool all = true;
       for (const LossSum<Scalar>& of_sequence : losses) all = all && kernels::finite(1, &of_sequence.sum);

@@ -196,10 +196,9 @@ ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& 
         [&]<class... Sets>(Sets&... sets) ATTUNE_INLINE_LAMBDA {
           static_assert((std::is_same_v<Sets, Parameters> && ...));
           context.template elements<kSize, kWorkOfUpdate>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
-            update_and_clear<Optimizer>(coefficients, TensorKind::kWeight, count,
-                                        scalars_of<Scalar>(parameters) + first,
-                                        scalars_of<Scalar>(gradients) + first,
-                                        (scalars_of<Scalar>(sets) + first)...);
+            update_and_clear<Optimizer>(
+                coefficients, TensorKind::kWeight, count, scalars_of<Scalar>(parameters) + first,
+                scalars_of<Scalar>(gradients) + first, (scalars_of<Scalar>(sets) + first)...);
           });
         },
         Optimizer::sets_of_moments(moments));

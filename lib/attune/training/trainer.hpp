@@ -243,8 +243,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     if constexpr (Work::kShared && kDrops) {
       context.stage([&] { stand_at_masks(); });
     }
-    const Status status = detail::forward_loss<Model>(context, state_.parameters, x, output, tape,
-                                                      scratch, target, loss, added, on_output);
+    const Status status = detail::forward_loss<Model>(context, state_.parameters, x, output, tape, scratch,
+                                                      target, loss, added, on_output);
     if (status != Status::kOk) return status;
     context.inside([&]() ATTUNE_INLINE_LAMBDA {
       detail::backward_in<Model>(context, state_.parameters, x, tape,
@@ -282,9 +282,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
         }
       }
       LossSum<Scalar> added;
-      const Status status = add_sequence(
-          Inputs::at(inputs, sums_.sequences), Targets::at(targets, sums_.sequences), loss, detail::Unused{},
-          added, context_for<Model>(detail::mask_of(masks, sums_.sequences)));
+      const Status status =
+          add_sequence(Inputs::at(inputs, sums_.sequences), Targets::at(targets, sums_.sequences), loss,
+                       detail::Unused{}, added, context_for<Model>(detail::mask_of(masks, sums_.sequences)));
       if (status != Status::kOk) {
         discard();
         return Result::refused(status);

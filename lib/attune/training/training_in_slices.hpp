@@ -39,9 +39,8 @@ class AccumulationInSlices {
   bool advance() {
     if (done()) return false;
     detail::SliceWalk walk(address_, most_work);
-    const Status status =
-        trainer_->add_sequence(x_, target_, loss_, Ignored{}, added_,
-                               Trainer::context_of(mask_, OneSlice<most_work>(walk)));
+    const Status status = trainer_->add_sequence(x_, target_, loss_, Ignored{}, added_,
+                                                 Trainer::context_of(mask_, OneSlice<most_work>(walk)));
     if (status != Status::kOk) {
       status_ = status;
       trainer_->work_.end_pass(trainer_);
