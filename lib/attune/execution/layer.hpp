@@ -23,8 +23,8 @@
 //
 // What a layer may say beside, and what is assumed where it does not:
 //
-//   kAbilities                 what its calls take behind these arguments: Abilities, below. Without it:
-//                              nothing, and its tokens meet unless it has WithLength or one row
+//   kAbilities                 whether its calls take a context behind these arguments, and more: Abilities,
+//                              below. Without it: none, and its tokens meet unless it has WithLength or one row
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
 //   kFingerprint               what tensors and shapes do not tell of it (fingerprint.hpp). Without: nothing
 //   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
