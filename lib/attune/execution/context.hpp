@@ -132,7 +132,11 @@ class Context {
   /// Runs a body that is a stage.
   template <class Body>
   ATTUNE_INLINE void stage(Body&& body) const {
-    slices_.stage(body);
+    if constexpr (kRunsToCompletion) {
+      body();
+    } else {
+      slices_.stage(body);
+    }
   }
   /// The same of a body that answers a Status.
   template <class Body>
@@ -142,7 +146,11 @@ class Context {
   /// Runs a body that consists of stages; what it returns.
   template <class Body>
   ATTUNE_INLINE decltype(auto) inside(Body&& body) const {
-    return slices_.inside(body);
+    if constexpr (kRunsToCompletion) {
+      return body();
+    } else {
+      return slices_.inside(body);
+    }
   }
   /// Runs body(i) for i from 0 to times - 1, each of them stages.
   template <int times, class Body>
@@ -151,15 +159,27 @@ class Context {
   }
   template <int count, int work, class Body>
   ATTUNE_INLINE void rows(Body&& body) const {
-    slices_.template rows<count, count, work>(std::integral_constant<int, count>{}, body);
+    if constexpr (kRunsToCompletion) {
+      body.template operator()<count>(0);
+    } else {
+      slices_.template rows<count, count, work>(std::integral_constant<int, count>{}, body);
+    }
   }
   template <int count, int work, class Body>
   ATTUNE_INLINE void elements(Body&& body) const {
-    slices_.template elements<count, work>(std::integral_constant<int, count>{}, body);
+    if constexpr (kRunsToCompletion) {
+      body(0, count);
+    } else {
+      slices_.template elements<count, work>(std::integral_constant<int, count>{}, body);
+    }
   }
   template <int count, int work, class Body>
   ATTUNE_INLINE void tokens(Body&& body) const {
-    tokens_at_once<count, count, work>(body);
+    if constexpr (kHasLength) {
+      tokens_at_once<count, count, work>(body);
+    } else {
+      rows<count, work>(body);
+    }
   }
   template <int rows, int at_once, int work, class Body>
   ATTUNE_INLINE void tokens_at_once(Body&& body) const {
