@@ -283,10 +283,20 @@ inline constexpr bool kIsContext = false;
 template <class Mask, class Slices, class Tokens, class Keys, class Zeros>
 inline constexpr bool kIsContext<Context<Mask, Slices, Tokens, Keys, Zeros>> = true;
 
+// A mask in the place of a context.
+template <class Type>
+constexpr bool refuse_mask() {
+  static_assert(!AttentionMask<Type>,
+                "attune: a layer's forward and backward take a Context, not a mask; call "
+                "attune::infer<Layer>(parameters, x, y, scratch, mask), or attune::forward or backward");
+  return false;
+}
+
 }  // namespace detail
 
 /// The last argument of a layer's forward and backward.
 template <class Type>
-concept AnyContext = detail::kIsContext<std::remove_cvref_t<Type>>;
+concept AnyContext = detail::kIsContext<std::remove_cvref_t<Type>> ||
+    detail::refuse_mask<std::remove_cvref_t<Type>>();
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
