@@ -73,8 +73,10 @@ struct Abilities {
   bool takes_length = false;
 };
 
-/// In the place of dx where nobody asks for it.
-struct NoGradient {};
+/// In the place of dx where nobody asks for it: what is written to it is dropped.
+struct NoGradient {
+  [[nodiscard]] constexpr detail::Dropped operator()(int, int) const { return {}; }
+};
 
 /// Whether somebody asks for the gradient that goes to such a sink.
 template <class Sink>

@@ -50,7 +50,6 @@ struct Embedding {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] typename TableForm<Matrix<Scalar, shape.vocabulary, shape.d_model>>::type weight;
     ATTUNE_VISITED_FIELDS(Weight(weight))
     /// The row of the padding id starts as zeros.

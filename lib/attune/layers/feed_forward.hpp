@@ -43,7 +43,6 @@ struct OneProjection {
   /// W₁, b₁, W₂, b₂.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] SetOfMember<InLinear, Role::kFeedForwardIn, Matrix, Vector> linear1;
     [[no_unique_address]] SetOfMember<OutLinear, Role::kFeedForwardOut, Matrix, Vector> linear2;
     ATTUNE_FIELDS(Set(linear1), Set(linear2))
@@ -100,7 +99,6 @@ struct GatedProjections {
   /// W_gate, b_gate, W_up, b_up, W_down, b_down.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] SetOfMember<InLinear, Role::kGate, Matrix, Vector> gate;
     [[no_unique_address]] SetOfMember<InLinear, Role::kFeedForwardIn, Matrix, Vector> up;
     [[no_unique_address]] SetOfMember<OutLinear, Role::kFeedForwardOut, Matrix, Vector> down;

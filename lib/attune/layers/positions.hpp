@@ -105,7 +105,6 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     /// The form of a table: never transposed.
     using Table = typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type;
     [[no_unique_address]] typename FloatForm<Table>::type weight;

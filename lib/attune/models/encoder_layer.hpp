@@ -52,7 +52,6 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] detail::SetOfMember<SelfAttention, 0, Matrix, Vector> self_attention;
     [[no_unique_address]] detail::SetOfMember<Network, 1, Matrix, Vector> feed_forward;
     [[no_unique_address]] detail::SetOfMember<Norm, 2, Matrix, Vector> norm1;

@@ -24,7 +24,6 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   /// layers[i] is in its tensors' names "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     using Each = detail::SetOf<Layer, Matrix, Vector>;
     [[no_unique_address]] detail::Copies<Each, count> layers;
 

@@ -59,7 +59,6 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     /// The table, [vocabulary, d_model].
     [[no_unique_address]] detail::SetOfMember<EmbeddingLayer, 0, Matrix, Vector> embedding;
     [[no_unique_address]] detail::SetOfMember<Body, 1, Matrix, Vector> body;
