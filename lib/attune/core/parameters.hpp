@@ -216,6 +216,11 @@ inline constexpr bool kIsUntrained<UntrainedIn<Scalar, rows, cols, Place>> = tru
 /// Whether what stands for a tensor's gradient takes one.
 template <class Leaf>
 inline constexpr bool kTrained = !kIsUntrained<std::remove_cvref_t<Leaf>>;
+/// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
+template <class Leaf>
+inline constexpr bool kUpdatesAtOnce = requires {
+  requires std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
+};
 
 }  // namespace detail
 

@@ -261,9 +261,24 @@ inline constexpr bool kTakesMask = kAbilities<Layer>.mask != MaskUse::kNone;
 /// Whether all that a layer asks a mask for is keeps_key.
 template <class Layer>
 inline constexpr bool kTakesPaddingOnly = kAbilities<Layer>.mask == MaskUse::kPadding;
+/// Whether a layer that knows nothing of slices can be run on some of its tokens (own_layer.hpp): they do not
+/// meet, and it leaves nothing in memory for them.
+template <class Layer>
+inline constexpr bool kRunsByToken = [] {
+  if constexpr (kTakesIds<Layer> || kAbilities<Layer>.mixes_tokens || kAbilities<Layer>.takes_slices) {
+    return false;
+  } else if constexpr (requires { typename Layer::template WithLength<1>; }) {
+    using One = typename Layer::template WithLength<1>;
+    return std::is_same_v<typename Layer::template WithLength<Layer::Input::rows>, Layer> &&
+           std::is_empty_v<typename One::Tape> && std::is_empty_v<typename One::Scratch> &&
+           std::is_empty_v<typename One::InferenceScratch>;
+  } else {
+    return false;
+  }
+}();
 /// Whether a layer's time is that of the tokens that slices hand out, and it asks for no others.
 template <class Layer>
-inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || [] {
+inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || kRunsByToken<Layer> || [] {
   if constexpr (kTakesIds<Layer>) {
     return false;
   } else {
@@ -397,7 +412,7 @@ inline constexpr bool kFrozen = requires {
 };
 
 /// Whether a layer's backward goes through each parameter once, and reads none whose gradient it has given
-/// away: then they may change at once.
+/// away: then they may change at once. Of one that is made of others it is theirs to say.
 template <class Layer>
 inline constexpr bool kUpdatesInBackward = std::is_empty_v<typename Layer::Parameters> || requires {
   requires Layer::kUpdatesInBackward;

@@ -6,6 +6,7 @@
 #include <attune/core/status.hpp>
 #include <attune/execution/attention_mask.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/execution/own_layer.hpp>
 #include <attune/execution/slices.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
@@ -57,7 +58,9 @@ ATTUNE_INLINE Outcome<Layer> forward_through(const Mask& mask, Arguments&&... ar
 template <class Layer, class Mask, class Slices, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_in(const Slices& slices, const Mask& mask, Arguments&&... arguments) {
   check_call<Layer, Mask, Slices>();
-  if constexpr (kBeginsLength<Mask, Slices> && !Slices::kRunsToCompletion) {
+  if constexpr ((Collects<Arguments> || ...)) {
+    return forward_in<Layer>(slices, mask, without_collected(arguments)...);
+  } else if constexpr (kBeginsLength<Mask, Slices> && !Slices::kRunsToCompletion) {
     return forward_in<Layer>(slices, AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
   } else if constexpr (Slices::kRunsToCompletion && !kHasLength<Slices>) {
     return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
@@ -65,6 +68,8 @@ ATTUNE_INLINE Outcome<Layer> forward_in(const Slices& slices, const Mask& mask, 
     return Layer::forward(std::forward<Arguments>(arguments)..., mask, slices);
   } else if constexpr (kAbilities<Layer>.takes_slices) {
     return Layer::forward(std::forward<Arguments>(arguments)..., NoMask{}, slices);
+  } else if constexpr (kRunsByToken<Layer>) {
+    forward_by_token<Layer>(slices, arguments...);
   } else if constexpr (kTakesIds<Layer>) {
     return slices.answer([&] { return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
   } else {
@@ -96,8 +101,12 @@ ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) 
 template <class Layer, class Mask, class Slices, class... Arguments>
 ATTUNE_INLINE void backward_in(const Slices& slices, const Mask& mask, Arguments&&... arguments) {
   check_call<Layer, Mask, Slices>();
-  if constexpr (kBeginsLength<Mask, Slices> && !Slices::kRunsToCompletion) {
+  if constexpr ((Collects<Arguments> || ...)) {
+    collect([&](auto&&... own) { backward_in<Layer>(slices, mask, own...); }, arguments...);
+  } else if constexpr (kBeginsLength<Mask, Slices> && !Slices::kRunsToCompletion) {
     backward_in<Layer>(slices, AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
+  } else if constexpr (kRunsByToken<Layer> && (kMasks<Mask> || !Slices::kRunsToCompletion || kHasLength<Slices>)) {
+    backward_by_token<Layer, kMasks<Mask>>(slices, arguments...);
   } else if constexpr (Slices::kRunsToCompletion && !kHasLength<Slices>) {
     backward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
   } else if constexpr (kAbilities<Layer>.takes_slices) {

@@ -68,7 +68,6 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   /// Whether nothing is trained.
   static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
-  static constexpr bool kUpdatesInBackward = kFrozen || detail::kUpdatesInBackward<Layer>;
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
 
  private:

@@ -48,7 +48,6 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
-  static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Layer>;
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
   static constexpr bool kRunsPerSequence = true;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;

@@ -65,7 +65,6 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     ATTUNE_FIELDS(Set(embedding), Set(body))
   };
   using Parameters = ParametersOf<Tensor>;
-  static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Body>;
   static constexpr bool kRunsInLockstep = false;  // the table's uses go one sequence after the other
   static constexpr bool kRunsPerSequence = true;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<EmbeddingLayer, Body>;

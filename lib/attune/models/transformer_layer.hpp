@@ -138,8 +138,6 @@ struct ResidualStack {
 
   static constexpr std::uint32_t kFingerprint = fingerprint(
       options.norm, options.dropout, kFingerprintOf<typename Branches::Part>..., kFingerprintOf<NormLayer>);
-  static constexpr bool kUpdatesInBackward =
-      (detail::kUpdatesInBackward<typename Branches::Part> && ... && detail::kUpdatesInBackward<NormLayer>);
   static constexpr bool kRunsInLockstep =
       (detail::kRunsInLockstep<typename Branches::Part> && ... && detail::kRunsInLockstep<NormLayer>);
   static constexpr bool kRunsPerSequence =
