@@ -25,10 +25,9 @@ struct ActivationLayer {
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
   using Parameters = NoParameters;
-  static constexpr bool kRunsInLockstep = true;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
-  static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;
+  static constexpr Abilities kAbilities{
+      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .output_may_be_input = true,
+      .gradient_may_be_input = true, .lanes = Lanes::kAll};
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};

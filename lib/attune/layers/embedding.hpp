@@ -62,8 +62,8 @@ struct Embedding {
     }
   };
   using Parameters = ParametersOf<Tensor>;
-  static constexpr bool kUpdatesInBackward = true;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
+  static constexpr Abilities kAbilities{
+      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .updates_in_backward = true};
   struct Tape {};  // backward needs nothing but the ids
   struct Scratch {
     Tensor<Scalar, 1, shape.d_model> total;  // of dy over the tokens of one id

@@ -162,11 +162,10 @@ struct FeedForwardNetwork {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = typename Projections::template ParametersOf<Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
-  static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kRunsInLockstep = OutLinear::kRunsInLockstep;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
-  static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
+  static constexpr Abilities kAbilities{
+      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .output_may_be_input = true,
+      .gradient_may_be_input = true, .updates_in_backward = true,
+      .lanes = OutLinear::kAbilities.lanes};
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;

@@ -91,11 +91,9 @@ struct Norm {
   using Parameters = ParametersOf<Tensor>;
   template <class Gradients>
   static constexpr bool kReadsInput = true;
-  static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kRunsInLockstep = true;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
-  static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;
+  static constexpr Abilities kAbilities{
+      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .output_may_be_input = true,
+      .gradient_may_be_input = true, .updates_in_backward = true, .lanes = Lanes::kAll};
   using Tape = NormTape<Scalar, shape.rows, shape.d_model, kind>;
   struct Scratch {};
   struct InferenceScratch {};

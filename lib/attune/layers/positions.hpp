@@ -40,10 +40,9 @@ struct AddedPositions {
   using Output = Input;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_slices = true, .takes_length = true};
-  static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;
-  static constexpr bool kRunsInLockstep = true;
+  static constexpr Abilities kAbilities{
+      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .output_may_be_input = true,
+      .gradient_may_be_input = true, .updates_in_backward = true, .lanes = Lanes::kAll};
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
@@ -77,7 +76,6 @@ struct AddedPositions {
 /// Vectors that are trained, one a position. Nothing is taped.
 template <PositionShape shape, class ScalarType = float>
 struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
-  static constexpr bool kUpdatesInBackward = true;
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>

@@ -72,8 +72,6 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   static constexpr bool kReadsInput =
       detail::kReadsInput<Layer<0>,
                           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
-  static constexpr bool kRunsInLockstep = (detail::kRunsInLockstep<Layers> && ...);
-  static constexpr bool kRunsPerSequence = true;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layers...>;
 
  private:

@@ -65,9 +65,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     ATTUNE_FIELDS(Set(embedding), Set(body))
   };
   using Parameters = ParametersOf<Tensor>;
-  static constexpr bool kRunsInLockstep = false;  // the table's uses go one sequence after the other
-  static constexpr bool kRunsPerSequence = true;
-  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<EmbeddingLayer, Body>;
+  static constexpr Abilities kAbilities =  // the table's uses go one sequence after the other
+      detail::with(detail::kAbilitiesOfAll<EmbeddingLayer, Body>, &Abilities::lanes, Lanes::kBetweenParts);
 
  private:
   // y = x·E of rows of the vocabulary: the head is its transpose. Of a sequence, as the table.
