@@ -175,8 +175,8 @@ void has_weights_of_8_and_16_bits() {
 template <class Of>
 using Tuned = attune::BiasesAndNorms<Model<Of>, kConstants<Of>>;
 template <class Of>
-using WithLora =
-    attune::Adapted<Model<Of>, kConstants<Of>, attune::LowRank{.rank = 2, .roles = attune::Role::kProjections}>;
+using WithLora = attune::Adapted<Model<Of>, kConstants<Of>,
+                                 attune::LowRank{.rank = 2, .roles = attune::Role::kProjections}>;
 
 template <class Of>
 void takes_lora_beside_it() {
@@ -304,7 +304,7 @@ void goes_to_pytorch_and_back() {
 }  // namespace
 
 // TEST of either layer, named after the function.
-#define ATTUNE_TEST_OF_BOTH(behavior)                      \
+#define ATTUNE_TEST_OF_BOTH(behavior)                           \
   TEST(OwnLayer, of_tokens_##behavior) { behavior<OfPRelu>(); } \
   TEST(OwnLayer, that_mixes_tokens_##behavior) { behavior<OfConvolution>(); }
 
@@ -328,8 +328,8 @@ TEST(OwnLayer, has_names_and_shapes_in_pytorch) {
 }
 
 TEST(OwnLayer, of_tokens_streams) {
-  using Streamed = attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 4, kWidth}>,
-                                      PRelu<kTokens, kWidth>>;
+  using Streamed =
+      attune::Sequential<attune::Linear<attune::LinearShape{kTokens, 4, kWidth}>, PRelu<kTokens, kWidth>>;
   static attune::KeyValueCache<Streamed, attune::CacheShape{.capacity = kTokens}> cache;
   static decltype(cache)::Scratch<> scratch;
   static Streamed::InferenceScratch inference;

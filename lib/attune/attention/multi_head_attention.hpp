@@ -77,8 +77,11 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                                       KeyProjection::template kReadsInput<decltype(Gradients::key)> ||
                                       ValueProjection::template kReadsInput<decltype(Gradients::value)>;
   static constexpr Abilities kAbilities{
-      .mask = MaskUse::kScores, .takes_slices = true, .takes_length = kSelfAttention,
-      .gradient_may_be_input = true, .updates_in_backward = true,
+      .mask = MaskUse::kScores,
+      .takes_slices = true,
+      .takes_length = kSelfAttention,
+      .gradient_may_be_input = true,
+      .updates_in_backward = true,
       .lanes = (std::min)(QueryProjection::kAbilities.lanes, KeyProjection::kAbilities.lanes)};
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries

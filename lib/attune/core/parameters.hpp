@@ -184,8 +184,9 @@ template <class Scalar, int rows, int cols>
   return {tensor.values};
 }
 
-/// What stands for a table [rows, cols] in a set of other forms: ParametersOf<Matrix, Vector> has it for a tensor
-/// that no product reads as a weight, as the filters of a convolution by features. Of 8 bits, each row has a scale.
+/// What stands for a table [rows, cols] in a set of other forms: ParametersOf<Matrix, Vector> has it for a
+/// tensor that no product reads as a weight, as the filters of a convolution by features. Of 8 bits, each row
+/// has a scale.
 template <template <class, int, int> class Matrix, class Scalar, int rows, int cols>
 using TableOf = typename TableForm<Matrix<Scalar, rows, cols>>::type;
 

@@ -55,7 +55,8 @@ struct StateDictTensor {
 };
 /// Whether a tensor of this shape in a file has these rows and columns. Leading dimensions of 1 do not count,
 /// as in positions of [1, tokens, d_model]. Those of a weight or a table behind the first are its columns
-/// together, as in convolutions over patches, [out, channels, height, width], and by channels, [channels, 1, taps].
+/// together, as in convolutions over patches, [out, channels, height, width], and by channels, [channels, 1,
+/// taps].
 template <class Extent>
 constexpr bool has_shape(int rank, const Extent* shape, const StateDictTensor& tensor) {
   const auto rows = static_cast<Extent>(tensor.rows), cols = static_cast<Extent>(tensor.cols);

@@ -75,8 +75,8 @@ struct Abilities {
   bool takes_length = false;
   bool output_may_be_input = false;    // y may be x in inference
   bool gradient_may_be_input = false;  // dx may be x, but not with UpdateInBackward
-  /// backward goes through each parameter once, and reads none whose gradient it has given away: it may change
-  /// at once. Otherwise UpdateInBackward has room for the layer's gradients in scratch.
+  /// backward goes through each parameter once, and reads none whose gradient it has given away: it may
+  /// change at once. Otherwise UpdateInBackward has room for the layer's gradients in scratch.
   bool updates_in_backward = false;
   Lanes lanes = Lanes::kNone;  // what of it may be in lanes in Lockstep
 };
@@ -98,6 +98,15 @@ template <class Shape, class Value>
   shape.*member = value;
   return shape;
 }
+
+/// Of layers that work on each token in its place.
+inline constexpr Abilities kInPlaceByToken{.mixes_tokens = false,
+                                           .takes_slices = true,
+                                           .takes_length = true,
+                                           .output_may_be_input = true,
+                                           .gradient_may_be_input = true,
+                                           .updates_in_backward = true,
+                                           .lanes = Lanes::kAll};
 
 /// `count` matrices of one shape, one below the other.
 template <class Matrix, int count>
@@ -208,10 +217,10 @@ constexpr bool check_layer() {
   if constexpr (!requires { typename L::Scalar; }) {
     static_assert(sizeof(L) == 0,
                   "attune::IsLayer: the type names no Scalar; execution/layer.hpp shows what a layer has");
-  } else if constexpr (requires { L::kTakesLength; } || requires { L::kTakesMask; } ||
-                       requires { L::kRunsInLockstep; } || requires { L::kRunsPerSequence; } ||
-                       requires { L::kOutputMayBeInput; } || requires { L::kGradientMayBeInput; } ||
-                       requires { L::kUpdatesInBackward; }) {
+  } else if constexpr (
+      requires { L::kTakesLength; } || requires { L::kTakesMask; } || requires { L::kRunsInLockstep; } ||
+      requires { L::kRunsPerSequence; } || requires { L::kOutputMayBeInput; } ||
+      requires { L::kGradientMayBeInput; } || requires { L::kUpdatesInBackward; }) {
     static_assert(sizeof(L) == 0,
                   "attune::IsLayer: what a layer can do stands in one struct, static constexpr "
                   "attune::Abilities kAbilities{.takes_length = …}; constants as kTakesLength are not asked "
@@ -310,13 +319,12 @@ inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || kRunsByTo
 }();
 /// What a layer can do that consists of others, whose slices are theirs.
 template <class... Layers>
-inline constexpr Abilities kAbilitiesOfAll{.mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
-                                           .mask = (std::max)({kAbilities<Layers>.mask...}),
-                                           .takes_slices = true,
-                                           .takes_length = (kTakesLength<Layers> && ...),
-                                           .lanes = ((kAbilities<Layers>.lanes == Lanes::kAll) && ...)
-                                                        ? Lanes::kAll
-                                                        : Lanes::kBetweenParts};
+inline constexpr Abilities kAbilitiesOfAll{
+    .mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
+    .mask = (std::max)({kAbilities<Layers>.mask...}),
+    .takes_slices = true,
+    .takes_length = (kTakesLength<Layers> && ...),
+    .lanes = ((kAbilities<Layers>.lanes == Lanes::kAll) && ...) ? Lanes::kAll : Lanes::kBetweenParts};
 
 // ---- What a layer says of itself, or what is assumed. ----
 
@@ -429,7 +437,8 @@ inline constexpr bool kFrozen = requires {
 
 /// Whether a layer's parameters may change as soon as their gradients are known.
 template <class Layer>
-inline constexpr bool kUpdatesInBackward = std::is_empty_v<typename Layer::Parameters> || kAbilities<Layer>.updates_in_backward;
+inline constexpr bool kUpdatesInBackward =
+    std::is_empty_v<typename Layer::Parameters> || kAbilities<Layer>.updates_in_backward;
 
 /// Whether a layer's recompute_tape and backward_from are its forward and backward, and whether it is run by
 /// its Branches (models/transformer_layer.hpp). Said of each type by itself: one that inherits from it may be

@@ -105,7 +105,8 @@ ATTUNE_INLINE void backward_in(const Slices& slices, const Mask& mask, Arguments
     collect([&](auto&&... own) { backward_in<Layer>(slices, mask, own...); }, arguments...);
   } else if constexpr (kBeginsLength<Mask, Slices> && !Slices::kRunsToCompletion) {
     backward_in<Layer>(slices, AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
-  } else if constexpr (kRunsByToken<Layer> && (kMasks<Mask> || !Slices::kRunsToCompletion || kHasLength<Slices>)) {
+  } else if constexpr (kRunsByToken<Layer> &&
+                       (kMasks<Mask> || !Slices::kRunsToCompletion || kHasLength<Slices>)) {
     backward_by_token<Layer, kMasks<Mask>>(slices, arguments...);
   } else if constexpr (Slices::kRunsToCompletion && !kHasLength<Slices>) {
     backward_through<Layer>(mask, std::forward<Arguments>(arguments)...);

@@ -1,13 +1,13 @@
 // What a layer of one's own gets without a line about it.
 //
-// Tokens that do not meet in a layer are run one by one, as its WithLength<1>, where not all of them are to be
-// computed at once: in slices, of a sequence shorter than its layers, and in backward behind a mask, which
-// leaves out tokens whose dy is zero. Sums over tokens go to the gradients in the order of the tokens, so bits
-// are those of the layer that adds each token's term to its gradient in that order.
+// Tokens that do not meet in a layer are run one by one, as its WithLength<1>, where not all of them are to
+// be computed at once: in slices, of a sequence shorter than its layers, and in backward behind a mask, which
+// leaves out tokens whose dy is zero. Sums over tokens go to the gradients in the order of the tokens, so
+// bits are those of the layer that adds each token's term to its gradient in that order.
 //
-// Where parameters change as soon as their gradients are known (training/update_in_backward.hpp), a layer that
-// does not say kUpdatesInBackward adds to gradients of its own, in scratch. They are handed on behind its
-// backward, which may so read its parameters at any time.
+// Where parameters change as soon as their gradients are known (training/update_in_backward.hpp), a layer
+// that does not say kUpdatesInBackward adds to gradients of its own, in scratch. They are handed on behind
+// its backward, which may so read its parameters at any time.
 #pragma once
 
 #include <type_traits>
@@ -31,7 +31,8 @@ namespace detail {
 /// A row's work (slices.hpp): every element and every parameter once.
 template <class Layer>
 inline constexpr int kWorkOfToken = 4 * (Layer::Input::cols + Layer::Output::cols) +
-                                    static_cast<int>(kBytes<typename Layer::Parameters> / sizeof(typename Layer::Scalar));
+                                    static_cast<int>(kBytes<typename Layer::Parameters> /
+                                                     sizeof(typename Layer::Scalar));
 
 /// Calls body(i) for each token i that slices hand out.
 template <class Layer>
@@ -62,15 +63,17 @@ void forward_by_token(const auto& slices, const auto& parameters, ConstView<type
 }
 /// Backward of them. Where kSkipsZeros, a token whose dy is zero has a dx of zero and adds nothing.
 template <class Layer, bool kSkipsZeros>
-void backward_by_token(const auto& slices, const auto& parameters, ConstView<typename Layer::Input> x, const auto&,
-                       ConstView<typename Layer::Output> dy, auto&& dx, auto& gradients, const auto&) {
+void backward_by_token(const auto& slices, const auto& parameters, ConstView<typename Layer::Input> x,
+                       const auto&, ConstView<typename Layer::Output> dy, auto&& dx, auto& gradients,
+                       const auto&) {
   using One = typename Layer::template WithLength<1>;
   const auto all = sink<typename Layer::Input>(dx);
   for_each_token<Layer>(slices, [&](int i) {
     const auto run = [&](auto to) {
       typename One::Tape tape;
       typename One::Scratch scratch;
-      One::backward(parameters, x.template rows_at<1>(i), tape, dy.template rows_at<1>(i), to, gradients, scratch);
+      One::backward(parameters, x.template rows_at<1>(i), tape, dy.template rows_at<1>(i), to, gradients,
+                    scratch);
     };
     if constexpr (kSkipsZeros) {
       if (kernels::is_zero_row(Layer::Output::cols, &dy(i, 0))) {
@@ -137,8 +140,8 @@ constexpr auto& without_collected(Argument& argument) {
 
 /// Calls backward with gradients from zero and the layer's own scratch, then hands those gradients on.
 template <class Backward>
-void collect(const Backward& backward, const auto& parameters, const auto& x, auto& tape, const auto& dy, auto&& dx,
-             auto& gradients, Collects auto& scratch) {
+void collect(const Backward& backward, const auto& parameters, const auto& x, auto& tape, const auto& dy,
+             auto&& dx, auto& gradients, Collects auto& scratch) {
   auto& collected = scratch.collected;
   set_zero(collected);
   backward(parameters, x, tape, dy, dx, collected, scratch.layer);

@@ -25,9 +25,7 @@ struct ActivationLayer {
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
   using Parameters = NoParameters;
-  static constexpr Abilities kAbilities{
-      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .output_may_be_input = true,
-      .gradient_may_be_input = true, .lanes = Lanes::kAll};
+  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};

@@ -138,9 +138,7 @@ struct Dropout {
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities{
-      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .output_may_be_input = true,
-      .gradient_may_be_input = true, .lanes = Lanes::kAll};
+  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   /// The tape where nothing is dropped.
   struct NoTape {};
   using Tape = std::conditional_t<kDrops, DropoutTape, NoTape>;

@@ -162,10 +162,8 @@ struct FeedForwardNetwork {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = typename Projections::template ParametersOf<Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
-  static constexpr Abilities kAbilities{
-      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .output_may_be_input = true,
-      .gradient_may_be_input = true, .updates_in_backward = true,
-      .lanes = OutLinear::kAbilities.lanes};
+  static constexpr Abilities kAbilities =
+      detail::with(detail::kInPlaceByToken, &Abilities::lanes, OutLinear::kAbilities.lanes);
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;

@@ -91,9 +91,7 @@ struct Norm {
   using Parameters = ParametersOf<Tensor>;
   template <class Gradients>
   static constexpr bool kReadsInput = true;
-  static constexpr Abilities kAbilities{
-      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .output_may_be_input = true,
-      .gradient_may_be_input = true, .updates_in_backward = true, .lanes = Lanes::kAll};
+  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   using Tape = NormTape<Scalar, shape.rows, shape.d_model, kind>;
   struct Scratch {};
   struct InferenceScratch {};

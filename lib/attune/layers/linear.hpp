@@ -51,11 +51,10 @@ struct Linear {
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
-  // Of UpdateInBackward, dx may not be x. One block adds to a gradient in lanes.
-  static constexpr Abilities kAbilities{
-      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .gradient_may_be_input = true,
-      .updates_in_backward = true, .lanes = shape.rows <= kernels::kDepthBlock ? Lanes::kAll : Lanes::kNone};
-  struct Tape {};                                    // backward needs nothing but the input
+  static constexpr Abilities kAbilities = detail::with(
+      detail::with(detail::kInPlaceByToken, &Abilities::output_may_be_input, false), &Abilities::lanes,
+      shape.rows <= kernels::kDepthBlock ? Lanes::kAll : Lanes::kNone);  // one block adds to a gradient
+  struct Tape {};  // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};
 

@@ -52,7 +52,7 @@ struct Pooling {
   template <class Gradients>
   static constexpr bool kReadsInput = shape.kind == PoolingKind::kMax;
   static constexpr Abilities kAbilities{
-      .mask = MaskUse::kPadding, .takes_length = true, .lanes = Lanes::kAll}; // reads no padding
+      .mask = MaskUse::kPadding, .takes_length = true, .lanes = Lanes::kAll};  // reads no padding
   /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
   /// the largest stands is found once more in backward.
   struct Tape {

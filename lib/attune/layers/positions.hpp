@@ -40,9 +40,7 @@ struct AddedPositions {
   using Output = Input;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities{
-      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .output_may_be_input = true,
-      .gradient_may_be_input = true, .updates_in_backward = true, .lanes = Lanes::kAll};
+  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};

@@ -63,9 +63,12 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = Stack::template kReadsLayerInput<Gradients>;
-  static constexpr Abilities kAbilities{  // of UpdateInBackward, dx may not be x
-      .mask = MaskUse::kScores, .takes_slices = true, .takes_length = Stack::kStackTakesLength,
-      .gradient_may_be_input = Stack::kGradientMayBeLayerInput, .lanes = Stack::kStackLanes};
+  static constexpr Abilities kAbilities{// of UpdateInBackward, dx may not be x
+                                        .mask = MaskUse::kScores,
+                                        .takes_slices = true,
+                                        .takes_length = Stack::kStackTakesLength,
+                                        .gradient_may_be_input = Stack::kGradientMayBeLayerInput,
+                                        .lanes = Stack::kStackLanes};
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;

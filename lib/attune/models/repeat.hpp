@@ -77,8 +77,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   /// Gradients take the places of what is taped where they may.
   template <class Gradients>
   struct ScratchOf {
-    static constexpr bool kInPlace =
-        TapeOf<Gradients>::kKeepsBetween && kAbilities.gradient_may_be_input && !detail::kUpdatesInSet<Gradients>;
+    static constexpr bool kInPlace = TapeOf<Gradients>::kKeepsBetween && kAbilities.gradient_may_be_input &&
+                                     !detail::kUpdatesInSet<Gradients>;
     [[no_unique_address]] detail::ScratchOf<Layer, typename Gradients::Each> layer;
     [[no_unique_address]] Turns<kInPlace ? 0 : count - 1> between;  // gradients, and what is not taped
   };

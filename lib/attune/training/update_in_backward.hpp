@@ -42,9 +42,10 @@ inline constexpr int kUpdatedRows = 8;  // at a time: whole register tiles of a 
 /// The rows of gradients that exist at one time.
 template <class Model>
 constexpr int updated_scalars() {
-  static_assert(kHasSets<Model>,
-                "attune::UpdateInBackward: the model, and each layer in it, needs ParametersOf<Matrix, Vector>: "
-                "sets that have updates in the place of its gradients");
+  static_assert(
+      kHasSets<Model>,
+      "attune::UpdateInBackward: the model, and each layer in it, needs ParametersOf<Matrix, Vector>: "
+      "sets that have updates in the place of its gradients");
   int most = 0;
   if constexpr (kHasSets<Model>) {
     typename Model::template ParametersOf<Extents> extents{};

@@ -3,8 +3,9 @@
 
 #include <attune/attune.hpp>
 
-/// y(t, c) = bias(c) + Σ_k weight(c, k)·x(t + k − n/2, c), a filter of n = kKernel tokens for each feature: PyTorch's
-/// nn.Conv1d(d, d, n, padding="same", groups=d). Outside of the sequence, and where a token is padding, x is zero.
+/// y(t, c) = bias(c) + Σ_k weight(c, k)·x(t + k − n/2, c), a filter of n = kKernel tokens for each feature:
+/// PyTorch's nn.Conv1d(d, d, n, padding="same", groups=d). Outside of the sequence, and where a token is
+/// padding, x is zero.
 template <int kRows, int kCols, int kKernel, class ScalarType = float>
 struct DepthwiseConvolution {
   using Scalar = ScalarType;
@@ -42,8 +43,9 @@ struct DepthwiseConvolution {
     forward(p, x, y, none, mask, slices);
   }
   template <class Mask = attune::NoMask, class Slices = attune::RunToCompletion>
-  static void backward(const auto& p, attune::ConstView<Input> x, Tape&, attune::ConstView<Output> dy, auto&& dx,
-                       auto& gradients, Scratch&, const Mask& mask = {}, const Slices& slices = {}) {
+  static void backward(const auto& p, attune::ConstView<Input> x, Tape&, attune::ConstView<Output> dy,
+                       auto&& dx, auto& gradients, Scratch&, const Mask& mask = {},
+                       const Slices& slices = {}) {
     slices([&] {
       const int tokens = slices.template count<kRows>();
       for (int i = 0; i < tokens * kCols; ++i) dx(i / kCols, i % kCols) = 0;
