@@ -31,11 +31,19 @@ template <class Scalar, int d_model, bool kWeight, bool kBias,
           template <class, int, int> class Vector = Tensor>
 struct NormParameters {
   using Form = attune::Form<Vector, Vector>;
-  /// Either of them.
-  using Row = Vector<Scalar, 1, d_model>;
-  [[no_unique_address]] FieldIf<kWeight, Row, Row> weight;
-  [[no_unique_address]] FieldIf<kBias, Row, std::type_identity<Row>> bias;
+  [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
+  [[no_unique_address]] Vector<Scalar, 1, d_model> bias;
   ATTUNE_FIELDS(NormWeight(weight), NormBias(bias))
+};
+template <class Scalar, int d_model, template <class, int, int> class Vector>
+struct NormParameters<Scalar, d_model, true, false, Vector> {
+  using Form = attune::Form<Vector, Vector>;
+  [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
+  ATTUNE_FIELDS(NormWeight(weight))
+};
+template <class Scalar, int d_model, template <class, int, int> class Vector>
+struct NormParameters<Scalar, d_model, false, false, Vector> : NoParameters {
+  using Form = attune::Form<Vector, Vector>;
 };
 
 namespace detail {

@@ -28,8 +28,15 @@ template <class Scalar, int d_in, int d_out, bool kBias, template <class, int, i
 struct LinearParameters {
   using Form = attune::Form<Matrix, Vector>;
   [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
-  [[no_unique_address]] FieldIf<kBias, Vector<Scalar, 1, d_out>, Matrix<Scalar, d_in, d_out>> bias;
+  [[no_unique_address]] Vector<Scalar, 1, d_out> bias;
   ATTUNE_FIELDS(Weight(weight), Bias(bias))
+};
+template <class Scalar, int d_in, int d_out, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector>
+struct LinearParameters<Scalar, d_in, d_out, false, Matrix, Vector> {
+  using Form = attune::Form<Matrix, Vector>;
+  [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
+  ATTUNE_FIELDS(Weight(weight))
 };
 
 /// Y = x·W + b, x[rows, d_in], W[d_in, d_out], y[rows, d_out]. dx = dy·Wᵀ, dW += xᵀ·dy, db += Σ rows of dy.
