@@ -27,13 +27,11 @@ struct DepthwiseConvolution {
   template <class Mask = attune::NoMask, class Slices = attune::RunToCompletion>
   static void forward(const auto& p, attune::ConstView<Input> x, attune::View<Output> y, InferenceScratch&,
                       const Mask& mask = {}, const Slices& slices = {}) {
-    slices.template tokens<kRows, kKernel * kCols>([&]<int count>(auto first) {
-      for (int t = first; t < first + attune::rows_in<count>(first); ++t) {
-        for (int c = 0; c < kCols; ++c) y(t, c) = p.bias(0, c);
-        for_each_tap(mask, slices, t, [&](int k, int from) {
-          for (int c = 0; c < kCols; ++c) y(t, c) += p.weight(c, k) * x(from, c);
-        });
-      }
+    for_each_token(slices, [&](int t) {
+      for (int c = 0; c < kCols; ++c) y(t, c) = p.bias(0, c);
+      for_each_tap(mask, slices, t, [&](int k, int from) {
+        for (int c = 0; c < kCols; ++c) y(t, c) += p.weight(c, k) * x(from, c);
+      });
     });
   }
   template <class Mask = attune::NoMask, class Slices = attune::RunToCompletion>
@@ -44,25 +42,29 @@ struct DepthwiseConvolution {
   }
   template <class Mask = attune::NoMask, class Slices = attune::RunToCompletion>
   static void backward(const auto& p, attune::ConstView<Input> x, Tape&, attune::ConstView<Output> dy,
-                       auto&& dx, auto& gradients, Scratch&, const Mask& mask = {},
-                       const Slices& slices = {}) {
-    slices([&] {
-      const int tokens = slices.template count<kRows>();
-      for (int i = 0; i < tokens * kCols; ++i) dx(i / kCols, i % kCols) = 0;
-      for (int t = 0; t < tokens; ++t) {
-        for (int c = 0; c < kCols; ++c) gradients.bias(0, c) += dy(t, c);
-        for_each_tap(mask, slices, t, [&](int k, int from) {
-          for (int c = 0; c < kCols; ++c) {
-            gradients.weight(c, k) += dy(t, c) * x(from, c);
-            dx(from, c) += p.weight(c, k) * dy(t, c);
-          }
-        });
-      }
+                       auto&& dx, auto& gradients, Scratch&, const Mask& mask = {}, const Slices& slices = {}) {
+    for_each_token(slices, [&](int t) {
+      for (int c = 0; c < kCols; ++c) dx(t, c) = 0;
+    });
+    for_each_token(slices, [&](int t) {
+      for (int c = 0; c < kCols; ++c) gradients.bias(0, c) += dy(t, c);
+      for_each_tap(mask, slices, t, [&](int k, int from) {
+        for (int c = 0; c < kCols; ++c) {
+          gradients.weight(c, k) += dy(t, c) * x(from, c);
+          dx(from, c) += p.weight(c, k) * dy(t, c);
+        }
+      });
     });
   }
 
  private:
-  /// Calls body(k, token) for the tokens that the filter reads for token t.
+  /// Calls body(t) for each token, a slice at a time.
+  static void for_each_token(const auto& slices, const auto& body) {
+    slices.template tokens<kRows, kCols * kKernel>([&]<int count>(auto first) {
+      for (int t = first; t < first + attune::rows_in<count>(first); ++t) body(t);
+    });
+  }
+  /// Calls body(k, token) for each token that the filter reads for token t.
   static void for_each_tap(const auto& mask, const auto& slices, int t, const auto& body) {
     for (int k = 0; k < kKernel; ++k) {
       const int from = t + k - kKernel / 2;
