@@ -69,7 +69,7 @@ struct Batch {
 /// What Model's batch forward gives, until it is asked once more.
 template <class Model, attune::CacheShape shape, class Set>
 const typename Model::Output& batch_of(const Set& parameters, const typename Model::Input& x) {
-  (void)Model::forward(parameters, x, Batch<Model>::y, Batch<Model>::scratch, KeptKeys<shape>{});
+  (void)attune::infer<Model>(parameters, x, Batch<Model>::y, Batch<Model>::scratch, KeptKeys<shape>{});
   return Batch<Model>::y;
 }
 template <class Model, attune::CacheShape shape, int chunk, class Set>

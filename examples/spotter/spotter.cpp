@@ -108,7 +108,7 @@ int main() {
     return 1;
   }
   port::begin_counting();
-  Model::forward(kBase, window, logits_of_window, window_scratch, attune::CausalMask{});
+  attune::infer<Model>(kBase, window, logits_of_window, window_scratch, attune::CausalMask{});
   const std::uint64_t window_instructions = port::end_counting();
   const std::size_t heap_calls = port::heap_calls() - heap_calls_before;
 

@@ -75,7 +75,7 @@ struct RunToCompletion {
   Batch run(int count) {
     Fnv1a hash;
     port::begin_counting();
-    const Status status = Model::forward(kBase, tokens, logits, scratch, attune::CausalMask{});
+    const Status status = attune::infer<Model>(kBase, tokens, logits, scratch, attune::CausalMask{});
     const std::uint64_t instructions = port::end_counting();
     if (status == Status::kOk) hash.add(logits.values, count * kVocabulary);
     return {hash.value, instructions};

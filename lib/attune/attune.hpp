@@ -14,12 +14,13 @@
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/execution/attention_mask.hpp>
+#include <attune/execution/context.hpp>
 #include <attune/execution/inference_in_slices.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/execution/slices.hpp>
 #include <attune/execution/stream.hpp>
-#include <attune/execution/valid_length.hpp>
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/low_rank.hpp>
 #include <attune/weights/quantize.hpp>

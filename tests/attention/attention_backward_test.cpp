@@ -10,6 +10,12 @@ using attune::Tensor;
 constexpr int kQueries = 11, kKeys = 37, kDk = 4, kDv = 3;
 
 // A head, forward and backward; gradients of keys and values behind their operands.
+// The context of a mask where everything is finite.
+template <class Mask>
+auto dense(const Mask& mask) {
+  return attune::Context(mask).with_zeros(attune::kernels::DenseTerms{});
+}
+
 struct Head {
   Tensor<float, kQueries, kDk> query, d_query;
   Tensor<float, kKeys, kDk> key, d_key;
@@ -23,9 +29,8 @@ struct Head {
     attune::Rng rng(1);
     check::fill(query, rng), check::fill(key, rng), check::fill(value, rng), check::fill(d_context, rng);
     attune::detail::attend<1, kQueries>(attune::view(query), attune::view(key), attune::view(value),
-                                        attune::view(context), attune::view(weights), kScores, mask, 0, 0,
-                                        attune::detail::AllWeights{}, attune::kernels::DenseTerms{},
-                                        of_rows.data());
+                                        attune::view(context), attune::view(weights), kScores, 0, 0,
+                                        attune::detail::AllWeights{}, dense(mask), of_rows.data());
   }
 };
 
@@ -33,17 +38,17 @@ template <class Mask>
 void expect_the_same_of_stored_and_of_recomputed_weights(const Mask& mask) {
   Head stored(mask), again(mask);
   static float scratch[kQueries * kKeys];
-  attune::detail::attend_backward(
-      attune::view(stored.query), attune::view(stored.key), attune::view(stored.value),
-      attune::view(stored.weights), attune::view(stored.d_context), attune::view(stored.d_query),
-      attune::view(stored.d_key), attune::view(stored.d_value), scratch, Head::kScores, mask,
-      attune::detail::AllWeights{}, attune::kernels::DenseTerms{});
+  attune::detail::attend_backward(attune::view(stored.query), attune::view(stored.key),
+                                  attune::view(stored.value), attune::view(stored.weights),
+                                  attune::view(stored.d_context), attune::view(stored.d_query),
+                                  attune::view(stored.d_key), attune::view(stored.d_value), scratch,
+                                  Head::kScores, attune::detail::AllWeights{}, dense(mask));
   static attune::detail::RecomputeScratch<float, kQueries, kKeys, kDk, kDv, false> room;
   attune::detail::recomputed_attend_backward(
       attune::view(again.query), attune::view(again.key), attune::view(again.value),
-      attune::view(again.d_context), scratch, room, Head::kScores, mask, 0,
+      attune::view(again.d_context), scratch, room, Head::kScores, 0,
       static_cast<const float*>(again.of_rows.data()), [](int) { return attune::detail::AllWeights{}; },
-      attune::kernels::DenseTerms{}, attune::RunToCompletion{});
+      dense(mask));
   EXPECT_TRUE(check::same_bits(stored.d_query, again.query));
   EXPECT_TRUE(check::same_bits(stored.d_key, again.key));
   EXPECT_TRUE(check::same_bits(stored.d_value, again.value));
@@ -61,11 +66,10 @@ TEST(AttentionBackward, may_write_gradients_over_operands) {
   Head apart(attune::NoMask{}), in_place(attune::NoMask{});
   static float scratch[kQueries * kKeys];
   const auto backward = [](Head& head, auto& dq, auto& dk, auto& dv) {
-    attune::detail::attend_backward(attune::view(head.query), attune::view(head.key),
-                                    attune::view(head.value), attune::view(head.weights),
-                                    attune::view(head.d_context), attune::view(dq), attune::view(dk),
-                                    attune::view(dv), scratch, Head::kScores, attune::NoMask{},
-                                    attune::detail::AllWeights{}, attune::kernels::DenseTerms{});
+    attune::detail::attend_backward(
+        attune::view(head.query), attune::view(head.key), attune::view(head.value),
+        attune::view(head.weights), attune::view(head.d_context), attune::view(dq), attune::view(dk),
+        attune::view(dv), scratch, Head::kScores, attune::detail::AllWeights{}, attune::Context<>{});
   };
   backward(apart, apart.d_query, apart.d_key, apart.d_value);
   backward(in_place, in_place.query, in_place.key, in_place.value);

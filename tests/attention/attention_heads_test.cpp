@@ -30,8 +30,8 @@ void expect_inference_as_training(const Mask& mask) {
   check::fill_set(parameters, rng);
   check::fill(query, rng);
   check::fill(key, rng);
-  ManyQueries::forward(parameters, query, key, key, inferred, inference_scratch, mask);
-  ManyQueries::forward(parameters, query, key, key, trained, tape, scratch, mask);
+  attune::infer<ManyQueries>(parameters, query, key, key, inferred, inference_scratch, mask);
+  attune::forward<ManyQueries>(parameters, query, key, key, trained, tape, scratch, mask);
   EXPECT_TRUE(check::same_bits(inferred, trained));
 }
 
@@ -74,7 +74,7 @@ TEST(AttentionHeads, drop_weights_in_training_alone_and_scale_up_the_rest) {
       for (int j = 0; j < 4; ++j) {
         float sum = 0;
         for (int k = 0; k < 4; ++k) sum += weights(i, k) * tape.value(k, head * 4 + j);
-        EXPECT_NEAR(tape.context(i, head * 4 + j), sum, 1e-6);
+        EXPECT_NEAR(tape.outputs(i, head * 4 + j), sum, 1e-6);
       }
     }
   }

@@ -51,6 +51,6 @@ TEST(AttentionOperands, attend_by_the_distance_of_tokens_where_they_are_rotated)
   for (int i = 0; i < 5; ++i) {
     for (int j = 0; j < 5; ++j) window(i, j) = j == i || j == i - 1 ? 0.0f : -INFINITY;
   }
-  Layer::forward(parameters, x, y, scratch, attune::AdditiveMask(window));
+  attune::infer<Layer>(parameters, x, y, scratch, attune::AdditiveMask(window));
   for (int j = 0; j < 8; ++j) EXPECT_NEAR(y(4, j), y(1, j), 1e-6);
 }

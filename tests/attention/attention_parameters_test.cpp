@@ -50,6 +50,6 @@ TEST(AttentionParameters, are_named_and_shaped_as_their_projections) {
 TEST(AttentionParameters, d_k_may_be_set_to_the_quotient_that_does_not_divide) {
   constexpr attune::AttentionShape kShape{.seq_len = 2, .d_model = 5, .num_heads = 2, .d_k = 2};
   using Layer = attune::MultiHeadAttention<kShape>;
-  static_assert(Layer::Context::cols == 4 && Layer::QueryProjection::Output::cols == 4);
+  static_assert(Layer::HeadOutputs::cols == 4 && Layer::QueryProjection::Output::cols == 4);
   EXPECT_TRUE(attune::IsLayer<Layer>);
 }

@@ -53,7 +53,7 @@ TEST(BiasKv, are_what_a_query_sees_whose_keys_are_all_hidden) {
   Layer::Output y;
   attune::KeyPaddingMask<3> nothing;
   EXPECT_EQ(nothing.set_length(0), attune::Status::kOk);
-  Layer::forward(parameters, query, key, key, y, tape, scratch, nothing);
+  attune::forward<Layer>(parameters, query, key, key, y, tape, scratch, nothing);
   const float expected[] = {0, 0, 0, 0.5f, 0.5f};
   for (int j = 0; j < 5; ++j) EXPECT_EQ(tape.head_weights(1)(1, j), expected[j]);
 }
@@ -110,9 +110,9 @@ void expect_bits_of_padding(std::initializer_list<int> lengths) {
         attune::Rng seeds(3);
         attune::draw_seeds(on.tape, seeds);
       }
-      Attention::forward(parameters, on.x, on.inferred, inference, mask);
-      Attention::forward(parameters, on.x, on.y, on.tape, scratch, mask);
-      Attention::backward(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, mask);
+      attune::infer<Attention>(parameters, on.x, on.inferred, inference, mask);
+      attune::forward<Attention>(parameters, on.x, on.y, on.tape, scratch, mask);
+      attune::backward<Attention>(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, mask);
     };
     run(padded, attune::KeyPaddingMask<shape.seq_len>{});
     run(own, attune::SequenceLength<shape.seq_len>{});
@@ -153,9 +153,8 @@ TEST(BiasKv, stand_as_near_to_a_length_as_the_order_of_sums_lets_them) {
   const auto at = []<int kv_len>(std::integral_constant<int, kv_len>, int length) {
     constexpr attune::AttentionShape kAppending{
         .seq_len = 2, .d_model = 4, .num_heads = 1, .kv_len = kv_len, .add_bias_kv = true};
-    using Tokens = attune::FirstTokens<attune::RunToCompletion, kv_len>;
-    return static_cast<int>(attune::detail::appended_at<kAppending>(
-        attune::WithMemory(attune::RunToCompletion{}, Tokens({}, length))));
+    const attune::detail::FirstTokens<kv_len> keys{length};
+    return static_cast<int>(attune::detail::appended_at<kAppending>(keys));
   };
   constexpr std::integral_constant<int, 37> kLanes;
   EXPECT_EQ(at(kLanes, 1), 5);

@@ -188,7 +188,7 @@ void expect_decoder_of_batch(const Mask& memory_mask) {
   static typename Layer::InferenceScratch scratch;
   attune::Rng rng(5);
   check::fill(memory, rng);
-  Layer::forward(a.parameters, a.x, memory, expected, scratch, check::KeptKeys<cache>{}, memory_mask);
+  attune::infer<Layer>(a.parameters, a.x, memory, expected, scratch, check::KeptKeys<cache>{}, memory_mask);
   using Cache = attune::KeyValueCache<Layer, cache>;
   static Cache stream;
   static typename Cache::template Scratch<3> three;

@@ -48,7 +48,7 @@ struct Problem {
   }
   template <class Mask = attune::NoMask>
   void forward(const Mask& mask = {}) {
-    Layer::forward(parameters, query, key, value, y, tape, scratch, mask);
+    attune::forward<Layer>(parameters, query, key, value, y, tape, scratch, mask);
   }
   void backward() {
     Layer::backward(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients, scratch);
@@ -189,7 +189,7 @@ TEST(MultiHeadAttention, inference_has_the_bits_of_training) {
   const attune::CausalMask mask{.offset = 1};
   a.forward(mask);
   const Problem<kCross>::Layer::Output masked = a.y;
-  Problem<kCross>::Layer::forward(a.parameters, a.query, a.key, a.value, a.y, a.inference, mask);
+  attune::infer<Problem<kCross>::Layer>(a.parameters, a.query, a.key, a.value, a.y, a.inference, mask);
   EXPECT_TRUE(check::same_bits(a.y, masked));
   EXPECT_FALSE(check::same_bits(masked, training));
 }
@@ -246,7 +246,7 @@ TEST(MultiHeadAttention, fully_masked_queries_get_the_output_bias_and_no_gradien
   EXPECT_EQ(nothing.set_length(0), attune::Status::kOk);
   a.forward(nothing);
   expect_all_zero(attune::LinearParameters<float, 6, 5, false>{a.tape.weights, {}});
-  expect_all_zero(attune::LinearParameters<float, 3, 14, false>{a.tape.context, {}});
+  expect_all_zero(attune::LinearParameters<float, 3, 14, false>{a.tape.outputs, {}});
   for (int i = 0; i < 3; ++i) {
     for (int o = 0; o < 10; ++o) EXPECT_EQ(a.y(i, o), a.parameters.output.bias(0, o));
   }
@@ -277,10 +277,10 @@ TEST(MultiHeadAttention, one_fully_masked_query_leaves_the_others_alone) {
 TEST(CausalMask, hides_later_tokens_of_self_attention) {
   static Problem<kSelf> a(9);
   using Layer = Problem<kSelf>::Layer;
-  Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch, attune::CausalMask{});
+  attune::forward<Layer>(a.parameters, a.query, a.y, a.tape, a.scratch, attune::CausalMask{});
   const Layer::Output before = a.y;
   for (int j = 0; j < 6; ++j) a.query(3, j) += 1.0f;
-  Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch, attune::CausalMask{});
+  attune::forward<Layer>(a.parameters, a.query, a.y, a.tape, a.scratch, attune::CausalMask{});
   for (int i = 0; i < 5; ++i) {
     bool same = true;
     for (int o = 0; o < 6; ++o) same = same && a.y(i, o) == before(i, o);

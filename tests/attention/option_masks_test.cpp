@@ -33,9 +33,9 @@ struct Run {
     attune::Rng rng(3);
     check::fill_set(parameters, rng);
     check::fill(x, rng);
-    Layer::forward(parameters, x, inferred, inference, mask);
-    Layer::forward(parameters, x, y, tape, scratch, mask);
-    Layer::backward(parameters, x, tape, y, dx, gradients, scratch, mask);
+    attune::infer<Layer>(parameters, x, inferred, inference, mask);
+    attune::forward<Layer>(parameters, x, y, tape, scratch, mask);
+    attune::backward<Layer>(parameters, x, tape, y, dx, gradients, scratch, mask);
     EXPECT_TRUE(check::same_bits(inferred, y));
   }
 };

@@ -44,9 +44,9 @@ struct Problem {
     attune::draw_seeds(tape, rng);
   }
   void run(const auto& mask) {
-    Layer::forward(parameters, query, key, value, y, tape, scratch, mask);
-    Layer::backward(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients, scratch,
-                    mask);
+    attune::forward<Layer>(parameters, query, key, value, y, tape, scratch, mask);
+    attune::backward<Layer>(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients,
+                            scratch, mask);
   }
 };
 

@@ -55,7 +55,7 @@ void print(const char* work, long macs) {
   attune::initialize(it.parameters, attune::XavierUniform{}, rng);
   fill(it.data, rng);
   port::begin_counting();
-  (void)Model::forward(it.parameters, it.data.x, it.y, it.scratch, Mask{});
+  (void)attune::infer<Model>(it.parameters, it.data.x, it.y, it.scratch, Mask{});
   port::end_counting();
   print("forward", bench::forward_macs(kShape));
 }

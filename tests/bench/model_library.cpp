@@ -62,9 +62,9 @@ class Runner {
       return;
     }
     pool->for_each(batch, [this](int thread, int sequence) {
-      (void)Model::forward(parameters, Inputs::at(data->x, sequence),
-                           attune::View<Output>(data->y.data() + sequence * Output::size),
-                           scratch[thread].value, Mask{});
+      (void)attune::infer<Model>(parameters, Inputs::at(data->x, sequence),
+                                 attune::View<Output>(data->y.data() + sequence * Output::size),
+                                 scratch[thread].value, Mask{});
     });
   }
 

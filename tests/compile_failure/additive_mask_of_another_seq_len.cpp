@@ -4,7 +4,8 @@
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
 using Layer = attune::MultiHeadAttention<kShape>;
 
-void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::Tape& tape, Layer::Scratch& scratch) {
+void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::Tape& tape,
+         Layer::Scratch& scratch) {
   attune::Tensor<float, 3, 4> bias{};
-  Layer::forward(parameters, x, y, tape, scratch, attune::AdditiveMask(bias));
+  attune::forward<Layer>(parameters, x, y, tape, scratch, attune::AdditiveMask(bias));
 }

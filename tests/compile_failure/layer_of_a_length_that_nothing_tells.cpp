@@ -1,4 +1,4 @@
-// expect: attune::IsLayer: kAbilities says that the layer takes a length, but neither slices nor a mask
+// expect: attune::IsLayer: kAbilities says that the layer takes a length or a mask, but no context
 #include <attune/attune.hpp>
 
 struct Blurred {

@@ -20,5 +20,5 @@ using Model = attune::Sequential<Encoder, Blurred>;
 
 void use(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y,
          Model::InferenceScratch& scratch) {
-  Model::forward(parameters, x, y, scratch, attune::SequenceLength<4>{});
+  attune::infer<Model>(parameters, x, y, scratch, attune::SequenceLength<4>{});
 }

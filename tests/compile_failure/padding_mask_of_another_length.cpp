@@ -4,7 +4,8 @@
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2};
 using Layer = attune::MultiHeadAttention<kShape>;
 
-void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
+void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y,
+         Layer::InferenceScratch& scratch) {
   attune::KeyPaddingMask<5> mask;
-  Layer::forward(parameters, x, y, scratch, mask);
+  attune::infer<Layer>(parameters, x, y, scratch, mask);
 }

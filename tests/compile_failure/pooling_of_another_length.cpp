@@ -4,5 +4,5 @@
 using Mean = attune::Pooling<attune::PoolingShape{.seq_len = 4, .d_model = 8}>;
 
 void use(const Mean::Input& x, Mean::Output& y, Mean::InferenceScratch& scratch) {
-  Mean::forward({}, x, y, scratch, attune::KeyPaddingMask<5>{});
+  attune::infer<Mean>({}, x, y, scratch, attune::KeyPaddingMask<5>{});
 }

@@ -11,7 +11,7 @@ void use(const Layer::Parameters& parameters, Trainer& trainer) {
   Eigen::Matrix<float, 4, 8, Eigen::RowMajor> x, y;
   Layer::InferenceScratch scratch;
   attune::KeyPaddingMask<4> mask;
-  Layer::forward(parameters, x, y, scratch, attune::CausalMask{} && mask);
+  attune::infer<Layer>(parameters, x, y, scratch, attune::CausalMask{} && mask);
   Trainer::BatchInput inputs;
   Trainer::BatchTarget targets;
   const float loss = trainer.step(inputs, targets, {.learning_rate = 1e-3f}, attune::NoClipping{}, mask).loss;

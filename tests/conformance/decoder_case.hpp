@@ -27,8 +27,8 @@ struct DecoderStack {
     typename Norm::InferenceScratch none;
     Input tokens;
     for (int i = 0; i < kLayers; ++i) {
-      Layer::forward(parameters.layers[i], i == 0 ? x : InputView(tokens), memory, y, scratch, mask,
-                     memory_mask);
+      attune::infer<Layer>(parameters.layers[i], i == 0 ? x : InputView(tokens), memory, y, scratch, mask,
+                           memory_mask);
       tokens = y;
     }
     if (kFinalNorm) Norm::forward(parameters.norm, y, y, none);
@@ -38,8 +38,8 @@ struct DecoderStack {
                       Scratch& scratch, const SelfMask& mask, const MemoryMask& memory_mask) {
     typename Norm::Scratch none;
     for (int i = 0; i < kLayers; ++i) {
-      Layer::forward(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), memory,
-                     tape.outputs[i], tape.layers[i], scratch, mask, memory_mask);
+      attune::forward<Layer>(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), memory,
+                             tape.outputs[i], tape.layers[i], scratch, mask, memory_mask);
     }
     y = tape.outputs[kLayers - 1];
     if (kFinalNorm) Norm::forward(parameters.norm, y, y, tape.norm, none);
@@ -56,8 +56,9 @@ struct DecoderStack {
     d_memory.set_zero();
     for (int i = kLayers - 1; i >= 0; --i) {
       Memory of_layer;
-      Layer::backward(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), memory,
-                      tape.layers[i], dx, dx, of_layer, gradients.layers[i], scratch, mask, memory_mask);
+      attune::backward<Layer>(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), memory,
+                              tape.layers[i], dx, dx, of_layer, gradients.layers[i], scratch, mask,
+                              memory_mask);
       for (int k = 0; k < Memory::size; ++k) d_memory.values[k] += of_layer.values[k];
     }
   }

@@ -24,7 +24,7 @@ struct EncoderStack {
     typename Norm::InferenceScratch none;
     Input tokens;
     for (int i = 0; i < kLayers; ++i) {
-      Layer::forward(parameters.layers[i], i == 0 ? x : InputView(tokens), y, scratch, mask);
+      attune::infer<Layer>(parameters.layers[i], i == 0 ? x : InputView(tokens), y, scratch, mask);
       tokens = y;
     }
     if (kFinalNorm) Norm::forward(parameters.norm, y, y, none);
@@ -34,8 +34,8 @@ struct EncoderStack {
                       const Mask& mask) {
     typename Norm::Scratch none;
     for (int i = 0; i < kLayers; ++i) {
-      Layer::forward(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), tape.outputs[i],
-                     tape.layers[i], scratch, mask);
+      attune::forward<Layer>(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]),
+                             tape.outputs[i], tape.layers[i], scratch, mask);
     }
     y = tape.outputs[kLayers - 1];
     if (kFinalNorm) Norm::forward(parameters.norm, y, y, tape.norm, none);
@@ -50,8 +50,8 @@ struct EncoderStack {
       Norm::backward(parameters.norm, tape.outputs[kLayers - 1], tape.norm, dx, dx, gradients.norm, none);
     }
     for (int i = kLayers - 1; i >= 0; --i) {
-      Layer::backward(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]), tape.layers[i], dx,
-                      dx, gradients.layers[i], scratch, mask);
+      attune::backward<Layer>(parameters.layers[i], i == 0 ? x : InputView(tape.outputs[i - 1]),
+                              tape.layers[i], dx, dx, gradients.layers[i], scratch, mask);
     }
   }
 };

@@ -33,13 +33,13 @@ void lora_case(const LoraData<Scalar>& data) {
 
   load(Constants<Attention>::parameters, data.constants);
   load(trained, data.trained);
-  Layer::forward(trained, x, y, inference_scratch, Mask{});
+  attune::infer<Layer>(trained, x, y, inference_scratch, Mask{});
   report(y, "out_inference");
-  Layer::forward(trained, x, y, tape, scratch, Mask{});
+  attune::forward<Layer>(trained, x, y, tape, scratch, Mask{});
   report(y, "out");
   attune::set_zero(gradients);
-  Layer::backward(trained, x, tape, attune::ConstView<typename Layer::Output>(data.grad_out), dx, gradients,
-                  scratch, Mask{});
+  attune::backward<Layer>(trained, x, tape, attune::ConstView<typename Layer::Output>(data.grad_out), dx,
+                          gradients, scratch, Mask{});
   report(dx, "grad.input");
   report_set(gradients, "grad.");
 }

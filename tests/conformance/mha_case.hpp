@@ -35,22 +35,22 @@ void mha_case(const MhaData<Scalar>& data) {
     const attune::ConstView<typename Layer::Output> dy(data.grad_out + i * Layer::Output::size);
     const auto mask = case_mask<options, shape.seq_len, shape.kv_len>(data.mask, i);
     if constexpr (self_attention) {
-      Layer::forward(parameters, query, y, inference_scratch, mask);
+      attune::infer<Layer>(parameters, query, y, inference_scratch, mask);
       report(y, "out_inference");
-      Layer::forward(parameters, query, y, tape, scratch, mask);
+      attune::forward<Layer>(parameters, query, y, tape, scratch, mask);
       report(y, "out");
       report(tape.weights, "attn");
-      Layer::backward(parameters, query, tape, dy, d_query, gradients, scratch, mask);
+      attune::backward<Layer>(parameters, query, tape, dy, d_query, gradients, scratch, mask);
     } else {
       const attune::ConstView<typename Layer::KeyInput> key(data.key + i * Layer::KeyInput::size);
       const attune::ConstView<typename Layer::ValueInput> value(data.value + i * Layer::ValueInput::size);
-      Layer::forward(parameters, query, key, value, y, inference_scratch, mask);
+      attune::infer<Layer>(parameters, query, key, value, y, inference_scratch, mask);
       report(y, "out_inference");
-      Layer::forward(parameters, query, key, value, y, tape, scratch, mask);
+      attune::forward<Layer>(parameters, query, key, value, y, tape, scratch, mask);
       report(y, "out");
       report(tape.weights, "attn");
-      Layer::backward(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients, scratch,
-                      mask);
+      attune::backward<Layer>(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients,
+                              scratch, mask);
       report(d_key, "grad.key");
       report(d_value, "grad.value");
     }

@@ -130,8 +130,8 @@ void trained_model_case(File, const TrainedModelData<typename Names::Model::Scal
   expect_ok(attune::read_safetensors<Names>(bytes, copied));
   for (int i = 0; i < data.sequences; ++i) {
     Trained::read(i, data.input_scale, sequence);
-    Model::forward(Trained::kWeights, sequence.tokens, logits, scratch, sequence.mask);
-    Model::forward(copied, sequence.tokens, of_copy, scratch, sequence.mask);
+    attune::infer<Model>(Trained::kWeights, sequence.tokens, logits, scratch, sequence.mask);
+    attune::infer<Model>(copied, sequence.tokens, of_copy, scratch, sequence.mask);
     report(logits, "logits");
     if (std::memcmp(&logits, &of_copy, sizeof logits) != 0) {
       port::print("error other logits from a copy than where the file is\n");

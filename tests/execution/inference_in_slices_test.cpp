@@ -20,7 +20,7 @@ void expect_same_bits() {
   check::fill(x, rng);
   attune::KeyPaddingMask<37> mask;
   EXPECT_EQ(mask.set_length(30), attune::Status::kOk);
-  Layer::forward(parameters, x, expected, other, mask);
+  attune::infer<Layer>(parameters, x, expected, other, mask);
   auto interrupted = attune::infer_in_slices<Layer, most_work>(parameters, x, y, scratch, mask);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(interrupted.advance());
   auto prediction = attune::infer_in_slices<Layer, most_work>(parameters, x, y, scratch, mask);

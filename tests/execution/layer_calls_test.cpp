@@ -35,13 +35,13 @@ struct Copy {
 };
 // The same, and it asks its mask which tokens are none.
 struct CopyOfTokens : Copy {
-  static constexpr Abilities kAbilities{.mask = MaskUse::kPadding};
+  static constexpr Abilities kAbilities{.mask = MaskUse::kPadding, .takes_context = true};
   using Copy::forward;
-  template <AttentionMask Mask>
+  template <AnyContext Call>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Mask& mask) {
+                      const Call& context) {
     for (int i = 0; i < kTokens; ++i) {
-      for (int j = 0; j < 2; ++j) y(i, j) = detail::keeps_key<kTokens>(mask, i) ? x(i, j) : -1.0f;
+      for (int j = 0; j < 2; ++j) y(i, j) = detail::keeps_key<kTokens>(context.mask(), i) ? x(i, j) : -1.0f;
     }
   }
 };
@@ -55,7 +55,6 @@ struct First3 {
   static constexpr bool keeps_key(int key) {
     return key < 3;
   }
-  static constexpr int length() { return 3; }
 };
 
 const Copy::Input kX{{1, 2, 3, 4, 5, 6, 7, 8}};
@@ -65,24 +64,25 @@ const Copy::Input kX{{1, 2, 3, 4, 5, 6, 7, 8}};
 TEST(LayerCalls, pass_a_mask_to_who_takes_one) {
   Copy::Output plain, masked;
   Copy::InferenceScratch scratch;
-  detail::forward_in<Copy>(RunToCompletion{}, First3{}, NoParameters{}, kX, plain, scratch);
-  detail::forward_in<CopyOfTokens>(RunToCompletion{}, First3{}, NoParameters{}, kX, masked, scratch);
+  detail::forward_in<Copy>(Context(First3{}), NoParameters{}, kX, plain, scratch);
+  detail::forward_in<CopyOfTokens>(Context(First3{}), NoParameters{}, kX, masked, scratch);
   EXPECT_EQ(plain(3, 1), 8.0f);
   EXPECT_EQ(masked(2, 1), 6.0f);
   EXPECT_EQ(masked(3, 1), -1.0f);
 }
 
-TEST(LayerCalls, of_a_layer_without_slices_are_one) {
+TEST(LayerCalls, of_a_layer_without_a_context_are_one_stage) {
   Copy::Output y{};
   Copy::InferenceScratch scratch;
   SliceAddress address;
   detail::SliceWalk walk(address, 1);
-  EXPECT_EQ(detail::forward_status<Copy>(OneSlice<1>(walk), NoMask{}, NoParameters{}, kX, y, scratch),
-            Status::kOk);
+  EXPECT_EQ(
+      detail::forward_status<Copy>(Context(NoMask{}, OneSlice<1>(walk)), NoParameters{}, kX, y, scratch),
+      Status::kOk);
   EXPECT_EQ(y(3, 1), 8.0f);
   EXPECT_TRUE(walk.complete());
   y = {};
   detail::SliceWalk next(address, 1);
-  detail::forward_in<Copy>(OneSlice<1>(next), NoMask{}, NoParameters{}, kX, y, scratch);
+  detail::forward_in<Copy>(Context(NoMask{}, OneSlice<1>(next)), NoParameters{}, kX, y, scratch);
   EXPECT_EQ(y(0, 0), 0.0f);  // nothing is left
 }

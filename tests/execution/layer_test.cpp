@@ -95,7 +95,7 @@ TEST(Layer, of_ones_own_is_passed_by_behind_a_mask) {
   attune::Rng rng(1);
   check::fill_set(parameters, rng);
   check::fill(x, rng);
-  Model<float>::forward(parameters, x, masked, scratch, mask);
+  attune::infer<Model<float>>(parameters, x, masked, scratch, mask);
   Model<float>::forward(parameters, x, all, scratch);
   EXPECT_FALSE(check::same_bits(masked, all));
 }

@@ -1,10 +1,23 @@
 #include <attune/execution/slices.hpp>
 
+#include <attune/execution/pass.hpp>
+
 #include <array>
 
 #include "check.hpp"
 
 namespace {
+
+template <int most_work>
+auto in_slice(attune::detail::SliceWalk& walk) {
+  return attune::Context(attune::NoMask{}, attune::OneSlice<most_work>(walk));
+}
+// Of the first tokens of 21.
+template <class Slices>
+auto of_length(const Slices& slices, int length) {
+  const attune::detail::FirstTokens<21> tokens{length};
+  return attune::detail::context_of(attune::NoMask{}, slices, tokens, tokens);
+}
 
 // What a sequence of slices writes: how often each row and each element was done.
 struct Done {
@@ -14,19 +27,19 @@ struct Done {
   int largest = 0;
 };
 
-template <class Slices>
-void sequence(Done& done, const Slices& slices) {
-  slices([&] { ++done.single[0]; });
-  slices.template rows<21, 10>([&]<int count>(int first) {
+template <class Call>
+void sequence(Done& done, const Call& context) {
+  context.stage([&] { ++done.single[0]; });
+  context.template rows<21, 10>([&]<int count>(int first) {
     for (int i = first; i < first + count; ++i) ++done.rows[static_cast<std::size_t>(i)];
     done.largest = std::max(done.largest, 10 * count);
   });
-  slices([&] { ++done.single[1]; });
-  slices.template elements<150, 1>([&](int first, int count) {
+  context.stage([&] { ++done.single[1]; });
+  context.template elements<150, 1>([&](int first, int count) {
     for (int i = first; i < first + count; ++i) ++done.elements[static_cast<std::size_t>(i)];
     done.largest = std::max(done.largest, count);
   });
-  slices([&] { ++done.single[2]; });
+  context.stage([&] { ++done.single[2]; });
 }
 
 template <class Numbers>
@@ -57,7 +70,7 @@ int count_slices() {
   for (int slices = 1;; ++slices) {
     const int already = sum(done.single) + sum(done.rows) + sum(done.elements);
     attune::detail::SliceWalk walk(address, most_work);
-    sequence(done, attune::OneSlice<most_work>(walk));
+    sequence(done, in_slice<most_work>(walk));
     EXPECT_GT(sum(done.single) + sum(done.rows) + sum(done.elements), already);
     EXPECT_LE(done.largest, std::max(most_work, 10));
     if (!walk.complete()) continue;
@@ -73,29 +86,29 @@ struct Tokens {
   int of_other_rows = 0;
 };
 
-template <class Slices>
-void sequence(Tokens& done, const Slices& slices) {
-  slices.template tokens<21, 10>([&]<int count>(auto first) {
+template <class Call>
+void sequence(Tokens& done, const Call& context) {
+  context.template tokens<21, 10>([&]<int count>(auto first) {
     for (int i = 0; i < attune::rows_in<count>(first); ++i) ++done.rows[static_cast<std::size_t>(first + i)];
   });
-  slices.template token_elements<21, 3, 1>([&](int first, int count) {
+  context.template token_elements<21, 3, 1>([&](int first, int count) {
     for (int i = first; i < first + count; ++i) ++done.elements[static_cast<std::size_t>(i)];
   });
-  slices.template tokens<5, 10>(
+  context.template tokens<5, 10>(
       [&]<int count>(auto first) { done.of_other_rows += attune::rows_in<count>(first); });
 }
 
 TEST(Slices, of_the_first_tokens_do_those_and_no_more_than_a_piece_of_others) {
   for (const int length : {1, 8, 9, 20, 21}) {
     Tokens at_once, in_slices;
-    sequence(at_once, attune::FirstTokens<attune::RunToCompletion, 21>({}, length));
+    sequence(at_once, of_length(attune::RunToCompletion{}, length));
     EXPECT_EQ(sum(at_once.rows), length);
     EXPECT_EQ(sum(at_once.elements), 3 * length);
     EXPECT_EQ(at_once.of_other_rows, 5);
     attune::SliceAddress address;
     for (bool more = true; more;) {
       attune::detail::SliceWalk walk(address, 40);
-      sequence(in_slices, attune::FirstTokens<attune::OneSlice<40>, 21>(attune::OneSlice<40>(walk), length));
+      sequence(in_slices, of_length(attune::OneSlice<40>(walk), length));
       more = !walk.complete();
     }
     for (int i = 0; i < 21; ++i)
@@ -107,7 +120,7 @@ TEST(Slices, of_the_first_tokens_do_those_and_no_more_than_a_piece_of_others) {
 
 TEST(Slices, in_one_go_does_all_of_them) {
   Done done;
-  sequence(done, attune::RunToCompletion{});
+  sequence(done, attune::Context<>{});
   EXPECT_TRUE(complete(done, 1));
 }
 
@@ -128,20 +141,20 @@ struct Order {
 };
 
 // Layers within layers, deeper than an address has levels. `visits` counts what a walk comes by.
-template <int depth, class Slices>
-void nested(Order& done, int& visits, const Slices& slices) {
+template <int depth, class Call>
+void nested(Order& done, int& visits, const Call& context) {
   ++visits;
   if constexpr (depth == 0) {
-    slices.template elements<3, 4>([&](int first, int count) {
+    context.template elements<3, 4>([&](int first, int count) {
       for (int i = first; i < first + count; ++i) done.push_back(i);
     });
   } else {
-    slices([&] { done.push_back(-depth); });
-    slices.template repeat<3>([&](int i) {
-      nested<depth - 1>(done, visits, slices);
-      slices([&] { done.push_back(10 * depth + i); });
+    context.stage([&] { done.push_back(-depth); });
+    context.template repeat<3>([&](int i) {
+      nested<depth - 1>(done, visits, context);
+      context.stage([&] { done.push_back(10 * depth + i); });
     });
-    slices.inside([&] { slices.inside([&] { nested<depth - 1>(done, visits, slices); }); });
+    context.inside([&] { context.inside([&] { nested<depth - 1>(done, visits, context); }); });
   }
 }
 
@@ -149,12 +162,12 @@ template <int depth, int most_work>
 int check_nested() {
   Order expected, done;
   int visits = 0, most_visits = 0;
-  nested<depth>(expected, visits, attune::RunToCompletion{});
+  nested<depth>(expected, visits, attune::Context<>{});
   attune::SliceAddress address;
   for (bool more = true; more; most_visits = std::max(most_visits, visits)) {
     visits = 0;
     attune::detail::SliceWalk walk(address, most_work);
-    nested<depth>(done, visits, attune::OneSlice<most_work>(walk));
+    nested<depth>(done, visits, in_slice<most_work>(walk));
     more = !walk.complete();
   }
   EXPECT_TRUE(done == expected);
@@ -176,11 +189,11 @@ TEST(Slices, behind_the_last_there_is_none) {
   attune::SliceAddress address;
   while (true) {
     attune::detail::SliceWalk walk(address, 1);
-    sequence(done, attune::OneSlice<1>(walk));
+    sequence(done, in_slice<1>(walk));
     if (walk.complete()) break;
   }
   attune::detail::SliceWalk walk(address, 1);
-  sequence(done, attune::OneSlice<1>(walk));
+  sequence(done, in_slice<1>(walk));
   EXPECT_TRUE(complete(done, 1));
 }
 

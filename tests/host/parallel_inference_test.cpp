@@ -33,7 +33,7 @@ TEST(ParallelInference, has_the_bits_of_one_thread) {
       Model::Input ids;
       for (std::size_t i = 0; i < ids.size(); ++i)
         ids[i] = static_cast<int>(i) < length ? static_cast<int>(i % 9) : -1;
-      EXPECT_EQ(Model::forward(parameters, ids, expected, scratch, mask), Status::kOk);
+      EXPECT_EQ(attune::infer<Model>(parameters, ids, expected, scratch, mask), Status::kOk);
       check::fill(y, rng);
       EXPECT_EQ(inference.forward(parameters, ids, y, mask), Status::kOk);
       EXPECT_TRUE(check::same_bits(y, expected));

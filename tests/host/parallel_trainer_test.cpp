@@ -313,7 +313,7 @@ TEST(ParallelTrainer, predicts_one_or_a_batch_with_the_trained_parameters) {
     Layer::InferenceScratch scratch;
     const auto x = attune::view(data.x).rows_at<6>(sequence * 6);
     trainer.predict(x, one, attune::CausalMask{});
-    Layer::forward(trainer.parameters(), x, inferred, scratch, attune::CausalMask{});
+    attune::infer<Layer>(trainer.parameters(), x, inferred, scratch, attune::CausalMask{});
     EXPECT_TRUE(check::same_bits(one, inferred));
     EXPECT_EQ(std::memcmp(&outputs.values[sequence * Layer::Output::size], &inferred, sizeof inferred), 0);
   }

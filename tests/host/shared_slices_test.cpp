@@ -50,16 +50,17 @@ struct Done {
 
 template <class Slices>
 void sequence(Done& done, const Slices& slices) {
-  slices([&] { ++done.single; });
-  slices.template rows<103, 100>([&]<int count>(int first) {
+  const Context context(NoMask{}, slices);
+  context.stage([&] { ++done.single; });
+  context.template rows<103, 100>([&]<int count>(int first) {
     for (int i = first; i < first + count; ++i) done.rows[static_cast<std::size_t>(i)] += done.single;
   });
-  slices.template elements<1000, 100>([&](int first, int count) {
+  context.template elements<1000, 100>([&](int first, int count) {
     for (int i = first; i < first + count; ++i) {
       done.elements[static_cast<std::size_t>(i)] += done.rows[static_cast<std::size_t>(i % 103)];
     }
   });
-  slices([&] {
+  context.stage([&] {
     for (const int n : done.elements) done.sum += n;
   });
 }
@@ -86,15 +87,16 @@ TEST(SharedSlices, of_the_first_tokens_go_as_far_as_those) {
     std::array<std::atomic<int>, 206> elements{};
     int none = 0;
     (void)threads.pass.run(&none, [&](const SharedSlices& all) {
-      const FirstTokens<SharedSlices, 103> slices(all, length);
-      slices.tokens<103, 1>([&]<int count>(auto first) {
+      const detail::FirstTokens<103> tokens{length};
+      const auto context = detail::context_of(NoMask{}, all, tokens, tokens);
+      context.tokens<103, 1>([&]<int count>(auto first) {
         for (int i = 0; i < rows_in<count>(first); ++i) ++rows[static_cast<std::size_t>(first + i)];
       });
-      slices.tokens_at_once<103, 10, 1>([&]<int count>(auto first) {
+      context.tokens_at_once<103, 10, 1>([&]<int count>(auto first) {
         static_assert(count <= 10);
         for (int i = 0; i < rows_in<count>(first); ++i) ++at_once[static_cast<std::size_t>(first + i)];
       });
-      slices.token_elements<103, 2, 1>([&](int first, int count) {
+      context.token_elements<103, 2, 1>([&](int first, int count) {
         for (int i = first; i < first + count; ++i) ++elements[static_cast<std::size_t>(i)];
       });
     });
@@ -115,13 +117,14 @@ TEST(SharedSlices, are_done_by_several_threads_each_in_scratch_of_its_own) {
   std::array<int, 4> scratch{};
   std::atomic<int> arrived = 0;
   (void)threads.pass.run(scratch.data(), [&](const SharedSlices& slices) {
-    slices.template rows<16, 1>([&]<int>(int first) {  // nobody leaves before all are there
-      ++arrived;
-      while (arrived < 4) std::this_thread::yield();
-      int* own = slices.own(scratch.data());
-      *own += 1;
-      of_thread[static_cast<std::size_t>(first / 4)] = std::this_thread::get_id();
-    });
+    Context(NoMask{}, slices)
+        .template rows<16, 1>([&]<int>(int first) {  // nobody leaves before all are there
+          ++arrived;
+          while (arrived < 4) std::this_thread::yield();
+          int* own = slices.own(scratch.data());
+          *own += 1;
+          of_thread[static_cast<std::size_t>(first / 4)] = std::this_thread::get_id();
+        });
   });
   EXPECT_EQ(scratch, (std::array{1, 1, 1, 1}));
   for (std::size_t i = 0; i < 4; ++i) {
@@ -136,7 +139,7 @@ TEST(SharedSlices, little_work_stays_on_one_thread) {
     std::array<int, 4> scratch{};
     std::atomic<int> arrived = 0;
     (void)pass.run(scratch.data(), [&](const SharedSlices& slices) {
-      slices.template rows<16, decltype(work)::value>([&]<int>(int) {
+      Context(NoMask{}, slices).template rows<16, decltype(work)::value>([&]<int>(int) {
         if (++*slices.own(scratch.data()) == 1) ++arrived;
         while (arrived < most) std::this_thread::yield();
         std::this_thread::sleep_for(std::chrono::microseconds(300));  // others would come by
@@ -156,13 +159,13 @@ TEST(SharedSlices, that_refuse_their_input_end_the_pass_on_all_threads) {
       int behind = 0;
       std::atomic<int> answers = 0;
       const Status refused = threads.pass.run(&none, [&](const SharedSlices& slices) {
-        slices([] {});
+        slices.stage([] {});
         const Status answer = slices.answer([&] {
           std::this_thread::sleep_for(std::chrono::microseconds(500));  // others wait for it
           return status;
         });
         if (answer != status) ++answers;
-        if (answer == Status::kOk) slices([&] { ++behind; });
+        if (answer == Status::kOk) slices.stage([&] { ++behind; });
       });
       EXPECT_EQ(refused, status);
       EXPECT_EQ(answers, 0);
@@ -204,11 +207,9 @@ template <class Model, class Set, class Mask = NoMask>
 void expect_same_bits(const Set& parameters, const auto& fill, const Mask& mask = {}) {
   static const auto compared = std::make_unique<Compared<Model>>();
   fill(compared->x);
-  compared->expect_same([&](auto y, auto& scratch, const auto& all) {
-    const auto slices = detail::slices_of<Model>(mask, all);
-    const Status status = detail::forward_status<Model>(
-        slices, mask, parameters, ConstView<typename Model::Input>(compared->x), y, scratch);
-    if (status == Status::kOk) all([&] { detail::clear_behind(slices, y); });
+  compared->expect_same([&](auto y, auto& scratch, const auto& slices) {
+    (void)detail::forward_pass<Model>(context_for<Model>(mask, slices), parameters,
+                                      ConstView<typename Model::Input>(compared->x), y, scratch);
   });
 }
 template <class Model>
@@ -302,8 +303,11 @@ TEST(SharedSlices, decoder_layers_have_the_bits_of_one_thread) {
     features(kTokens - length / 2)(x);
     features(length)(memory);
     compared->expect_same([&](auto y, auto& scratch, const auto& slices) {
-      Decoder::forward(drawn_parameters<Decoder>(), x, memory, y, scratch,
-                       CausalMask{} && of_length(kTokens - length / 2), of_length(length), slices);
+      const auto mask = CausalMask{} && of_length(kTokens - length / 2);
+      const auto memory_mask = of_length(length);
+      const auto context = decoder_context_for<Decoder>(mask, memory_mask, slices);
+      Decoder::forward(drawn_parameters<Decoder>(), x, memory, y, scratch, context);
+      detail::clear_behind_in(context.tokens, y);
     });
   }
 }

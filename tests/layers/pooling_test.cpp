@@ -1,3 +1,4 @@
+#include <attune/execution/pass.hpp>
 #include <attune/layers/pooling.hpp>
 
 #include <attune/attention/mask.hpp>
@@ -37,8 +38,8 @@ Result<LayerType> pool(const Mask& mask) {
   typename LayerType::Tape tape;
   typename LayerType::Scratch scratch;
   typename LayerType::InferenceScratch inference;
-  LayerType::forward(none, kTokens, result.y, tape, scratch, mask);
-  LayerType::forward(none, kTokens, inferred, inference, mask);
+  attune::forward<LayerType>(none, kTokens, result.y, tape, scratch, mask);
+  attune::infer<LayerType>(none, kTokens, inferred, inference, mask);
   EXPECT_TRUE(check::same_bits(result.y, inferred));
   LayerType::backward(none, kTokens, tape, kGradient, result.dx, none, scratch);
   return result;
@@ -104,11 +105,11 @@ TEST(Pooling, padding_may_hold_anything) {
   for (int j = 0; j < 3; ++j) x(2, j) = x(3, j) = check::kNan<float>;
   Max::Output y;
   Max::InferenceScratch scratch;
-  Max::forward({}, x, y, scratch, first_tokens(2));
+  attune::infer<Max>({}, x, y, scratch, first_tokens(2));
   EXPECT_EQ(y.values[0], 5.0f);
   Mean::Output mean;
   Mean::InferenceScratch mean_scratch;
-  Mean::forward({}, x, mean, mean_scratch, first_tokens(2));
+  attune::infer<Mean>({}, x, mean, mean_scratch, first_tokens(2));
   EXPECT_EQ(mean.values[0], 3.0f);
 }
 
@@ -139,11 +140,11 @@ TEST(Pooling, asks_masks_of_ones_own) {
   OfOneFeature::InferenceScratch none;
   Derived derived;
   EXPECT_EQ(derived.set_length(3), attune::Status::kOk);
-  OfOneFeature::forward({}, x, y, none, derived);
+  attune::infer<OfOneFeature>({}, x, y, none, derived);
   EXPECT_EQ(y.values[0], 14.0f / 3);
-  OfOneFeature::forward({}, x, y, none, Own{});
+  attune::infer<OfOneFeature>({}, x, y, none, Own{});
   EXPECT_EQ(y.values[0], 2.0f);
-  OfOneFeature::forward({}, x, y, none, Own{} && derived);
+  attune::infer<OfOneFeature>({}, x, y, none, Own{} && derived);
   EXPECT_EQ(y.values[0], 2.0f);
 }
 

@@ -374,8 +374,8 @@ TEST(Adapted, what_a_mask_hides_has_no_influence) {
   }
   for (int i = 0; i < 2; ++i) {
     attune::set_zero(gradients[i]);
-    Trained::forward(trained, x[i], y, tape, scratch, mask);
-    Trained::backward(trained, x[i], tape, dy, dx[i], gradients[i], scratch, mask);
+    attune::forward<Trained>(trained, x[i], y, tape, scratch, mask);
+    attune::backward<Trained>(trained, x[i], tape, dy, dx[i], gradients[i], scratch, mask);
   }
   EXPECT_TRUE(check::same_bits(gradients[0], gradients[1]));
   EXPECT_TRUE(check::same_bits(dx[0], dx[1]));

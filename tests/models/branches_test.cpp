@@ -17,9 +17,7 @@ template <class DMemory>
 struct Context {
   attune::ConstView<Branch::Memory> memory;
   DMemory d_memory;
-  attune::NoMask mask, memory_mask;
-  attune::RunToCompletion slices, memory_slices;
-  static constexpr attune::RunToCompletion slices_of_both() { return {}; }
+  attune::Context<> tokens, cross;
 };
 
 }  // namespace
@@ -34,7 +32,7 @@ TEST(MemoryBranch, gives_a_memory_its_gradients_as_keys_and_as_values) {
   Attention::Output y, dy;
   Branch::Memory memory, d_memory, d_key, d_value;
   check::fill(x, rng), check::fill(dy, rng), check::fill(memory, rng);
-  const Context<attune::View<Branch::Memory>> context{memory, d_memory, {}, {}, {}, {}};
+  const Context<attune::View<Branch::Memory>> context{memory, d_memory, {}, {}};
   const attune::ConstView<Attention::Input> input(x);
   const attune::ConstView<Attention::Output> d_output(dy);
 
@@ -65,7 +63,7 @@ TEST(StreamBranch, steps_as_the_layer_does) {
   Layer::forward(parameters, x, y);
   attune::detail::Members<Step::Stream::Memory> memory;
   Step::InferenceScratch scratch;
-  const attune::detail::StreamContext<decltype(memory)> context{0, memory, attune::NoMask{}};
+  const attune::detail::StreamContext<decltype(memory)> context{0, memory, attune::NoMask{}, {}};
   Token of_step;
   const auto row = attune::view(std::as_const(x)).rows_at<1>(0);
   Step::forward(parameters, row, attune::View<Token>(of_step), context, scratch);

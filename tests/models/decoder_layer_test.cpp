@@ -110,7 +110,8 @@ void expect_parts_and_inference() {
     return sum;
   };
   const auto h = branch(a.x, a.parameters.norm1, [&](const auto& in, auto& out) {
-    Layer::SelfAttention::forward(a.parameters.self_attention, in, out, self_attention, attune::CausalMask{});
+    attune::infer<typename Layer::SelfAttention>(a.parameters.self_attention, in, out, self_attention,
+                                                 attune::CausalMask{});
   });
   const auto g = branch(h, a.parameters.norm2, [&](const auto& in, auto& out) {
     Layer::CrossAttention::forward(a.parameters.cross_attention, in, a.memory, a.memory, out,
@@ -178,8 +179,8 @@ TEST(DecoderLayer, later_tokens_are_hidden_and_masks_reach_attention) {
   attune::KeyPaddingMask<4> padding;
   EXPECT_EQ(padding.set_length(3), attune::Status::kOk);
   for (auto* problem : {&a, &b}) {
-    Layer::forward(problem->parameters, problem->x, problem->memory, problem->y, problem->tape,
-                   problem->scratch, attune::CausalMask{}, padding);
+    attune::forward<Layer>(problem->parameters, problem->x, problem->memory, problem->y, problem->tape,
+                           problem->scratch, attune::CausalMask{}, padding);
   }
   for (int j = 0; j < 4; ++j) {
     for (int i = 0; i < 2; ++i) EXPECT_EQ(a.y(i, j), b.y(i, j));

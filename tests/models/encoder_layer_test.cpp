@@ -37,7 +37,7 @@ struct Problem {
   }
   template <class... Mask>
   void forward(const Mask&... mask) {
-    Layer::forward(parameters, x, y, tape, scratch, mask...);
+    attune::forward<Layer>(parameters, x, y, tape, scratch, mask...);
   }
   void backward() { Layer::backward(parameters, x, tape, dy, dx, gradients, scratch); }
 };
@@ -214,9 +214,9 @@ TEST(EncoderLayer, shorter_runs_on_the_parameters_and_gradients_of_a_longer_one)
   static typename Long::Parameters gradients;
   attune::set_zero(padded.gradients);
   attune::set_zero(gradients);
-  Long::forward(padded.parameters, padded.x, padded.y, padded.tape, padded.scratch, mask);
-  Long::backward(padded.parameters, padded.x, padded.tape, padded.dy, padded.dx, padded.gradients,
-                 padded.scratch, mask);
+  attune::forward<Long>(padded.parameters, padded.x, padded.y, padded.tape, padded.scratch, mask);
+  attune::backward<Long>(padded.parameters, padded.x, padded.tape, padded.dy, padded.dx, padded.gradients,
+                         padded.scratch, mask);
 
   const auto x = view(padded.x).rows_at<kShort.attention.seq_len>(0),
              dy = view(padded.dy).rows_at<kShort.attention.seq_len>(0);

@@ -49,13 +49,13 @@ void check_cross(const Mask& mask) {
   static Attention<Layer> a(7);
   a = Attention<Layer>(7);
   const auto loss = [&] {
-    Layer::forward(a.parameters, a.query, a.key, a.value, a.y, a.inference, mask);
+    attune::infer<Layer>(a.parameters, a.query, a.key, a.value, a.y, a.inference, mask);
     return check::dot(a.y, a.loss_weights);
   };
   const auto train = [&] {
-    Layer::forward(a.parameters, a.query, a.key, a.value, a.y, a.tape, a.scratch, mask);
-    Layer::backward(a.parameters, a.query, a.key, a.value, a.tape, a.dy, a.d_query, a.d_key, a.d_value,
-                    a.gradients, a.scratch, mask);
+    attune::forward<Layer>(a.parameters, a.query, a.key, a.value, a.y, a.tape, a.scratch, mask);
+    attune::backward<Layer>(a.parameters, a.query, a.key, a.value, a.tape, a.dy, a.d_query, a.d_key,
+                            a.d_value, a.gradients, a.scratch, mask);
   };
   train();
   a.once = a.gradients;
@@ -72,22 +72,24 @@ void check_self(const Mask& mask) {
   static Attention<Layer> a(11);
   a = Attention<Layer>(11);
   const auto loss = [&] {
-    Layer::forward(a.parameters, a.query, a.y, a.inference, mask);
+    attune::infer<Layer>(a.parameters, a.query, a.y, a.inference, mask);
     return check::dot(a.y, a.loss_weights);
   };
-  const auto forward = [&] { Layer::forward(a.parameters, a.query, a.y, a.tape, a.scratch, mask); };
+  const auto forward = [&] { attune::forward<Layer>(a.parameters, a.query, a.y, a.tape, a.scratch, mask); };
   forward();
-  Layer::backward(a.parameters, a.query, a.tape, a.dy, a.d_query, a.gradients, a.scratch, mask);
+  attune::backward<Layer>(a.parameters, a.query, a.tape, a.dy, a.d_query, a.gradients, a.scratch, mask);
   a.once = a.gradients;
   EXPECT_GT(expect_set_gradients(loss, a.parameters, a.gradients), 0.1);
   EXPECT_GT(expect_gradient({"x"}, loss, a.query, a.d_query), 1e-3);
 
   attune::set_zero(a.gradients);
   forward();
-  Layer::backward(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch, mask);
+  attune::backward<Layer>(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch,
+                          mask);
   EXPECT_TRUE(check::same_bits(a.once, a.gradients));
   forward();
-  Layer::backward(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch, mask);
+  attune::backward<Layer>(a.parameters, a.query, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch,
+                          mask);
   expect_doubled(a.once, a.gradients);
 }
 

@@ -62,9 +62,9 @@ struct Pass {
                   const typename Layer::Output& dy, const Mask& mask) {
     tape = {};
     attune::set_zero(gradients);
-    Layer::forward(parameters, x, inferred, inference, mask);
-    Layer::forward(parameters, x, y, tape, scratch, mask);
-    Layer::backward(parameters, x, tape, dy, dx, gradients, scratch, mask);
+    attune::infer<Layer>(parameters, x, inferred, inference, mask);
+    attune::forward<Layer>(parameters, x, y, tape, scratch, mask);
+    attune::backward<Layer>(parameters, x, tape, dy, dx, gradients, scratch, mask);
   }
 };
 
@@ -183,9 +183,9 @@ TEST(MaskedPadding, of_a_memory_and_of_tokens_has_none_on_a_decoder_layer) {
   fill_hidden(dy, kLater, 0);
   const auto run = [&](int i, const auto& memory_mask) {
     attune::set_zero(gradients[i]);
-    Layer::forward(parameters, x, memory, y[i], tape, scratch, attune::CausalMask{}, memory_mask);
-    Layer::backward(parameters, x, memory, tape, dy, dx, d_memory[i], gradients[i], scratch,
-                    attune::CausalMask{}, memory_mask);
+    attune::forward<Layer>(parameters, x, memory, y[i], tape, scratch, attune::CausalMask{}, memory_mask);
+    attune::backward<Layer>(parameters, x, memory, tape, dy, dx, d_memory[i], gradients[i], scratch,
+                            attune::CausalMask{}, memory_mask);
   };
   const auto expect_same = [&] {
     EXPECT_TRUE(same_where_shown(y[0], y[1], kLater));

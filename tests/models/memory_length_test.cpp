@@ -32,9 +32,10 @@ struct Pass {
       attune::Rng seeds(3);
       attune::draw_seeds(tape, seeds);
     }
-    Layer::forward(parameters, x, memory, inferred, inference, mask, memory_mask);
-    Layer::forward(parameters, x, memory, y, tape, scratch, mask, memory_mask);
-    Layer::backward(parameters, x, memory, tape, dy, dx, d_memory, gradients, scratch, mask, memory_mask);
+    attune::infer<Layer>(parameters, x, memory, inferred, inference, mask, memory_mask);
+    attune::forward<Layer>(parameters, x, memory, y, tape, scratch, mask, memory_mask);
+    attune::backward<Layer>(parameters, x, memory, tape, dy, dx, d_memory, gradients, scratch, mask,
+                            memory_mask);
   }
 };
 
@@ -55,7 +56,8 @@ void expect_bits_of_padding() {
       padded.pass(parameters,
                   attune::CausalMask{} && of_length<attune::KeyPaddingMask<shape.attention.seq_len>>(tokens),
                   of_length<attune::KeyPaddingMask<shape.memory_len>>(memory));
-      own.pass(parameters, attune::CausalMask{} && of_length<attune::SequenceLength<shape.attention.seq_len>>(tokens),
+      own.pass(parameters,
+               attune::CausalMask{} && of_length<attune::SequenceLength<shape.attention.seq_len>>(tokens),
                of_length<attune::SequenceLength<shape.memory_len>>(memory));
       EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
       expect_same_and_zeros_behind(own.inferred, padded.inferred, tokens);
@@ -129,9 +131,9 @@ TEST(MemoryLength, of_cross_attention_is_said_by_its_mask) {
     const auto run = [&](int i, const auto& mask) {
       gradients[i] = {};
       std::memset(static_cast<void*>(&tape[i]), 0xFF, sizeof tape[i]);
-      Layer::forward(parameters, query, key[i], value[i], y[i], tape[i], scratch, mask);
-      Layer::backward(parameters, query, key[i], value[i], tape[i], dy, d_query[i], d_key[i], d_value[i],
-                      gradients[i], scratch, mask);
+      attune::forward<Layer>(parameters, query, key[i], value[i], y[i], tape[i], scratch, mask);
+      attune::backward<Layer>(parameters, query, key[i], value[i], tape[i], dy, d_query[i], d_key[i],
+                              d_value[i], gradients[i], scratch, mask);
     };
     run(0, of_length<attune::KeyPaddingMask<kMemory>>(length));
     run(1, of_length<attune::SequenceLength<kMemory>>(length));

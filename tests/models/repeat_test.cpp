@@ -40,8 +40,8 @@ TEST(Repeat, is_a_sequence_of_the_layer) {
   Three::Output repeated, in_sequence;
   static Three::InferenceScratch scratch;
   static Sequence::InferenceScratch sequence_scratch;
-  Three::forward(parameters, x, repeated, scratch, attune::CausalMask{});
-  Sequence::forward(same, x, in_sequence, sequence_scratch, attune::CausalMask{});
+  attune::infer<Three>(parameters, x, repeated, scratch, attune::CausalMask{});
+  attune::infer<Sequence>(same, x, in_sequence, sequence_scratch, attune::CausalMask{});
   EXPECT_TRUE(check::same_bits(repeated, in_sequence));
 }
 

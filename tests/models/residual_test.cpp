@@ -31,7 +31,7 @@ TEST(Residual, adds_its_input) {
   check::fill(x, rng);
   Layer::Output y, with_input;
   Layer::InferenceScratch scratch;
-  Layer::forward(parameters, x, y, scratch, attune::CausalMask{});
-  attune::Residual<Layer>::forward(parameters, x, with_input, scratch, attune::CausalMask{});
+  attune::infer<Layer>(parameters, x, y, scratch, attune::CausalMask{});
+  attune::infer<attune::Residual<Layer>>(parameters, x, with_input, scratch, attune::CausalMask{});
   for (int i = 0; i < y.size; ++i) EXPECT_EQ(with_input.values[i], y.values[i] + x.values[i]);
 }

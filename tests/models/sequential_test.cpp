@@ -67,13 +67,13 @@ TEST(Sequential, is_its_layers_by_hand) {
   Embed<float>::forward(parameters.layer<0>(), x, embedded);
   Positions<float>::InferenceScratch none;
   Positions<float>::forward(parameters.layer<1>(), embedded, placed, none);
-  Encoder<float>::forward(parameters.layer<2>(), placed, encoded, encoder_scratch, mask);
+  attune::infer<Encoder<float>>(parameters.layer<2>(), placed, encoded, encoder_scratch, mask);
   Mean<float>::InferenceScratch pooling_scratch;
-  Mean<float>::forward({}, encoded, pooled, pooling_scratch, mask);
+  attune::infer<Mean<float>>({}, encoded, pooled, pooling_scratch, mask);
   Head<float>::forward(parameters.layer<4>(), pooled, by_hand);
 
-  M::forward(parameters, x, inferred, inference, mask);
-  M::forward(parameters, x, trained, tape, scratch, mask);
+  attune::infer<M>(parameters, x, inferred, inference, mask);
+  attune::forward<M>(parameters, x, trained, tape, scratch, mask);
   EXPECT_TRUE(check::same_bits(by_hand, inferred));
   EXPECT_TRUE(check::same_bits(by_hand, trained));
 }

@@ -190,9 +190,9 @@ TEST(Tied, tokens_that_padding_hides_have_no_influence) {
     EXPECT_EQ(mask.set_length(5), Status::kOk);
     Llama<float>::Input ids = kIds;
     ids[5] = padding;
-    EXPECT_EQ(Llama<float>::forward(a.parameters, ids, a.y, a.tape, a.scratch, mask), Status::kOk);
-    Llama<float>::backward(a.parameters, ids, a.tape, a.dy, attune::NoGradient{}, a.gradients, a.scratch,
-                           mask);
+    EXPECT_EQ(attune::forward<Llama<float>>(a.parameters, ids, a.y, a.tape, a.scratch, mask), Status::kOk);
+    attune::backward<Llama<float>>(a.parameters, ids, a.tape, a.dy, attune::NoGradient{}, a.gradients,
+                                   a.scratch, mask);
     return a.gradients;
   };
   static Llama<float>::Parameters first, second;

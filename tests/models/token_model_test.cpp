@@ -102,8 +102,8 @@ TEST(TokenModel, is_its_layers_by_hand) {
   EXPECT_EQ(mask.set_length(6), Status::kOk);
   TwoParts::Output inferred, trained, expected, dy;
   check::fill(dy, rng);
-  EXPECT_EQ(TwoParts::forward(parameters, ids, inferred, inference, mask), Status::kOk);
-  EXPECT_EQ(TwoParts::forward(parameters, ids, trained, tape, scratch, mask), Status::kOk);
+  EXPECT_EQ(attune::infer<TwoParts>(parameters, ids, inferred, inference, mask), Status::kOk);
+  EXPECT_EQ(attune::forward<TwoParts>(parameters, ids, trained, tape, scratch, mask), Status::kOk);
   TwoParts::backward(parameters, ids, tape, dy, attune::NoGradient{}, gradients, scratch);
 
   const Embed<float>::Parameters& table = parameters.layer<0>();
@@ -111,7 +111,7 @@ TEST(TokenModel, is_its_layers_by_hand) {
   Embed<float>::Tape none;
   Embed<float>::Scratch no_scratch;
   EXPECT_EQ(Embed<float>::forward(table, ids, tokens), Status::kOk);
-  R::forward(parameters.layer<1>(), tokens, expected, rest_tape, rest_scratch, mask);
+  attune::forward<R>(parameters.layer<1>(), tokens, expected, rest_tape, rest_scratch, mask);
   R::backward(parameters.layer<1>(), tokens, rest_tape, dy, d_tokens, expected_gradients.layer<1>(),
               rest_scratch);
   Embed<float>::backward(table, ids, none, d_tokens, attune::NoGradient{}, expected_gradients.layer<0>(),
@@ -163,7 +163,8 @@ TEST(TokenModel, steps_accumulates_and_predicts_from_ids) {
   M::Output predicted, inferred;
   const M::Input ids{0, 1, 2, 3, 4, 5, 0, 1};
   EXPECT_EQ(stepped.predict(ids, predicted, attune::CausalMask{}), Status::kOk);
-  EXPECT_EQ(M::forward(stepped.parameters(), ids, inferred, scratch, attune::CausalMask{}), Status::kOk);
+  EXPECT_EQ(attune::infer<M>(stepped.parameters(), ids, inferred, scratch, attune::CausalMask{}),
+            Status::kOk);
   EXPECT_TRUE(check::same_bits(predicted, inferred));
 }
 

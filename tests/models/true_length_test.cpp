@@ -229,8 +229,8 @@ TEST(TrueLength, is_predicted_in_slices_beside_another_mask_with_zeros_behind) {
     const Example<Model> example(length, rng, Behind::kPadding);
     Model::Output expected, y;
     check::fill(y, rng);
-    Model::forward(parameters, example.x, expected, scratch,
-                   attune::CausalMask{} && of_length<Padding>(length));
+    attune::infer<Model>(parameters, example.x, expected, scratch,
+                         attune::CausalMask{} && of_length<Padding>(length));
     auto prediction = attune::infer_in_slices<Model, 60>(parameters, example.x, y, scratch,
                                                          attune::CausalMask{} && of_length<Length>(length));
     while (prediction.advance()) {
@@ -266,16 +266,17 @@ void expect_bits_of_padding_of(std::initializer_list<int> lengths) {
     fill_behind(padded.dy, length, 0.0f);
     fill_behind(own.x, length, check::kNan<float>), fill_behind(own.dy, length, check::kNan<float>);
     const auto mask = of_length<attune::SequenceLength<seq_len>>(length);
-    const auto run = [&](auto& on, const auto& slices) {
-      const auto masks = attune::CausalMask{} && mask;
+    const auto masks = attune::CausalMask{} && mask;
+    const auto run = [&](auto& on, const auto& tokens) {
+      const auto context = attune::detail::context_of(masks, attune::RunToCompletion{}, tokens, tokens);
       on.gradients = {};
       std::memset(static_cast<void*>(&on.tape), 0xFF, sizeof on.tape);  // NaN
       std::memset(static_cast<void*>(&scratch), 0xFF, sizeof scratch);
-      Layer::forward(parameters, on.x, on.y, on.tape, scratch, masks, slices);
-      Layer::backward(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, masks, slices);
+      Layer::forward(parameters, on.x, on.y, on.tape, scratch, context);
+      Layer::backward(parameters, on.x, on.tape, on.dy, on.dx, on.gradients, scratch, context);
     };
-    run(padded, attune::RunToCompletion{});
-    run(own, attune::FirstTokens<attune::RunToCompletion, seq_len>({}, length));
+    run(padded, attune::detail::AllTokens{});
+    run(own, attune::detail::FirstTokens<seq_len>{length});
     EXPECT_TRUE(check::same_bits(own.gradients, padded.gradients));
     for (int i = 0; i < length; ++i) {
       for (int j = 0; j < 4; ++j) {
@@ -313,24 +314,24 @@ struct Counting {
   using Output = Input;
   using Parameters = attune::NoParameters;
   static constexpr attune::Abilities kAbilities{
-      .mixes_tokens = false, .takes_slices = true, .takes_length = true};
+      .mixes_tokens = false, .takes_context = true, .takes_length = true};
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
   static inline int features = 0;
 
-  template <attune::AnySlices Slices = attune::RunToCompletion>
+  template <attune::AnyContext Call = attune::Context<>>
   static void forward(const Parameters&, attune::ConstView<Input> x, attune::View<Output> y, auto&,
-                      attune::NoMask = {}, const Slices& slices = {}) {
-    slices.template token_elements<kTokens, kWidth, 1>([&](int first, int count) {
+                      const Call& context = {}) {
+    context.template token_elements<kTokens, kWidth, 1>([&](int first, int count) {
       features += count;
       for (int i = first; i < first + count; ++i) y.data[i] = x.data[i];
     });
   }
-  template <attune::AnySlices Slices = attune::RunToCompletion>
+  template <attune::AnyContext Call = attune::Context<>>
   static void forward(const Parameters& none, attune::ConstView<Input> x, attune::View<Output> y, Tape&,
-                      Scratch& scratch, attune::NoMask = {}, const Slices& slices = {}) {
-    forward(none, x, y, scratch, {}, slices);
+                      Scratch& scratch, const Call& context = {}) {
+    forward(none, x, y, scratch, context);
   }
   static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
                        auto&& dx, Parameters&, Scratch&, const auto&...) {
@@ -341,7 +342,7 @@ struct Counting {
 };
 // The same, but knows nothing of lengths.
 struct Plain : Counting {
-  static constexpr attune::Abilities kAbilities{.mixes_tokens = false, .takes_slices = true};
+  static constexpr attune::Abilities kAbilities{.mixes_tokens = false, .takes_context = true};
 };
 
 template <class Part>

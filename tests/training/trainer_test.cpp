@@ -321,7 +321,7 @@ TEST(Trainer, predict_is_inference_with_the_trained_parameters) {
   Layer::Output predicted, inferred;
   Layer::InferenceScratch scratch;
   trainer.predict(data.input(1), predicted, attune::CausalMask{});
-  Layer::forward(trainer.parameters(), data.input(1), inferred, scratch, attune::CausalMask{});
+  attune::infer<Layer>(trainer.parameters(), data.input(1), inferred, scratch, attune::CausalMask{});
   EXPECT_TRUE(check::same_bits(predicted, inferred));
   EXPECT_EQ(trainer.tape().head_weights(1)(0, 3), 0.0f);
 }

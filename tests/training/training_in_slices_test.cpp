@@ -203,26 +203,27 @@ struct Decoder {
   using Tape = Layer::Tape;
   using Scratch = Layer::Scratch;
   using InferenceScratch = Layer::InferenceScratch;
-  static constexpr Abilities kAbilities{.takes_slices = true};
+  static constexpr Abilities kAbilities{.takes_context = true};
 
-  template <AnySlices Slices = RunToCompletion>
+  static auto in_memory(const auto& context) {
+    return decoder_context_for<Layer>(CausalMask{}, NoMask{}, context.slices());
+  }
+  template <AnyContext Call = Context<>>
   static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y,
-                      InferenceScratch& scratch, NoMask = {}, const Slices& slices = {}) {
-    Layer::forward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), y, scratch, CausalMask{}, NoMask{}, slices);
+                      InferenceScratch& scratch, const Call& context = {}) {
+    Layer::forward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), y, scratch, in_memory(context));
   }
-  template <AnySlices Slices = RunToCompletion>
+  template <AnyContext Call = Context<>>
   static void forward(const Parameters& parameters, ConstView<Input> x, View<Output> y, Tape& tape,
-                      Scratch& scratch, NoMask = {}, const Slices& slices = {}) {
-    Layer::forward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), y, tape, scratch, CausalMask{}, NoMask{},
-                   slices);
+                      Scratch& scratch, const Call& context = {}) {
+    Layer::forward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), y, tape, scratch, in_memory(context));
   }
-  template <class Dx, AnySlices Slices = RunToCompletion>
+  template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy,
-                       Dx&& dx, Parameters& gradients, Scratch& scratch, NoMask = {},
-                       const Slices& slices = {}) {
+                       Dx&& dx, Parameters& gradients, Scratch& scratch, const Call& context = {}) {
     const auto both = [&](auto d_tokens, auto d_memory) {
       Layer::backward(parameters, x.rows_at<4>(0), x.rows_at<3>(4), tape, dy, d_tokens, d_memory, gradients,
-                      scratch, CausalMask{}, NoMask{}, slices);
+                      scratch, in_memory(context));
     };
     if constexpr (kAsked<Dx>) {
       const View<Input> to(dx);

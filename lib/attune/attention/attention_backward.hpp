@@ -52,12 +52,12 @@ template <class Weights>
 }
 
 // What multiplied the values in forward, in slices drawn by blocks of rows.
-template <class Weights, class Dropout, class Slices>
-ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout& dropout, const Slices& slices) {
-  if constexpr (Slices::kRunsToCompletion || std::is_same_v<std::remove_const_t<Dropout>, AllWeights>) {
+template <class Weights, class Dropout, AnyContext Call>
+ATTUNE_INLINE auto kept_weights(const Weights& p, Dropout& dropout, const Call& context) {
+  if constexpr (Call::kRunsToCompletion || std::is_same_v<std::remove_const_t<Dropout>, AllWeights>) {
     return dropout.kept(p);
   } else {
-    slices.template rows<Weights::rows, kWorkOfDraw * Weights::cols>(
+    context.template rows<Weights::rows, kWorkOfDraw * Weights::cols>(
         [&]<int count>(int first) { (void)dropout.from_row(first).kept(p.template rows_at<count>(first)); });
     return View<Tensor<typename Weights::Scalar, Weights::rows, Weights::cols>>(dropout.storage);
   }
@@ -81,34 +81,32 @@ ATTUNE_INLINE auto query_rows(RowRange range) {
 
 /// Backward of a head whose operands these are. `key` and `value` are those
 /// that there are.
-template <class Query, class Key, class Value, class DContext, class Scores, class Mask, class Terms,
-          class Slices>
+template <class Query, class Key, class Value, class DContext, class Scores, AnyContext Call>
 struct HeadBackward {
   static constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
   /// Whether keys that the mask hides from all of some queries are left out.
-  static constexpr bool kByMask = kLeavesOut<Mask, kKeys> && !kIsPart<Key> && !kHasLength<Slices>;
+  static constexpr bool kByMask =
+      kLeavesOut<typename Call::Mask, kKeys> && !kIsPart<Key> && !Call::kHasLength;
 
   Query query;
   Key key;
   Value value;
   DContext d_context;
   const Scores& scores;
-  const Mask& mask;
-  const Terms& terms;
-  const Slices& slices;
+  const Call& context;
 
   // body<count>(first) for the rows of a step, first being their own number.
   template <int work, class Rows, class Body>
   ATTUNE_INLINE void for_rows(const Rows& rows, const Body& body) const {
     if constexpr (Rows::kCount == kQueries) {
-      slices.template tokens<kQueries, work>(body);
+      context.template tokens<kQueries, work>(body);
     } else if constexpr (std::is_same_v<decltype(rows.own), RowRange>) {
-      slices.template rows<Rows::kCount, work>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+      context.template rows<Rows::kCount, work>([&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
         const int left = rows.own.count - first;
         if (left > 0) body.template operator()<count>(RowRange{first, (std::min)(left, count)});
       });
     } else {
-      slices.template rows<Rows::kCount, work>(body);
+      context.template rows<Rows::kCount, work>(body);
     }
   }
   // C = A·B, some rows of C at a time; those and some terms count where
@@ -136,12 +134,12 @@ struct HeadBackward {
           const auto dp_rows = dp.template rows_at<count>(first);
           const auto d_rows = d_context.template rows_at<count>(rows.first + first);
           weights.template compute<count>(*this, rows.first + first, p_rows);
-          if (terms.needed()) kernels::clear_zero_rows(d_rows, p_rows);
+          if (context.zeros().needed()) kernels::clear_zero_rows(d_rows, p_rows);
           if constexpr (kByMask) {
             in_blocks<count, kernels::kTogether>([&]<int some>(int at) ATTUNE_INLINE_LAMBDA {
               const auto some_dp = dp_rows.template rows_at<some>(at);
               for_keys<kKeys>(
-                  0, end_of_keys<kKeys>(mask, rows.first + first + at, some),
+                  0, end_of_keys<kKeys>(context.mask(), rows.first + first + at, some),
                   [&]<int keys>(int key_row) ATTUNE_INLINE_LAMBDA {
                     kernels::product(d_rows.template rows_at<some>(at),
                                      value.template rows_at<keys>(key_row).transpose(),
@@ -163,12 +161,12 @@ struct HeadBackward {
         rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           const auto p_rows = p.template rows_at<count>(first);
           const auto dp_rows = dp.template rows_at<count>(first);
-          if constexpr (Slices::kRunsToCompletion) {
+          if constexpr (Call::kRunsToCompletion) {
             dropout.backward(dp_rows);
           } else {
             dropout.from_row(first).backward(dp_rows);
           }
-          if (terms.needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
+          if (context.zeros().needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
           softmax_backward<typename P::Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale,
                                                              used_rows(p_rows), used_rows(key));
           scores.backward(query.template rows_at<count>(rows.first + first), key, p_rows, dp_rows);
@@ -180,9 +178,9 @@ struct HeadBackward {
   ATTUNE_INLINE void to_keys(const Rows& rows, const A& a, const B& b, const To& to,
                              const ItsTerms& its_terms, Sum sum) const {
     const auto counts = [&](int key_row, int, int query_row, int queries) ATTUNE_INLINE_LAMBDA {
-      return key_row < kv_end<kKeys>(mask, rows.first + query_row, queries);
+      return key_row < kv_end<kKeys>(context.mask(), rows.first + query_row, queries);
     };
-    memory_of(slices).template tokens<kKeys, Rows::kCount * To::cols>(
+    context.keys().template tokens<kKeys, Rows::kCount * To::cols>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           product(
               a.template rows_at<Rows::kCount>(rows.own).transpose().template rows_at<count>(first),
@@ -197,9 +195,9 @@ struct HeadBackward {
   ATTUNE_INLINE void d_query(const Rows& rows, const P& p, const To& to) const {
     for_rows<kKeys * kDk>(rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
       product(
-          p.template rows_at<count>(first), key, to.template rows_at<count>(first), terms,
+          p.template rows_at<count>(first), key, to.template rows_at<count>(first), context.zeros(),
           [&](int at, int queries, int key_row, int) ATTUNE_INLINE_LAMBDA {
-            return key_row < kv_end<kKeys>(mask, rows.first + first + at, queries);
+            return key_row < kv_end<kKeys>(context.mask(), rows.first + first + at, queries);
           },
           kernels::Assign{});
     });
@@ -216,30 +214,28 @@ struct HeadBackward {
     const auto d_rows = d_context.template rows_at<kRows>(rows.first);
     const auto q_rows = query.template rows_at<kRows>(rows.first);
     d_weights(rows, weights, dp);
-    to_keys(rows, kept_weights(weights.p, dropout, slices), d_rows, to.d_value, kernels::DenseTerms{}, sum);
+    to_keys(rows, kept_weights(weights.p, dropout, context), d_rows, to.d_value, kernels::DenseTerms{}, sum);
     d_scores(rows, weights.p, dp, dropout);
     if constexpr (Gradients::kKeepsOperands) {
-      to_keys(rows, weights.p, q_rows, to.d_key, terms, sum);
+      to_keys(rows, weights.p, q_rows, to.d_key, context.zeros(), sum);
       d_query(rows, weights.p, to.d_query.template rows_at<kRows>(rows.first));
     } else {
       const MatrixView<Scalar, kRows, kDk> dq(room);
       d_query(rows, weights.p, dq);
-      to_keys(rows, weights.p, q_rows, to.d_key, terms, sum);
-      slices([&]() ATTUNE_INLINE_LAMBDA {
-        kernels::spread_rows<kDk>(slices.template count<kQueries>(), dq.data, to.d_query.data,
+      to_keys(rows, weights.p, q_rows, to.d_key, context.zeros(), sum);
+      context.stage([&]() ATTUNE_INLINE_LAMBDA {
+        kernels::spread_rows<kDk>(context.template count<kQueries>(), dq.data, to.d_query.data,
                                   Gradients::DQuery::row_stride);
       });
     }
   }
 };
 
-template <class Query, class Key, class Value, class DContext, class Scores, class Mask, class Terms,
-          class Slices>
+template <class Query, class Key, class Value, class DContext, class Scores, AnyContext Call>
 ATTUNE_INLINE auto backward_of_head(const Query& query, const Key& key, const Value& value,
-                                    const DContext& d_context, const Scores& scores, const Mask& mask,
-                                    const Terms& terms, const Slices& slices) {
-  return HeadBackward<Query, Key, Value, DContext, Scores, Mask, Terms, Slices>{
-      query, key, value, d_context, scores, mask, terms, slices};
+                                    const DContext& d_context, const Scores& scores, const Call& context) {
+  return HeadBackward<Query, Key, Value, DContext, Scores, Call>{query,     key,    value,
+                                                                 d_context, scores, context};
 }
 
 /// P of all queries, from forward.
@@ -267,23 +263,22 @@ struct GradientsOverOperands {
 /// Backward of stored weights p[seq_len, kv_len], which end as dS. dK and dV
 /// are assigned, or added with Sum = Accumulate.
 template <class Query, class Key, class Value, class Weights, class DContext, class DQuery, class DKey,
-          class DValue, class Scalar, class Scores, class Mask, class Dropout, class Terms,
-          class Slices = RunToCompletion, class Sum = kernels::Assign>
+          class DValue, class Scalar, class Scores, class Dropout, AnyContext Call,
+          class Sum = kernels::Assign>
 ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Value& value, const Weights& p,
                                    const DContext& d_context, const DQuery& dq, const DKey& dk,
-                                   const DValue& dv, Scalar* scratch, const Scores& scores, const Mask& mask,
-                                   Dropout&& dropout, const Terms& terms, const Slices& slices = {},
-                                   Sum sum = {}) {
+                                   const DValue& dv, Scalar* scratch, const Scores& scores, Dropout&& dropout,
+                                   const Call& context, Sum sum = {}) {
   check_weights<Weights>();
   static_assert(DQuery::col_stride == 1,
                 "attune::scaled_dot_product_attention_backward: a row of "
                 "d_query must be contiguous");
-  const auto keys = memory_of(slices).first(key);
-  const auto values = memory_of(slices).first(value);
-  const auto head = backward_of_head(query, keys, values, d_context, scores, mask, terms, slices);
+  const auto keys = context.keys().first(key);
+  const auto values = context.keys().first(value);
+  const auto head = backward_of_head(query, keys, values, d_context, scores, context);
   const auto rows = [&]() ATTUNE_INLINE_LAMBDA {
-    if constexpr (kHasLength<Slices>) {
-      return query_rows<Query::rows>(RowRange{0, slices.template count<Query::rows>()});
+    if constexpr (Call::kHasLength) {
+      return query_rows<Query::rows>(RowRange{0, context.template count<Query::rows>()});
     } else {
       return query_rows<Query::rows>(0);
     }

@@ -21,11 +21,11 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// Attention of all heads. Masks are those with the shape's options.
+/// Attention of all heads. The mask of a context is that with the shape's options.
 template <AttentionShape shape, class Scalar>
 struct AttentionHeads {
   using Memory = AttentionMemory<shape, Scalar>;
-  using Context = typename Memory::Context;
+  using HeadOutputs = typename Memory::HeadOutputs;
   using WeightDropout = typename Memory::WeightDropout;
   template <class Gradients>
   using TapeOf = typename Memory::template TapeOf<Gradients>;
@@ -49,65 +49,60 @@ struct AttentionHeads {
   }
 
   /// O from Q, K and V, in inference: for some queries at a time, whose weights are overwritten by the next.
-  ATTUNE_INLINE static void infer(auto& scratch, const auto& mask, const auto& of_tokens) {
-    const auto& slices = with_keys<shape>(of_tokens);
-    const auto terms = terms_of_forward(mask, slices, scratch);
-    slices.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
+  ATTUNE_INLINE static void infer(auto& scratch, const auto& of_tokens) {
+    const auto& context = of_finite_values(with_appended<shape>(of_tokens), scratch);
+    context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       if constexpr (Memory::kTransposesKeys) {
         if (head % Memory::kGroup == 0) {
-          slices([&] { scratch.transposed.assign(memory_of(slices).first(rows_of_key(scratch, head))); });
+          context.stage([&] { scratch.transposed.assign(context.keys().first(rows_of_key(scratch, head))); });
         }
       }
       attend_in_blocks<Memory::kQueriesAtOnce>(
-          head, scratch, scratch.context, scratch.weights.data(), mask, [](int) { return AllWeights{}; },
-          terms, slices);
+          head, scratch, scratch.outputs, scratch.weights.data(), [](int) { return AllWeights{}; }, context);
     });
   }
   /// O, and what backward needs beside it.
   template <class Kept>
-  ATTUNE_INLINE static void forward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& mask,
-                                    const auto& of_tokens) {
-    const auto& slices = with_keys<shape>(of_tokens);
-    auto& context = Memory::context_of(tape, scratch);
-    const auto terms = terms_of_forward(mask, slices, tape);
-    slices.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
+  ATTUNE_INLINE static void forward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& of_tokens) {
+    const auto& context = of_finite_values(with_appended<shape>(of_tokens), tape);
+    HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
+    context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto dropout_from = [&](int first) {
-        return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens));
+        return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens.keys()));
       };
       if constexpr (shape.keep_weights) {
-        slices.template tokens<shape.seq_len, kWorkOfQuery>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-          attend(head, first, tape, context,
-                 view(tape.weights).template rows_at<count>(head * shape.seq_len + first), mask,
-                 dropout_from(first), terms, slices);
+        context.template tokens<shape.seq_len, kWorkOfQuery>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+          attend(head, first, tape, outputs,
+                 view(tape.weights).template rows_at<count>(head * shape.seq_len + first),
+                 dropout_from(first), context);
         });
       } else {
-        attend_in_blocks<Memory::kQueriesInTraining>(head, tape, context, scratch.head.data(), mask,
-                                                     dropout_from, terms, slices, of_rows(tape, head));
+        attend_in_blocks<Memory::kQueriesInTraining>(head, tape, outputs, scratch.head.data(), dropout_from,
+                                                     context, of_rows(tape, head));
       }
     });
   }
   /// From dO, in the place of O, to dQ, dK and dV in those of Q, K and V.
   template <class Kept>
-  static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& mask, const auto& terms,
-                       const auto& of_tokens) {
-    const auto& slices = with_keys<shape>(of_tokens);
-    Context& context = Memory::context_of(tape, scratch);
-    slices.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
+  static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& of_tokens) {
+    const auto& context = with_appended<shape>(of_tokens);
+    HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
+    context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
       const auto k = key_of(tape, head);
       const auto v = value_of(tape, head);
       if constexpr (Memory::kGroup > 1) {
-        if (head % Memory::kGroup == 0) slices([&] { scratch.of_keys.clear(); });
+        if (head % Memory::kGroup == 0) context.stage([&] { scratch.of_keys.clear(); });
       }
-      const auto d_context = view(context).template columns<shape.d_v>(head * shape.d_v);
+      const auto d_context = view(outputs).template columns<shape.d_v>(head * shape.d_v);
       const auto dropout_from = [&](int first) {
-        return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens));
+        return dropout_of(tape, scratch, head, first, appended_at<shape>(of_tokens.keys()));
       };
       if constexpr (shape.keep_weights) {
         const auto to = [&](const auto& dk, const auto& dv) ATTUNE_INLINE_LAMBDA {
           attend_backward(q, k, v, view(tape.weights).template rows_at<shape.seq_len>(head * shape.seq_len),
-                          d_context, q, dk, dv, scratch.head.data(), scores(), mask, dropout_from(0), terms,
-                          slices, SumOfGroup{});
+                          d_context, q, dk, dv, scratch.head.data(), scores(), dropout_from(0), context,
+                          SumOfGroup{});
         };
         if constexpr (Memory::kGroup > 1) {
           to(view(scratch.of_keys.d_key), view(scratch.of_keys.d_value));
@@ -116,24 +111,25 @@ struct AttentionHeads {
         }
       } else {
         const Scalar* kept = of_rows(tape, head);
-        recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.of_keys, scores(), mask,
-                                   head, kept, dropout_from, terms, slices, SumOfGroup{});
+        recomputed_attend_backward(q, k, v, d_context, scratch.head.data(), scratch.of_keys, scores(), head,
+                                   kept, dropout_from, context, SumOfGroup{});
       }
       if constexpr (Memory::kGroup > 1) {
-        if (head % Memory::kGroup == Memory::kGroup - 1) slices([&] { scratch.of_keys.move_to(k, v); });
+        if (head % Memory::kGroup == Memory::kGroup - 1)
+          context.stage([&] { scratch.of_keys.move_to(k, v); });
       }
     });
-    if constexpr (WeightDropout::kDrops) slices([&] { tape.dropout.skip(1); });
+    if constexpr (WeightDropout::kDrops) context.stage([&] { tape.dropout.skip(1); });
   }
-  /// The terms that count in all products of backward. `inputs` are the tokens that its other products read.
-  template <class Mask, class Slices>
-  static auto terms_of_backward(const Mask&, [[maybe_unused]] const Slices& slices,
-                                [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
-                                [[maybe_unused]] const auto&... inputs) {
+  /// The context of all products of backward: one look at everything that they read. `inputs` are the tokens
+  /// that its other products read.
+  template <AnyContext Call>
+  static auto of_finite(const Call& context, [[maybe_unused]] auto& tape, [[maybe_unused]] auto& scratch,
+                        [[maybe_unused]] const auto&... inputs) {
     const auto weights = [&] {
       const auto first = [&]<class Rows>(const Rows& of_head) {
-        if constexpr (kHasLength<Slices>) {
-          return FirstQueries<Rows::cols>{of_head.data(), slices.template count<shape.seq_len>()};
+        if constexpr (Call::kHasLength) {
+          return FirstQueries<Rows::cols>{of_head.data(), context.template count<shape.seq_len>()};
         } else {
           return view(of_head);
         }
@@ -144,10 +140,10 @@ struct AttentionHeads {
         return first(tape.weights);
       }
     }();
-    const auto& of_keys = keys_of<shape>(slices);
-    return terms_of<Mask, Slices>(inputs..., slices.first(view(tape.query)), of_keys.first(view(tape.key)),
+    const auto& of_keys = with_appended<shape>(context).keys();
+    return context.skipping_zeros(inputs..., context.first(view(tape.query)), of_keys.first(view(tape.key)),
                                   of_keys.first(view(tape.value)), weights,
-                                  slices.first(view(Memory::context_of(tape, scratch))));
+                                  context.first(view(Memory::outputs_of(tape, scratch))));
   }
 
  private:
@@ -175,27 +171,25 @@ struct AttentionHeads {
 
   // A head's columns of O from those of Q, K and V: as many rows from `first` on as `weights` has.
   template <class WeightRows>
-  static void attend(int head, auto first, const auto& kept, Context& context, const WeightRows& weights,
-                     const auto& mask, const auto& dropout, const auto& terms, const auto& slices,
-                     auto... of_rows) {
+  static void attend(int head, auto first, const auto& kept, HeadOutputs& outputs, const WeightRows& weights,
+                     const auto& dropout, const auto& context, auto... of_rows) {
     constexpr int kRows = WeightRows::rows;
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
-        memory_of(slices).first(key_of(kept, head)), memory_of(slices).first(value_of(kept, head)),
-        view(context).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
-        scores(), mask, head, first, dropout, terms, of_rows...);
+        context.keys().first(key_of(kept, head)), context.keys().first(value_of(kept, head)),
+        view(outputs).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
+        scores(), head, first, dropout, context, of_rows...);
   }
   // The same for all queries, some at a time, whose weights go to `weights` and are overwritten by the next
   // ones'. `of_rows` is where what masked_softmax keeps of the head's rows goes, if anywhere.
   template <int kAtOnce>
-  static void attend_in_blocks(int head, const auto& kept, Context& context, Scalar* weights,
-                               const auto& mask, const auto& dropout_from, const auto& terms,
-                               const auto& slices, auto... of_rows) {
-    slices.template tokens_at_once<shape.seq_len, kAtOnce, kWorkOfQuery>(
+  static void attend_in_blocks(int head, const auto& kept, HeadOutputs& outputs, Scalar* weights,
+                               const auto& dropout_from, const auto& context, auto... of_rows) {
+    context.template tokens_at_once<shape.seq_len, kAtOnce, kWorkOfQuery>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-          attend(head, first, kept, context,
-                 first_of(MatrixView<Scalar, count, kKeys>(slices.own(weights)), first), mask,
-                 dropout_from(first), terms, slices, (of_rows + 2 * first)...);
+          attend(head, first, kept, outputs,
+                 first_of(MatrixView<Scalar, count, kKeys>(context.own(weights)), first), dropout_from(first),
+                 context, (of_rows + 2 * first)...);
         });
   }
 
@@ -211,11 +205,9 @@ struct AttentionHeads {
   // What the tape has of the rows of a head's weights.
   static Scalar* of_rows(auto& tape, int head) { return tape.of_rows.data() + 2 * head * shape.seq_len; }
 
-  // The terms that count in products with V.
-  template <class Mask, class Slices>
-  ATTUNE_INLINE static auto terms_of_forward(const Mask&, [[maybe_unused]] const Slices& slices,
-                                             const auto& kept) {
-    return terms_of<Mask, Slices>(memory_of(slices).first(view(kept.value)));
+  // The context of products with V.
+  ATTUNE_INLINE static auto of_finite_values(const auto& context, const auto& kept) {
+    return context.skipping_zeros(context.keys().first(view(kept.value)));
   }
   // What some queries of every head have, `width` scalars each.
   template <int width>

@@ -22,7 +22,7 @@ struct AttentionMemory {
   using Weights = Tensor<Scalar, shape.seq_len, kKeys>;  // of one head
   using WeightDropout = Dropout<DropoutShape{shape.num_heads * shape.seq_len, kKeys, shape.dropout}, Scalar>;
   /// The outputs of the heads, side by side.
-  using Context = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v>;
+  using HeadOutputs = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_v>;
   /// In the place of a member; each another type, so that all can have one address.
   template <int>
   struct None {};
@@ -37,12 +37,12 @@ struct AttentionMemory {
   /// V and O. O is taped for the gradient of W_o; where that is not trained, it is scratch.
   template <class Gradients>
   struct TapeOf {
-    static constexpr bool kKeepsContext =
+    static constexpr bool kKeepsOutputs =
         Parts::OutputProjection::template kReadsInput<decltype(Gradients::output)>;
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
     Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
     Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
-    [[no_unique_address]] std::conditional_t<kKeepsContext, Context, None<0>> context;
+    [[no_unique_address]] std::conditional_t<kKeepsOutputs, HeadOutputs, None<0>> outputs;
     // Heads stacked: P, nothing dropped, or the maximum and one over the sum of each row of e^(S − max).
     [[no_unique_address]] std::conditional_t<shape.keep_weights,
                                              Tensor<Scalar, shape.num_heads * shape.seq_len, kKeys>, None<1>>
@@ -93,9 +93,9 @@ struct AttentionMemory {
   /// where weights are not kept, its dO, then rows of P.
   template <class Gradients>
   struct ScratchOf {
-    static constexpr int kColumnsOfContext =
+    static constexpr int kColumnsOfOutputs =
         (shape.seq_len * shape.d_v + kQueriesInTraining - 1) / kQueriesInTraining;
-    Tensor<Scalar, kQueriesInTraining, (std::max)({kKeys, shape.d_k, kColumnsOfContext})> head;
+    Tensor<Scalar, kQueriesInTraining, (std::max)({kKeys, shape.d_k, kColumnsOfOutputs})> head;
     [[no_unique_address]] std::conditional_t<
         !shape.keep_weights,
         RecomputeScratch<Scalar, shape.seq_len, kKeys, shape.d_k, shape.d_v, (kGroup > 1)>,
@@ -104,7 +104,7 @@ struct AttentionMemory {
     [[no_unique_address]] std::conditional_t<WeightDropout::kDrops, Tensor<Scalar, kQueriesInTraining, kKeys>,
                                              None<0>>
         dropped;  // rows of a head's P
-    [[no_unique_address]] std::conditional_t<TapeOf<Gradients>::kKeepsContext, None<1>, Context> context;
+    [[no_unique_address]] std::conditional_t<TapeOf<Gradients>::kKeepsOutputs, None<1>, HeadOutputs> outputs;
   };
   /// K of one head, a key a column. Rows lie an odd number of cache lines apart, so that they do not meet in
   /// the same few sets.
@@ -126,18 +126,18 @@ struct AttentionMemory {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
     Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
     Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
-    Context context;
+    HeadOutputs outputs;
     Tensor<Scalar, kQueriesAtOnce, kKeys> weights;
     [[no_unique_address]] std::conditional_t<kTransposesKeys, TransposedKeys, None<0>> transposed;
   };
 
   /// Where the outputs of the heads are.
   template <class Kept>
-  static Context& context_of(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch) {
-    if constexpr (TapeOf<Kept>::kKeepsContext) {
-      return tape.context;
+  static HeadOutputs& outputs_of(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch) {
+    if constexpr (TapeOf<Kept>::kKeepsOutputs) {
+      return tape.outputs;
     } else {
-      return scratch.context;
+      return scratch.outputs;
     }
   }
 };

@@ -40,57 +40,58 @@ struct AttentionOperands {
 
   /// Q, K and V to where they are kept.
   static void forward(const auto& parameters, Query query, Key key, Value value, auto& kept,
-                      const auto& slices) {
-    QueryProjection::forward(parameters.query, query, kept.query, slices);
-    const auto& of_keys = memory_of(slices);
+                      const auto& context) {
+    const auto& of_queries = context.unmasked();
+    const auto& of_keys = of_queries.keys();
+    QueryProjection::forward(parameters.query, query, kept.query, of_queries);
     KeyProjection::forward(parameters.key, key, projected<KeyProjection>(kept.key), of_keys);
     ValueProjection::forward(parameters.value, value, projected<ValueProjection>(kept.value), of_keys);
-    Parts::Norms::forward(parameters.norms, kept, slices);
+    Parts::Norms::forward(parameters.norms, kept, of_queries);
     if constexpr (kRotates) {
-      slices([&]() ATTUNE_INLINE_LAMBDA {
-        QueryRotation::forward(kept.query, kept.query, slices.template count<shape.seq_len>());
+      context.stage([&]() ATTUNE_INLINE_LAMBDA {
+        QueryRotation::forward(kept.query, kept.query, context.template count<shape.seq_len>());
       });
-      slices([&]() ATTUNE_INLINE_LAMBDA {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA {
         const auto key_rows = projected<KeyProjection>(kept.key);
         KeyRotation::forward(key_rows, key_rows, of_keys.template count<shape.kv_len>());
       });
     }
-    append_keys<shape, Scalar>(parameters.appended, kept, slices);
-    scale_operands(kept.query, kept.key, slices);
+    append_keys<shape, Scalar>(parameters.appended, kept, context);
+    scale_operands(kept.query, kept.key, context);
   }
   /// From dQ, dK and dV in the places of Q, K and V to those of the projections.
-  ATTUNE_INLINE static void backward(const auto& parameters, auto& tape, auto& gradients, const auto& mask,
-                                     const auto& slices) {
-    scale_operands(tape.query, tape.key, slices);
-    Parts::Appended::backward(tape, gradients.appended, slices);
+  ATTUNE_INLINE static void backward(const auto& parameters, auto& tape, auto& gradients,
+                                     const auto& context) {
+    scale_operands(tape.query, tape.key, context);
+    Parts::Appended::backward(tape, gradients.appended, context);
     if constexpr (kRotates) {
-      slices([&]() ATTUNE_INLINE_LAMBDA {
-        QueryRotation::backward(tape.query, tape.query, slices.template count<shape.seq_len>());
+      context.stage([&]() ATTUNE_INLINE_LAMBDA {
+        QueryRotation::backward(tape.query, tape.query, context.template count<shape.seq_len>());
       });
-      slices([&]() ATTUNE_INLINE_LAMBDA {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA {
         const auto key_rows = projected<KeyProjection>(tape.key);
-        KeyRotation::backward(key_rows, key_rows, memory_of(slices).template count<shape.kv_len>());
+        KeyRotation::backward(key_rows, key_rows, context.keys().template count<shape.kv_len>());
       });
     }
-    Parts::Norms::backward(parameters.norms, tape, gradients.norms, mask, slices);
+    Parts::Norms::backward(parameters.norms, tape, gradients.norms, context);
   }
   /// From those to the gradients of the projections' weights and biases,
   static void backward_parameters(Query query, Key key, Value value, auto& tape, auto& gradients,
-                                  const auto& terms, const auto& slices) {
-    QueryProjection::backward_parameters(query, tape.query, gradients.query, terms, slices);
-    KeyProjection::backward_parameters(key, projected<KeyProjection>(tape.key), gradients.key, terms,
-                                       memory_of(slices));
+                                  const auto& context) {
+    QueryProjection::backward_parameters(query, tape.query, gradients.query, context);
+    KeyProjection::backward_parameters(key, projected<KeyProjection>(tape.key), gradients.key,
+                                       context.keys());
     ValueProjection::backward_parameters(value, projected<ValueProjection>(tape.value), gradients.value,
-                                         terms, memory_of(slices));
+                                         context.keys());
   }
   /// and of their inputs. `sum` says whether those of keys and values are assigned, or added.
   ATTUNE_INLINE static void backward_inputs(const auto& parameters, auto& tape, auto&& d_query, auto&& d_key,
-                                            auto&& d_value, auto sum, const auto& slices) {
-    QueryProjection::backward_input(parameters.query, tape.query, d_query, kernels::Assign{}, slices);
+                                            auto&& d_value, auto sum, const auto& context) {
+    QueryProjection::backward_input(parameters.query, tape.query, d_query, kernels::Assign{}, context);
     KeyProjection::backward_input(parameters.key, projected<KeyProjection>(tape.key), d_key, sum,
-                                  memory_of(slices));
+                                  context.keys());
     ValueProjection::backward_input(parameters.value, projected<ValueProjection>(tape.value), d_value, sum,
-                                    memory_of(slices));
+                                    context.keys());
   }
 
  private:
@@ -112,20 +113,20 @@ struct AttentionOperands {
   ATTUNE_INLINE static View<typename Projection::Output> projected(Keys& keys) {
     return View<typename Projection::Output>(keys.data());
   }
-  static void scale_operands(auto& query, auto& key, const auto& slices) {
+  static void scale_operands(auto& query, auto& key, const auto& context) {
     if constexpr (kScaleOperands) {
-      slices([&]() ATTUNE_INLINE_LAMBDA {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA {
         const auto scale = []<class Operand, class Of>(Operand& operand, const Of& of) {
           const auto rows = of.template count<Operand::rows>();
-          if constexpr (kHasLength<Of>) {
+          if constexpr (Of::kHasLength) {
             for (int i = 0; i < rows; ++i)
               kernels::scale<Operand::cols>(&operand(i, 0), Scalar(kOperandScale));
           } else {
             kernels::scale<Operand::size>(operand.data(), Scalar(kOperandScale));
           }
         };
-        scale(query, slices);
-        scale(key, keys_of<shape>(slices));
+        scale(query, context);
+        scale(key, with_appended<shape>(context).keys());
       });
     }
   }

@@ -113,17 +113,17 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
   }
 }
 
-// scaled_dot_product_attention, with the terms of products that count said.
-// `query` are rows from `first_query` on, of kSeqLen.
-template <int kHeads, int kSeqLen, class Query, class Key, class Value, class Context, class Weights,
-          class Scores, class Mask, class Dropout, class Terms, class Kept = std::nullptr_t>
-ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value, const Context& context,
-                          const Weights& p, const Scores& scores, const Mask& mask, int head, int first_query,
-                          Dropout&& dropout, const Terms& terms, Kept kept = {}) {
+// scaled_dot_product_attention, with a context's mask and treatment of zeros. `query` are rows from
+// `first_query` on, of kSeqLen.
+template <int kHeads, int kSeqLen, class Query, class Key, class Value, class Output, class Weights,
+          class Scores, class Dropout, AnyContext Call, class Kept = std::nullptr_t>
+ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value, const Output& output,
+                          const Weights& p, const Scores& scores, int head, int first_query,
+                          Dropout&& dropout, const Call& context, Kept kept = {}) {
   check_weights<Weights>();
-  check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, Mask>();
-  weigh(query, key, p, scores, mask, head, first_query, kept);
-  terms.product(dropout.kept(p), value, context);
+  check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, typename Call::Mask>();
+  weigh(query, key, p, scores, context.mask(), head, first_query, kept);
+  context.zeros().product(dropout.kept(p), value, output);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::detail

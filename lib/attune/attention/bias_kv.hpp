@@ -22,10 +22,10 @@ namespace attune::inline ATTUNE_ARITHMETIC::detail {
 template <AttentionShape shape>
 inline constexpr int kAppended = shape.num_keys() - shape.kv_len;
 
-/// The row of the first appended key, of the tokens that slices hand out.
-template <AttentionShape shape, class Slices>
-constexpr auto appended_at(const Slices& slices) {
-  const auto tokens = memory_of(slices).template count<shape.kv_len>();
+/// The row of the first appended key, behind the valid ones.
+template <AttentionShape shape>
+constexpr auto appended_at(const auto& keys) {
+  const auto tokens = keys.template count<shape.kv_len>();
   if constexpr (std::is_same_v<decltype(tokens), const int>) {
     constexpr bool kOneBlock = shape.num_keys() <= kernels::kDepthBlock;
     constexpr int kStep = kOneBlock ? kernels::kSumLanes : kernels::kDepthBlock;
@@ -36,24 +36,14 @@ constexpr auto appended_at(const Slices& slices) {
     return tokens;
   }
 }
-/// `slices` of keys, appended ones with them.
-template <AttentionShape shape, class Slices>
-ATTUNE_INLINE decltype(auto) keys_of(const Slices& slices) {
-  const auto& tokens = memory_of(slices);
-  if constexpr (kAppended < shape >> 0 && kHasLength<std::remove_cvref_t<decltype(tokens)>>) {
-    return FirstTokens<std::remove_cvref_t<decltype(tokens.of_all())>, shape.num_keys()>(
-        tokens.of_all(), appended_at<shape>(slices) + kAppended<shape>);
+/// `context` of queries whose keys have the appended ones with them.
+template <AttentionShape shape, AnyContext Call>
+ATTUNE_INLINE auto with_appended(const Call& context) {
+  if constexpr (kAppended < shape >> 0 && Call::kKeysHaveLength) {
+    return context.with_keys(
+        FirstTokens<shape.num_keys()>{appended_at<shape>(context.keys()) + kAppended<shape>});
   } else {
-    return (tokens);
-  }
-}
-/// `slices` whose memory are all keys.
-template <AttentionShape shape, class Slices>
-ATTUNE_INLINE decltype(auto) with_keys(const Slices& slices) {
-  if constexpr (kAppended < shape >> 0 && kHasLength<std::remove_cvref_t<decltype(memory_of(slices))>>) {
-    return WithMemory(slices, keys_of<shape>(slices));
-  } else {
-    return (slices);
+    return context;
   }
 }
 
@@ -77,9 +67,9 @@ struct BiasKv {
     std::copy_n(parameters.bias_v.data(), kValueWidth, kept.value.data() + at * kValueWidth);
   }
   /// From dK and dV, in the places of K and V.
-  static void backward(const auto& tape, auto& gradients, const auto& slices) {
-    const auto at = appended_at<shape>(slices);
-    slices([&] {
+  static void backward(const auto& tape, auto& gradients, const auto& context) {
+    const auto at = appended_at<shape>(context.keys());
+    context.stage([&] {
       add_column_sums(view(tape.key).template rows_at<1>(at), view(gradients.bias_k));
       add_column_sums(view(tape.value).template rows_at<1>(at), view(gradients.bias_v));
     });
@@ -101,10 +91,11 @@ struct BiasKv<shape, ScalarType> {
 
 /// Writes the rows of K and V behind the tokens'.
 template <AttentionShape shape, class Scalar>
-void append_keys(const auto& parameters, auto& kept, const auto& slices) {
+void append_keys(const auto& parameters, auto& kept, const auto& context) {
   if constexpr (kAppended < shape >> 0) {
-    slices([&] {
-      const auto at = appended_at<shape>(slices);
+    context.stage([&] {
+      const auto tokens = context.keys().template count<shape.kv_len>();
+      const auto at = appended_at<shape>(context.keys());
       const auto clear = [&](auto from, auto to) ATTUNE_INLINE_LAMBDA {
         const auto rows = [&](auto& matrix) ATTUNE_INLINE_LAMBDA {
           std::fill(matrix.data() + from * matrix.cols, matrix.data() + to * matrix.cols, Scalar(0));
@@ -112,9 +103,7 @@ void append_keys(const auto& parameters, auto& kept, const auto& slices) {
         rows(kept.key);
         rows(kept.value);
       };
-      if constexpr (kHasLength<std::remove_cvref_t<decltype(memory_of(slices))>>) {
-        clear(memory_of(slices).template count<shape.kv_len>(), at);
-      }
+      if constexpr (std::is_same_v<decltype(tokens), const int>) clear(tokens, at);
       BiasKv<shape, Scalar>::forward(parameters, kept, at);
       if constexpr (shape.add_zero_attn) clear(at + kAppended<shape> - 1, at + kAppended<shape>);
     });

@@ -232,7 +232,7 @@ struct AttentionStream : AttentionParts<Attention> {
     Tensor<Scalar, tokens, kHeads * kDk> query;
     Tensor<Scalar, tokens, kKvHeads * kDk> key;
     Tensor<Scalar, tokens, kKvHeads * kDv> value;
-    Tensor<Scalar, tokens, kHeads * kDv> context;
+    Tensor<Scalar, tokens, kHeads * kDv> outputs;
     Tensor<Scalar, 1, Tokens::Places::kSlots> scores;  // of one head
     [[no_unique_address]] typename Parts::template Angles<tokens> angles;
   };
@@ -254,18 +254,18 @@ struct AttentionStream : AttentionParts<Attention> {
       const auto attend = [&](int head, AddRows<Scalar>& add_rows) {
         attend_to_cache<Parts>(visible, memory.heads[kShape.kv_head_of(head)], head,
                                static_cast<const Scalar*>(&scratch.query(i, head * kDk)),
-                               scratch.scores.data(), &scratch.context(i, head * kDv), add_rows);
+                               scratch.scores.data(), &scratch.outputs(i, head * kDv), add_rows);
       };
       for (int head = 0; head < kHeads; ++head) attend(head, kernels::add_weighted_rows<kDv, Scalar>);
       // As behind every mask, a weight of zero has no influence beside NaN or infinity.
-      if (kernels::finite<Scalar>(kHeads * kDv, &scratch.context(i, 0))) continue;
+      if (kernels::finite<Scalar>(kHeads * kDv, &scratch.outputs(i, 0))) continue;
       for (int head = 0; head < kHeads; ++head) {
-        if (kernels::finite<Scalar>(kDv, &scratch.context(i, head * kDv))) continue;
+        if (kernels::finite<Scalar>(kDv, &scratch.outputs(i, head * kDv))) continue;
         attend(head, kernels::add_nonzero_weighted_rows<kDv, Scalar>);
       }
     }
     Parts::template project<typename Attention::OutputProjection, tokens>(parameters.output,
-                                                                          view(scratch.context), y);
+                                                                          view(scratch.outputs), y);
   }
 };
 
@@ -288,7 +288,7 @@ struct MemoryStream : AttentionParts<Attention> {
   template <int tokens>
   struct Scratch {
     Tensor<Scalar, tokens, kHeads * kDk> query;
-    Tensor<Scalar, tokens, kHeads * kDv> context;
+    Tensor<Scalar, tokens, kHeads * kDv> outputs;
     Tensor<Scalar, tokens, kKeys> weights;  // of one head
     [[no_unique_address]] typename Parts::template Angles<tokens> angles;
   };
@@ -303,7 +303,7 @@ struct MemoryStream : AttentionParts<Attention> {
     }
     Attention::ValueProjection::forward(parameters.value, tokens,
                                         view(memory.value).template rows_at<kShape.kv_len>(0));
-    append_keys<kShape, Scalar>(parameters.appended, memory, RunToCompletion{});
+    append_keys<kShape, Scalar>(parameters.appended, memory, Context<>{});
     Parts::template scale<decltype(memory.key)::size>(memory.key.data());
     memory.remembered = 1;
   }
@@ -318,20 +318,20 @@ struct MemoryStream : AttentionParts<Attention> {
                    const Mask& mask) {
     Parts::template find_angles<tokens>(position, scratch.angles, memory.beyond);
     Parts::template find_queries<tokens>(parameters, x, scratch.query, scratch.angles);
-    const auto& all_masks = with_options<kShape>(mask);
+    const auto& masks = with_options<kShape>(mask);
     const auto key = view(std::as_const(memory.key)), value = view(std::as_const(memory.value));
-    const auto terms = terms_of<std::remove_cvref_t<decltype(all_masks)>>(value);
+    const auto context = Context(masks).skipping_zeros(value);
     constexpr int kQueries = static_cast<int>((std::min)(most, std::uint64_t{kUnlimited}));
     const int first_query = static_cast<int>((std::min)(position, std::uint64_t{1} << 30));
     for (int head = 0; head < kHeads; ++head) {
       const int kv_head = kShape.kv_head_of(head);
       attend<kHeads, kQueries>(
           view(scratch.query).template columns<kDk>(head * kDk), key.template columns<kDk>(kv_head * kDk),
-          value.template columns<kDv>(kv_head * kDv), view(scratch.context).template columns<kDv>(head * kDv),
-          view(scratch.weights), Parts::scores(), all_masks, head, first_query, AllWeights{}, terms);
+          value.template columns<kDv>(kv_head * kDv), view(scratch.outputs).template columns<kDv>(head * kDv),
+          view(scratch.weights), Parts::scores(), head, first_query, AllWeights{}, context);
     }
     Parts::template project<typename Attention::OutputProjection, tokens>(parameters.output,
-                                                                          view(scratch.context), y);
+                                                                          view(scratch.outputs), y);
   }
 };
 

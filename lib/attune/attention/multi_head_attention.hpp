@@ -25,7 +25,7 @@
 #include <attune/attention/cached_attention.hpp>
 #include <attune/attention/option_masks.hpp>
 #include <attune/execution/layer.hpp>
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -78,7 +78,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
                                       ValueProjection::template kReadsInput<decltype(Gradients::value)>;
   static constexpr Abilities kAbilities{
       .mask = MaskUse::kScores,
-      .takes_slices = true,
+      .takes_context = true,
       .takes_length = kSelfAttention,
       .gradient_may_be_input = true,
       .updates_in_backward = true,
@@ -93,7 +93,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
 
   using Weights = typename Memory::Weights;  // of one head
   /// The outputs of the heads, side by side.
-  using Context = typename Memory::Context;
+  using HeadOutputs = typename Memory::HeadOutputs;
   /// Dropout of attention weights.
   using WeightDropout = typename Memory::WeightDropout;
   /// How many queries of a head have their weights in memory at a time in inference.
@@ -113,159 +113,142 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
 
   /// Cross-attention: y[seq_len, d_out] of query[seq_len, d_model], key[kv_len, d_key], value[kv_len,
   /// d_value].
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}, const Slices& slices = {}) {
-    const auto& of_both = detail::with_memory<shape.kv_len>(mask, slices);
-    Operands::forward(parameters, query, key, value, scratch, of_both);
-    Heads::infer(scratch, detail::with_options<shape>(mask, detail::appended_at<shape>(of_both)), of_both);
-    OutputProjection::forward(parameters.output, scratch.context, y, slices);
+                      const Call& context = {}) {
+    const auto& mask = with_options(context);
+    Operands::forward(parameters, query, key, value, scratch, context);
+    Heads::infer(scratch, context.with_mask(mask));
+    OutputProjection::forward(parameters.output, scratch.outputs, y, context.unmasked());
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}, const Slices& slices = {}) {
+                      const Call& context = {}) {
     check_self_attention();
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<MultiHeadAttention>(mask, slices, parameters, x, y, scratch);
-    } else {
-      forward(parameters, x, x, x, y, scratch, mask, slices);
-    }
+    forward(parameters, x, x, x, y, scratch, context);
   }
 
   // ---- Training: the tape keeps what backward needs. ----
 
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                       ConstView<ValueInput> value, View<Output> y, TapeOf<Kept>& tape,
-                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
-    recompute_tape(parameters, query, key, value, tape, scratch, mask, slices);
-    OutputProjection::forward(parameters.output, Memory::context_of(tape, scratch), y, slices);
+                      ScratchOf<Kept>& scratch, const Call& context = {}) {
+    recompute_tape(parameters, query, key, value, tape, scratch, context);
+    OutputProjection::forward(parameters.output, Memory::outputs_of(tape, scratch), y, context.unmasked());
   }
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
-                      ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
+                      ScratchOf<Kept>& scratch, const Call& context = {}) {
     check_self_attention();
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<MultiHeadAttention>(mask, slices, parameters, x, y, tape, scratch);
-    } else {
-      forward(parameters, x, x, x, y, tape, scratch, mask, slices);
-    }
+    forward(parameters, x, x, x, y, tape, scratch, context);
   }
   /// What forward tapes, without y. Reads its inputs before it writes to scratch.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static void recompute_tape(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                              ConstView<ValueInput> value, TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
-                             const Mask& mask = {}, const Slices& slices = {}) {
-    const auto& of_both = detail::with_memory<shape.kv_len>(mask, slices);
-    Operands::forward(parameters, query, key, value, tape, of_both);
-    Heads::forward(tape, scratch, detail::with_options<shape>(mask, detail::appended_at<shape>(of_both)),
-                   of_both);
+                             const Call& context = {}) {
+    const auto& mask = with_options(context);
+    Operands::forward(parameters, query, key, value, tape, context);
+    Heads::forward(tape, scratch, context.with_mask(mask));
   }
   /// The same of self-attention.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static void recompute_tape(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
-                             ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
+                             ScratchOf<Kept>& scratch, const Call& context = {}) {
     check_self_attention();
-    recompute_tape(parameters, x, x, x, tape, scratch, mask, slices);
+    recompute_tape(parameters, x, x, x, tape, scratch, context);
   }
 
   /// Gradients of cross-attention from dy[seq_len, d_out]: d_query[seq_len, d_model], d_key[kv_len, d_key]
   /// and d_value[kv_len, d_value] are overwritten, or NoGradient, `gradients` accumulate. The tape is used
   /// up. `dy` may not overlap the d_… views; `d_query` may be `query`, but not with UpdateInBackward. The
-  /// mask is forward's: what it hides has no influence, whatever it holds, nor has a query whose dy is zero.
-  /// Where weights are not kept they are computed from it: then it is never left out.
+  /// context is forward's: what its mask hides has no influence, whatever it holds, nor has a query whose dy
+  /// is zero; d_key and d_value are zero behind the valid keys.
   template <class Set = Parameters, class Kept, class DQuery, class DKey, class DValue, class Gradients,
-            AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+            AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> query, ConstView<KeyInput> key,
                        ConstView<ValueInput> value, TapeOf<Kept>& tape, ConstView<Output> dy,
                        DQuery&& d_query, DKey&& d_key, DValue&& d_value, Gradients& gradients,
-                       ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
+                       ScratchOf<Kept>& scratch, const Call& context = {}) {
     constexpr bool kInputsFirst = detail::kUpdatesInSet<Gradients>;
-    const auto& of_both = detail::with_memory<shape.kv_len>(mask, slices);
-    const auto& of_keys = detail::memory_of(of_both);
-    const auto& all_masks = detail::with_options<shape>(mask, detail::appended_at<shape>(of_both));
-    const auto terms = Heads::terms_of_backward(all_masks, of_both, tape, scratch, slices.first(query),
-                                                of_keys.first(key), of_keys.first(value));
-    backward_heads(parameters, tape, dy, gradients, scratch, all_masks, terms, of_both);
+    const auto& mask = with_options(context);
+    const auto keys = context.keys();
+    const auto all = Heads::of_finite(context.with_mask(mask), tape, scratch, context.first(query),
+                                      keys.first(key), keys.first(value));
+    const auto products = all.without_mask();
+    backward_heads(parameters, tape, dy, gradients, scratch, all);
     if constexpr (!kInputsFirst) {
-      Operands::backward_parameters(query, key, value, tape, gradients, terms, of_both);
+      Operands::backward_parameters(query, key, value, tape, gradients, products);
     }
-    Operands::backward_inputs(parameters, tape, d_query, d_key, d_value, kernels::Assign{}, of_both);
+    Operands::backward_inputs(parameters, tape, d_query, d_key, d_value, kernels::Assign{},
+                              context.unmasked());
     if constexpr (kInputsFirst) {
-      Operands::backward_parameters(query, key, value, tape, gradients, terms, of_both);
+      Operands::backward_parameters(query, key, value, tape, gradients, products);
     }
-    if constexpr (detail::kBeginsLength<Mask, std::remove_cvref_t<decltype(detail::memory_of(slices))>>) {
-      detail::clear_behind(of_keys, detail::sink<KeyInput>(d_key));
-      detail::clear_behind(of_keys, detail::sink<ValueInput>(d_value));
-    }
+    detail::clear_behind_in(keys, detail::sink<KeyInput>(d_key));
+    detail::clear_behind_in(keys, detail::sink<ValueInput>(d_value));
   }
   /// Gradients of self-attention: dx[seq_len, d_model] is the sum over the three uses of x. `dy` may not
   /// overlap `dx`; `dx` may be `x`, but not with UpdateInBackward.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const Slices& slices = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      detail::backward_of_length<MultiHeadAttention>(mask, slices, parameters, x, tape, dy,
-                                                     detail::sink<Input>(dx), gradients, scratch);
-    } else {
-      backward_from(
-          parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, mask,
-          slices);
-    }
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
+    backward_from(
+        parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, context);
   }
-  /// The same, where input() is x, and is asked for it when scratch is dead.
-  template <class Set, class Later, class Kept, class Dx, class Gradients, AttentionMask Mask,
-            AnySlices Slices>
+  /// The same, where input() is x, and is called once scratch is reusable.
+  template <class Set, class Later, class Kept, class Dx, class Gradients, AnyContext Call>
   static void backward_from(const Set& parameters, const Later& input, TapeOf<Kept>& tape,
                             ConstView<Output> dy, Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch,
-                            const Mask& mask, const Slices& slices) {
+                            const Call& context) {
     check_self_attention();
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
-    const auto& all_masks = detail::with_options<shape>(mask, detail::appended_at<shape>(slices));
-    backward_heads(parameters, tape, dy, gradients, scratch, all_masks,
-                   Heads::terms_of_backward(all_masks, slices, tape, scratch), slices);
+    const auto& mask = with_options(context);
+    const auto all = context.with_mask(mask);
+    backward_heads(parameters, tape, dy, gradients, scratch, Heads::of_finite(all, tape, scratch));
     const ConstView<Input> x = input();
-    const auto terms = detail::terms_of<std::remove_cvref_t<decltype(all_masks)>, Slices>(
-        slices.first(x), slices.first(view(tape.query)), detail::keys_of<shape>(slices).first(view(tape.key)),
-        detail::keys_of<shape>(slices).first(view(tape.value)));
-    if constexpr (!kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, terms, slices);
+    const auto keys = detail::with_appended<shape>(all).keys();
+    const auto products =
+        all.without_mask().skipping_zeros(context.first(x), context.first(view(tape.query)),
+                                          keys.first(view(tape.key)), keys.first(view(tape.value)));
+    if constexpr (!kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, products);
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
-      Operands::backward_inputs(parameters, tape, to, to, to, kernels::Accumulate{}, slices);
+      Operands::backward_inputs(parameters, tape, to, to, to, kernels::Accumulate{}, context.unmasked());
     }
-    if constexpr (kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, terms, slices);
+    if constexpr (kInputFirst) Operands::backward_parameters(x, x, x, tape, gradients, products);
   }
 
  private:
+  // The mask of a context, with that of the layer's options.
+  template <AnyContext Call>
+  ATTUNE_INLINE static constexpr decltype(auto) with_options(const Call& context) {
+    return detail::with_options<shape>(context.mask(), detail::appended_at<shape>(context.keys()));
+  }
   static constexpr void check_self_attention() {
     static_assert(kSelfAttention,
                   "attune::MultiHeadAttention: one input means self-attention, but kv_len, d_key or d_value "
                   "differ from seq_len and d_model; pass query, key and value");
   }
 
-  // From dy to what the projections of queries, keys and values gave, in tape.query, tape.key and tape.value.
+  // From dy to dL/d of the projections' outputs, in tape.query, tape.key and tape.value.
   static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy, auto& gradients,
-                             auto& scratch, const auto& mask, const auto& terms, const auto& slices) {
-    Context& context = Memory::context_of(tape, scratch);
+                             auto& scratch, const auto& context) {
+    HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
     if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
-      OutputProjection::backward_parameters(context, dy, gradients.output, terms, slices);
-      OutputProjection::backward_input(parameters.output, dy, context, kernels::Assign{}, slices);
+      OutputProjection::backward_parameters(outputs, dy, gradients.output, context.without_mask());
+      OutputProjection::backward_input(parameters.output, dy, outputs, kernels::Assign{}, context.unmasked());
     } else {
-      const auto d_rows = slices.first(dy);
-      update_in_place(slices.first(view(context)), d_rows, parameters.output.weight,
-                      view(gradients.output.weight), terms);
+      const auto d_rows = context.first(dy);
+      update_in_place(context.first(view(outputs)), d_rows, parameters.output.weight,
+                      view(gradients.output.weight), context.zeros());
       if constexpr (shape.bias) add_column_sums(d_rows, view(gradients.output.bias));
     }
-    Heads::backward(tape, scratch, mask, terms, slices);
-    Operands::backward(parameters, tape, gradients, mask, slices);
+    Heads::backward(tape, scratch, context);
+    Operands::backward(parameters, tape, gradients, context.without_mask());
   }
 };
 
@@ -275,5 +258,41 @@ template <AttentionShape shape, class Scalar>
 inline constexpr bool kRecomputesTape<MultiHeadAttention<shape, Scalar>> = true;
 
 }  // namespace detail
+
+/// The context of cross-attention with a mask, which has to outlive it: the length that a mask says is that
+/// of keys and values.
+template <class Attention, AttentionMask Mask = NoMask, class Slices = RunToCompletion>
+[[nodiscard]] constexpr auto cross_context_for(const Mask& mask ATTUNE_LIFETIME_BOUND = {},
+                                               const Slices& slices = {}) {
+  const auto keys = detail::valid_tokens<Attention::KeyInput::rows, true>(mask);
+  return detail::context_of(mask, slices, detail::AllTokens{}, keys);
+}
+/// Inference of cross-attention, as of other layers (execution/pass.hpp), with a mask.
+template <class Attention, class Set = typename Attention::Parameters, AttentionMask Mask = NoMask>
+void infer(const Set& parameters, ConstView<typename Attention::Input> query,
+           ConstView<typename Attention::KeyInput> key, ConstView<typename Attention::ValueInput> value,
+           View<typename Attention::Output> y, typename Attention::InferenceScratch& scratch,
+           const Mask& mask = {}) {
+  Attention::forward(parameters, query, key, value, y, scratch, cross_context_for<Attention>(mask));
+}
+/// Training: the same; the tape keeps what backward needs.
+template <class Attention, class Set = typename Attention::Parameters, class Tape, class Scratch,
+          AttentionMask Mask = NoMask>
+void forward(const Set& parameters, ConstView<typename Attention::Input> query,
+             ConstView<typename Attention::KeyInput> key, ConstView<typename Attention::ValueInput> value,
+             View<typename Attention::Output> y, Tape& tape, Scratch& scratch, const Mask& mask = {}) {
+  Attention::forward(parameters, query, key, value, y, tape, scratch, cross_context_for<Attention>(mask));
+}
+/// d_query, d_key and d_value from dy, overwritten, or NoGradient; gradients accumulate. The mask is
+/// forward's.
+template <class Attention, class Set = typename Attention::Parameters, class Tape, class DQuery, class DKey,
+          class DValue, class Gradients, class Scratch, AttentionMask Mask = NoMask>
+void backward(const Set& parameters, ConstView<typename Attention::Input> query,
+              ConstView<typename Attention::KeyInput> key, ConstView<typename Attention::ValueInput> value,
+              Tape& tape, ConstView<typename Attention::Output> dy, DQuery&& d_query, DKey&& d_key,
+              DValue&& d_value, Gradients& gradients, Scratch& scratch, const Mask& mask = {}) {
+  Attention::backward(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients, scratch,
+                      cross_context_for<Attention>(mask));
+}
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

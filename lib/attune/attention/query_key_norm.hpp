@@ -40,43 +40,42 @@ struct QueryKeyNorms {
     typename KeyNorm::Tape of_key;
   };
 
-  static void forward(const auto& parameters, auto& kept, const auto& slices) {
-    const auto& of_queries = slices.template parts<shape.num_heads>();
-    const auto& of_keys = memory_of(slices).template parts<shape.num_kv_heads>();
+  static void forward(const auto& parameters, auto& kept, const auto& context) {
+    const auto& of_queries = context.template parts<shape.num_heads>();
+    const auto& of_keys = context.keys().template parts<shape.num_kv_heads>();
     const View<typename QueryNorm::Input> query(kept.query.data());
     const View<typename KeyNorm::Input> key(kept.key.data());
     if constexpr (requires { kept.norms; }) {
       typename QueryNorm::Scratch of_query;
       typename KeyNorm::Scratch of_key;
-      slices([&] {
+      context.stage([&] {
         const auto copy = [](auto rows, const auto& from, auto& to) {
           std::copy_n(from.data, rows * shape.d_k, to.data());
         };
         copy(of_queries.template count<QueryNorm::Input::rows>(), query, kept.norms.query);
         copy(of_keys.template count<KeyNorm::Input::rows>(), key, kept.norms.key);
       });
-      QueryNorm::forward(parameters.query_norm, kept.norms.query, query, kept.norms.of_query, of_query, {},
+      QueryNorm::forward(parameters.query_norm, kept.norms.query, query, kept.norms.of_query, of_query,
                          of_queries);
-      KeyNorm::forward(parameters.key_norm, kept.norms.key, key, kept.norms.of_key, of_key, {}, of_keys);
+      KeyNorm::forward(parameters.key_norm, kept.norms.key, key, kept.norms.of_key, of_key, of_keys);
     } else {
       typename QueryNorm::InferenceScratch of_query;
       typename KeyNorm::InferenceScratch of_key;
-      QueryNorm::forward(parameters.query_norm, query, query, of_query, {}, of_queries);
-      KeyNorm::forward(parameters.key_norm, key, key, of_key, {}, of_keys);
+      QueryNorm::forward(parameters.query_norm, query, query, of_query, of_queries);
+      KeyNorm::forward(parameters.key_norm, key, key, of_key, of_keys);
     }
   }
 
   /// dQ and dK in their places, to those before.
-  static void backward(const auto& parameters, auto& tape, auto& gradients, const auto& mask,
-                       const auto& slices) {
+  static void backward(const auto& parameters, auto& tape, auto& gradients, const auto& context) {
     typename QueryNorm::Scratch of_query;
     typename KeyNorm::Scratch of_key;
     const View<typename QueryNorm::Input> query(tape.query.data());
     const View<typename KeyNorm::Input> key(tape.key.data());
     QueryNorm::backward(parameters.query_norm, tape.norms.query, tape.norms.of_query, query, query,
-                        gradients.query_norm, of_query, mask, slices.template parts<shape.num_heads>());
+                        gradients.query_norm, of_query, context.template parts<shape.num_heads>());
     KeyNorm::backward(parameters.key_norm, tape.norms.key, tape.norms.of_key, key, key, gradients.key_norm,
-                      of_key, mask, memory_of(slices).template parts<shape.num_kv_heads>());
+                      of_key, context.keys().template parts<shape.num_kv_heads>());
   }
 };
 
@@ -91,7 +90,7 @@ struct QueryKeyNorms<shape, ScalarType> {
   using ParametersOf = Parameters;
   struct Kept {};
   ATTUNE_INLINE static void forward(const auto&, const auto&, const auto&) {}
-  ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&, const auto&, const auto&) {}
+  ATTUNE_INLINE static void backward(const auto&, const auto&, const auto&, const auto&) {}
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::detail

@@ -47,8 +47,8 @@ struct RecomputedWeights {
 
   template <int count>
   ATTUNE_INLINE void compute(const auto& backward, auto first, const auto& p_rows) const {
-    weigh(backward.query.template rows_at<count>(first), backward.key, p_rows, backward.scores, backward.mask,
-          head, first, kept + 2 * first);
+    weigh(backward.query.template rows_at<count>(first), backward.key, p_rows, backward.scores,
+          backward.context.mask(), head, first, kept + 2 * first);
   }
 };
 /// dQ goes to the place of Q, dK and dV to sums.
@@ -63,31 +63,31 @@ struct GradientsBesideOperands {
 /// Gradients of query[seq_len, d_k], key[kv_len, d_k] and value[kv_len, d_v]
 /// from d_context[seq_len, d_v], each in its place; with Sum = Accumulate those
 /// of key and value are added to the scratch's sums and stay there. `kept` is
-/// what masked_softmax kept of the head's rows, `mask` forward's, `weights`
+/// what masked_softmax kept of the head's rows, the mask forward's, `weights`
 /// room for recomputed_queries(seq_len) · kv_len scalars. dropout_from(query)
 /// drops weights of rows from there on.
-template <class Query, class Key, class Value, class DContext, class Scratch, class Scores, class Mask,
-          class DropoutFrom, class Terms, class Slices, class Sum = kernels::Assign>
+template <class Query, class Key, class Value, class DContext, class Scratch, class Scores, class DropoutFrom,
+          AnyContext Call, class Sum = kernels::Assign>
 ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key, const Value& value,
                                               const DContext& d_context, typename Scratch::Scalar* weights,
-                                              Scratch& scratch, const Scores& scores, const Mask& mask,
-                                              int head, const typename Scratch::Scalar* kept,
-                                              const DropoutFrom& dropout_from, const Terms& terms,
-                                              const Slices& slices, Sum = {}) {
+                                              Scratch& scratch, const Scores& scores, int head,
+                                              const typename Scratch::Scalar* kept,
+                                              const DropoutFrom& dropout_from, const Call& context,
+                                              Sum = {}) {
   using Scalar = typename Scratch::Scalar;
   constexpr int kQueries = Query::rows, kKeys = Key::rows, kDk = Query::cols, kDv = Value::cols;
   constexpr int kSome = recomputed_queries(kQueries);
-  const auto queries = slices.template count<kQueries>();
-  const auto keys = memory_of(slices).first(key);
-  const auto values = memory_of(slices).first(value);
-  const auto backward = backward_of_head(query, keys, values, d_context, scores, mask, terms, slices);
+  const auto queries = context.template count<kQueries>();
+  const auto keys = context.keys().first(key);
+  const auto values = context.keys().first(value);
+  const auto backward = backward_of_head(query, keys, values, d_context, scores, context);
 
   // kRows queries from `from` on, whose terms of dK and dV begin sums, or go on
   // with them.
   const auto some = [&]<int kRows>(int from, auto& sums, auto sum) {
     using P = MatrixView<Scalar, kRows, kKeys>;
     const auto rows = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (kHasLength<Slices>) {
+      if constexpr (Call::kHasLength) {
         return query_rows<kRows>(RowRange{from, std::clamp(queries - from, 0, kRows)});
       } else {
         return query_rows<kRows>(from);
@@ -107,7 +107,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
     if constexpr (kRows > kSome) {
       in_blocks<kRows - kSome, kSome>(
           [&]<int rows>(int first) ATTUNE_INLINE_LAMBDA {
-            slices.inside([&]() ATTUNE_INLINE_LAMBDA {
+            context.inside([&]() ATTUNE_INLINE_LAMBDA {
               some.template operator()<rows>(from + kSome + first, sums, kernels::Continue{});
             });
           },
@@ -117,7 +117,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   const auto add_block = [&]<int kRows>(int from) {
     auto& sums = scratch.of_block();
     block.template operator()<kRows>(from, sums);
-    slices([&]() ATTUNE_INLINE_LAMBDA {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA {
       kernels::add_to(used_rows(keys) * kDk, sums.d_key.data(), scratch.d_key.data());
       kernels::add_to(used_rows(values) * kDv, sums.d_value.data(), scratch.d_value.data());
     });
@@ -132,12 +132,12 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   if constexpr (kQueries > kBlock) {
     in_blocks<kQueries - kBlock, kBlock>(
         [&]<int kRows>(int from) ATTUNE_INLINE_LAMBDA {
-          slices.inside([&]() ATTUNE_INLINE_LAMBDA { add_block.template operator()<kRows>(kBlock + from); });
+          context.inside([&]() ATTUNE_INLINE_LAMBDA { add_block.template operator()<kRows>(kBlock + from); });
         },
         queries - kBlock);
   }
   if constexpr (kAssigns) {
-    slices([&]() ATTUNE_INLINE_LAMBDA { scratch.move_to(keys, values); });
+    context.stage([&]() ATTUNE_INLINE_LAMBDA { scratch.move_to(keys, values); });
   }
 }
 

@@ -21,7 +21,7 @@ template <class Scalar>
   return static_cast<Scalar>(1.0 / root);
 }
 
-/// context[seq_len, d_v] = softmax(scale · query·keyᵀ + mask) · value, with
+/// output[seq_len, d_v] = softmax(scale · query·keyᵀ + mask) · value, with
 /// query[seq_len, d_k], key[kv_len, d_k], value[kv_len, d_v]; weights[seq_len,
 /// kv_len], whose rows lie one behind the other, is written too. Each argument
 /// is whatever view() takes. Nothing may overlap. `head` of kHeads is the
@@ -29,16 +29,16 @@ template <class Scalar>
 /// multiplies the values: without one the weights themselves. `scale` is a
 /// number, or a CappedScale (scores.hpp). With a mask, a key whose weight is
 /// zero has no influence, whatever it holds.
-template <int kHeads = 1, class Query, class Key, class Value, class Context, class Weights, class Scale,
+template <int kHeads = 1, class Query, class Key, class Value, class Output, class Weights, class Scale,
           AttentionMask Mask = NoMask, class Dropout = detail::AllWeights>
-void scaled_dot_product_attention(const Query& query, const Key& key, const Value& value, Context&& context,
+void scaled_dot_product_attention(const Query& query, const Key& key, const Value& value, Output&& output,
                                   Weights&& weights, const Scale& scale, const Mask& mask = {}, int head = 0,
                                   Dropout&& dropout = {}) {
   const auto v = view(value);
   detail::attend<kHeads, View<std::remove_cvref_t<Weights>>::rows>(
-      view(query), view(key), v, view(context), view(weights),
-      detail::scores_of<typename std::remove_cvref_t<Weights>::Scalar>(scale), mask, head, 0, dropout,
-      detail::terms_of<Mask>(v));
+      view(query), view(key), v, view(output), view(weights),
+      detail::scores_of<typename std::remove_cvref_t<Weights>::Scalar>(scale), head, 0, dropout,
+      Context(mask).skipping_zeros(v));
 }
 
 /// Gradients of the above. In: query, key, value, weights as forward left them
@@ -62,8 +62,8 @@ void scaled_dot_product_attention_backward(const Query& query, const Key& key, c
   const auto v = view(value);
   const auto p = view(weights);
   detail::attend_backward(q, k, v, p, view(d_context), view(d_query), view(d_key), view(d_value), scratch,
-                          detail::scores_of<typename std::remove_cvref_t<Weights>::Scalar>(scale), mask,
-                          dropout, detail::terms_of<Mask>(p, q, k, v));
+                          detail::scores_of<typename std::remove_cvref_t<Weights>::Scalar>(scale), dropout,
+                          Context(mask).skipping_zeros(p, q, k, v));
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

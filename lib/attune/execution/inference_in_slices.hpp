@@ -9,12 +9,12 @@
 
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/execution/slices.hpp>
-#include <attune/execution/valid_length.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A forward pass on its way: the bits of Model::forward(parameters, x, y, scratch, mask). What it was given
+/// A forward pass on its way: the bits of infer<Model>(parameters, x, y, scratch, mask). What it was given
 /// has to stay as it is until it is done.
 template <class Model, class Set, class Mask, int most_work>
 class InferenceInSlices {
@@ -28,13 +28,11 @@ class InferenceInSlices {
   bool advance() {
     if (done_) return false;
     detail::SliceWalk walk(address_, most_work);
-    const auto slices = detail::slices_of<Model>(mask_, OneSlice<most_work>(walk));
-    status_ = slices.inside([&]() ATTUNE_INLINE_LAMBDA {
-      return detail::forward_status<Model>(slices, mask_, *parameters_, x_, y_, *scratch_);
+    const auto context = context_for<Model>(mask_, OneSlice<most_work>(walk));
+    status_ = context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      return detail::forward_status<Model>(context, *parameters_, x_, y_, *scratch_);
     });
-    if constexpr (detail::kSaysLength<Mask>) {
-      slices([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(slices, y_); });
-    }
+    detail::clear_behind_in(context, y_);
     done_ = walk.complete() || status_ != Status::kOk;
     return true;
   }
@@ -58,7 +56,6 @@ template <class Model, int most_work = kSliceWork, class Set, class X, class Y, 
 [[nodiscard]] InferenceInSlices<Model, std::remove_const_t<std::remove_reference_t<Set>>, Mask, most_work>
 infer_in_slices(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch& scratch,
                 const Mask& mask = {}) {
-  detail::check_mask<Model, Mask>();
   detail::check_no_trainer<std::remove_reference_t<Set>>();
   static_assert(
       std::is_lvalue_reference_v<Set>,

@@ -23,8 +23,9 @@
 //
 // What a layer may say beside, and what is assumed where it does not:
 //
-//   kAbilities                 what it can do: Abilities, below. Without it: its calls take nothing behind
-//                              these arguments, and its tokens meet unless it has WithLength or one row
+//   kAbilities                 what it can do, and whether its calls take a context behind these arguments:
+//                              Abilities, below. Without it: none, and its tokens meet unless it has
+//                              WithLength or one row
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
 //   kFingerprint               what tensors and shapes do not tell of it (fingerprint.hpp). Without: nothing
 //   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
@@ -43,16 +44,16 @@
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/execution/attention_mask.hpp>
-#include <attune/execution/slices.hpp>
+#include <attune/execution/context.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// What a layer asks a mask for.
 enum class MaskUse {
-  kNone,     // nothing: it takes none
-  kPadding,  // which tokens are padding. forward takes the mask, as its last argument
-  kScores    // which keys a query attends to. forward and backward take it, as their last argument
+  kNone,     // nothing
+  kPadding,  // which tokens are padding
+  kScores    // which keys a query attends to
 };
 
 /// What of a layer may have lanes for scalars (training/lockstep.hpp).
@@ -63,15 +64,16 @@ enum class Lanes {
 };
 
 /// What a layer can do: what it says as `static constexpr Abilities kAbilities{…}`. A layer that says nothing
-/// takes no mask, and is one slice. If tokens meet in it, it is refused together with a mask or a length,
+/// takes no context, and is one stage. If tokens meet in it, it is refused together with a mask or a length,
 /// because it would read padding.
 struct Abilities {
   bool mixes_tokens = true;       // a row of y depends on other rows of x
   MaskUse mask = MaskUse::kNone;  // what its mask is for
-  /// forward and backward take slices (slices.hpp) behind a mask, which is NoMask in a forward that needs
-  /// none.
-  bool takes_slices = false;
-  /// It computes the tokens that slices hand out and no others, or asks its mask which tokens are padding.
+  /// forward and backward take a context (context.hpp) as their last argument: its mask, where `mask` asks
+  /// for one, and its stages.
+  bool takes_context = false;
+  /// It computes the tokens that the context hands out and no others, or asks its mask which tokens are
+  /// padding.
   bool takes_length = false;
   bool output_may_be_input = false;    // y may be x in inference
   bool gradient_may_be_input = false;  // dx may be x, but not with UpdateInBackward
@@ -101,7 +103,7 @@ template <class Shape, class Value>
 
 /// Of layers that work on each token in its place.
 inline constexpr Abilities kInPlaceByToken{.mixes_tokens = false,
-                                           .takes_slices = true,
+                                           .takes_context = true,
                                            .takes_length = true,
                                            .output_may_be_input = true,
                                            .gradient_may_be_input = true,
@@ -297,7 +299,7 @@ inline constexpr bool kTakesPaddingOnly = kAbilities<Layer>.mask == MaskUse::kPa
 /// meet, and it leaves nothing in memory for them.
 template <class Layer>
 inline constexpr bool kRunsByToken = [] {
-  if constexpr (kTakesIds<Layer> || kAbilities<Layer>.mixes_tokens || kAbilities<Layer>.takes_slices) {
+  if constexpr (kTakesIds<Layer> || kAbilities<Layer>.mixes_tokens || kAbilities<Layer>.takes_context) {
     return false;
   } else if constexpr (requires { typename Layer::template WithLength<1>; }) {
     using One = typename Layer::template WithLength<1>;
@@ -322,7 +324,7 @@ template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{
     .mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
     .mask = (std::max)({kAbilities<Layers>.mask...}),
-    .takes_slices = true,
+    .takes_context = true,
     .takes_length = (kTakesLength<Layers> && ...),
     .lanes = ((kAbilities<Layers>.lanes == Lanes::kAll) && ...) ? Lanes::kAll : Lanes::kBetweenParts};
 

@@ -1,13 +1,12 @@
-// A layer called: with a mask, which it may have no use for, and in slices, which it may not have.
+// A layer called in a context (context.hpp), which not every layer takes.
 #pragma once
 
 #include <utility>
 
 #include <attune/core/status.hpp>
-#include <attune/execution/attention_mask.hpp>
+#include <attune/execution/context.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/own_layer.hpp>
-#include <attune/execution/slices.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
@@ -25,95 +24,65 @@ constexpr void check_mask() {
                 "out, or add attention");
 }
 
-/// What a layer cannot do does not compile, together with such a mask and such slices.
-template <class Layer, class Mask, class Slices>
+/// What a layer cannot do does not compile, together with such a context.
+template <class Layer, class Context>
 constexpr void check_call() {
   constexpr Abilities can = kAbilities<Layer>;
   static_assert(
-      !can.takes_length || can.takes_slices || can.mask != MaskUse::kNone || !can.mixes_tokens,
-      "attune::IsLayer: kAbilities says that the layer takes a length, but neither slices nor a mask, so "
-      "nothing would tell it; say .takes_slices and take them as the last argument");
+      can.takes_context || (!can.takes_length && can.mask == MaskUse::kNone),
+      "attune::IsLayer: kAbilities says that the layer takes a length or a mask, but no context, so nothing "
+      "would tell it; say .takes_context and take one as the last argument");
   static_assert(
-      !(kMasks<Mask> || kHasLength<Slices>) || !can.mixes_tokens || can.takes_slices ||
-          can.mask != MaskUse::kNone,
+      !(Context::kSkipsZeros || Context::kHasLength) || !can.mixes_tokens || can.takes_context,
       "attune::IsLayer: there is a mask or a length, but tokens meet in this layer and it takes neither, "
-      "so it would read padding; take a mask or slices and say so in kAbilities, or say "
+      "so it would read padding; take a context and say so in kAbilities, or say "
       "kAbilities{.mixes_tokens = false} if no row of y depends on another row of x");
 }
 
-/// Whether a call begins a sequence of its true length: its mask says one, its slices do not know of it.
-template <class Mask, class Slices>
-inline constexpr bool kBeginsLength = kSaysLength<Mask> && !kHasLength<Slices>;
-template <class Layer, class Mask, class... Arguments>
-ATTUNE_INLINE Outcome<Layer> forward_through(const Mask& mask, Arguments&&... arguments) {
-  if constexpr (kTakesMask<Layer> && kSaysLength<Mask>) {
-    return Layer::forward(std::forward<Arguments>(arguments)..., AsPadding<Mask>{mask});
-  } else if constexpr (kTakesMask<Layer>) {
-    return Layer::forward(std::forward<Arguments>(arguments)..., mask);
-  } else {
-    return Layer::forward(std::forward<Arguments>(arguments)...);
-  }
-}
-/// The same in slices: the layer's own, or all of it. Ids are refused by the slice that looks at them.
-template <class Layer, class Mask, class Slices, class... Arguments>
-ATTUNE_INLINE Outcome<Layer> forward_in(const Slices& slices, const Mask& mask, Arguments&&... arguments) {
-  check_call<Layer, Mask, Slices>();
+/// arguments: those of forward in front of the context. A layer that takes none is one stage. Ids are refused
+/// by the stage that looks at them.
+template <class Layer, AnyContext Call, class... Arguments>
+ATTUNE_INLINE Outcome<Layer> forward_in(const Call& context, Arguments&&... arguments) {
+  check_call<Layer, Call>();
   if constexpr ((Collects<Arguments> || ...)) {
-    return forward_in<Layer>(slices, mask, without_collected(arguments)...);
-  } else if constexpr (kBeginsLength<Mask, Slices> && !Slices::kRunsToCompletion) {
-    return forward_in<Layer>(slices, AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
-  } else if constexpr (Slices::kRunsToCompletion && !kHasLength<Slices>) {
-    return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
-  } else if constexpr (kAbilities<Layer>.takes_slices && kTakesMask<Layer>) {
-    return Layer::forward(std::forward<Arguments>(arguments)..., mask, slices);
-  } else if constexpr (kAbilities<Layer>.takes_slices) {
-    return Layer::forward(std::forward<Arguments>(arguments)..., NoMask{}, slices);
-  } else if constexpr (kRunsByToken<Layer>) {
-    forward_by_token<Layer>(slices, arguments...);
+    return forward_in<Layer>(context, without_collected(arguments)...);
+  } else if constexpr (kTakesMask<Layer>) {
+    return Layer::forward(std::forward<Arguments>(arguments)..., context);
+  } else if constexpr (kAbilities<Layer>.takes_context) {
+    return Layer::forward(std::forward<Arguments>(arguments)..., context.unmasked());
   } else if constexpr (kTakesIds<Layer>) {
-    return slices.answer([&] { return forward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
+    return context.answer([&] { return Layer::forward(std::forward<Arguments>(arguments)...); });
+  } else if constexpr (kRunsByToken<Layer> && (Call::kHasLength || !Call::kRunsToCompletion)) {
+    forward_by_token<Layer>(context, arguments...);
   } else {
-    slices([&] { forward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
+    context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::forward(std::forward<Arguments>(arguments)...); });
   }
 }
 /// The same, with kOk where it answers nothing.
-template <class Layer, class Mask, class Slices, class... Arguments>
-ATTUNE_INLINE Status forward_status(const Slices& slices, const Mask& mask, Arguments&&... arguments) {
+template <class Layer, AnyContext Call, class... Arguments>
+ATTUNE_INLINE Status forward_status(const Call& context, Arguments&&... arguments) {
   if constexpr (kTakesIds<Layer>) {
-    return forward_in<Layer>(slices, mask, std::forward<Arguments>(arguments)...);
+    return forward_in<Layer>(context, std::forward<Arguments>(arguments)...);
   } else {
-    forward_in<Layer>(slices, mask, std::forward<Arguments>(arguments)...);
+    forward_in<Layer>(context, std::forward<Arguments>(arguments)...);
     return Status::kOk;
   }
 }
 /// arguments: parameters, x, tape, dy, dx, gradients, scratch. The mask is forward's.
-template <class Layer, class Mask, class... Arguments>
-ATTUNE_INLINE void backward_through(const Mask& mask, Arguments&&... arguments) {
-  if constexpr (kSaysLength<Mask>) {
-    backward_through<Layer>(AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
-  } else if constexpr (kAbilities<Layer>.takes_slices || kAbilities<Layer>.mask == MaskUse::kScores) {
-    Layer::backward(std::forward<Arguments>(arguments)..., mask);
-  } else {
-    Layer::backward(std::forward<Arguments>(arguments)...);
-  }
-}
-/// The same in slices: the layer's own, or all of it.
-template <class Layer, class Mask, class Slices, class... Arguments>
-ATTUNE_INLINE void backward_in(const Slices& slices, const Mask& mask, Arguments&&... arguments) {
-  check_call<Layer, Mask, Slices>();
+template <class Layer, AnyContext Call, class... Arguments>
+ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
+  check_call<Layer, Call>();
   if constexpr ((Collects<Arguments> || ...)) {
-    collect([&](auto&&... own) { backward_in<Layer>(slices, mask, own...); }, arguments...);
-  } else if constexpr (kBeginsLength<Mask, Slices> && !Slices::kRunsToCompletion) {
-    backward_in<Layer>(slices, AsPadding<Mask>{mask}, std::forward<Arguments>(arguments)...);
+    collect([&](auto&&... own) { backward_in<Layer>(context, own...); }, arguments...);
+  } else if constexpr (kTakesMask<Layer>) {
+    Layer::backward(std::forward<Arguments>(arguments)..., context);
+  } else if constexpr (kAbilities<Layer>.takes_context) {
+    Layer::backward(std::forward<Arguments>(arguments)..., context.without_mask());
   } else if constexpr (kRunsByToken<Layer> &&
-                       (kMasks<Mask> || !Slices::kRunsToCompletion || kHasLength<Slices>)) {
-    backward_by_token<Layer, kMasks<Mask>>(slices, arguments...);
-  } else if constexpr (Slices::kRunsToCompletion && !kHasLength<Slices>) {
-    backward_through<Layer>(mask, std::forward<Arguments>(arguments)...);
-  } else if constexpr (kAbilities<Layer>.takes_slices) {
-    Layer::backward(std::forward<Arguments>(arguments)..., mask, slices);
+                       (Call::kSkipsZeros || Call::kHasLength || !Call::kRunsToCompletion)) {
+    backward_by_token<Layer>(context, arguments...);
   } else {
-    slices([&] { backward_through<Layer>(mask, std::forward<Arguments>(arguments)...); });
+    context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::backward(std::forward<Arguments>(arguments)...); });
   }
 }
 

@@ -20,35 +20,29 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Whether token `token` of `tokens` may be read: it is one of the valid ones, and no padding.
-template <int tokens>
-[[nodiscard]] constexpr bool is_valid(const auto& mask, const auto& slices, int token) {
-  return token >= 0 && token < slices.template count<tokens>() && detail::keeps_key<tokens>(mask, token);
-}
-
 namespace detail {
 
-/// A row's work (slices.hpp): every element and every parameter once.
+/// A token's work (slices.hpp): every element and every parameter once.
 template <class Layer>
 inline constexpr int kWorkOfToken = 4 * (Layer::Input::cols + Layer::Output::cols) +
                                     static_cast<int>(kBytes<typename Layer::Parameters> /
                                                      sizeof(typename Layer::Scalar));
 
-/// Calls body(i) for each token i that slices hand out.
+/// Calls body(i) for each token i of a context.
 template <class Layer>
-ATTUNE_INLINE void for_each_token(const auto& slices, const auto& body) {
-  slices.template tokens<Layer::Input::rows, kWorkOfToken<Layer>>(
+ATTUNE_INLINE void for_each_token(const auto& context, const auto& body) {
+  context.template tokens<Layer::Input::rows, kWorkOfToken<Layer>>(
       [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
         for (int i = first; i < first + rows_in<count>(first); ++i) body(i);
       });
 }
 
-/// Forward of the tokens that slices hand out, with as many empty tapes and scratches as `memory`.
+/// Forward of the tokens of a context, with as many empty tapes and scratches as `memory`.
 template <class Layer>
-void forward_by_token(const auto& slices, const auto& parameters, ConstView<typename Layer::Input> x,
+void forward_by_token(const auto& context, const auto& parameters, ConstView<typename Layer::Input> x,
                       View<typename Layer::Output> y, const auto&... memory) {
   using One = typename Layer::template WithLength<1>;
-  for_each_token<Layer>(slices, [&](int i) {
+  for_each_token<Layer>(context, [&](int i) {
     const auto from = x.template rows_at<1>(i);
     const auto to = y.template rows_at<1>(i);
     if constexpr (sizeof...(memory) == 1) {
@@ -61,21 +55,21 @@ void forward_by_token(const auto& slices, const auto& parameters, ConstView<type
     }
   });
 }
-/// Backward of them. Where kSkipsZeros, a token whose dy is zero has a dx of zero and adds nothing.
-template <class Layer, bool kSkipsZeros>
-void backward_by_token(const auto& slices, const auto& parameters, ConstView<typename Layer::Input> x,
+/// Backward of them. Behind a mask, a token whose dy is zero has a dx of zero and adds nothing.
+template <class Layer, AnyContext Call>
+void backward_by_token(const Call& context, const auto& parameters, ConstView<typename Layer::Input> x,
                        const auto&, ConstView<typename Layer::Output> dy, auto&& dx, auto& gradients,
                        const auto&) {
   using One = typename Layer::template WithLength<1>;
   const auto all = sink<typename Layer::Input>(dx);
-  for_each_token<Layer>(slices, [&](int i) {
+  for_each_token<Layer>(context, [&](int i) {
     const auto run = [&](auto to) {
       typename One::Tape tape;
       typename One::Scratch scratch;
       One::backward(parameters, x.template rows_at<1>(i), tape, dy.template rows_at<1>(i), to, gradients,
                     scratch);
     };
-    if constexpr (kSkipsZeros) {
+    if constexpr (Call::kSkipsZeros) {
       if (kernels::is_zero_row(Layer::Output::cols, &dy(i, 0))) {
         for (int j = 0; j < Layer::Input::cols; ++j) all(i, j) = typename Layer::Scalar(0);
         return;

@@ -1,34 +1,29 @@
 // A computation in slices, so that a main loop can do something else in between: read a sensor, predict,
 // save.
 //
-//   slices([&] { … });                                       // a stage
-//   slices.template rows<n, work>([&]<int count>(int first) { … });  // n rows, in portions
-//   slices.template elements<n, work>([&](int first, int count) { … });
-//   slices.template tokens<n, work>([&]<int count>(auto first) { … });  // n rows that are tokens
-//   slices.template tokens_at_once<n, most, work>(…)         // the same, never more than `most` together
-//   slices.template token_elements<n, cols, work>([&](int first, int count) { … });
-//   slices.answer([&] { return …; })                         // a stage that may refuse its input by a Status
-//   slices.inside([&] { … });                                // a layer within: a stage made of stages
-//   slices.template repeat<n>([&](int i) { … });             // n of them
-//   slices.first(view)                                       // the valid tokens of a matrix
-//   slices.template parts<n>()                               // the same slices, for n rows a token
-//   slices.own(pointer)                                      // into scratch that every portion fills anew
-//   memory_of(slices)                                        // the slices of the memory that tokens attend
-//   to
-//
-// A layer is written once, as a sequence of stages. RunToCompletion runs all of them and costs nothing.
-// OneSlice resumes at the address where the slice before it stopped. It skips a complete stage by one
-// comparison, a complete layer by one more, runs portions until its work is done, and skips the rest. So
-// resuming costs O(depth × siblings), however much has been done.
+// A layer is written once, as a sequence of stages (execution/context.hpp). RunToCompletion runs all of them
+// and costs nothing. OneSlice resumes at the address where the slice before it stopped. It skips a complete
+// stage by one comparison, a complete layer by one more, runs portions until its work is done, and skips the
+// rest. So resuming costs O(depth × siblings), however much has been done.
 //
 // Rules for a layer: data that one stage leaves for another stand in tape or scratch, never in a variable.
 // Which stages exist depends on types alone. Rows and elements of a stage do not depend on each other;
 // several threads may share a stage (host/shared_slices.hpp), and data written for more than one row are
 // own().
 //
-// `work` counts multiply-accumulates of a row or an element, or equal time: about two and a half instructions
-// each on a Cortex-M4. A sequence shorter than seq_len has the slices of its first tokens, FirstTokens; then
-// `first` is a RowRange, and rows_at<count>(first) are the valid rows (kernels/matrix_view.hpp).
+// Slices have
+//
+//   stage(body)                          a stage, as a whole
+//   answer(body)                         a stage that may refuse its input by a Status
+//   inside(body)                         a layer within: a stage made of stages
+//   repeat<n>(body)                      body(i) for i in [0, n), each a stage made of stages
+//   rows<most, at_once, work>(used, body)      body<count>(first) over rows, at most `at_once` together
+//   elements<most, work>(used, body)     body(first, count) over elements
+//   own(pointer)                         into scratch that every portion fills anew
+//
+// `used` of `most` rows or elements are computed: a std::integral_constant where these are all of them, else
+// an int. `work` counts multiply-accumulates of a row or an element, or equal time: about two and a half
+// instructions each on a Cortex-M4.
 #pragma once
 
 #include <algorithm>
@@ -57,25 +52,8 @@ ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
   }
 }
 
-// Of slices whose tokens are all rows.
-struct AllTokens {
-  /// How many of `rows` tokens there are.
-  template <int rows>
-  static constexpr std::integral_constant<int, rows> count() {
-    return {};
-  }
-  template <class View>
-  ATTUNE_INLINE static const View& first(const View& view) {
-    return view;
-  }
-  /// Where a slice may write what it alone reads: itself, as slices go one after the other.
-  template <class Scalar>
-  ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
-    return scratch;
-  }
-};
 // Of sequences that are gone through from beginning to end.
-struct WholeSequence : AllTokens {
+struct WholeSequence {
   /// Runs a body that consists of slices; what it returns.
   template <class Body>
   ATTUNE_INLINE static decltype(auto) inside(Body&& body) {
@@ -94,41 +72,34 @@ struct WholeSequence : AllTokens {
 struct RunToCompletion : detail::WholeSequence {
   static constexpr bool kRunsToCompletion = true;
 
-  /// The same for of_token rows of every token.
-  template <int>
-  ATTUNE_INLINE const RunToCompletion& parts() const {
-    return *this;
-  }
-
-  /// Runs a body that is a slice.
   template <class Body>
-  ATTUNE_INLINE void operator()(Body&& body) const {
+  ATTUNE_INLINE static void stage(Body&& body) {
     body();
   }
-  /// The same of a body that answers.
   template <class Body>
-  ATTUNE_INLINE Status answer(Body&& body) const {
+  ATTUNE_INLINE static Status answer(Body&& body) {
     return body();
   }
-  template <int count, int work, class Body>
-  ATTUNE_INLINE void rows(Body&& body) const {
-    body.template operator()<count>(0);
+  /// Rows of which an int says how many there are get a RowRange: no other row is computed.
+  template <int most, int at_once, int work, class Used, class Body>
+  ATTUNE_INLINE static void rows(Used used, Body&& body) {
+    if constexpr (std::is_same_v<Used, int>) {
+      detail::in_blocks<most, at_once>(
+          [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
+            body.template operator()<count>(RowRange{first, (std::min)(count, used - first)});
+          },
+          used);
+    } else {
+      detail::in_blocks<most, at_once>(body);
+    }
   }
-  template <int count, int work, class Body>
-  ATTUNE_INLINE void elements(Body&& body) const {
-    body(0, count);
+  template <int most, int work, class Body>
+  ATTUNE_INLINE static void elements(int used, Body&& body) {
+    body(0, used);
   }
-  template <int count, int work, class Body>
-  ATTUNE_INLINE void tokens(Body&& body) const {
-    body.template operator()<count>(0);
-  }
-  template <int count, int at_once, int work, class Body>
-  ATTUNE_INLINE void tokens_at_once(Body&& body) const {
-    detail::in_blocks<count, at_once>(body);
-  }
-  template <int rows, int cols, int work, class Body>
-  ATTUNE_INLINE void token_elements(Body&& body) const {
-    body(0, rows * cols);
+  template <class Scalar>
+  ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
+    return scratch;
   }
 };
 
@@ -223,7 +194,7 @@ class SliceWalk {
 
 /// The next slice of a sequence: what lies behind the address of a walk, until its work is done.
 template <int most_work = kSliceWork>
-class OneSlice : public detail::AllTokens {
+class OneSlice {
   static_assert(most_work > 0, "attune::OneSlice: the work of a slice must be positive");
 
  public:
@@ -232,15 +203,9 @@ class OneSlice : public detail::AllTokens {
   /// Layers copy it; all copies refer to one walk.
   constexpr explicit OneSlice(detail::SliceWalk& walk) : walk_(&walk) {}
 
-  /// The same for of_token rows of every token.
-  template <int>
-  ATTUNE_INLINE const OneSlice& parts() const {
-    return *this;
-  }
-
   /// Runs a stage, if it is its turn. Its work is unknown, so it has a slice of its own.
   template <class Body>
-  ATTUNE_INLINE void operator()(Body&& body) const {
+  ATTUNE_INLINE void stage(Body&& body) const {
     if (!walk_->is_next() || !walk_->has_room(most_work)) return;
     body();
     walk_->end_portion(1, 1, most_work);
@@ -249,7 +214,7 @@ class OneSlice : public detail::AllTokens {
   template <class Body>
   ATTUNE_INLINE Status answer(Body&& body) const {
     Status status = Status::kOk;
-    (*this)([&]() ATTUNE_INLINE_LAMBDA { status = body(); });
+    stage([&]() ATTUNE_INLINE_LAMBDA { status = body(); });
     return status;
   }
   /// Runs a layer within as one stage. Answers its result, or a zero if it is not its turn.
@@ -287,34 +252,9 @@ class OneSlice : public detail::AllTokens {
     }
     if (i < times) walk_->stop();
   }
-  template <int count, int work, class Body>
-  ATTUNE_INLINE void rows(Body&& body) const {
-    rows_up_to<count, work>(count_of<count>(), body);
-  }
-  template <int count, int work, class Body>
-  ATTUNE_INLINE void elements(Body&& body) const {
-    elements_up_to<count, work>(count_of<count>(), body);
-  }
-  template <int count, int work, class Body>
-  ATTUNE_INLINE void tokens(Body&& body) const {
-    rows<count, work>(body);
-  }
-  template <int count, int at_once, int work, class Body>
-  ATTUNE_INLINE void tokens_at_once(Body&& body) const {
-    rows_at_once_up_to<count, at_once, work>(count_of<count>(), body);
-  }
-  template <int rows, int cols, int work, class Body>
-  ATTUNE_INLINE void token_elements(Body&& body) const {
-    elements<rows * cols, work>(body);
-  }
-  /// The first of them: at least `used`, and the rest of the last slice.
-  template <int most, int work, class Used, class Body>
-  ATTUNE_INLINE void rows_up_to(Used used, Body&& body) const {
-    rows_at_once_up_to<most, most, work>(used, body);
-  }
-  /// The same, of no more than `at_once` together.
+  /// At least the first `used` rows, and the rest of the last portion.
   template <int most, int at_once, int work, class Used, class Body>
-  ATTUNE_INLINE void rows_at_once_up_to(Used used, Body&& body) const {
+  ATTUNE_INLINE void rows(Used used, Body&& body) const {
     if (!walk_->is_next()) return;
     constexpr int kBlock = (std::min)(most, at_once), kLast = most % kBlock;
     const int first = walk_->first_row();
@@ -324,9 +264,8 @@ class OneSlice : public detail::AllTokens {
       run_in_block<kLast, work>(most - kLast, first, used, body);
     }
   }
-  /// Runs body(first, count) over the elements up to `used`, `most` at most, a slice at a time.
   template <int most, int work, class Used, class Body>
-  ATTUNE_INLINE void elements_up_to(Used used, Body&& body) const {
+  ATTUNE_INLINE void elements(Used used, Body&& body) const {
     constexpr int kTogether = together<64>(most, work);
     if (!walk_->is_next()) return;
     const int first = walk_->first_row(), some = (std::min<int>)(kTogether, used - first);
@@ -334,11 +273,13 @@ class OneSlice : public detail::AllTokens {
     body(first, some);
     walk_->end_portion(first + some, used, some * work);
   }
+  /// Where a slice may write what it alone reads: itself, as slices go one after the other.
+  template <class Scalar>
+  ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
+    return scratch;
+  }
 
  private:
-  template <int count>
-  using count_of = std::integral_constant<int, count>;
-
   // How many rows make a slice: whole register tiles and packets if there is room.
   template <int tile>
   static constexpr int together(int count, int work) {
@@ -365,154 +306,9 @@ class OneSlice : public detail::AllTokens {
   detail::SliceWalk* walk_;
 };
 
-/// The slices of the first `length` tokens of a sequence of up to seq_len: time is that of so many. Rows
-/// behind them are not written, or hold nothing that counts.
-template <class Slices, int seq_len>
-class FirstTokens {
- public:
-  static constexpr bool kRunsToCompletion = Slices::kRunsToCompletion;
-  /// Tokens of the whole sequence.
-  static constexpr int kSeqLen = seq_len;
-
-  /// The slices of the first `length` tokens.
-  constexpr FirstTokens(const Slices& slices, int length) : slices_(slices), length_(length) {}
-
-  /// Those of all tokens.
-  [[nodiscard]] constexpr const Slices& of_all() const { return slices_; }
-  /// How many of `rows` rows are computed.
-  template <int rows>
-  [[nodiscard]] constexpr auto count() const {
-    if constexpr (rows == seq_len) {
-      return length_;
-    } else {
-      return std::integral_constant<int, rows>{};
-    }
-  }
-  /// The first tokens of a matrix that has seq_len of them; another matrix as it is.
-  template <class View>
-  ATTUNE_INLINE auto first(const View& view) const {
-    if constexpr (View::rows == seq_len) {
-      return PartView<View, int, std::integral_constant<int, View::cols>>(view, length_, {});
-    } else {
-      return view;
-    }
-  }
-  /// The same for of_token rows of every token.
-  template <int of_token>
-  ATTUNE_INLINE auto parts() const {
-    return FirstTokens<Slices, seq_len * of_token>(slices_, length_ * of_token);
-  }
-  /// Runs a body that is a slice.
-  template <class Body>
-  ATTUNE_INLINE void operator()(Body&& body) const {
-    slices_(body);
-  }
-  /// The same of a body that answers.
-  template <class Body>
-  ATTUNE_INLINE Status answer(Body&& body) const {
-    return slices_.answer(body);
-  }
-  /// Runs a body that consists of slices.
-  template <class Body>
-  ATTUNE_INLINE auto inside(Body&& body) const {
-    return slices_.inside(body);
-  }
-  /// Runs body(i) for i from 0 to times - 1, each of them slices.
-  template <int times, class Body>
-  ATTUNE_INLINE void repeat(Body&& body) const {
-    slices_.template repeat<times>(body);
-  }
-  /// Where a slice may write what it alone reads.
-  template <class Scalar>
-  ATTUNE_INLINE Scalar* own(Scalar* scratch) const {
-    return slices_.own(scratch);
-  }
-  template <int count, int work, class Body>
-  ATTUNE_INLINE void rows(Body&& body) const {
-    slices_.template rows<count, work>(body);
-  }
-  template <int count, int work, class Body>
-  ATTUNE_INLINE void elements(Body&& body) const {
-    slices_.template elements<count, work>(body);
-  }
-  template <int most, int work, class Body>
-  ATTUNE_INLINE void tokens(Body&& body) const {
-    if constexpr (most != seq_len) {
-      slices_.template rows<most, work>(body);
-    } else if constexpr (kRunsToCompletion) {
-      body.template operator()<most>(RowRange{0, (std::min)(most, length_)});
-    } else {
-      slices_.template rows_up_to<most, work>(length_, body);
-    }
-  }
-  template <int most, int at_once, int work, class Body>
-  ATTUNE_INLINE void tokens_at_once(Body&& body) const {
-    if constexpr (most != seq_len) {
-      slices_.template tokens_at_once<most, at_once, work>(body);
-    } else if constexpr (kRunsToCompletion) {
-      detail::in_blocks<most, at_once>(
-          [&]<int some>(int from) ATTUNE_INLINE_LAMBDA {
-            body.template operator()<some>(RowRange{from, (std::min)(some, length_ - from)});
-          },
-          length_);
-    } else {
-      slices_.template rows_at_once_up_to<most, at_once, work>(length_, body);
-    }
-  }
-  template <int rows, int cols, int work, class Body>
-  ATTUNE_INLINE void token_elements(Body&& body) const {
-    if constexpr (rows != seq_len) {
-      slices_.template elements<rows * cols, work>(body);
-    } else if constexpr (kRunsToCompletion) {
-      body(0, length_ * cols);
-    } else {
-      slices_.template elements_up_to<rows * cols, work>(length_ * cols, body);
-    }
-  }
-
- private:
-  Slices slices_;
-  int length_;
-};
-
-/// The slices of tokens that attend to a memory, whose length is another.
-template <class Tokens, class Memory>
-class WithMemory : public Tokens {
- public:
-  /// Those of the tokens, and of the memory's.
-  constexpr WithMemory(const Tokens& tokens, const Memory& memory) : Tokens(tokens), memory_(memory) {}
-  /// Those of the memory's tokens.
-  [[nodiscard]] constexpr const Memory& memory() const { return memory_; }
-
- private:
-  [[no_unique_address]] Memory memory_;
-};
-
-/// What layers take behind the mask.
-template <class P>
-concept AnySlices = requires {
-  { P::kRunsToCompletion } -> std::convertible_to<bool>;
-};
-
 namespace detail {
 
-/// Whether slices are those of a true length.
-template <class Slices>
-inline constexpr bool kHasLength = requires {
-  Slices::kSeqLen;
-};
-
-/// The slices of keys and values: the tokens' own, unless it is said otherwise.
-template <class Slices>
-ATTUNE_INLINE const auto& memory_of(const Slices& slices) {
-  if constexpr (requires { slices.memory(); }) {
-    return slices.memory();
-  } else {
-    return slices;
-  }
-}
-
-/// What a pass in slices is given by name does not end before it.
+// What a pass in slices is given by name does not end before it.
 template <class Source>
 constexpr void check_stays() {
   using Held = std::remove_cvref_t<Source>;

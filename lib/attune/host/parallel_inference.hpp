@@ -38,21 +38,16 @@ class ParallelInference {
   /// y[rows, cols] of x[rows, cols], on all threads. `y` may not overlap `x`.
   template <class Set = typename Model::Parameters, class Mask = NoMask>
   Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Mask& mask = {}) {
-    attune::detail::check_mask<Model, Mask>();
-    if (pool_.threads() == 1) return Outcome(forward_in(RunToCompletion{}, parameters, x, y, mask));
-    return Outcome(pass_.run(scratch_.get(), [&](const SharedSlices& slices) {
-      (void)forward_in(slices, parameters, x, y, mask);
-    }));
+    const auto run = [&](const auto& slices) {
+      return attune::detail::forward_pass<Model>(context_for<Model>(mask, slices), parameters, x, y,
+                                                 scratch_[0]);
+    };
+    if (pool_.threads() == 1) return Outcome(run(RunToCompletion{}));
+    return Outcome(pass_.run(scratch_.get(), [&](const SharedSlices& slices) { (void)run(slices); }));
   }
   [[nodiscard]] int threads() const { return pool_.threads(); }
 
  private:
-  template <class Mask>
-  Status forward_in(const auto& slices, const auto& parameters, ConstView<Input> x, View<Output> y,
-                    const Mask& mask) {
-    return attune::detail::infer<Model>(slices, mask, parameters, x, y, scratch_[0]);
-  }
-
   ThreadPool pool_;
   SharedPass pass_{pool_};
   std::unique_ptr<typename Model::InferenceScratch[]> scratch_;

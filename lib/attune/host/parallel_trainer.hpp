@@ -20,7 +20,7 @@
 #include <optional>
 #include <span>
 
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/host/gradient_slots.hpp>
 #include <attune/host/shared_slices.hpp>
 #include <attune/host/thread_pool.hpp>
@@ -97,7 +97,6 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   /// model, tape() then has what it kept. `y` may not overlap `x`.
   template <class Mask = NoMask>
   Outcome predict(InputView x, OutputView y, const Mask& mask = {}) {
-    attune::detail::check_mask<Model, Mask>();
     return static_cast<Outcome>(predict_together(x, y, mask));
   }
   /// The same for a whole batch, stacked, with masks as step(): as many sequences as threads at a time; of
@@ -119,9 +118,8 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
       }
     } else {
       for_each_sequence(0, batch, [&](Worker& worker, int sequence) {
-        predict_one(sequence, [&](auto x, auto y, const auto& mask) {
-          return predict_on(worker, x, y, mask, RunToCompletion{});
-        });
+        predict_one(sequence,
+                    [&](auto x, auto y, const auto& mask) { return predict_on(worker, x, y, mask); });
       });
     }
     const LossSum<Scalar>* const refused = std::find_if(
@@ -242,14 +240,14 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     const std::int64_t number = shared_->trained + sequence;
     skip_masks(worker.tape, number - worker.masks);
     worker.masks = number;
-    const auto slices = attune::detail::slices_of<Model>(mask);
+    const auto context = context_for<Model>(mask);
     LossSum<Scalar>& sum = shared_->sequences[static_cast<std::size_t>(sequence)];
     sum.status = shared_->state.ready();
     if (sum.status != Status::kOk) return;
-    sum.status = attune::detail::forward_loss<Model>(slices, mask, parameters, x, output, worker.tape,
-                                                     scratch, target, loss, sum);
+    sum.status = attune::detail::forward_loss<Model>(context, parameters, x, output, worker.tape, scratch,
+                                                     target, loss, sum);
     if (sum.status != Status::kOk) return;
-    attune::detail::backward_in<Model>(slices, mask, parameters, x, worker.tape,
+    attune::detail::backward_in<Model>(context, parameters, x, worker.tape,
                                        ConstView<typename Model::Output>(output), NoGradient{}, gradients,
                                        scratch);
     worker.masks = number + 1;
@@ -278,13 +276,14 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     }
   }
 
-  template <class Mask>
-  Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask, const auto& slices) {
-    return worker.scratch.predict(mask, shared_->state.parameters, x, y, worker.tape, slices);
+  template <class Mask, class Slices = RunToCompletion>
+  Status predict_on(Worker& worker, InputView x, OutputView y, const Mask& mask, const Slices& slices = {}) {
+    return worker.scratch.predict(context_for<Model>(mask, slices), shared_->state.parameters, x, y,
+                                  worker.tape);
   }
   template <class Mask>
   Status predict_together(InputView x, OutputView y, const Mask& mask) {
-    if (pool_.threads() == 1) return predict_on(workers_[0], x, y, mask, RunToCompletion{});
+    if (pool_.threads() == 1) return predict_on(workers_[0], x, y, mask);
     return pass_.run(workers_.get(),
                      [&](const SharedSlices& slices) { (void)predict_on(workers_[0], x, y, mask, slices); });
   }

@@ -2,9 +2,9 @@
 //
 //   ThreadPool pool(4);
 //   SharedPass pass(pool);
-//   static DecoderLayer::InferenceScratch scratch[4];
+//   static EncoderLayer::InferenceScratch scratch[4];
 //   pass.run(scratch, [&](const SharedSlices& slices) {
-//     DecoderLayer::forward(parameters, x, memory, y, scratch[0], CausalMask{}, NoMask{}, slices);
+//     EncoderLayer::forward(parameters, x, y, scratch[0], Context(CausalMask{}, slices));
 //   });
 //
 // Every thread goes through the same sequence of slices. The rows or elements of a slice are cut into as many
@@ -158,11 +158,6 @@ class SharedSlices : public attune::detail::WholeSequence {
   /// Layers copy them; all copies refer to one walk.
   explicit SharedSlices(Walk& walk) : walk_(&walk) {}
 
-  /// The same for of_token rows of every token.
-  template <int>
-  const SharedSlices& parts() const {
-    return *this;
-  }
   /// The place of a pointer into the common scratch in the thread's own.
   template <class Scalar>
   Scalar* own(Scalar* scratch) const {
@@ -170,9 +165,9 @@ class SharedSlices : public attune::detail::WholeSequence {
                                      static_cast<std::uintptr_t>(walk_->to_own));
   }
 
-  /// Runs a body that is a slice, on one thread.
+  /// Runs a body that is a stage, on one thread.
   template <class Body>
-  void operator()(Body&& body) const {
+  void stage(Body&& body) const {
     share_out(1, [&](int) { body(); });
   }
   /// The same of a body that answers; all threads have its answer.
@@ -186,34 +181,9 @@ class SharedSlices : public attune::detail::WholeSequence {
     pass.wait_for(walk_->shares);
     return pass.refused();
   }
-  template <int count, int work, class Body>
-  void rows(Body&& body) const {
-    rows_up_to<count, work>(count, body);
-  }
-  template <int count, int work, class Body>
-  void elements(Body&& body) const {
-    elements_up_to<count, work>(count, body);
-  }
-  template <int count, int work, class Body>
-  void tokens(Body&& body) const {
-    rows<count, work>(body);
-  }
-  template <int count, int at_once, int work, class Body>
-  void tokens_at_once(Body&& body) const {
-    rows_at_once_up_to<count, at_once, work>(count, body);
-  }
-  template <int rows, int cols, int work, class Body>
-  void token_elements(Body&& body) const {
-    elements<rows * cols, work>(body);
-  }
-  /// The first of them: at least `used`, and the rest of a block.
-  template <int most, int work, class Body>
-  void rows_up_to(int used, Body&& body) const {
-    rows_at_once_up_to<most, most, work>(used, body);
-  }
-  /// The same, of no more than `at_once` together.
+  /// At least the first `used` rows, and the rest of a block.
   template <int most, int at_once, int work, class Body>
-  void rows_at_once_up_to(int used, Body&& body) const {
+  void rows(int used, Body&& body) const {
     constexpr int kBlock = (std::min)(block_of(most), at_once), kRest = most % kBlock;
     constexpr int kMany = (std::max)(kBlock, (std::min)(most / 2, at_once) / kBlock * kBlock);
     const int blocks = (used + kBlock - 1) / kBlock;
@@ -230,9 +200,8 @@ class SharedSlices : public attune::detail::WholeSequence {
       }
     });
   }
-  /// Runs body(first, count) over the elements up to `used`, `most` at most.
   template <int most, int work, class Body>
-  void elements_up_to(int used, Body&& body) const {
+  void elements(int used, Body&& body) const {
     constexpr int kBlock = 64;  // whole packets, whole lines of the cache
     const int blocks = (used + kBlock - 1) / kBlock;
     const int shares = walk_->pass.shares_of(std::int64_t{work} * used, blocks);

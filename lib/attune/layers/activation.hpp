@@ -31,36 +31,36 @@ struct ActivationLayer {
   struct InferenceScratch {};
 
   /// y[rows, cols] = f(x). `y` may be `x`, but then backward has no input any more.
-  template <AnySlices Slices = RunToCompletion>
-  static void forward(ConstView<Input> x, View<Output> y, const Slices& slices = {}) {
-    slices.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
+  template <AnyContext Call = Context<>>
+  static void forward(ConstView<Input> x, View<Output> y, const Call& context = {}) {
+    context.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
       kernels::activate<kind>(count, x.data + first, y.data + first);
     });
   }
-  template <AnySlices Slices = RunToCompletion>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
-                      const Slices& slices = {}) {
-    forward(x, y, slices);
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
+    forward(x, y, context);
   }
-  template <AnySlices Slices = RunToCompletion>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
-                      const Slices& slices = {}) {
-    forward(x, y, slices);
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
+    forward(x, y, context);
   }
 
   /// dx[rows, cols] = dy ∘ f′(x). `dx` may be `dy` or `x`. With a mask, dx is zero where dy is, whatever x
   /// is.
-  template <AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
-  static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Mask& = {},
-                       const Slices& slices = {}) {
-    slices.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
-      kernels::activate_backward<kind, kMasks<Mask>>(count, x.data + first, dy.data + first, dx.data + first);
+  template <AnyContext Call = Context<>>
+  static void backward(ConstView<Input> x, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
+    context.template token_elements<kRows, kCols, kWork>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
+      kernels::activate_backward<kind, Call::kSkipsZeros>(count, x.data + first, dy.data + first,
+                                                          dx.data + first);
     });
   }
-  template <class Dx, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Mask& mask = {}, const Slices& slices = {}) {
-    if constexpr (kAsked<Dx>) backward(x, dy, dx, mask, slices);
+                       Parameters&, Scratch&, const Call& context = {}) {
+    if constexpr (kAsked<Dx>) backward(x, dy, dx, context);
   }
 
  private:

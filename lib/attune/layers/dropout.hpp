@@ -149,50 +149,50 @@ struct Dropout {
   using Draws = std::conditional_t<kSequences == 1, Rng, kernels::LaneDraws<Rng, kSequences>>;
 
   /// Inference: y[rows, d_model] = x. `y` may be `x`.
-  template <AnySlices Slices = RunToCompletion>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
-                      const Slices& slices = {}) {
-    copy(x, y, slices);
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
+    copy(x, y, context);
   }
   /// Training, with the mask of tape.position. Until backward every forward has this mask. `y` may be `x`.
-  template <AnySlices Slices = RunToCompletion>
+  template <AnyContext Call = Context<>>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
-                      NoMask = {}, const Slices& slices = {}) {
-    apply(x, tape, y, slices);
+                      const Call& context = {}) {
+    apply(x, tape, y, context);
   }
 
   /// dx[rows, d_model] from dy; then the tape stands at the next sequence's mask. `dx` may be `dy`.
-  template <class Dx, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Mask& = {}, const Slices& slices = {}) {
+                       Parameters&, Scratch&, const Call& context = {}) {
     if constexpr (kAsked<Dx>) {
-      backward(tape, dy, dx, slices);
+      backward(tape, dy, dx, context);
     } else if constexpr (kDrops) {
-      slices([&] { tape.skip(1); });
+      context.stage([&] { tape.skip(1); });
     }
   }
 
   /// What forward of training does, for layers that contain dropout.
-  template <AnySlices Slices = RunToCompletion>
+  template <AnyContext Call = Context<>>
   static void apply(ConstView<Input> x, [[maybe_unused]] const Tape& tape, View<Output> y,
-                    const Slices& slices = {}) {
+                    const Call& context = {}) {
     if constexpr (kDrops) {
-      slices.template token_elements<Input::rows, Input::cols, detail::kWorkOfDraw>(
+      context.template token_elements<Input::rows, Input::cols, detail::kWorkOfDraw>(
           [&](int first, int count) ATTUNE_INLINE_LAMBDA {
             Draws rng = generator(tape);
             rng.skip(static_cast<std::uint64_t>(first));
             drop(count, rng, x.data + first, y.data + first);
           });
     } else {
-      copy(x, y, slices);
+      copy(x, y, context);
     }
   }
   /// What backward does.
-  template <AnySlices Slices = RunToCompletion>
+  template <AnyContext Call = Context<>>
   static void backward([[maybe_unused]] Tape& tape, ConstView<Output> dy, View<Input> dx,
-                       const Slices& slices = {}) {
-    apply(dy, tape, dx, slices);
-    if constexpr (kDrops) slices([&]() ATTUNE_INLINE_LAMBDA { tape.skip(1); });
+                       const Call& context = {}) {
+    apply(dy, tape, dx, context);
+    if constexpr (kDrops) context.stage([&]() ATTUNE_INLINE_LAMBDA { tape.skip(1); });
   }
 
   /// Part by part: the generator at the start of the mask, and the next `size` elements. `y` may be `x`.
@@ -222,9 +222,9 @@ struct Dropout {
   static constexpr auto kThreshold = static_cast<std::uint32_t>(shape.probability * 4294967296.0);
   static constexpr auto kScale = static_cast<kernels::Real<Scalar>>(1 / (1 - shape.probability));
 
-  static void copy(ConstView<Input> x, View<Output> y, const auto& slices) {
+  static void copy(ConstView<Input> x, View<Output> y, const auto& context) {
     if (x.data == y.data) return;
-    slices.template token_elements<Input::rows, Input::cols, 1>(
+    context.template token_elements<Input::rows, Input::cols, 1>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA {
           for (int i = first; i < first + count; ++i) y.data[i] = x.data[i];
         });

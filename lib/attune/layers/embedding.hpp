@@ -63,7 +63,7 @@ struct Embedding {
   };
   using Parameters = ParametersOf<Tensor>;
   static constexpr Abilities kAbilities{
-      .mixes_tokens = false, .takes_slices = true, .takes_length = true, .updates_in_backward = true};
+      .mixes_tokens = false, .takes_context = true, .takes_length = true, .updates_in_backward = true};
   struct Tape {};  // backward needs nothing but the ids
   struct Scratch {
     Tensor<Scalar, 1, shape.d_model> total;  // of dy over the tokens of one id
@@ -72,11 +72,11 @@ struct Embedding {
 
   /// y[seq_len, d_model] of seq_len ids. Status::kInvalidToken, and nothing written, when one is outside
   /// [0, vocabulary). Refused by the slice that looks at them.
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
-                        const Slices& slices = {}) {
-    return slices.answer([&]() ATTUNE_INLINE_LAMBDA {
-      const auto tokens = slices.template count<shape.seq_len>();
+                        const Call& context = {}) {
+    return context.answer([&]() ATTUNE_INLINE_LAMBDA {
+      const auto tokens = context.template count<shape.seq_len>();
       if (!valid(ids, tokens)) return Status::kInvalidToken;
       for (int i = 0; i < tokens; ++i) {
         look_up(parameters.weight, id_of(ids, i), y.data + i * shape.d_model);
@@ -84,27 +84,26 @@ struct Embedding {
       return Status::kOk;
     });
   }
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, InferenceScratch&,
-                        NoMask = {}, const Slices& slices = {}) {
-    return forward(parameters, ids, y, slices);
+                        const Call& context = {}) {
+    return forward(parameters, ids, y, context);
   }
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, Tape&, Scratch&,
-                        NoMask = {}, const Slices& slices = {}) {
-    return forward(parameters, ids, y, slices);
+                        const Call& context = {}) {
+    return forward(parameters, ids, y, context);
   }
 
   /// gradients += dL/dW from dy[seq_len, d_model]; nothing for ids that forward refuses. Each row is added to
   /// once, so the bits of a batch's sum are those of adding the sequences' gradients.
-  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set&, ConstView<Input> ids, const Tape&, [[maybe_unused]] ConstView<Output> dy,
                        NoGradient, [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch,
-                       const Mask& = {}, const Slices& slices = {}) {
+                       const Call& context = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      slices([&]() ATTUNE_INLINE_LAMBDA {
-        add_gradients(ids, dy, gradients, scratch, slices.template count<shape.seq_len>());
+      context.stage([&]() ATTUNE_INLINE_LAMBDA {
+        add_gradients(ids, dy, gradients, scratch, context.template count<shape.seq_len>());
       });
     }
   }

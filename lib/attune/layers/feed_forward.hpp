@@ -56,8 +56,8 @@ struct OneProjection {
 
     /// Where a may stand instead: of inference.
     Hidden& in_place() { return hidden; }
-    void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& slices) {
-      InLinear::forward(parameters.linear1, x, hidden, slices);
+    void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& context) {
+      InLinear::forward(parameters.linear1, x, hidden, context);
     }
     void activate(Hidden& a, int first, int count) const {
       kernels::activate<shape.activation>(count, hidden.data() + first, a.data() + first);
@@ -79,12 +79,12 @@ struct OneProjection {
     }
     /// Tokens whose dy is zero have no influence, whatever they hold.
     void clear(const auto& dy) { kernels::clear_zero_rows(dy, view(hidden)); }
-    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& terms,
-                             const auto& slices) const {
-      InLinear::backward_parameters(x, hidden, gradients.linear1, terms, slices);
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients,
+                             const auto& context) const {
+      InLinear::backward_parameters(x, hidden, gradients.linear1, context);
     }
-    void backward_input(const auto& parameters, auto dx, const auto& slices) const {
-      InLinear::backward_input(parameters.linear1, hidden, dx, kernels::Assign{}, slices);
+    void backward_input(const auto& parameters, auto dx, const auto& context) const {
+      InLinear::backward_input(parameters.linear1, hidden, dx, kernels::Assign{}, context);
     }
   };
 };
@@ -114,9 +114,9 @@ struct GatedProjections {
     Hidden up;
 
     Hidden& in_place() { return gate; }
-    void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& slices) {
-      InLinear::forward(parameters.gate, x, gate, slices);
-      InLinear::forward(parameters.up, x, up, slices);
+    void project(const auto& parameters, ConstView<typename InLinear::Input> x, const auto& context) {
+      InLinear::forward(parameters.gate, x, gate, context);
+      InLinear::forward(parameters.up, x, up, context);
     }
     void activate(Hidden& a, int first, int count) const {
       kernels::gate<shape.activation>(count, gate.data() + first, up.data() + first, a.data() + first);
@@ -132,14 +132,14 @@ struct GatedProjections {
       kernels::clear_zero_rows(dy, view(gate));
       kernels::clear_zero_rows(dy, view(up));
     }
-    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients, const auto& terms,
-                             const auto& slices) const {
-      InLinear::backward_parameters(x, gate, gradients.gate, terms, slices);
-      InLinear::backward_parameters(x, up, gradients.up, terms, slices);
+    void backward_parameters(ConstView<typename InLinear::Input> x, auto& gradients,
+                             const auto& context) const {
+      InLinear::backward_parameters(x, gate, gradients.gate, context);
+      InLinear::backward_parameters(x, up, gradients.up, context);
     }
-    void backward_input(const auto& parameters, auto dx, const auto& slices) const {
-      InLinear::backward_input(parameters.gate, gate, dx, kernels::Assign{}, slices);
-      InLinear::backward_input(parameters.up, up, dx, kernels::Accumulate{}, slices);
+    void backward_input(const auto& parameters, auto dx, const auto& context) const {
+      InLinear::backward_input(parameters.gate, gate, dx, kernels::Assign{}, context);
+      InLinear::backward_input(parameters.up, up, dx, kernels::Accumulate{}, context);
     }
   };
 };
@@ -188,91 +188,89 @@ struct FeedForwardNetwork {
   };
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      NoMask = {}, const Slices& slices = {}) {
+                      const Call& context = {}) {
     Hidden& activated = scratch.kept.in_place();
-    scratch.kept.project(parameters, x, slices);
-    activate(scratch.kept, activated, slices);
-    OutLinear::forward(Projections::out(parameters), activated, y, slices);
+    scratch.kept.project(parameters, x, context);
+    activate(scratch.kept, activated, context);
+    OutLinear::forward(Projections::out(parameters), activated, y, context);
   }
   /// The same, with dropout, and the tape keeps what backward needs beside x: `y` may be `x` only where it
   /// will not be called.
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch& scratch,
-                      NoMask = {}, const Slices& slices = {}) {
-    recompute_tape(parameters, x, tape, scratch, NoMask{}, slices);
-    activate_and_drop(tape, scratch, slices);
-    OutLinear::forward(Projections::out(parameters), scratch.activated, y, slices);
+                      const Call& context = {}) {
+    recompute_tape(parameters, x, tape, scratch, context);
+    activate_and_drop(tape, scratch, context);
+    OutLinear::forward(Projections::out(parameters), scratch.activated, y, context);
   }
   /// What forward tapes, without y.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void recompute_tape(const Set& parameters, ConstView<Input> x, Tape& tape, Scratch&,
-                             const Mask& = {}, const Slices& slices = {}) {
-    tape.kept.project(parameters, x, slices);
+                             const Call& context = {}) {
+    tape.kept.project(parameters, x, context);
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. The tape is used up. `dx`
   /// may be `dy`, and, but not with UpdateInBackward, it may be `x`. With a mask, a token whose dy is zero
   /// has a dx of zero and adds nothing, whatever it holds.
-  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Scratch& scratch, const Mask& mask = {},
-                       const Slices& slices = {}) {
+                       Gradients& gradients, Scratch& scratch, const Call& context = {}) {
     backward_from(
-        parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, mask, slices);
+        parameters, [&]() ATTUNE_INLINE_LAMBDA { return x; }, tape, dy, dx, gradients, scratch, context);
   }
   /// The same, where input() is x, and is asked for it when scratch is dead.
-  template <class Set, class Later, class Dx, class Gradients, AttentionMask Mask, AnySlices Slices>
+  template <class Set, class Later, class Dx, class Gradients, AnyContext Call>
   static void backward_from(const Set& parameters, const Later& input, Tape& tape, ConstView<Output> dy,
-                            Dx&& dx, Gradients& gradients, Scratch& scratch, const Mask&,
-                            const Slices& slices) {
+                            Dx&& dx, Gradients& gradients, Scratch& scratch, const Call& context) {
     auto& out_gradients = Projections::out(gradients);
     constexpr bool kInputFirst = detail::kUpdatesInSet<Gradients>;
-    if constexpr (kMasks<Mask>) slices([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
+    const auto& dense = context.unmasked();  // of the rows that are cleared, or left out
+    if constexpr (Call::kSkipsZeros) dense.stage([&]() ATTUNE_INLINE_LAMBDA { tape.kept.clear(dy); });
     constexpr bool kOnceMore = OutLinear::template kReadsInput<std::remove_cvref_t<decltype(out_gradients)>>;
     constexpr bool kOfSlopes = kOnceMore && Projections::Kept::kFindsSlopes;
     if constexpr (kOfSlopes) {
-      slices.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
+      dense.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
           [&](int first, int count)
               ATTUNE_INLINE_LAMBDA { tape.kept.activate_with_slopes(scratch.activated, first, count); });
-      HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, slices);
+      HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, dense);
     } else if constexpr (kOnceMore) {
-      activate_and_drop(tape, scratch, slices);
+      activate_and_drop(tape, scratch, dense);
     }
     if constexpr (detail::kUpdatesAtOnce<decltype(out_gradients.weight)>) {
-      const auto d_rows = slices.first(dy);
-      update_in_place(slices.first(view(scratch.activated)), d_rows, Projections::out(parameters).weight,
+      const auto d_rows = dense.first(dy);
+      update_in_place(dense.first(view(scratch.activated)), d_rows, Projections::out(parameters).weight,
                       view(out_gradients.weight));
       if constexpr (shape.bias) add_column_sums(d_rows, view(out_gradients.bias));
     } else {
-      OutLinear::backward_parameters(scratch.activated, dy, out_gradients, kernels::DenseTerms{}, slices);
+      OutLinear::backward_parameters(scratch.activated, dy, out_gradients, dense);
       OutLinear::backward_input(Projections::out(parameters), dy, scratch.activated, kernels::Assign{},
-                                slices);
+                                dense);
     }
-    HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated, slices);
-    slices.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
+    HiddenDropout::backward(tape.dropout, scratch.activated, scratch.activated, dense);
+    dense.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA {
           tape.kept.template activate_backward<kOfSlopes>(scratch.activated, first, count);
         });
     const ConstView<Input> x = input();
-    const auto terms = terms_of<Mask, Slices>(slices.first(x));
-    if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, terms, slices);
-    if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), slices);
-    if constexpr (kInputFirst) tape.kept.backward_parameters(x, gradients, terms, slices);
+    const auto& of_finite = context.skipping_zeros(context.first(x));
+    if constexpr (!kInputFirst) tape.kept.backward_parameters(x, gradients, of_finite);
+    if constexpr (kAsked<Dx>) tape.kept.backward_input(parameters, sink<Input>(dx), dense);
+    if constexpr (kInputFirst) tape.kept.backward_parameters(x, gradients, of_finite);
   }
 
  private:
   static constexpr int kWorkOfActivation = shape.activation == Activation::kRelu ? 3 : 24;
 
-  static void activate(const auto& kept, Hidden& activated, const auto& slices) {
-    slices.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
+  static void activate(const auto& kept, Hidden& activated, const auto& context) {
+    context.template token_elements<Hidden::rows, Hidden::cols, kWorkOfActivation>(
         [&](int first, int count) ATTUNE_INLINE_LAMBDA { kept.activate(activated, first, count); });
   }
-  static void activate_and_drop(const Tape& tape, Scratch& scratch, const auto& slices) {
-    activate(tape.kept, scratch.activated, slices);
-    HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, slices);
+  static void activate_and_drop(const Tape& tape, Scratch& scratch, const auto& context) {
+    activate(tape.kept, scratch.activated, context);
+    HiddenDropout::apply(scratch.activated, tape.dropout, scratch.activated, context);
   }
 };
 

@@ -105,62 +105,60 @@ struct Norm {
   struct InferenceScratch {};
 
   /// y[rows, d_model] of x[rows, d_model]. `y` may be `x`.
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      NoMask = {}, const Slices& slices = {}) {
-    for_each_row(slices, [&](int i) ATTUNE_INLINE_LAMBDA {
+                      const Call& context = {}) {
+    for_each_row(context, [&](int i) ATTUNE_INLINE_LAMBDA {
       normalize(parameters, i, x, kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon)), y);
     });
   }
   /// The same, and the statistics go to the tape. Backward needs x as well: `y` may be `x` only where it
   /// will not be called.
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
-                      NoMask = {}, const Slices& slices = {}) {
-    for_each_row(slices, [&](int i) ATTUNE_INLINE_LAMBDA {
+                      const Call& context = {}) {
+    for_each_row(context, [&](int i) ATTUNE_INLINE_LAMBDA {
       const auto statistics = kernels::row_statistics<kind>(kWidth, row(x, i), Scalar(kEpsilon));
       tape.keep(i, statistics);
       normalize(parameters, i, x, statistics, y);
     });
   }
   /// y once more from x and the tape of its forward, for who would rather compute than keep it.
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void recompute(const Set& parameters, ConstView<Input> x, const Tape& tape, View<Output> y,
-                        const Slices& slices = {}) {
-    for_each_row(slices, [&](int i) ATTUNE_INLINE_LAMBDA {
+                        const Call& context = {}) {
+    for_each_row(context, [&](int i) ATTUNE_INLINE_LAMBDA {
       normalize(parameters, i, x, tape.statistics(i, x.data), y);
     });
   }
 
   /// dx[rows, d_model] from dy[rows, d_model], overwritten; gradients accumulate. `dx` may be `dy` or `x`.
   /// With a mask, a token whose dy is zero has a dx of zero and adds nothing, whatever it holds.
-  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape& tape, ConstView<Output> dy,
-                       Dx&& dx, [[maybe_unused]] Gradients& gradients, Scratch&, const Mask& = {},
-                       const Slices& slices = {}) {
+                       Dx&& dx, [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
     if constexpr (!shape.weight) {
-      backward_input<Mask>(parameters, x, tape, dy, dx, slices);
+      backward_input(parameters, x, tape, dy, dx, context);
     } else if constexpr (!detail::kTrained<decltype(gradients.weight)>) {
-      backward_input<Mask>(parameters, x, tape, dy, dx, slices);
+      backward_input(parameters, x, tape, dy, dx, context);
     } else if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
       // dx, which may be x and reads the weights, comes between their gradient and their update.
-      if constexpr (kBias) add_column_sums(slices.first(dy), view(gradients.bias));
+      if constexpr (kBias) add_column_sums(context.first(dy), view(gradients.bias));
       add_rows(view(gradients.weight), [&](int, const auto& to) {
-        kernels::normalize_rows_backward_parameters<kind, false, kMasks<Mask>>(
-            kernels::size_for_rows<Scalar>(slices.template count<shape.rows>()), kWidth, x.data,
+        kernels::normalize_rows_backward_parameters<kind, false, Call::kSkipsZeros>(
+            kernels::size_for_rows<Scalar>(context.template count<shape.rows>()), kWidth, x.data,
             tape.offsets(), tape.inverses(), dy.data, to.data, static_cast<Scalar*>(nullptr));
-        backward_input<Mask>(parameters, x, tape, dy, dx, slices);
+        backward_input(parameters, x, tape, dy, dx, context);
       });
     } else {
       Scalar* d_bias = nullptr;
       if constexpr (kBias) d_bias = gradients.bias.data();
-      slices([&]() ATTUNE_INLINE_LAMBDA {
-        kernels::normalize_rows_backward_parameters<kind, kBias, kMasks<Mask>>(
-            kernels::size_for_rows<Scalar>(slices.template count<shape.rows>()), kWidth, x.data,
+      context.stage([&]() ATTUNE_INLINE_LAMBDA {
+        kernels::normalize_rows_backward_parameters<kind, kBias, Call::kSkipsZeros>(
+            kernels::size_for_rows<Scalar>(context.template count<shape.rows>()), kWidth, x.data,
             tape.offsets(), tape.inverses(), dy.data, gradients.weight.data(), d_bias);
       });
-      backward_input<Mask>(parameters, x, tape, dy, dx, slices);
+      backward_input(parameters, x, tape, dy, dx, context);
     }
   }
 
@@ -168,13 +166,13 @@ struct Norm {
   static constexpr auto kWidth = kernels::size_for_rows<Scalar>(std::integral_constant<int, shape.d_model>{});
   static constexpr auto kEpsilon = static_cast<kernels::Real<Scalar>>(shape.epsilon);
 
-  template <class Mask>
+  template <AnyContext Call>
   ATTUNE_INLINE static void backward_input(const auto& parameters, ConstView<Input> x, const Tape& tape,
-                                           ConstView<Output> dy, auto&& dx, const auto& slices) {
+                                           ConstView<Output> dy, auto&& dx, const Call& context) {
     if constexpr (kAsked<decltype(dx)>) {
       const View<Input> to = detail::sink<Input>(dx);
-      for_each_row(slices, [&](int i) ATTUNE_INLINE_LAMBDA {
-        if constexpr (kMasks<Mask>) {
+      for_each_row(context, [&](int i) ATTUNE_INLINE_LAMBDA {
+        if constexpr (Call::kSkipsZeros) {
           if (kernels::is_zero_row(shape.d_model, row(dy, i))) {
             for (int j = 0; j < shape.d_model; ++j) to(i, j) = Scalar(0);
             return;
@@ -187,9 +185,9 @@ struct Norm {
   }
 
   template <class Body>
-  ATTUNE_INLINE static void for_each_row(const auto& slices, const Body& body) {
+  ATTUNE_INLINE static void for_each_row(const auto& context, const Body& body) {
     constexpr int kWorkOfFeature = 8;
-    slices.template tokens<shape.rows, kWorkOfFeature * shape.d_model>(
+    context.template tokens<shape.rows, kWorkOfFeature * shape.d_model>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           for (int i = first; i < first + rows_in<count>(first); ++i) body(i);
         });

@@ -66,9 +66,9 @@ struct Linear {
   struct InferenceScratch {};
 
   /// y[rows, d_out] = x[rows, d_in]·W + b. `y` may not overlap `x`.
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Slices& slices = {}) {
-    slices.template tokens<shape.rows, shape.d_in * shape.d_out>(
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Call& context = {}) {
+    context.template tokens<shape.rows, shape.d_in * shape.d_out>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
           const auto from = x.template rows_at<count>(first);
           const auto to = y.template rows_at<count>(first);
@@ -79,42 +79,41 @@ struct Linear {
           }
         });
   }
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      NoMask = {}, const Slices& slices = {}) {
-    forward(parameters, x, y, slices);
+                      const Call& context = {}) {
+    forward(parameters, x, y, context);
   }
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
-                      const Slices& slices = {}) {
-    forward(parameters, x, y, slices);
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
+    forward(parameters, x, y, context);
   }
 
-  /// gradients += dL/dW, dL/db; of dW the terms that count (weights/weights.hpp).
-  template <class Gradients, class Terms = kernels::DenseTerms, AnySlices Slices = RunToCompletion>
+  /// gradients += dL/dW, dL/db.
+  template <class Gradients, AnyContext Call = Context<>>
   static void backward_parameters(ConstView<Input> x, ConstView<Output> dy, Gradients& gradients,
-                                  const Terms& terms = {}, const Slices& slices = {}) {
+                                  const Call& context = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      slices.template rows<shape.d_in, shape.rows * shape.d_out>(
+      context.template rows<shape.d_in, shape.rows * shape.d_out>(
           [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-            add_product(slices.first(x).transpose().template rows_at<count>(first), slices.first(dy),
-                        view(gradients.weight).template rows_at<count>(first), terms);
+            add_product(context.first(x).transpose().template rows_at<count>(first), context.first(dy),
+                        view(gradients.weight).template rows_at<count>(first), context.zeros());
           });
     }
     if constexpr (shape.bias) {
-      slices([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(slices.first(dy), view(gradients.bias)); });
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { add_column_sums(context.first(dy), view(gradients.bias)); });
     }
   }
 
   /// dx[rows, d_in] = dy·Wᵀ, or += with kernels::Accumulate; nothing for NoGradient. `dx` may not overlap
   /// `dy`.
-  template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Dx, class Epilogue = kernels::Assign, AnyContext Call = Context<>>
   static void backward_input(const Set& parameters, ConstView<Output> dy, Dx&& dx, Epilogue epilogue = {},
-                             const Slices& slices = {}) {
+                             const Call& context = {}) {
     if constexpr (kAsked<Dx>) {
       const View<Input> to = detail::sink<Input>(dx);
-      slices.template tokens<shape.rows, shape.d_in * shape.d_out>(
+      context.template tokens<shape.rows, shape.d_in * shape.d_out>(
           [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
             multiply_transposed(dy.template rows_at<count>(first), parameters.weight,
                                 to.template rows_at<count>(first), epilogue);
@@ -124,15 +123,14 @@ struct Linear {
 
   /// Both: dx is overwritten, gradients accumulate. `dx` may not overlap `dy`, nor, with UpdateInBackward,
   /// `x`. With a mask, a token whose dy is zero adds nothing, whatever it holds.
-  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Gradients& gradients, Scratch&, const Mask& = {}, const Slices& slices = {}) {
+                       Gradients& gradients, Scratch&, const Call& context = {}) {
     constexpr bool kInputFirst = detail::kUpdatesAtOnce<decltype(gradients.weight)>;
-    const auto terms = detail::terms_of<Mask, Slices>(slices.first(x));
-    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, terms, slices);
-    backward_input(parameters, dy, dx, kernels::Assign{}, slices);
-    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, terms, slices);
+    const auto& of_finite = context.skipping_zeros(context.first(x));
+    if constexpr (!kInputFirst) backward_parameters(x, dy, gradients, of_finite);
+    backward_input(parameters, dy, dx, kernels::Assign{}, context);
+    if constexpr (kInputFirst) backward_parameters(x, dy, gradients, of_finite);
   }
 };
 

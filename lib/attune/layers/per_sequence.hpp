@@ -7,7 +7,7 @@
 
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/kernels/simd/lanes.hpp>
 #include <attune/layers/dropout.hpp>
 
@@ -45,17 +45,17 @@ struct SequenceOf<Matrix, true> {
   template <int = 0>
   using Storage = type;
 
-  static ConstView<type> take(ConstView<Matrix> all, int lane, type& storage, const auto& slices) {
-    kernels::take_lane(size(slices), all.data, lane, storage.data());
+  static ConstView<type> take(ConstView<Matrix> all, int lane, type& storage, const auto& context) {
+    kernels::take_lane(size(context), all.data, lane, storage.data());
     return storage;
   }
   static View<type> room(View<Matrix>, type& storage) { return storage; }
-  static void put(type& storage, int lane, View<Matrix> all, const auto& slices) {
-    kernels::put_lane(size(slices), storage.data(), lane, all.data);
+  static void put(type& storage, int lane, View<Matrix> all, const auto& context) {
+    kernels::put_lane(size(context), storage.data(), lane, all.data);
   }
 
  private:
-  static int size(const auto& slices) { return slices.template count<Matrix::rows>() * Matrix::cols; }
+  static int size(const auto& context) { return context.template count<Matrix::rows>() * Matrix::cols; }
 };
 /// The same of ids, which stand sequence after sequence.
 template <std::size_t size, int sequences>
@@ -125,46 +125,42 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
   struct InferenceScratch : ScratchWith<typename Layer::InferenceScratch> {};
 
   /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                InferenceScratch& scratch, const Mask& mask = {}, const Slices& slices = {}) {
-    return for_each_sequence(x, y, scratch, slices, [&](int, auto of_sequence, auto to) {
-      return forward_status<Layer>(slices, mask, parameters, of_sequence, to, scratch.layer);
+                                InferenceScratch& scratch, const Call& context = {}) {
+    return for_each_sequence(x, y, scratch, context, [&](int, auto of_sequence, auto to) {
+      return forward_status<Layer>(context, parameters, of_sequence, to, scratch.layer);
     });
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Kept>& tape,
-                                ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
-    return for_each_sequence(x, y, scratch, slices, [&](int lane, auto of_sequence, auto to) {
+                                ScratchOf<Kept>& scratch, const Call& context = {}) {
+    return for_each_sequence(x, y, scratch, context, [&](int lane, auto of_sequence, auto to) {
       auto&& own = tape.layers[lane];
       if constexpr (kDropsIn<typename TapeOf<Kept>::Each>) {
         if (lane > 0) copy_masks(tape.layers[0], own);
         skip_masks(own, lane);
       }
-      return forward_status<Layer>(slices, mask, parameters, of_sequence, to, own, scratch.layer);
+      return forward_status<Layer>(context, parameters, of_sequence, to, own, scratch.layer);
     });
   }
   /// dx from dy, overwritten, or NoGradient; gradients accumulate in the order of the sequences. `dx` may be
   /// `x`.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const Slices& slices = {}) {
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
     for (int lane = 0; lane < lanes; ++lane) {
-      const auto of_sequence = InputSequence::take(x, lane, scratch.x, slices);
-      const auto gradient = OutputSequence::take(dy, lane, scratch.y, slices);
+      const auto of_sequence = InputSequence::take(x, lane, scratch.x, context);
+      const auto gradient = OutputSequence::take(dy, lane, scratch.y, context);
       auto&& own = tape.layers[lane];
       const auto run = [&](auto to) {
-        backward_in<Layer>(slices, mask, parameters, of_sequence, own, gradient, to, gradients,
-                           scratch.layer);
+        backward_in<Layer>(context, parameters, of_sequence, own, gradient, to, gradients, scratch.layer);
       };
       if constexpr (kAsked<Dx>) {
         const auto to = sink<Input>(dx);
         run(InputSequence::room(to, scratch.dx));
-        InputSequence::put(scratch.dx, lane, to, slices);
+        InputSequence::put(scratch.dx, lane, to, context);
       } else {
         run(NoGradient{});
       }
@@ -173,14 +169,14 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
 
  private:
   static Outcome<Layer> for_each_sequence(ConstView<Input> x, View<Output> y, auto& scratch,
-                                          const auto& slices, const auto& forward_one) {
+                                          const auto& context, const auto& forward_one) {
     for (int lane = 0; lane < lanes; ++lane) {
       [[maybe_unused]] const Status status = forward_one(
-          lane, InputSequence::take(x, lane, scratch.x, slices), OutputSequence::room(y, scratch.y));
+          lane, InputSequence::take(x, lane, scratch.x, context), OutputSequence::room(y, scratch.y));
       if constexpr (kTakesIds<Layer>) {
         if (status != Status::kOk) return status;
       }
-      OutputSequence::put(scratch.y, lane, y, slices);
+      OutputSequence::put(scratch.y, lane, y, context);
     }
     return Outcome<Layer>(Status::kOk);
   }

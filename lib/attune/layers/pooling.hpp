@@ -52,7 +52,7 @@ struct Pooling {
   template <class Gradients>
   static constexpr bool kReadsInput = shape.kind == PoolingKind::kMax;
   static constexpr Abilities kAbilities{
-      .mask = MaskUse::kPadding, .takes_length = true, .lanes = Lanes::kAll};  // reads no padding
+      .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true, .lanes = Lanes::kAll};  // reads no padding
   /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
   /// the largest stands is found once more in backward.
   struct Tape {
@@ -63,26 +63,30 @@ struct Pooling {
   struct InferenceScratch {};
 
   /// y[1, d_model] of x[seq_len, d_model]. `y` may be the first row of `x`.
-  template <AttentionMask Mask = NoMask>
+  template <AnyContext Call = Context<>>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      const Mask& mask = {}) {
-    Tape tokens;
-    keep(mask, tokens);
-    pool(x, y, tokens);
+                      const Call& context = {}) {
+    context.stage([&] {
+      Tape tokens;
+      keep(context.mask(), tokens);
+      pool(x, y, tokens);
+    });
   }
   /// The same, and the tape keeps the padding. For the largest, backward needs x too.
-  template <AttentionMask Mask = NoMask>
+  template <AnyContext Call = Context<>>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
-                      const Mask& mask = {}) {
-    keep(mask, tape);
-    pool(x, y, tape);
+                      const Call& context = {}) {
+    context.stage([&] {
+      keep(context.mask(), tape);
+      pool(x, y, tape);
+    });
   }
 
   /// dx[seq_len, d_model] from dy[1, d_model], overwritten; zero for padding. `dx` may be `x`.
-  template <class Dx>
+  template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input> x, const Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&) {
-    if constexpr (kAsked<Dx>) spread(x, tape, dy, detail::sink<Input>(dx));
+                       Parameters&, Scratch&, const Call& context = {}) {
+    if constexpr (kAsked<Dx>) context.stage([&] { spread(x, tape, dy, detail::sink<Input>(dx)); });
   }
 
  private:

@@ -46,18 +46,18 @@ struct AddedPositions {
   struct InferenceScratch {};
 
  protected:
-  static void add(const auto& positions, ConstView<Input> x, View<Output> y, const auto& slices) {
-    slices([&]() ATTUNE_INLINE_LAMBDA {
-      copy(slices.template count<shape.seq_len>(), x.data, y.data);
+  static void add(const auto& positions, ConstView<Input> x, View<Output> y, const auto& context) {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA {
+      copy(context.template count<shape.seq_len>(), x.data, y.data);
       add_table(positions, y.data);
     });
   }
   // dx[seq_len, d_model] = dy.
   template <class Dx>
-  static void pass_on(ConstView<Output> dy, Dx&& dx, const auto& slices) {
+  static void pass_on(ConstView<Output> dy, Dx&& dx, const auto& context) {
     if constexpr (kAsked<Dx>) {
-      slices([&]() ATTUNE_INLINE_LAMBDA {
-        copy(slices.template count<shape.seq_len>(), dy.data, sink<Input>(dx).data);
+      context.stage([&]() ATTUNE_INLINE_LAMBDA {
+        copy(context.template count<shape.seq_len>(), dy.data, sink<Input>(dx).data);
       });
     }
   }
@@ -109,31 +109,29 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   using Parameters = ParametersOf<Tensor>;
 
   /// y[seq_len, d_model] = x + W. `y` may be `x`.
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
-                      NoMask = {}, const Slices& slices = {}) {
-    Base::add(parameters.weight, x, y, slices);
+                      const Call& context = {}) {
+    Base::add(parameters.weight, x, y, context);
   }
-  template <class Set = Parameters, AnySlices Slices = RunToCompletion>
-  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
-                      const Slices& slices = {}) {
-    Base::add(parameters.weight, x, y, slices);
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
+    Base::add(parameters.weight, x, y, context);
   }
   /// dx[seq_len, d_model] = dy; gradients accumulate. `dx` may be `dy`.
-  template <class Set = Parameters, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       [[maybe_unused]] Gradients& gradients, Scratch&, const Mask& = {},
-                       const Slices& slices = {}) {
+                       [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
     if constexpr (detail::kTrained<decltype(gradients.weight)>) {
-      slices([&]() ATTUNE_INLINE_LAMBDA {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA {
         add_rows(view(gradients.weight), [&](int first, const auto& rows) ATTUNE_INLINE_LAMBDA {
-          const int tokens = (std::min<int>)(rows.rows, slices.template count<shape.seq_len>() - first);
+          const int tokens = (std::min<int>)(rows.rows, context.template count<shape.seq_len>() - first);
           kernels::add_to(tokens * rows.cols, dy.data + first * shape.d_model, rows.data);
         });
       });
     }
-    Base::pass_on(dy, dx, slices);
+    Base::pass_on(dy, dx, context);
   }
 };
 
@@ -196,21 +194,21 @@ struct SinusoidalPositions : detail::AddedPositions<shape, ScalarType> {
   }
 
   /// y[seq_len, d_model] = x + E. `y` may be `x`.
-  template <AnySlices Slices = RunToCompletion>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
-                      const Slices& slices = {}) {
-    Base::add(kVectors, x, y, slices);
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
+    Base::add(kVectors, x, y, context);
   }
-  template <AnySlices Slices = RunToCompletion>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&, NoMask = {},
-                      const Slices& slices = {}) {
-    Base::add(kVectors, x, y, slices);
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
+    Base::add(kVectors, x, y, context);
   }
   /// dx[seq_len, d_model] = dy. `dx` may be `dy`.
-  template <class Dx, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Mask& = {}, const Slices& slices = {}) {
-    Base::pass_on(dy, dx, slices);
+                       Parameters&, Scratch&, const Call& context = {}) {
+    Base::pass_on(dy, dx, context);
   }
 
  private:

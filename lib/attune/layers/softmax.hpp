@@ -61,34 +61,33 @@ struct RowByRow {
   struct InferenceScratch {};
 
   /// y[rows, cols] of x[rows, cols]. `y` may be `x`.
-  template <AnySlices Slices = RunToCompletion>
-  static void forward(ConstView<Input> x, View<Output> y, const Slices& slices = {}) {
-    for (int i = 0; i < slices.template count<kRows>(); ++i) {
+  template <AnyContext Call = Context<>>
+  static void forward(ConstView<Input> x, View<Output> y, const Call& context = {}) {
+    for (int i = 0; i < context.template count<kRows>(); ++i) {
       Row::template forward<kCols, Scalar>(x.data + i * kCols, y.data + i * kCols);
     }
   }
-  template <AnySlices Slices = RunToCompletion>
-  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&, NoMask = {},
-                      const Slices& slices = {}) {
-    slices([&]() ATTUNE_INLINE_LAMBDA { forward(x, y, slices); });
+  template <AnyContext Call = Context<>>
+  static void forward(const Parameters&, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA { forward(x, y, context); });
   }
-  template <AnySlices Slices = RunToCompletion>
+  template <AnyContext Call = Context<>>
   static void forward(const Parameters&, ConstView<Input> x, View<Output> y, Tape& tape, Scratch&,
-                      NoMask = {}, const Slices& slices = {}) {
-    slices([&]() ATTUNE_INLINE_LAMBDA {
-      forward(x, y, slices);
-      for (int i = 0; i < slices.template count<kRows>() * kCols; ++i) tape.y.values[i] = y.data[i];
+                      const Call& context = {}) {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA {
+      forward(x, y, context);
+      for (int i = 0; i < context.template count<kRows>() * kCols; ++i) tape.y.values[i] = y.data[i];
     });
   }
 
   /// dx[rows, cols] from the output y of forward and dy. `dx` may be `dy` or `y`. With a mask, a row of dx is
   /// zero where that of dy is, whatever y holds.
-  template <AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
-  static void backward(ConstView<Output> y, ConstView<Output> dy, View<Input> dx, const Mask& = {},
-                       const Slices& slices = {}) {
-    for (int i = 0; i < slices.template count<kRows>(); ++i) {
+  template <AnyContext Call = Context<>>
+  static void backward(ConstView<Output> y, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
+    for (int i = 0; i < context.template count<kRows>(); ++i) {
       const Scalar* of_row = dy.data + i * kCols;
-      if constexpr (kMasks<Mask>) {
+      if constexpr (Call::kSkipsZeros) {
         if (kernels::is_zero_row(kCols, of_row)) {
           for (int j = 0; j < kCols; ++j) dx(i, j) = Scalar(0);
           continue;
@@ -97,10 +96,11 @@ struct RowByRow {
       Row::template backward<kCols, Scalar>(y.data + i * kCols, of_row, dx.data + i * kCols);
     }
   }
-  template <class Dx, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Dx, AnyContext Call = Context<>>
   static void backward(const Parameters&, ConstView<Input>, const Tape& tape, ConstView<Output> dy, Dx&& dx,
-                       Parameters&, Scratch&, const Mask& mask = {}, const Slices& slices = {}) {
-    if constexpr (kAsked<Dx>) slices([&]() ATTUNE_INLINE_LAMBDA { backward(tape.y, dy, dx, mask, slices); });
+                       Parameters&, Scratch&, const Call& context = {}) {
+    if constexpr (kAsked<Dx>)
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { backward(tape.y, dy, dx, context); });
   }
 };
 

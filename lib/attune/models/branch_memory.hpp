@@ -192,14 +192,14 @@ struct RecomputedRoom {
   }
   template <int index>
   ATTUNE_INLINE void begin(const auto& context) const {
-    context.slices([&]() ATTUNE_INLINE_LAMBDA {
+    tokens_of(context).stage([&]() ATTUNE_INLINE_LAMBDA {
       auto&& masks = member<index>(tape.branches);
       copy_masks(masks, branch_tape<index>());
     });
   }
   template <int index>
   ATTUNE_INLINE void end(const auto& context) const {
-    context.slices([&]() ATTUNE_INLINE_LAMBDA {
+    tokens_of(context).stage([&]() ATTUNE_INLINE_LAMBDA {
       auto&& masks = member<index>(tape.branches);
       copy_masks(branch_tape<index>(), masks);
     });

@@ -1,6 +1,6 @@
 // The branches of encoder and decoder layers (transformer_layer.hpp adds them up): self-attention, attention
 // to a memory, and a feed-forward network, each with its place in the layer's sets, and each token by token.
-// A context has what they are called with beside x: slices, masks, memories.
+// A context is that of the tokens, or a struct that has it beside those of memories.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,21 @@
 #include <attune/attention/cached_attention.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/execution/stream.hpp>
-#include <attune/execution/valid_length.hpp>
 #include <attune/models/composition.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-// Hides nothing, but says that something else is hidden.
-struct HidesElsewhere : NoMask {};
+/// The context of a stack's tokens: the context itself, or that of a struct that has more.
+template <class Given>
+ATTUNE_INLINE const auto& tokens_of(const Given& context) {
+  if constexpr (AnyContext<Given>) {
+    return context;
+  } else {
+    return context.tokens;
+  }
+}
 
 // The member of a layer's sets and tapes that belongs to a branch.
 struct SelfAttentionMember {
@@ -75,7 +82,7 @@ struct StreamContext {
   std::uint64_t position;
   StreamMemory& memory;
   const MemoryMask& memory_mask;
-  RunToCompletion slices = {};
+  Context<> tokens;
 };
 
 // A branch that is a layer: self-attention, or a network.
@@ -107,21 +114,21 @@ struct LayerBranch {
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     auto&... tape_and_scratch) {
-    forward_in<Part>(context.slices, context.mask, parameters, x, y, tape_and_scratch...);
+    forward_in<Part>(tokens_of(context), parameters, x, y, tape_and_scratch...);
   }
   // What forward tapes, without y.
   ATTUNE_INLINE static void recompute_tape(const auto& parameters, auto x, const auto& context, auto& tape,
                                            auto& scratch) {
-    Part::recompute_tape(parameters, x, tape, scratch, context.mask, context.slices);
+    Part::recompute_tape(parameters, x, tape, scratch, tokens_of(context));
   }
   ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
                                      auto& gradients, auto& scratch, const auto& context) {
-    backward_in<Part>(context.slices, context.mask, parameters, x, tape, dy, dx, gradients, scratch);
+    backward_in<Part>(tokens_of(context), parameters, x, tape, dy, dx, gradients, scratch);
   }
   // The same, where input() is x, and is called when scratch is dead.
   ATTUNE_INLINE static void backward_from(const auto& parameters, const auto& input, auto& tape, auto dy,
                                           auto dx, auto& gradients, auto& scratch, const auto& context) {
-    Part::backward_from(parameters, input, tape, dy, dx, gradients, scratch, context.mask, context.slices);
+    Part::backward_from(parameters, input, tape, dy, dx, gradients, scratch, tokens_of(context));
   }
 };
 
@@ -142,7 +149,7 @@ struct MemoryBranch {
   };
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;
-  static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_slices;  // of queries and of keys
+  static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and of keys
   static constexpr Lanes kLanes = kLanesOf<Attention> == Lanes::kAll ? Lanes::kAll : Lanes::kNone;
   static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Attention>;
   static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Attention>;
@@ -158,35 +165,34 @@ struct MemoryBranch {
 
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context,
                                     InferenceScratch& scratch) {
-    Attention::forward(parameters, x, context.memory, context.memory, y, scratch, context.memory_mask,
-                       context.slices_of_both());
+    Attention::forward(parameters, x, context.memory, context.memory, y, scratch, context.cross);
   }
   ATTUNE_INLINE static void forward(const auto& parameters, auto x, auto y, const auto& context, auto& tape,
                                     auto& scratch) {
     Attention::forward(parameters, x, context.memory, context.memory, y, tape, scratch.attention,
-                       context.memory_mask, context.slices_of_both());
+                       context.cross);
   }
   ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
                                      auto& gradients, auto& scratch, const auto& context) {
-    // Tokens that self-attention leaves out are queries here.
-    constexpr bool kElsewhere = !kMasks<std::remove_cvref_t<decltype(context.memory_mask)>> &&
-                                kMasks<std::remove_cvref_t<decltype(context.mask)>>;
-    const auto run = [&](auto d_key, auto d_value, const auto& mask) ATTUNE_INLINE_LAMBDA {
+    // Tokens that self-attention's mask hides are queries here.
+    constexpr bool kHidesQueries = std::remove_cvref_t<decltype(context.tokens)>::kSkipsZeros &&
+                                   !std::remove_cvref_t<decltype(context.cross)>::kSkipsZeros;
+    const auto run = [&](auto d_key, auto d_value, const auto& cross) ATTUNE_INLINE_LAMBDA {
       Attention::backward(parameters, x, context.memory, context.memory, tape, dy, dx, d_key, d_value,
-                          gradients, scratch.attention, mask, context.slices_of_both());
+                          gradients, scratch.attention, cross);
     };
-    const auto with_mask = [&](auto d_key, auto d_value) ATTUNE_INLINE_LAMBDA {
-      if constexpr (kElsewhere) {
-        run(d_key, d_value, HidesElsewhere{});
+    const auto run_hidden = [&](auto d_key, auto d_value) ATTUNE_INLINE_LAMBDA {
+      if constexpr (kHidesQueries) {
+        run(d_key, d_value, context.cross.with_zeros(kernels::OwnZeroSkipping{}));
       } else {
-        run(d_key, d_value, context.memory_mask);
+        run(d_key, d_value, context.cross);
       }
     };
     if constexpr (kAsked<decltype(context.d_memory)>) {
-      with_mask(context.d_memory, View<Memory>(scratch.d_value));
-      add_to<Memory>(context.memory_slices, scratch.d_value.data(), context.d_memory.data);
+      run_hidden(context.d_memory, View<Memory>(scratch.d_value));
+      add_to<Memory>(context.cross.keys(), scratch.d_value.data(), context.d_memory.data);
     } else {
-      with_mask(NoGradient{}, NoGradient{});
+      run_hidden(NoGradient{}, NoGradient{});
     }
   }
 };

@@ -26,7 +26,7 @@ struct RunOnceMore : Layer {
   static constexpr bool kReadsInput = true;
   static constexpr Abilities kAbilities = [] {
     Abilities can = detail::kAbilities<Layer>;
-    can.takes_slices = true;
+    can.takes_context = true;
     can.takes_length = detail::kTakesLength<Layer>;
     return can;
   }();
@@ -43,33 +43,29 @@ struct RunOnceMore : Layer {
   using Scratch = ScratchOf<Parameters>;
 
   /// Inference. What may overlap is the layer's.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static detail::Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                        InferenceScratch& scratch, const Mask& mask = {},
-                                        const Slices& slices = {}) {
-    return detail::forward_in<Layer>(slices, mask, parameters, x, y, scratch);
+                                        InferenceScratch& scratch, const Call& context = {}) {
+    return detail::forward_in<Layer>(context, parameters, x, y, scratch);
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static detail::Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
-                                        TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                                        const Slices& slices = {}) {
-    slices([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(tape, scratch.tape); });
-    return detail::forward_in<Layer>(slices, mask, parameters, x, y, scratch.tape, scratch.layer);
+                                        TapeOf<Kept>& tape, ScratchOf<Kept>& scratch,
+                                        const Call& context = {}) {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(tape, scratch.tape); });
+    return detail::forward_in<Layer>(context, parameters, x, y, scratch.tape, scratch.layer);
   }
   /// dx from dy, overwritten, or NoGradient; gradients accumulate. x, parameters and mask are forward's. What
   /// may overlap is the layer's.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const Slices& slices = {}) {
-    (void)slices.inside([&]() ATTUNE_INLINE_LAMBDA {
-      return forward(parameters, x, View<Output>(scratch.y), tape, scratch, mask, slices);
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
+    (void)context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      return forward(parameters, x, View<Output>(scratch.y), tape, scratch, context);
     });
-    detail::backward_in<Layer>(slices, mask, parameters, x, scratch.tape, dy, dx, gradients, scratch.layer);
-    slices([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(scratch.tape, tape); });
+    detail::backward_in<Layer>(context, parameters, x, scratch.tape, dy, dx, gradients, scratch.layer);
+    context.stage([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(scratch.tape, tape); });
   }
 };
 

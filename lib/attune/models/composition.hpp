@@ -9,7 +9,7 @@
 #include <attune/core/initialize.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/layers/dropout.hpp>
 
@@ -96,10 +96,10 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
   }
 }
 
-/// y += x, of tokens, in slices.
+/// y += x, of tokens, in context.
 template <class Matrix, class Scalar>
-ATTUNE_INLINE void add_to(const auto& slices, const Scalar* x, Scalar* y) {
-  slices.template token_elements<Matrix::rows, Matrix::cols, 2>(
+ATTUNE_INLINE void add_to(const auto& context, const Scalar* x, Scalar* y) {
+  context.template token_elements<Matrix::rows, Matrix::cols, 2>(
       [&](int first, int count) ATTUNE_INLINE_LAMBDA { kernels::add_to(count, x + first, y + first); });
 }
 

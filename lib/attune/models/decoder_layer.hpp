@@ -13,12 +13,31 @@
 #pragma once
 
 #include <attune/attention/mask.hpp>
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/models/encoder_layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// The context of a call of a decoder layer: of its tokens, whose mask is self-attention's, and of the
+/// attention to its memory, whose queries are the tokens and whose keys are the memory's.
+template <AnyContext TokensContext = Context<CausalMask>, AnyContext CrossContext = Context<>>
+struct DecoderContext {
+  TokensContext tokens;
+  CrossContext cross;
+};
+
 namespace detail {
+
+// The same with the memory, and where its gradient goes.
+template <class Given, class Memory, class DMemory>
+struct ContextWithMemory : Given {
+  Memory memory;
+  DMemory d_memory;
+};
+template <class Given, class Memory, class DMemory = NoGradient>
+ATTUNE_INLINE auto with_memory(const Given& context, const Memory& memory, const DMemory& d_memory = {}) {
+  return ContextWithMemory<Given, Memory, DMemory>{context, memory, d_memory};
+}
 
 template <BranchOptions options, class Norm, class SelfAttention, class CrossAttention, class Network>
 using DecoderStack = ResidualStack<options, Norm, LayerBranch<SelfAttentionMember, SelfAttention>,
@@ -78,80 +97,30 @@ struct DecoderLayerOf
                                                    detail::member<1>(cache.memory));
   }
 
-  /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]; `mask` is
-  /// self-attention's, `memory_mask` the other's. `y` may not overlap them.
-  template <class Set = Parameters, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  /// Inference: y[seq_len, d_model] of x[seq_len, d_model] and memory[memory_len, …]. `y` may not overlap
+  /// them.
+  template <class Set = Parameters, class Call = DecoderContext<>>
   static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
-                      InferenceScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {},
-                      const Slices& slices = {}) {
-    const auto of_tokens = slices_of<Input>(mask, slices);
-    const auto of_memory = slices_of<Memory>(memory_mask, slices);
-    Stack::infer(parameters, x, y, scratch, Context{memory, mask, memory_mask, of_tokens, of_memory});
-    slices([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
+                      InferenceScratch& scratch, const Call& context = {}) {
+    Stack::infer(parameters, x, y, scratch, detail::with_memory(context, memory));
   }
   /// Training: the same, with dropout; the tape keeps what backward needs.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class AnyScratch,
-            AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
-            AnySlices Slices = RunToCompletion>
+            class Call = DecoderContext<>>
   static void forward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, View<Output> y,
-                      AnyTape& tape, AnyScratch& scratch, const Mask& mask = {},
-                      const MemoryMask& memory_mask = {}, const Slices& slices = {}) {
-    const auto of_tokens = slices_of<Input>(mask, slices);
-    const auto of_memory = slices_of<Memory>(memory_mask, slices);
-    Stack::forward_branches(parameters, x, y, tape, scratch,
-                            Context{memory, mask, memory_mask, of_tokens, of_memory});
-    slices([&]() ATTUNE_INLINE_LAMBDA { detail::clear_behind(of_tokens, y); });
+                      AnyTape& tape, AnyScratch& scratch, const Call& context = {}) {
+    Stack::forward_branches(parameters, x, y, tape, scratch, detail::with_memory(context, memory));
   }
   /// dx[seq_len, d_model] and d_memory[memory_len, …] from dy[seq_len, d_model], overwritten, or NoGradient;
-  /// gradients accumulate. The tape is used up. `dx` may be `dy`. The masks are forward's: what they hide has
-  /// no influence, whatever it holds.
+  /// gradients accumulate. The tape is used up. `dx` may be `dy`. The context is forward's: what its masks
+  /// hide has no influence, whatever it holds.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class DMemory, class Gradients,
-            class AnyScratch, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
-            AnySlices Slices = RunToCompletion>
+            class AnyScratch, class Call = DecoderContext<>>
   static void backward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, AnyTape& tape,
                        ConstView<Output> dy, Dx&& dx, DMemory&& d_memory, Gradients& gradients,
-                       AnyScratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {},
-                       const Slices& slices = {}) {
-    const auto to_x = detail::sink<Input>(dx);
-    const auto to_memory = detail::sink<Memory>(d_memory);
-    const auto of_tokens = slices_of<Input>(mask, slices);
-    const auto of_memory = slices_of<Memory>(memory_mask, slices);
-    Stack::backward_branches(parameters, x, tape, dy, to_x, gradients, scratch,
-                             Context{memory, mask, memory_mask, of_tokens, of_memory, to_memory});
-    detail::clear_behind(of_tokens, to_x);
-    detail::clear_behind(of_memory, to_memory);
-  }
-
- private:
-  template <class Mask, class MemoryMask, class Slices, class MemorySlices, class DMemory = NoGradient>
-  struct Context {
-    ConstView<Memory> memory;
-    const Mask& mask;
-    const MemoryMask& memory_mask;
-    const Slices& slices;               // of the tokens
-    const MemorySlices& memory_slices;  // of the memory's
-    DMemory d_memory = {};
-
-    ATTUNE_INLINE decltype(auto) slices_of_both() const {
-      if constexpr (detail::kHasLength<Slices> || detail::kHasLength<MemorySlices>) {
-        return WithMemory<Slices, MemorySlices>(slices, memory_slices);
-      } else {
-        return (slices);
-      }
-    }
-  };
-  template <class Mask, class MemoryMask, class Slices, class MemorySlices, class DMemory = NoGradient>
-  Context(ConstView<Memory>, const Mask&, const MemoryMask&, const Slices&, const MemorySlices&, DMemory = {})
-      -> Context<Mask, MemoryMask, Slices, MemorySlices, DMemory>;
-  // The slices of tokens, or of a memory, of which the mask says how many there are.
-  template <class Matrix, class Mask, class Slices>
-  ATTUNE_INLINE static auto slices_of(const Mask& mask, const Slices& slices) {
-    if constexpr (Stack::kStackTakesLength) {
-      return detail::first_tokens<Matrix::rows>(mask, slices);
-    } else {
-      return slices;
-    }
+                       AnyScratch& scratch, const Call& context = {}) {
+    Stack::backward_branches(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch,
+                             detail::with_memory(context, memory, detail::sink<Memory>(d_memory)));
   }
 };
 
@@ -203,5 +172,53 @@ struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, Scalar
   /// Runs token by token as this layer.
   using SteppedAs = DecoderLayer;
 };
+
+/// The context of a decoder layer with masks of self-attention and of its memory, which have to outlive it.
+template <class Layer, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
+          class Slices = RunToCompletion>
+[[nodiscard]] constexpr auto decoder_context_for(const Mask& mask ATTUNE_LIFETIME_BOUND,
+                                                 const MemoryMask& memory_mask ATTUNE_LIFETIME_BOUND,
+                                                 const Slices& slices = {}) {
+  const auto tokens = detail::valid_tokens<Layer::Input::rows, Layer::kStackTakesLength>(mask);
+  const auto keys = detail::valid_tokens<Layer::Memory::rows, Layer::kStackTakesLength>(memory_mask);
+  const auto of_tokens = detail::context_of(mask, slices, tokens, tokens);
+  const auto of_memory = detail::context_of(memory_mask, slices, tokens, keys);
+  return DecoderContext<std::remove_const_t<decltype(of_tokens)>, std::remove_const_t<decltype(of_memory)>>{
+      of_tokens, of_memory};
+}
+/// Inference of a decoder layer, as of other layers (execution/pass.hpp), with a mask for self-attention and
+/// one for attention to memory[memory_len, …].
+template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = CausalMask,
+          AttentionMask MemoryMask = NoMask>
+void infer(const Set& parameters, ConstView<typename Layer::Input> x,
+           ConstView<typename Layer::CrossAttention::KeyInput> memory, View<typename Layer::Output> y,
+           typename Layer::InferenceScratch& scratch, const Mask& mask = {},
+           const MemoryMask& memory_mask = {}) {
+  const auto context = decoder_context_for<Layer>(mask, memory_mask);
+  Layer::forward(parameters, x, memory, y, scratch, context);
+  detail::clear_behind(context.tokens, y);
+}
+/// Training: the same; the tape keeps what backward needs.
+template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch,
+          AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
+void forward(const Set& parameters, ConstView<typename Layer::Input> x,
+             ConstView<typename Layer::CrossAttention::KeyInput> memory, View<typename Layer::Output> y,
+             Tape& tape, Scratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
+  const auto context = decoder_context_for<Layer>(mask, memory_mask);
+  Layer::forward(parameters, x, memory, y, tape, scratch, context);
+  detail::clear_behind(context.tokens, y);
+}
+/// dx and d_memory from dy, overwritten, or NoGradient; gradients accumulate. The masks are forward's.
+template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class DMemory,
+          class Gradients, class Scratch, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask>
+void backward(const Set& parameters, ConstView<typename Layer::Input> x,
+              ConstView<typename Layer::CrossAttention::KeyInput> memory, Tape& tape,
+              ConstView<typename Layer::Output> dy, Dx&& dx, DMemory&& d_memory, Gradients& gradients,
+              Scratch& scratch, const Mask& mask = {}, const MemoryMask& memory_mask = {}) {
+  const auto context = decoder_context_for<Layer>(mask, memory_mask);
+  const auto to_x = detail::sink<typename Layer::Input>(dx);
+  Layer::backward(parameters, x, memory, tape, dy, to_x, d_memory, gradients, scratch, context);
+  detail::clear_behind(context.tokens, to_x);
+}
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -31,12 +31,6 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
                         detail::Steps<EncoderLayerOf<Attention, NetworkLayer, NormLayer, options>> {
  private:
   using Stack = detail::EncoderStack<options, NormLayer, Attention, NetworkLayer>;
-  // What its branches are called with.
-  template <class Mask, class Slices>
-  struct Context {
-    const Mask& mask;      // of the attention
-    const Slices& slices;  // of the call
-  };
 
  public:
   using Scalar = typename Attention::Scalar;
@@ -65,7 +59,7 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
   static constexpr bool kReadsInput = Stack::template kReadsLayerInput<Gradients>;
   static constexpr Abilities kAbilities{// of UpdateInBackward, dx may not be x
                                         .mask = MaskUse::kScores,
-                                        .takes_slices = true,
+                                        .takes_context = true,
                                         .takes_length = Stack::kStackTakesLength,
                                         .gradient_may_be_input = Stack::kGradientMayBeLayerInput,
                                         .lanes = Stack::kStackLanes};
@@ -73,41 +67,26 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;
 
-  /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; `mask` is attention's. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  /// Inference: y[seq_len, d_model] of x[seq_len, d_model]; the mask is attention's. `y` may not overlap `x`.
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}, const Slices& slices = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<EncoderLayerOf>(mask, slices, parameters, x, y, scratch);
-    } else {
-      Stack::infer(parameters, x, y, scratch, Context<Mask, Slices>{mask, slices});
-    }
+                      const Call& context = {}) {
+    Stack::infer(parameters, x, y, scratch, context);
   }
   /// Training: the same, with dropout; the tape keeps what backward needs. `y` may not overlap `x`.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class AnyScratch,
-            AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+            AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
-                      AnyScratch& scratch, const Mask& mask = {}, const Slices& slices = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<EncoderLayerOf>(mask, slices, parameters, x, y, tape, scratch);
-    } else {
-      Stack::forward_branches(parameters, x, y, tape, scratch, Context<Mask, Slices>{mask, slices});
-    }
+                      AnyScratch& scratch, const Call& context = {}) {
+    Stack::forward_branches(parameters, x, y, tape, scratch, context);
   }
   /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. The tape is used up.
   /// `dx` may be `dy`. With a mask, what it hides has no influence, whatever it holds.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class Gradients,
-            class AnyScratch, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+            class AnyScratch, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Mask& mask = {},
-                       const Slices& slices = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      detail::backward_of_length<EncoderLayerOf>(mask, slices, parameters, x, tape, dy,
-                                                 detail::sink<Input>(dx), gradients, scratch);
-    } else {
-      Stack::backward_branches(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch,
-                               Context<Mask, Slices>{mask, slices});
-    }
+                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Call& context = {}) {
+    Stack::backward_branches(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);
   }
 };
 

@@ -213,53 +213,37 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   };
 
   /// Inference; a Status where the layer takes token ids. `y` may not overlap `x`.
-  template <AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <AnyContext Call = Context<>>
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
-                                        InferenceScratch& scratch, const Mask& mask = {},
-                                        const Slices& slices = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<PartlyTrained>(mask, slices, trained, x, y, scratch);
-    } else {
-      return detail::forward_in<Layer>(slices, mask, all_in(scratch, trained, slices), x, y,
-                                       of_layer(scratch));
-    }
+                                        InferenceScratch& scratch, const Call& context = {}) {
+    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, of_layer(scratch));
   }
   /// Training, with tape and scratch of any gradients. `y` may not overlap `x`.
-  template <class Kept, class Used, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
-    requires(!AttentionMask<std::remove_const_t<Used>>)
+  template <class Kept, class Used, AnyContext Call = Context<>>
+    requires(!AnyContext<Used>)
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
-                                        Kept& tape, Used& scratch, const Mask& mask = {},
-                                        const Slices& slices = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<PartlyTrained>(mask, slices, trained, x, y, tape, scratch);
-    } else {
-      return detail::forward_in<Layer>(slices, mask, all_in(scratch, trained, slices), x, y, tape,
-                                       of_layer(scratch));
-    }
+                                        Kept& tape, Used& scratch, const Call& context = {}) {
+    return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape,
+                                     of_layer(scratch));
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`. Where nothing is trained and nobody asks for dx, the tape goes on to the next sequence's masks of
   /// dropout.
-  template <class Kept, class Dx, class Gradients, class Used, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Kept, class Dx, class Gradients, class Used, AnyContext Call = Context<>>
   static void backward(const Parameters& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, Used& scratch, const Mask& mask = {},
-                       const Slices& slices = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      detail::backward_of_length<PartlyTrained>(mask, slices, trained, x, tape, dy, detail::sink<Input>(dx),
-                                                gradients, scratch);
-    } else if constexpr (kFrozen && !kAsked<Dx>) {
-      slices([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
+                       Dx&& dx, Gradients& gradients, Used& scratch, const Call& context = {}) {
+    if constexpr (kFrozen && !kAsked<Dx>) {
+      context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks(tape, 1); });
     } else if constexpr (kFrozen) {
       static_assert(detail::kHasSets<Layer>,
                     "attune::Frozen: behind what is trained, the layer, and each one in it, needs "
                     "ParametersOf<Matrix, Vector>: a set that has nothing in the place of its gradients");
       Trained nothing;
-      detail::backward_in<Layer>(slices, mask, all_in(scratch, trained, slices), x, tape, dy, dx, nothing,
+      detail::backward_in<Layer>(context, all_in(scratch, trained, context), x, tape, dy, dx, nothing,
                                  of_layer(scratch));
     } else {
-      auto&& of_tensors = gradients_of(trained, gradients, slices.own(room_in(scratch)));
-      detail::backward_in<Layer>(slices, mask, all_in(scratch, trained, slices), x, tape, dy, dx, of_tensors,
+      auto&& of_tensors = gradients_of(trained, gradients, context.own(room_in(scratch)));
+      detail::backward_in<Layer>(context, all_in(scratch, trained, context), x, tape, dy, dx, of_tensors,
                                  of_layer(scratch));
     }
   }
@@ -311,14 +295,14 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
         static_cast<const TensorPath*>(nullptr), all, kConstants, trained);
   }
   static constexpr decltype(auto) all_in([[maybe_unused]] auto& scratch, const Parameters& trained,
-                                         [[maybe_unused]] const auto& slices) {
+                                         [[maybe_unused]] const auto& context) {
     if constexpr (!kInLanes) {
-      return all(trained, slices.own(room_in(scratch)));
+      return all(trained, context.own(room_in(scratch)));
     } else if constexpr (kFrozen) {
       refer(Trained{}, nullptr, scratch.all);
       return (scratch.all);
     } else {
-      refer(static_cast<const Trained&>(trained), slices.own(room_in(scratch)), scratch.all);
+      refer(static_cast<const Trained&>(trained), context.own(room_in(scratch)), scratch.all);
       return (scratch.all);
     }
   }

@@ -116,57 +116,42 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   };
 
   /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}, const Slices& slices = {}) {
-    detail::check_mask<Repeat, Mask>();
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<Repeat>(mask, slices, parameters, x, y, scratch);
-    }
+                      const Call& context = {}) {
     const auto output = [&](int i) ATTUNE_INLINE_LAMBDA {
       if constexpr (count > 1) {
         if (i < count - 1) return scratch.activations.template at<Output>(i);
       }
       return y;
     };
-    slices.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
+    context.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
       const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output(i - 1));
-      detail::forward_in<Layer>(slices, mask, parameters.layers[i], layer_input, output(i), scratch.layer);
+      detail::forward_in<Layer>(context, parameters.layers[i], layer_input, output(i), scratch.layer);
     });
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                      ScratchOf<Gradients>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
-    detail::check_mask<Repeat, Mask>();
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<Repeat>(mask, slices, parameters, x, y, tape, scratch);
-    }
+                      ScratchOf<Gradients>& scratch, const Call& context = {}) {
     const auto output = [&](int i) ATTUNE_INLINE_LAMBDA {
       if constexpr (count > 1) {
         if (i < count - 1) return between(i, tape, scratch);
       }
       return y;
     };
-    slices.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
+    context.template repeat<count>([&](int i) ATTUNE_INLINE_LAMBDA {
       const ConstView<Input> layer_input = i == 0 ? x : ConstView<Input>(output(i - 1));
       auto&& layer_tape = tape.layers[i];
-      detail::forward_in<Layer>(slices, mask, parameters.layers[i], layer_input, output(i), layer_tape,
+      detail::forward_in<Layer>(context, parameters.layers[i], layer_input, output(i), layer_tape,
                                 scratch.layer);
     });
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may not overlap `dy`; it may be
   /// `x` where it may be the layer's.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const Slices& slices = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::backward_of_length<Repeat>(mask, slices, parameters, x, tape, dy,
-                                                detail::sink<Input>(dx), gradients, scratch);
-    }
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
     const auto d_output = [&](int i) ATTUNE_INLINE_LAMBDA -> ConstView<Output> {
       if constexpr (count > 1) {
         if (i < count - 1) return gradient_between(i, tape, scratch);
@@ -174,26 +159,24 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       return dy;
     };
     if constexpr (count > 1) {
-      slices.template repeat<count - 1>([&](int done) ATTUNE_INLINE_LAMBDA {
+      context.template repeat<count - 1>([&](int done) ATTUNE_INLINE_LAMBDA {
         const int i = count - 1 - done;
         backward_one(i, parameters, between(i - 1, tape, scratch), tape, d_output(i),
-                     gradient_between(i - 1, tape, scratch), gradients, scratch, mask, slices);
+                     gradient_between(i - 1, tape, scratch), gradients, scratch, context);
       });
     }
-    slices.inside([&]() ATTUNE_INLINE_LAMBDA {
-      backward_one(0, parameters, x, tape, d_output(0), detail::sink<Input>(dx), gradients, scratch, mask,
-                   slices);
+    context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      backward_one(0, parameters, x, tape, d_output(0), detail::sink<Input>(dx), gradients, scratch, context);
     });
   }
 
  private:
   static void backward_one(int i, const auto& parameters, ConstView<Input> x, auto& tape,
-                           ConstView<Output> dy, auto dx, auto& gradients, auto& scratch, const auto& mask,
-                           const auto& slices) {
+                           ConstView<Output> dy, auto dx, auto& gradients, auto& scratch,
+                           const auto& context) {
     auto&& layer_tape = tape.layers[i];
     auto&& gradient = gradients.layers[i];
-    detail::backward_in<Layer>(slices, mask, parameters.layers[i], x, layer_tape, dy, dx, gradient,
-                               scratch.layer);
+    detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient, scratch.layer);
   }
 
   // The output of layer i: on the tape, or where backward does not read it, in scratch, whose contents are

@@ -37,32 +37,28 @@ struct Residual : Layer {
   static void recompute(const auto&...) = delete;
 
   /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                      const Mask& mask = {}, const Slices& slices = {}) {
-    detail::check_mask<Residual, Mask>();
-    detail::forward_in<Layer>(slices, mask, parameters, x, y, scratch);
-    detail::add_to<Input>(slices, x.data, y.data);
+                      const Call& context = {}) {
+    detail::forward_in<Layer>(context, parameters, x, y, scratch);
+    detail::add_to<Input>(context, x.data, y.data);
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class AnyTape, class AnyScratch, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class AnyTape, class AnyScratch, AnyContext Call = Context<>>
     requires(!std::is_same_v<AnyTape, InferenceScratch>)
   static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, AnyTape& tape,
-                      AnyScratch& scratch, const Mask& mask = {}, const Slices& slices = {}) {
-    detail::check_mask<Residual, Mask>();
-    detail::forward_in<Layer>(slices, mask, parameters, x, y, tape, scratch);
-    detail::add_to<Input>(slices, x.data, y.data);
+                      AnyScratch& scratch, const Call& context = {}) {
+    detail::forward_in<Layer>(context, parameters, x, y, tape, scratch);
+    detail::add_to<Input>(context, x.data, y.data);
   }
   /// dx from dy, overwritten; gradients accumulate. `dx` may overlap neither `dy` nor `x`.
   template <class Set = Parameters, class AnyTape, class Dx, class Gradients, class AnyScratch,
-            AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+            AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Mask& mask = {},
-                       const Slices& slices = {}) {
+                       Dx&& dx, Gradients& gradients, AnyScratch& scratch, const Call& context = {}) {
     const auto to = detail::sink<Input>(dx);
-    detail::backward_in<Layer>(slices, mask, parameters, x, tape, dy, to, gradients, scratch);
-    if constexpr (kAsked<Dx>) detail::add_to<Input>(slices, dy.data, to.data);
+    detail::backward_in<Layer>(context, parameters, x, tape, dy, to, gradients, scratch);
+    if constexpr (kAsked<Dx>) detail::add_to<Input>(context, dy.data, to.data);
   }
 };
 

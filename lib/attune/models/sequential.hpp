@@ -150,45 +150,26 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   using Outcome = detail::Outcome<Layer<0>>;
 
   /// Inference. `y` may not overlap `x`.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch& scratch,
-                         const Mask& mask = {}, const Slices& slices = {}) {
-    detail::check_mask<Sequential, Mask>();
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<Sequential>(mask, slices, parameters, x, y, scratch);
-    } else {
-      return infer_from<0>(parameters, x, y, scratch, mask, slices);
-    }
+                         const Call& context = {}) {
+    return infer_from<0>(parameters, x, y, scratch, context);
   }
   /// Training. `y` may not overlap `x`.
-  template <class Set = Parameters, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
   static Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, TapeOf<Gradients>& tape,
-                         ScratchOf<Gradients>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
-    detail::check_mask<Sequential, Mask>();
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<Sequential>(mask, slices, parameters, x, y, tape, scratch);
-    } else {
-      return forward_from<0>(parameters, x, y, tape, scratch, mask, slices);
-    }
+                         ScratchOf<Gradients>& scratch, const Call& context = {}) {
+    return forward_from<0>(parameters, x, y, tape, scratch, context);
   }
   /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
   /// `x`.
-  template <class Set = Parameters, class Kept, class Dx, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const Slices& slices = {}) {
+                       Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
     static_assert(!kAsked<Dx> || kInferred == 0,
                   "attune::Sequential: a model that begins with a Frozen layer tapes nothing for dx; where "
                   "what stands before it is trained, list its layers in the Sequential around it");
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      detail::backward_of_length<Sequential>(mask, slices, parameters, x, tape, dy, detail::sink<Input>(dx),
-                                             gradients, scratch);
-    } else {
-      backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, mask,
-                                 slices);
-    }
+    backward_from<kLayers - 1>(parameters, x, tape, dy, detail::sink<Input>(dx), gradients, scratch, context);
   }
 
  private:
@@ -199,32 +180,29 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
 
   // A layer's call, as one stage.
   template <int index>
-  ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_inside(const auto& slices, const auto& mask,
+  ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_inside(const auto& context,
                                                                     auto&&... arguments) {
-    return slices.inside(
-        [&]() ATTUNE_INLINE_LAMBDA { return detail::forward_in<Layer<index>>(slices, mask, arguments...); });
+    return context.inside(
+        [&]() ATTUNE_INLINE_LAMBDA { return detail::forward_in<Layer<index>>(context, arguments...); });
   }
   template <int index>
-  ATTUNE_INLINE static void backward_inside(const auto& slices, const auto& mask, auto&&... arguments) {
-    slices.inside(
-        [&]() ATTUNE_INLINE_LAMBDA { detail::backward_in<Layer<index>>(slices, mask, arguments...); });
+  ATTUNE_INLINE static void backward_inside(const auto& context, auto&&... arguments) {
+    context.inside([&]() ATTUNE_INLINE_LAMBDA { detail::backward_in<Layer<index>>(context, arguments...); });
   }
 
   template <int index>
   ATTUNE_INLINE static detail::Outcome<Layer<index>> infer_from(const auto& parameters, InputOf<index> x,
                                                                 View<Output> y, InferenceScratch& scratch,
-                                                                const auto& mask, const auto& slices) {
+                                                                const auto& context) {
     auto&& own = parameters.template layer<index>();
     auto& layer_scratch = scratch.layers.template of_layer<index>();
     if constexpr (index + 1 == kLayers) {
-      return forward_inside<index>(slices, mask, own, x, y, layer_scratch);
+      return forward_inside<index>(context, own, x, y, layer_scratch);
     } else {
       const auto next = scratch.layers.template behind<typename Layer<index>::Output, index>();
       return detail::in_turn(
-          [&]() ATTUNE_INLINE_LAMBDA {
-            return forward_inside<index>(slices, mask, own, x, next, layer_scratch);
-          },
-          [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, mask, slices); });
+          [&]() ATTUNE_INLINE_LAMBDA { return forward_inside<index>(context, own, x, next, layer_scratch); },
+          [&]() ATTUNE_INLINE_LAMBDA { infer_from<index + 1>(parameters, next, y, scratch, context); });
     }
   }
 
@@ -232,7 +210,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   ATTUNE_INLINE static detail::Outcome<Layer<index>> forward_from(const auto& parameters, InputOf<index> x,
                                                                   View<Output> y, TapeOf<Gradients>& tape,
                                                                   ScratchOf<Gradients>& scratch,
-                                                                  const auto& mask, const auto& slices) {
+                                                                  const auto& context) {
     const OutputOf<index> to = [&] {
       if constexpr (index + 1 == kLayers) {
         return y;
@@ -244,17 +222,17 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     auto& layer_scratch = scratch.layers.template of_layer<index>();
     const auto through = [&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (index < kInferred) {
-        return forward_inside<index>(slices, mask, own, x, to, layer_scratch);
+        return forward_inside<index>(context, own, x, to, layer_scratch);
       } else {
         auto&& layer_tape = detail::member<index>(tape.layers);
-        return forward_inside<index>(slices, mask, own, x, to, layer_tape, layer_scratch);
+        return forward_inside<index>(context, own, x, to, layer_tape, layer_scratch);
       }
     };
     if constexpr (index + 1 == kLayers) {
       return through();
     } else {
       return detail::in_turn(through, [&]() ATTUNE_INLINE_LAMBDA {
-        forward_from<index + 1>(parameters, to, y, tape, scratch, mask, slices);
+        forward_from<index + 1>(parameters, to, y, tape, scratch, context);
       });
     }
   }
@@ -284,27 +262,26 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <int index, class Gradients, class Kept, class Dx>
   ATTUNE_INLINE static void backward_from(const auto& parameters, ConstView<Input> x, TapeOf<Kept>& tape,
                                           ConstView<typename Layer<index>::Output> dy, Dx dx,
-                                          Gradients& gradients, ScratchOf<Kept>& scratch, const auto& mask,
-                                          const auto& slices) {
+                                          Gradients& gradients, ScratchOf<Kept>& scratch,
+                                          const auto& context) {
     if constexpr (index >= kInferred) {
       auto&& own = parameters.template layer<index>();
       auto&& gradient = gradients.template layer<index>();
       auto&& layer_tape = detail::member<index>(tape.layers);
       auto& layer_scratch = scratch.layers.template of_layer<index>();
       if constexpr (index == 0) {
-        backward_inside<0>(slices, mask, own, x, layer_tape, dy, dx, gradient, layer_scratch);
+        backward_inside<0>(context, own, x, layer_tape, dy, dx, gradient, layer_scratch);
       } else {
         const InputOf<index> before = between<index - 1>(tape, scratch);
         if constexpr (!kAsked<Dx> && OfLayers::template kFirstTrained<Gradients> >= index) {
-          backward_inside<index>(slices, mask, own, before, layer_tape, dy, dx, gradient, layer_scratch);
-          slices([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
+          backward_inside<index>(context, own, before, layer_tape, dy, dx, gradient, layer_scratch);
+          context.stage([&]() ATTUNE_INLINE_LAMBDA { skip_masks_before<index>(tape); });
         } else {
           const auto d_before = gradient_between<index - 1>(tape, scratch);
-          backward_inside<index>(slices, mask, own, before, layer_tape, dy, d_before, gradient,
-                                 layer_scratch);
+          backward_inside<index>(context, own, before, layer_tape, dy, d_before, gradient, layer_scratch);
           backward_from<index - 1>(parameters, x, tape,
                                    ConstView<typename Layer<index - 1>::Output>(d_before), dx, gradients,
-                                   scratch, mask, slices);
+                                   scratch, context);
         }
       }
     }

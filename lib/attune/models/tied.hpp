@@ -150,48 +150,33 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
 
   /// Inference: y[seq_len, vocabulary] of seq_len ids. Status::kInvalidToken, and nothing written, when one
   /// is outside [0, vocabulary). `mask` is the body's.
-  template <class Set = Parameters, AttentionMask Mask = NoMask, AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, AnyContext Call = Context<>>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
-                        InferenceScratch& scratch, const Mask& mask = {}, const Slices& slices = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<Tied>(mask, slices, parameters, ids, y, scratch);
-    } else {
-      return forward_into(parameters, ids, scratch.tokens, scratch.hidden, y, mask, slices, scratch.sequence,
-                          scratch.body);
-    }
+                        InferenceScratch& scratch, const Call& context = {}) {
+    return forward_into(parameters, ids, scratch.tokens, scratch.hidden, y, context, scratch.sequence,
+                        scratch.body);
   }
   /// Training: the same; the tape keeps what backward needs.
-  template <class Set = Parameters, class Kept, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, AnyContext Call = Context<>>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y, TapeOf<Kept>& tape,
-                        ScratchOf<Kept>& scratch, const Mask& mask = {}, const Slices& slices = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::forward_of_length<Tied>(mask, slices, parameters, ids, y, tape, scratch);
-    } else {
-      return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, mask,
-                          slices, scratch.sequence, tape.body, scratch.body);
-    }
+                        ScratchOf<Kept>& scratch, const Call& context = {}) {
+    return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, context,
+                        scratch.sequence, tape.body, scratch.body);
   }
   /// Gradients accumulate, from dy[seq_len, vocabulary]. The tape is used up. With a mask, a token whose dy
   /// is zero adds nothing, whatever it holds.
-  template <class Set = Parameters, class Kept, class Gradients, AttentionMask Mask = NoMask,
-            AnySlices Slices = RunToCompletion>
+  template <class Set = Parameters, class Kept, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> ids, TapeOf<Kept>& tape, ConstView<Output> dy,
-                       NoGradient, Gradients& gradients, ScratchOf<Kept>& scratch, const Mask& mask = {},
-                       const Slices& slices = {}) {
-    if constexpr (detail::kBeginsLength<Mask, Slices>) {
-      return detail::backward_of_length<Tied>(mask, slices, parameters, ids, tape, dy, NoGradient{},
-                                              gradients, scratch);
-    }
+                       NoGradient, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
     const View<Tokens> d_hidden = scratch.hidden;
     const ConstView<Tokens> hidden = hidden_of(tape, scratch);
     for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
-      Head::forward(parameters.embedding, OfLogits::take(dy, sequence, scratch.sequence.logits, slices),
-                    OfTokens::room(d_hidden, scratch.sequence.hidden), slices);
-      OfTokens::put(scratch.sequence.hidden, sequence, d_hidden, slices);
+      Head::forward(parameters.embedding, OfLogits::take(dy, sequence, scratch.sequence.logits, context),
+                    OfTokens::room(d_hidden, scratch.sequence.hidden), context.unmasked());
+      OfTokens::put(scratch.sequence.hidden, sequence, d_hidden, context);
     });
     const auto backward_body = [&](auto d_tokens) ATTUNE_INLINE_LAMBDA {
-      detail::backward_in<Body>(slices, mask, parameters.body, ConstView<Tokens>(tokens_of(tape, scratch)),
+      detail::backward_in<Body>(context, parameters.body, ConstView<Tokens>(tokens_of(tape, scratch)),
                                 tape.body, ConstView<Tokens>(d_hidden), d_tokens, gradients.body,
                                 scratch.body);
     };
@@ -199,11 +184,11 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
       backward_body(View<Tokens>(scratch.tokens));
       for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
         Sequence& one = scratch.sequence;
-        add_to_table<Mask>(OfIds::take(ids, sequence, one, slices),
-                           OfTokens::take(hidden, sequence, one.hidden, slices),
-                           OfLogits::take(dy, sequence, one.logits, slices),
-                           OfTokens::take(scratch.tokens, sequence, one.tokens, slices), gradients.embedding,
-                           scratch, slices);
+        add_to_table(OfIds::take(ids, sequence, one, context),
+                     OfTokens::take(hidden, sequence, one.hidden, context),
+                     OfLogits::take(dy, sequence, one.logits, context),
+                     OfTokens::take(scratch.tokens, sequence, one.tokens, context), gradients.embedding,
+                     scratch, context);
       });
     } else {
       backward_body(NoGradient{});
@@ -215,52 +200,50 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     for (int sequence = 0; sequence < kSequences; ++sequence) body(sequence);
   }
   // The gradient of one sequence: of the head, then of the embedding.
-  template <class Mask, class Slices>
+  template <AnyContext Call>
   ATTUNE_INLINE static void add_to_table(ConstView<typename Embeds::Input> ids,
                                          ConstView<typename Embeds::Output> hidden,
                                          ConstView<typename Head::Input> dy,
                                          ConstView<typename Embeds::Output> d_tokens, auto& gradients,
-                                         auto& scratch, const Slices& slices) {
-    const auto terms = detail::terms_of<Mask, Slices>(slices.first(hidden));
+                                         auto& scratch, const Call& context) {
+    const auto of_finite = context.without_mask().skipping_zeros(context.first(hidden));
     if constexpr (detail::kUpdatesAtOnce<decltype(gradients.weight)>) {
       add_rows(view(gradients.weight), [&]<class Rows>(int first, const Rows& rows) ATTUNE_INLINE_LAMBDA {
-        add_product(slices.first(dy).transpose().template rows_at<Rows::rows>(first), slices.first(hidden),
-                    rows, terms);
+        add_product(context.first(dy).transpose().template rows_at<Rows::rows>(first), context.first(hidden),
+                    rows, of_finite.zeros());
         Embeds::add_to_rows(ids, d_tokens, first, rows, scratch.embedding,
-                            slices.template count<Tokens::rows>());
+                            context.template count<Tokens::rows>());
       });
     } else {
-      Head::backward_parameters(dy, hidden, gradients, terms, slices);
+      Head::backward_parameters(dy, hidden, gradients, of_finite);
       typename Embeds::Tape none;
-      detail::backward_in<Embeds>(slices, NoMask{}, NoParameters{}, ids, none, d_tokens, NoGradient{},
+      detail::backward_in<Embeds>(context.unmasked(), NoParameters{}, ids, none, d_tokens, NoGradient{},
                                   gradients, scratch.embedding);
     }
   }
 
   static Status forward_into(const auto& parameters, ConstView<Input> ids, View<Tokens> tokens,
-                             View<Tokens> hidden, View<Output> y, const auto& mask, const auto& slices,
-                             Sequence& one, auto&... of_body) {
-    detail::check_mask<Tied, std::remove_cvref_t<decltype(mask)>>();
+                             View<Tokens> hidden, View<Output> y, const auto& context, Sequence& one,
+                             auto&... of_body) {
     return detail::in_turn(
         [&]() ATTUNE_INLINE_LAMBDA {
           Status status = Status::kOk;
           for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
             if (status != Status::kOk) return;
             typename Embeds::InferenceScratch none;
-            status = detail::forward_in<Embeds>(slices, NoMask{}, parameters.embedding,
-                                                OfIds::take(ids, sequence, one, slices),
+            status = detail::forward_in<Embeds>(context, parameters.embedding,
+                                                OfIds::take(ids, sequence, one, context),
                                                 OfTokens::room(tokens, one.tokens), none);
-            OfTokens::put(one.tokens, sequence, tokens, slices);
+            OfTokens::put(one.tokens, sequence, tokens, context);
           });
           return status;
         },
         [&]() ATTUNE_INLINE_LAMBDA {
-          detail::forward_in<Body>(slices, mask, parameters.body, ConstView<Tokens>(tokens), hidden,
-                                   of_body...);
+          detail::forward_in<Body>(context, parameters.body, ConstView<Tokens>(tokens), hidden, of_body...);
           for_each_sequence([&](int sequence) ATTUNE_INLINE_LAMBDA {
-            Head::backward_input(parameters.embedding, OfTokens::take(hidden, sequence, one.hidden, slices),
-                                 OfLogits::room(y, one.logits), kernels::Assign{}, slices);
-            OfLogits::put(one.logits, sequence, y, slices);
+            Head::backward_input(parameters.embedding, OfTokens::take(hidden, sequence, one.hidden, context),
+                                 OfLogits::room(y, one.logits), kernels::Assign{}, context.unmasked());
+            OfLogits::put(one.logits, sequence, y, context);
           });
         });
   }

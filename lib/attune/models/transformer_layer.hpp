@@ -94,19 +94,18 @@ struct StackInference {
     typename NormLayer::InferenceScratch none;
     ConstView<Tokens> tokens_in = x;
     if constexpr (kNormBefore) {
-      forward_in<NormLayer>(context.slices, NoMask{}, norm_of<index>(parameters), x,
-                            View<Tokens>(scratch.tokens), none);
+      forward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), x, View<Tokens>(scratch.tokens),
+                            none);
       tokens_in = scratch.tokens;
     }
     const View<Tokens> output = index == 0 ? y : scratch.output();
-    context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
+    tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
       Branch::forward(Branch::Member::of(parameters), tokens_in, output, context,
                       one_of<index>(scratch.branches));
     });
-    add_to<Tokens>(context.slices, index == 0 ? x.data : ConstView<Tokens>(output).data, y.data);
+    add_to<Tokens>(tokens_of(context), index == 0 ? x.data : ConstView<Tokens>(output).data, y.data);
     if constexpr (!kNormBefore) {
-      forward_in<NormLayer>(context.slices, NoMask{}, norm_of<index>(parameters), ConstView<Tokens>(y), y,
-                            none);
+      forward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), ConstView<Tokens>(y), y, none);
     }
     if constexpr (index < kLast) run<index + 1>(parameters, y, y, scratch, context);
   }
@@ -203,7 +202,7 @@ struct ResidualStack {
                      View<typename OfTokens<Tokens, tokens>::type> y, Memory& memory,
                      Scratch<tokens>& scratch, const MemoryMask& memory_mask = {}) {
       Of<tokens>::type::run(parameters, x, y, scratch,
-                            StreamContext<Memory, MemoryMask>{position, memory, memory_mask});
+                            StreamContext<Memory, MemoryMask>{position, memory, memory_mask, {}});
     }
 
    private:
@@ -234,7 +233,7 @@ struct ResidualStack {
                                               const auto& context) {
     auto room = room_of<ResidualStack>(tape, scratch);
     if constexpr (decltype(room)::kRecomputes) {
-      context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
+      tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
         compute_sums<kNormBefore ? kLast : kBranches>(parameters, x, NoGradient{}, room, context);
         if constexpr (!kNormBefore) {
           const View<Tokens> unread = room.template normalized<kLast>();
@@ -268,7 +267,7 @@ struct ResidualStack {
                                          auto room, const auto& context) {
     typename NormLayer::Scratch none;
     auto&& tape = room.norms()[norm];
-    forward_in<NormLayer>(context.slices, NoMask{}, norm_of<norm>(parameters), x, y, tape, none);
+    forward_in<NormLayer>(tokens_of(context), norm_of<norm>(parameters), x, y, tape, none);
   }
   template <int index>
   ATTUNE_INLINE static ConstView<Tokens> branch_input(const auto& parameters, ConstView<Tokens> x, auto room,
@@ -290,10 +289,10 @@ struct ResidualStack {
       const ConstView<Tokens> before = before_norm<index>(x, room);
       const auto& tape = room.norms()[kNormOf<index>];
       const View<Tokens> y = room.template normalized<index>();
-      if constexpr (requires { NormLayer::recompute(norm, before, tape, y, context.slices); }) {
-        NormLayer::recompute(norm, before, tape, y, context.slices);
+      if constexpr (kAbilities<NormLayer>.takes_context) {
+        NormLayer::recompute(norm, before, tape, y, tokens_of(context).unmasked());
       } else {
-        context.slices([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, before, tape, y); });
+        tokens_of(context).stage([&]() ATTUNE_INLINE_LAMBDA { NormLayer::recompute(norm, before, tape, y); });
       }
       return y;
     } else {
@@ -314,12 +313,12 @@ struct ResidualStack {
       }
     }();
     const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, room, context);
-    context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
+    tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
       Branch<index>::forward(Branch<index>::Member::of(parameters), tokens_in, sum, context,
                              room.template branch_tape<index>(), room.template branch_scratch<index>());
     });
     if constexpr (kDrops) {
-      BranchDropout<index>::apply(sum, room.tape.dropout.of[index], sum, context.slices);
+      BranchDropout<index>::apply(sum, room.tape.dropout.of[index], sum, tokens_of(context));
     }
     const ConstView<Tokens> other = [&]() -> ConstView<Tokens> {
       if constexpr (kNormBefore) {
@@ -330,7 +329,7 @@ struct ResidualStack {
         return tokens_in;
       }
     }();
-    add_to<Tokens>(context.slices, other.data, sum.data);
+    add_to<Tokens>(tokens_of(context), other.data, sum.data);
     if constexpr (index + 1 < end) compute_sums<end, index + 1>(parameters, x, y, room, context);
   }
 
@@ -344,11 +343,11 @@ struct ResidualStack {
                                    auto to) ATTUNE_INLINE_LAMBDA {
       typename NormLayer::Scratch none;
       auto&& tape = room.norms()[index];
-      backward_in<NormLayer>(context.slices, context.mask, norm_of<index>(parameters), tokens_in, tape,
-                             d_norm, to, norm_of<index>(gradients), none);
+      backward_in<NormLayer>(tokens_of(context), norm_of<index>(parameters), tokens_in, tape, d_norm, to,
+                             norm_of<index>(gradients), none);
     };
     const auto continue_with = [&](auto d_input, ConstView<Tokens> d_sum) ATTUNE_INLINE_LAMBDA {
-      if constexpr (kAsked<decltype(d_input)>) add_to<Tokens>(context.slices, d_sum.data, d_input.data);
+      if constexpr (kAsked<decltype(d_input)>) add_to<Tokens>(tokens_of(context), d_sum.data, d_input.data);
       if constexpr (index > 0) {
         backward_sum<index - 1>(parameters, x, d_input, dx, gradients, room, context);
       }
@@ -409,7 +408,7 @@ struct ResidualStack {
     auto& own_gradients = Branch<index>::Member::of(gradients);
     auto& tape = room.template branch_tape<index>();
     auto& scratch = room.template branch_scratch<index>();
-    context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
+    tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (decltype(room)::kRecomputes && Branch<index>::kRecomputesTape) {
         Branch<index>::backward_from(own, tokens_in, tape, d_branch, d_input, own_gradients, scratch,
                                      context);
@@ -428,7 +427,7 @@ struct ResidualStack {
     auto& scratch = room.template branch_scratch<index>();
     room.template begin<index>(context);
     const ConstView<Tokens> tokens_in = branch_input<index>(parameters, x, room, context);
-    context.slices.inside([&]() ATTUNE_INLINE_LAMBDA {
+    tokens_of(context).inside([&]() ATTUNE_INLINE_LAMBDA {
       if constexpr (Branch<index>::kRecomputesTape) {
         Branch<index>::recompute_tape(own, tokens_in, context, tape, scratch);
       } else {
@@ -442,7 +441,7 @@ struct ResidualStack {
                                                         [[maybe_unused]] const auto& context) {
     if constexpr (kDrops) {
       auto& d_branch = room.scratch.gradients.branch;
-      BranchDropout<index>::backward(room.tape.dropout.of[index], d_sum, d_branch, context.slices);
+      BranchDropout<index>::backward(room.tape.dropout.of[index], d_sum, d_branch, tokens_of(context));
       return d_branch;
     } else {
       return d_sum;

@@ -18,6 +18,7 @@
 #include <attune/core/parameters.hpp>
 #include <attune/core/rng.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/layers/dropout.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -131,19 +132,15 @@ struct GradientProblem {
 
   Status forward(const auto&... mask) {
     tape = start;
-    return call([&] { return Layer::forward(parameters, x, y, tape, scratch, mask...); });
+    return call([&] { return attune::forward<Layer>(parameters, x, y, tape, scratch, mask...); });
   }
   Status infer(const auto&... mask) {
-    return call([&] { return Layer::forward(parameters, x, inferred, inference, mask...); });
+    return call([&] { return attune::infer<Layer>(parameters, x, inferred, inference, mask...); });
   }
   /// Behind forward(), with the same mask. `to` is dx, or NoGradient.
   template <class Dx>
   void backward(Dx&& to, const auto&... mask) {
-    if constexpr (requires { Layer::backward(parameters, x, tape, dy, to, gradients, scratch, mask...); }) {
-      Layer::backward(parameters, x, tape, dy, to, gradients, scratch, mask...);
-    } else {
-      Layer::backward(parameters, x, tape, dy, to, gradients, scratch);
-    }
+    attune::backward<Layer>(parameters, x, tape, dy, to, gradients, scratch, mask...);
   }
   /// L of inference, or where the layer drops, of training.
   double loss(const auto&... mask) {

@@ -3,7 +3,7 @@
 
 #include <attune/core/tensor.hpp>
 #include <attune/execution/layer_calls.hpp>
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/training/loss.hpp>
 #include <attune/training/optimizer.hpp>
 
@@ -17,19 +17,18 @@ struct Unused {
 /// Writes y, then dL/dy, to `output`, and the loss to `sum`. Rows behind the valid length are zeros.
 /// `on_output` is called with y before its gradient takes its place. Not kOk where ids or targets are refused
 /// or the loss is not finite.
-template <class Model, class Mask, class Scalar, class OnOutput = Unused>
-ATTUNE_INLINE Status forward_loss(const auto& slices, const Mask& mask,
-                                  const typename Model::Parameters& parameters,
+template <class Model, class Scalar, class OnOutput = Unused>
+ATTUNE_INLINE Status forward_loss(const auto& context, const typename Model::Parameters& parameters,
                                   ConstView<typename Model::Input> x, View<typename Model::Output> output,
                                   auto& tape, auto& scratch, const auto& target, const auto& loss,
                                   LossSum<Scalar>& sum, const OnOutput& on_output = {}) {
   using Output = typename Model::Output;
-  Status status = slices.inside([&]() ATTUNE_INLINE_LAMBDA {
-    return forward_status<Model>(slices, mask, parameters, x, output, tape, scratch);
+  Status status = context.inside([&]() ATTUNE_INLINE_LAMBDA {
+    return forward_status<Model>(context, parameters, x, output, tape, scratch);
   });
   if (status != Status::kOk) return status;
-  slices([&]() ATTUNE_INLINE_LAMBDA {
-    clear_behind(slices, output);
+  context.stage([&]() ATTUNE_INLINE_LAMBDA {
+    clear_behind(context, output);
     on_output(ConstView<Output>(output));
     sum = loss.sum(ConstView<Output>(output), target, output);
     status = sum.status == Status::kOk && !finite(sum.sum) ? Status::kNotFinite : sum.status;

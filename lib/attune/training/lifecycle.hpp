@@ -32,7 +32,7 @@ class TrainingLifecycle {
   /// The same, read into the trainer itself, without another State in RAM: `read` is called with a State& and
   /// answers a Status, as a store's load() does. Where that is not kOk, or the state is not one to go on
   /// from, the trainer is as `read` left it: where that wrote nothing, behind its last step, unless an update
-  /// was under way in slices. Else, and then, it has to be initialized, or loaded with the parameters in
+  /// was under way in context. Else, and then, it has to be initialized, or loaded with the parameters in
   /// state(): until then it answers kNotInitialized.
   template <class Read>
     requires std::is_invocable_r_v<Status, const Read&, State&>

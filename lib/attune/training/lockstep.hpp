@@ -20,7 +20,7 @@
 
 #include <attune/core/parameters.hpp>
 #include <attune/execution/layer_calls.hpp>
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/kernels/ops/finite.hpp>
 #include <attune/kernels/ops/gemm.hpp>
 #include <attune/kernels/simd/lanes.hpp>
@@ -74,17 +74,17 @@ class LockstepWorkspace {
                                 BatchSums<Loss, Scalar>& sums) {
     using Output = typename LaneModel::Output;
     copy_masks(tape, tape_);
-    const auto slices = slices_of<LaneModel>(mask);
-    const ConstView<typename LaneModel::Input> x = stacked(first, slices);
+    const auto context = context_for<LaneModel>(mask);
+    const ConstView<typename LaneModel::Input> x = stacked(first, context);
     const View<Output> y(output_);
-    const Status status = forward_status<LaneModel>(slices, mask, parameters_, x, y, tape_, shared_.scratch);
+    const Status status = forward_status<LaneModel>(context, parameters_, x, y, tape_, shared_.scratch);
     if (status != Status::kOk) return false;
-    clear_behind(slices, y);
+    clear_behind(context, y);
     LossSum<Scalar> losses[std::size_t{kSequences}];
     if (!add_losses(target_of, loss, losses)) return false;
     begin_gradients(gradients);
-    backward_in<LaneModel>(slices, mask, parameters_, x, tape_, ConstView<Output>(y), NoGradient{},
-                           gradients_, shared_.scratch);
+    backward_in<LaneModel>(context, parameters_, x, tape_, ConstView<Output>(y), NoGradient{}, gradients_,
+                           shared_.scratch);
     if constexpr (kMasks<Mask>) {
       bool all = true;
       for (const LossSum<Scalar>& of_sequence : losses) all = all && kernels::finite(1, &of_sequence.sum);
@@ -100,15 +100,15 @@ class LockstepWorkspace {
  private:
   // The inputs of kSequences sequences: ids stand so, the elements of matrices side by side, of as many
   // tokens as there are.
-  template <class Slices>
+  template <AnyContext Call>
   ConstView<typename LaneModel::Input> stacked(ConstView<typename Model::Input> first,
-                                               [[maybe_unused]] const Slices& slices) {
+                                               [[maybe_unused]] const Call& context) {
     if constexpr (kTakesIds<Model>) {
       return ConstView<typename LaneModel::Input>(first.data());
     } else {
       using X = typename Model::Input;
-      if constexpr (kHasLength<Slices>) {
-        for (int i = 0; i < slices.template count<X::rows>(); ++i) {
+      if constexpr (Call::kHasLength) {
+        for (int i = 0; i < context.template count<X::rows>(); ++i) {
           interleave<X::size, X::cols>(first.data + i * X::cols, input_.values + i * X::cols);
         }
       } else {

@@ -38,6 +38,7 @@
 #include <attune/core/fingerprint.hpp>
 #include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
+#include <attune/execution/context.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -180,31 +181,31 @@ ATTUNE_INLINE Scalar* scalars_of(Set& set) {
   return reinterpret_cast<Scalar*>(&set);
 }
 
-// update_and_clear of all tensors, which is one where nothing but scalars stands in the sets and it goes in
-// one go.
-template <class Optimizer, class Parameters, class Gradients, class Moments, class Slices>
+// update_and_clear of all tensors, which are one where nothing but scalars stands in the sets.
+template <class Optimizer, class Parameters, class Gradients, class Moments, AnyContext Call>
 ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& coefficients,
                                         Parameters& parameters, Gradients& gradients, Moments& moments,
-                                        const Slices& slices) {
+                                        const Call& context) {
   using Scalar = typename Optimizer::Scalar;
   constexpr std::size_t kScalars = sizeof(Parameters) / sizeof(Scalar);
-  if constexpr (Slices::kRunsToCompletion && std::is_same_v<Parameters, Gradients> &&
-                kScalars <= (std::numeric_limits<int>::max)() &&
+  constexpr int kWorkOfUpdate = 16;
+  if constexpr (std::is_same_v<Parameters, Gradients> && kScalars <= (std::numeric_limits<int>::max)() &&
                 requires { Optimizer::sets_of_moments(moments); }) {
     constexpr int kSize = static_cast<int>(kScalars);
     std::apply(
         [&]<class... Sets>(Sets&... sets) ATTUNE_INLINE_LAMBDA {
           static_assert((std::is_same_v<Sets, Parameters> && ...));
-          update_and_clear<Optimizer>(coefficients, TensorKind::kWeight, kSize,
-                                      scalars_of<Scalar>(parameters), scalars_of<Scalar>(gradients),
-                                      scalars_of<Scalar>(sets)...);
+          context.template elements<kSize, kWorkOfUpdate>([&](int first, int count) ATTUNE_INLINE_LAMBDA {
+            update_and_clear<Optimizer>(
+                coefficients, TensorKind::kWeight, count, scalars_of<Scalar>(parameters) + first,
+                scalars_of<Scalar>(gradients) + first, (scalars_of<Scalar>(sets) + first)...);
+          });
         },
         Optimizer::sets_of_moments(moments));
   } else {
-    constexpr int kWorkOfUpdate = 16;
     Optimizer::for_each_with_moments(
         [&](const TensorPath& path, auto& p, auto& g, auto&... moment) ATTUNE_INLINE_LAMBDA {
-          slices.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
+          context.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
               [&](int first, int count) ATTUNE_INLINE_LAMBDA {
                 update_and_clear<Optimizer>(coefficients, path.kind, count, p.data() + first,
                                             g.data() + first, (moment.data() + first)...);

@@ -13,7 +13,7 @@
 
 #include <attune/core/gradients.hpp>
 #include <attune/execution/layer.hpp>
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
@@ -105,11 +105,10 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[gnu::noinline]] LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {},
                                                   const Loss& loss = {},
                                                   const OnOutput& on_output = {}) requires kKeepsGradients {
-    detail::check_mask<Model, Mask>();
     LossSum<Scalar> added{};
     const Status may = may_accumulate();
     return own_loss(
-        may == Status::kOk ? add_sequence(x, target, mask, loss, on_output, added, RunToCompletion{}) : may,
+        may == Status::kOk ? add_sequence(x, target, loss, on_output, added, context_for<Model>(mask)) : may,
         added);
   }
   /// accumulate() in slices (in_slices.hpp). Nothing is computed yet. x and target have to stay as they are
@@ -168,13 +167,12 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// InferenceInSlices with a scratch of its own is for that. `y` may not overlap `x`.
   template <class Mask = NoMask>
   detail::Outcome<Model> predict(InputView x, OutputView y, const Mask& mask = {}) {
-    detail::check_mask<Model, Mask>();
     if (work_.under_way()) {
       for (int i = 0; i < Model::Output::size; ++i) y.data[i] = std::numeric_limits<Scalar>::quiet_NaN();
       return static_cast<detail::Outcome<Model>>(Status::kUnderWay);
     }
     return static_cast<detail::Outcome<Model>>(
-        work_.scratch().predict(mask, state_.parameters, x, y, work_.tape(), RunToCompletion{}));
+        work_.scratch().predict(context_for<Model>(mask), state_.parameters, x, y, work_.tape()));
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
@@ -232,28 +230,30 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return {Loss::kMeanOverBatch && of.normalizer > 0 ? of.sum / of.normalizer : of.sum, status};
   }
 
-  template <class Mask, class OnOutput, class Slices>
-  ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Mask& mask, const Loss& loss,
-                                    const OnOutput& on_output, LossSum<Scalar>& added,
-                                    const Slices& all_slices) {
-    const auto slices = detail::slices_of<Model>(mask, all_slices);
+  template <class Mask, class Slices>
+  static constexpr auto context_of(const Mask& mask, const Slices& slices) {
+    return context_for<Model>(mask, slices);
+  }
+  template <class OnOutput, AnyContext Call>
+  ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Loss& loss,
+                                    const OnOutput& on_output, LossSum<Scalar>& added, const Call& context) {
     auto& tape = work_.tape();
     auto& scratch = work_.scratch().training;
     const OutputView output(work_.output());
     if constexpr (Work::kShared && kDrops) {
-      slices([&] { stand_at_masks(); });
+      context.stage([&] { stand_at_masks(); });
     }
-    const Status status = detail::forward_loss<Model>(slices, mask, state_.parameters, x, output, tape,
-                                                      scratch, target, loss, added, on_output);
+    const Status status = detail::forward_loss<Model>(context, state_.parameters, x, output, tape, scratch,
+                                                      target, loss, added, on_output);
     if (status != Status::kOk) return status;
-    slices.inside([&]() ATTUNE_INLINE_LAMBDA {
-      detail::backward_in<Model>(slices, mask, state_.parameters, x, tape,
+    context.inside([&]() ATTUNE_INLINE_LAMBDA {
+      detail::backward_in<Model>(context, state_.parameters, x, tape,
                                  ConstView<typename Model::Output>(output), NoGradient{}, gradients_,
                                  scratch);
     });
-    slices([&]() ATTUNE_INLINE_LAMBDA {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA {
       sums_.add(added);
-      if constexpr (!Slices::kRunsToCompletion) work_.end_pass(this);
+      if constexpr (!Call::kRunsToCompletion) work_.end_pass(this);
     });
     return Status::kOk;
   }
@@ -282,9 +282,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
         }
       }
       LossSum<Scalar> added;
-      const Status status = add_sequence(
-          Inputs::at(inputs, sums_.sequences), Targets::at(targets, sums_.sequences),
-          detail::mask_of(masks, sums_.sequences), loss, detail::Unused{}, added, RunToCompletion{});
+      const Status status =
+          add_sequence(Inputs::at(inputs, sums_.sequences), Targets::at(targets, sums_.sequences), loss,
+                       detail::Unused{}, added, context_for<Model>(detail::mask_of(masks, sums_.sequences)));
       if (status != Status::kOk) {
         discard();
         return Result::refused(status);
@@ -296,13 +296,13 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   // Ends a batch. The first slice takes it, and says in `update` what the others do.
-  template <class Clipping, class Slices>
+  template <class Clipping, AnyContext Call>
   ATTUNE_INLINE void finish(const Options& options, const Clipping& clipping,
-                            detail::BatchUpdate<Optimizer>& update, const Slices& slices) {
-    slices([&]() ATTUNE_INLINE_LAMBDA {
+                            detail::BatchUpdate<Optimizer>& update, const Call& context) {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA {
       ::new (static_cast<void*>(&update)) detail::BatchUpdate<Optimizer>(
           detail::begin_update<Loss>(state_, gradients_, sums_.total(), options, clipping));
-      if constexpr (!Slices::kRunsToCompletion) {
+      if constexpr (!Call::kRunsToCompletion) {
         if (update.result.ok()) {
           sums_.sequences = -sums_.sequences;
           state_.fingerprint_of_type = State::kPartOfUpdate;
@@ -315,11 +315,11 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     });
     if (!update.result.ok()) return;
     detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_,
-                                            state_.moments, slices);
-    slices([&]() ATTUNE_INLINE_LAMBDA {
-      detail::count_step(state_, Slices::kRunsToCompletion ? sums_.sequences : -sums_.sequences);
+                                            state_.moments, context);
+    context.stage([&]() ATTUNE_INLINE_LAMBDA {
+      detail::count_step(state_, Call::kRunsToCompletion ? sums_.sequences : -sums_.sequences);
       sums_.clear();
-      if constexpr (!Slices::kRunsToCompletion) {
+      if constexpr (!Call::kRunsToCompletion) {
         state_.fingerprint_of_type = State::kFingerprint;
         work_.end_pass(this);
       }
@@ -329,7 +329,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   ATTUNE_INLINE Result finish(const Options& options, const Clipping& clipping) {
     if constexpr (detail::check_clipping<Clipping>()) {
       detail::BatchUpdate<Optimizer> update;
-      finish(options, clipping, update, RunToCompletion{});
+      finish(options, clipping, update, Context<>{});
       return update.result;
     }
   }

@@ -39,8 +39,8 @@ class AccumulationInSlices {
   bool advance() {
     if (done()) return false;
     detail::SliceWalk walk(address_, most_work);
-    const Status status =
-        trainer_->add_sequence(x_, target_, mask_, loss_, Ignored{}, added_, OneSlice<most_work>(walk));
+    const Status status = trainer_->add_sequence(x_, target_, loss_, Ignored{}, added_,
+                                                 Trainer::context_of(mask_, OneSlice<most_work>(walk)));
     if (status != Status::kOk) {
       status_ = status;
       trainer_->work_.end_pass(trainer_);
@@ -88,7 +88,7 @@ class UpdateInSlices {
   bool advance() {
     if (done()) return false;
     detail::SliceWalk walk(address_, most_work);
-    trainer_->finish(options_, clipping_, update_, OneSlice<most_work>(walk));
+    trainer_->finish(options_, clipping_, update_, Context(NoMask{}, OneSlice<most_work>(walk)));
     if (done()) result_ = update_.result;
     return true;
   }

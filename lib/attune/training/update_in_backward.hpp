@@ -22,7 +22,7 @@
 #include <algorithm>
 
 #include <attune/execution/layer_calls.hpp>
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/kernels/ops/squares.hpp>
 #include <attune/training/batch_update.hpp>
 #include <attune/training/forward_loss.hpp>
@@ -241,17 +241,17 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
     if (!finite(kernels::sum_of_squares(Model::Input::size, x.data)))
       return Result::refused(Status::kNotFinite);
   }
-  const auto slices = slices_of<Model>(mask);
+  const auto context = context_for<Model>(mask);
   LossSum<Scalar> sum;
   const Status status =
-      forward_loss<Model>(slices, mask, state.parameters, x, output, tape, scratch, target, loss, sum);
+      forward_loss<Model>(context, state.parameters, x, output, tape, scratch, target, loss, sum);
   if (status != Status::kOk) return Result::refused(status);
   const auto gradient =
       BatchGradient<Scalar>::template of<Loss, Optimizer>(NoParameters{}, options, NoClipping{}, sum);
   if (gradient.status != Status::kOk) return Result::refused(gradient.status);
 
   ParameterUpdates<Model, Optimizer> updates(state.parameters, state.moments, options, rows, gradient.scale);
-  backward_in<Model>(slices, mask, state.parameters, x, tape, ConstView<Output>(output), NoGradient{},
+  backward_in<Model>(context, state.parameters, x, tape, ConstView<Output>(output), NoGradient{},
                      updates.leaves, scratch);
   count_step(state, 1);
   if (!updates.ok()) return Result::refused(Status::kNotFinite);

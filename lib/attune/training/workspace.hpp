@@ -4,7 +4,7 @@
 //   static attune::Trainer<Classifier, attune::CrossEntropy<>, attune::AdamW, 1,
 //                          attune::InWorkspace<workspace>> classifier;
 //   static attune::Trainer<Detector, …, attune::InWorkspace<workspace>> detector;
-//   Keyword::forward(kKeyword, x, y, workspace.scratch<Keyword>());  // an inference between two calls
+//   attune::infer<Keyword>(kKeyword, x, y, workspace.scratch<Keyword>());  // an inference between two calls
 //
 // Those who share it take turns: a call of a trainer, or a pass in slices from its beginning to its end, in
 // which the others answer kUnderWay. A Workspace and a Trainer are objects of their own, so that each can
@@ -19,7 +19,7 @@
 #include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/training/plan.hpp>
 
@@ -38,26 +38,16 @@ struct KeptIn<Plan, Model> {
   using type = typename Plan::template Kept<Model>;
 };
 
-// y of the tokens that there are; zeros behind them.
-template <class Model, class Mask, class X, class Y, class... Memory>
-ATTUNE_INLINE Status infer(const auto& all, const Mask& mask, const auto& parameters, X x, Y y,
-                           Memory&... memory) {
-  const auto slices = slices_of<Model>(mask, all);
-  const Status status = forward_status<Model>(slices, mask, parameters, x, y, memory...);
-  if (status == Status::kOk) all([&]() ATTUNE_INLINE_LAMBDA { clear_behind(slices, y); });
-  return status;
-}
-
 // Scratch of training, which is dead when a prediction starts, and the other way round.
 template <class Model, class Gradients = typename Model::Parameters,
           bool kDrops = kDropsIn<typename Model::Tape>>
 struct EitherScratch {
   [[no_unique_address]] ScratchOf<Model, Gradients> training;
 
-  template <class Mask, class Parameters, class X, class Y>
-  ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                               TapeOf<Model, Gradients>& tape, const auto& slices) {
-    return infer<Model>(slices, mask, parameters, x, y, tape, training);
+  template <class Parameters, class X, class Y>
+  ATTUNE_INLINE Status predict(const auto& context, const Parameters& parameters, X x, Y y,
+                               TapeOf<Model, Gradients>& tape) {
+    return forward_pass<Model>(context, parameters, x, y, tape, training);
   }
 };
 // With dropout a prediction goes another way than training: without a tape.
@@ -68,10 +58,10 @@ struct EitherScratch<Model, Gradients, true> {
     typename Model::InferenceScratch inference;
   };
 
-  template <class Mask, class Parameters, class X, class Y>
-  ATTUNE_INLINE Status predict(const Mask& mask, const Parameters& parameters, X x, Y y,
-                               TapeOf<Model, Gradients>&, const auto& slices) {
-    return infer<Model>(slices, mask, parameters, x, y, inference);
+  template <class Parameters, class X, class Y>
+  ATTUNE_INLINE Status predict(const auto& context, const Parameters& parameters, X x, Y y,
+                               TapeOf<Model, Gradients>&) {
+    return forward_pass<Model>(context, parameters, x, y, inference);
   }
 };
 

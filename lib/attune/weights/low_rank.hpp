@@ -162,7 +162,7 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const LowRankWeight<Base, F
 }
 
 /// `x_transposed` is rows of all of xᵀ, as the gradient is of dW: with the last of them comes dB, which needs
-/// all of x, so that its sums are the same whatever the slices. All rows at once where A and B change.
+/// all of x, so that its sums are the same whatever the context. All rows at once where A and B change.
 template <class XTransposed, class Dy, class Factors, int tokens, class Gradients, int kRows,
           class Terms = kernels::DenseTerms>
 ATTUNE_INLINE void add_product(const XTransposed& x_transposed, const Dy& dy,

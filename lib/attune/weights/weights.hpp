@@ -17,29 +17,11 @@
 #pragma once
 
 #include <attune/core/parameters.hpp>
-#include <attune/execution/attention_mask.hpp>
-#include <attune/execution/slices.hpp>
 #include <attune/kernels/ops/residual.hpp>
 #include <attune/kernels/ops/softmax.hpp>
 #include <attune/kernels/ops/zero_skipping.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
-
-namespace detail {
-
-/// The terms that count in products of such operands behind such a mask.
-template <class Mask, class Slices = RunToCompletion, class... Operands>
-ATTUNE_INLINE auto terms_of([[maybe_unused]] const Operands&... operands) {
-  if constexpr (kMasks<Mask> && !Slices::kRunsToCompletion) {
-    return kernels::OwnZeroSkipping{};
-  } else if constexpr (kMasks<Mask>) {
-    return kernels::ZeroSkipping(operands...);
-  } else {
-    return kernels::DenseTerms{};
-  }
-}
-
-}  // namespace detail
 
 /// y[rows, out] = epilogue(x[rows, in]·W).
 template <class X, class Weight, class Y, class Epilogue = kernels::Assign>

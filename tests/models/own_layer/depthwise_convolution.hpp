@@ -22,33 +22,33 @@ struct DepthwiseConvolution {
   struct Scratch {};
   struct InferenceScratch {};
   static constexpr attune::Abilities kAbilities{
-      .mask = attune::MaskUse::kPadding, .takes_slices = true, .takes_length = true};
+      .mask = attune::MaskUse::kPadding, .takes_context = true, .takes_length = true};
 
-  template <class Mask = attune::NoMask, class Slices = attune::RunToCompletion>
+  template <attune::AnyContext Call = attune::Context<>>
   static void forward(const auto& p, attune::ConstView<Input> x, attune::View<Output> y, InferenceScratch&,
-                      const Mask& mask = {}, const Slices& slices = {}) {
-    for_each_token(slices, [&](int t) {
+                      const Call& context = {}) {
+    for_each_token(context, [&](int t) {
       for (int c = 0; c < kCols; ++c) y(t, c) = p.bias(0, c);
-      for_each_tap(mask, slices, t, [&](int k, int from) {
+      for_each_tap(context, t, [&](int k, int from) {
         for (int c = 0; c < kCols; ++c) y(t, c) += p.weight(c, k) * x(from, c);
       });
     });
   }
-  template <class Mask = attune::NoMask, class Slices = attune::RunToCompletion>
+  template <attune::AnyContext Call = attune::Context<>>
   static void forward(const auto& p, attune::ConstView<Input> x, attune::View<Output> y, Tape&, Scratch&,
-                      const Mask& mask = {}, const Slices& slices = {}) {
+                      const Call& context = {}) {
     InferenceScratch none;
-    forward(p, x, y, none, mask, slices);
+    forward(p, x, y, none, context);
   }
-  template <class Mask = attune::NoMask, class Slices = attune::RunToCompletion>
+  template <attune::AnyContext Call = attune::Context<>>
   static void backward(const auto& p, attune::ConstView<Input> x, Tape&, attune::ConstView<Output> dy,
-                       auto&& dx, auto& gradients, Scratch&, const Mask& mask = {}, const Slices& slices = {}) {
-    for_each_token(slices, [&](int t) {
+                       auto&& dx, auto& gradients, Scratch&, const Call& context = {}) {
+    for_each_token(context, [&](int t) {
       for (int c = 0; c < kCols; ++c) dx(t, c) = 0;
     });
-    for_each_token(slices, [&](int t) {
+    for_each_token(context, [&](int t) {
       for (int c = 0; c < kCols; ++c) gradients.bias(0, c) += dy(t, c);
-      for_each_tap(mask, slices, t, [&](int k, int from) {
+      for_each_tap(context, t, [&](int k, int from) {
         for (int c = 0; c < kCols; ++c) {
           gradients.weight(c, k) += dy(t, c) * x(from, c);
           dx(from, c) += p.weight(c, k) * dy(t, c);
@@ -58,17 +58,16 @@ struct DepthwiseConvolution {
   }
 
  private:
-  /// Calls body(t) for each token, a slice at a time.
-  static void for_each_token(const auto& slices, const auto& body) {
-    slices.template tokens<kRows, kCols * kKernel>([&]<int count>(auto first) {
+  static void for_each_token(const auto& context, const auto& body) {
+    context.template tokens<kRows, kCols * kKernel>([&]<int count>(auto first) {
       for (int t = first; t < first + attune::rows_in<count>(first); ++t) body(t);
     });
   }
-  /// Calls body(k, token) for each token that the filter reads for token t.
-  static void for_each_tap(const auto& mask, const auto& slices, int t, const auto& body) {
+  /// Calls body(k, from) for each token that the filter reads for token t.
+  static void for_each_tap(const auto& context, int t, const auto& body) {
     for (int k = 0; k < kKernel; ++k) {
       const int from = t + k - kKernel / 2;
-      if (attune::is_valid<kRows>(mask, slices, from)) body(k, from);
+      if (context.template is_valid<kRows>(from)) body(k, from);
     }
   }
 };

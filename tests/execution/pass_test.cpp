@@ -1,5 +1,5 @@
 // Layers that a user calls with SequenceLength and nothing else. In a trainer: models/true_length_test.cpp.
-#include <attune/execution/valid_length.hpp>
+#include <attune/execution/pass.hpp>
 
 #include <cstring>
 
@@ -36,12 +36,12 @@ struct Pass {
   void run(const auto& parameters, const auto& mask) {
     gradients = {};
     std::memset(static_cast<void*>(&tape), 0xFF, sizeof tape);  // NaN
-    (void)Layer::forward(parameters, x, inferred, inference, mask);
-    (void)Layer::forward(parameters, x, y, tape, scratch, mask);
+    (void)attune::infer<Layer>(parameters, x, inferred, inference, mask);
+    (void)attune::forward<Layer>(parameters, x, y, tape, scratch, mask);
     if constexpr (attune::detail::kTakesIds<Layer>) {
-      Layer::backward(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch, mask);
+      attune::backward<Layer>(parameters, x, tape, dy, attune::NoGradient{}, gradients, scratch, mask);
     } else {
-      Layer::backward(parameters, x, tape, dy, dx, gradients, scratch, mask);
+      attune::backward<Layer>(parameters, x, tape, dy, dx, gradients, scratch, mask);
     }
   }
 };
@@ -71,7 +71,7 @@ using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{{kTokens, kWidth,
 
 // Takes a mask, but no length: x_0 is added to every token.
 struct AddsFirst {
-  static constexpr attune::Abilities kAbilities{.mask = attune::MaskUse::kPadding};
+  static constexpr attune::Abilities kAbilities{.mask = attune::MaskUse::kPadding, .takes_context = true};
   using Scalar = float;
   using Input = attune::Tensor<float, kTokens, kWidth>;
   using Output = Input;
@@ -91,7 +91,7 @@ struct AddsFirst {
     forward(none, x, y, scratch);
   }
   static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output> dy,
-                       auto&& dx, Parameters&, Scratch&) {
+                       auto&& dx, Parameters&, Scratch&, const auto&...) {
     if constexpr (attune::kAsked<decltype(dx)>) {
       for (int i = kTokens - 1; i >= 0; --i) {
         for (int j = 0; j < kWidth; ++j) {
@@ -124,7 +124,7 @@ TEST(TrueLength, is_padding_where_one_layer_takes_none) {
   attune::Rng rng(1);
   check::fill_set(parameters, rng);
   check::fill(x, rng);
-  Model::forward(parameters, x, expected, scratch, of_length<attune::KeyPaddingMask<kTokens>>(3));
-  Model::forward(parameters, x, y, scratch, of_length<attune::SequenceLength<kTokens>>(3));
+  attune::infer<Model>(parameters, x, expected, scratch, of_length<attune::KeyPaddingMask<kTokens>>(3));
+  attune::infer<Model>(parameters, x, y, scratch, of_length<attune::SequenceLength<kTokens>>(3));
   EXPECT_TRUE(check::same_bits(y, expected));
 }

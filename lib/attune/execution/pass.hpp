@@ -1,0 +1,125 @@
+// Inference, forward and backward of a model, with a mask: where a user enters it.
+//
+//   attune::infer<Model>(parameters, x, y, scratch, CausalMask{});
+//   attune::forward<Model>(parameters, x, y, tape, scratch, length);
+//   attune::backward<Model>(parameters, x, tape, dy, dx, gradients, scratch, length);
+//
+// Here mask and length become the context that the layers hand on (context.hpp). A mask may say how long the
+// sequence is (attention/sequence_length.hpp): layers that take a length (Abilities, layer.hpp) compute no
+// other tokens, and rows of y and dx behind them become zeros. Where one of the model's layers takes none,
+// all tokens are computed and the mask is padding.
+#pragma once
+
+#include <array>
+#include <tuple>
+
+#include <attune/execution/attention_mask.hpp>
+#include <attune/execution/context.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/layer_calls.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// How many tokens a layer's input has at most, of a sequence.
+template <class Layer>
+inline constexpr int kTokens = [] {
+  if constexpr (kTakesIds<Layer>) {
+    return static_cast<int>(std::tuple_size_v<typename Layer::Input>) /
+           kernels::kSequencesIn<typename Layer::Scalar>;
+  } else {
+    return Layer::Input::rows;
+  }
+}();
+
+/// How many of `tokens` tokens are valid: as a mask says, where layers can do with fewer.
+template <int tokens, bool kTakes, class Mask>
+constexpr auto valid_tokens([[maybe_unused]] const Mask& mask) {
+  if constexpr (kSaysLength<Mask> && kTakes) {
+    return FirstTokens<tokens>{length_of<tokens>(mask)};
+  } else {
+    return AllTokens{};
+  }
+}
+/// The context of queries and keys that are valid as said.
+template <class Mask, class Slices, class Tokens, class Keys>
+constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices, const Tokens& tokens,
+                          const Keys& keys) {
+  return Context<Mask, Slices, Tokens, Keys>(mask, slices, tokens, keys);
+}
+
+/// Rows of y behind the valid tokens become zeros.
+template <AnyContext Call, class Y>
+ATTUNE_INLINE void clear_behind([[maybe_unused]] const Call& context, [[maybe_unused]] const Y& y) {
+  if constexpr (Call::kHasLength && kAsked<Y>) {
+    for (int i = context.template count<Y::rows>(); i < Y::rows; ++i) {
+      for (int j = 0; j < Y::cols; ++j) y(i, j) = typename Y::Scalar(0);
+    }
+  }
+}
+/// The same as a stage.
+template <AnyContext Call, class Y>
+ATTUNE_INLINE void clear_behind_in(const Call& context, const Y& y) {
+  if constexpr (Call::kHasLength && kAsked<Y>) {
+    context.stage([&]() ATTUNE_INLINE_LAMBDA { clear_behind(context, y); });
+  }
+}
+
+/// forward of a whole model. arguments: those behind y.
+template <class Model, AnyContext Call, class Y, class... Arguments>
+ATTUNE_INLINE Status forward_pass(const Call& context, const auto& parameters, const auto& x, const Y& y,
+                                  Arguments&... arguments) {
+  const Status status = forward_status<Model>(context, parameters, x, y, arguments...);
+  if (status == Status::kOk) clear_behind_in(context, y);
+  return status;
+}
+/// backward of a whole model.
+template <class Model, AnyContext Call, class Dx>
+ATTUNE_INLINE void backward_pass(const Call& context, const auto& parameters, const auto& x, auto& tape,
+                                 const auto& dy, const Dx& dx, auto& gradients, auto& scratch) {
+  backward_in<Model>(context, parameters, x, tape, dy, dx, gradients, scratch);
+  clear_behind_in(context, dx);
+}
+
+}  // namespace detail
+
+/// The context of a call of `Layer` with a mask, which has to outlive it.
+template <class Layer, AttentionMask Mask = NoMask, class Slices = RunToCompletion>
+[[nodiscard]] constexpr auto context_for(const Mask& mask ATTUNE_LIFETIME_BOUND = {},
+                                         const Slices& slices = {}) {
+  detail::check_mask<Layer, Mask>();
+  const auto tokens = detail::valid_tokens<detail::kTokens<Layer>, detail::kTakesLength<Layer>>(mask);
+  return detail::context_of(mask, slices, tokens, tokens);
+}
+
+/// Inference: y[rows, cols] of x[rows, cols], or of token ids: then Status::kInvalidToken, and nothing
+/// written, where one is outside the vocabulary. `y` may not overlap `x`.
+template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = NoMask>
+detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::Input> x,
+                             View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch,
+                             const Mask& mask = {}) {
+  return detail::Outcome<Layer>(
+      detail::forward_pass<Layer>(context_for<Layer>(mask), parameters, x, y, scratch));
+}
+/// Training: the same; the tape keeps what backward needs.
+template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch,
+          AttentionMask Mask = NoMask>
+detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
+                               View<typename Layer::Output> y, Tape& tape, Scratch& scratch,
+                               const Mask& mask = {}) {
+  return detail::Outcome<Layer>(
+      detail::forward_pass<Layer>(context_for<Layer>(mask), parameters, x, y, tape, scratch));
+}
+/// dx from dy, overwritten, or NoGradient; gradients accumulate. The tape is used up. The mask is forward's.
+/// With a mask, what it hides has no influence, whatever it holds.
+template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class Gradients,
+          class Scratch, AttentionMask Mask = NoMask>
+void backward(const Set& parameters, ConstView<typename Layer::Input> x, Tape& tape,
+              ConstView<typename Layer::Output> dy, Dx&& dx, Gradients& gradients, Scratch& scratch,
+              const Mask& mask = {}) {
+  detail::backward_pass<Layer>(context_for<Layer>(mask), parameters, x, tape, dy,
+                               detail::sink<typename Layer::Input>(dx), gradients, scratch);
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
