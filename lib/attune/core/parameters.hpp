@@ -80,6 +80,7 @@ struct Reference {
   const Scalar* first;  // where the elements stand
 
   [[nodiscard]] constexpr const Scalar* data() const { return first; }
+  /// Element (row, col).
   [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const { return first[row * cols + col]; }
 };
 
@@ -144,6 +145,7 @@ struct GradientReference {
   Scalar* first;  // where the elements stand
 
   [[nodiscard]] constexpr Scalar* data() const { return first; }
+  /// Element (row, col).
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) const { return first[row * cols + col]; }
 };
 

@@ -60,7 +60,7 @@ enum class MaskUse {
 enum class Lanes {
   kNone,          // nothing: it goes one sequence after the other
   kBetweenParts,  // what stands between its parts; of them those that can
-  kAll
+  kAll            // all of it
 };
 
 /// What a layer can do: what it says as `static constexpr Abilities kAbilities{…}`. A layer that says nothing
@@ -85,6 +85,7 @@ struct Abilities {
 
 /// In the place of dx where nobody asks for it: what is written to it is dropped.
 struct NoGradient {
+  /// In the place of element (row, col).
   [[nodiscard]] constexpr detail::Dropped operator()(int, int) const { return {}; }
 };
 
