@@ -5,6 +5,7 @@
 //   context.template rows<n, work>([&]<int count>(int first) { … });  // n rows, in portions
 //   context.template elements<n, work>([&](int first, int count) { … });
 //   context.template tokens<n, work>([&]<int count>(auto first) { … });  // n rows that are tokens
+//   context.template each_token<n, work>([&](int t) { … });       // the same, token by token
 //   context.template tokens_at_once<n, most, work>(…)             // the same, at most `most` together
 //   context.template token_elements<n, cols, work>([&](int first, int count) { … });
 //   context.answer([&] { return …; })                             // a stage that may refuse its input
@@ -172,6 +173,13 @@ class Context {
     } else {
       elements<rows * cols, work>(body);
     }
+  }
+  /// Runs body(t) for each of n rows that are tokens.
+  template <int rows, int work, class Body>
+  ATTUNE_INLINE void each_token(const Body& body) const {
+    tokens<rows, work>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+      for (int t = first; t < first + rows_in<count>(first); ++t) body(t);
+    });
   }
   /// Where a portion may write what it alone reads.
   template <class Scalar>

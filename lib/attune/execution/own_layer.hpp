@@ -28,21 +28,12 @@ inline constexpr int kWorkOfToken = 4 * (Layer::Input::cols + Layer::Output::col
                                     static_cast<int>(kBytes<typename Layer::Parameters> /
                                                      sizeof(typename Layer::Scalar));
 
-/// Calls body(i) for each token i of a context.
-template <class Layer>
-ATTUNE_INLINE void for_each_token(const auto& context, const auto& body) {
-  context.template tokens<Layer::Input::rows, kWorkOfToken<Layer>>(
-      [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-        for (int i = first; i < first + rows_in<count>(first); ++i) body(i);
-      });
-}
-
 /// Forward of the tokens of a context, with as many empty tapes and scratches as `memory`.
 template <class Layer>
 void forward_by_token(const auto& context, const auto& parameters, ConstView<typename Layer::Input> x,
                       View<typename Layer::Output> y, const auto&... memory) {
   using One = typename Layer::template WithLength<1>;
-  for_each_token<Layer>(context, [&](int i) {
+  context.template each_token<Layer::Input::rows, kWorkOfToken<Layer>>([&](int i) {
     const auto from = x.template rows_at<1>(i);
     const auto to = y.template rows_at<1>(i);
     if constexpr (sizeof...(memory) == 1) {
@@ -62,7 +53,7 @@ void backward_by_token(const Call& context, const auto& parameters, ConstView<ty
                        const auto&) {
   using One = typename Layer::template WithLength<1>;
   const auto all = sink<typename Layer::Input>(dx);
-  for_each_token<Layer>(context, [&](int i) {
+  context.template each_token<Layer::Input::rows, kWorkOfToken<Layer>>([&](int i) {
     const auto run = [&](auto to) {
       typename One::Tape tape;
       typename One::Scratch scratch;

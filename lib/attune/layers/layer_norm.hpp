@@ -187,10 +187,7 @@ struct Norm {
   template <class Body>
   ATTUNE_INLINE static void for_each_row(const auto& context, const Body& body) {
     constexpr int kWorkOfFeature = 8;
-    context.template tokens<shape.rows, kWorkOfFeature * shape.d_model>(
-        [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-          for (int i = first; i < first + rows_in<count>(first); ++i) body(i);
-        });
+    context.template each_token<shape.rows, kWorkOfFeature * shape.d_model>(body);
   }
   static const Scalar* row(ConstView<Input> x, int i) { return x.data + i * shape.d_model; }
   static Scalar* row(View<Input> x, int i) { return x.data + i * shape.d_model; }

@@ -27,7 +27,7 @@ struct DepthwiseConvolution {
   template <attune::AnyContext Call = attune::Context<>>
   static void forward(const auto& p, attune::ConstView<Input> x, attune::View<Output> y, InferenceScratch&,
                       const Call& context = {}) {
-    for_each_token(context, [&](int t) {
+    context.template each_token<kRows, kCols * kKernel>([&](int t) {
       for (int c = 0; c < kCols; ++c) y(t, c) = p.bias(0, c);
       for_each_tap(context, t, [&](int k, int from) {
         for (int c = 0; c < kCols; ++c) y(t, c) += p.weight(c, k) * x(from, c);
@@ -43,10 +43,10 @@ struct DepthwiseConvolution {
   template <attune::AnyContext Call = attune::Context<>>
   static void backward(const auto& p, attune::ConstView<Input> x, Tape&, attune::ConstView<Output> dy,
                        auto&& dx, auto& gradients, Scratch&, const Call& context = {}) {
-    for_each_token(context, [&](int t) {
+    context.template each_token<kRows, kCols * kKernel>([&](int t) {
       for (int c = 0; c < kCols; ++c) dx(t, c) = 0;
     });
-    for_each_token(context, [&](int t) {
+    context.template each_token<kRows, kCols * kKernel>([&](int t) {
       for (int c = 0; c < kCols; ++c) gradients.bias(0, c) += dy(t, c);
       for_each_tap(context, t, [&](int k, int from) {
         for (int c = 0; c < kCols; ++c) {
@@ -58,11 +58,6 @@ struct DepthwiseConvolution {
   }
 
  private:
-  static void for_each_token(const auto& context, const auto& body) {
-    context.template tokens<kRows, kCols * kKernel>([&]<int count>(auto first) {
-      for (int t = first; t < first + attune::rows_in<count>(first); ++t) body(t);
-    });
-  }
   /// Calls body(k, from) for each token that the filter reads for token t.
   static void for_each_tap(const auto& context, int t, const auto& body) {
     for (int k = 0; k < kKernel; ++k) {
