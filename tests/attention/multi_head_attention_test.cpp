@@ -222,8 +222,8 @@ TEST(MultiHeadAttention, fully_masked_queries_get_the_output_bias_and_no_gradien
   attune::KeyPaddingMask<5> nothing;
   EXPECT_EQ(nothing.set_length(0), attune::Status::kOk);
   a.forward(nothing);
-  expect_all_zero(attune::LinearParameters<float, 6, 5, false>{a.tape.weights, {}});
-  expect_all_zero(attune::LinearParameters<float, 3, 14, false>{a.tape.outputs, {}});
+  expect_all_zero(attune::LinearParameters<float, 6, 5, false>{a.tape.weights});
+  expect_all_zero(attune::LinearParameters<float, 3, 14, false>{a.tape.outputs});
   for (int i = 0; i < 3; ++i) {
     for (int o = 0; o < 10; ++o) EXPECT_EQ(a.y(i, o), a.parameters.output.bias(0, o));
   }

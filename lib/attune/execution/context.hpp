@@ -5,6 +5,7 @@
 //   context.template rows<n, work>([&]<int count>(int first) { … });  // n rows, in portions
 //   context.template elements<n, work>([&](int first, int count) { … });
 //   context.template tokens<n, work>([&]<int count>(auto first) { … });  // n rows that are tokens
+//   context.template each_token<n, work>([&](int t) { … });       // the same, token by token
 //   context.template tokens_at_once<n, most, work>(…)             // the same, at most `most` together
 //   context.template token_elements<n, cols, work>([&](int first, int count) { … });
 //   context.answer([&] { return …; })                             // a stage that may refuse its input
@@ -193,6 +194,13 @@ class Context {
       elements<rows * cols, work>(body);
     }
   }
+  /// Runs body(t) for each of n rows that are tokens.
+  template <int rows, int work, class Body>
+  ATTUNE_INLINE void each_token(const Body& body) const {
+    tokens<rows, work>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+      for (int t = first; t < first + rows_in<count>(first); ++t) body(t);
+    });
+  }
   /// Where a portion may write what it alone reads.
   template <class Scalar>
   ATTUNE_INLINE Scalar* own(Scalar* scratch) const {
@@ -205,6 +213,11 @@ class Context {
   template <int rows>
   [[nodiscard]] constexpr auto count() const {
     return tokens_.template count<rows>();
+  }
+  /// Whether token `token` of `rows` may be read: it is one of the valid tokens, and no padding.
+  template <int rows>
+  [[nodiscard]] constexpr bool is_valid(int token) const {
+    return token >= 0 && token < count<rows>() && detail::keeps_key<rows>(mask(), token);
   }
   /// The valid tokens of a matrix; a matrix that has no tokens as it is.
   template <class View>

@@ -128,12 +128,6 @@ constexpr void copy_elements(const From& from, To& to) {
   }
 }
 
-/// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
-template <class Leaf>
-inline constexpr bool kUpdatesAtOnce = requires {
-  requires std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
-};
-
 }  // namespace detail
 
 /// Writes a set of any form, in flash or wherever it stands, to another set of the same layer or model.
