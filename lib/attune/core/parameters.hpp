@@ -43,8 +43,6 @@ struct Dropped {
   constexpr void operator+=(const auto&) const {}
 };
 
-}  // namespace detail
-
 /// In the place of a tensor that is not trained, in a set of gradients, moments or trained parameters. Empty
 /// members of one type cannot share an address: those of another `Place` are another type.
 template <class ScalarType, int kRows, int kCols, class Place>
@@ -57,9 +55,14 @@ struct UntrainedIn {
   /// Itself: it is a view.
   friend constexpr UntrainedIn view(const UntrainedIn& nothing) { return nothing; }
 };
+
+}  // namespace detail
+
 /// Nothing, in the place of a tensor that is not trained: no gradient, no moment, no code.
 template <class Scalar, int rows, int cols>
-using Untrained = UntrainedIn<Scalar, rows, cols, void>;
+using Untrained = detail::UntrainedIn<Scalar, rows, cols, void>;
+
+namespace detail {
 
 /// In the place of a tensor whose shape is all that matters.
 template <class ScalarType, int kRows, int kCols>
@@ -68,6 +71,8 @@ struct Extents {
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
 };
+
+}  // namespace detail
 
 /// In the place of a tensor that stands elsewhere.
 template <class ScalarType, int kRows, int kCols>
@@ -135,6 +140,8 @@ struct TransposedTensor {
   }
 };
 
+namespace detail {
+
 /// Where the gradient of a tensor stands.
 template <class ScalarType, int kRows, int kCols>
 struct GradientReference {
@@ -171,6 +178,8 @@ struct FloatForm {
   using type = Table;
 };
 
+}  // namespace detail
+
 /// A constant of a form, without a copy of its scalars; a form that is no storage stands for itself.
 template <class Leaf>
 [[nodiscard]] constexpr Leaf reference_to(const Leaf& leaf) {
@@ -190,7 +199,7 @@ template <class Scalar, int rows, int cols>
 /// tensor that no product reads as a weight, as the filters of a convolution by features. Of 8 bits, each row
 /// has a scale.
 template <template <class, int, int> class Matrix, class Scalar, int rows, int cols>
-using TableOf = typename TableForm<Matrix<Scalar, rows, cols>>::type;
+using TableOf = typename detail::TableForm<Matrix<Scalar, rows, cols>>::type;
 
 /// What stands for the tensors of a set: of ParametersOf<Matrix, Vector>, or said in the set as `Form`.
 template <template <class, int, int> class MatrixForm, template <class, int, int> class VectorForm>

@@ -117,7 +117,7 @@ class StateDict {
           ++counts.tensors;
           counts.characters += length_of(place.path);
         },
-        nullptr, SetOf<typename Names::Model, Extents, Extents>{});
+        nullptr, SetOf<typename Names::Model, detail::Extents, detail::Extents>{});
     for (const FileTensor& described : file_tensors<Names>()) {
       if (described.alias_of.empty()) continue;
       ++counts.tensors;
@@ -157,7 +157,7 @@ class StateDict {
           parts[part++] = {tensor, place.first_row * cols, Leaf::rows, Leaf::cols};
           next_row += rows;
         },
-        nullptr, SetOf<typename Names::Model, Extents, Extents>{});
+        nullptr, SetOf<typename Names::Model, detail::Extents, detail::Extents>{});
     close(tensors[tensor], next_row);
     describe(tensor + 1, end);
     sort();

@@ -383,7 +383,7 @@ using SetOf = typename SetOfLayer<Layer, Matrix, Vector>::type;
 /// Names and shapes of a layer's tensors.
 template <class Layer>
 constexpr std::uint32_t fingerprint_of_tensors() {
-  using Set = SetOf<Layer, Extents, Extents>;
+  using Set = SetOf<Layer, detail::Extents, detail::Extents>;
   std::uint32_t state = fingerprint();
   Set::visit(
       [&state](const TensorPath& path, const auto& tensor) {

@@ -50,7 +50,7 @@ struct Embedding {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    [[no_unique_address]] typename TableForm<Matrix<Scalar, shape.vocabulary, shape.d_model>>::type weight;
+    [[no_unique_address]] TableOf<Matrix, Scalar, shape.vocabulary, shape.d_model> weight;
     ATTUNE_VISITED_FIELDS(Weight(weight))
     /// The row of the padding id starts as zeros.
     template <class Initializer>

@@ -102,8 +102,8 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     /// The form of a table: never transposed.
-    using Table = typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type;
-    [[no_unique_address]] typename FloatForm<Table>::type weight;
+    using Table = TableOf<Matrix, Scalar, shape.seq_len, shape.d_model>;
+    [[no_unique_address]] typename detail::FloatForm<Table>::type weight;
     ATTUNE_FIELDS(Weight(weight))
   };
   using Parameters = ParametersOf<Tensor>;

@@ -48,7 +48,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   using Body = BodyLayer;
   using Tokens = typename EmbeddingLayer::Output;
   /// Rows of the table, and columns of the logits.
-  static constexpr int kVocabulary = decltype(detail::SetOf<EmbeddingLayer, Extents, Extents>::weight)::rows;
+  static constexpr int kVocabulary =
+      decltype(detail::SetOf<EmbeddingLayer, detail::Extents, detail::Extents>::weight)::rows;
   using Input = typename EmbeddingLayer::Input;
   using Output = Tensor<Scalar, Tokens::rows, kVocabulary>;
   static constexpr std::uint32_t kFingerprint =

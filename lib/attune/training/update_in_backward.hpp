@@ -48,7 +48,7 @@ constexpr int updated_scalars() {
       "sets that have updates in the place of its gradients");
   int most = 0;
   if constexpr (kHasSets<Model>) {
-    typename Model::template ParametersOf<Extents> extents{};
+    typename Model::template ParametersOf<detail::Extents> extents{};
     for_each_tensor(
         [&most](const TensorPath&, auto tensor) {
           most = (std::max)(most, (std::min)(kUpdatedRows, tensor.rows) * tensor.cols);
@@ -151,7 +151,7 @@ struct Updates {
 
 // Of what stands for such gradients only that it does, whatever the optimizer: tape and scratch are for it.
 template <class Scalar, int rows, int cols>
-struct UpdatedAtOnce : Extents<Scalar, rows, cols> {
+struct UpdatedAtOnce : detail::Extents<Scalar, rows, cols> {
   static constexpr bool kUpdatesAtOnce = true;
 };
 
