@@ -246,7 +246,7 @@ void reads_no_padding() {
     (void)padding.set_length(length);
     const auto dirty = shortened<Model<Of>>(clean, length);
     const auto mask = of_length(length);
-    EXPECT_TRUE(padded.accumulate(clean, all.targets[0], padding).ok());
+    EXPECT_TRUE(padded.accumulate(length % 2 == 0 ? clean : dirty, all.targets[0], padding).ok());
     EXPECT_TRUE(trainer.accumulate(dirty, all.targets[0], mask).ok());
     EXPECT_TRUE(check::same_bits(padded.gradients(), trainer.gradients()));
     EXPECT_TRUE(padded.update(kOptions).ok());
@@ -325,6 +325,20 @@ TEST(OwnLayer, has_names_and_shapes_in_pytorch) {
   check::expect_tensors<attune::PyTorchModule<PRelu<kTokens, kWidth>, "own">>({{"own.slope", kWidth}});
   check::expect_tensors<attune::PyTorchModule<DepthwiseConvolution<kTokens, kWidth, 3>, "own">>(
       {{"own.bias", kWidth}, {"own.weight", kWidth, 3}});
+}
+
+TEST(OwnLayer, reads_the_filters_of_a_convolution_by_channels) {
+  using Own = DepthwiseConvolution<kTokens, 2, 3>;
+  static check::MemoryFile file;
+  file.start<float>(R"({"own.bias":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                    R"("own.weight":{"dtype":"F32","shape":[2,1,3],"data_offsets":[8,32]}})",
+                    {0.5f, -0.5f, 1, 2, 3, 4, 5, 6});
+  Own::Parameters parameters;
+  EXPECT_EQ((attune::read_safetensors<attune::PyTorchModule<Own, "own">>(file, parameters)),
+            attune::Status::kOk);
+  EXPECT_EQ(parameters.bias(0, 1), -0.5f);
+  EXPECT_EQ(parameters.weight(0, 2), 3.0f);
+  EXPECT_EQ(parameters.weight(1, 0), 4.0f);
 }
 
 TEST(OwnLayer, of_tokens_streams) {
