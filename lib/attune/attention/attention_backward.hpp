@@ -79,6 +79,17 @@ ATTUNE_INLINE auto query_rows(RowRange range) {
   return QueryRows<kRows, RowRange>{range, {0, range.count}};
 }
 
+/// Those of them from `from` on that are valid, of kQueries.
+template <int kRows, int kQueries, AnyContext Call>
+ATTUNE_INLINE auto valid_query_rows(const Call& context, int from) {
+  if constexpr (Call::kHasLength) {
+    const int queries = context.template count<kQueries>();
+    return query_rows<kRows>(RowRange{from, std::clamp(queries - from, 0, kRows)});
+  } else {
+    return query_rows<kRows>(from);
+  }
+}
+
 /// Backward of a head whose operands these are. `key` and `value` are those
 /// that there are.
 template <class Query, class Key, class Value, class DContext, class Scores, AnyContext Call>
@@ -276,13 +287,7 @@ ATTUNE_INLINE void attend_backward(const Query& query, const Key& key, const Val
   const auto keys = context.keys().first(key);
   const auto values = context.keys().first(value);
   const auto head = backward_of_head(query, keys, values, d_context, scores, context);
-  const auto rows = [&]() ATTUNE_INLINE_LAMBDA {
-    if constexpr (Call::kHasLength) {
-      return query_rows<Query::rows>(RowRange{0, context.template count<Query::rows>()});
-    } else {
-      return query_rows<Query::rows>(0);
-    }
-  }();
+  const auto rows = valid_query_rows<Query::rows, Query::rows>(context, 0);
   head.step(rows, StoredWeights<Weights>{p}, scratch, dropout,
             GradientsOverOperands<DQuery, DKey, DValue>{dq, dk, dv}, sum);
 }

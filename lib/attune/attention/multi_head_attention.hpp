@@ -235,8 +235,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   }
 
   // From dy to dL/d of the projections' outputs, in tape.query, tape.key and tape.value.
-  ATTUNE_INLINE static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy, auto& gradients,
-                             auto& scratch, const auto& context) {
+  ATTUNE_INLINE static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy,
+                                           auto& gradients, auto& scratch, const auto& context) {
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
     if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {
       OutputProjection::backward_parameters(outputs, dy, gradients.output, context.without_mask());

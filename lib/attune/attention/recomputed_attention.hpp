@@ -82,17 +82,10 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
   const auto values = context.keys().first(value);
   const auto backward = backward_of_head(query, keys, values, d_context, scores, context);
 
-  // kRows queries from `from` on, whose terms of dK and dV begin sums, or go on
-  // with them.
+  // kRows queries from `from` on, whose terms of dK and dV begin sums, or go on with them.
   const auto some = [&]<int kRows>(int from, auto& sums, auto sum) {
     using P = MatrixView<Scalar, kRows, kKeys>;
-    const auto rows = [&]() ATTUNE_INLINE_LAMBDA {
-      if constexpr (Call::kHasLength) {
-        return query_rows<kRows>(RowRange{from, std::clamp(queries - from, 0, kRows)});
-      } else {
-        return query_rows<kRows>(from);
-      }
-    }();
+    const auto rows = valid_query_rows<kRows, kQueries>(context, from);
     const auto dropout = dropout_from(from);
     const auto d_key = view(sums.d_key);
     const auto d_value = view(sums.d_value);
@@ -100,8 +93,7 @@ ATTUNE_INLINE void recomputed_attend_backward(const Query& query, const Key& key
                   GradientsBesideOperands<Query, decltype(d_key), decltype(d_value)>{query, d_key, d_value},
                   sum);
   };
-  // A block of as many queries as a product sums from zero; those behind the
-  // last one are left out.
+  // A block of as many queries as a product sums from zero, without those behind the last.
   const auto block = [&]<int kRows>(int from, auto& sums) {
     some.template operator()<(std::min)(kSome, kRows)>(from, sums, kernels::Assign{});
     if constexpr (kRows > kSome) {

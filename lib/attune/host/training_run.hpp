@@ -167,6 +167,140 @@ struct NoValidation {
   double operator()() const { return 0; }
 };
 
+namespace detail {
+
+/// A run on its way.
+template <class Trainer, class Validate>
+class Runner {
+ public:
+  using Parameters = std::remove_cvref_t<decltype(std::declval<Trainer&>().parameters())>;
+
+  Runner(Trainer& trainer, const TrainingOptions& options, Validate& validate)
+      : trainer_(trainer),
+        options_(options),
+        validate_(validate),
+        progress_(options.steps, options.terminal, options.write),
+        patience_(options.patience) {
+    run_.best = std::make_unique<Parameters>(trainer.parameters());
+    if (!options.file.empty()) load();
+    saved_ = run_.steps > 0;
+  }
+
+  [[nodiscard]] bool has_steps_left() const {
+    return run_.steps < options_.steps && run_.end == TrainingEnd::kAllSteps;
+  }
+  /// One step, and what is due behind it.
+  template <class Step>
+  void take_step(const Step& step) {
+    const auto result = step(run_.steps);
+    if (run_.status = result.status; run_.status != Status::kOk) {
+      run_.end = TrainingEnd::kRefused;
+      return;
+    }
+    ++run_.steps;
+    saved_ = false;
+    run_.losses.push_back(static_cast<float>(result.loss));
+    if constexpr (kValidates) {
+      if (options_.validate_every > 0 && run_.steps % options_.validate_every == 0) {
+        validate();
+        if (options_.patience > 0 && patience_ == 0) run_.end = TrainingEnd::kNoPatience;
+      }
+    }
+    progress_.step_done(run_.losses.back());
+    if (options_.save_every > 0 && run_.steps % options_.save_every == 0) save();
+    if constexpr (!kOfSeveralProcesses<Trainer>) {
+      if (run_.end == TrainingEnd::kAllSteps && interrupt_.requested()) run_.end = TrainingEnd::kInterrupted;
+    }
+  }
+  /// Validates and saves what is not yet, and says how it ended.
+  TrainingRun<Parameters> finish() {
+    if (run_.end == TrainingEnd::kInterrupted) save();  // what goes on from here has not validated here
+    if constexpr (kValidates) {
+      if (run_.validations.empty() || run_.validations.back().step != run_.steps) validate();
+    } else {
+      *run_.best = trainer_.parameters();
+      run_.best_step = run_.steps;
+    }
+    if (run_.end == TrainingEnd::kAllSteps || run_.end == TrainingEnd::kNoPatience) {
+      saved_ = false;
+      save();
+    }
+    run_.seconds = progress_.seconds();
+    progress_.end(last_words());
+    return std::move(run_);
+  }
+
+ private:
+  static constexpr bool kValidates = !std::is_same_v<std::remove_cvref_t<Validate>, NoValidation>;
+  static constexpr bool kHasState = requires(Trainer & trainer) { trainer.state(); };
+
+  void end_unsaved(Status status) {
+    run_.status = status;
+    run_.end = TrainingEnd::kNotSaved;
+  }
+  void load() {
+    if constexpr (kHasState) {
+      const Status status = load_run(options_, trainer_, run_);
+      for (const Validation& validation : run_.validations) patience_ -= validation.step > run_.best_step;
+      if (options_.patience > 0 && patience_ <= 0) run_.end = TrainingEnd::kNoPatience;
+      if (status != Status::kOk && status != Status::kNothingStored) end_unsaved(status);
+      progress_.resume(run_.losses, run_.seconds);
+    } else {
+      end_unsaved(Status::kOtherState);  // this trainer has none
+    }
+  }
+  void save() {
+    if constexpr (kHasState) {
+      if (options_.file.empty() || saved_) return;
+      saved_ = true;
+      const Status status = save_run(options_, trainer_, run_, progress_.seconds());
+      if (status != Status::kOk) end_unsaved(status);
+    }
+  }
+  void validate() {
+    const double accuracy = static_cast<double>(validate_());
+    const bool first =
+        run_.validations.empty() || run_.best_accuracy != run_.best_accuracy;  // NaN is no accuracy
+    if (first || accuracy > run_.best_accuracy) {
+      run_.best_accuracy = accuracy;
+      run_.best_step = run_.steps;
+      *run_.best = trainer_.parameters();
+      patience_ = options_.patience;
+    } else {
+      --patience_;
+    }
+    run_.validations.push_back({run_.steps, accuracy});
+    progress_.validated(accuracy);
+  }
+  [[nodiscard]] std::string last_words() const {
+    const std::string steps = std::to_string(run_.steps) + " steps";
+    switch (run_.end) {
+      case TrainingEnd::kAllSteps:
+        return {};
+      case TrainingEnd::kNoPatience:
+        return "no better accuracy since step " + std::to_string(run_.best_step) + ": stopped after " + steps;
+      case TrainingEnd::kInterrupted:
+        return "interrupted after " + steps + "; once more ends the program at once";
+      case TrainingEnd::kNotSaved:
+        return options_.file + ": " + message(run_.status);
+      case TrainingEnd::kRefused:
+        return "stopped after " + steps + ": " + message(run_.status);
+    }
+    return {};
+  }
+
+  Trainer& trainer_;
+  const TrainingOptions& options_;
+  Validate& validate_;
+  TrainingRun<Parameters> run_;
+  const Interrupt interrupt_;
+  TrainingProgress progress_;
+  int patience_;
+  bool saved_ = false;
+};
+
+}  // namespace detail
+
 /// Takes up to options.steps steps. `step(index)` takes one with `trainer` and gives its StepResult;
 /// `validate()` gives an accuracy, in [0, 1] for the display, larger for better. It validates once more at
 /// the end, also after Ctrl-C, if steps were taken since. A step that is refused ends training; what it left
@@ -175,113 +309,9 @@ struct NoValidation {
 /// calls it, `step` and `validate` do the same on all, and Ctrl-C is for who started them.
 template <class Trainer, class Step, class Validate = NoValidation>
 auto run_training(Trainer& trainer, const TrainingOptions& options, Step&& step, Validate&& validate = {}) {
-  constexpr bool kValidates = !std::is_same_v<std::remove_cvref_t<Validate>, NoValidation>;
-  using Parameters = std::remove_cvref_t<decltype(trainer.parameters())>;
-  TrainingRun<Parameters> run;
-  run.best = std::make_unique<Parameters>(trainer.parameters());
-  const Interrupt interrupt;
-  TrainingProgress progress(options.steps, options.terminal, options.write);
-  int patience = options.patience;
-
-  constexpr bool kHasState = requires { trainer.state(); };
-  [[maybe_unused]] const auto end_unsaved = [&run](Status status) {
-    run.status = status;
-    run.end = TrainingEnd::kNotSaved;
-  };
-  if (!options.file.empty()) {
-    if constexpr (kHasState) {
-      const Status status = detail::load_run(options, trainer, run);
-      for (const Validation& validation : run.validations) patience -= validation.step > run.best_step;
-      if (options.patience > 0 && patience <= 0) run.end = TrainingEnd::kNoPatience;
-      if (status != Status::kOk && status != Status::kNothingStored) end_unsaved(status);
-      progress.resume(run.losses, run.seconds);
-    } else {
-      end_unsaved(Status::kOtherState);  // this trainer has none
-    }
-  }
-  bool saved = run.steps > 0;
-  [[maybe_unused]] const auto save_now = [&] {
-    if constexpr (kHasState) {
-      if (options.file.empty() || saved) return;
-      saved = true;
-      const Status status = detail::save_run(options, trainer, run, progress.seconds());
-      if (status != Status::kOk) end_unsaved(status);
-    }
-  };
-
-  [[maybe_unused]] const auto validate_now = [&] {
-    const double accuracy = static_cast<double>(validate());
-    const bool first =
-        run.validations.empty() || run.best_accuracy != run.best_accuracy;  // NaN is no accuracy
-    if (first || accuracy > run.best_accuracy) {
-      run.best_accuracy = accuracy;
-      run.best_step = run.steps;
-      *run.best = trainer.parameters();
-      patience = options.patience;
-    } else {
-      --patience;
-    }
-    run.validations.push_back({run.steps, accuracy});
-    progress.validated(accuracy);
-  };
-
-  while (run.steps < options.steps && run.end == TrainingEnd::kAllSteps) {
-    const auto result = step(run.steps);
-    if (run.status = result.status; run.status != Status::kOk) {
-      run.end = TrainingEnd::kRefused;
-      break;
-    }
-    ++run.steps;
-    saved = false;
-    run.losses.push_back(static_cast<float>(result.loss));
-    if constexpr (kValidates) {
-      if (options.validate_every > 0 && run.steps % options.validate_every == 0) {
-        validate_now();
-        if (options.patience > 0 && patience == 0) run.end = TrainingEnd::kNoPatience;
-      }
-    }
-    progress.step_done(run.losses.back());
-    if (options.save_every > 0 && run.steps % options.save_every == 0) save_now();
-    if constexpr (!detail::kOfSeveralProcesses<Trainer>) {
-      if (run.end == TrainingEnd::kAllSteps && interrupt.requested()) run.end = TrainingEnd::kInterrupted;
-    }
-  }
-  if (run.end == TrainingEnd::kInterrupted) save_now();  // what goes on from here has not validated here
-  if constexpr (kValidates) {
-    if (run.validations.empty() || run.validations.back().step != run.steps) validate_now();
-  } else {
-    *run.best = trainer.parameters();
-    run.best_step = run.steps;
-  }
-  if (run.end == TrainingEnd::kAllSteps || run.end == TrainingEnd::kNoPatience) {
-    saved = false;
-    save_now();
-  }
-  run.seconds = progress.seconds();
-
-  const auto said = [](const char* before, int number, const std::string& behind) {
-    std::string text = before;
-    return (text += std::to_string(number)) += behind;
-  };
-  switch (run.end) {
-    case TrainingEnd::kAllSteps:
-      progress.end({});
-      break;
-    case TrainingEnd::kNoPatience:
-      progress.end(said("no better accuracy since step ", run.best_step,
-                        said(": stopped after ", run.steps, " steps")));
-      break;
-    case TrainingEnd::kInterrupted:
-      progress.end(said("interrupted after ", run.steps, " steps; once more ends the program at once"));
-      break;
-    case TrainingEnd::kNotSaved:
-      progress.end(options.file + ": " + message(run.status));
-      break;
-    case TrainingEnd::kRefused:
-      progress.end(said("stopped after ", run.steps, std::string(" steps: ") + message(run.status)));
-      break;
-  }
-  return run;
+  detail::Runner<Trainer, std::remove_reference_t<Validate>> runner(trainer, options, validate);
+  while (runner.has_steps_left()) runner.take_step(step);
+  return runner.finish();
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::host
