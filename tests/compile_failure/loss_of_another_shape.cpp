@@ -1,4 +1,4 @@
-// expect: attune::SquaredError: output, target and gradient must have one shape
+// expect: attune: output, target and gradient of a loss must have one shape
 #include <attune/training/loss.hpp>
 
 attune::Tensor<float, 2, 4> y{}, dy{};

@@ -19,42 +19,22 @@ struct HuberOptions {
 
 /// Huber's loss: e²/2 for |e| ≤ δ, δ·(|e| − δ/2) beyond, e = y − target; the mean or the sum of all elements.
 template <HuberOptions options = HuberOptions{}>
-struct Huber {
+struct Huber : detail::ElementwiseLoss<Huber<options>, options.reduction> {
   static_assert(options.reduction == Reduction::kMean || options.reduction == Reduction::kSum,
                 "attune::Huber: reduction must be kMean or kSum");
   static_assert(options.delta >= 1e-30,
                 "attune::Huber: delta must be positive, and 1e-30 at least: below it there is no gradient");
 
-  /// A mean over a batch of sequences of one size is the mean of their means.
-  static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
-  static constexpr bool kCountsSequences = true;
+ private:
+  friend detail::ElementwiseLoss<Huber, options.reduction>;
 
-  /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy. `dy`
-  /// may be `y`. Sums run in the library's order (kernels/ops/reduce.hpp).
-  template <class Output, class Target, class Gradient>
-  static auto forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
-                      kernels::Real<typename std::remove_cvref_t<Gradient>::Scalar> weight = 1) ->
-      typename std::remove_cvref_t<Gradient>::Scalar {
-    using Scalar = typename std::remove_cvref_t<Gradient>::Scalar;
+  template <int kSize, class Scalar>
+  static Scalar of_elements(const Scalar* y, const Scalar* target, Scalar* dy, kernels::Real<Scalar> weight) {
     using Real = kernels::Real<Scalar>;
-    const auto y = dense_view(y_matrix);
-    const auto target = dense_view(target_matrix);
-    const auto dy = dense_view(dy_matrix);
-    static_assert(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows && y.cols == dy.cols,
-                  "attune::Huber: output, target and gradient must have one shape");
-    constexpr int kSize = y.rows * y.cols;
     constexpr Real kFactor = options.reduction == Reduction::kMean ? Real(1) / kSize : Real(1);
     const Scalar factor(kFactor * weight);
-    return kernels::multiply(huber<kSize>(y.data, target.data, dy.data, factor), factor);
+    return kernels::multiply(huber<kSize>(y, target, dy, factor), factor);
   }
-
-  /// For trainers: the mean over a sequence counts 1.
-  template <class Output, class Target, class Gradient>
-  static LossSum<typename Gradient::Scalar> sum(const Output& y, const Target& target, const Gradient& dy) {
-    return {forward(y, target, dy)};
-  }
-
- private:
   static constexpr double kDelta = options.delta;
 
   // c of e.

@@ -125,33 +125,28 @@ enum class Reduction {
   kHalfSum,  // ½ Σ (y − t)²,      gradient y − t
 };
 
-/// The squared error of y[rows, cols] against a target of the same shape: mean, sum or half sum.
-template <Reduction reduction>
-struct SquaredError {
+namespace detail {
+
+/// What losses have in common that are sums or means over elements: Loss::of_elements<size>(y, target, dy,
+/// weight) is the loss times weight, and writes dy = weight · dL/dy.
+template <class Loss, Reduction reduction>
+struct ElementwiseLoss {
   /// A mean over a batch of sequences of one size is the mean of their means.
   static constexpr bool kMeanOverBatch = reduction == Reduction::kMean;
   static constexpr bool kCountsSequences = true;
 
-  /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy.
-  /// `dy` may be `y`. Sums run in the library's order (kernels/ops/reduce.hpp).
+  /// The loss of y[rows, cols] against target[rows, cols], times `weight`; writes dy = weight · dL/dy. `dy`
+  /// may be `y`. Sums run in the library's order (kernels/ops/reduce.hpp).
   template <class Output, class Target, class Gradient>
   static auto forward(const Output& y_matrix, const Target& target_matrix, Gradient&& dy_matrix,
                       kernels::Real<typename std::remove_cvref_t<Gradient>::Scalar> weight = 1) ->
       typename std::remove_cvref_t<Gradient>::Scalar {
-    using Scalar = typename std::remove_cvref_t<Gradient>::Scalar;
-    using Real = kernels::Real<Scalar>;
     const auto y = dense_view(y_matrix);
     const auto target = dense_view(target_matrix);
     const auto dy = dense_view(dy_matrix);
     static_assert(y.rows == target.rows && y.cols == target.cols && y.rows == dy.rows && y.cols == dy.cols,
-                  "attune::SquaredError: output, target and gradient must have one shape");
-    constexpr int kSize = y.rows * y.cols;
-    constexpr Real kLossFactor = reduction == Reduction::kMean      ? Real(1) / kSize
-                                 : reduction == Reduction::kHalfSum ? Real(0.5)
-                                                                    : Real(1);
-    constexpr Real kGradientFactor = 2 * kLossFactor;
-    return Scalar(kLossFactor * weight) *
-           squared_error<kSize, Scalar>(y.data, target.data, dy.data, kGradientFactor * weight);
+                  "attune: output, target and gradient of a loss must have one shape");
+    return Loss::template of_elements<y.rows * y.cols>(y.data, target.data, dy.data, weight);
   }
 
   /// For trainers: the mean over a sequence counts 1.
@@ -159,8 +154,26 @@ struct SquaredError {
   static LossSum<typename Gradient::Scalar> sum(const Output& y, const Target& target, const Gradient& dy) {
     return {forward(y, target, dy)};
   }
+};
 
+}  // namespace detail
+
+/// The squared error of y[rows, cols] against a target of the same shape: mean, sum or half sum.
+template <Reduction reduction>
+struct SquaredError : detail::ElementwiseLoss<SquaredError<reduction>, reduction> {
  private:
+  friend detail::ElementwiseLoss<SquaredError, reduction>;
+
+  template <int kSize, class Scalar>
+  static Scalar of_elements(const Scalar* y, const Scalar* target, Scalar* dy, kernels::Real<Scalar> weight) {
+    using Real = kernels::Real<Scalar>;
+    constexpr Real kLossFactor = reduction == Reduction::kMean      ? Real(1) / kSize
+                                 : reduction == Reduction::kHalfSum ? Real(0.5)
+                                                                    : Real(1);
+    constexpr Real kGradientFactor = 2 * kLossFactor;
+    return Scalar(kLossFactor * weight) *
+           squared_error<kSize, Scalar>(y, target, dy, kGradientFactor * weight);
+  }
   template <int kSize, class Scalar>
   [[gnu::noinline]] static Scalar squared_error(const Scalar* y, const Scalar* target, Scalar* dy,
                                                 kernels::Real<Scalar> factor) {
