@@ -1,9 +1,11 @@
 #include <attune/exchange/hugging_face_names.hpp>
 
 #include <attune/exchange/read_safetensors.hpp>
+#include <attune/exchange/write_safetensors.hpp>
 #include <attune/layers/layer_norm.hpp>
 
 #include "exchange/expect_tensors.hpp"
+#include "exchange/memory_file.hpp"
 
 namespace {
 
@@ -150,6 +152,82 @@ TEST(HuggingFaceNames, of_distilbert_layers) {
        {"output_layer_norm.weight", 6},
        {"sa_layer_norm.bias", 6},
        {"sa_layer_norm.weight", 6}});
+}
+
+TEST(HuggingFaceNames, of_timm_layers_have_packed_rows) {
+  expect_tensors<HuggingFaceModule<kTimmVitLayer, Repeat<1, EncoderLayer<kSmall>>>>(
+      {{"0.attn.proj.bias", 6},
+       {"0.attn.proj.weight", 6, 6},
+       {"0.attn.qkv.bias", 18},
+       {"0.attn.qkv.weight", 18, 6},
+       {"0.mlp.fc1.bias", 8},
+       {"0.mlp.fc1.weight", 8, 6},
+       {"0.mlp.fc2.bias", 6},
+       {"0.mlp.fc2.weight", 6, 8},
+       {"0.norm1.bias", 6},
+       {"0.norm1.weight", 6},
+       {"0.norm2.bias", 6},
+       {"0.norm2.weight", 6}});
+}
+TEST(HuggingFaceNames, of_gpt2_layers_have_packed_columns) {
+  expect_tensors<HuggingFaceModule<kGpt2Layer, Repeat<1, EncoderLayer<kSmall>>>>(
+      {{"0.attn.c_attn.bias", 18},
+       {"0.attn.c_attn.weight", 6, 18},
+       {"0.attn.c_proj.bias", 6},
+       {"0.attn.c_proj.weight", 6, 6},
+       {"0.ln_1.bias", 6},
+       {"0.ln_1.weight", 6},
+       {"0.ln_2.bias", 6},
+       {"0.ln_2.weight", 6},
+       {"0.mlp.c_fc.bias", 8},
+       {"0.mlp.c_fc.weight", 6, 8},
+       {"0.mlp.c_proj.bias", 6},
+       {"0.mlp.c_proj.weight", 8, 6}});
+}
+TEST(HuggingFaceNames, of_grouped_heads_may_be_packed) {
+  static constexpr EncoderLayerNames kNames{.output = "o",
+                                            .linear1 = "mlp.0",
+                                            .linear2 = "mlp.2",
+                                            .norm1 = "n1",
+                                            .norm2 = "n2",
+                                            .qkv_weight = "in_proj_weight"};
+  constexpr EncoderLayerShape kGrouped{
+      .attention = {.seq_len = 4, .d_model = 4, .num_heads = 2, .num_kv_heads = 1, .bias = false}, .d_ff = 3};
+  expect_tensors<HuggingFaceModule<kNames, EncoderLayer<kGrouped>>>({{"in_proj_weight", 8, 4},
+                                                                     {"mlp.0.weight", 3, 4},
+                                                                     {"mlp.2.weight", 4, 3},
+                                                                     {"n1.weight", 4},
+                                                                     {"n2.weight", 4},
+                                                                     {"o.weight", 4, 4}});
+}
+
+TEST(HuggingFaceNames, of_conv1d_are_read_and_written_as_in_and_out_side_by_side) {
+  constexpr EncoderLayerShape kTiny{.attention = {.seq_len = 2, .d_model = 2, .num_heads = 1}, .d_ff = 3};
+  using Layer = EncoderLayer<kTiny>;
+  using Names = HuggingFaceModule<kGpt2Layer, Layer>;
+  Layer::Parameters set{};
+  set.self_attention.query.weight = {{1, 2, 3, 4}};
+  set.self_attention.key.weight = {{5, 6, 7, 8}};
+  set.self_attention.value.weight = {{9, 10, 11, 12}};
+  set.self_attention.value.bias = {{13, 14}};
+  set.feed_forward.linear1.weight = {{1, 2, 3, 4, 5, 6}};
+  check::MemoryFile file, again;
+  ASSERT_EQ(write_safetensors<Names>(set, file), Status::kOk);
+  EXPECT_TRUE(file.contains(R"("attn.c_attn.weight":{"dtype":"F32","shape":[2,6],)"));
+  const auto layout = safetensors_layout<Names>(file.text());
+  const auto expect_values = [&](std::string_view name, std::initializer_list<float> values) {
+    const std::size_t begin = layout.begin[detail::kStateDict<Names>.find(name)];
+    EXPECT_EQ(std::memcmp(file.bytes + layout.body + begin, values.begin(), 4 * values.size()), 0);
+  };
+  expect_values("attn.c_attn.weight", {1, 2, 5, 6, 9, 10, 3, 4, 7, 8, 11, 12});
+  expect_values("attn.c_attn.bias", {0, 0, 0, 0, 13, 14});
+  expect_values("mlp.c_fc.weight", {1, 2, 3, 4, 5, 6});
+
+  Layer::Parameters read{};
+  ASSERT_EQ(read_safetensors<Names>(file, read), Status::kOk);
+  EXPECT_TRUE(check::same_bits(read, set));
+  ASSERT_EQ(rewrite_safetensors<Names>(file, set, again), Status::kOk);
+  EXPECT_TRUE(again.text() == file.text());
 }
 
 TEST(HuggingFaceNames, of_a_llama_whose_head_is_its_embedding) {

@@ -1,6 +1,8 @@
 // The names that Hugging Face's transformers give to encoders: tables for pytorch_names.hpp, of BERT, ViT,
-// DistilBERT and Llama (transformers 4, modeling_bert.py, modeling_vit.py, modeling_distilbert.py,
-// modeling_llama.py).
+// DistilBERT, GPT-2 and Llama (transformers 4, modeling_bert.py, modeling_vit.py, modeling_distilbert.py,
+// modeling_gpt2.py, modeling_llama.py), and those of timm's ViT (vision_transformer.py). A table of one's own
+// is `constexpr EncoderLayerNames kNames{.query = "att.q", …}`; an nn.Sequential has linear1 = "mlp.0" and
+// linear2 = "mlp.2".
 //
 //   using Names = attune::PyTorchPart<
 //       attune::HuggingFaceModule<attune::kBertLayer, Encoder, "embeddings.word_embeddings",
@@ -46,8 +48,30 @@ inline constexpr EncoderLayerNames kDistilBertLayer{.query = "attention.q_lin",
                                                     .norm1 = "sa_layer_norm",
                                                     .norm2 = "output_layer_norm"};
 
-/// Llama, below "model.layers": RmsNorm before each part, SwiGlu, rotary positions in halves; Qwen 3, which
-/// normalizes queries and keys, too. With a tied head:
+/// timm's ViT, below "blocks": normalized before each part, GELU, W_q, W_k and W_v in one tensor.
+inline constexpr EncoderLayerNames kTimmVitLayer{.output = "attn.proj",
+                                                 .linear1 = "mlp.fc1",
+                                                 .linear2 = "mlp.fc2",
+                                                 .norm1 = "norm1",
+                                                 .norm2 = "norm2",
+                                                 .query_norm = "attn.q_norm",
+                                                 .key_norm = "attn.k_norm",
+                                                 .qkv_weight = "attn.qkv.weight",
+                                                 .qkv_bias = "attn.qkv.bias"};
+/// GPT-2, below "h": normalized before each part, GELU by tanh, a causal mask. Weights are [in, out], W_q, W_k
+/// and W_v side by side. Such files are copied, not used in place.
+inline constexpr EncoderLayerNames kGpt2Layer{.output = "attn.c_proj",
+                                              .linear1 = "mlp.c_fc",
+                                              .linear2 = "mlp.c_proj",
+                                              .norm1 = "ln_1",
+                                              .norm2 = "ln_2",
+                                              .qkv_weight = "attn.c_attn.weight",
+                                              .qkv_bias = "attn.c_attn.bias",
+                                              .linear = StateDictLayout::kConv1D};
+
+/// Llama, below "model.layers": RmsNorm before each part, SwiGlu, rotary positions in halves; Qwen 2, which
+/// has biases of queries, keys and values (AttentionShape::output_bias = false), and Qwen 3, which normalizes
+/// queries and keys. With a tied head:
 ///
 ///   HuggingFaceModule<kLlamaLayer, Tied<…>, "model.embed_tokens", "model.layers", "model.norm">
 inline constexpr EncoderLayerNames kLlamaLayer{.query = "self_attn.q_proj",

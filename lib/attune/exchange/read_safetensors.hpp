@@ -88,13 +88,15 @@ constexpr std::string_view scaled_by(std::string_view name) {
                                  : std::string_view{};
 }
 
+/// Of a file's rows of `row_length` numbers.
 template <class Scalar>
-[[gnu::noinline]] constexpr void read_elements(ElementType type, const char* from,
+[[gnu::noinline]] constexpr void read_elements(ElementType type, const char* from, int row_length,
                                                const StateDictShape& shape, Scalar* to) {
   for (int row = 0; row < shape.rows; ++row) {
+    const char* next = from + row * row_length * bytes_of(type);
     for (int col = 0; col < shape.cols; ++col) {
-      to[row * shape.row_stride + col * shape.col_stride] = element<Scalar>(type, from);
-      from += bytes_of(type);
+      to[row * shape.row_stride + col * shape.col_stride] = element<Scalar>(type, next);
+      next += bytes_of(type);
     }
   }
 }
@@ -263,12 +265,14 @@ constexpr SafetensorsResult read_safetensors(Source&& file, Set& set) {
           const ElementType type = layout.type[part.tensor];
           const char* const first = body + layout.begin[part.tensor];
           const auto shape = detail::state_dict_shape<decltype(to)>(place.layout);
-          detail::read_elements(type, first + part.first * detail::bytes_of(type), shape, to.data);
+          const int row_length = detail::kStateDict<Names>.row_length(part);
+          detail::read_elements(type, first + part.first * detail::bytes_of(type), row_length, shape,
+                                to.data);
           if (type == ElementType::kI8) {
             const ElementType of_scale = layout.scale_type[part.tensor];
             detail::scale_rows(
                 of_scale,
-                body + layout.scale[part.tensor] + part.first / shape.cols * detail::bytes_of(of_scale),
+                body + layout.scale[part.tensor] + part.first / row_length * detail::bytes_of(of_scale),
                 shape, to.data);
           }
         }
@@ -285,6 +289,9 @@ template <detail::CheckedNames Names, class Scalar, detail::CheckedSet Set>
 constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file,
                                                  Set& set) {
   static_assert(std::endian::native == std::endian::little, "attune: files are little-endian");
+  static_assert(!detail::kStateDict<Names>.has_conv1d(),
+                "attune::kInFlash, refer_to_safetensors: weights of a Conv1D are [in, out] in the file, packed "
+                "by columns; only a copy is in order: read_safetensors() at run time, or kCopied");
   constexpr ElementType kScalar = detail::kElementTypeOf<Scalar>;
   if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)
     return checked;
