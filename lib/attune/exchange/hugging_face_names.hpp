@@ -58,8 +58,8 @@ inline constexpr EncoderLayerNames kTimmVitLayer{.output = "attn.proj",
                                                  .key_norm = "attn.k_norm",
                                                  .qkv_weight = "attn.qkv.weight",
                                                  .qkv_bias = "attn.qkv.bias"};
-/// GPT-2, below "h": normalized before each part, GELU by tanh, a causal mask. Weights are [in, out], W_q, W_k
-/// and W_v side by side. Such files are copied, not used in place.
+/// GPT-2, below "h": normalized before each part, GELU by tanh, a causal mask. Weights are [in, out], W_q,
+/// W_k and W_v side by side. Such files are copied, not used in place.
 inline constexpr EncoderLayerNames kGpt2Layer{.output = "attn.c_proj",
                                               .linear1 = "mlp.c_fc",
                                               .linear2 = "mlp.c_proj",

@@ -134,8 +134,8 @@ struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
 };
 
 /// nn.MultiheadAttention: W_q, W_k and W_v in one tensor unless kdim or vdim is another than embed_dim. With
-/// grouped heads, normalized queries and keys, or biases of some projections alone, PyTorch has no module for it:
-/// `q_proj`, `k_proj`, `v_proj` and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
+/// grouped heads, normalized queries and keys, or biases of some projections alone, PyTorch has no module for
+/// it: `q_proj`, `k_proj`, `v_proj` and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
 template <AttentionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   /// The layer.
@@ -251,8 +251,7 @@ constexpr bool names_all_of(const EncoderLayerNames& names) {
   constexpr bool kGated = requires(typename Layer::Network::Parameters set) { set.gate; };
   const bool packed = names.qkv_weight && (names.qkv_bias || !kAttention.bias);
   return (packed || (names.query && names.key && names.value)) && names.output && names.linear1 &&
-         names.linear2 && (names.gate || !kGated) &&
-         ((names.query_norm && names.key_norm) || !kNormalizes) &&
+         names.linear2 && (names.gate || !kGated) && ((names.query_norm && names.key_norm) || !kNormalizes) &&
          ((names.norm1 && names.norm2) || std::is_empty_v<typename Layer::Norm::Parameters>);
 }
 
@@ -332,28 +331,32 @@ struct PyTorchNames<Sequential<Layers...>, table> {
 
 namespace detail {
 
-/// Calls body(set of Layer) for one of PartlyTrained: for a set that may be changed with what is trained,
-/// and Untrained in the place of constants; else with both.
+/// Calls body(set of Layer) for one of PartlyTrained: for a set that may be changed, and for a visitor of
+/// factors (peft_names.hpp), with what is trained, and Untrained in the place of constants; else with both.
 template <class Part>
-constexpr void with_set_of_layer(const auto& body, auto& set) {
-  if constexpr (std::is_const_v<std::remove_reference_t<decltype(set)>>) {
+constexpr void with_set_of_layer(const auto& visitor, const auto& body, auto& set) {
+  using Set = std::remove_reference_t<decltype(set)>;
+  constexpr bool kOfFactors = requires { std::remove_cvref_t<decltype(visitor)>::kOfFactors; };
+  if constexpr (std::is_const_v<Set> && !kOfFactors) {
     body(Part::all(set));
   } else if constexpr (Part::kFrozen) {
     body(typename Part::Trained{});
   } else {
-    body(static_cast<typename std::remove_reference_t<decltype(set)>::OfLayer&>(set));
+    using OfLayer = typename Set::OfLayer;
+    body(static_cast<std::conditional_t<std::is_const_v<Set>, const OfLayer&, OfLayer&>>(set));
   }
 }
 
 }  // namespace detail
 
 /// Frozen, BiasesAndNorms and Adapted: the module of their layer. What is trained of it by factors is written
-/// as the weights that they come to; the factors themselves have names of their own (own_names.hpp).
+/// as the weights that they come to; the factors themselves have names of their own (peft_names.hpp,
+/// own_names.hpp).
 template <class Layer, const auto& kConstants, class What, const EncoderLayerNames* table>
 struct PyTorchNames<PartlyTrained<Layer, kConstants, What>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     detail::with_set_of_layer<PartlyTrained<Layer, kConstants, What>>(
-        [&](auto&& of_layer) { PyTorchNames<Layer, table>::visit(visitor, parent, of_layer); }, set);
+        visitor, [&](auto&& of_layer) { PyTorchNames<Layer, table>::visit(visitor, parent, of_layer); }, set);
   }
 };
 

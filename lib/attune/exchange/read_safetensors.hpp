@@ -289,9 +289,10 @@ template <detail::CheckedNames Names, class Scalar, detail::CheckedSet Set>
 constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file,
                                                  Set& set) {
   static_assert(std::endian::native == std::endian::little, "attune: files are little-endian");
-  static_assert(!detail::kStateDict<Names>.has_conv1d(),
-                "attune::kInFlash, refer_to_safetensors: weights of a Conv1D are [in, out] in the file, packed "
-                "by columns; only a copy is in order: read_safetensors() at run time, or kCopied");
+  static_assert(
+      !detail::kStateDict<Names>.has_conv1d(),
+      "attune::kInFlash, refer_to_safetensors: weights of a Conv1D are [in, out] in the file, packed "
+      "by columns; only a copy is in order: read_safetensors() at run time, or kCopied");
   constexpr ElementType kScalar = detail::kElementTypeOf<Scalar>;
   if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)
     return checked;

@@ -148,7 +148,7 @@ class StateDict {
             if (tensor >= 0) close(tensors[tensor], next_row);
             const int length = length_of(place.path);
             ++tensor;
-            tensors[tensor] = {end, length, place.layout, kColumns ? cols : all, kColumns ? all : cols,
+            tensors[tensor] = {end,   length, place.layout, kColumns ? cols : all, kColumns ? all : cols,
                                tensor};
             write_path(place.path, text + end);
             end += length;
@@ -184,7 +184,9 @@ class StateDict {
     return first < kTensors && name(first) == name_of_tensor ? first : -1;
   }
   /// The tensors of a part's file stand in rows of this many numbers.
-  [[nodiscard]] constexpr int row_length(const StateDictPart& part) const { return tensors[part.tensor].cols; }
+  [[nodiscard]] constexpr int row_length(const StateDictPart& part) const {
+    return tensors[part.tensor].cols;
+  }
   /// Whether a weight has its file's layout of Conv1D.
   [[nodiscard]] constexpr bool has_conv1d() const {
     return std::any_of(tensors, tensors + kTensors, [](const StateDictTensor& tensor) {

@@ -208,9 +208,9 @@ void for_each_value(int index, const Set& set, const Visitor& visitor) {
     }();
     if constexpr (kInMemory) {
       const auto from = view(tensor);
-      static_assert(std::is_same_v<std::remove_const_t<typename decltype(from)::Scalar>,
-                                   typename Names::Model::Scalar>,
-                    "attune::write_safetensors: the set's scalar is not that of the names' model");
+      static_assert(
+          std::is_same_v<std::remove_const_t<typename decltype(from)::Scalar>, typename Names::Model::Scalar>,
+          "attune::write_safetensors: the set's scalar is not that of the names' model");
       StateDictShape shape = state_dict_shape<decltype(from)>(kLayout);
       if (kByRow) shape.rows = 1;
       for_each_stored(shape, from.data + (kByRow ? file_row * shape.row_stride : 0), visitor);
