@@ -12,7 +12,8 @@ namespace {
 
 using namespace attune;
 
-constexpr EncoderLayerShape kBlock{.attention = {.seq_len = 2, .d_model = 2, .num_heads = 1}, .d_ff = 3};
+constexpr EncoderLayerShape kBlock{
+    .attention = {.seq_len = 2, .d_model = 2, .num_heads = 1}, .d_ff = 3, .epsilon = 1e-12};
 using Encoder = Repeat<1, EncoderLayer<kBlock>>;
 using Head = Linear<LinearShape{.rows = 2, .d_in = 2, .d_out = 3, .bias = false}>;
 constexpr Encoder::Parameters kEncoder{};

@@ -9,7 +9,8 @@ namespace {
 
 using namespace attune;
 
-constexpr EncoderLayerShape kBlock{.attention = {.seq_len = 2, .d_model = 2, .num_heads = 1}, .d_ff = 3};
+constexpr EncoderLayerShape kBlock{
+    .attention = {.seq_len = 2, .d_model = 2, .num_heads = 1}, .d_ff = 3, .epsilon = 1e-12};
 using Encoder = Repeat<2, EncoderLayer<kBlock>>;
 constexpr Encoder::Parameters kEncoder{};
 using Model = Adapted<Encoder, kEncoder, LowRank{.rank = 4, .alpha = 16}>;

@@ -41,6 +41,7 @@ struct EncoderLayerNames {
   const char* qkv_weight = nullptr;
   const char* qkv_bias = nullptr;
   StateDictLayout linear = StateDictLayout::kTransposed;  // of all weights: kConv1D in GPT-2
+  double epsilon = 0;  // of norms where config.json says no other; 0: not known
 };
 
 namespace detail {
@@ -65,6 +66,26 @@ inline constexpr EncoderLayerNames kLayersAlone{.query = "q_proj",
                                                 .key_norm = "k_norm"};
 inline constexpr EncoderLayerNames kGatedAlone{.linear1 = "up", .linear2 = "down", .gate = "gate"};
 
+template <bool kOfTable>
+struct EpsilonOfNorm {
+  [[deprecated(
+      "attune: the epsilon of this norm is not the one that checkpoints of the table have by default; "
+      "take what config.json says, in the model and in EncoderLayerNames::epsilon")]] static constexpr void
+  differs() {}
+};
+template <>
+struct EpsilonOfNorm<true> {
+  static constexpr void differs() {}
+};
+/// Warns of a norm whose epsilon is not the table's.
+template <class Norm, const EncoderLayerNames& names>
+constexpr void check_epsilon() {
+  if constexpr (requires { Norm::kShape.epsilon; }) {
+    constexpr bool kSame = !(Norm::kShape.epsilon < names.epsilon) && !(names.epsilon < Norm::kShape.epsilon);
+    EpsilonOfNorm<kSame || names.epsilon <= 0>::differs();
+  }
+}
+
 /// The table, or other names where there is none.
 template <const EncoderLayerNames* table, const EncoderLayerNames& otherwise>
 inline constexpr const EncoderLayerNames& kNamesOr = table != nullptr ? *table : otherwise;
@@ -77,6 +98,7 @@ inline constexpr const EncoderLayerNames& kNamesOr = table != nullptr ? *table :
 template <class Layer, const EncoderLayerNames* table = nullptr>
 struct PyTorchNames {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    if constexpr (table != nullptr) detail::check_epsilon<Layer, *table>();
     Layer::Parameters::visit(
         [&visitor](const TensorPath& path, auto&& leaf) {
           using Leaf = std::remove_cvref_t<decltype(leaf)>;
@@ -183,6 +205,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
     visit_projection<typename Attention::OutputProjection, names>(names.output, visitor, parent, set.output);
     if constexpr (kNormalizes) {
       using Norms = typename Attention::Norms;
+      detail::check_epsilon<typename Norms::QueryNorm, names>();
       detail::visit_named<typename Norms::QueryNorm>(names.query_norm, visitor, parent, set.norms.query_norm);
       detail::visit_named<typename Norms::KeyNorm>(names.key_norm, visitor, parent, set.norms.key_norm);
     }
@@ -279,6 +302,7 @@ struct PyTorchNames<Layer, table> {
           detail::names_all_of<Layer>(kNames),
           "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated networks "
           "have a gate, and normalized queries and keys query_norm and key_norm");
+      detail::check_epsilon<typename Layer::Norm, kNames>();
       PyTorchNames<SelfAttention>::template visit_by<kNames>(visitor, parent, set.self_attention);
     }
     if constexpr (kDecoder) {

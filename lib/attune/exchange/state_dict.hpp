@@ -140,8 +140,9 @@ class StateDict {
         [&](const auto& place, auto&& leaf) {
           using Leaf = std::remove_cvref_t<decltype(leaf)>;
           // Tensors are packed along their rows, but those of Conv1D along columns.
-          constexpr bool kColumns = place.layout == StateDictLayout::kConv1D;
-          constexpr bool kSwapped = is_transposed(place.layout) || kColumns;
+          constexpr StateDictLayout kLayout = std::remove_cvref_t<decltype(place)>::layout;
+          constexpr bool kColumns = kLayout == StateDictLayout::kConv1D;
+          constexpr bool kSwapped = kColumns || is_transposed(kLayout);
           const int rows = kSwapped ? Leaf::cols : Leaf::rows, all = place.rows == 0 ? rows : place.rows;
           const int cols = kSwapped ? Leaf::rows : Leaf::cols;
           if (place.first_row == 0) {
