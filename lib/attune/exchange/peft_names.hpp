@@ -45,7 +45,7 @@ constexpr void for_each_adapter(const auto& visitor) {
   const auto one = [&](const auto& place, auto&& leaf) {
     if constexpr (kIsLowRank<std::remove_cvref_t<decltype(leaf)>>) visitor(place, leaf);
   };
-  Names::visit(one, nullptr, SetOf<typename Names::Model, Extents, Extents>{});
+  Names::visit(one, nullptr, SetOf<typename Names::Model, detail::Extents, detail::Extents>{});
 }
 template <class Names>
 constexpr bool adapts_packed_tensors() {
