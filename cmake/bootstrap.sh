@@ -26,6 +26,7 @@
 #   yaml    PyYAML for Debian's own /usr/bin/python3
 #   zephyr  pykwalify and kconfiglib, which read what a module of Zephyr says of itself
 #   xmllint xmllint
+#   json    nlohmann-json
 #   mpi     mpirun and mpicxx; attune_mpirun N COMMAND... then starts ranks on this machine
 # What is missing is named, then installed where apt-get is; elsewhere the list is printed and the shell exits with 1.
 # With everything in place it costs a few milliseconds.
@@ -76,6 +77,8 @@ _attune_has_gtest() {
   done
   [ -n "${CMAKE_PREFIX_PATH:-}${GTest_ROOT:-}${GTest_DIR:-}" ]
 }
+
+_attune_has_json() { [ -f /usr/include/nlohmann/json.hpp ] || [ -f /usr/local/include/nlohmann/json.hpp ]; }
 
 _attune_has_clang() {
   _attune_has clang++ && return
@@ -178,6 +181,7 @@ _attune_check_kind() {
       _attune_lacks _attune_has em++ -- Emscripten emscripten
       _attune_lacks _attune_has_chromium -- Chromium chromium-headless-shell
       ;;
+    json) _attune_lacks _attune_has_json -- nlohmann-json nlohmann-json3-dev ;;
     mpi) _attune_lacks _attune_has_mpi -- MPI libopenmpi-dev openmpi-bin ;;
     clang++-[0-9]* | g++-[0-9]*) _attune_lacks _attune_has "$1" -- "$1" "${1/clang++/clang}" ;;
     *) _attune_check_small_kind "$1" ;;

@@ -102,6 +102,7 @@
 #include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/model_file.hpp>
 #include <attune/exchange/own_names.hpp>
+#include <attune/exchange/peft_names.hpp>
 #include <attune/exchange/pytorch_file.hpp>
 #include <attune/exchange/pytorch_layers.hpp>
 #include <attune/exchange/pytorch_names.hpp>

@@ -4,7 +4,7 @@
 
 #include <attune/attention/multi_head_attention.hpp>
 
-#include "check.hpp"
+#include "gradient_suite.hpp"
 
 TEST(AttentionParameters, are_named_and_shaped_as_their_projections) {
   constexpr attune::AttentionShape kShape{.seq_len = 2,
@@ -52,4 +52,11 @@ TEST(AttentionParameters, d_k_may_be_set_to_the_quotient_that_does_not_divide) {
   using Layer = attune::MultiHeadAttention<kShape>;
   static_assert(Layer::HeadOutputs::cols == 4 && Layer::QueryProjection::Output::cols == 4);
   EXPECT_TRUE(attune::IsLayer<Layer>);
+}
+
+TEST(AttentionParameters, the_output_may_be_without_a_bias) {
+  using Layer = attune::MultiHeadAttention<
+      attune::AttentionShape{.seq_len = 3, .d_model = 4, .num_heads = 2, .output_bias = false}, double>;
+  EXPECT_EQ(attune::count_scalars(Layer::Parameters{}), 4 * 4 * 4 + 3 * 4);
+  check::check_layer_gradients<Layer>(-1, 1);
 }

@@ -1,9 +1,11 @@
 #include <attune/exchange/hugging_face_names.hpp>
 
 #include <attune/exchange/read_safetensors.hpp>
+#include <attune/exchange/write_safetensors.hpp>
 #include <attune/layers/layer_norm.hpp>
 
 #include "exchange/expect_tensors.hpp"
+#include "exchange/memory_file.hpp"
 
 namespace {
 
@@ -43,7 +45,9 @@ class Header {
   std::size_t length_ = 0, size_ = 0;
 };
 
-constexpr EncoderLayerShape kSmall{.attention = {.seq_len = 4, .d_model = 6, .num_heads = 2}, .d_ff = 8};
+template <double epsilon>
+using Small = EncoderLayer<EncoderLayerShape{
+    .attention = {.seq_len = 4, .d_model = 6, .num_heads = 2}, .d_ff = 8, .epsilon = epsilon}>;
 
 // bert-base-uncased (https://huggingface.co/google-bert/bert-base-uncased), of whose 12 layers two.
 constexpr EncoderLayerShape kBert{.attention = {.seq_len = 512, .d_model = 768, .num_heads = 12},
@@ -51,7 +55,7 @@ constexpr EncoderLayerShape kBert{.attention = {.seq_len = 512, .d_model = 768, 
                                   .activation = Activation::kGelu,
                                   .epsilon = 1e-12};
 using Bert = Sequential<Embedding<EmbeddingShape{.seq_len = 512, .vocabulary = 30522, .d_model = 768}>,
-                        LearnedPositions<PositionShape{512, 768}>, LayerNorm<NormShape{512, 768}>,
+                        LearnedPositions<PositionShape{512, 768}>, LayerNorm<NormShape{512, 768, 1e-12}>,
                         Repeat<2, EncoderLayer<kBert>>>;
 using BertNames =
     HuggingFaceModule<kBertLayer, Bert, "embeddings.word_embeddings", "embeddings.position_embeddings.weight",
@@ -64,7 +68,7 @@ constexpr EncoderLayerShape kVit{.attention = {.seq_len = 197, .d_model = 768, .
                                  .norm = NormPlacement::kBefore,
                                  .epsilon = 1e-12};
 using VitEncoder = Sequential<LearnedPositions<PositionShape{197, 768}>, Repeat<1, EncoderLayer<kVit>>,
-                              LayerNorm<NormShape{197, 768}>>;
+                              LayerNorm<NormShape{197, 768, 1e-12}>>;
 using VitEncoderNames = PyTorchPart<
     HuggingFaceModule<kVitLayer, VitEncoder, "embeddings.position_embeddings", "encoder.layer", "layernorm">,
     "vit">;
@@ -95,7 +99,7 @@ void add_layer(Header& header, const EncoderLayerNames& names, std::string_view 
 }  // namespace
 
 TEST(HuggingFaceNames, of_bert_layers) {
-  expect_tensors<HuggingFaceModule<kBertLayer, Repeat<1, EncoderLayer<kSmall>>>>(
+  expect_tensors<HuggingFaceModule<kBertLayer, Repeat<1, Small<1e-12>>>>(
       {{"0.attention.output.LayerNorm.bias", 6},
        {"0.attention.output.LayerNorm.weight", 6},
        {"0.attention.output.dense.bias", 6},
@@ -114,42 +118,114 @@ TEST(HuggingFaceNames, of_bert_layers) {
        {"0.output.dense.weight", 6, 8}});
 }
 TEST(HuggingFaceNames, of_vit_layers) {
-  expect_tensors<HuggingFaceModule<kVitLayer, EncoderLayer<kSmall>>>(
-      {{"attention.attention.key.bias", 6},
-       {"attention.attention.key.weight", 6, 6},
-       {"attention.attention.query.bias", 6},
-       {"attention.attention.query.weight", 6, 6},
-       {"attention.attention.value.bias", 6},
-       {"attention.attention.value.weight", 6, 6},
-       {"attention.output.dense.bias", 6},
-       {"attention.output.dense.weight", 6, 6},
-       {"intermediate.dense.bias", 8},
-       {"intermediate.dense.weight", 8, 6},
-       {"layernorm_after.bias", 6},
-       {"layernorm_after.weight", 6},
-       {"layernorm_before.bias", 6},
-       {"layernorm_before.weight", 6},
-       {"output.dense.bias", 6},
-       {"output.dense.weight", 6, 8}});
+  expect_tensors<HuggingFaceModule<kVitLayer, Small<1e-12>>>({{"attention.attention.key.bias", 6},
+                                                              {"attention.attention.key.weight", 6, 6},
+                                                              {"attention.attention.query.bias", 6},
+                                                              {"attention.attention.query.weight", 6, 6},
+                                                              {"attention.attention.value.bias", 6},
+                                                              {"attention.attention.value.weight", 6, 6},
+                                                              {"attention.output.dense.bias", 6},
+                                                              {"attention.output.dense.weight", 6, 6},
+                                                              {"intermediate.dense.bias", 8},
+                                                              {"intermediate.dense.weight", 8, 6},
+                                                              {"layernorm_after.bias", 6},
+                                                              {"layernorm_after.weight", 6},
+                                                              {"layernorm_before.bias", 6},
+                                                              {"layernorm_before.weight", 6},
+                                                              {"output.dense.bias", 6},
+                                                              {"output.dense.weight", 6, 8}});
 }
 TEST(HuggingFaceNames, of_distilbert_layers) {
-  expect_tensors<HuggingFaceModule<kDistilBertLayer, EncoderLayer<kSmall>>>(
-      {{"attention.k_lin.bias", 6},
-       {"attention.k_lin.weight", 6, 6},
-       {"attention.out_lin.bias", 6},
-       {"attention.out_lin.weight", 6, 6},
-       {"attention.q_lin.bias", 6},
-       {"attention.q_lin.weight", 6, 6},
-       {"attention.v_lin.bias", 6},
-       {"attention.v_lin.weight", 6, 6},
-       {"ffn.lin1.bias", 8},
-       {"ffn.lin1.weight", 8, 6},
-       {"ffn.lin2.bias", 6},
-       {"ffn.lin2.weight", 6, 8},
-       {"output_layer_norm.bias", 6},
-       {"output_layer_norm.weight", 6},
-       {"sa_layer_norm.bias", 6},
-       {"sa_layer_norm.weight", 6}});
+  expect_tensors<HuggingFaceModule<kDistilBertLayer, Small<1e-12>>>({{"attention.k_lin.bias", 6},
+                                                                     {"attention.k_lin.weight", 6, 6},
+                                                                     {"attention.out_lin.bias", 6},
+                                                                     {"attention.out_lin.weight", 6, 6},
+                                                                     {"attention.q_lin.bias", 6},
+                                                                     {"attention.q_lin.weight", 6, 6},
+                                                                     {"attention.v_lin.bias", 6},
+                                                                     {"attention.v_lin.weight", 6, 6},
+                                                                     {"ffn.lin1.bias", 8},
+                                                                     {"ffn.lin1.weight", 8, 6},
+                                                                     {"ffn.lin2.bias", 6},
+                                                                     {"ffn.lin2.weight", 6, 8},
+                                                                     {"output_layer_norm.bias", 6},
+                                                                     {"output_layer_norm.weight", 6},
+                                                                     {"sa_layer_norm.bias", 6},
+                                                                     {"sa_layer_norm.weight", 6}});
+}
+
+TEST(HuggingFaceNames, of_timm_layers_have_packed_rows) {
+  expect_tensors<HuggingFaceModule<kTimmVitLayer, Repeat<1, Small<1e-6>>>>({{"0.attn.proj.bias", 6},
+                                                                            {"0.attn.proj.weight", 6, 6},
+                                                                            {"0.attn.qkv.bias", 18},
+                                                                            {"0.attn.qkv.weight", 18, 6},
+                                                                            {"0.mlp.fc1.bias", 8},
+                                                                            {"0.mlp.fc1.weight", 8, 6},
+                                                                            {"0.mlp.fc2.bias", 6},
+                                                                            {"0.mlp.fc2.weight", 6, 8},
+                                                                            {"0.norm1.bias", 6},
+                                                                            {"0.norm1.weight", 6},
+                                                                            {"0.norm2.bias", 6},
+                                                                            {"0.norm2.weight", 6}});
+}
+TEST(HuggingFaceNames, of_gpt2_layers_have_packed_columns) {
+  expect_tensors<HuggingFaceModule<kGpt2Layer, Repeat<1, Small<1e-5>>>>({{"0.attn.c_attn.bias", 18},
+                                                                         {"0.attn.c_attn.weight", 6, 18},
+                                                                         {"0.attn.c_proj.bias", 6},
+                                                                         {"0.attn.c_proj.weight", 6, 6},
+                                                                         {"0.ln_1.bias", 6},
+                                                                         {"0.ln_1.weight", 6},
+                                                                         {"0.ln_2.bias", 6},
+                                                                         {"0.ln_2.weight", 6},
+                                                                         {"0.mlp.c_fc.bias", 8},
+                                                                         {"0.mlp.c_fc.weight", 6, 8},
+                                                                         {"0.mlp.c_proj.bias", 6},
+                                                                         {"0.mlp.c_proj.weight", 8, 6}});
+}
+TEST(HuggingFaceNames, of_grouped_heads_may_be_packed) {
+  static constexpr EncoderLayerNames kNames{.output = "o",
+                                            .linear1 = "mlp.0",
+                                            .linear2 = "mlp.2",
+                                            .norm1 = "n1",
+                                            .norm2 = "n2",
+                                            .qkv_weight = "in_proj_weight"};
+  constexpr EncoderLayerShape kGrouped{
+      .attention = {.seq_len = 4, .d_model = 4, .num_heads = 2, .num_kv_heads = 1, .bias = false}, .d_ff = 3};
+  expect_tensors<HuggingFaceModule<kNames, EncoderLayer<kGrouped>>>({{"in_proj_weight", 8, 4},
+                                                                     {"mlp.0.weight", 3, 4},
+                                                                     {"mlp.2.weight", 4, 3},
+                                                                     {"n1.weight", 4},
+                                                                     {"n2.weight", 4},
+                                                                     {"o.weight", 4, 4}});
+}
+
+TEST(HuggingFaceNames, of_conv1d_are_read_and_written_as_in_and_out_side_by_side) {
+  constexpr EncoderLayerShape kTiny{.attention = {.seq_len = 2, .d_model = 2, .num_heads = 1}, .d_ff = 3};
+  using Layer = EncoderLayer<kTiny>;
+  using Names = HuggingFaceModule<kGpt2Layer, Layer>;
+  Layer::Parameters set{};
+  set.self_attention.query.weight = {{1, 2, 3, 4}};
+  set.self_attention.key.weight = {{5, 6, 7, 8}};
+  set.self_attention.value.weight = {{9, 10, 11, 12}};
+  set.self_attention.value.bias = {{13, 14}};
+  set.feed_forward.linear1.weight = {{1, 2, 3, 4, 5, 6}};
+  check::MemoryFile file, again;
+  ASSERT_EQ(write_safetensors<Names>(set, file), Status::kOk);
+  EXPECT_TRUE(file.contains(R"("attn.c_attn.weight":{"dtype":"F32","shape":[2,6],)"));
+  const auto layout = safetensors_layout<Names>(file.text());
+  const auto expect_values = [&](std::string_view name, std::initializer_list<float> values) {
+    const std::size_t begin = layout.begin[detail::kStateDict<Names>.find(name)];
+    EXPECT_EQ(std::memcmp(file.bytes + layout.body + begin, values.begin(), 4 * values.size()), 0);
+  };
+  expect_values("attn.c_attn.weight", {1, 2, 5, 6, 9, 10, 3, 4, 7, 8, 11, 12});
+  expect_values("attn.c_attn.bias", {0, 0, 0, 0, 13, 14});
+  expect_values("mlp.c_fc.weight", {1, 2, 3, 4, 5, 6});
+
+  Layer::Parameters read{};
+  ASSERT_EQ(read_safetensors<Names>(file, read), Status::kOk);
+  EXPECT_TRUE(check::same_bits(read, set));
+  ASSERT_EQ(rewrite_safetensors<Names>(file, set, again), Status::kOk);
+  EXPECT_TRUE(again.text() == file.text());
 }
 
 TEST(HuggingFaceNames, of_a_llama_whose_head_is_its_embedding) {
@@ -159,8 +235,9 @@ TEST(HuggingFaceNames, of_a_llama_whose_head_is_its_embedding) {
                                       .num_kv_heads = 1,
                                       .bias = false,
                                       .rotary_dim = 2,
-                                      .query_key_norm = QueryKeyNorm::kRootMeanSquare};
-  using Norm = RmsNorm<NormShape{4, 6}>;
+                                      .query_key_norm = QueryKeyNorm::kRootMeanSquare,
+                                      .query_key_epsilon = 1e-6};
+  using Norm = RmsNorm<NormShape{4, 6, 1e-6}>;
   using Block = EncoderLayerOf<MultiHeadAttention<kAttention>,
                                SwiGlu<FeedForwardShape{.rows = 4, .d_model = 6, .d_ff = 8, .bias = false}>,
                                Norm, BranchOptions{.norm = NormPlacement::kBefore}>;

@@ -15,6 +15,7 @@
 // Of the files that model_files.py writes, by tests/CMakeLists.txt.
 #include <doubles_weights.hpp>
 #include <halves_array.hpp>
+#include <halves_bf16.hpp>
 #include <transformer_array.hpp>
 #include <transformer_bf16.hpp>
 #include <transformer_fp16.hpp>
@@ -172,4 +173,27 @@ TEST(ModelFile, a_head_learns_over_weights_quantized_by_the_build) {
   EXPECT_GT(train(head), 0.0f);
   static TrainerOf<BiasesAndNorms<Model, kInFlash<Names, transformer_int8>>> tuned;
   EXPECT_GT(train(tuned), 0.0f);
+}
+
+TEST(ModelFile, halves_alone_are_used_where_they_stand) {
+  // By the compiler, which widens biases, and by the build, which changes no bit of the weights.
+  constexpr auto& kArray = kInFlash<SmallNames, halves_array>;
+  constexpr auto& kBuilt = kInFlash<SmallNames, halves_bf16>;
+  static_assert(
+      std::is_same_v<std::remove_cvref_t<decltype(kArray)>, Small::ParametersOf<Bfloat16Reference, Tensor>>);
+  static_assert(kArray.weight.stored.base == halves_array::kData && kArray.bias(0, 2) == -3.0f / 128);
+  constexpr auto& kHalves = kCopied<SmallNames, halves_array>;
+  for (int i = 0; i < 2; ++i) {
+    for (int j = 0; j < 3; ++j) {
+      EXPECT_EQ(kArray.weight(i, j), kHalves.weight(i, j));
+      EXPECT_EQ(kBuilt.weight(i, j), kHalves.weight(i, j));
+    }
+  }
+  EXPECT_TRUE(check::same_bits(kArray.bias, kHalves.bias));
+  // And at run time.
+  Small::ParametersOf<Bfloat16Reference, Tensor> referred{};
+  const std::string_view file = bytes_of<halves_array>();
+  ASSERT_EQ(refer_to_safetensors<SmallNames>(file, referred), Status::kOk);
+  EXPECT_TRUE(check::same_bits(referred.bias, kHalves.bias));
+  EXPECT_EQ(referred.weight(1, 2), kHalves.weight(1, 2));
 }

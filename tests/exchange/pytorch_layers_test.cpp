@@ -1,5 +1,6 @@
 #include <attune/exchange/pytorch_layers.hpp>
 
+#include <attune/exchange/hugging_face_names.hpp>
 #include <attune/exchange/pytorch_names.hpp>
 #include <attune/models/encoder_layer.hpp>
 
@@ -52,6 +53,24 @@ TEST(PyTorchLayers, of_attention_with_grouped_heads_are_four_linear_layers) {
        {"q_norm.weight", 3},
        {"q_proj.weight", 6, 6},
        {"v_proj.weight", 3, 6}});
+}
+
+TEST(PyTorchLayers, of_attention_whose_output_has_no_bias_are_four_linear_layers) {
+  constexpr AttentionShape kShape{.seq_len = 2, .d_model = 6, .num_heads = 2, .output_bias = false};
+  expect_tensors<PyTorchModule<MultiHeadAttention<kShape>>>({{"k_proj.bias", 6},
+                                                             {"k_proj.weight", 6, 6},
+                                                             {"out_proj.weight", 6, 6},
+                                                             {"q_proj.bias", 6},
+                                                             {"q_proj.weight", 6, 6},
+                                                             {"v_proj.bias", 6},
+                                                             {"v_proj.weight", 6, 6}});
+}
+
+TEST(PyTorchLayers, of_a_network_that_is_an_nn_sequential) {
+  static constexpr EncoderLayerNames kNames{.linear1 = "0", .linear2 = "2"};
+  using Network = FeedForward<FeedForwardShape{.rows = 5, .d_model = 6, .d_ff = 7}>;
+  expect_tensors<HuggingFaceModule<kNames, Sequential<Network>, "mlp">>(
+      {{"mlp.0.bias", 7}, {"mlp.0.weight", 7, 6}, {"mlp.2.bias", 6}, {"mlp.2.weight", 6, 7}});
 }
 
 TEST(PyTorchLayers, of_transformer_layers) {

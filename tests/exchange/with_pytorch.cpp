@@ -8,7 +8,7 @@
 //   MODEL.rewritten.safetensors      these as the file, in its own types
 //   MODEL.quantized.safetensors      the file rewritten from one whose weights were 8-bit integers
 //
-// A file of a narrower type than the model's is read into the copy alone.
+// A file of a narrower type than the model's, or with weights of a Conv1D, is read into the copy alone.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -62,6 +62,12 @@ using Vit =
 using VitNames = PyTorchFile<PyTorchModule<Vit, "patches", "pos", "encoder.layers", "head">,
                              TensorShape<"pos", 1, kSeqLen, kModelWidth>,
                              TensorShape<"patches.weight", kModelWidth, 1, 7, 7>>;
+
+// A block of GPT-2, without its mask.
+using Gpt2 = EncoderLayer<EncoderLayerShape{.attention = {.seq_len = 7, .d_model = 12, .num_heads = 3},
+                                            .d_ff = 20,
+                                            .activation = Activation::kGeluTanh,
+                                            .norm = NormPlacement::kBefore}>;
 
 // As one input: queries, keys and values, each as a row of its own.
 struct CrossAttention {
@@ -194,11 +200,14 @@ int run(const std::string& path) {
   const std::string_view file = bytes;
   const auto layout = safetensors_layout<Names>(file);
   Status status = read_safetensors<Names>(file, copied);
-  bool narrower = false;
+  constexpr bool kConv1D = detail::kStateDict<Names>.has_conv1d();
+  bool narrower = kConv1D;
   for (const ElementType type : layout.type) {
     narrower = narrower || type == ElementType::kF16 || type == ElementType::kBF16;
   }
-  if (status == Status::kOk && !narrower) status = refer_to_safetensors<Names>(file, in_place);
+  if constexpr (!kConv1D) {
+    if (status == Status::kOk && !narrower) status = refer_to_safetensors<Names>(file, in_place);
+  }
   if (status != Status::kOk || input.size() != sizeof x) {
     std::printf("%s: %s %.*s\n", path.c_str(), message(status), static_cast<int>(layout.tensor.size()),
                 layout.tensor.data());
@@ -248,6 +257,7 @@ int main(int count, char** arguments) {
   if (model == "tokens") return run<PyTorchModule<Tokens, "embedding", "encoder.layers", "head">>(path);
   if (model == "tied") return run<TiedNames>(path);
   if (model == "vit") return run<VitNames>(path);
+  if (model == "gpt2") return run<HuggingFaceModule<kGpt2Layer, Gpt2>>(path);
   if (model == "attention") return run<PyTorchModule<CrossAttention>>(path);
   if (model == "translator") return run<PyTorchModule<Translator<NormPlacement::kAfter>>>(path);
   if (model == "translator_pre") return run<PyTorchModule<Translator<NormPlacement::kBefore>>>(path);

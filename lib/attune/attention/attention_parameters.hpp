@@ -21,7 +21,7 @@ struct AttentionParameters {
   using ValueProjection =
       Linear<LinearShape{shape.kv_len, shape.d_value, shape.num_kv_heads* shape.d_v, shape.bias}, Scalar>;
   using OutputProjection =
-      Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.bias}, Scalar>;
+      Linear<LinearShape{shape.seq_len, shape.num_heads* shape.d_v, shape.d_out, shape.output_bias}, Scalar>;
   using Norms = QueryKeyNorms<shape, Scalar>;
   using Appended = BiasKv<shape, Scalar>;
 

@@ -38,7 +38,8 @@ struct AttentionShape {
   int d_key = d_model;                        // width of a key token (PyTorch: kdim)
   int d_value = d_model;                      // width of a value token (PyTorch: vdim)
   int d_out = d_model;                        // width of an output token
-  bool bias = true;                           // of all projections
+  bool bias = true;                           // of projections
+  bool output_bias = bias;                    // of that of outputs
   Scaling scaling = Scaling::kInverseSqrtDk;  // what scores are divided by
   int rotary_dim = 0;  // features of a head's queries and keys that are rotated by position; 0: none
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;

@@ -245,7 +245,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
       const auto d_rows = context.first(dy);
       update_in_place(context.first(view(outputs)), d_rows, parameters.output.weight,
                       view(gradients.output.weight), context.zeros());
-      if constexpr (shape.bias) add_column_sums(d_rows, view(gradients.output.bias));
+      if constexpr (shape.output_bias) add_column_sums(d_rows, view(gradients.output.bias));
     }
     Heads::backward(tape, scratch, context);
     Operands::backward(parameters, tape, gradients, context.without_mask());

@@ -60,6 +60,8 @@ constexpr std::string_view name_of(ElementType type) {
 template <class Scalar>
 inline constexpr ElementType kElementTypeOf = sizeof(Scalar) == 8 ? ElementType::kF64 : ElementType::kF32;
 
+/// Whether it is a float of 16 bits.
+constexpr bool is_half(ElementType type) { return type == ElementType::kF16 || type == ElementType::kBF16; }
 constexpr int bytes_of(ElementType type) {
   return type == ElementType::kF64 ? 8 : type == ElementType::kF32 ? 4 : type == ElementType::kI8 ? 1 : 2;
 }

@@ -1,6 +1,9 @@
 // The names that Hugging Face's transformers give to encoders: tables for pytorch_names.hpp, of BERT, ViT,
-// DistilBERT and Llama (transformers 4, modeling_bert.py, modeling_vit.py, modeling_distilbert.py,
-// modeling_llama.py).
+// DistilBERT, GPT-2 and Llama (transformers 4, modeling_bert.py, modeling_vit.py, modeling_distilbert.py,
+// modeling_gpt2.py, modeling_llama.py), and those of timm's ViT (vision_transformer.py). A table of one's own
+// is `constexpr EncoderLayerNames kNames{.query = "att.q", …}`; an nn.Sequential has linear1 = "mlp.0" and
+// linear2 = "mlp.2". `epsilon` is what config.json has unless a checkpoint says otherwise: a norm of
+// another one warns. With Llama 3's 1e-5 a copy of the table says so.
 //
 //   using Names = attune::PyTorchPart<
 //       attune::HuggingFaceModule<attune::kBertLayer, Encoder, "embeddings.word_embeddings",
@@ -11,7 +14,7 @@
 // Their checkpoints have more than a model's encoder (a pooler, the heads of pre-training), so that it is a
 // PyTorchPart. What this library has no layer for is a layer of one's own, or added to what it has: BERT's
 // token types (with one type only, row 0 of `token_type_embeddings` is added to every position) and ViT's
-// class token. ViT's patches are a Linear of [channels, height, width]; BERT's and ViT's epsilon is 10⁻¹².
+// class token. ViT's patches are a Linear of [channels, height, width].
 #pragma once
 
 #include <attune/exchange/pytorch_names.hpp>
@@ -26,7 +29,8 @@ inline constexpr EncoderLayerNames kBertLayer{.query = "attention.self.query",
                                               .linear1 = "intermediate.dense",
                                               .linear2 = "output.dense",
                                               .norm1 = "attention.output.LayerNorm",
-                                              .norm2 = "output.LayerNorm"};
+                                              .norm2 = "output.LayerNorm",
+                                              .epsilon = 1e-12};
 /// ViT, below "encoder.layer": normalized before each part, GELU.
 inline constexpr EncoderLayerNames kVitLayer{.query = "attention.attention.query",
                                              .key = "attention.attention.key",
@@ -35,7 +39,8 @@ inline constexpr EncoderLayerNames kVitLayer{.query = "attention.attention.query
                                              .linear1 = "intermediate.dense",
                                              .linear2 = "output.dense",
                                              .norm1 = "layernorm_before",
-                                             .norm2 = "layernorm_after"};
+                                             .norm2 = "layernorm_after",
+                                             .epsilon = 1e-12};
 /// DistilBERT, below "transformer.layer": normalized after each part, GELU.
 inline constexpr EncoderLayerNames kDistilBertLayer{.query = "attention.q_lin",
                                                     .key = "attention.k_lin",
@@ -44,10 +49,35 @@ inline constexpr EncoderLayerNames kDistilBertLayer{.query = "attention.q_lin",
                                                     .linear1 = "ffn.lin1",
                                                     .linear2 = "ffn.lin2",
                                                     .norm1 = "sa_layer_norm",
-                                                    .norm2 = "output_layer_norm"};
+                                                    .norm2 = "output_layer_norm",
+                                                    .epsilon = 1e-12};
 
-/// Llama, below "model.layers": RmsNorm before each part, SwiGlu, rotary positions in halves; Qwen 3, which
-/// normalizes queries and keys, too. With a tied head:
+/// timm's ViT, below "blocks": normalized before each part, GELU, W_q, W_k and W_v in one tensor.
+inline constexpr EncoderLayerNames kTimmVitLayer{.output = "attn.proj",
+                                                 .linear1 = "mlp.fc1",
+                                                 .linear2 = "mlp.fc2",
+                                                 .norm1 = "norm1",
+                                                 .norm2 = "norm2",
+                                                 .query_norm = "attn.q_norm",
+                                                 .key_norm = "attn.k_norm",
+                                                 .qkv_weight = "attn.qkv.weight",
+                                                 .qkv_bias = "attn.qkv.bias",
+                                                 .epsilon = 1e-6};
+/// GPT-2, below "h": normalized before each part, GELU by tanh, a causal mask. Weights are [in, out], W_q,
+/// W_k and W_v side by side. Such files are copied, not used in place.
+inline constexpr EncoderLayerNames kGpt2Layer{.output = "attn.c_proj",
+                                              .linear1 = "mlp.c_fc",
+                                              .linear2 = "mlp.c_proj",
+                                              .norm1 = "ln_1",
+                                              .norm2 = "ln_2",
+                                              .qkv_weight = "attn.c_attn.weight",
+                                              .qkv_bias = "attn.c_attn.bias",
+                                              .linear = StateDictLayout::kConv1D,
+                                              .epsilon = 1e-5};
+
+/// Llama, below "model.layers": RmsNorm before each part, SwiGlu, rotary positions in halves; Qwen 2, which
+/// has biases of queries, keys and values (AttentionShape::output_bias = false), and Qwen 3, which normalizes
+/// queries and keys. With a tied head:
 ///
 ///   HuggingFaceModule<kLlamaLayer, Tied<…>, "model.embed_tokens", "model.layers", "model.norm">
 inline constexpr EncoderLayerNames kLlamaLayer{.query = "self_attn.q_proj",
@@ -60,7 +90,8 @@ inline constexpr EncoderLayerNames kLlamaLayer{.query = "self_attn.q_proj",
                                                .norm2 = "post_attention_layernorm",
                                                .gate = "mlp.gate_proj",
                                                .query_norm = "self_attn.q_norm",
-                                               .key_norm = "self_attn.k_norm"};
+                                               .key_norm = "self_attn.k_norm",
+                                               .epsilon = 1e-6};
 
 /// PyTorchModule for a model whose encoder layers have the names of such a table.
 template <const EncoderLayerNames& table, class Model, detail::Name... names>

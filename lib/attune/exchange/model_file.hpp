@@ -22,7 +22,8 @@
 //
 // The weights and embeddings of a file may be I8 with scales, BF16 or F16, all of one type and beside F32 of
 // biases, norms and positions: kInFlash refers to them as they are (weights/quantized_weights.hpp).
-// attune_add_model(… QUANTIZE int8) makes such a file.
+// attune_add_model(… QUANTIZE int8) makes such a file; of one that is all BF16, QUANTIZE bf16 widens what is
+// no weight and changes no bit of weights. With ARRAY the compiler widens biases and norms itself.
 //
 // That the file is the model's is checked by the compiler, of its header: the error names the tensor. The
 // numbers themselves may change after that. For a header of 24 encoder layers (288 tensors, 28 KB) clang
@@ -113,11 +114,13 @@ struct TensorOfNoUse {
 };
 template <class Tensor, ElementType of_file, ElementType of_model>
 struct TensorOfAnotherType {
-  static_assert(sizeof(Tensor*) == 0,
-                "attune::kInFlash: this tensor has the first type in the file and needs the second: biases, "
-                "norms and positions are of the model's scalar, weights of one type, all of them "
-                "(attune_add_model(… QUANTIZE … WEIGHTS name FLOATS name) tells them apart); only a copy is "
-                "converted: read_safetensors() at run time, or kCopied");
+  static_assert(
+      sizeof(Tensor*) == 0,
+      "attune::kInFlash: this tensor has the first type in the file and needs the second: biases, "
+      "norms and positions are of the model's scalar, weights of one type, all of them "
+      "(attune_add_model(… QUANTIZE … WEIGHTS name FLOATS name) tells them apart). A file that is all "
+      "BF16 or F16 is used in place with QUANTIZE bf16 or fp16, which keeps the bits of weights; else "
+      "only a copy is converted: read_safetensors() at run time, or kCopied");
 };
 template <class Tensor>
 struct MisalignedTensor {
@@ -145,7 +148,17 @@ struct FileOfModel {
   static constexpr ElementType type_of(int tensor) {
     return may_be_narrow(kStateDict<Names>.tensors[tensor].layout) ? kMatrix : kScalar;
   }
+  /// Whether the compiler copies vectors, which are of 16 bits and in an array that it sees.
+  static constexpr bool kCopiesVectors = [] {
+    if (!requires { File::kFile; }) return false;
+    for (int i = 0; i < kLayout.kTensors; ++i) {
+      const ElementType type = kLayout.type[i];
+      if (is_vector(kStateDict<Names>.tensors[i].layout) && is_half(type)) return true;
+    }
+    return false;
+  }();
   static constexpr Status status_of(int tensor) {
+    if (kCopiesVectors && is_vector(kStateDict<Names>.tensors[tensor].layout)) return Status::kOk;
     if (may_be_narrow(kStateDict<Names>.tensors[tensor].layout)) {
       if (kMatrix == ElementType::kI8) return check_in_place<Names, Int8>(kLayout, tensor, kScalar);
       if (kMatrix == ElementType::kBF16) return check_in_place<Names, Bfloat16>(kLayout, tensor, kScalar);
@@ -158,7 +171,7 @@ struct FileOfModel {
     for (int i = 0; i < kLayout.kTensors; ++i) {
       const StateDictTensor& tensor = kStateDict<Names>.tensors[i];
       const ElementType type = kLayout.type[i];
-      const bool narrow = type == ElementType::kI8 || type == ElementType::kBF16 || type == ElementType::kF16;
+      const bool narrow = type == ElementType::kI8 || is_half(type);
       if (may_be_narrow(tensor.layout) && tensor.values == i && narrow) return type;
     }
     return kScalar;
@@ -236,27 +249,36 @@ constexpr void refuse(Why) {
 }
 
 /// References to weights of such a type.
-template <class Model, ElementType matrix>
+template <class Model, ElementType matrix, template <class, int, int> class Vector>
 struct SetInFlash {
-  using type = SetOf<Model, TransposedReference, Reference>;
+  using type = SetOf<Model, TransposedReference, Vector>;
 };
-template <class Model>
-struct SetInFlash<Model, ElementType::kI8> {
-  using type = SetOf<Model, Int8Reference, Reference>;
+template <class Model, template <class, int, int> class Vector>
+struct SetInFlash<Model, ElementType::kI8, Vector> {
+  using type = SetOf<Model, Int8Reference, Vector>;
 };
-template <class Model>
-struct SetInFlash<Model, ElementType::kBF16> {
-  using type = SetOf<Model, Bfloat16Reference, Reference>;
+template <class Model, template <class, int, int> class Vector>
+struct SetInFlash<Model, ElementType::kBF16, Vector> {
+  using type = SetOf<Model, Bfloat16Reference, Vector>;
 };
-template <class Model>
-struct SetInFlash<Model, ElementType::kF16> {
-  using type = SetOf<Model, Float16Reference, Reference>;
+template <class Model, template <class, int, int> class Vector>
+struct SetInFlash<Model, ElementType::kF16, Vector> {
+  using type = SetOf<Model, Float16Reference, Vector>;
 };
+template <class Model, ElementType matrix, bool kCopiesVectors>
+using SetFor = typename std::conditional_t<kCopiesVectors, SetInFlash<Model, matrix, Tensor>,
+                                           SetInFlash<Model, matrix, Reference>>::type;
+
+/// The bytes of a file that the compiler sees.
+template <class File>
+constexpr auto bytes_seen() {
+  return std::bit_cast<std::array<char, sizeof File::kFile>>(File::kFile);
+}
 
 template <class Names, class File>
 constexpr auto set_in_flash() {
   using Of = FileOfModel<Names, File>;
-  using Set = typename SetInFlash<typename Names::Model, Of::kMatrix>::type;
+  using Set = SetFor<typename Names::Model, Of::kMatrix, Of::kCopiesVectors>;
   if constexpr (!Of::kIsTheModels) {
     refuse(Of::why_it_is_not_the_models());
     return Set{};
@@ -269,9 +291,18 @@ constexpr auto set_in_flash() {
                   "the file has F64 and no F32, float elsewhere");
     struct Referred {
       Set set{};
-      SafetensorsResult result = refer_to_safetensors(Of::kLayout, File::kData, set);
+      SafetensorsResult result{};
     };
-    constexpr Referred kReferred;
+    constexpr Referred kReferred = [] {
+      Referred referred;
+      if constexpr (Of::kCopiesVectors) {
+        const auto bytes = bytes_seen<File>();
+        referred.result = refer_to_safetensors(Of::kLayout, File::kData, referred.set, bytes.data());
+      } else {
+        referred.result = refer_to_safetensors(Of::kLayout, File::kData, referred.set);
+      }
+      return referred;
+    }();
     static_assert(kReferred.result == Status::kOk,
                   "attune::kInFlash: biases or norms of the file are narrow, as where it was quantized under "
                   "OwnNames, which does not tell them from weights; write the file by PyTorch's names "
@@ -287,7 +318,7 @@ constexpr auto copied_set() {
   if constexpr (!Of::kIsTheModels) {
     refuse(Of::why_it_is_not_the_models());
   } else if constexpr (requires { File::kFile; }) {
-    const auto bytes = std::bit_cast<std::array<char, sizeof File::kFile>>(File::kFile);
+    const auto bytes = bytes_seen<File>();
     static_cast<void>(read_safetensors<Names>(std::string_view(bytes.data(), File::kSize), set));
   } else {
     static_assert(

@@ -23,29 +23,83 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The modules of an encoder layer whose attention is four linear layers, as seen from the layer. What a
-/// layer does not have may stay without a name.
+/// The modules of an encoder layer, as seen from the layer. What a layer does not have may stay without a
+/// name.
 struct EncoderLayerNames {
-  const char* query;                 // of the projection of queries
-  const char* key;                   // of keys
-  const char* value;                 // of values
-  const char* output;                // of the heads' outputs
-  const char* linear1;               // of the network: d_model to d_ff; of a gated one what is gated
-  const char* linear2;               // of the network: d_ff to d_model
-  const char* norm1;                 // of the attention, before or after it
-  const char* norm2;                 // of the network
+  const char* query = nullptr;       // of the projection of queries
+  const char* key = nullptr;         // of keys
+  const char* value = nullptr;       // of values
+  const char* output = nullptr;      // of the heads' outputs
+  const char* linear1 = nullptr;     // of the network: d_model to d_ff; of a gated one what is gated
+  const char* linear2 = nullptr;     // of the network: d_ff to d_model
+  const char* norm1 = nullptr;       // of the attention, before or after it
+  const char* norm2 = nullptr;       // of the network
   const char* gate = nullptr;        // of a gated network
   const char* query_norm = nullptr;  // of each head's queries
   const char* key_norm = nullptr;    // of each head's keys
+  // The tensors of queries, keys and values in this order, in the place of three linear layers.
+  const char* qkv_weight = nullptr;
+  const char* qkv_bias = nullptr;
+  StateDictLayout linear = StateDictLayout::kTransposed;  // of all weights: kConv1D in GPT-2
+  double epsilon = 0;  // of norms where config.json says no other; 0: not known
 };
 
+namespace detail {
+
+/// Names in nn.MultiheadAttention; those of three weights where keys or values have a width of their own.
+inline constexpr EncoderLayerNames kMultiheadAttention{.query = "q_proj_weight",
+                                                       .key = "k_proj_weight",
+                                                       .value = "v_proj_weight",
+                                                       .output = "out_proj",
+                                                       .qkv_weight = "in_proj_weight",
+                                                       .qkv_bias = "in_proj_bias"};
+/// Of layers that torch.nn does not have, and of those in nn.TransformerEncoderLayer beside the attention.
+inline constexpr EncoderLayerNames kLayersAlone{.query = "q_proj",
+                                                .key = "k_proj",
+                                                .value = "v_proj",
+                                                .output = "out_proj",
+                                                .linear1 = "linear1",
+                                                .linear2 = "linear2",
+                                                .norm1 = "norm1",
+                                                .norm2 = "norm2",
+                                                .query_norm = "q_norm",
+                                                .key_norm = "k_norm"};
+inline constexpr EncoderLayerNames kGatedAlone{.linear1 = "up", .linear2 = "down", .gate = "gate"};
+
+template <bool kOfTable>
+struct EpsilonOfNorm {
+  [[deprecated(
+      "attune: the epsilon of this norm is not the one that checkpoints of the table have by default; "
+      "take what config.json says, in the model and in EncoderLayerNames::epsilon")]] static constexpr void
+  differs() {}
+};
+template <>
+struct EpsilonOfNorm<true> {
+  static constexpr void differs() {}
+};
+/// Warns of a norm whose epsilon is not the table's.
+template <class Norm, const EncoderLayerNames& names>
+constexpr void check_epsilon() {
+  if constexpr (requires { Norm::kShape.epsilon; }) {
+    constexpr bool kSame = !(Norm::kShape.epsilon < names.epsilon) && !(names.epsilon < Norm::kShape.epsilon);
+    EpsilonOfNorm<kSame || names.epsilon <= 0>::differs();
+  }
+}
+
+/// The table, or other names where there is none.
+template <const EncoderLayerNames* table, const EncoderLayerNames& otherwise>
+inline constexpr const EncoderLayerNames& kNamesOr = table != nullptr ? *table : otherwise;
+
+}  // namespace detail
+
 /// Calls visitor(place, tensor) for each tensor of a layer's set, of any form: PyTorch's names below
-/// `parent`, or those of the table where one is given. Parts of a packed tensor come in the order of their
-/// rows. This one is of layers of one's own: members of the set are named as in the set, weights are stored
-/// as their transposes, tables (TableOf) as they are.
+/// `parent`, or those of the table where one is given. Parts of a packed tensor come in their order. This one
+/// is of layers of one's own: members of the set are named as in the set, weights are stored as their
+/// transposes, tables (TableOf) as they are.
 template <class Layer, const EncoderLayerNames* table = nullptr>
 struct PyTorchNames {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    if constexpr (table != nullptr) detail::check_epsilon<Layer, *table>();
     constexpr detail::SetOf<Layer, TransposedReference, Reference> kStored{};
     Layer::Parameters::visit(
         [&visitor]<class Stored>(const TensorPath& path, auto&& leaf, const Stored&) {
@@ -66,11 +120,31 @@ struct PyTorchNames {
   }
 };
 
+namespace detail {
+
+/// The tensors of a layer of this name below `parent`.
+template <class Layer, const EncoderLayerNames* table = nullptr>
+constexpr void visit_named(const char* name, const auto& visitor, const TensorPath* parent, auto&& set) {
+  const TensorPath path{name, parent};
+  PyTorchNames<Layer, table>::visit(visitor, &path, set);
+}
+
+}  // namespace detail
+
+/// A linear layer by itself is nn.Linear; within an encoder layer the table tells its layout.
 template <LinearShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<Linear<shape, Scalar>, table> {
+  template <StateDictLayout layout = StateDictLayout::kTransposed>
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    visitor(StateDictPlace<StateDictLayout::kTransposed>{{"weight", parent}}, set.weight);
+    visitor(StateDictPlace<layout>{{"weight", parent}}, set.weight);
     if constexpr (shape.bias) visitor(StateDictPlace<StateDictLayout::kVector>{{"bias", parent}}, set.bias);
+  }
+  /// As a module of that name, in a layer with these names.
+  template <const EncoderLayerNames& names>
+  static constexpr void visit_part(const char* name, const auto& visitor, const TensorPath* parent,
+                                   auto&& set) {
+    const TensorPath path{name, parent};
+    visit<names.linear>(visitor, &path, set);
   }
 };
 
@@ -91,96 +165,104 @@ struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
 };
 
 /// nn.MultiheadAttention: W_q, W_k and W_v in one tensor unless kdim or vdim is another than embed_dim. With
-/// grouped heads, or normalized queries and keys, PyTorch has no module for it: `q_proj`, `k_proj`, `v_proj`
-/// and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
+/// grouped heads, normalized queries and keys, or biases of some projections alone, PyTorch has no module for
+/// it: `q_proj`, `k_proj`, `v_proj` and `out_proj`, each an nn.Linear, and `q_norm` and `k_norm`.
 template <AttentionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   /// The layer.
   using Attention = MultiHeadAttention<shape, Scalar>;
   /// Whether heads normalize queries and keys.
   static constexpr bool kNormalizes = shape.query_key_norm != QueryKeyNorm::kNone;
-  /// Whether its projections are four linear layers, not one packed one.
-  static constexpr bool kFourLinears = shape.num_kv_heads != shape.num_heads || kNormalizes;
-  static_assert(kFourLinears ||
-                    (shape.num_heads * shape.d_k == shape.d_model &&
-                     shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
-                "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
-                "equal to d_model; other attention is a module of one's own, with PyTorchNames of one's own");
+  /// Whether queries, keys and values come from tokens of one width.
+  static constexpr bool kOneWidth = shape.d_key == shape.d_model && shape.d_value == shape.d_model;
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    if constexpr (kFourLinears) {
-      visit_linears({"q_proj", "k_proj", "v_proj", "out_proj", "", "", "", "", "", "q_norm", "k_norm"},
-                    visitor, parent, set);
-    } else {
-      visit_packed(visitor, parent, set);
-    }
+    constexpr bool kFourLinears =
+        shape.num_kv_heads != shape.num_heads || kNormalizes || shape.output_bias != shape.bias;
+    static_assert(
+        kFourLinears || (shape.num_heads * shape.d_k == shape.d_model &&
+                         shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
+        "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
+        "equal to d_model; other attention is a module of one's own, with PyTorchNames of one's own");
+    visit_by<kFourLinears ? detail::kLayersAlone : detail::kMultiheadAttention>(visitor, parent, set);
     if constexpr (shape.add_bias_kv) {
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_k", parent}}, set.appended.bias_k);
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
     }
   }
-  /// Four linear layers by the names of a table, and what normalizes.
-  static constexpr void visit_linears(const EncoderLayerNames& names, const auto& visitor,
-                                      const TensorPath* parent, auto&& set) {
-    const auto part = [&]<class Part>(const char* name, auto&& of_part) {
-      const TensorPath path{name, parent};
-      PyTorchNames<Part>::visit(visitor, &path, of_part);
-    };
-    part.template operator()<typename Attention::QueryProjection>(names.query, set.query);
-    part.template operator()<typename Attention::KeyProjection>(names.key, set.key);
-    part.template operator()<typename Attention::ValueProjection>(names.value, set.value);
-    part.template operator()<typename Attention::OutputProjection>(names.output, set.output);
+  /// The projections and what normalizes, by the names of a table.
+  template <const EncoderLayerNames& names>
+  static constexpr void visit_by(const auto& visitor, const TensorPath* parent, auto&& set) {
+    if constexpr (names.qkv_weight == nullptr) {
+      visit_projection<typename Attention::QueryProjection, names>(names.query, visitor, parent, set.query);
+      visit_projection<typename Attention::KeyProjection, names>(names.key, visitor, parent, set.key);
+      visit_projection<typename Attention::ValueProjection, names>(names.value, visitor, parent, set.value);
+    } else {
+      if constexpr (kOneWidth) {
+        visit_packed<names.linear>(names.qkv_weight, visitor, parent, set.query.weight, set.key.weight,
+                                   set.value.weight);
+      } else {
+        visitor(StateDictPlace<names.linear>{{names.query, parent}}, set.query.weight);
+        visitor(StateDictPlace<names.linear>{{names.key, parent}}, set.key.weight);
+        visitor(StateDictPlace<names.linear>{{names.value, parent}}, set.value.weight);
+      }
+      if constexpr (shape.bias) {
+        visit_packed<StateDictLayout::kVector>(names.qkv_bias, visitor, parent, set.query.bias, set.key.bias,
+                                               set.value.bias);
+      }
+    }
+    visit_projection<typename Attention::OutputProjection, names>(names.output, visitor, parent, set.output);
     if constexpr (kNormalizes) {
-      part.template operator()<typename Attention::Norms::QueryNorm>(names.query_norm, set.norms.query_norm);
-      part.template operator()<typename Attention::Norms::KeyNorm>(names.key_norm, set.norms.key_norm);
+      using Norms = typename Attention::Norms;
+      detail::check_epsilon<typename Norms::QueryNorm, names>();
+      detail::visit_named<typename Norms::QueryNorm>(names.query_norm, visitor, parent, set.norms.query_norm);
+      detail::visit_named<typename Norms::KeyNorm>(names.key_norm, visitor, parent, set.norms.key_norm);
     }
   }
 
  private:
-  static constexpr void visit_packed(const auto& visitor, const TensorPath* parent, auto&& set) {
-    constexpr int d_model = shape.d_model;
-    constexpr auto kWeight = StateDictLayout::kTransposed;
-    if constexpr (shape.d_key == d_model && shape.d_value == d_model) {
-      const TensorPath packed{"in_proj_weight", parent};
-      visitor(StateDictPlace<kWeight>{packed, 0, 3 * d_model}, set.query.weight);
-      visitor(StateDictPlace<kWeight>{packed, d_model, 3 * d_model}, set.key.weight);
-      visitor(StateDictPlace<kWeight>{packed, 2 * d_model, 3 * d_model}, set.value.weight);
-    } else {
-      visitor(StateDictPlace<kWeight>{{"q_proj_weight", parent}}, set.query.weight);
-      visitor(StateDictPlace<kWeight>{{"k_proj_weight", parent}}, set.key.weight);
-      visitor(StateDictPlace<kWeight>{{"v_proj_weight", parent}}, set.value.weight);
-    }
-    if constexpr (shape.bias) {
-      constexpr auto kVector = StateDictLayout::kVector;
-      const TensorPath packed{"in_proj_bias", parent};
-      visitor(StateDictPlace<kVector>{packed, 0, 3 * d_model}, set.query.bias);
-      visitor(StateDictPlace<kVector>{packed, d_model, 3 * d_model}, set.key.bias);
-      visitor(StateDictPlace<kVector>{packed, 2 * d_model, 3 * d_model}, set.value.bias);
-    }
-    const TensorPath output{"out_proj", parent};
-    PyTorchNames<typename MultiHeadAttention<shape, Scalar>::OutputProjection>::visit(visitor, &output,
-                                                                                      set.output);
+  template <class Projection, const EncoderLayerNames& names>
+  static constexpr void visit_projection(const char* name, const auto& visitor, const TensorPath* parent,
+                                         auto&& set) {
+    PyTorchNames<Projection>::template visit_part<names>(name, visitor, parent, set);
+  }
+  /// Tensors of the model that are one of the file, output behind output.
+  template <StateDictLayout layout>
+  static constexpr void visit_packed(const char* name, const auto& visitor, const TensorPath* parent,
+                                     auto&&... parts) {
+    constexpr int kOutputs = (0 + ... + std::remove_cvref_t<decltype(parts)>::cols);
+    int first = 0;
+    const auto one = [&](auto&& part) {
+      visitor(StateDictPlace<layout>{{name, parent}, first, kOutputs}, part);
+      first += std::remove_cvref_t<decltype(part)>::cols;
+    };
+    (one(parts), ...);
   }
 };
 
+/// `linear1` and `linear2`, or what the table calls them: "0" and "2" of an nn.Sequential.
 template <FeedForwardShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<FeedForward<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     using Network = detail::OneProjection<shape, Scalar>;
-    const TensorPath linear1{"linear1", parent}, linear2{"linear2", parent};
-    PyTorchNames<typename Network::InLinear>::visit(visitor, &linear1, set.linear1);
-    PyTorchNames<typename Network::OutLinear>::visit(visitor, &linear2, set.linear2);
+    using In = PyTorchNames<typename Network::InLinear>;
+    using Out = PyTorchNames<typename Network::OutLinear>;
+    constexpr const EncoderLayerNames& kNames = detail::kNamesOr<table, detail::kLayersAlone>;
+    In::template visit_part<kNames>(kNames.linear1, visitor, parent, set.linear1);
+    Out::template visit_part<kNames>(kNames.linear2, visitor, parent, set.linear2);
   }
 };
-/// PyTorch has no module for it: `gate`, `up` and `down`, each an nn.Linear.
+/// PyTorch has no module for it: `gate`, `up` and `down`, each an nn.Linear, or the table's names.
 template <FeedForwardShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<GatedFeedForward<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     using Network = detail::GatedProjections<shape, Scalar>;
-    const TensorPath gate{"gate", parent}, up{"up", parent}, down{"down", parent};
-    PyTorchNames<typename Network::InLinear>::visit(visitor, &gate, set.gate);
-    PyTorchNames<typename Network::InLinear>::visit(visitor, &up, set.up);
-    PyTorchNames<typename Network::OutLinear>::visit(visitor, &down, set.down);
+    using In = PyTorchNames<typename Network::InLinear>;
+    using Out = PyTorchNames<typename Network::OutLinear>;
+    constexpr const EncoderLayerNames& kNames = detail::kNamesOr<table, detail::kGatedAlone>;
+    In::template visit_part<kNames>(kNames.gate, visitor, parent, set.gate);
+    In::template visit_part<kNames>(kNames.linear1, visitor, parent, set.up);
+    Out::template visit_part<kNames>(kNames.linear2, visitor, parent, set.down);
   }
 };
 
@@ -192,85 +274,54 @@ concept IsTransformerLayer = requires {
   typename Layer::Network;
   typename Layer::Norm;
 };
-template <class Layer, const EncoderLayerNames* table>
-concept IsNamedByTable = IsTransformerLayer<Layer> &&(table != nullptr);
-// The linear layers of a network whose names a table has.
-template <class Network>
-struct NamedNetwork {
-  static_assert(std::is_void_v<Network>,
-                "attune::EncoderLayerNames: a table is of encoder layers with a FeedForward, or a gated one");
-};
-template <FeedForwardShape shape, class Scalar>
-struct NamedNetwork<FeedForward<shape, Scalar>> {
-  static constexpr bool kGated = false;
-  using In = typename OneProjection<shape, Scalar>::InLinear;
-  using Out = typename OneProjection<shape, Scalar>::OutLinear;
-  static constexpr auto& in(auto& set) { return set.linear1; }
-  static constexpr auto& out(auto& set) { return set.linear2; }
-};
-template <FeedForwardShape shape, class Scalar>
-struct NamedNetwork<GatedFeedForward<shape, Scalar>> {
-  static constexpr bool kGated = true;
-  using In = typename GatedProjections<shape, Scalar>::InLinear;
-  using Out = typename GatedProjections<shape, Scalar>::OutLinear;
-  static constexpr auto& in(auto& set) { return set.up; }
-  static constexpr auto& out(auto& set) { return set.down; }
-};
+
+/// Whether a table has a name for each part of an encoder layer.
+template <class Layer>
+constexpr bool names_all_of(const EncoderLayerNames& names) {
+  constexpr auto& kAttention = Layer::SelfAttention::kShape;
+  constexpr bool kNormalizes = kAttention.query_key_norm != QueryKeyNorm::kNone;
+  constexpr bool kGated = requires(typename Layer::Network::Parameters set) { set.gate; };
+  const bool packed = names.qkv_weight && (names.qkv_bias || !kAttention.bias);
+  return (packed || (names.query && names.key && names.value)) && names.output && names.linear1 &&
+         names.linear2 && (names.gate || !kGated) && ((names.query_norm && names.key_norm) || !kNormalizes) &&
+         ((names.norm1 && names.norm2) || std::is_empty_v<typename Layer::Norm::Parameters>);
+}
 
 }  // namespace detail
 
-/// nn.TransformerEncoderLayer, of any parts; those of the network stand beside the attention.
+/// nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, of any parts; those of the network stand beside
+/// the attention. With a table, an encoder layer by its names.
 template <class Layer, const EncoderLayerNames* table>
   requires detail::IsTransformerLayer<Layer>
 struct PyTorchNames<Layer, table> {
-  using Norm = PyTorchNames<typename Layer::Norm>;
   /// Whether the layer attends to an encoder's output, too.
   static constexpr bool kDecoder = requires { typename Layer::CrossAttention; };
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    const TensorPath self{"self_attn", parent}, norm1{"norm1", parent}, norm2{"norm2", parent};
-    PyTorchNames<typename Layer::SelfAttention>::visit(visitor, &self, set.self_attention);
-    if constexpr (kDecoder) {  // nn.TransformerDecoderLayer
-      const TensorPath cross{"multihead_attn", parent}, norm3{"norm3", parent};
-      PyTorchNames<typename Layer::CrossAttention>::visit(visitor, &cross, set.cross_attention);
-      Norm::visit(visitor, &norm3, set.norm3);
+    constexpr const EncoderLayerNames& kNames = detail::kNamesOr<table, detail::kLayersAlone>;
+    using SelfAttention = typename Layer::SelfAttention;
+    if constexpr (table == nullptr) {
+      detail::visit_named<SelfAttention>("self_attn", visitor, parent, set.self_attention);
+    } else {
+      static_assert(!kDecoder, "attune::EncoderLayerNames: a table is of encoder layers");
+      static_assert(
+          !SelfAttention::kShape.add_bias_kv,
+          "attune::EncoderLayerNames: a table has no names for the key and the value of add_bias_kv");
+      static_assert(
+          detail::names_all_of<Layer>(kNames),
+          "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated networks "
+          "have a gate, and normalized queries and keys query_norm and key_norm");
+      detail::check_epsilon<typename Layer::Norm, kNames>();
+      PyTorchNames<SelfAttention>::template visit_by<kNames>(visitor, parent, set.self_attention);
     }
-    PyTorchNames<typename Layer::Network>::visit(visitor, parent, set.feed_forward);
-    Norm::visit(visitor, &norm1, set.norm1);
-    Norm::visit(visitor, &norm2, set.norm2);
-  }
-};
-/// An encoder layer by a table.
-template <class Layer, const EncoderLayerNames* table>
-  requires detail::IsNamedByTable<Layer, table>
-struct PyTorchNames<Layer, table> {
-  static_assert(
-      !requires { typename Layer::CrossAttention; },
-      "attune::EncoderLayerNames: a table is of encoder layers");
-  using Network = detail::NamedNetwork<typename Layer::Network>;
-  static_assert(!Layer::SelfAttention::kShape.add_bias_kv,
-                "attune::EncoderLayerNames: a table has no names for the key and the value of add_bias_kv");
-  static_assert(
-      table->query && table->key && table->value && table->output && table->linear1 && table->linear2 &&
-          (table->gate || !Network::kGated) &&
-          ((table->query_norm && table->key_norm) ||
-           !PyTorchNames<typename Layer::SelfAttention>::kNormalizes) &&
-          ((table->norm1 && table->norm2) || std::is_empty_v<typename Layer::Norm::Parameters>),
-      "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated networks have "
-      "a gate, and normalized queries and keys query_norm and key_norm");
-
-  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    const auto part = [&]<class Part>(const char* name, auto&& of_part) {
-      const TensorPath path{name, parent};
-      PyTorchNames<Part>::visit(visitor, &path, of_part);
-    };
-    PyTorchNames<typename Layer::SelfAttention>::visit_linears(*table, visitor, parent, set.self_attention);
-    part.template operator()<typename Network::In>(table->linear1, Network::in(set.feed_forward));
-    part.template operator()<typename Network::Out>(table->linear2, Network::out(set.feed_forward));
-    if constexpr (Network::kGated)
-      part.template operator()<typename Network::In>(table->gate, set.feed_forward.gate);
-    part.template operator()<typename Layer::Norm>(table->norm1, set.norm1);
-    part.template operator()<typename Layer::Norm>(table->norm2, set.norm2);
+    if constexpr (kDecoder) {
+      detail::visit_named<typename Layer::CrossAttention>("multihead_attn", visitor, parent,
+                                                          set.cross_attention);
+      detail::visit_named<typename Layer::Norm>("norm3", visitor, parent, set.norm3);
+    }
+    PyTorchNames<typename Layer::Network, table>::visit(visitor, parent, set.feed_forward);
+    detail::visit_named<typename Layer::Norm>(kNames.norm1, visitor, parent, set.norm1);
+    detail::visit_named<typename Layer::Norm>(kNames.norm2, visitor, parent, set.norm2);
   }
 };
 
@@ -283,9 +334,8 @@ struct PyTorchNames<Checkpointed<Layer>, table> : PyTorchNames<Layer, table> {};
 template <class EmbeddingLayer, class Body, const EncoderLayerNames* table>
 struct PyTorchNames<Tied<EmbeddingLayer, Body>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    const TensorPath embedding{"embedding", parent}, body{"body", parent};
-    PyTorchNames<EmbeddingLayer, table>::visit(visitor, &embedding, set.embedding);
-    PyTorchNames<Body, table>::visit(visitor, &body, set.body);
+    detail::visit_named<EmbeddingLayer, table>("embedding", visitor, parent, set.embedding);
+    detail::visit_named<Body, table>("body", visitor, parent, set.body);
   }
 };
 
@@ -294,8 +344,7 @@ template <int count, class Layer, const EncoderLayerNames* table>
 struct PyTorchNames<Repeat<count, Layer>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     for (int i = 0; i < count; ++i) {
-      const TensorPath path{detail::kNumbers[i], parent};
-      PyTorchNames<Layer, table>::visit(visitor, &path, set.layers[i]);
+      detail::visit_named<Layer, table>(detail::kNumbers[i], visitor, parent, set.layers[i]);
     }
   }
 };
@@ -305,11 +354,9 @@ template <class... Layers, const EncoderLayerNames* table>
 struct PyTorchNames<Sequential<Layers...>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     [&]<std::size_t... index>(std::index_sequence<index...>) {
-      const auto one = [&]<class Layer, std::size_t number>() {
-        const TensorPath path{detail::kNumbers[number], parent};
-        PyTorchNames<Layer, table>::visit(visitor, &path, set.template layer<static_cast<int>(number)>());
-      };
-      (one.template operator()<Layers, index>(), ...);
+      (detail::visit_named<Layers, table>(detail::kNumbers[index], visitor, parent,
+                                          set.template layer<static_cast<int>(index)>()),
+       ...);
     }
     (std::index_sequence_for<Layers...>{});
   }
@@ -317,28 +364,32 @@ struct PyTorchNames<Sequential<Layers...>, table> {
 
 namespace detail {
 
-/// Calls body(set of Layer) for one of PartlyTrained: for a set that may be changed with what is trained,
-/// and Untrained in the place of constants; else with both.
+/// Calls body(set of Layer) for one of PartlyTrained: for a set that may be changed, and for a visitor of
+/// factors (peft_names.hpp), with what is trained, and Untrained in the place of constants; else with both.
 template <class Part>
-constexpr void with_set_of_layer(const auto& body, auto& set) {
-  if constexpr (std::is_const_v<std::remove_reference_t<decltype(set)>>) {
+constexpr void with_set_of_layer(const auto& visitor, const auto& body, auto& set) {
+  using Set = std::remove_reference_t<decltype(set)>;
+  constexpr bool kOfFactors = requires { std::remove_cvref_t<decltype(visitor)>::kOfFactors; };
+  if constexpr (std::is_const_v<Set> && !kOfFactors) {
     body(Part::all(set));
   } else if constexpr (Part::kFrozen) {
     body(typename Part::Trained{});
   } else {
-    body(static_cast<typename std::remove_reference_t<decltype(set)>::OfLayer&>(set));
+    using OfLayer = typename Set::OfLayer;
+    body(static_cast<std::conditional_t<std::is_const_v<Set>, const OfLayer&, OfLayer&>>(set));
   }
 }
 
 }  // namespace detail
 
 /// Frozen, BiasesAndNorms and Adapted: the module of their layer. What is trained of it by factors is written
-/// as the weights that they come to; the factors themselves have names of their own (own_names.hpp).
+/// as the weights that they come to; the factors themselves have names of their own (peft_names.hpp,
+/// own_names.hpp).
 template <class Layer, const auto& kConstants, class What, const EncoderLayerNames* table>
 struct PyTorchNames<PartlyTrained<Layer, kConstants, What>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     detail::with_set_of_layer<PartlyTrained<Layer, kConstants, What>>(
-        [&](auto&& of_layer) { PyTorchNames<Layer, table>::visit(visitor, parent, of_layer); }, set);
+        visitor, [&](auto&& of_layer) { PyTorchNames<Layer, table>::visit(visitor, parent, of_layer); }, set);
   }
 };
 

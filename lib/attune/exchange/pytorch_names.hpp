@@ -92,7 +92,8 @@ struct NamedLayers<PartlyTrained<Layer, kConstants, What>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, const char* const*& name,
                               auto&& set) {
     with_set_of_layer<PartlyTrained<Layer, kConstants, What>>(
-        [&](auto&& of_layer) { NamedLayers<Layer, table>::visit(visitor, parent, name, of_layer); }, set);
+        visitor, [&](auto&& of_layer) { NamedLayers<Layer, table>::visit(visitor, parent, name, of_layer); },
+        set);
   }
 };
 

@@ -88,13 +88,15 @@ constexpr std::string_view scaled_by(std::string_view name) {
                                  : std::string_view{};
 }
 
+/// Of a file's rows of `row_length` numbers.
 template <class Scalar>
-[[gnu::noinline]] constexpr void read_elements(ElementType type, const char* from,
+[[gnu::noinline]] constexpr void read_elements(ElementType type, const char* from, int row_length,
                                                const StateDictShape& shape, Scalar* to) {
   for (int row = 0; row < shape.rows; ++row) {
+    const char* next = from + row * row_length * bytes_of(type);
     for (int col = 0; col < shape.cols; ++col) {
-      to[row * shape.row_stride + col * shape.col_stride] = element<Scalar>(type, from);
-      from += bytes_of(type);
+      to[row * shape.row_stride + col * shape.col_stride] = element<Scalar>(type, next);
+      next += bytes_of(type);
     }
   }
 }
@@ -107,6 +109,11 @@ template <class Scalar>
     for (int col = 0; col < shape.cols; ++col) to[row * shape.row_stride + col * shape.col_stride] *= scale;
   }
 }
+
+template <class Leaf>
+inline constexpr bool kIsTensor = requires(std::remove_cvref_t<Leaf>& leaf) {
+  leaf.values[0] = leaf.values[0];
+};
 
 /// Whether a tensor stands in a file as a set has it: of this type, and at multiples of what it is read by.
 template <class Names, class Element>
@@ -263,12 +270,14 @@ constexpr SafetensorsResult read_safetensors(Source&& file, Set& set) {
           const ElementType type = layout.type[part.tensor];
           const char* const first = body + layout.begin[part.tensor];
           const auto shape = detail::state_dict_shape<decltype(to)>(place.layout);
-          detail::read_elements(type, first + part.first * detail::bytes_of(type), shape, to.data);
+          const int row_length = detail::kStateDict<Names>.row_length(part);
+          detail::read_elements(type, first + part.first * detail::bytes_of(type), row_length, shape,
+                                to.data);
           if (type == ElementType::kI8) {
             const ElementType of_scale = layout.scale_type[part.tensor];
             detail::scale_rows(
                 of_scale,
-                body + layout.scale[part.tensor] + part.first / shape.cols * detail::bytes_of(of_scale),
+                body + layout.scale[part.tensor] + part.first / row_length * detail::bytes_of(of_scale),
                 shape, to.data);
           }
         }
@@ -278,13 +287,18 @@ constexpr SafetensorsResult read_safetensors(Source&& file, Set& set) {
 }
 
 /// Points a set of references to the tensors of a file that begins at `file`; linear weights are
-/// TransposedReferences or the narrow ones of the file's type, tables and vectors References. Tensors of
-/// another type than the set has them are kInvalidType, those that stand askew in memory kMisaligned; then
-/// nothing is changed.
+/// TransposedReferences or the narrow ones of the file's type, tables and vectors References. Vectors that
+/// are Tensors are copied, of any type: ParametersOf<Bfloat16Reference, Tensor> of a file that is all BF16.
+/// Tensors of another type than the set has them are kInvalidType, those that stand askew in memory
+/// kMisaligned; then nothing is changed. The compiler has to be given the file's bytes where it copies.
 template <detail::CheckedNames Names, class Scalar, detail::CheckedSet Set>
 constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file,
-                                                 Set& set) {
+                                                 Set& set, const char* constant_bytes = nullptr) {
   static_assert(std::endian::native == std::endian::little, "attune: files are little-endian");
+  static_assert(
+      !detail::kStateDict<Names>.has_conv1d(),
+      "attune::kInFlash, refer_to_safetensors: weights of a Conv1D are [in, out] in the file, packed "
+      "by columns; only a copy is in order: read_safetensors() at run time, or kCopied");
   constexpr ElementType kScalar = detail::kElementTypeOf<Scalar>;
   if (const SafetensorsResult checked = detail::check_set_of<Names>(set); checked != Status::kOk)
     return checked;
@@ -294,7 +308,7 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
       [&](const auto&, detail::StateDictPart part, const auto& tensor) {
         if constexpr (detail::kTrained<decltype(tensor)>) {
           using Element = detail::ElementOfForm<std::remove_cvref_t<decltype(tensor)>>;
-          if (result != Status::kOk) return;
+          if (result != Status::kOk || detail::kIsTensor<decltype(tensor)>) return;
           const Status status = detail::check_in_place<Names, Element>(layout, part.tensor, kScalar);
           if (status != Status::kOk) result = {status, detail::kStateDict<Names>.name(part.tensor)};
         }
@@ -314,6 +328,13 @@ constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>&
             if constexpr (Rows::Element::kScaled) {
               tensor.stored.scales = file + (layout.body + layout.scale[part.tensor]) / sizeof(Scalar) + row;
             }
+          } else if constexpr (detail::kIsTensor<Form> && Form::rows == 1) {
+            const char* const bytes =
+                std::is_constant_evaluated() ? constant_bytes : reinterpret_cast<const char*>(file);
+            const ElementType type = layout.type[part.tensor];
+            detail::read_elements(
+                type, bytes + first + static_cast<std::size_t>(part.first * detail::bytes_of(type)), 1,
+                detail::state_dict_shape<decltype(view(tensor))>(place.layout), tensor.data());
           } else {
             constexpr auto kLayout = std::remove_cvref_t<decltype(place)>::layout;
             static_assert(

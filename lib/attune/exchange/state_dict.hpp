@@ -141,20 +141,25 @@ class StateDict {
     Names::visit(
         [&](const auto& place, auto&& leaf) {
           using Leaf = std::remove_cvref_t<decltype(leaf)>;
-          const bool transposed = is_transposed(place.layout);
-          const int rows = transposed ? Leaf::cols : Leaf::rows;
-          const int cols = transposed ? Leaf::rows : Leaf::cols;
+          // Tensors are packed along their rows, but those of Conv1D along columns.
+          constexpr StateDictLayout kLayout = std::remove_cvref_t<decltype(place)>::layout;
+          constexpr bool kColumns = kLayout == StateDictLayout::kConv1D;
+          constexpr bool kSwapped = kColumns || is_transposed(kLayout);
+          const int rows = kSwapped ? Leaf::cols : Leaf::rows, all = place.rows == 0 ? rows : place.rows;
+          const int cols = kSwapped ? Leaf::rows : Leaf::cols;
           if (place.first_row == 0) {
             if (tensor >= 0) close(tensors[tensor], next_row);
             const int length = length_of(place.path);
             ++tensor;
-            tensors[tensor] = {end, length, place.layout, place.rows == 0 ? rows : place.rows, cols, tensor};
+            tensors[tensor] = {end,   length, place.layout, kColumns ? cols : all, kColumns ? all : cols,
+                               tensor};
             write_path(place.path, text + end);
             end += length;
             next_row = 0;
           }
-          if (place.first_row != next_row || cols != tensors[tensor].cols) parts_cover_tensors = false;
-          parts[part++] = {tensor, place.first_row * cols, Leaf::rows, Leaf::cols};
+          if (place.first_row != next_row || cols != (kColumns ? tensors[tensor].rows : tensors[tensor].cols))
+            parts_cover_tensors = false;
+          parts[part++] = {tensor, place.first_row * (kColumns ? 1 : cols), Leaf::rows, Leaf::cols};
           next_row += rows;
         },
         nullptr, SetOf<typename Names::Model, detail::Extents, detail::Extents>{});
@@ -181,6 +186,16 @@ class StateDict {
     }
     return first < kTensors && name(first) == name_of_tensor ? first : -1;
   }
+  /// The tensors of a part's file stand in rows of this many numbers.
+  [[nodiscard]] constexpr int row_length(const StateDictPart& part) const {
+    return tensors[part.tensor].cols;
+  }
+  /// Whether a weight has its file's layout of Conv1D.
+  [[nodiscard]] constexpr bool has_conv1d() const {
+    return std::any_of(tensors, tensors + kTensors, [](const StateDictTensor& tensor) {
+      return tensor.layout == StateDictLayout::kConv1D;
+    });
+  }
   /// Whether all names differ, and can stand in JSON as they are.
   [[nodiscard]] constexpr bool names_are_usable() const {
     for (int i = 1; i < kTensors; ++i) {
@@ -194,7 +209,8 @@ class StateDict {
 
  private:
   constexpr void close(const StateDictTensor& tensor, int rows) {
-    if (tensor.rows != rows) parts_cover_tensors = false;
+    if ((tensor.layout == StateDictLayout::kConv1D ? tensor.cols : tensor.rows) != rows)
+      parts_cover_tensors = false;
   }
   /// Adds aliases behind `count` tensors and `end` characters, and shapes.
   constexpr void describe(int count, int end) {

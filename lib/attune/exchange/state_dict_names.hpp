@@ -18,6 +18,7 @@ enum class StateDictLayout {
   kTable,       // embeddings, [rows, cols]
   kPositions,   // [rows, cols]: positions, the first rows of a table that may have more
   kTransposed,  // [cols, rows]: weights of linear layers
+  kConv1D,      // [rows, cols]: those of Hugging Face's Conv1D
 };
 
 /// Whether it is a vector: one number behind the other.
@@ -26,7 +27,7 @@ constexpr bool is_vector(StateDictLayout layout) {
 }
 /// Whether it is transposed in the model: stored by the outputs of a linear layer.
 constexpr bool is_transposed(StateDictLayout layout) {
-  return layout != StateDictLayout::kTable && layout != StateDictLayout::kPositions;
+  return is_vector(layout) || layout == StateDictLayout::kTransposed;
 }
 /// Whether its numbers may have 8 or 16 bits where the model uses them in place.
 constexpr bool may_be_narrow(StateDictLayout layout) {
@@ -34,7 +35,7 @@ constexpr bool may_be_narrow(StateDictLayout layout) {
 }
 
 /// Where a tensor is: rows `first_row` to `first_row` + its own of what has `rows` of them. (Elements are the
-/// rows of a vector.) 0 rows: it is all of it.
+/// rows of a vector, columns those of a Conv1D.) 0 rows: it is all of it.
 template <StateDictLayout kLayout>
 struct StateDictPlace {
   /// How the tensor lies there.

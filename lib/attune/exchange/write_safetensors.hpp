@@ -182,40 +182,51 @@ template <class Scalar, class Visitor>
   }
 }
 /// The same of numbers that are computed: a weight with factors of low rank beside it, or of 8 or 16 bits.
-template <StateDictLayout layout, class Weight, class Visitor>
-[[gnu::noinline]] void for_each_computed(const Weight& weight, const Visitor& visitor) {
-  constexpr bool kTransposed = is_transposed(layout);
-  constexpr int kRows = kTransposed ? Weight::cols : Weight::rows;
+template <bool kTransposed, class Weight, class Visitor>
+[[gnu::noinline]] void for_each_computed(const Weight& weight, int first_row, int end_row,
+                                         const Visitor& visitor) {
   constexpr int kCols = kTransposed ? Weight::rows : Weight::cols;
-  for (int row = 0; row < kRows; ++row) {
+  for (int row = first_row; row < end_row; ++row) {
     for (int col = 0; col < kCols; ++col) visitor(kTransposed ? weight(col, row) : weight(row, col));
   }
 }
-/// The same of a tensor of the state_dict, part by part.
+/// The same of a tensor of the state_dict, part by part; of a Conv1D row by row.
 template <class Names, class Set, class Visitor>
 void for_each_value(int index, const Set& set, const Visitor& visitor) {
-  for_each_part<Names>(
-      [&](const auto& place, StateDictPart part, const auto& tensor) {
-        if (part.tensor != index) return;
-        using Leaf = std::remove_cvref_t<decltype(tensor)>;
-        constexpr bool kInMemory = [] {
-          if constexpr (kIsQuantizedForm<Leaf>) {
-            return false;
-          } else {
-            return requires(const Leaf& leaf) { view(leaf).data; };
-          }
-        }();
-        if constexpr (kInMemory) {
-          const auto from = view(tensor);
-          static_assert(std::is_same_v<std::remove_const_t<typename decltype(from)::Scalar>,
-                                       typename Names::Model::Scalar>,
-                        "attune::write_safetensors: the set's scalar is not that of the names' model");
-          for_each_stored(state_dict_shape<decltype(from)>(place.layout), from.data, visitor);
-        } else {
-          for_each_computed<std::remove_cvref_t<decltype(place)>::layout>(tensor, visitor);
-        }
-      },
-      set);
+  constexpr auto& kTensors = kStateDict<Names>;
+  const auto visit = [&](const auto& place, StateDictPart part, const auto& tensor, int file_row) {
+    if (part.tensor != index) return;
+    using Leaf = std::remove_cvref_t<decltype(tensor)>;
+    constexpr StateDictLayout kLayout = std::remove_cvref_t<decltype(place)>::layout;
+    constexpr bool kByRow = kLayout == StateDictLayout::kConv1D;
+    constexpr bool kInMemory = [] {
+      if constexpr (kIsQuantizedForm<Leaf>) {
+        return false;
+      } else {
+        return requires(const Leaf& leaf) { view(leaf).data; };
+      }
+    }();
+    if constexpr (kInMemory) {
+      const auto from = view(tensor);
+      static_assert(
+          std::is_same_v<std::remove_const_t<typename decltype(from)::Scalar>, typename Names::Model::Scalar>,
+          "attune::write_safetensors: the set's scalar is not that of the names' model");
+      StateDictShape shape = state_dict_shape<decltype(from)>(kLayout);
+      if (kByRow) shape.rows = 1;
+      for_each_stored(shape, from.data + (kByRow ? file_row * shape.row_stride : 0), visitor);
+    } else {
+      constexpr int kRows = is_transposed(kLayout) ? Leaf::cols : Leaf::rows;
+      for_each_computed<is_transposed(kLayout)>(tensor, kByRow ? file_row : 0, kByRow ? file_row + 1 : kRows,
+                                                visitor);
+    }
+  };
+  const bool by_row = kTensors.has_conv1d() && kTensors.tensors[index].layout == StateDictLayout::kConv1D;
+  const int passes = by_row ? kTensors.tensors[index].rows : 1;
+  for (int row = 0; row < passes; ++row) {
+    for_each_part<Names>(
+        [&](const auto& place, StateDictPart part, const auto& tensor) { visit(place, part, tensor, row); },
+        set);
+  }
 }
 
 /// A file that is written again with the values of a set.

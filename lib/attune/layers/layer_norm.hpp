@@ -90,6 +90,7 @@ struct Norm {
                 "attune::LayerNorm: a bias needs a weight; leave out both with .weight = false");
 
   using Scalar = ScalarType;
+  static constexpr const NormShape& kShape = shape;
   static constexpr std::uint32_t kFingerprint = fingerprint(kind, shape.epsilon);
   static constexpr bool kBias = shape.bias && kind == kernels::Normalization::kMeanAndVariance;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;

@@ -32,6 +32,8 @@ struct LowRankFactors {
   using Scalar = ScalarType;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
+  /// What is trained.
+  static constexpr const LowRank& kLowRank = low_rank;
   /// The rank.
   static constexpr int kRank = low_rank.rank;
   /// Of the scale and of factors that hold numbers.

@@ -1,0 +1,79 @@
+// The names that Hugging Face's PEFT gives to adapters of low rank (peft 0.14, peft/utils/save_and_load.py),
+// as in adapter_model.safetensors:
+//
+//   using Model = attune::Sequential<attune::Adapted<Body, kBody, attune::LowRank{.rank = 4}>, Head>;
+//   using Names = attune::PyTorchModule<Model, "body", "head">;
+//   status = attune::write_safetensors<attune::PeftNames<Names>>(trainer.parameters(), sink);
+//   status = attune::read_safetensors<attune::PeftNames<Names>>(adapter, parameters);
+//
+//   base_model.model.body.layers.0.self_attn.q_proj.lora_A.weight   [r, in]
+//   base_model.model.body.layers.0.self_attn.q_proj.lora_B.weight   [out, r]
+//   base_model.model.head.weight                                    [out, in]: of modules_to_save
+//
+// What else is trained has its own name behind the prefix, and constants have none. α and the roles stand in
+// adapter_config.json, which host/adapter_config.hpp compares with the model.
+#pragma once
+
+#include <attune/exchange/pytorch_names.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// Calls visitor(place, tensor) for what is trained, factors of low rank as two weights of linear layers.
+template <class Visitor>
+struct AdapterVisitor {
+  static constexpr bool kOfFactors = true;
+  const Visitor& visitor;
+
+  constexpr void operator()(const auto& place, auto&& leaf) const {
+    using Leaf = std::remove_cvref_t<decltype(leaf)>;
+    if constexpr (kIsLowRank<Leaf>) {
+      constexpr auto kWeight = StateDictLayout::kTransposed;
+      const TensorPath a{"lora_A", place.path.parent}, b{"lora_B", place.path.parent};
+      visitor(StateDictPlace<kWeight>{{"weight", &a}}, leaf.a);
+      visitor(StateDictPlace<kWeight>{{"weight", &b}}, leaf.b);
+    } else if constexpr (kTrained<Leaf>) {
+      visitor(place, leaf);
+    }
+  }
+};
+
+/// Calls visitor(place, factors) for factors of low rank.
+template <class Names>
+constexpr void for_each_adapter(const auto& visitor) {
+  const auto one = [&](const auto& place, auto&& leaf) {
+    if constexpr (kIsLowRank<std::remove_cvref_t<decltype(leaf)>>) visitor(place, leaf);
+  };
+  Names::visit(one, nullptr, SetOf<typename Names::Model, detail::Extents, detail::Extents>{});
+}
+template <class Names>
+constexpr bool adapts_packed_tensors() {
+  bool any = false;
+  for_each_adapter<Names>([&any](const auto& place, const auto&) { any = any || place.rows != 0; });
+  return any;
+}
+
+}  // namespace detail
+
+/// PEFT's names of what is trained, of a module's names (pytorch_names.hpp).
+template <detail::CheckedNames NamesOfModule>
+struct PeftNames {
+  /// The names of the module without PEFT.
+  using Module = NamesOfModule;
+  using Model = typename Module::Model;
+  static constexpr bool kWholeFile = Module::kWholeFile;
+  static_assert(
+      !detail::adapts_packed_tensors<Module>(),
+      "attune::PeftNames: PEFT has one pair of factors for a module, and these are of parts of a packed "
+      "tensor (in_proj_weight, qkv); write merged weights by the names of the module, or keep the "
+      "factors by OwnNames");
+
+  /// Calls visitor(place, tensor) for each tensor that is trained.
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath base{"base_model", parent}, model{"model", &base};
+    Module::visit(detail::AdapterVisitor<std::remove_cvref_t<decltype(visitor)>>{visitor}, &model, set);
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

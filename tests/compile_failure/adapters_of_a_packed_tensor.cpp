@@ -1,0 +1,12 @@
+// expect: attune::PeftNames: PEFT has one pair of factors for a module, and these are of parts of a packed
+// tensor
+#include <attune/attune.hpp>
+
+constexpr attune::AttentionShape kShape{.seq_len = 2, .d_model = 4, .num_heads = 2};
+using Attention = attune::MultiHeadAttention<kShape>;
+constexpr Attention::Parameters kConstants{};
+using Model = attune::Adapted<Attention, kConstants, attune::LowRank{.rank = 1}>;
+attune::Status send(const Model::Parameters& parameters) {
+  return attune::write_safetensors<attune::PeftNames<attune::PyTorchModule<Model>>>(
+      parameters, [](const char*, std::size_t) {});
+}

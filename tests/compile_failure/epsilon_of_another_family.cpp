@@ -1,0 +1,10 @@
+// expect: the epsilon of this norm is not the one that checkpoints of the table have by default
+#pragma GCC diagnostic error "-Wdeprecated-declarations"
+#define EPSILON 1e-5
+#include <attune/attune.hpp>
+
+using Model = attune::RmsNorm<attune::NormShape{.rows = 2, .d_model = 4, .epsilon = EPSILON}>;
+using Names = attune::HuggingFaceModule<attune::kLlamaLayer, attune::Sequential<Model>, "model.norm">;
+attune::Status send(const attune::Sequential<Model>::Parameters& parameters) {
+  return attune::write_safetensors<Names>(parameters, [](const char*, std::size_t) {});
+}
