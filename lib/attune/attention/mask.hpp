@@ -180,7 +180,6 @@ struct AdditiveMask {
   }
   template <int kv_len, class Scalar>
   constexpr void hide(int head, int query, Scalar* row) const {
-    static_assert(kv_len == kKvLen, "attune::AdditiveMask: made for another kv_len than the layer's");
     const ScalarType* values = row_of(head, query);
     for (int key = 0; key < kv_len; ++key) {
       if (values[key] == detail::kHidden<ScalarType>) row[key] = detail::kHidden<Scalar>;

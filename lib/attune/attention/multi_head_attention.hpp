@@ -78,7 +78,10 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   static constexpr bool kUpdatesInBackward = true;
   static constexpr bool kRunsInLockstep = QueryProjection::kRunsInLockstep && KeyProjection::kRunsInLockstep;
   static constexpr Abilities kAbilities{
-      .mask = MaskUse::kScores, .takes_context = true, .takes_length = kSelfAttention};
+      .mask = MaskUse::kScores,
+      .takes_context = true,
+      .takes_length = kSelfAttention,
+      .scores = {.num_heads = shape.num_heads, .seq_len = shape.seq_len, .kv_len = shape.kv_len}};
   static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
@@ -261,6 +264,7 @@ inline constexpr bool kRecomputesTape<MultiHeadAttention<shape, Scalar>> = true;
 template <class Attention, AttentionMask Mask = NoMask, class Slices = RunToCompletion>
 [[nodiscard]] constexpr auto cross_context_for(const Mask& mask ATTUNE_LIFETIME_BOUND = {},
                                                const Slices& slices = {}) {
+  detail::check_mask<Attention, Mask>();
   const auto keys = detail::valid_tokens<Attention::KeyInput::rows, true>(mask);
   return detail::context_of(mask, slices, detail::AllTokens{}, keys);
 }

@@ -40,6 +40,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <type_traits>
 
 #include <attune/core/fingerprint.hpp>
@@ -72,6 +73,7 @@ struct Abilities {
   /// It computes the tokens that the context hands out and no others, or asks its mask which tokens are
   /// padding.
   bool takes_length = false;
+  ScoreShape scores = {};  // those that a mask changes, so that one of another size is refused at the call
 };
 
 /// In the place of dx where nobody asks for it.
@@ -269,12 +271,19 @@ inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || [] {
     return Layer::Input::rows == 1;  // one row is all, whatever it is of
   }
 }();
+constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
+  for (const ScoreShape& scores : layers) {
+    if (scores.num_heads > 0) return scores;
+  }
+  return {};
+}
 /// What a layer can do that consists of others, whose slices are theirs.
 template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{.mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
                                            .mask = (std::max)({kAbilities<Layers>.mask...}),
                                            .takes_context = true,
-                                           .takes_length = (kTakesLength<Layers> && ...)};
+                                           .takes_length = (kTakesLength<Layers> && ...),
+                                           .scores = first_scores({kAbilities<Layers>.scores...})};
 
 // ---- What a layer says of itself, or what is assumed. ----
 

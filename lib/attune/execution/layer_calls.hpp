@@ -21,6 +21,7 @@ constexpr void check_mask() {
   static_assert(!kMasks<Mask> || !kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
                 "attune: the model asks a mask for padding alone, and this one says nothing of it; leave it "
                 "out, or add attention");
+  if constexpr (kAbilities<Layer>.scores.num_heads > 0) check_fit<kAbilities<Layer>.scores, Mask>();
 }
 
 /// What a layer cannot do does not compile, together with such a context.
