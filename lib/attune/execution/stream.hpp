@@ -104,18 +104,25 @@ struct TokenwiseStream {
   struct Memory {};
 
   template <int tokens>
-  struct Of {
+  static constexpr auto of_tokens() {
+    constexpr bool kHasLength = requires { typename Layer::template WithLength<tokens>; };
     static_assert(
-        requires { typename Layer::template WithLength<tokens>; },
+        kHasLength,
         "attune: a layer of the model does not say how it runs token by token: give it WithLength<tokens>, "
         "the layer of as many tokens, where they do not meet in it, else Stream (execution/stream.hpp)");
-    static_assert(
-        sizeof(typename Layer::template WithLength<tokens>) > 0 &&  // which says first why there is none
-            std::is_same_v<typename Layer::template WithLength<Layer::Output::rows>, Layer>,
-        "attune: a layer of the model would run token by token as another one: WithLength of its own number "
-        "of tokens has to be the layer itself; one that inherits from another needs its own");
-    using type = typename Layer::template WithLength<tokens>;
-  };
+    if constexpr (kHasLength) {
+      static_assert(
+          sizeof(typename Layer::template WithLength<tokens>) > 0 &&  // which says first why there is none
+              std::is_same_v<typename Layer::template WithLength<Layer::Output::rows>, Layer>,
+          "attune: a layer of the model would run token by token as another one: WithLength of its own number "
+          "of tokens has to be the layer itself; one that inherits from another needs its own");
+      return std::type_identity<typename Layer::template WithLength<tokens>>{};
+    } else {
+      return std::type_identity<Layer>{};
+    }
+  }
+  template <int tokens>
+  using Of = decltype(of_tokens<tokens>());
   template <int tokens>
   using Scratch = typename Of<tokens>::type::InferenceScratch;
 
