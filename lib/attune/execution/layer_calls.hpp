@@ -9,19 +9,23 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// A mask for a layer that would swallow it silently does not compile.
+/// A mask for a layer that would swallow it silently does not compile. Whether it is a mask.
 template <class Layer, class Mask>
-constexpr void check_mask() {
-  static_assert(AttentionMask<Mask>,
-                "attune: what stands in the place of the mask is none; masks have hide and bias "
-                "(execution/attention_mask.hpp)");
-  static_assert(
-      !kMasks<Mask> || kTakesMask<Layer>,
-      "attune: no layer of the model has use for a mask; leave it out, or add attention or pooling");
-  static_assert(!kMasks<Mask> || !kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
-                "attune: the model asks a mask for padding alone, and this one says nothing of it; leave it "
-                "out, or add attention");
-  if constexpr (kAbilities<Layer>.scores.num_heads > 0) check_fit<kAbilities<Layer>.scores, Mask>();
+constexpr bool check_mask() {
+  if constexpr (!AttentionMask<Mask>) {
+    static_assert(AttentionMask<Mask>,
+                  "attune: what stands in the place of the mask is none; masks have hide and bias "
+                  "(execution/attention_mask.hpp)");
+  } else if constexpr (kMasks<Mask>) {
+    static_assert(
+        kTakesMask<Layer>,
+        "attune: no layer of the model has use for a mask; leave it out, or add attention or pooling");
+    static_assert(!kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
+                  "attune: the model asks a mask for padding alone, and this one says nothing of it; leave it "
+                  "out, or add attention");
+    if constexpr (kAbilities<Layer>.scores.num_heads > 0) check_fit<kAbilities<Layer>.scores, Mask>();
+  }
+  return AttentionMask<Mask>;
 }
 
 /// What a layer cannot do does not compile, together with such a context.
