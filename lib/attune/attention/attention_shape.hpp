@@ -106,15 +106,14 @@ constexpr AttentionShape checked_attention_shape() {
   constexpr bool kCaps = shape.softcap == 0 || (shape.softcap >= 1e-30 && shape.softcap <= 1e30);
   constexpr bool kLooks = shape.window.left >= 0 && shape.window.right >= 0 && shape.window.sinks >= 0;
   constexpr bool kStarts = shape.offset >= 0 && shape.offset <= 1 << 30;
-  static_assert(kHasTokens,
-                "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
-  static_assert(kHasWidths,
-                "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
-  static_assert(kHasHeads, "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
   static_assert(
-      kSharesHeads,
-      "attune::MultiHeadAttention: num_kv_heads must divide num_heads: as many query heads share "
-      "each head of keys and values");
+      kHasTokens,
+      "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
+  static_assert(kHasWidths, "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
+  static_assert(kHasHeads, "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
+  static_assert(kSharesHeads,
+                "attune::MultiHeadAttention: num_kv_heads must divide num_heads: as many query heads share "
+                "each head of keys and values");
   static_assert(
       kDivides,
       "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "

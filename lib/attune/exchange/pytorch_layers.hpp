@@ -92,13 +92,13 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
   static constexpr bool kNormalizes = shape.query_key_norm != QueryKeyNorm::kNone;
   /// Whether its projections are four linear layers, not one packed one.
   static constexpr bool kFourLinears = shape.num_kv_heads != shape.num_heads || kNormalizes;
-  static_assert(kFourLinears ||
-                    (shape.num_heads * shape.d_k == shape.d_model &&
-                     shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
-                "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
-                "equal to d_model; other attention is a module of one's own, with PyTorchNames of one's own");
 
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    static_assert(
+        kFourLinears || (shape.num_heads * shape.d_k == shape.d_model &&
+                         shape.num_heads * shape.d_v == shape.d_model && shape.d_out == shape.d_model),
+        "attune::PyTorchModule: nn.MultiheadAttention has num_heads * d_k, num_heads * d_v and d_out "
+        "equal to d_model; other attention is a module of one's own, with PyTorchNames of one's own");
     if constexpr (kFourLinears) {
       visit_linears({"q_proj", "k_proj", "v_proj", "out_proj", "", "", "", "", "", "q_norm", "k_norm"},
                     visitor, parent, set);
@@ -241,27 +241,36 @@ struct PyTorchNames<Layer, table> {
   using Network = detail::NamedNetwork<typename Layer::Network>;
   static_assert(!Layer::SelfAttention::kShape.add_bias_kv,
                 "attune::EncoderLayerNames: a table has no names for the key and the value of add_bias_kv");
-  static_assert(
+  static constexpr bool kComplete =
       table->query && table->key && table->value && table->output && table->linear1 && table->linear2 &&
-          (table->gate || !Network::kGated) &&
-          ((table->query_norm && table->key_norm) ||
-           !PyTorchNames<typename Layer::SelfAttention>::kNormalizes) &&
-          ((table->norm1 && table->norm2) || std::is_empty_v<typename Layer::Norm::Parameters>),
-      "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated networks have "
-      "a gate, and normalized queries and keys query_norm and key_norm");
+      (table->gate || !Network::kGated) &&
+      ((table->query_norm && table->key_norm) || !PyTorchNames<typename Layer::SelfAttention>::kNormalizes) &&
+      ((table->norm1 && table->norm2) || std::is_empty_v<typename Layer::Norm::Parameters>);
 
+  template <bool complete>
+  static constexpr void check() {  // once for all visitors
+    static_assert(
+        complete,
+        "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated networks have "
+        "a gate, and normalized queries and keys query_norm and key_norm");
+  }
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
-    const auto part = [&]<class Part>(const char* name, auto&& of_part) {
-      const TensorPath path{name, parent};
-      PyTorchNames<Part>::visit(visitor, &path, of_part);
-    };
-    PyTorchNames<typename Layer::SelfAttention>::visit_linears(*table, visitor, parent, set.self_attention);
-    part.template operator()<typename Network::In>(table->linear1, Network::in(set.feed_forward));
-    part.template operator()<typename Network::Out>(table->linear2, Network::out(set.feed_forward));
-    if constexpr (Network::kGated)
-      part.template operator()<typename Network::In>(table->gate, set.feed_forward.gate);
-    part.template operator()<typename Layer::Norm>(table->norm1, set.norm1);
-    part.template operator()<typename Layer::Norm>(table->norm2, set.norm2);
+    check<kComplete>();
+    if constexpr (!kComplete) {
+      PyTorchNames<Layer>::visit(visitor, parent, set);
+    } else {
+      const auto part = [&]<class Part>(const char* name, auto&& of_part) {
+        const TensorPath path{name, parent};
+        PyTorchNames<Part>::visit(visitor, &path, of_part);
+      };
+      PyTorchNames<typename Layer::SelfAttention>::visit_linears(*table, visitor, parent, set.self_attention);
+      part.template operator()<typename Network::In>(table->linear1, Network::in(set.feed_forward));
+      part.template operator()<typename Network::Out>(table->linear2, Network::out(set.feed_forward));
+      if constexpr (Network::kGated)
+        part.template operator()<typename Network::In>(table->gate, set.feed_forward.gate);
+      part.template operator()<typename Layer::Norm>(table->norm1, set.norm1);
+      part.template operator()<typename Layer::Norm>(table->norm2, set.norm2);
+    }
   }
 };
 

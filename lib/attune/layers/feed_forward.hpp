@@ -304,10 +304,9 @@ struct FeedForward
 /// Y = (f(x·W_gate + b_gate) ∘ (x·W_up + b_up))·W_down + b_down, x and y [rows, d_model], hidden features
 /// d_ff.
 template <FeedForwardShape shape, class Scalar = float>
-struct GatedFeedForward
-    : detail::FeedForwardNetwork<
-          detail::checked_feed_forward_shape<shape>(),
-          detail::GatedProjections<detail::checked_feed_forward_shape<shape>(), Scalar>> {
+struct GatedFeedForward : detail::FeedForwardNetwork<
+                              detail::checked_feed_forward_shape<shape>(),
+                              detail::GatedProjections<detail::checked_feed_forward_shape<shape>(), Scalar>> {
   template <class Other>
   using WithScalar = GatedFeedForward<shape, Other>;
   template <int tokens>

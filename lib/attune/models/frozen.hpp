@@ -348,7 +348,7 @@ template <detail::CheckedLayer Layer, class Set>
   return references;
 }
 template <class Layer, class Set>
-void references_to(const Set&& set) = delete;  // which would be gone
+int references_to(const Set&& set) = delete;  // which would be gone
 
 /// `Layer` with constant parameters.
 template <class Layer, const auto& kConstants>

@@ -65,7 +65,7 @@ template <class What>
 inline constexpr int kRankOf<What> = What::kRank;
 template <class Layer, class What, class Trained>
 constexpr bool check_trained() {
-  constexpr bool kLowRank = kRankOf<What> > 0;
+  constexpr bool kLowRank = kRankOf < What >> 0;
   constexpr bool kVectorsAlone = !kLowRank && !std::is_same_v<What, TrainNothing>;
   static_assert(!kVectorsAlone || kHasSets<Layer>,
                 "attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: "

@@ -108,9 +108,10 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     LossSum<Scalar> added{};
     if constexpr (detail::check_mask<Model, Mask>()) {
       const Status may = may_accumulate();
-      return own_loss(
-          may == Status::kOk ? add_sequence(x, target, loss, on_output, added, context_for<Model>(mask)) : may,
-          added);
+      return own_loss(may == Status::kOk
+                          ? add_sequence(x, target, loss, on_output, added, context_for<Model>(mask))
+                          : may,
+                      added);
     } else {
       return own_loss(Status::kOk, added);
     }
