@@ -23,8 +23,8 @@ template <class Shape, class... Member>
 }
 
 template <int kRows, int kCols>
-inline constexpr bool kSizesFit =
-    kRows > 0 && kCols > 0 && kRows <= (std::numeric_limits<int>::max)() / at_least_one(kCols);
+inline constexpr bool kSizesFit = kRows > 0 && kCols > 0 &&
+                                  kRows <= (std::numeric_limits<int>::max)() / at_least_one(kCols);
 
 // Static assertions stand in functions: a class whose own body fails has no members in clang.
 template <class Scalar, int kRows, int kCols>
@@ -61,10 +61,14 @@ struct Tensor {
 
   [[nodiscard]] constexpr Scalar* data() { return values; }
   [[nodiscard]] constexpr const Scalar* data() const { return values; }
-  /// Element (row, col); not checked.
-  [[nodiscard]] constexpr Scalar& operator()(int row, int col) { return values[row * cols + col]; }
-  /// Element (row, col); not checked.
+  /// Element (row, col); checked in checked mode alone.
+  [[nodiscard]] constexpr Scalar& operator()(int row, int col) {
+    ATTUNE_ASSERT(row >= 0 && row < kRows && col >= 0 && col < kCols, "Tensor: an element is outside of it");
+    return values[row * cols + col];
+  }
+  /// Element (row, col); checked in checked mode alone.
   [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const {
+    ATTUNE_ASSERT(row >= 0 && row < kRows && col >= 0 && col < kCols, "Tensor: an element is outside of it");
     return values[row * cols + col];
   }
 

@@ -55,6 +55,7 @@ struct FirstTokens {
   template <int rows>
   [[nodiscard]] constexpr auto count() const {
     if constexpr (rows == seq_len) {
+      ATTUNE_ASSERT(length >= 0 && length <= seq_len, "Context: more tokens are valid than there are");
       return length;
     } else {
       return std::integral_constant<int, rows>{};

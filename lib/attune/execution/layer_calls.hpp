@@ -1,6 +1,9 @@
 // A layer called in a context (context.hpp), which not every layer takes.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <attune/core/status.hpp>
@@ -20,9 +23,10 @@ constexpr bool check_mask() {
     static_assert(
         kTakesMask<Layer>,
         "attune: no layer of the model has use for a mask; leave it out, or add attention or pooling");
-    static_assert(!kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
-                  "attune: the model asks a mask for padding alone, and this one says nothing of it; leave it "
-                  "out, or add attention");
+    static_assert(
+        !kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
+        "attune: the model asks a mask for padding alone, and this one says nothing of it; leave it "
+        "out, or add attention");
     if constexpr (kAbilities<Layer>.scores.num_heads > 0) check_fit<kAbilities<Layer>.scores, Mask>();
   }
   return AttentionMask<Mask>;
@@ -43,11 +47,50 @@ constexpr void check_call() {
       "kAbilities{.mixes_tokens = false} if no row of y depends on another row of x");
 }
 
+#if ATTUNE_CHECKED
+template <class View>
+bool is_aligned(const View& view) {
+  return reinterpret_cast<std::uintptr_t>(view.data) % alignof(typename View::Scalar) == 0;
+}
+/// In checked mode: both are views of something, and overlap only where they may be the same.
+template <bool kMayBeSame, class X, class Y>
+void check_views(const X& x, const Y& y) {
+  if constexpr (requires {
+                  x.data[0];
+                  y.data[0];
+                }) {
+    ATTUNE_ASSERT(x.data != nullptr && y.data != nullptr, "a view of nothing; look at CheckedView::status");
+    ATTUNE_ASSERT(is_aligned(x) && is_aligned(y), "a view of misaligned numbers");
+    constexpr auto kBytes = [](auto view) {
+      using View = decltype(view);
+      return sizeof(typename View::type::Scalar) *
+             static_cast<std::size_t>((View::type::rows - 1) * View::type::row_stride +
+                                      (View::type::cols - 1) * View::type::col_stride + 1);
+    };
+    const bool same = static_cast<const void*>(x.data) == static_cast<const void*>(y.data);
+    ATTUNE_ASSERT((kMayBeSame && same) || !overlap(x.data, kBytes(std::type_identity<X>{}), y.data,
+                                                   kBytes(std::type_identity<Y>{})),
+                  "what a layer reads and writes overlaps; give it memory of its own");
+  } else if constexpr (requires {
+                         x.begin();
+                         y.data[0];
+                       }) {
+    ATTUNE_ASSERT(x.begin() != nullptr && y.data != nullptr,
+                  "a view of nothing; look at CheckedView::status");
+  }
+}
+#endif
+
 /// arguments: those of forward in front of the context. A layer that takes none is one stage. Ids are refused
 /// by the stage that looks at them.
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
+#if ATTUNE_CHECKED
+  [](const auto&, const auto& x, const auto& y, const auto&...) {
+    check_views<kOutputMayBeInput<Layer>>(x, y);
+  }(arguments...);
+#endif
   if constexpr (kTakesMask<Layer>) {
     return Layer::forward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {
@@ -72,6 +115,14 @@ ATTUNE_INLINE Status forward_status(const Call& context, Arguments&&... argument
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
+#if ATTUNE_CHECKED
+  [](const auto&, const auto& x, const auto&, const auto& dy, const auto& dx, const auto&...) {
+    if constexpr (kAsked<decltype(dx)>) {
+      check_views<false>(dy, dx);
+      check_views<kGradientMayBeInput<Layer>>(x, dx);
+    }
+  }(arguments...);
+#endif
   if constexpr (kTakesMask<Layer>) {
     Layer::backward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {

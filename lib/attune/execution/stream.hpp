@@ -44,6 +44,7 @@
 
 #include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/execution/layer_calls.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -114,7 +115,8 @@ struct TokenwiseStream {
       static_assert(
           sizeof(typename Layer::template WithLength<tokens>) > 0 &&  // which says first why there is none
               std::is_same_v<typename Layer::template WithLength<Layer::Output::rows>, Layer>,
-          "attune: a layer of the model would run token by token as another one: WithLength of its own number "
+          "attune: a layer of the model would run token by token as another one: WithLength of its own "
+          "number "
           "of tokens has to be the layer itself; one that inherits from another needs its own");
       return std::type_identity<typename Layer::template WithLength<tokens>>{};
     } else {
@@ -222,6 +224,10 @@ Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x
             View<detail::StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
             StepScratch<Model, shape, tokens>& scratch, const More&... more) {
   detail::check_no_trainer<Set>();
+  ATTUNE_ASSERT(cache.tokens <= cache.kMostTokens, "KeyValueCache: its position is none; reset() it first");
+#if ATTUNE_CHECKED
+  detail::check_views<false>(x, y);
+#endif
   if (!cache.has_room(std::uint64_t{tokens})) return Status::kCacheFull;
   if constexpr (requires { detail::StreamOf<Model, shape>::ready(cache.memory); }) {
     const Status status = detail::StreamOf<Model, shape>::ready(cache.memory);
