@@ -1,4 +1,5 @@
 // expect: attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, mask])
+// errors: 3  the constraint is told, too, and with GCC the name behind the type
 #include <attune/attune.hpp>
 
 struct Own {
