@@ -9,6 +9,7 @@
 #include <attune/core/status.hpp>
 #include <attune/execution/context.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/execution/own_layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
@@ -88,15 +89,19 @@ ATTUNE_INLINE Outcome<Layer> forward_in(const Call& context, Arguments&&... argu
   check_call<Layer, Call>();
 #if ATTUNE_CHECKED
   [](const auto&, const auto& x, const auto& y, const auto&...) {
-    check_views<kOutputMayBeInput<Layer>>(x, y);
+    check_views<kAbilities<Layer>.output_may_be_input>(x, y);
   }(arguments...);
 #endif
-  if constexpr (kTakesMask<Layer>) {
+  if constexpr ((Collects<Arguments> || ...)) {
+    return forward_in<Layer>(context, without_collected(arguments)...);
+  } else if constexpr (kTakesMask<Layer>) {
     return Layer::forward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {
     return Layer::forward(std::forward<Arguments>(arguments)..., context.unmasked());
   } else if constexpr (kTakesIds<Layer>) {
     return context.answer([&] { return Layer::forward(std::forward<Arguments>(arguments)...); });
+  } else if constexpr (kRunsByToken<Layer> && (Call::kHasLength || !Call::kRunsToCompletion)) {
+    forward_by_token<Layer>(context, arguments...);
   } else {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::forward(std::forward<Arguments>(arguments)...); });
   }
@@ -119,14 +124,19 @@ ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
   [](const auto&, const auto& x, const auto&, const auto& dy, const auto& dx, const auto&...) {
     if constexpr (kAsked<decltype(dx)>) {
       check_views<false>(dy, dx);
-      check_views<kGradientMayBeInput<Layer>>(x, dx);
+      check_views<kAbilities<Layer>.gradient_may_be_input>(x, dx);
     }
   }(arguments...);
 #endif
-  if constexpr (kTakesMask<Layer>) {
+  if constexpr ((Collects<Arguments> || ...)) {
+    collect([&](auto&&... own) { backward_in<Layer>(context, own...); }, arguments...);
+  } else if constexpr (kTakesMask<Layer>) {
     Layer::backward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {
     Layer::backward(std::forward<Arguments>(arguments)..., context.without_mask());
+  } else if constexpr (kRunsByToken<Layer> &&
+                       (Call::kSkipsZeros || Call::kHasLength || !Call::kRunsToCompletion)) {
+    backward_by_token<Layer>(context, arguments...);
   } else {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::backward(std::forward<Arguments>(arguments)...); });
   }
