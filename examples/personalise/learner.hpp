@@ -99,7 +99,7 @@ class Learner<Method::kNothing, kBase, kFront> {
   void begin(const Recordings&) {}
   Status step(const Recordings&, int) { return Status::kOk; }
   void classify(const Example& example, Logits& logits) {
-    Whole::forward(kBase, example.tokens, logits, scratch_, example.padding);
+    attune::infer<Whole>(kBase, example.tokens, logits, scratch_, example.padding);
   }
   [[nodiscard]] attune::NoParameters parameters() const { return {}; }
   template <class Read>
@@ -120,7 +120,7 @@ class CachedFeatures {
     compute(example_, features);
   }
   void compute(const Example& example, Features& features) {
-    Front::forward(kFront, example.tokens, features, scratch_, example.padding);
+    attune::infer<Front>(kFront, example.tokens, features, scratch_, example.padding);
   }
 
  private:

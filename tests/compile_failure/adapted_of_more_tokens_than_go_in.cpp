@@ -1,4 +1,5 @@
 // expect: attune::Adapted: a layer multiplies more tokens than go in and out of it
+// kilobytes: 20  the way from the call to the layer
 #include <attune/attune.hpp>
 
 // A layer of one's own, which takes one row for four tokens.

@@ -1,4 +1,5 @@
 // expect: one with a second input, as DecoderLayer, stands in a struct
+// errors: 9  the constraint is told, too, and every use of a type that is none
 #include <attune/attune.hpp>
 
 using Decoder = attune::DecoderLayer<attune::DecoderLayerShape{

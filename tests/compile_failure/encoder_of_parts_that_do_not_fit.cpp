@@ -1,4 +1,6 @@
 // expect: attune: the output of a layer does not fit the input of the next
+// errors: 2  the network fits neither what is before nor what is behind it
+// kilobytes: 15  the way from the call to the layer
 #include <attune/attune.hpp>
 
 using Layer = attune::EncoderLayerOf<

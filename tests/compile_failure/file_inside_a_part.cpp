@@ -1,4 +1,5 @@
 // expect: attune::PyTorchPart: PyTorchFile stands outside of it, with the full names of the file
+// errors: 3  the function that does not take it is told, too
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;

@@ -1,4 +1,6 @@
 // expect: attune: the flat array has another scalar type than the parameters
+// errors: 2  a matrix and a bias of this scalar
+// kilobytes: 11  the way from the call to the layer
 #include <attune/attune.hpp>
 
 using Model = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 3}>;

@@ -1,4 +1,5 @@
 // expect: attune::IsLayer: kAbilities says that the layer takes a length or a mask, but no context
+// kilobytes: 12  the way from the call to the layer
 #include "own_layer.hpp"
 
 struct Blurred : WholeLayer<4, 8> {

@@ -1,4 +1,5 @@
 // expect: attune::IsLayer: its Parameters are no set: they have no ATTUNE_FIELDS(Weight(w), ...)
+// errors: 3  the constraint is told, too, and with GCC the name behind the type
 #include <attune/attune.hpp>
 
 struct Own {

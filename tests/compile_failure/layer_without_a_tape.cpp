@@ -1,4 +1,5 @@
 // expect: attune::IsLayer: the type names no Tape, Scratch or InferenceScratch
+// errors: 2  the constraint of the class that takes it is told, too
 #include <attune/attune.hpp>
 
 struct Own {

@@ -1,4 +1,5 @@
 // expect: attune::Loss: the type does not say kMeanOverBatch
+// errors: 2  the constraint of the class that takes it is told, too
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{.rows = 2, .d_in = 3, .d_out = 4}>;

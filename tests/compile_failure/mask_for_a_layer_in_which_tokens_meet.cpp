@@ -1,4 +1,5 @@
 // expect: attune::IsLayer: there is a mask or a length, but tokens meet in this layer and it takes neither
+// kilobytes: 23  the way from the call to the layer
 #include "own_layer.hpp"
 
 struct Blurred : WholeLayer<4, 8> {};

@@ -1,4 +1,6 @@
 // expect: attune: weights of 8 and 16 bits are constants: they take no gradient, no update and no initial values; train
+// errors: 2  the product that cannot write to them is told, too
+// kilobytes: 15  the way from the call to the layer
 // ParametersOf<Tensor>, then quantize() it
 #include <attune/attune.hpp>
 

@@ -1,4 +1,6 @@
 // expect: attune: weights of 8 and 16 bits are constants
+// errors: 3  the two places that cannot write to them are told, too
+// kilobytes: 27  the way from the call to the layer
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;

@@ -1,4 +1,5 @@
 // expect: attune::MultiHeadAttention: one input means self-attention, but kv_len, d_key or d_value differ from seq_len and d_model; pass query, key and value
+// errors: 2  the one input has the shape of no key, either
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 4, .d_model = 8, .num_heads = 2, .kv_len = 5};

@@ -1,4 +1,5 @@
 // expect: attune::Trainer: what stands in the place of the plan is none
+// errors: 2  the constraint of the class that takes it is told, too
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 2, .d_out = 2}>;

@@ -1,4 +1,5 @@
 // expect: attune::refer_to_safetensors: PyTorch's linear weights stand transposed, tables and vectors do not;
+// kilobytes: 10  the way from the call to the layer
 // take ParametersOf<TransposedReference, Reference>
 #include <attune/attune.hpp>
 

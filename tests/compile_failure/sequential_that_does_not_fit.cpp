@@ -1,6 +1,7 @@
 // expect: the output of a layer does not fit the input of the next
-// expect: OutputFitsInput<
-// expect: 8, 16, 8, 32>
+// expect: output_fits_input
+// expect by clang: 8, 16, 8, 32>
+// expect by gcc: int output_rows = 8; int output_cols = 16; int input_rows = 8; int input_cols = 32
 #include <attune/layers/linear.hpp>
 #include <attune/models/sequential.hpp>
 

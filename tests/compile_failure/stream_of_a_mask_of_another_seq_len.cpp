@@ -1,4 +1,5 @@
 // expect: attune::AdditiveMask: made for another seq_len than the layer's or, in a stream
+// kilobytes: 39  the way from the call to the layer
 #include <attune/attune.hpp>
 
 constexpr attune::DecoderLayerShape kShape{

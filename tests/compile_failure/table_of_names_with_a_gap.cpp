@@ -1,4 +1,5 @@
 // expect: attune::EncoderLayerNames: the layer has a part that the table has no name for
+// kilobytes: 18  the way from the call to the layer
 #include <attune/attune.hpp>
 
 constexpr attune::EncoderLayerShape kBlock{.attention = {.seq_len = 4, .d_model = 8, .num_heads = 2},

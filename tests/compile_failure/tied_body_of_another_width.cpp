@@ -1,4 +1,4 @@
-// expect: attune: the output of a layer does not fit the input of the next; OutputFitsInput<layer, next,
+// expect: attune: the output of a layer does not fit the input of the next; output_fits_input<layer, next,
 // output rows, output cols, input rows, input cols> names them
 #include <attune/attune.hpp>
 

@@ -1,4 +1,5 @@
 // expect: attune::IsLayer: there is no forward(parameters, x, y, tape, scratch[, mask])
+// errors: 2  the constraint of the class that takes it is told, too
 #include <attune/attune.hpp>
 
 attune::Trainer<attune::DecoderLayer<attune::DecoderLayerShape{

@@ -89,41 +89,62 @@ constexpr std::uint32_t fingerprint_of(const AttentionShape& shape) {
   return state;
 }
 
+/// The layer's shape, or after an error another of the same tokens, in which nothing else fails.
 template <AttentionShape shape>
-constexpr bool check_attention_shape() {
+constexpr AttentionShape checked_attention_shape() {
+  constexpr bool kHasTokens = shape.seq_len > 0 && shape.kv_len > 0;
+  constexpr bool kHasWidths = shape.d_model > 0 && shape.d_key > 0 && shape.d_value > 0 && shape.d_out > 0;
+  constexpr bool kHasHeads = shape.num_heads > 0;
+  constexpr bool kSharesHeads =
+      !kHasHeads || (shape.num_kv_heads > 0 && shape.num_heads % at_least_one(shape.num_kv_heads) == 0);
+  constexpr bool kDivides = !kHasHeads || !kHasWidths || shape.d_k != -1;
+  constexpr bool kHasFeatures =
+      !kHasHeads || !kHasWidths || shape.d_k == -1 || (shape.d_k > 0 && shape.d_v > 0);
+  constexpr bool kHasSizes =
+      kHasTokens && kHasWidths && kHasHeads && kSharesHeads && kDivides && kHasFeatures;
+  constexpr bool kRotates =
+      !kHasSizes || (shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k);
+  constexpr bool kCaps = shape.softcap == 0 || (shape.softcap >= 1e-30 && shape.softcap <= 1e30);
+  constexpr bool kLooks = shape.window.left >= 0 && shape.window.right >= 0 && shape.window.sinks >= 0;
+  constexpr bool kStarts = shape.offset >= 0 && shape.offset <= 1 << 30;
   static_assert(
-      shape.seq_len > 0 && shape.kv_len > 0,
+      kHasTokens,
       "attune::MultiHeadAttention: seq_len and kv_len must be positive; set them in AttentionShape");
-  static_assert(shape.d_model > 0 && shape.d_key > 0 && shape.d_value > 0 && shape.d_out > 0,
-                "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
-  static_assert(shape.num_heads > 0,
-                "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
-  if constexpr (shape.num_heads > 0) {
-    static_assert(
-        shape.num_kv_heads > 0 && shape.num_heads % (shape.num_kv_heads > 0 ? shape.num_kv_heads : 1) == 0,
-        "attune::MultiHeadAttention: num_kv_heads must divide num_heads: as many query heads share "
-        "each head of keys and values");
-    static_assert(
-        shape.d_k != -1,
-        "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
-        "d_model, or set d_k and d_v in AttentionShape");
-  }
-  static_assert((shape.d_k > 0 && shape.d_v > 0) || shape.d_k == -1,
+  static_assert(kHasWidths, "attune::MultiHeadAttention: d_model, d_key, d_value and d_out must be positive");
+  static_assert(kHasHeads, "attune::MultiHeadAttention: num_heads must be positive; 1 is a single head");
+  static_assert(kSharesHeads,
+                "attune::MultiHeadAttention: num_kv_heads must divide num_heads: as many query heads share "
+                "each head of keys and values");
+  static_assert(
+      kDivides,
+      "attune::MultiHeadAttention: d_model is not divisible by num_heads; choose num_heads that divides "
+      "d_model, or set d_k and d_v in AttentionShape");
+  static_assert(kHasFeatures,
                 "attune::MultiHeadAttention: d_k and d_v must be positive; with more heads "
                 "than d_model, set them in AttentionShape");
-  static_assert(shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 && shape.rotary_dim <= shape.d_k,
+  static_assert(kRotates,
                 "attune::MultiHeadAttention: rotary_dim must be even and at most d_k: features of a head are "
                 "rotated in pairs; 0 rotates none");
   static_assert(
-      shape.softcap == 0 || (shape.softcap >= 1e-30 && shape.softcap <= 1e30),
+      kCaps,
       "attune::MultiHeadAttention: softcap must be positive, from 1e-30 to 1e30; 0 leaves scores as "
       "they are");
-  static_assert(shape.window.left >= 0 && shape.window.right >= 0 && shape.window.sinks >= 0,
+  static_assert(kLooks,
                 "attune::MultiHeadAttention: left, right and sinks of a window must not be negative; without "
                 "an end they are kUnlimited");
-  static_assert(shape.offset >= 0 && shape.offset <= 1 << 30,
-                "attune::MultiHeadAttention: offset must not be negative, nor above 2^30");
-  return true;
+  static_assert(kStarts, "attune::MultiHeadAttention: offset must not be negative, nor above 2^30");
+  if constexpr (kHasSizes && kRotates && kCaps && kLooks && kStarts) {
+    return shape;
+  } else {
+    return {.seq_len = at_least_one(shape.seq_len),
+            .d_model = at_least_one(shape.d_model),
+            .num_heads = 1,
+            .kv_len = at_least_one(shape.kv_len),
+            .d_key = at_least_one(shape.d_key),
+            .d_value = at_least_one(shape.d_value),
+            .d_out = at_least_one(shape.d_out),
+            .bias = shape.bias};
+  }
 }
 
 }  // namespace detail

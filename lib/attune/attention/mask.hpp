@@ -180,7 +180,6 @@ struct AdditiveMask {
   }
   template <int kv_len, class Scalar>
   constexpr void hide(int head, int query, Scalar* row) const {
-    static_assert(kv_len == kKvLen, "attune::AdditiveMask: made for another kv_len than the layer's");
     const ScalarType* values = row_of(head, query);
     for (int key = 0; key < kv_len; ++key) {
       if (values[key] == detail::kHidden<ScalarType>) row[key] = detail::kHidden<Scalar>;
@@ -221,10 +220,11 @@ template <int kHeads, class Source>
 [[nodiscard]] constexpr auto additive_mask_per_head(Source&& values) {
   detail::check_lifetime<Source>();
   const auto matrix = view(values);
-  static_assert(matrix.rows % kHeads == 0,
-                "attune::additive_mask_per_head: rows must be num_heads * seq_len, heads stacked");
-  return AdditiveMask<std::remove_const_t<typename decltype(matrix)::Scalar>, matrix.rows / kHeads,
-                      matrix.cols, kHeads>(as_const(matrix));
+  constexpr bool kStacked = matrix.rows % kHeads == 0;
+  static_assert(kStacked, "attune::additive_mask_per_head: rows must be num_heads * seq_len, heads stacked");
+  constexpr int kParts = kStacked ? kHeads : 1;
+  return AdditiveMask<std::remove_const_t<typename decltype(matrix)::Scalar>, matrix.rows / kParts,
+                      matrix.cols, kParts>(as_const(matrix));
 }
 
 /// Both masks: hidden where either hides, then the sum of their biases. Made by `a && b`, of copies: what is

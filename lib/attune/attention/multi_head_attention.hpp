@@ -33,11 +33,10 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// Multi-head attention: P = softmax(Q·Kᵀ/√d_k + mask) of each head, Y = [P·V of the heads side by side]·W_o
 /// + b_o (Vaswani et al., 2017, section 3.2). Self-attention of x[seq_len, d_model], or cross-attention of
 /// query[seq_len, d_model], key[kv_len, d_key] and value[kv_len, d_value]; y[seq_len, d_out].
-template <AttentionShape shape, class ScalarType = float>
-struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>> {
-  static_assert(detail::check_attention_shape<shape>());
-
+template <AttentionShape attention_shape, class ScalarType = float>
+struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, ScalarType>> {
  private:
+  static constexpr AttentionShape shape = detail::checked_attention_shape<attention_shape>();
   using Parts = detail::AttentionParameters<shape, ScalarType>;
   using Memory = detail::AttentionMemory<shape, ScalarType>;
   using Operands = detail::AttentionOperands<shape, ScalarType>;
@@ -80,6 +79,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
       .mask = MaskUse::kScores,
       .takes_context = true,
       .takes_length = kSelfAttention,
+      .scores = {.num_heads = shape.num_heads, .seq_len = shape.seq_len, .kv_len = shape.kv_len},
       .gradient_may_be_input = true,
       .updates_in_backward = true,
       .lanes = (std::min)(QueryProjection::kAbilities.lanes, KeyProjection::kAbilities.lanes)};
@@ -264,6 +264,7 @@ inline constexpr bool kRecomputesTape<MultiHeadAttention<shape, Scalar>> = true;
 template <class Attention, AttentionMask Mask = NoMask, class Slices = RunToCompletion>
 [[nodiscard]] constexpr auto cross_context_for(const Mask& mask ATTUNE_LIFETIME_BOUND = {},
                                                const Slices& slices = {}) {
+  detail::check_mask<Attention, Mask>();
   const auto keys = detail::valid_tokens<Attention::KeyInput::rows, true>(mask);
   return detail::context_of(mask, slices, detail::AllTokens{}, keys);
 }

@@ -57,8 +57,11 @@ class Ids {
                   "attune::Ids: this is another number of ids; there is one for each token or row");
   }
 
-  /// Id of a token; the index is not checked.
-  [[nodiscard]] constexpr const int& operator[](std::integral auto index) const { return first_[index]; }
+  /// Id of a token; the index is checked in checked mode alone.
+  [[nodiscard]] constexpr const int& operator[](std::integral auto index) const {
+    ATTUNE_ASSERT(index >= 0 && index < n, "Ids: there is no id of this index");
+    return first_[index];
+  }
   [[nodiscard]] constexpr const int* data() const { return first_; }
   /// The first id.
   [[nodiscard]] constexpr const int* begin() const { return first_; }

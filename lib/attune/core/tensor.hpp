@@ -11,36 +11,64 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+namespace detail {
+
+/// A size that a static assertion refused is taken as 1, so that nothing else fails.
+[[nodiscard]] constexpr int at_least_one(int size) { return size > 0 ? size : 1; }
+/// The shape with such sizes.
+template <class Shape, class... Member>
+[[nodiscard]] constexpr Shape at_least_one(Shape shape, Member... sizes) {
+  ((shape.*sizes = at_least_one(shape.*sizes)), ...);
+  return shape;
+}
+
+template <int kRows, int kCols>
+inline constexpr bool kSizesFit = kRows > 0 && kCols > 0 &&
+                                  kRows <= (std::numeric_limits<int>::max)() / at_least_one(kCols);
+
+// Static assertions stand in functions: a class whose own body fails has no members in clang.
+template <class Scalar, int kRows, int kCols>
+constexpr bool check_tensor() {
+  static_assert(kRows > 0 && kCols > 0,
+                "attune::Tensor: rows and cols must be positive; give the layer positive sizes");
+  static_assert(
+      kSizesFit<kRows, kCols> || kRows < 1 || kCols < 1,
+      "attune::Tensor: rows * cols must be below 2^31; attention keeps [num_heads * seq_len, kv_len] "
+      "weights unless keep_weights = false");
+  static_assert(std::is_floating_point_v<kernels::Real<Scalar>>,
+                "attune::Tensor: the scalar must be float or double");
+  return true;
+}
+
+}  // namespace detail
+
 /// A [rows, cols] row-major matrix of plain storage: trivially copyable, constant-initialized (`.bss` when
 /// zero, flash when const), no padding. `tensor.matrix()` is its Eigen view, for programs that
 /// include Eigen/Core.
 template <class ScalarType, int kRows, int kCols>
 struct Tensor {
-  static_assert(kRows > 0 && kCols > 0,
-                "attune::Tensor: rows and cols must be positive; give the layer positive sizes");
-  static_assert(
-      kRows < 1 || kCols < 1 || kRows <= (std::numeric_limits<int>::max)() / (kCols < 1 ? 1 : kCols),
-      "attune::Tensor: rows * cols must be below 2^31; attention keeps [num_heads * seq_len, kv_len] "
-      "weights unless keep_weights = false");
-  static_assert(std::is_floating_point_v<kernels::Real<ScalarType>>,
-                "attune::Tensor: the scalar must be float or double");
+  static_assert(detail::check_tensor<ScalarType, kRows, kCols>());
 
   using Scalar = ScalarType;
   using Matrix =
       Eigen::Matrix<Scalar, kRows, kCols, (kCols == 1 && kRows > 1) ? Eigen::ColMajor : Eigen::RowMajor>;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
-  static constexpr int size = kRows * kCols;
+  static constexpr int size = detail::kSizesFit<kRows, kCols> ? kRows * kCols : 1;
 
   /// Row-major.
   Scalar values[static_cast<std::size_t>(size)];
 
   [[nodiscard]] constexpr Scalar* data() { return values; }
   [[nodiscard]] constexpr const Scalar* data() const { return values; }
-  /// Element (row, col); not checked.
-  [[nodiscard]] constexpr Scalar& operator()(int row, int col) { return values[row * cols + col]; }
-  /// Element (row, col); not checked.
+  /// Element (row, col); checked in checked mode alone.
+  [[nodiscard]] constexpr Scalar& operator()(int row, int col) {
+    ATTUNE_ASSERT(row >= 0 && row < kRows && col >= 0 && col < kCols, "Tensor: an element is outside of it");
+    return values[row * cols + col];
+  }
+  /// Element (row, col); checked in checked mode alone.
   [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const {
+    ATTUNE_ASSERT(row >= 0 && row < kRows && col >= 0 && col < kCols, "Tensor: an element is outside of it");
     return values[row * cols + col];
   }
 

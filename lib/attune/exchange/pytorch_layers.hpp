@@ -297,20 +297,26 @@ struct PyTorchNames<Layer, table> {
   /// Whether the layer attends to an encoder's output, too.
   static constexpr bool kDecoder = requires { typename Layer::CrossAttention; };
 
+  // Once for all visitors.
+  template <bool complete>
+  static constexpr bool check_table() {
+    static_assert(complete,
+                  "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated "
+                  "networks have a gate, and normalized queries and keys query_norm and key_norm");
+    return complete;
+  }
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     constexpr const EncoderLayerNames& kNames = detail::kNamesOr<table, detail::kLayersAlone>;
     using SelfAttention = typename Layer::SelfAttention;
     if constexpr (table == nullptr) {
       detail::visit_named<SelfAttention>("self_attn", visitor, parent, set.self_attention);
+    } else if constexpr (!check_table<detail::names_all_of<Layer>(kNames)>()) {
+      return PyTorchNames<Layer>::visit(visitor, parent, set);
     } else {
       static_assert(!kDecoder, "attune::EncoderLayerNames: a table is of encoder layers");
       static_assert(
           !SelfAttention::kShape.add_bias_kv,
           "attune::EncoderLayerNames: a table has no names for the key and the value of add_bias_kv");
-      static_assert(
-          detail::names_all_of<Layer>(kNames),
-          "attune::EncoderLayerNames: the layer has a part that the table has no name for; gated networks "
-          "have a gate, and normalized queries and keys query_norm and key_norm");
       detail::check_epsilon<typename Layer::Norm, kNames>();
       PyTorchNames<SelfAttention>::template visit_by<kNames>(visitor, parent, set.self_attention);
     }

@@ -59,7 +59,7 @@ constexpr bool check_file() {
                 "attune: a file's bytes are asked for, not its path; read it, and pass a std::vector, a "
                 "std::span or a std::string_view of its contents");
   static_assert(kText || kBytes, "attune: a file is an array of char, unsigned char or std::byte");
-  return !kText && kBytes;
+  return true;  // an error has said what the file is instead
 }
 /// What has the bytes of a file.
 template <class Source>
@@ -67,11 +67,12 @@ concept CheckedFile = check_file<Source>();
 /// The bytes of what has data and size.
 template <class Source>
 constexpr std::string_view bytes_of_file(const Source& file) {
-  const auto* first = std::data(file);
-  if constexpr (std::is_same_v<decltype(first), const char*>) {
-    return {first, std::size(file)};
+  if constexpr (requires { static_cast<const char*>(std::data(file)); }) {
+    return {std::data(file), std::size(file)};
+  } else if constexpr (requires { std::data(file); }) {
+    return {reinterpret_cast<const char*>(std::data(file)), std::size(file)};
   } else {
-    return {reinterpret_cast<const char*>(first), std::size(file)};
+    return {};
   }
 }
 

@@ -56,6 +56,7 @@ struct FirstTokens {
   template <int rows>
   [[nodiscard]] constexpr auto count() const {
     if constexpr (rows == seq_len) {
+      ATTUNE_ASSERT(length >= 0 && length <= seq_len, "Context: more tokens are valid than there are");
       return length;
     } else {
       return std::integral_constant<int, rows>{};
@@ -99,16 +100,23 @@ template <AttentionMask MaskType = NoMask, class SlicesType = RunToCompletion,
           class ZerosType = detail::ZerosOf<MaskType>>
 class Context {
  public:
+  /// What is hidden.
   using Mask = MaskType;
+  /// Which stages run.
   using Slices = SlicesType;
+  /// How many rows of queries are valid.
   using Tokens = TokensType;
+  /// How many rows of keys and values are valid.
   using Keys = KeysType;
+  /// What factors of zero are.
   using Zeros = ZerosType;
+  /// Whether all stages run, one after the other.
   static constexpr bool kRunsToCompletion = Slices::kRunsToCompletion;
   /// Whether something is hidden, so that factors of zero must have no influence.
   static constexpr bool kSkipsZeros = !std::is_same_v<Zeros, kernels::DenseTerms>;
-  /// Whether some rows of queries, or of keys and values, may not be valid.
+  /// Whether some rows of queries may not be valid.
   static constexpr bool kHasLength = !std::is_same_v<Tokens, detail::AllTokens>;
+  /// Whether some rows of keys and values may not be valid.
   static constexpr bool kKeysHaveLength = !std::is_same_v<Keys, detail::AllTokens>;
 
   /// All tokens, in one go, with the mask as it is by default.
@@ -120,12 +128,16 @@ class Context {
                   "attune::Context: the mask says how long a sequence is; make the context for a layer, by "
                   "context_for<Layer>(mask), or call attune::infer, forward or backward");
   }
+  /// Valid tokens, as context_for<Layer>(mask) counts them.
   constexpr Context(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices, const Tokens& tokens,
                     const Keys& keys, const Zeros& zeros = {})
       : slices_(slices), mask_(mask), tokens_(tokens), keys_(keys), zeros_(zeros) {}
 
+  /// What is hidden.
   [[nodiscard]] constexpr const Mask& mask() const { return mask_.get(); }
+  /// Which stages run.
   [[nodiscard]] constexpr const Slices& slices() const { return slices_; }
+  /// What factors of zero are: product(a, b, c, epilogue) multiplies accordingly.
   [[nodiscard]] constexpr const Zeros& zeros() const { return zeros_; }
 
   // ---- Stages. ----

@@ -36,6 +36,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <type_traits>
 
 #include <attune/core/fingerprint.hpp>
@@ -75,6 +76,7 @@ struct Abilities {
   /// It computes the tokens that the context hands out and no others, or asks its mask which tokens are
   /// padding.
   bool takes_length = false;
+  ScoreShape scores = {};  // those that a mask changes, so that one of another size is refused at the call
   bool output_may_be_input = false;    // y may be x in inference
   bool gradient_may_be_input = false;  // dx may be x, but not with UpdateInBackward
   /// backward goes through each parameter once, and reads none whose gradient it has given away: it may
@@ -320,6 +322,12 @@ inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || kRunsByTo
     return Layer::Input::rows == 1;  // one row is all, whatever it is of
   }
 }();
+constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
+  for (const ScoreShape& scores : layers) {
+    if (scores.num_heads > 0) return scores;
+  }
+  return {};
+}
 /// What a layer can do that consists of others, whose slices are theirs.
 template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{
@@ -327,6 +335,7 @@ inline constexpr Abilities kAbilitiesOfAll{
     .mask = (std::max)({kAbilities<Layers>.mask...}),
     .takes_context = true,
     .takes_length = (kTakesLength<Layers> && ...),
+    .scores = first_scores({kAbilities<Layers>.scores...}),
     .lanes = ((kAbilities<Layers>.lanes == Lanes::kAll) && ...) ? Lanes::kAll : Lanes::kBetweenParts};
 
 // ---- What a layer says of itself, or what is assumed. ----

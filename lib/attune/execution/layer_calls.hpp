@@ -1,6 +1,9 @@
 // A layer called in a context (context.hpp), which not every layer takes.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <attune/core/status.hpp>
@@ -10,18 +13,24 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// A mask for a layer that would swallow it silently does not compile.
+/// A mask for a layer that would swallow it silently does not compile. Whether it is a mask.
 template <class Layer, class Mask>
-constexpr void check_mask() {
-  static_assert(AttentionMask<Mask>,
-                "attune: what stands in the place of the mask is none; masks have hide and bias "
-                "(execution/attention_mask.hpp)");
-  static_assert(
-      !kMasks<Mask> || kTakesMask<Layer>,
-      "attune: no layer of the model has use for a mask; leave it out, or add attention or pooling");
-  static_assert(!kMasks<Mask> || !kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
-                "attune: the model asks a mask for padding alone, and this one says nothing of it; leave it "
-                "out, or add attention");
+constexpr bool check_mask() {
+  if constexpr (!AttentionMask<Mask>) {
+    static_assert(AttentionMask<Mask>,
+                  "attune: what stands in the place of the mask is none; masks have hide and bias "
+                  "(execution/attention_mask.hpp)");
+  } else if constexpr (kMasks<Mask>) {
+    static_assert(
+        kTakesMask<Layer>,
+        "attune: no layer of the model has use for a mask; leave it out, or add attention or pooling");
+    static_assert(
+        !kTakesPaddingOnly<Layer> || kSaysPadding<Mask>,
+        "attune: the model asks a mask for padding alone, and this one says nothing of it; leave it "
+        "out, or add attention");
+    if constexpr (kAbilities<Layer>.scores.num_heads > 0) check_fit<kAbilities<Layer>.scores, Mask>();
+  }
+  return AttentionMask<Mask>;
 }
 
 /// What a layer cannot do does not compile, together with such a context.
@@ -39,11 +48,50 @@ constexpr void check_call() {
       "kAbilities{.mixes_tokens = false} if no row of y depends on another row of x");
 }
 
+#if ATTUNE_CHECKED
+template <class View>
+bool is_aligned(const View& view) {
+  return reinterpret_cast<std::uintptr_t>(view.data) % alignof(typename View::Scalar) == 0;
+}
+/// In checked mode: both are views of something, and overlap only where they may be the same.
+template <bool kMayBeSame, class X, class Y>
+void check_views(const X& x, const Y& y) {
+  if constexpr (requires {
+                  x.data[0];
+                  y.data[0];
+                }) {
+    ATTUNE_ASSERT(x.data != nullptr && y.data != nullptr, "a view of nothing; look at CheckedView::status");
+    ATTUNE_ASSERT(is_aligned(x) && is_aligned(y), "a view of misaligned numbers");
+    constexpr auto kBytes = [](auto view) {
+      using View = decltype(view);
+      return sizeof(typename View::type::Scalar) *
+             static_cast<std::size_t>((View::type::rows - 1) * View::type::row_stride +
+                                      (View::type::cols - 1) * View::type::col_stride + 1);
+    };
+    const bool same = static_cast<const void*>(x.data) == static_cast<const void*>(y.data);
+    ATTUNE_ASSERT((kMayBeSame && same) || !overlap(x.data, kBytes(std::type_identity<X>{}), y.data,
+                                                   kBytes(std::type_identity<Y>{})),
+                  "what a layer reads and writes overlaps; give it memory of its own");
+  } else if constexpr (requires {
+                         x.begin();
+                         y.data[0];
+                       }) {
+    ATTUNE_ASSERT(x.begin() != nullptr && y.data != nullptr,
+                  "a view of nothing; look at CheckedView::status");
+  }
+}
+#endif
+
 /// arguments: those of forward in front of the context. A layer that takes none is one stage. Ids are refused
 /// by the stage that looks at them.
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
+#if ATTUNE_CHECKED
+  [](const auto&, const auto& x, const auto& y, const auto&...) {
+    check_views<kAbilities<Layer>.output_may_be_input>(x, y);
+  }(arguments...);
+#endif
   if constexpr ((Collects<Arguments> || ...)) {
     return forward_in<Layer>(context, without_collected(arguments)...);
   } else if constexpr (kTakesMask<Layer>) {
@@ -72,6 +120,14 @@ ATTUNE_INLINE Status forward_status(const Call& context, Arguments&&... argument
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
+#if ATTUNE_CHECKED
+  [](const auto&, const auto& x, const auto&, const auto& dy, const auto& dx, const auto&...) {
+    if constexpr (kAsked<decltype(dx)>) {
+      check_views<false>(dy, dx);
+      check_views<kAbilities<Layer>.gradient_may_be_input>(x, dx);
+    }
+  }(arguments...);
+#endif
   if constexpr ((Collects<Arguments> || ...)) {
     collect([&](auto&&... own) { backward_in<Layer>(context, own...); }, arguments...);
   } else if constexpr (kTakesMask<Layer>) {

@@ -72,10 +72,12 @@ struct WholeSequence {
 struct RunToCompletion : detail::WholeSequence {
   static constexpr bool kRunsToCompletion = true;
 
+  /// Runs a stage.
   template <class Body>
   ATTUNE_INLINE static void stage(Body&& body) {
     body();
   }
+  /// The same of a body that answers.
   template <class Body>
   ATTUNE_INLINE static Status answer(Body&& body) {
     return body();
@@ -97,6 +99,7 @@ struct RunToCompletion : detail::WholeSequence {
   ATTUNE_INLINE static void elements(int used, Body&& body) {
     body(0, used);
   }
+  /// Where a portion may write what it alone reads: itself.
   template <class Scalar>
   ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
     return scratch;

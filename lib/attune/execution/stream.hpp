@@ -44,6 +44,7 @@
 
 #include <attune/core/memory.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/execution/layer_calls.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -97,18 +98,26 @@ struct TokenwiseStream {
   struct Memory {};
 
   template <int tokens>
-  struct Of {
+  static constexpr auto of_tokens() {
+    constexpr bool kHasLength = requires { typename Layer::template WithLength<tokens>; };
     static_assert(
-        requires { typename Layer::template WithLength<tokens>; },
+        kHasLength,
         "attune: a layer of the model does not say how it runs token by token: give it WithLength<tokens>, "
         "the layer of as many tokens, where they do not meet in it, else Stream (execution/stream.hpp)");
-    static_assert(
-        sizeof(typename Layer::template WithLength<tokens>) > 0 &&  // which says first why there is none
-            std::is_same_v<typename Layer::template WithLength<Layer::Output::rows>, Layer>,
-        "attune: a layer of the model would run token by token as another one: WithLength of its own number "
-        "of tokens has to be the layer itself; one that inherits from another needs its own");
-    using type = typename Layer::template WithLength<tokens>;
-  };
+    if constexpr (kHasLength) {
+      static_assert(
+          sizeof(typename Layer::template WithLength<tokens>) > 0 &&  // which says first why there is none
+              std::is_same_v<typename Layer::template WithLength<Layer::Output::rows>, Layer>,
+          "attune: a layer of the model would run token by token as another one: WithLength of its own "
+          "number "
+          "of tokens has to be the layer itself; one that inherits from another needs its own");
+      return std::type_identity<typename Layer::template WithLength<tokens>>{};
+    } else {
+      return std::type_identity<Layer>{};
+    }
+  }
+  template <int tokens>
+  using Of = decltype(of_tokens<tokens>());
   template <int tokens>
   using Scratch = typename Of<tokens>::type::InferenceScratch;
 
@@ -208,6 +217,10 @@ Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x
             View<detail::StepOutput<Model, tokens>> y, KeyValueCache<Model, shape>& cache,
             StepScratch<Model, shape, tokens>& scratch, const More&... more) {
   detail::check_no_trainer<Set>();
+  ATTUNE_ASSERT(cache.tokens <= cache.kMostTokens, "KeyValueCache: its position is none; reset() it first");
+#if ATTUNE_CHECKED
+  detail::check_views<false>(x, y);
+#endif
   if (!cache.has_room(std::uint64_t{tokens})) return Status::kCacheFull;
   if constexpr (requires { detail::StreamOf<Model, shape>::ready(cache.memory); }) {
     const Status status = detail::StreamOf<Model, shape>::ready(cache.memory);

@@ -170,9 +170,10 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   /// step, where it goes on from a state, and every `compare_every` steps.
   template <class Clipping = NoClipping, class Masks = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
-              const Clipping& clipping = {}, const Masks& masks = {}, const Loss& loss = {}) {
-    if constexpr (attune::detail::check_clipping<Clipping>()) {
-      attune::detail::check_masks<Model, Masks, batch>();
+              const Clipping& clipping = {}, const Masks& masks = {},
+              const Loss& loss = attune::detail::default_loss<Loss, Masks>()) {
+    if constexpr (attune::detail::check_clipping<Clipping>() &&
+                  attune::detail::check_masks<Model, Masks, batch>()) {
       compare();
       auto part = this->part();
       const Result result = this->step_over(part, inputs, targets, options, clipping, masks, loss);

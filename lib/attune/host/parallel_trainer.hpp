@@ -84,9 +84,10 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   /// dropout that this one had.
   template <class Clipping = NoClipping, class Masks = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
-              const Clipping& clipping = {}, const Masks& masks = {}, const Loss& loss = {}) {
-    if constexpr (attune::detail::check_clipping<Clipping>()) {
-      attune::detail::check_masks<Model, Masks, batch>();
+              const Clipping& clipping = {}, const Masks& masks = {},
+              const Loss& loss = attune::detail::default_loss<Loss, Masks>()) {
+    if constexpr (attune::detail::check_clipping<Clipping>() &&
+                  attune::detail::check_masks<Model, Masks, batch>()) {
       WholeBatch all{slots_.sum()};
       return step_over(all, inputs, targets, options, clipping, masks, loss);
     }

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <attune/kernels/checked.hpp>
 #include <attune/kernels/policy.hpp>
 #include <attune/kernels/storage.hpp>
 
@@ -109,8 +110,10 @@ struct MatrixView {
                   "attune::MatrixView: what is written to a temporary is lost; give it a name");
   }
 
-  /// Element (row, col); not checked.
+  /// Element (row, col); checked in checked mode alone.
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) const {
+    ATTUNE_ASSERT(row >= 0 && row < kRows && col >= 0 && col < kCols,
+                  "MatrixView: an element is outside of the matrix");
     return data[row * kRowStride + col * kColStride];
   }
 
@@ -121,20 +124,25 @@ struct MatrixView {
   template <int kCount>
   [[nodiscard]] constexpr auto columns(int first) const {
     static_assert(kCount <= kCols, "attune::MatrixView: more columns asked for than there are");
+    ATTUNE_ASSERT(first >= 0 && first <= kCols - kCount, "MatrixView: columns are outside of the matrix");
     return MatrixView<Scalar, kRows, kCount, kRowStride, kColStride>(data + first * kColStride);
   }
   /// `kCount` rows from `first` on: sequence b of a stacked batch is `rows_at<seq_len>(b * seq_len)`.
   template <int kCount>
   [[nodiscard]] constexpr auto rows_at(int first) const {
     static_assert(kCount <= kRows, "attune::MatrixView: more rows asked for than there are");
+    ATTUNE_ASSERT(first >= 0 && first <= kRows - kCount, "MatrixView: rows are outside of the matrix");
     return MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>(data + first * kRowStride);
   }
   /// The same, of which no more than range.count are looked at.
   template <int kCount>
   [[nodiscard]] constexpr auto rows_at(RowRange range) const {
-    return PartView<MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>, int,
-                    std::integral_constant<int, kCols>>(rows_at<kCount>(range.first),
-                                                        range.count < kCount ? range.count : kCount, {});
+    const int count = range.count < kCount ? range.count : kCount;
+    ATTUNE_ASSERT(range.first >= 0 && count >= 0 && range.first <= kRows - count,
+                  "MatrixView: rows are outside of the matrix");
+    using Rows = MatrixView<Scalar, kCount, kCols, kRowStride, kColStride>;
+    return PartView<Rows, int, std::integral_constant<int, kCols>>(Rows(data + range.first * kRowStride),
+                                                                   count, {});
   }
 
  private:
@@ -199,7 +207,11 @@ struct PartView : View {
 
   /// The first rows and columns of `all`.
   constexpr PartView(const View& all, Rows number_of_rows, Cols number_of_cols)
-      : View(all), used_rows(number_of_rows), used_cols(number_of_cols) {}
+      : View(all), used_rows(number_of_rows), used_cols(number_of_cols) {
+    ATTUNE_ASSERT(number_of_rows >= 0 && number_of_rows <= View::rows && number_of_cols >= 0 &&
+                      number_of_cols <= View::cols,
+                  "PartView: more rows or columns than the matrix has");
+  }
 
   [[nodiscard]] constexpr auto transpose() const { return part_of(View::transpose(), used_cols, used_rows); }
   /// What is used of kCount columns from `first` on.

@@ -60,8 +60,8 @@
 #endif
 
 // The instruction set that code is compiled for: the levels of the x86-64 psABI and what else a file can have
-// more of than another in one program. Empty for the least. attune_add_dispatched defines it empty, as there no
-// file sees another's code.
+// more of than another in one program. Empty for the least. attune_add_dispatched defines it empty, as there
+// no file sees another's code.
 #if !defined(ATTUNE_INSTRUCTION_SET)
 #if defined(__AVX512F__)
 #define ATTUNE_INSTRUCTION_SET _avx512
@@ -82,12 +82,23 @@
 #endif
 #endif
 
-// Part of every symbol: neither policies nor instruction sets nor versions but for their patches ever link into
-// one function.
-#define ATTUNE_TAG_OF(major, minor, policy, instruction_set) v##major##_##minor##_##policy##instruction_set
-#define ATTUNE_TAG(major, minor, policy, instruction_set) ATTUNE_TAG_OF(major, minor, policy, instruction_set)
+#if !defined(ATTUNE_CHECKED)
+#define ATTUNE_CHECKED 0  // 1: run-time assertions (kernels/checked.hpp)
+#endif
+#if ATTUNE_CHECKED
+#define ATTUNE_CHECKS _checked
+#else
+#define ATTUNE_CHECKS
+#endif
+
+// Part of every symbol: neither policies nor instruction sets nor checks nor versions but for their patches
+// ever link into one function.
+#define ATTUNE_TAG_OF(major, minor, policy, instruction_set, checks) \
+  v##major##_##minor##_##policy##instruction_set##checks
+#define ATTUNE_TAG(major, minor, policy, instruction_set, checks) \
+  ATTUNE_TAG_OF(major, minor, policy, instruction_set, checks)
 #define ATTUNE_ARITHMETIC \
-  ATTUNE_TAG(ATTUNE_VERSION_MAJOR, ATTUNE_VERSION_MINOR, ATTUNE_POLICY, ATTUNE_INSTRUCTION_SET)
+  ATTUNE_TAG(ATTUNE_VERSION_MAJOR, ATTUNE_VERSION_MINOR, ATTUNE_POLICY, ATTUNE_INSTRUCTION_SET, ATTUNE_CHECKS)
 
 #if ATTUNE_FUSED && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA) && !defined(__riscv_flen)
 #error \

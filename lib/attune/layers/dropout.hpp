@@ -114,15 +114,27 @@ constexpr void skip_masks(Tape& tape, std::int64_t sequences) {
   detail::for_each_dropout([sequences](DropoutTape& each) { each.skip(sequences); }, tape);
 }
 
-/// Dropout (Srivastava et al., 2014): in training each element is 0 with the probability, else divided by 1 −
-/// probability; in inference y = x. The mask follows from tape and stream alone, on every target.
-template <DropoutShape shape, class ScalarType = float>
-struct Dropout {
+namespace detail {
+
+template <DropoutShape shape>
+constexpr DropoutShape checked_dropout_shape() {
   static_assert(shape.rows > 0 && shape.d_model > 0,
                 "attune::Dropout: rows and d_model must be positive; set both in DropoutShape");
-  static_assert(shape.probability >= 0 && shape.probability < 1,
+  constexpr bool kInRange = shape.probability >= 0 && shape.probability < 1;
+  static_assert(kInRange,
                 "attune::Dropout: probability must be in [0, 1): what is kept is divided by 1 - probability");
+  DropoutShape checked = at_least_one(shape, &DropoutShape::rows, &DropoutShape::d_model);
+  if (!kInRange) checked.probability = 0;
+  return checked;
+}
 
+}  // namespace detail
+
+/// Dropout (Srivastava et al., 2014): in training each element is 0 with the probability, else divided by 1 −
+/// probability; in inference y = x. The mask follows from tape and stream alone, on every target.
+template <DropoutShape dropout_shape, class ScalarType = float>
+struct Dropout {
+  static constexpr DropoutShape shape = detail::checked_dropout_shape<dropout_shape>();
   using Scalar = ScalarType;
   /// How many sequences its scalar is of (kernels/simd/lanes.hpp).
   static constexpr int kSequences = kernels::kSequencesIn<Scalar>;

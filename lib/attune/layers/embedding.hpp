@@ -114,6 +114,7 @@ struct Embedding {
     Scalar* total = scratch.total.data();
     for (int i = 0; i < tokens; ++i) {
       const int id = id_of(ids, i);
+      ATTUNE_ASSERT(id >= 0 && id < shape.vocabulary, "Embedding: backward of an id that forward refuses");
       if (id < first || id >= first + rows.rows || id == shape.padding) continue;
       if (std::find(ids.begin(), ids.begin() + i, id) != ids.begin() + i) continue;
       scratch.total.set_zero();

@@ -144,14 +144,18 @@ struct GatedProjections {
   };
 };
 
-// y = a·W + b of what `Projections` make of x.
-template <FeedForwardShape shape, class Projections>
-struct FeedForwardNetwork {
+template <FeedForwardShape shape>
+constexpr FeedForwardShape checked_feed_forward_shape() {
   static_assert(
       shape.rows > 0 && shape.d_model > 0 && shape.d_ff > 0,
       "attune::FeedForward, GatedFeedForward: rows, d_model and d_ff must be positive; set all three "
       "in FeedForwardShape");
+  return at_least_one(shape, &FeedForwardShape::rows, &FeedForwardShape::d_model, &FeedForwardShape::d_ff);
+}
 
+// y = a·W + b of what `Projections` make of x.
+template <FeedForwardShape shape, class Projections>
+struct FeedForwardNetwork {
   using Scalar = typename Projections::Scalar;
   using OutLinear = typename Projections::OutLinear;
   static constexpr std::uint32_t kFingerprint = fingerprint(shape.activation, shape.dropout);
@@ -283,7 +287,9 @@ constexpr FeedForwardShape with_silu(FeedForwardShape shape) {
 
 /// Y = f(x·W₁ + b₁)·W₂ + b₂, x and y [rows, d_model], hidden features d_ff.
 template <FeedForwardShape shape, class Scalar = float>
-struct FeedForward : detail::FeedForwardNetwork<shape, detail::OneProjection<shape, Scalar>> {
+struct FeedForward
+    : detail::FeedForwardNetwork<detail::checked_feed_forward_shape<shape>(),
+                                 detail::OneProjection<detail::checked_feed_forward_shape<shape>(), Scalar>> {
   template <class Other>
   using WithScalar = FeedForward<shape, Other>;
   template <int tokens>
@@ -293,7 +299,9 @@ struct FeedForward : detail::FeedForwardNetwork<shape, detail::OneProjection<sha
 /// Y = (f(x·W_gate + b_gate) ∘ (x·W_up + b_up))·W_down + b_down, x and y [rows, d_model], hidden features
 /// d_ff.
 template <FeedForwardShape shape, class Scalar = float>
-struct GatedFeedForward : detail::FeedForwardNetwork<shape, detail::GatedProjections<shape, Scalar>> {
+struct GatedFeedForward : detail::FeedForwardNetwork<
+                              detail::checked_feed_forward_shape<shape>(),
+                              detail::GatedProjections<detail::checked_feed_forward_shape<shape>(), Scalar>> {
   template <class Other>
   using WithScalar = GatedFeedForward<shape, Other>;
   template <int tokens>

@@ -78,8 +78,8 @@ struct NormTape<Scalar, kRows, kCols, kernels::Normalization::kRootMeanSquare> {
   [[nodiscard]] const Scalar* inverses() const { return inverse_root_mean_square.data(); }
 };
 
-template <NormShape shape, class ScalarType, kernels::Normalization kind>
-struct Norm {
+template <NormShape shape, class ScalarType>
+constexpr NormShape checked_norm_shape() {
   static_assert(shape.rows > 0 && shape.d_model > 0,
                 "attune::LayerNorm, RmsNorm: rows and d_model must be positive; set both in NormShape");
   static_assert(shape.epsilon >= 0 && shape.epsilon <= 1e30,
@@ -88,7 +88,12 @@ struct Norm {
                 "attune::LayerNorm, RmsNorm: epsilon is too small for the scalar, which rounds it to 0");
   static_assert(shape.weight || !shape.bias,
                 "attune::LayerNorm: a bias needs a weight; leave out both with .weight = false");
+  return at_least_one(shape, &NormShape::rows, &NormShape::d_model);
+}
 
+template <NormShape norm_shape, class ScalarType, kernels::Normalization kind>
+struct Norm {
+  static constexpr NormShape shape = checked_norm_shape<norm_shape, ScalarType>();
   using Scalar = ScalarType;
   static constexpr const NormShape& kShape = shape;
   static constexpr std::uint32_t kFingerprint = fingerprint(kind, shape.epsilon);

@@ -39,12 +39,21 @@ struct LinearParameters<Scalar, d_in, d_out, false, Matrix, Vector> {
   ATTUNE_FIELDS(Weight(weight))
 };
 
-/// Y = x·W + b, x[rows, d_in], W[d_in, d_out], y[rows, d_out]. dx = dy·Wᵀ, dW += xᵀ·dy, db += Σ rows of dy.
-template <LinearShape shape, class ScalarType = float>
-struct Linear {
+namespace detail {
+
+template <LinearShape shape>
+constexpr LinearShape checked_linear_shape() {
   static_assert(shape.rows > 0 && shape.d_in > 0 && shape.d_out > 0,
                 "attune::Linear: rows, d_in and d_out must be positive; set all three in LinearShape");
+  return at_least_one(shape, &LinearShape::rows, &LinearShape::d_in, &LinearShape::d_out);
+}
 
+}  // namespace detail
+
+/// Y = x·W + b, x[rows, d_in], W[d_in, d_out], y[rows, d_out]. dx = dy·Wᵀ, dW += xᵀ·dy, db += Σ rows of dy.
+template <LinearShape linear_shape, class ScalarType = float>
+struct Linear {
+  static constexpr LinearShape shape = detail::checked_linear_shape<linear_shape>();
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Linear<shape, Other>;

@@ -64,13 +64,13 @@ struct TypeAt<0, First, Rest...> {
 
 // Layers that follow each other: an error names both, with their shapes.
 template <class Layer, class Next, int output_rows, int output_cols, int input_rows, int input_cols>
-struct OutputFitsInput {
+constexpr bool output_fits_input() {
   static_assert(
       output_rows == input_rows && output_cols == input_cols,
-      "attune: the output of a layer does not fit the input of the next; OutputFitsInput<layer, next, "
+      "attune: the output of a layer does not fit the input of the next; output_fits_input<layer, next, "
       "output rows, output cols, input rows, input cols> names them");
-  static constexpr bool value = true;
-};
+  return true;
+}
 template <class Layer, class Next = Layer>
 inline constexpr bool kFits = [] {
   static_assert(
@@ -78,8 +78,10 @@ inline constexpr bool kFits = [] {
       "attune: a layer that takes token ids must be the first one of a Sequential; no layer's output "
       "are ids, so it fits neither behind another nor in a Repeat or a Residual");
   if constexpr (!kTakesIds<Next>) {
-    return OutputFitsInput<Layer, Next, Layer::Output::rows, Layer::Output::cols, Next::Input::rows,
-                           Next::Input::cols>::value;
+    return output_fits_input<Layer, Next, Layer::Output::rows, Layer::Output::cols, Next::Input::rows,
+                             Next::Input::cols>();
+  } else {
+    return true;
   }
 }();
 

@@ -22,8 +22,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// attention to its memory, whose queries are the tokens and whose keys are the memory's.
 template <AnyContext TokensContext = Context<CausalMask>, AnyContext CrossContext = Context<>>
 struct DecoderContext {
-  TokensContext tokens;
-  CrossContext cross;
+  TokensContext tokens;  // of self-attention, norms and the network
+  CrossContext cross;    // of the attention to the memory
 };
 
 namespace detail {

@@ -102,15 +102,30 @@ struct EncoderLayerShape {
 
 namespace detail {
 
-/// The parts of an encoder or decoder layer.
-template <auto shape, class Scalar>
-struct EncoderParts {
-  static constexpr AttentionShape kAttention = shape.attention;
-  static constexpr int kSeqLen = kAttention.seq_len, kDModel = kAttention.d_model;
+template <auto shape>
+constexpr auto checked_encoder_shape() {
+  constexpr AttentionShape kAttention = shape.attention;
+  constexpr bool kPositive = kAttention.seq_len > 0 && kAttention.d_model > 0 && kAttention.num_heads > 0;
   static_assert(
-      kSeqLen > 0 && kDModel > 0 && kAttention.num_heads > 0 && shape.d_ff > 0,
+      kPositive && shape.d_ff > 0,
       "attune::EncoderLayer, DecoderLayer: seq_len, d_model, num_heads and d_ff must be positive; set "
       "{.attention = {.seq_len, .d_model, .num_heads}, .d_ff}");
+  auto checked = shape;
+  checked.d_ff = at_least_one(checked.d_ff);
+  if constexpr (!kPositive) {
+    checked.attention = {.seq_len = at_least_one(kAttention.seq_len),
+                         .d_model = at_least_one(kAttention.d_model),
+                         .num_heads = 1};
+  }
+  return checked;
+}
+
+/// The parts of an encoder or decoder layer.
+template <auto encoder_shape, class Scalar>
+struct EncoderParts {
+  static constexpr auto shape = checked_encoder_shape<encoder_shape>();
+  static constexpr AttentionShape kAttention = shape.attention;
+  static constexpr int kSeqLen = kAttention.seq_len, kDModel = kAttention.d_model;
   using SelfAttention = MultiHeadAttention<kAttention, Scalar>;
   static_assert(
       SelfAttention::kSelfAttention,

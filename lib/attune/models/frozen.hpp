@@ -72,19 +72,9 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
                    detail::kLanesOf<Layer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone);
 
  private:
+  static_assert(detail::check_trained<Layer, What, Trained>());
   static constexpr int kRank = detail::kRankOf<What>;
   static constexpr bool kVectorsAlone = !kFrozen && kRank == 0;
-  static_assert(!kVectorsAlone || detail::kHasSets<Layer>,
-                "attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: "
-                "sets that have nothing in the place of its weights");
-  static_assert(!kVectorsAlone || !std::is_empty_v<Trained>,
-                "attune::BiasesAndNorms: the layer has no bias and no normalization to train; take Frozen");
-  static_assert(kRank == 0 || detail::kHasSets<Layer>,
-                "attune::Adapted: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: sets "
-                "that have factors in the place of its weights");
-  static_assert(kRank == 0 || !std::is_empty_v<Trained>,
-                "attune::Adapted: no weight of the layer has one of these roles; name others in LowRank");
-
   static constexpr int kTokens = detail::most_tokens<Layer>();
   using Form = typename detail::FormOf<std::remove_cvref_t<decltype(kConstants)>>::type;
   using AllForms = ByRole<detail::StandsFor<Form, What, kTokens>>;
@@ -358,7 +348,7 @@ template <detail::CheckedLayer Layer, class Set>
   return references;
 }
 template <class Layer, class Set>
-void references_to(const Set&& set) = delete;  // which would be gone
+int references_to(const Set&& set) = delete;  // which would be gone
 
 /// `Layer` with constant parameters.
 template <class Layer, const auto& kConstants>
@@ -374,6 +364,6 @@ using BiasesAndNorms = PartlyTrained<Layer, kConstants, detail::TrainVectors>;
 /// `Layer` with constant parameters in any form and, beside its weights in the roles of `low_rank`, trained
 /// products of low rank (weights/low_rank.hpp). At first it is the layer of the constants.
 template <class Layer, const auto& kConstants, LowRank low_rank>
-using Adapted = PartlyTrained<Layer, kConstants, detail::TrainLowRank<low_rank>>;
+using Adapted = PartlyTrained<Layer, kConstants, detail::TrainLowRank<detail::checked_low_rank<low_rank>()>>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -55,8 +55,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   static constexpr std::uint32_t kFingerprint =
       fingerprint("tied", kFingerprintOf<EmbeddingLayer>, kFingerprintOf<Body>);
   static_assert(detail::kFits<EmbeddingLayer, Body>);
-  static_assert(detail::OutputFitsInput<Body, Tied, Body::Output::rows, Body::Output::cols, Tokens::rows,
-                                        Tokens::cols>::value);
+  static_assert(detail::output_fits_input<Body, Tied, Body::Output::rows, Body::Output::cols, Tokens::rows,
+                                          Tokens::cols>());
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {

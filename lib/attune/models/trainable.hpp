@@ -37,10 +37,14 @@ struct TrainVectors {
   };
 };
 template <LowRank low_rank>
-struct TrainLowRank {
+constexpr LowRank checked_low_rank() {
   static_assert(low_rank.rank > 0, "attune::LowRank: the rank must be positive");
   static_assert(low_rank.alpha >= 1e-30 && low_rank.alpha <= 1e30,
                 "attune::LowRank: alpha must be positive, from 1e-30 to 1e30: without it nothing is learned");
+  return at_least_one(low_rank, &LowRank::rank);
+}
+template <LowRank low_rank>
+struct TrainLowRank {
   static constexpr int kRank = low_rank.rank;
   static constexpr std::uint32_t kFingerprint = fingerprint(low_rank.alpha);
   using Vectors = std::conditional_t<low_rank.biases_and_norms, TrainVectors, TrainNothing>;
@@ -59,6 +63,23 @@ inline constexpr int kRankOf = 0;
 template <class What>
   requires requires { What::kRank; }
 inline constexpr int kRankOf<What> = What::kRank;
+template <class Layer, class What, class Trained>
+constexpr bool check_trained() {
+  constexpr bool kLowRank = kRankOf < What >> 0;
+  constexpr bool kVectorsAlone = !kLowRank && !std::is_same_v<What, TrainNothing>;
+  static_assert(!kVectorsAlone || kHasSets<Layer>,
+                "attune::BiasesAndNorms: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: "
+                "sets that have nothing in the place of its weights");
+  static_assert(!kVectorsAlone || !std::is_empty_v<Trained>,
+                "attune::BiasesAndNorms: the layer has no bias and no normalization to train; take Frozen");
+  static_assert(!kLowRank || kHasSets<Layer>,
+                "attune::Adapted: the layer, and each one in it, needs ParametersOf<Matrix, Vector>: sets "
+                "that have factors in the place of its weights");
+  static_assert(!kLowRank || !std::is_empty_v<Trained>,
+                "attune::Adapted: no weight of the layer has one of these roles; name others in LowRank");
+
+  return true;
+}
 
 /// Whether constants are those of a layer, or of another instance of it: the same tensors, of any form, and
 /// tables of positions with as many rows or more.
@@ -105,7 +126,7 @@ constexpr bool check_constants() {
       kFit,
       "attune::Frozen, BiasesAndNorms, Adapted: the constants are not those of the layer: they have "
       "other tensors, or tensors of other shapes");
-  return kFit;
+  return true;
 }
 template <class Layer, const auto& kConstants>
 concept CheckedConstants = check_constants<Layer, kConstants>();

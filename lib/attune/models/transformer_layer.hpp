@@ -111,6 +111,19 @@ struct StackInference {
   }
 };
 
+template <class NormLayer, class... Parts>
+constexpr bool check_stack() {
+  static_assert(kFitInTurn<Parts...>);
+  using Tokens = typename NormLayer::Input;
+  static_assert(
+      requires(const typename NormLayer::Parameters& parameters, ConstView<Tokens> x,
+               const typename NormLayer::Tape& tape,
+               View<Tokens> y) { NormLayer::recompute(parameters, x, tape, y); },
+      "attune::EncoderLayer, DecoderLayer: the norm has no recompute(parameters, x, tape, y), y once more; a "
+      "Residual around a norm is none");
+  return true;
+}
+
 /// Residual branches of [rows, d_model] tokens: what encoder and decoder layers have in common. A layer
 /// derives from it, declares its parameters, of a branch's Member and norm1, norm2, … , and calls infer,
 /// forward and backward with a context (branches.hpp).
@@ -125,13 +138,7 @@ struct ResidualStack {
   using Branch = typename TypeAt<index, Branches...>::type;
   using Tokens = typename NormLayer::Input;
   using Scalar = typename NormLayer::Scalar;
-  static_assert(kFitInTurn<typename Branches::Part..., NormLayer, typename Branch<0>::Part>);
-  static_assert(
-      requires(const typename NormLayer::Parameters& parameters, ConstView<Tokens> x,
-               const typename NormLayer::Tape& tape,
-               View<Tokens> y) { NormLayer::recompute(parameters, x, tape, y); },
-      "attune::EncoderLayer, DecoderLayer: the norm has no recompute(parameters, x, tape, y), y once more; a "
-      "Residual around a norm is none");
+  static_assert(check_stack<NormLayer, typename Branches::Part..., NormLayer, typename Branch<0>::Part>());
 
   // ---- What the layer says of itself (execution/layer.hpp). ----
 

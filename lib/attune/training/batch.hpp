@@ -63,14 +63,26 @@ constexpr bool have_one_mask([[maybe_unused]] const Masks& masks, [[maybe_unused
     return false;
   }
 }
-/// Masks that the model would swallow silently, or too few of them, do not compile.
+/// Masks that the model would swallow silently, or too few of them, do not compile. Whether they are masks.
 template <class Model, class Masks, int batch>
-constexpr void check_masks() {
-  check_mask<Model, OneMask<Masks>>();
+constexpr bool check_masks() {
   if constexpr (!kOneForAll<Masks> && AttentionMask<OneMask<Masks>>) {
     static_assert(decltype(std::span(std::declval<const Masks&>()))::extent == std::size_t{batch},
                   "attune::Trainer: there must be one mask for the batch or one for each of its sequences, "
                   "as a std::array or a std::span of that extent");
+  }
+  return check_mask<Model, OneMask<Masks>>();
+}
+/// The loss that a call without one takes.
+template <class Loss, class Masks>
+ATTUNE_INLINE decltype(auto) default_loss() {
+  if constexpr (std::is_default_constructible_v<Loss>) {
+    return Loss{};
+  } else {
+    static_assert(!AttentionMask<OneMask<Masks>>,  // else there is an error already
+                  "attune::Trainer: this loss has class weights, so every call takes it, behind the mask: "
+                  "step(inputs, targets, options, NoClipping{}, NoMask{}, loss)");
+    return *static_cast<const Loss*>(nullptr);
   }
 }
 

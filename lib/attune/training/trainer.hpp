@@ -82,9 +82,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// of dropout that this one had.
   template <class Clipping = NoClipping, class Masks = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
-              const Clipping& clipping = {}, const Masks& masks = {}, const Loss& loss = {}) {
-    if constexpr (detail::check_clipping<Clipping>()) {
-      detail::check_masks<Model, Masks, batch>();
+              const Clipping& clipping = {}, const Masks& masks = {},
+              const Loss& loss = detail::default_loss<Loss, Masks>()) {
+    if constexpr (detail::check_clipping<Clipping>() && detail::check_masks<Model, Masks, batch>()) {
       if constexpr (kKeepsGradients) {
         return step_over_batch(inputs, targets, options, clipping, masks, loss);
       } else {
@@ -103,19 +103,25 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// place.
   template <class Mask = NoMask, class OnOutput = detail::Unused>
   [[gnu::noinline]] LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {},
-                                                  const Loss& loss = {},
+                                                  const Loss& loss = detail::default_loss<Loss, Mask>(),
                                                   const OnOutput& on_output = {}) requires kKeepsGradients {
     LossSum<Scalar> added{};
-    const Status may = may_accumulate();
-    return own_loss(
-        may == Status::kOk ? add_sequence(x, target, loss, on_output, added, context_for<Model>(mask)) : may,
-        added);
+    if constexpr (detail::check_mask<Model, Mask>()) {
+      const Status may = may_accumulate();
+      return own_loss(may == Status::kOk
+                          ? add_sequence(x, target, loss, on_output, added, context_for<Model>(mask))
+                          : may,
+                      added);
+    } else {
+      return own_loss(Status::kOk, added);
+    }
   }
   /// accumulate() in slices (in_slices.hpp). Nothing is computed yet. x and target have to stay as they are
   /// until the pass is done.
   template <int most_work = kSliceWork, class X, class Target, class Mask = NoMask>
   [[nodiscard]] AccumulationInSlices<Trainer, Loss, Mask, most_work> accumulate_in_slices(
-      X&& x, Target&& target, const Mask& mask = {}, const Loss& loss = {}) requires kKeepsGradients {
+      X&& x, Target&& target, const Mask& mask = {},
+      const Loss& loss = detail::default_loss<Loss, Mask>()) requires kKeepsGradients {
     detail::check_mask<Model, Mask>();
     detail::check_stays<X>();
     detail::check_stays<Target>();

@@ -55,7 +55,7 @@ constexpr int updated_scalars() {
         },
         extents);
   }
-  return most;
+  return at_least_one(most);
 }
 
 // What the updates of one step share. Sets of parameters and of moments are alike: where a tensor is in one,

@@ -171,9 +171,10 @@ class Workspace {
   }
   template <class Model, class T>
   T& as() {
-    static_assert((std::is_same_v<Model, Models> || ...),
+    constexpr bool kKnown = (std::is_same_v<Model, Models> || ...);
+    static_assert(kKnown,
                   "attune::Workspace: the model is none of those that it is for; name it in Workspace<…>");
-    static_assert(sizeof(T) <= sizeof bytes_,
+    static_assert(!kKnown || sizeof(T) <= sizeof bytes_,
                   "attune::Workspace: updates in backward need one more matrix of tokens than the largest of "
                   "the models; take UpdateInBackward, without the workspace, as the plan");
     return *std::launder(reinterpret_cast<T*>(bytes_));
