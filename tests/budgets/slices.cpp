@@ -4,18 +4,19 @@
 #include <console.hpp>
 #include <instructions.hpp>
 
-namespace {
-
-// Unless the header says otherwise.
+// Unless the header says otherwise: qualified names find its own first.
+namespace defaults {
 using Loss = attune::MeanSquaredError;
 using Optimizer = attune::AdamW;
+}  // namespace defaults
 
-namespace of_model {
 #include ATTUNE_SLICES_OF
 
-using Trained = attune::Trainer<Model, Loss, Optimizer>;
-}  // namespace of_model
-using of_model::Model, of_model::Trained;
+using namespace defaults;
+
+namespace {
+
+using Trained = attune::Trainer<::Model, ::Loss, ::Optimizer>;
 
 Trained trainer;
 Trained::BatchInput x;
