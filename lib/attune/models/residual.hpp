@@ -19,6 +19,7 @@ struct Residual : Layer {
   using InferenceScratch = typename Layer::InferenceScratch;
   template <class Other>
   using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
+  using Parts = LayerList<Layer>;
   static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
   static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
   static constexpr bool kRunsPerSequence = true;

@@ -135,6 +135,7 @@ struct ResidualStack {
 
   // ---- What the layer says of itself (execution/layer.hpp). ----
 
+  using Parts = LayerList<typename Branches::Part..., NormLayer>;
   static constexpr std::uint32_t kFingerprint = fingerprint(
       options.norm, options.dropout, kFingerprintOf<typename Branches::Part>..., kFingerprintOf<NormLayer>);
   static constexpr bool kUpdatesInBackward =
