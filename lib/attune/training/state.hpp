@@ -92,7 +92,7 @@ struct TrainingState {
   std::uint32_t fingerprint_of_numbers;  // numbers() of that program
 
   /// Of this program's arithmetic and, where parts of the model are constant, of all bits of those: they are
-  /// read once, at about 20 instructions for a float.
+  /// read once, at about 15 instructions for a float.
   [[nodiscard]] static constexpr std::uint32_t numbers() { return detail::base_of<Model>() + kArithmetic; }
 
   /// Whether a trainer of this program can go on from it: kOtherState, or kOtherArithmetic, where
