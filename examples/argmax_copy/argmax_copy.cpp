@@ -57,9 +57,9 @@ Evaluation evaluate(attune::Rng rng) {
     Layer::Output output;
     draw(rng, example);
     if (sequence == 0) port::begin_counting();
-    trainer.predict(example.tokens, output);
+    const attune::Status status = trainer.predict(example.tokens, output);
     if (sequence == 0) evaluation.instructions = port::end_counting();
-    evaluation.solved += solved(output, example.target);
+    evaluation.solved += status == attune::Status::kOk && solved(output, example.target);
   }
   return evaluation;
 }
@@ -69,7 +69,7 @@ void print_example_attention() {
   Layer::Weights weights;
   attune::Rng rng(3);
   draw(rng, example);
-  trainer.predict(example.tokens, output);
+  if (trainer.predict(example.tokens, output) != attune::Status::kOk) return;
   trainer.tape().average_weights(weights);
   port::print("attention of an unseen sequence", kShape.num_heads > 1 ? ", mean of the heads" : "",
               "; the token to copy is key ", largest_token(example.tokens), '\n');

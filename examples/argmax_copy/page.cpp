@@ -54,8 +54,8 @@ ATTUNE_EXPORT(count_solved) int count_solved(int count) {
   int number = 0;
   for (int sequence = 0; sequence < count; ++sequence) {
     draw(unseen, example);
-    trainer.predict(example.tokens, output);
-    number += solved(output, example.target);
+    const bool predicted = trainer.predict(example.tokens, output) == attune::Status::kOk;
+    number += predicted && solved(output, example.target);
   }
   return number;
 }
@@ -64,8 +64,8 @@ ATTUNE_EXPORT(count_solved) int count_solved(int count) {
 ATTUNE_EXPORT(predict) int predict(std::uint32_t seed) {
   attune::Rng of_sequence(seed);
   draw(of_sequence, example);
-  trainer.predict(example.tokens, output);
-  return largest_token(example.tokens);
+  const bool predicted = trainer.predict(example.tokens, output) == attune::Status::kOk;
+  return predicted ? largest_token(example.tokens) : -1;
 }
 
 // [seq_len, d_model], in units of kDeviation around kMean

@@ -124,7 +124,7 @@ int main() {
   const std::uint64_t microseconds = port::microseconds() - start;
   digits::evaluate(
       images, example.image, logits, evaluation,
-      [](const digits::Image& image, Model::Output& y) { trainer.predict(image, y); }, [](int) {});
+      [](const digits::Image& image, Model::Output& y) { return trainer.predict(image, y); }, [](int) {});
   const std::size_t stack = port::stack_high_water();
   const std::size_t heap_calls = port::heap_calls() - heap_calls_before;
   if (training.status != attune::Status::kOk) {

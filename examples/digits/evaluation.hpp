@@ -34,14 +34,15 @@ struct Evaluation {
 };
 
 /// The first `count` images of the test part; predict(image, logits) is the model, and seen(i) looks at the
-/// logits of image i. All memory is the caller's.
+/// logits of image i. Ends where a prediction is refused. All memory is the caller's.
 template <class Predict, class Seen>
 void evaluate(int count, Image& image, Model::Output& logits, Evaluation& evaluation, const Predict& predict,
               const Seen& seen) {
   for (int i = 0; i < count; ++i) {
     unpack(kPackedTest[i], image);
     if (i == 0) port::begin_counting();
-    predict(image, logits);
+    const attune::Status status = predict(image, logits);
+    if (status != attune::Status::kOk) return;
     if (i == 0) evaluation.instructions = port::end_counting();
     evaluation.add(logits, kTestLabels[i] - '0');
     seen(i);

@@ -61,7 +61,7 @@ inline Evaluation evaluate(ParallelTrainer& trainer, const Part& part, Batch& ba
       unpack(part.images[first + i], image);
       std::copy_n(image.values, Image::size, batch.images.values + i * Image::size);
     }
-    trainer.predict_batch(batch.images, batch.logits);
+    if (trainer.predict_batch(batch.images, batch.logits) != attune::Status::kOk) break;
     for (int i = 0; i < images; ++i) {
       Model::Output logits;
       std::copy_n(batch.logits.values + i * kClasses, kClasses, logits.values);
@@ -92,7 +92,7 @@ inline bool write_page(const char* file, ParallelTrainer& trainer, const Run& ru
   Image image;
   Model::Output logits;
   unpack(kPackedTest[0], image);
-  trainer.predict(image, logits);
+  if (trainer.predict(image, logits) != attune::Status::kOk) return false;
   page.sample(joined("An image it has not seen: ", kTestLabels[0] - '0'), image);
   page.attention(attune::host::attention_maps(trainer.tape()));
   std::vector<std::string> names;
@@ -124,8 +124,9 @@ inline Instructions count_instructions(std::uint64_t seed, int held_out) {
   const attune::Status status = take_step(*trainer, example, rng, order, 0).status;
   if (status == attune::Status::kOk) instructions.step = port::end_counting();
   port::begin_counting();
-  trainer->predict(example.image, logits);
-  instructions.inference = port::end_counting();
+  if (trainer->predict(example.image, logits) == attune::Status::kOk) {
+    instructions.inference = port::end_counting();
+  }
   return instructions;
 }
 

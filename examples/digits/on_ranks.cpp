@@ -88,7 +88,7 @@ int main() {
   Model::Output logits;
   Evaluation evaluation{};
   evaluate(
-      images, image, logits, evaluation, [&](const Image& x, Model::Output& y) { trainer.predict(x, y); },
+      images, image, logits, evaluation, [&](const Image& x, Model::Output& y) { return trainer.predict(x, y); },
       [](int) {});
   print(evaluation);
   print_result(evaluation);

@@ -92,7 +92,7 @@ class Simulation {
     Logits logits;
     for (const Recording* recording : recordings) {
       personalise::load(*recording, example_);
-      trainer_->predict(example_.tokens, logits, example_.padding);
+      if (trainer_->predict(example_.tokens, logits, example_.padding) != attune::Status::kOk) continue;
       correct += std::max_element(logits.values, logits.values + kDigits) - logits.values == recording->digit;
     }
     return static_cast<float>(correct) / static_cast<float>(recordings.size());

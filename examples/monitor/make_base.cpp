@@ -43,7 +43,7 @@ int main() {
   for (int number = 0; number < kUnseen; ++number) {
     const int condition = draw(another, number, window);
     monitor::Logits logits;
-    trainer.predict(window, logits);
+    if (trainer.predict(window, logits) != attune::Status::kOk) return 1;
     right += monitor::most_likely(logits) == condition;
   }
   std::fprintf(stderr, "recognized %d of %d windows of another machine\n", right, kUnseen);

@@ -64,8 +64,8 @@ class Learner {
     }
     return trainer_.update(options<method>()).status;
   }
-  void classify(const Example& example, Logits& logits) {
-    trainer_.predict(example.tokens, logits, example.padding);
+  Status classify(const Example& example, Logits& logits) {
+    return trainer_.predict(example.tokens, logits, example.padding);
   }
   [[nodiscard]] const auto& parameters() const { return trainer_.parameters(); }
   template <class Read>
@@ -98,8 +98,9 @@ class Learner<Method::kNothing, kBase, kFront> {
   void start() {}
   void begin(const Recordings&) {}
   Status step(const Recordings&, int) { return Status::kOk; }
-  void classify(const Example& example, Logits& logits) {
+  Status classify(const Example& example, Logits& logits) {
     attune::infer<Whole>(kBase, example.tokens, logits, scratch_, example.padding);
+    return Status::kOk;
   }
   [[nodiscard]] attune::NoParameters parameters() const { return {}; }
   template <class Read>
@@ -159,10 +160,10 @@ class Learner<Method::kCached, kBase, kFront> {
     }
     return trainer_.update(options<Method::kCached>()).status;
   }
-  void classify(const Example& example, Logits& logits) {
+  Status classify(const Example& example, Logits& logits) {
     Features features;
     front_.compute(example, features);
-    trainer_.predict(features, logits);
+    return trainer_.predict(features, logits);
   }
   [[nodiscard]] const auto& parameters() const { return trainer_.parameters(); }
   template <class Read>
@@ -203,11 +204,12 @@ class Learner<Method::kMeans, kBase, kFront> {
     }
   }
   Status step(const Recordings&, int) { return Status::kOk; }
-  void classify(const Example& example, Logits& logits) {
+  Status classify(const Example& example, Logits& logits) {
     Features features;
     front_.compute(example, features);
     Head::InferenceScratch scratch;
     Head::forward(head_, features, logits, scratch);
+    return Status::kOk;
   }
   [[nodiscard]] const auto& parameters() const { return head_; }
   template <class Read>

@@ -40,7 +40,7 @@ float accuracy(std::span<const Recording> recordings) {
   int right = 0;
   for (const Recording& recording : recordings) {
     load(recording, example);
-    learner.classify(example, logits);
+    if (learner.classify(example, logits) != attune::Status::kOk) continue;
     right += std::max_element(logits.values, logits.values + kDigits) - logits.values == recording.digit;
   }
   return static_cast<float>(right) / static_cast<float>(recordings.size());
@@ -119,8 +119,8 @@ std::uint32_t hash_of_parameters() {
 void count_inference(const Recording& recording) {
   load(recording, example);
   port::begin_counting();
-  learner.classify(example, logits);
-  inference_instructions = port::end_counting();
+  const attune::Status status = learner.classify(example, logits);
+  if (status == attune::Status::kOk) inference_instructions = port::end_counting();
 }
 
 }  // namespace

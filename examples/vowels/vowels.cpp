@@ -184,7 +184,7 @@ int test(const Part& part, float scale) {
   for (int i = 0; i < part.count; ++i) {
     take(part, scale, i, example);
     if (i == 0) port::begin_counting();
-    trainer.predict(example.tokens, logits, example.mask);
+    if (trainer.predict(example.tokens, logits, example.mask) != attune::Status::kOk) continue;
     if (i == 0) inference_instructions = port::end_counting();
     int largest = 0;
     for (int c = 1; c < kSpeakers; ++c) {

@@ -31,6 +31,6 @@ int main() {
   attune::Rng rng(1);
   trainer.initialize(attune::XavierUniform{}, rng);
   const auto result = trainer.step(x, labels, {.learning_rate = 1e-3f});
-  trainer.predict(sequence, logits);
-  return result.ok() && logits(0, 0) < 1e9f ? 0 : 1;
+  const attune::Status predicted = trainer.predict(sequence, logits);
+  return result.ok() && predicted == attune::Status::kOk && logits(0, 0) < 1e9f ? 0 : 1;
 }

@@ -25,13 +25,13 @@ int main() {
     return attune::read_safetensors<Names>(attune::bytes_of<digits_weights>(), parameters);
   });
   if (status != attune::Status::kOk) return 1;
-  trainer.predict(x, copied);
+  if (trainer.predict(x, copied) != attune::Status::kOk) return 2;
   if (std::memcmp(&in_flash, &copied, sizeof copied) != 0) return 2;
 
   tuned.initialize(attune::XavierUniform{}, attune::Rng{1});
   if (!tuned.step(x, 3, {.learning_rate = 0.01f}).ok()) return 3;
   adapted.initialize(attune::XavierUniform{}, attune::Rng{1});
-  adapted.predict(x, copied);
+  if (adapted.predict(x, copied) != attune::Status::kOk) return 5;
   if (std::memcmp(&in_flash, &copied, sizeof copied) != 0) return 5;
   if (!adapted.step(x, 3, {.learning_rate = 0.01f}).ok()) return 6;
 

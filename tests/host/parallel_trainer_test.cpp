@@ -307,12 +307,12 @@ TEST(ParallelTrainer, predicts_one_or_a_batch_with_the_trained_parameters) {
   const Data<Trainer> data(12);
   EXPECT_TRUE(trainer.step(data.x, data.target, {}).ok());
   static attune::Tensor<float, kBatch * 6, 8> outputs;
-  trainer.predict_batch(data.x, outputs, attune::CausalMask{});
+  EXPECT_EQ(trainer.predict_batch(data.x, outputs, attune::CausalMask{}), Status::kOk);
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     Layer::Output one, inferred;
     Layer::InferenceScratch scratch;
     const auto x = attune::view(data.x).rows_at<6>(sequence * 6);
-    trainer.predict(x, one, attune::CausalMask{});
+    EXPECT_EQ(trainer.predict(x, one, attune::CausalMask{}), Status::kOk);
     attune::infer<Layer>(trainer.parameters(), x, inferred, scratch, attune::CausalMask{});
     EXPECT_TRUE(check::same_bits(one, inferred));
     EXPECT_EQ(std::memcmp(&outputs.values[sequence * Layer::Output::size], &inferred, sizeof inferred), 0);
@@ -332,12 +332,12 @@ TEST(ParallelTrainer, predicts_fewer_sequences_than_threads_on_all_of_them) {
   for (const int threads : kThreadCounts) {
     ParallelTrainer<Wide, attune::MeanSquaredError, attune::AdamW, 2> trainer({.threads = threads});
     trainer.load(expected.parameters());
-    trainer.predict_batch(x, outputs);
+    EXPECT_EQ(trainer.predict_batch(x, outputs), Status::kOk);
     for (int sequence = 0; sequence < 2; ++sequence) {
-      expected.predict(attune::view(x).rows_at<24>(24 * sequence), one);
+      EXPECT_EQ(expected.predict(attune::view(x).rows_at<24>(24 * sequence), one), Status::kOk);
       EXPECT_EQ(std::memcmp(one.data(), &outputs(24 * sequence, 0), sizeof one), 0);
     }
-    trainer.predict(attune::view(x).rows_at<24>(24), one);
+    EXPECT_EQ(trainer.predict(attune::view(x).rows_at<24>(24), one), Status::kOk);
     EXPECT_EQ(std::memcmp(one.data(), &outputs(24, 0), sizeof one), 0);
     EXPECT_TRUE(check::same_bits(trainer.tape().weights, expected.tape().weights));
   }
@@ -353,12 +353,12 @@ TEST(ParallelTrainer, predicts_without_dropout_and_loads_where_masks_start) {
   const Data<Trainer> data(12);
   EXPECT_EQ(trainer.step(data.x, data.target, {}).loss, expected.step(data.x, data.target, {}).loss);
   static attune::Tensor<float, kBatch, 3> outputs;
-  trainer.predict_batch(data.x, outputs);
+  EXPECT_EQ(trainer.predict_batch(data.x, outputs), Status::kOk);
   for (int sequence = 0; sequence < kBatch; ++sequence) {
     Dropping::Output one, inferred;
     static Dropping::InferenceScratch scratch;
     const auto x = attune::view(data.x).rows_at<6>(sequence * 6);
-    trainer.predict(x, one);
+    EXPECT_EQ(trainer.predict(x, one), Status::kOk);
     Dropping::forward(trainer.parameters(), x, inferred, scratch);
     EXPECT_TRUE(check::same_bits(one, inferred));
     EXPECT_EQ(std::memcmp(&outputs(sequence, 0), &inferred, sizeof inferred), 0);
@@ -432,10 +432,11 @@ TEST(ParallelTrainer, predicts_a_batch_with_a_mask_for_every_sequence) {
   for (int i = 0; i < kBatch; ++i)
     ASSERT_EQ(masks[static_cast<std::size_t>(i)].set_length(1 + i % 6), Status::kOk);
   attune::Tensor<float, kBatch * 6, 8> outputs;
-  trainer.predict_batch(data.x, outputs, masks);
+  EXPECT_EQ(trainer.predict_batch(data.x, outputs, masks), Status::kOk);
   Layer::Output one;
   for (int i = 0; i < kBatch; ++i) {
-    trainer.predict(attune::view(data.x).rows_at<6>(i * 6), one, masks[static_cast<std::size_t>(i)]);
+    const auto& mask = masks[static_cast<std::size_t>(i)];
+    EXPECT_EQ(trainer.predict(attune::view(data.x).rows_at<6>(i * 6), one, mask), Status::kOk);
     EXPECT_EQ(std::memcmp(one.data(), &outputs(i * 6, 0), sizeof one), 0);
   }
 }

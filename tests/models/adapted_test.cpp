@@ -224,7 +224,7 @@ TEST(Adapted, is_the_layer_of_the_constants_at_first) {
   attune::Rng rng(3);
   check::fill(x, rng);
   Layer::forward(Constants<Layer>::set, x, expected, scratch);
-  trainer.predict(x, y);
+  EXPECT_EQ(trainer.predict(x, y), attune::Status::kOk);
   EXPECT_TRUE(check::same_bits(y, expected));
 
   // A normal distribution of variance 1/in; B = 0, so that the first step moves B alone.

@@ -245,7 +245,7 @@ TEST(BiasesAndNorms, learn) {
   Deep::Output y, predicted;
   static Tuned::InferenceScratch scratch;
   Tuned::forward(tuned.parameters(), x, y, scratch);
-  tuned.predict(x, predicted);
+  EXPECT_EQ(tuned.predict(x, predicted), attune::Status::kOk);
   EXPECT_TRUE(check::same_bits(y, predicted));
 }
 

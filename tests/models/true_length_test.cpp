@@ -134,8 +134,8 @@ void expect_bits_of_padding(Pair<Model>& both, int length) {
   attune::Rng one(5), other(5);
   const Example<Model> clean(length, one, Behind::kPadding), dirty(length, other, Behind::kGarbage);
   static typename Model::Output expected, y;
-  (void)both.padded.predict(clean.x, expected, of_length<Padding>(length));
-  (void)both.trainer.predict(dirty.x, y, of_length<Mask>(length));
+  EXPECT_EQ(both.padded.predict(clean.x, expected, of_length<Padding>(length)), attune::Status::kOk);
+  EXPECT_EQ(both.trainer.predict(dirty.x, y, of_length<Mask>(length)), attune::Status::kOk);
   expect_same_and_zeros_behind(y, expected, length);  // of a model that pools the one row
 }
 

@@ -17,6 +17,7 @@ struct State {
   Status is = Status::kOk;
 
   [[nodiscard]] Status check() const { return is; }
+  Status claim() { return is; }
 };
 class Beginner : public TrainingLifecycle<Beginner, State> {
  public:

@@ -57,7 +57,7 @@ TEST(ModelUnit, trains_to_the_bits_of_its_trainer) {
   Unit::Outputs outputs;
   Layer::Output y;
   EXPECT_EQ(Unit::predict(kInputs, outputs), attune::Status::kOk);
-  by_hand.predict(kInputs, y);
+  EXPECT_EQ(by_hand.predict(kInputs, y), attune::Status::kOk);
   EXPECT_TRUE(std::memcmp(outputs, y.values, sizeof outputs) == 0);
 }
 

@@ -286,7 +286,7 @@ TEST(State, of_nobody_or_of_others_is_refused_and_changes_nothing) {
   ++state.fingerprint_of_type;
   EXPECT_EQ(trainer.resume(state), Status::kOtherState);
   state = before;
-  ++state.fingerprint_of_arithmetic;
+  ++state.fingerprint_of_numbers;
   EXPECT_EQ(trainer.resume(state), Status::kOtherArithmetic);
   EXPECT_EQ(trainer.resume([](auto&) { return Status::kCutShort; }), Status::kCutShort);
   expect_same(trainer.state(), before);

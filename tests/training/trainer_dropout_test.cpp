@@ -39,8 +39,8 @@ TEST(TrainerDropout, drops_in_training_and_not_in_prediction) {
 
   Model::Output predicted, again, inferred;
   static Model::InferenceScratch scratch;
-  trainer.predict(data.input(1), predicted);
-  trainer.predict(data.input(1), again);
+  EXPECT_EQ(trainer.predict(data.input(1), predicted), attune::Status::kOk);
+  EXPECT_EQ(trainer.predict(data.input(1), again), attune::Status::kOk);
   Model::forward(trainer.parameters(), data.input(1), inferred, scratch);
   EXPECT_TRUE(check::same_bits(predicted, inferred));
   EXPECT_TRUE(check::same_bits(predicted, again));

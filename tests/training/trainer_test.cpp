@@ -320,7 +320,7 @@ TEST(Trainer, predict_is_inference_with_the_trained_parameters) {
   EXPECT_TRUE(trainer.step(data.input(0), data.target_of(0), {}).ok());
   Layer::Output predicted, inferred;
   Layer::InferenceScratch scratch;
-  trainer.predict(data.input(1), predicted, attune::CausalMask{});
+  EXPECT_EQ(trainer.predict(data.input(1), predicted, attune::CausalMask{}), attune::Status::kOk);
   attune::infer<Layer>(trainer.parameters(), data.input(1), inferred, scratch, attune::CausalMask{});
   EXPECT_TRUE(check::same_bits(predicted, inferred));
   EXPECT_EQ(trainer.tape().head_weights(1)(0, 3), 0.0f);

@@ -292,9 +292,32 @@ namespace detail {
 /// FNV-1a of every stride-th scalar.
 template <class Scalar>
 [[gnu::noinline]] std::uint32_t hash(int count, const Scalar* values, int stride, std::uint32_t state) {
-  using Bits = std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>;
+  using Bits = std::conditional_t<
+      sizeof(Scalar) <= 2, std::conditional_t<sizeof(Scalar) == 1, std::uint8_t, std::uint16_t>,
+      std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>>;
   for (int i = 0; i < count; ++i) {
     state = fnv1a(std::bit_cast<Bits>(values[i * stride]), static_cast<int>(sizeof(Scalar)), state);
+  }
+  return state;
+}
+
+/// The same of a tensor of any form, row by row; of 8 and 16 bits as it is stored, with its scales.
+template <class Leaf>
+std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state) {
+  if constexpr (requires { tensor.stored; }) {
+    using Rows = std::remove_cvref_t<decltype(tensor.stored)>;
+    state = hash(Rows::count * Rows::length, tensor.stored.data(), 1, state);
+    if constexpr (Rows::Element::kScaled) state = hash(Rows::count, tensor.stored.scale(), 1, state);
+  } else {
+    const auto all = view(tensor);
+    using All = decltype(all);
+    if constexpr (All::kDense) {
+      state = hash(All::rows * All::cols, all.data, 1, state);
+    } else {
+      for (int row = 0; row < All::rows; ++row) {
+        state = hash(All::cols, all.data + row * All::row_stride, All::col_stride, state);
+      }
+    }
   }
   return state;
 }
@@ -302,24 +325,13 @@ template <class Scalar>
 }  // namespace detail
 
 /// FNV-1a over the bits of every scalar, row by row wherever they stand: equal on two targets when, and (but
-/// for 1 in 2³²) only when, all bits are.
+/// for 1 in 2³²) only when, all bits are. Weights of 8 and 16 bits count as they are stored. `before` is the
+/// hash of the sets before.
 template <class Set>
-[[nodiscard]] std::uint32_t hash_bits(const Set& set) {
-  std::uint32_t state = fingerprint();
+[[nodiscard]] std::uint32_t hash_bits(const Set& set, std::uint32_t before = fingerprint()) {
   for_each_tensor(
-      [&state](const TensorPath&, const auto& tensor) {
-        const auto all = view(tensor);
-        using All = decltype(all);
-        if constexpr (All::kDense) {
-          state = detail::hash(All::rows * All::cols, all.data, 1, state);
-        } else {
-          for (int row = 0; row < All::rows; ++row) {
-            state = detail::hash(All::cols, all.data + row * All::row_stride, All::col_stride, state);
-          }
-        }
-      },
-      set);
-  return state;
+      [&before](const TensorPath&, const auto& tensor) { before = detail::hash_leaf(tensor, before); }, set);
+  return before;
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -51,6 +51,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kNothingStored,        // there is no valid state in a flash, or no file
     kUnreadable,           // what is stored cannot be read, or reads differently each time
     kOtherState,           // a state is of another model, optimizer or other types, or nobody's
+    kOtherBase,            // a state was trained beside other constants than this program's
     kOtherArithmetic,      // a state is of another arithmetic: only its parameters can be taken
     kNotErased,            // a page of flash is worn: it was erased, and is not
     kNotProgrammed,        // flash was programmed, and reads something else
@@ -142,6 +143,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "what is stored cannot be read";
     case Status::kOtherState:
       return "the state is of other types";
+    case Status::kOtherBase:
+      return "the state was trained beside other constants";
     case Status::kOtherArithmetic:
       return "the state is of another arithmetic";
     case Status::kNotErased:

@@ -28,6 +28,8 @@
 //                              WithLength or one row
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
 //   kFingerprint               what tensors and shapes do not tell of it (fingerprint.hpp). Without: nothing
+//   Parts                      LayerList<A, B>, the layers that it is made of: their constants belong to the
+//                              state of its training. Without: none
 //   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
 //   kReadsInput<Gradients>     whether that backward reads x. Without: it does
 //   WithScalar<Other>          the layer of another scalar. Without: there is none
@@ -94,6 +96,10 @@ struct NoGradient {
 /// Whether somebody asks for the gradient that goes to such a sink.
 template <class Sink>
 inline constexpr bool kAsked = !std::is_same_v<std::remove_cvref_t<Sink>, NoGradient>;
+
+/// The layers that a layer is made of.
+template <class... Layers>
+struct LayerList {};
 
 namespace detail {
 
@@ -446,6 +452,31 @@ template <class Layer>
 inline constexpr bool kFrozen = requires {
   requires Layer::kFrozen;
 };
+
+/// Whether a layer or a part of it has constants (models/frozen.hpp).
+template <class Layer>
+inline constexpr bool kHasConstants = requires { Layer::constants(); } || [] {
+  if constexpr (requires { typename Layer::Parts; }) {
+    return []<class... Parts>(LayerList<Parts...>) {
+      return (kHasConstants<Parts> || ...);
+    }
+    (typename Layer::Parts{});
+  } else {
+    return false;
+  }
+}();
+/// The hash of the bits of all constants, part after part; about 15 instructions for a float.
+template <class Layer>
+std::uint32_t hash_constants(std::uint32_t before = fingerprint()) {
+  if constexpr (requires { Layer::constants(); }) before = hash_bits(Layer::constants(), before);
+  if constexpr (requires { typename Layer::Parts; }) {
+    [&before]<class... Parts>(LayerList<Parts...>) {
+      ((before = hash_constants<Parts>(before)), ...);
+    }
+    (typename Layer::Parts{});
+  }
+  return before;
+}
 
 /// Whether a layer's parameters may change as soon as their gradients are known.
 template <class Layer>

@@ -233,12 +233,14 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
     next_ = steps;
     struct Training {
       std::uint64_t steps;
-      std::uint32_t hash;
+      std::uint32_t hash, numbers;
     };
-    const auto all = of_all_ranks(ranks_, Training{steps, hash_bits(state())});
+    const auto all =
+        of_all_ranks(ranks_, Training{steps, hash_bits(state()), state().fingerprint_of_numbers});
     const std::string after = " than rank 0 after step " + std::to_string(all[0].steps);
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       if (all[rank].steps != all[0].steps) refuse(rank, "is at another step" + after);
+      if (all[rank].numbers != all[0].numbers) refuse(rank, "trains beside other constants than rank 0");
       if (all[rank].hash != all[0].hash) refuse(rank, "has other parameters or moments" + after);
     }
   }

@@ -67,7 +67,6 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   using BatchOutputView = MatrixView<Scalar, batch * Model::Output::rows, Model::Output::cols>;
   using Result = StepResult<Scalar>;
   using Options = typename Optimizer::Options;
-  using Outcome = attune::detail::Outcome<Model>;  // void, or a Status where ids can be refused
 
   /// Starts the threads. Parameters are zero until initialize() or load().
   explicit ParallelTrainer(const ParallelOptions& options = {})
@@ -94,18 +93,20 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   }
 
   /// y[rows, cols] for x[rows, cols] with the parameters as they are, on all threads (shared_slices.hpp);
-  /// nothing is dropped. A Status where the model takes token ids, void elsewhere. Without dropout in the
-  /// model, tape() then has what it kept. `y` may not overlap `x`.
+  /// nothing is dropped. A Status as Trainer::predict. Without dropout in the model, tape() then has what it
+  /// kept. `y` may not overlap `x`.
   template <class Mask = NoMask>
-  Outcome predict(InputView x, OutputView y, const Mask& mask = {}) {
-    return static_cast<Outcome>(predict_together(x, y, mask));
+  [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
+    const Status status = shared_->state.ready();
+    return status == Status::kOk ? predict_together(x, y, mask) : status;
   }
   /// The same for a whole batch, stacked, with masks as step(): as many sequences as threads at a time; of
   /// fewer than threads, one after the other on all of them. Outputs of sequences that are refused are not
   /// written; the Status is that of the first of them.
   template <class Masks = NoMask>
-  Outcome predict_batch(BatchInputView inputs, BatchOutputView outputs, const Masks& masks = {}) {
+  [[nodiscard]] Status predict_batch(BatchInputView inputs, BatchOutputView outputs, const Masks& masks = {}) {
     attune::detail::check_masks<Model, Masks, batch>();
+    if (const Status status = shared_->state.ready(); status != Status::kOk) return status;
     LossSum<Scalar>* const sequences = shared_->sequences;
     const auto predict_one = [&](int sequence, const auto& how) {
       sequences[sequence].status =
@@ -125,7 +126,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     }
     const LossSum<Scalar>* const refused = std::find_if(
         sequences, sequences + batch - 1, [](const auto& of) { return of.status != Status::kOk; });
-    return static_cast<Outcome>(refused->status);
+    return refused->status;
   }
 
   [[nodiscard]] const Parameters& parameters() const { return shared_->state.parameters; }

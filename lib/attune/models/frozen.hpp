@@ -53,7 +53,9 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using Scalar = typename Layer::Scalar;
   using Input = typename Layer::Input;
   using Output = typename Layer::Output;
-  /// Not of the constants' values.
+  using Parts = LayerList<Layer>;
+  /// Of all of Layer's parameters, also of those that a training starts from.
+  static constexpr const auto& constants() { return kConstants; }
   static constexpr std::uint32_t kFingerprint = fingerprint(
       "constant", kFingerprintOf<Layer>, detail::fingerprint_of_tensors<Layer>(), kFingerprintOf<What>);
   /// The same with the scalar of Lockstep's lanes; constants stay what they are.

@@ -19,6 +19,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   using Output = typename Layer::Output;
   template <class Other>
   using WithScalar = Repeat<count, typename detail::WithScalarOf<Layer, Other>::type>;
+  using Parts = LayerList<Layer>;
   static constexpr std::uint32_t kFingerprint = fingerprint(count, kFingerprintOf<Layer>);
 
   /// layers[i] is in its tensors' names "i".

@@ -19,6 +19,7 @@ struct Residual : Layer {
   using InferenceScratch = typename Layer::InferenceScratch;
   template <class Other>
   using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
+  using Parts = LayerList<Layer>;
   static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
   /// Token by token (execution/stream.hpp), where the layer does.

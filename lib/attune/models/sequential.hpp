@@ -29,6 +29,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   using Output = typename Layer<kLayers - 1>::Output;
   template <class Other>
   using WithScalar = Sequential<typename detail::WithScalarOf<Layers, Other>::type...>;
+  using Parts = LayerList<Layers...>;
   static constexpr std::uint32_t kFingerprint = fingerprint(kFingerprintOf<Layers>...);
 
   /// `layer<i>()` has those of layer i, in whose tensors' names it is "i".

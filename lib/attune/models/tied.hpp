@@ -52,6 +52,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
       decltype(detail::SetOf<EmbeddingLayer, detail::Extents, detail::Extents>::weight)::rows;
   using Input = typename EmbeddingLayer::Input;
   using Output = Tensor<Scalar, Tokens::rows, kVocabulary>;
+  using Parts = LayerList<EmbeddingLayer, Body>;
   static constexpr std::uint32_t kFingerprint =
       fingerprint("tied", kFingerprintOf<EmbeddingLayer>, kFingerprintOf<Body>);
   static_assert(detail::kFits<EmbeddingLayer, Body>);

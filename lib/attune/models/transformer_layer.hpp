@@ -142,6 +142,7 @@ struct ResidualStack {
 
   // ---- What the layer says of itself (execution/layer.hpp). ----
 
+  using Parts = LayerList<typename Branches::Part..., NormLayer>;
   static constexpr std::uint32_t kFingerprint = fingerprint(
       options.norm, options.dropout, kFingerprintOf<typename Branches::Part>..., kFingerprintOf<NormLayer>);
   static constexpr Lanes kStackLanes = (std::min)(

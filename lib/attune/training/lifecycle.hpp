@@ -38,7 +38,7 @@ class TrainingLifecycle {
     requires std::is_invocable_r_v<Status, const Read&, State&>
   [[nodiscard]] Status resume(const Read& read) {
     Status status = read(self().own_state());
-    if (status == Status::kOk) status = self().own_state().check();
+    if (status == Status::kOk) status = self().own_state().claim();
     self().begin_at_state();
     return status;
   }

@@ -44,13 +44,7 @@ StepResult<float> ModelUnit<Sizes>::step(const Inputs& inputs, const Targets& ta
 
 template <class Sizes>
 Status ModelUnit<Sizes>::predict(const Inputs& inputs, Outputs& outputs) {
-  auto& trainer = detail::UnitOf<Sizes>::kTrainer;
-  if constexpr (std::is_void_v<decltype(trainer.predict(inputs, outputs))>) {
-    trainer.predict(inputs, outputs);
-    return Status::kOk;
-  } else {
-    return trainer.predict(inputs, outputs);
-  }
+  return detail::UnitOf<Sizes>::kTrainer.predict(inputs, outputs);
 }
 
 template <class Sizes>

@@ -2,7 +2,7 @@
 //
 //   Streaming          one sequence at a time, gradients added up over the batch      (this header)
 //   Lockstep           as many sequences at once as a packet has lanes: more RAM, more speed on a PC
-//   UpdateInBackward   a batch of one, no gradients: the least RAM
+//   UpdateInBackward   a batch of one, no gradients, where that takes less: the least RAM
 //
 // Every plan trains to the same bits. What optimizers keep is their type's choice: AdamW has two moments a
 // parameter, Sgd<Momentum::kNone> none.

@@ -8,10 +8,12 @@
 // to a board and back. It is plain memory, little-endian on every target, and without a pointer.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 #include <attune/core/fingerprint.hpp>
@@ -39,6 +41,29 @@ constexpr std::uint32_t training_fingerprint() {
                      fingerprint_of_tensors<Model>());
 }
 
+/// Of the bits of a model's constants; 0 without any.
+template <class Model>
+constexpr std::uint32_t base_of() {
+  if constexpr (kHasConstants<Model>) {
+    return hash_constants<Model>();
+  } else {
+    return 0;
+  }
+}
+/// Whether a fingerprint is that of an arithmetic. Without constants it is of nothing else.
+template <class Model>
+constexpr bool is_arithmetic([[maybe_unused]] std::uint32_t numbers) {
+  if constexpr (kHasConstants<Model>) {
+    constexpr std::uint32_t kAll[] = {fingerprint("unfused"),      fingerprint("fused"),
+                                      fingerprint("unfused_blas"), fingerprint("fused_blas"),
+                                      fingerprint("unfused_mve"),  fingerprint("fused_mve"),
+                                      fingerprint("unfused_neon"), fingerprint("fused_neon")};
+    return std::find(std::begin(kAll), std::end(kAll), numbers) != std::end(kAll);
+  } else {
+    return true;
+  }
+}
+
 }  // namespace detail
 
 /// The state of a training of `Model` with `Optimizer`. Zero-initialized it is nobody's: resume() refuses it.
@@ -51,13 +76,11 @@ struct TrainingState {
   /// Whether the model drops anything.
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
 
-  /// Of model and optimizer: their types, shapes, names and options, but not the values of what is Frozen;
-  /// keep a version of those beside the state. Of the arithmetic (kernels/policy.hpp), in which a training
-  /// goes on to the same bits.
+  /// Of model and optimizer: their types, shapes, names and options.
   static constexpr std::uint32_t kFingerprint = detail::training_fingerprint<Model, Optimizer>();
   /// In its place while an update is under way.
   static constexpr std::uint32_t kPartOfUpdate = ~kFingerprint;
-  /// Of this program's arithmetic.
+  /// Of this program's arithmetic (kernels/policy.hpp), in which a training goes on to the same bits.
   static constexpr std::uint32_t kArithmetic = fingerprint(kArithmeticName);
 
   Parameters parameters;
@@ -65,22 +88,35 @@ struct TrainingState {
   std::uint64_t steps;                    // of the optimizer
   /// Where dropout's masks stand.
   [[no_unique_address]] std::conditional_t<kDrops, detail::MaskState, detail::NoMaskState> masks;
-  std::uint32_t fingerprint_of_type;        // kFingerprint of the program that wrote it
-  std::uint32_t fingerprint_of_arithmetic;  // kArithmetic of that program
+  std::uint32_t fingerprint_of_type;     // kFingerprint of the program that wrote it
+  std::uint32_t fingerprint_of_numbers;  // numbers() of that program
+
+  /// Of this program's arithmetic and, where parts of the model are constant, of all bits of those: they are
+  /// read once, at about 15 instructions for a float.
+  [[nodiscard]] static constexpr std::uint32_t numbers() { return detail::base_of<Model>() + kArithmetic; }
 
   /// Whether a trainer of this program can go on from it: kOtherState, or kOtherArithmetic, where
-  /// load(parameters) is what can be had; kUnderWay between the slices of an update, of which a part is in
-  /// it.
+  /// load(parameters) is what can be had; kOtherBase where the model's constants are others than those that
+  /// it was trained beside; kUnderWay between the slices of an update, of which a part is in it.
   [[nodiscard]] constexpr Status check() const {
     if (fingerprint_of_type == kPartOfUpdate) return Status::kUnderWay;
     if (fingerprint_of_type != kFingerprint) return Status::kOtherState;
-    return fingerprint_of_arithmetic == kArithmetic ? Status::kOk : Status::kOtherArithmetic;
+    const std::uint32_t arithmetic = fingerprint_of_numbers - detail::base_of<Model>();
+    if (arithmetic == kArithmetic) return Status::kOk;
+    return detail::is_arithmetic<Model>(arithmetic) ? Status::kOtherArithmetic : Status::kOtherBase;
   }
 
   /// Whether a trainer that holds it can train: kNotInitialized where nobody has begun it, or where a state
   /// was read into it that check() refused.
   [[nodiscard]] constexpr Status ready() const {
     return fingerprint_of_type == kFingerprint ? Status::kOk : Status::kNotInitialized;
+  }
+
+  /// check() of a state that was read into a trainer: one that is refused is nobody's afterwards.
+  constexpr Status claim() {
+    const Status status = check();
+    if (status != Status::kOk && fingerprint_of_type == kFingerprint) fingerprint_of_type = 0;
+    return status;
   }
 
   /// Its tensors by name: "parameters.…", and the optimizer's as "moments.first.…", unless they are in 16
@@ -104,7 +140,7 @@ template <class Model, class Optimizer>
 ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer>& state) {
   constexpr std::size_t kMembers = kBytes<decltype(state.parameters)> + kBytes<decltype(state.moments)> +
                                    sizeof state.steps + kBytes<decltype(state.masks)> +
-                                   sizeof state.fingerprint_of_type + sizeof state.fingerprint_of_arithmetic;
+                                   sizeof state.fingerprint_of_type + sizeof state.fingerprint_of_numbers;
   if constexpr (kMembers < sizeof(TrainingState<Model, Optimizer>)) {
     auto* const bytes = reinterpret_cast<unsigned char*>(&state);
     std::size_t end = 0;  // of the members so far
@@ -120,7 +156,7 @@ ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer>& state) {
     clear_up_to(state.steps);
     clear_up_to(state.masks);
     clear_up_to(state.fingerprint_of_type);
-    clear_up_to(state.fingerprint_of_arithmetic);
+    clear_up_to(state.fingerprint_of_numbers);
     std::memset(bytes + end, 0, sizeof state - end);
   }
 }
@@ -137,7 +173,7 @@ void restart(TrainingState<Model, Optimizer>& state, const Rng& rng) {
   state.steps = 0;
   if constexpr (State::kDrops) state.masks = {std::bit_cast<std::uint64_t>(rng), 0};
   state.fingerprint_of_type = State::kFingerprint;
-  state.fingerprint_of_arithmetic = State::kArithmetic;
+  state.fingerprint_of_numbers = State::numbers();
   clear_padding(state);
 }
 /// After an optimizer step with as many sequences.

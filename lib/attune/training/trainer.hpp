@@ -167,18 +167,15 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     clear();
   }
 
-  /// y[rows, cols] for x[rows, cols] with the parameters as they are; nothing is dropped. A Status where the
-  /// model takes token ids, void elsewhere. Uses tape and scratch: not between accumulate() and reading
-  /// tape(). While a pass is under way in slices those are taken: y is then NaN, the Status kUnderWay;
-  /// InferenceInSlices with a scratch of its own is for that. `y` may not overlap `x`.
+  /// y[rows, cols] for x[rows, cols] with the parameters as they are; nothing is dropped. Uses tape and
+  /// scratch: not between accumulate() and reading tape(). kUnderWay while a pass in slices has those, which
+  /// InferenceInSlices with a scratch of its own is for; kNotInitialized without parameters; kInvalidToken of
+  /// ids. `y` may not overlap `x`.
   template <class Mask = NoMask>
-  detail::Outcome<Model> predict(InputView x, OutputView y, const Mask& mask = {}) {
-    if (work_.under_way()) {
-      for (int i = 0; i < Model::Output::size; ++i) y.data[i] = std::numeric_limits<Scalar>::quiet_NaN();
-      return static_cast<detail::Outcome<Model>>(Status::kUnderWay);
-    }
-    return static_cast<detail::Outcome<Model>>(
-        work_.scratch().predict(context_for<Model>(mask), state_.parameters, x, y, work_.tape()));
+  [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
+    if (work_.under_way()) return Status::kUnderWay;
+    if (const Status status = state_.ready(); status != Status::kOk) return status;
+    return work_.scratch().predict(context_for<Model>(mask), state_.parameters, x, y, work_.tape());
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
@@ -203,7 +200,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   template <int index>
     requires requires { typename Model::template Layer<index>; }
   [[nodiscard]] static constexpr MemoryReport memory_of_layer() {
-    return detail::memory_of_layer<typename Model::template Layer<index>, Optimizer, Plan>();
+    using PlanOfModel = std::conditional_t<kKeepsGradients, Streaming, detail::NoGradientsKept>;
+    return detail::memory_of_layer<typename Model::template Layer<index>, Optimizer, PlanOfModel>();
   }
 
  private:

@@ -8,8 +8,10 @@
 //
 // Clipping by the norm of all gradients needs them all before the first update and is not to be had. The
 // library's layers go through each parameter once in backward, and have read it by then. A layer of one's own
-// does so if its kUpdatesInBackward = true says it; else its gradients stand in scratch and go to its
-// parameters behind its backward. Encoder and decoder layers need one more matrix of tokens in their scratch.
+// does so if it says updates_in_backward in its kAbilities; else its gradients stand in scratch and go to its
+// parameters behind its backward. Encoder and decoder layers need one more matrix of tokens in their scratch,
+// and factors of low rank one more x·A. Where that is more than the gradients, as of a LoRA, the plan keeps
+// those and is Streaming: it never takes more RAM.
 //
 // Parameters and moments stay finite. What is found before backward changes nothing: refused options, ids or
 // targets, an input that is not finite or too large to be squared, a loss that is not finite. Gradients are
@@ -31,6 +33,7 @@
 #include <attune/training/plan.hpp>
 #include <attune/training/state.hpp>
 #include <attune/training/step_result.hpp>
+#include <attune/training/workspace.hpp>
 #include <attune/weights/gradient_rows.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -155,18 +158,41 @@ struct UpdatedAtOnce : detail::Extents<Scalar, rows, cols> {
   static constexpr bool kUpdatesAtOnce = true;
 };
 
-}  // namespace detail
-
-/// The plan of a Trainer with a batch of one: no gradients in RAM.
-struct UpdateInBackward {
+// The plan without gradients, of any model.
+struct NoGradientsKept : Streaming {
   template <class Model>
-  using Gradients =
-      Tensor<typename Model::Scalar, 1, detail::updated_scalars<Model>()>;  // a few rows of them
+  using Gradients = Tensor<typename Model::Scalar, 1, updated_scalars<Model>()>;  // a few rows of them
   /// What tape and scratch are for.
   template <class Model>
-  using Kept = detail::SetOf<Model, detail::UpdatedAtOnce, detail::UpdatedAtOnce>;
+  using Kept = SetOf<Model, UpdatedAtOnce, UpdatedAtOnce>;
+};
+
+/// What a plan has beside parameters and moments.
+template <class Model, class Plan>
+inline constexpr std::size_t kWorkingBytes = sizeof(typename Plan::template Gradients<Model>) +
+                                             sizeof(WorkMemory<Model, typename KeptIn<Plan, Model>::type>);
+// The plan of the two that takes less RAM.
+template <class Model>
+constexpr auto smaller_plan() {
+  if constexpr (!kUpdatesInBackward<Model>) {
+    return NoGradientsKept{};  // which says why it is none
+  } else if constexpr (kWorkingBytes<Model, NoGradientsKept> < kWorkingBytes<Model, Streaming>) {
+    return NoGradientsKept{};
+  } else {
+    return Streaming{};
+  }
+}
+
+}  // namespace detail
+
+/// The plan of a Trainer with a batch of one: no gradients in RAM, where they take more than doing without.
+struct UpdateInBackward : Streaming {
   template <class Model>
-  using Workspace = Streaming::Workspace<Model>;
+  using For = decltype(detail::smaller_plan<Model>());
+  template <class Model>
+  using Gradients = typename For<Model>::template Gradients<Model>;
+  template <class Model>
+  using Kept = typename detail::KeptIn<For<Model>, Model>::type;
 };
 
 namespace detail {
@@ -186,8 +212,8 @@ class ParameterUpdates {
   using Parameters = typename Model::Parameters;
   /// Room for gradients of the largest tensor's rows.
   using Rows = Tensor<Scalar, 1, updated_scalars<Model>()>;
-  using Tape = TapeOf<Model, UpdateInBackward::Kept<Model>>;
-  using Scratch = ScratchOf<Model, UpdateInBackward::Kept<Model>>;
+  using Tape = TapeOf<Model, NoGradientsKept::Kept<Model>>;
+  using Scratch = ScratchOf<Model, NoGradientsKept::Kept<Model>>;
 
   /// Begins a step of the optimizer: see above.
   ParameterUpdates(Parameters& parameters, typename Optimizer::template Moments<Parameters>& moments,

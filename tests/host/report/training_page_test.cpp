@@ -41,7 +41,7 @@ std::string page_of(Trained& trained, const std::string& title) {
   page.fact("hash <of> parameters", "575363d1 & more");
   page.curves(run);
   Model::Output y;
-  trained.trainer.predict(trained.x, y);
+  EXPECT_EQ(trained.trainer.predict(trained.x, y), attune::Status::kOk);
   page.sample("a \"sample\"", trained.x);
   page.attention(attune::host::attention_maps(trained.trainer.tape()));
   page.confusion({"yes", "no"}, {90, 10, 1, 99});

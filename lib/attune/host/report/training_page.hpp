@@ -4,7 +4,7 @@
 //   attune::host::TrainingPage page("digits: 8×8 pixels, two encoder blocks");
 //   page.fact("parameters hash", "575363d1");
 //   page.curves(run);
-//   trainer.predict(sample, y);
+//   if (trainer.predict(sample, y) != attune::Status::kOk) …
 //   page.sample("an image it has not seen", sample);
 //   page.attention(attune::host::attention_maps(trainer.tape()));
 //   page.confusion(names, counts);
