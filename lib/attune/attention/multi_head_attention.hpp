@@ -50,7 +50,8 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   /// Self-attention token by token, causal (execution/stream.hpp).
   template <CacheShape cache>
   using Stream = detail::AttentionStream<MultiHeadAttention, cache>;
-  static constexpr std::uint32_t kFingerprint = detail::fingerprint_of(shape);
+  static constexpr std::uint32_t kFingerprint = 
+      fingerprint("MultiHeadAttention", detail::fingerprint_of(shape));
   /// Whether queries, keys and values may be one matrix.
   static constexpr bool kSelfAttention =
       shape.kv_len == shape.seq_len && shape.d_key == shape.d_model && shape.d_value == shape.d_model;

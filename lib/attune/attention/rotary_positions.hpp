@@ -54,8 +54,9 @@ struct RotaryPositions {
   using WithScalar = RotaryPositions<shape, Other>;
   static constexpr std::uint32_t kFingerprint =
       shape.offset == 0
-          ? fingerprint(shape.num_heads, shape.rotary_dim, shape.pairs, shape.base)
-          : fingerprint(shape.num_heads, shape.rotary_dim, shape.pairs, shape.base, shape.offset);
+          ? fingerprint("RotaryPositions", shape.num_heads, shape.rotary_dim, shape.pairs, shape.base)
+          : fingerprint("RotaryPositions", shape.num_heads, shape.rotary_dim, shape.pairs, shape.base,
+                        shape.offset);
   /// Pairs of features that are rotated.
   static constexpr int kPairs = shape.rotary_dim / 2;
   using Input = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k>;

@@ -50,10 +50,19 @@ template <class... Values>
   return state;
 }
 
-/// A type's own; 0 where it has none. Of a model of parts: fingerprint(kFingerprintOf<Part>…). To be
+/// A type's own, in which layers of the library have their names. Where it has none: of a layer the bytes of
+/// its Input and Output, else 0. Of a model of parts: fingerprint("its name", kFingerprintOf<Part>…). To be
 /// specialized for types that are not one's own.
 template <class T>
 inline constexpr std::uint32_t kFingerprintOf = 0;
+template <class T>
+  requires(!requires { T::kFingerprint; } && requires {
+    typename T::Input;
+    typename T::Output;
+    typename T::Parameters;
+  })
+inline constexpr std::uint32_t kFingerprintOf<T> =
+    fingerprint(sizeof(typename T::Input), sizeof(typename T::Output));
 template <class T>
   requires requires { T::kFingerprint; }
 inline constexpr std::uint32_t kFingerprintOf<T> = T::kFingerprint;

@@ -27,7 +27,8 @@
 //                              Abilities, below. Without it: none, and its tokens meet unless it has
 //                              WithLength or one row
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
-//   kFingerprint               what tensors and shapes do not tell of it (fingerprint.hpp). Without: nothing
+//   kFingerprint               its name, and what tensors and shapes do not tell of it (fingerprint.hpp).
+//                              Without: the sizes of its Input and Output
 //   Parts                      LayerList<A, B>, the layers that it is made of: their constants belong to the
 //                              state of its training. Without: none
 //   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch

@@ -21,7 +21,7 @@ struct ActivationLayer {
   using WithScalar = ActivationLayer<kind, kRows, kCols, Other>;
   template <int tokens>
   using WithLength = ActivationLayer<kind, tokens, kCols, Scalar>;
-  static constexpr std::uint32_t kFingerprint = fingerprint(kind);
+  static constexpr std::uint32_t kFingerprint = fingerprint("ActivationLayer", kind);
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
   using Parameters = NoParameters;

@@ -142,7 +142,7 @@ struct Dropout {
   using WithScalar = Dropout<shape, Other>;
   template <int tokens>
   using WithLength = Dropout<detail::with(shape, &DropoutShape::rows, tokens), Scalar>;
-  static constexpr std::uint32_t kFingerprint = fingerprint(shape.probability, shape.stream);
+  static constexpr std::uint32_t kFingerprint = fingerprint("Dropout", shape.probability, shape.stream);
   /// Whether anything is ever dropped; without it there is no tape and no code.
   static constexpr bool kDrops = shape.probability > 0;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;

@@ -39,7 +39,7 @@ struct Embedding {
                 "attune::Embedding: padding must be an id below vocabulary, or -1 for none");
 
   using Scalar = ScalarType;
-  static constexpr std::uint32_t kFingerprint = fingerprint(shape.padding);
+  static constexpr std::uint32_t kFingerprint = fingerprint("Embedding", shape.padding);
   template <class Other>
   using WithScalar = Embedding<shape, Other>;
   template <int tokens>

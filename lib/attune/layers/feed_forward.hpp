@@ -158,7 +158,7 @@ template <FeedForwardShape shape, class Projections>
 struct FeedForwardNetwork {
   using Scalar = typename Projections::Scalar;
   using OutLinear = typename Projections::OutLinear;
-  static constexpr std::uint32_t kFingerprint = fingerprint(shape.activation, shape.dropout);
+  static constexpr std::uint32_t kFingerprint = fingerprint("FeedForward", shape.activation, shape.dropout);
   using HiddenDropout = Dropout<DropoutShape{shape.rows, shape.d_ff, shape.dropout}, Scalar>;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
@@ -302,6 +302,8 @@ template <FeedForwardShape shape, class Scalar = float>
 struct GatedFeedForward : detail::FeedForwardNetwork<
                               detail::checked_feed_forward_shape<shape>(),
                               detail::GatedProjections<detail::checked_feed_forward_shape<shape>(), Scalar>> {
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("GatedFeedForward", shape.activation, shape.dropout);
   template <class Other>
   using WithScalar = GatedFeedForward<shape, Other>;
   template <int tokens>

@@ -96,7 +96,7 @@ struct Norm {
   static constexpr NormShape shape = checked_norm_shape<norm_shape, ScalarType>();
   using Scalar = ScalarType;
   static constexpr const NormShape& kShape = shape;
-  static constexpr std::uint32_t kFingerprint = fingerprint(kind, shape.epsilon);
+  static constexpr std::uint32_t kFingerprint = fingerprint("Norm", kind, shape.epsilon);
   static constexpr bool kBias = shape.bias && kind == kernels::Normalization::kMeanAndVariance;
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;

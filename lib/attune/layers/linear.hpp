@@ -55,6 +55,7 @@ template <LinearShape linear_shape, class ScalarType = float>
 struct Linear {
   static constexpr LinearShape shape = detail::checked_linear_shape<linear_shape>();
   using Scalar = ScalarType;
+  static constexpr std::uint32_t kFingerprint = fingerprint("Linear");
   template <class Other>
   using WithScalar = Linear<shape, Other>;
   template <int tokens>

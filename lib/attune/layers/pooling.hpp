@@ -45,7 +45,7 @@ struct Pooling {
                   "every token: leave it out, and take the answer at the last one");
     struct InferenceScratch {};
   };
-  static constexpr std::uint32_t kFingerprint = fingerprint(shape.kind);
+  static constexpr std::uint32_t kFingerprint = fingerprint("Pooling", shape.kind);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Tensor<Scalar, 1, shape.d_model>;
   using Parameters = NoParameters;

@@ -35,7 +35,7 @@ struct AddedPositions {
       "in PositionShape");
 
   using Scalar = ScalarType;
-  static constexpr std::uint32_t kFingerprint = fingerprint(shape.base);
+  static constexpr std::uint32_t kFingerprint = fingerprint("SinusoidalPositions", shape.base);
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
   using Output = Input;
   template <class Gradients>
@@ -74,6 +74,7 @@ struct AddedPositions {
 /// Vectors that are trained, one a position. Nothing is taped.
 template <PositionShape shape, class ScalarType = float>
 struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
+  static constexpr std::uint32_t kFingerprint = fingerprint("LearnedPositions");
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>

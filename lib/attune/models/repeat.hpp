@@ -20,7 +20,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   template <class Other>
   using WithScalar = Repeat<count, typename detail::WithScalarOf<Layer, Other>::type>;
   using Parts = LayerList<Layer>;
-  static constexpr std::uint32_t kFingerprint = fingerprint(count, kFingerprintOf<Layer>);
+  static constexpr std::uint32_t kFingerprint = fingerprint("Repeat", count, kFingerprintOf<Layer>);
 
   /// layers[i] is in its tensors' names "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>

@@ -30,7 +30,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   template <class Other>
   using WithScalar = Sequential<typename detail::WithScalarOf<Layers, Other>::type...>;
   using Parts = LayerList<Layers...>;
-  static constexpr std::uint32_t kFingerprint = fingerprint(kFingerprintOf<Layers>...);
+  static constexpr std::uint32_t kFingerprint = fingerprint("Sequential", kFingerprintOf<Layers>...);
 
   /// `layer<i>()` has those of layer i, in whose tensors' names it is "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
