@@ -3,6 +3,7 @@
 #include <attune/attention/multi_head_attention.hpp>
 
 #include "check.hpp"
+#include "problem.hpp"
 
 namespace {
 
@@ -27,32 +28,8 @@ constexpr AttentionShape kCross{.seq_len = 3,
                                 .d_out = 10};
 
 template <AttentionShape shape, class Scalar = float>
-struct Problem {
-  using Layer = MultiHeadAttention<shape, Scalar>;
-  typename Layer::Parameters parameters, gradients{};
-  typename Layer::Input query, d_query;
-  typename Layer::KeyInput key, d_key;
-  typename Layer::ValueInput value, d_value;
-  typename Layer::Output y, dy;
-  typename Layer::Tape tape;
-  typename Layer::Scratch scratch;
-  typename Layer::InferenceScratch inference;
-
-  explicit Problem(std::uint64_t seed) {
-    attune::Rng rng(seed);
-    fill_set(parameters, rng);
-    fill(query, rng);
-    fill(key, rng);
-    fill(value, rng);
-    fill(dy, rng);
-  }
-  template <class Mask = attune::NoMask>
-  void forward(const Mask& mask = {}) {
-    attune::forward<Layer>(parameters, query, key, value, y, tape, scratch, mask);
-  }
-  void backward() {
-    Layer::backward(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients, scratch);
-  }
+struct Problem : check::AttentionProblem<shape, Scalar> {
+  explicit Problem(std::uint64_t seed) { this->draw(seed); }
 };
 
 template <class X, class Projection>
@@ -245,8 +222,8 @@ TEST(MultiHeadAttention, fully_masked_queries_get_the_output_bias_and_no_gradien
   attune::KeyPaddingMask<5> nothing;
   EXPECT_EQ(nothing.set_length(0), attune::Status::kOk);
   a.forward(nothing);
-  expect_all_zero(attune::LinearParameters<float, 6, 5, false>{a.tape.weights, {}});
-  expect_all_zero(attune::LinearParameters<float, 3, 14, false>{a.tape.outputs, {}});
+  expect_all_zero(attune::LinearParameters<float, 6, 5, false>{a.tape.weights});
+  expect_all_zero(attune::LinearParameters<float, 3, 14, false>{a.tape.outputs});
   for (int i = 0; i < 3; ++i) {
     for (int o = 0; o < 10; ++o) EXPECT_EQ(a.y(i, o), a.parameters.output.bias(0, o));
   }

@@ -7,6 +7,7 @@
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
+#include "problem.hpp"
 
 namespace {
 
@@ -23,30 +24,10 @@ constexpr AttentionShape recomputed(AttentionShape shape) {
 
 // Everything that one layer reads and writes.
 template <AttentionShape shape, class Scalar>
-struct Problem {
-  using Layer = attune::MultiHeadAttention<shape, Scalar>;
-  typename Layer::Parameters parameters, gradients;
-  typename Layer::Input query, d_query;
-  typename Layer::KeyInput key, d_key;
-  typename Layer::ValueInput value, d_value;
-  typename Layer::Output y, dy;
-  typename Layer::Tape tape;
-  typename Layer::Scratch scratch;
-
-  void fill(std::uint64_t seed) {
-    attune::Rng rng(seed);
-    check::fill_set(parameters, rng);
-    check::fill(query, rng);
-    check::fill(key, rng);
-    check::fill(value, rng);
-    check::fill(dy, rng);
-    gradients = {};
-    attune::draw_seeds(tape, rng);
-  }
+struct Problem : check::AttentionProblem<shape, Scalar> {
   void run(const auto& mask) {
-    attune::forward<Layer>(parameters, query, key, value, y, tape, scratch, mask);
-    attune::backward<Layer>(parameters, query, key, value, tape, dy, d_query, d_key, d_value, gradients,
-                            scratch, mask);
+    this->forward(mask);
+    this->backward(mask);
   }
 };
 
@@ -62,8 +43,8 @@ template <AttentionShape shape, class Scalar = float, class Mask>
 void expect_bits_of_keeping(const Mask& mask, const auto& spoil) {
   auto& kept = problem<shape, Scalar>();
   auto& again = problem<recomputed(shape), Scalar>();
-  kept.fill(7);
-  again.fill(7);
+  kept.draw(7);
+  again.draw(7);
   spoil(kept);
   spoil(again);
   for (int sequence = 0; sequence < 2; ++sequence) {
@@ -215,7 +196,7 @@ struct Hidden {
   void run(const auto& mask) {
     scores.set_zero();
     for (int i = 0; i < shape.seq_len; ++i) mask.template hide<shape.kv_len>(0, i, &scores(i, 0));
-    problem.fill(7);
+    problem.draw(7);
     problem.run(attune::AdditiveMask(scores));
   }
 };
@@ -231,7 +212,7 @@ void expect_bits_of_hiding(const Mask& mask) {
   static_assert(attune::detail::kLeavesOut<Mask, shape.kv_len>);
   auto& left_out = problem<shape, Scalar>();
   const auto& hidden = hidden_keys<shape, Scalar>().problem;
-  left_out.fill(7);
+  left_out.draw(7);
   left_out.run(mask);
   hidden_keys<shape, Scalar>().run(mask);
   EXPECT_TRUE(check::same_bits(left_out.y, hidden.y));
@@ -299,7 +280,7 @@ TEST(RecomputedAttention, padding_that_holds_nan_has_no_influence) {
   expect_bits_of_keeping<kSelf>(keys, poison);
   expect_bits_of_keeping<kSelf>(attune::CausalMask{} && keys, poison);
   auto& padded = problem<recomputed(kSelf), float>();
-  padded.fill(7);
+  padded.draw(7);
   poison(padded);
   padded.run(keys);
   for (const float each : padded.d_query.values) EXPECT_TRUE(each - each == 0);
@@ -322,7 +303,7 @@ TEST(RecomputedAttention, a_nan_that_is_not_hidden_is_the_same) {
   auto& again = problem<recomputed(kSelf), float>();
   auto& kept = problem<kSelf, float>();
   const auto spoil = [](auto& problem) {
-    problem.fill(7);
+    problem.draw(7);
     problem.key(1, 1) = kNan<float>;
     problem.run(attune::CausalMask{});
   };

@@ -6,5 +6,5 @@ using Layer = attune::MultiHeadAttention<kShape>;
 
 void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
   attune::Tensor<float, 2 * 4, 4> biases{};
-  Layer::forward(parameters, x, y, scratch, attune::additive_mask_per_head<2>(biases));
+  attune::infer<Layer>(parameters, x, y, scratch, attune::additive_mask_per_head<2>(biases));
 }

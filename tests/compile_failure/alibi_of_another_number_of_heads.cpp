@@ -6,5 +6,5 @@ using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d
 void infer(const Layer::Parameters& parameters, Layer::InferenceScratch& scratch) {
   Layer::Input x;
   Layer::Output y;
-  Layer::forward(parameters, x, y, scratch, attune::AlibiBias<8>{});
+  attune::infer<Layer>(parameters, x, y, scratch, attune::AlibiBias<8>{});
 }

@@ -1,16 +1,7 @@
 // expect: attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, mask])
-#include <attune/attune.hpp>
+#include "own_layer.hpp"
 
-struct Own {
-  using Scalar = float;
-  using Input = attune::Tensor<float, 2, 3>;
-  using Output = Input;
-  using Parameters = attune::NoParameters;
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
-  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, InferenceScratch&);
-  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, Tape&, Scratch&);
+struct Own : OwnLayer<2, 3> {
   static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output>,
                        attune::View<Input>, Parameters&, Scratch&);
 };

@@ -1,15 +1,5 @@
 // expect: attune::IsLayer: there is no backward(parameters, x, tape, dy, dx, gradients, scratch[, mask])
-#include <attune/attune.hpp>
+#include "own_layer.hpp"
 
-struct Own {
-  using Scalar = float;
-  using Input = attune::Tensor<float, 2, 3>;
-  using Output = Input;
-  using Parameters = attune::NoParameters;
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
-  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, InferenceScratch&);
-  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, Tape&, Scratch&);
-};
+struct Own : OwnLayer<2, 3> {};
 attune::Sequential<Own>::Tape tape;

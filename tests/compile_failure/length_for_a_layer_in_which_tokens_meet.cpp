@@ -1,21 +1,7 @@
 // expect: attune::IsLayer: there is a mask or a length, but tokens meet in this layer and it takes neither
-#include <attune/attune.hpp>
+#include "own_layer.hpp"
 
-struct Blurred {
-  using Scalar = float;
-  using Input = attune::Tensor<float, 4, 8>;
-  using Output = Input;
-  using Parameters = attune::NoParameters;
-  struct Tape {};
-  struct Scratch {};
-  struct InferenceScratch {};
-  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, InferenceScratch&);
-  static void forward(const Parameters&, attune::ConstView<Input>, attune::View<Output>, Tape&, Scratch&);
-  static void backward(const Parameters&, attune::ConstView<Input>, Tape&, attune::ConstView<Output>,
-                       auto&& dx, Parameters&, Scratch&);
-};
-using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
-    .attention = {.seq_len = 4, .d_model = 8, .num_heads = 2}, .d_ff = 8}>;
+struct Blurred : WholeLayer<4, 8> {};
 using Model = attune::Sequential<Encoder, Blurred>;
 
 void use(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y,

@@ -1,13 +1,7 @@
 // expect: attune::kCopied: the compiler has to see the file, which attune_add_model() with ARRAY shows it
-#include <attune/attune.hpp>
+#include "model_file.hpp"
 
-using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;
-extern "C" const float model_file[48];
-struct File {
-  using Scalar = float;
-  static constexpr char kHeader[] =
-      R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"weight":{"dtype":"F32","shape":[3,2],"data_offsets":[12,36]}})";
-  static constexpr std::size_t kSize = 8 + sizeof kHeader - 1 + 36;
-  static constexpr const float* kData = model_file;
-};
+MODEL_FILE(
+    R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"weight":{"dtype":"F32","shape":[3,2],"data_offsets":[12,36]}})",
+    36)
 constexpr auto& kWeights = attune::kCopied<attune::PyTorchModule<Model>, File>;

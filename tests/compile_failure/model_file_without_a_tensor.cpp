@@ -1,14 +1,9 @@
 // expect: attune: the file lacks this tensor of the model
 // expect by gcc: TensorNamed<attune::v0_1_unfused::detail::Name<7>{"weight"}>
 // expect by clang: TensorNamed<'w', 'e', 'i', 'g', 'h', 't'>
-#include <attune/attune.hpp>
+#include "model_file.hpp"
 
-using Model = attune::Linear<attune::LinearShape{1, 2, 3}>;
-extern "C" const float model_file[48];
-struct File {
-  using Scalar = float;
-  static constexpr char kHeader[] = R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})";
-  static constexpr std::size_t kSize = 8 + sizeof kHeader - 1 + 12;
-  static constexpr const float* kData = model_file;
-};
+MODEL_FILE(
+    R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})",
+    12)
 constexpr auto& kWeights = attune::kInFlash<attune::PyTorchModule<Model>, File>;

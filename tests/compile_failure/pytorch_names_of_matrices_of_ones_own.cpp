@@ -1,5 +1,5 @@
 // expect: attune::PyTorchModule: which of this layer's matrices PyTorch stores as their transposes is not
-// known; specialize PyTorchNames for it
+// known; give it ParametersOf<Matrix, Vector>, or specialize
 #include <attune/attune.hpp>
 
 struct Mixing {

@@ -4,5 +4,5 @@
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 4, .d_model = 8, .num_heads = 2}>;
 
 void use(const Layer::Parameters& parameters, const Layer::Input& x, Layer::Output& y, Layer::InferenceScratch& scratch) {
-  Layer::forward(parameters, x, y, scratch, 3);
+  attune::infer<Layer>(parameters, x, y, scratch, 3);
 }

@@ -10,8 +10,13 @@ namespace {
 template <template <class, int, int> class Matrix, template <class, int, int> class Vector, bool kBias>
 struct Inner {
   [[no_unique_address]] Matrix<float, 4, 3> weight;
-  [[no_unique_address]] attune::FieldIf<kBias, Vector<float, 1, 3>, Matrix<float, 4, 3>> bias;
+  [[no_unique_address]] Vector<float, 1, 3> bias;
   ATTUNE_FIELDS(Weight(weight), Bias(bias))
+};
+template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
+struct Inner<Matrix, Vector, false> {
+  [[no_unique_address]] Matrix<float, 4, 3> weight;
+  ATTUNE_FIELDS(Weight(weight))
 };
 template <bool kBias, template <class, int, int> class Matrix = attune::Tensor,
           template <class, int, int> class Vector = Matrix>

@@ -1,6 +1,7 @@
 #include <attune/layers/feed_forward.hpp>
 
 #include "check.hpp"
+#include "problem.hpp"
 
 namespace {
 
@@ -14,24 +15,7 @@ using Layer = attune::FeedForward<kShape>;
 using Gated = attune::SwiGlu<kShape>;
 using WithDropout = attune::FeedForward<kDropped>;
 
-template <class LayerType>
-struct Problem {
-  typename LayerType::Parameters parameters, gradients{};
-  typename LayerType::Input x, dx;
-  typename LayerType::Output y, dy;
-  typename LayerType::Tape tape{};
-  typename LayerType::Scratch scratch;
-  typename LayerType::InferenceScratch inference;
-
-  explicit Problem(std::uint64_t seed) {
-    attune::Rng rng(seed);
-    check::fill_set(parameters, rng);
-    check::fill(x, rng);
-    check::fill(dy, rng);
-  }
-  void forward() { LayerType::forward(parameters, x, y, tape, scratch); }
-  void backward() { LayerType::backward(parameters, x, tape, dy, dx, gradients, scratch); }
-};
+using check::Problem;
 
 // One token through one linear layer, in double.
 template <class Linear>

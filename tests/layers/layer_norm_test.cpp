@@ -1,6 +1,7 @@
 #include <attune/layers/layer_norm.hpp>
 
 #include "check.hpp"
+#include "problem.hpp"
 
 namespace {
 
@@ -12,23 +13,10 @@ using Plain = attune::LayerNorm<NormShape{.rows = 3, .d_model = 7, .weight = fal
 using Unbiased = attune::LayerNorm<NormShape{.rows = 3, .d_model = 7, .bias = false}>;
 using Rms = attune::RmsNorm<kShape>;
 
-template <class LayerType>
-struct Problem {
-  typename LayerType::Parameters parameters, gradients{};
-  typename LayerType::Input x, dx;
-  typename LayerType::Output y, dy;
-  typename LayerType::Tape tape;
-  typename LayerType::Scratch scratch;
-  typename LayerType::InferenceScratch inference;
-
-  explicit Problem(std::uint64_t seed) {
-    attune::Rng rng(seed);
-    check::fill_set(parameters, rng);
-    check::fill(x, rng, -3, 5);
-    check::fill(dy, rng);
-  }
-  void forward() { LayerType::forward(parameters, x, y, tape, scratch); }
-  void backward() { LayerType::backward(parameters, x, tape, dy, dx, gradients, scratch); }
+// Features from −3 to 5.
+template <class Layer>
+struct Problem : check::Problem<Layer> {
+  explicit Problem(std::uint64_t seed) : check::Problem<Layer>(seed, -3, 5) {}
 };
 
 }  // namespace

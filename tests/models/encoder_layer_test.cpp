@@ -2,6 +2,7 @@
 #include <attune/training/trainer.hpp>
 
 #include "check.hpp"
+#include "problem.hpp"
 
 namespace {
 
@@ -20,27 +21,7 @@ constexpr EncoderLayerShape with_dropout(EncoderLayerShape shape) {
   return shape;
 }
 
-template <class Layer>
-struct Problem {
-  typename Layer::Parameters parameters, gradients{};
-  typename Layer::Input x, dx;
-  typename Layer::Output y, dy;
-  typename Layer::Tape tape{};
-  typename Layer::Scratch scratch;
-  typename Layer::InferenceScratch inference;
-
-  explicit Problem(std::uint64_t seed) {
-    attune::Rng rng(seed);
-    check::fill_set(parameters, rng);
-    check::fill(x, rng);
-    check::fill(dy, rng);
-  }
-  template <class... Mask>
-  void forward(const Mask&... mask) {
-    attune::forward<Layer>(parameters, x, y, tape, scratch, mask...);
-  }
-  void backward() { Layer::backward(parameters, x, tape, dy, dx, gradients, scratch); }
-};
+using check::Problem;
 
 // The layer from its parts.
 template <EncoderLayerShape shape>

@@ -46,6 +46,6 @@ TEST(Repeat, is_a_sequence_of_the_layer) {
 }
 
 TEST(Repeat, gradients_stand_where_inputs_were) {
-  static_assert(attune::Repeat<3, Encoder<float>>::kGradientMayBeInput);
+  static_assert(attune::Repeat<3, Encoder<float>>::kAbilities.gradient_may_be_input);
   static_assert(sizeof(attune::Repeat<3, Encoder<float>>::Scratch) == sizeof(Encoder<float>::Scratch));
 }

@@ -66,7 +66,6 @@ Pass<Llama<Scalar>>& cleared_pass() {
 
 static_assert(attune::IsLayer<Llama<float>>);
 static_assert(std::is_same_v<Llama<float>::WithScalar<double>, Llama<double>>);
-static_assert(Llama<float>::kUpdatesInBackward);
 
 }  // namespace
 

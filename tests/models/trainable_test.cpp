@@ -19,7 +19,7 @@ using Vector = typename Forms::template In<role>::template Vector<float, 1, 3>;
 
 // In the place of a gradient.
 template <class Scalar, int kRows, int kCols>
-struct Sink : attune::Extents<Scalar, kRows, kCols> {
+struct Sink : attune::detail::Extents<Scalar, kRows, kCols> {
   static constexpr bool kUpdatesAtOnce = true;
 };
 
@@ -52,7 +52,7 @@ TEST(WhatIsTrained, beside_lanes_constants_are_numbers_where_a_product_reads_the
   using All = detail::StandsFor<Constants, detail::TrainNothing, 5>::In<Role::kProjections>;
   using Weight = All::Matrix<Scalar, 4, 3>;
   static_assert(std::is_same_v<Weight, attune::WeightOfLanes<Scalar, Reference<float, 4, 3>>>);
-  static_assert(std::is_same_v<attune::TableForm<Weight>::type, Tensor<Scalar, 4, 3>>);
+  static_assert(std::is_same_v<attune::detail::TableForm<Weight>::type, Tensor<Scalar, 4, 3>>);
   static_assert(std::is_same_v<All::Vector<Scalar, 1, 3>, Tensor<Scalar, 1, 3>>);
 }
 

@@ -32,7 +32,7 @@ std::string row(const std::string& name) {
   std::string text = "| " + name + " | ";
   text += with_commas(attune::detail::kBytes<typename Model::Parameters> / sizeof(float)) + " |";
   text += cell<Model, attune::AdamW, Streaming>() + cell<Model, Rounded, Streaming>();
-  if constexpr (attune::detail::kUpdatesInBackward<Model>) {
+  if constexpr (attune::detail::kHasSets<Model>) {
     text += cell<Model, attune::AdamW, UpdateInBackward>() + cell<Model, Rounded, UpdateInBackward>() +
             cell<Model, attune::Sgd<>, UpdateInBackward>();
   } else {

@@ -128,8 +128,8 @@ TEST(LowRankGradient, of_tokens_without_a_gradient_is_zero_whatever_they_hold) {
 }
 
 TEST(LowRankFactors, stand_beside_weights_and_not_beside_tables) {
-  static_assert(std::is_same_v<attune::TableForm<Weight>::type, Base>);
-  static_assert(std::is_same_v<attune::TableForm<Factors>::type, Untrained<double, kIn, kOut>>);
-  static_assert(std::is_same_v<attune::TableForm<Gradient>::type, Untrained<double, kIn, kOut>>);
+  static_assert(std::is_same_v<attune::detail::TableForm<Weight>::type, Base>);
+  static_assert(std::is_same_v<attune::detail::TableForm<Factors>::type, Untrained<double, kIn, kOut>>);
+  static_assert(std::is_same_v<attune::detail::TableForm<Gradient>::type, Untrained<double, kIn, kOut>>);
   static_assert(sizeof(Factors) == sizeof(double) * kRank * (kIn + kOut));
 }

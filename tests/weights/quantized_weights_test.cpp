@@ -67,7 +67,7 @@ void multiply_transposed(const Dy& dy, const Plain<Scalar, kRows, kCols>& weight
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 template <class Scalar, int rows, int cols>
-struct TableForm<::Plain<Scalar, rows, cols>> {
+struct detail::TableForm<::Plain<Scalar, rows, cols>> {
   using type = Tensor<Scalar, rows, cols>;
 };
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -84,7 +84,7 @@ struct AttentionHeads {
   }
   /// From dO, in the place of O, to dQ, dK and dV in those of Q, K and V.
   template <class Kept>
-  static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& of_tokens) {
+  ATTUNE_INLINE static void backward(TapeOf<Kept>& tape, ScratchOf<Kept>& scratch, const auto& of_tokens) {
     const auto& context = with_appended<shape>(of_tokens);
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {

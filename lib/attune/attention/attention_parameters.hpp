@@ -28,7 +28,6 @@ struct AttentionParameters {
   /// W_q, b_q, …, W_o, b_o and what options add, or what stands for each of these tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     /// The role of keys: their bias counts only where positions rotate them.
     static constexpr Role kKeyRole = shape.key_bias_counts() ? Role::kRotatedKeys : Role::kKeys;
     /// W_q [d_model, num_heads·d_k], b_q.

@@ -56,7 +56,6 @@ struct BiasKv {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] Vector<Scalar, 1, kKeyWidth> bias_k;
     [[no_unique_address]] Vector<Scalar, 1, kValueWidth> bias_v;
     ATTUNE_FIELDS(KeyBias(bias_k), KeyBias(bias_v))

@@ -76,11 +76,13 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   static constexpr bool kReadsInput = QueryProjection::template kReadsInput<decltype(Gradients::query)> ||
                                       KeyProjection::template kReadsInput<decltype(Gradients::key)> ||
                                       ValueProjection::template kReadsInput<decltype(Gradients::value)>;
-  static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kRunsInLockstep = QueryProjection::kRunsInLockstep && KeyProjection::kRunsInLockstep;
   static constexpr Abilities kAbilities{
-      .mask = MaskUse::kScores, .takes_context = true, .takes_length = kSelfAttention};
-  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
+      .mask = MaskUse::kScores,
+      .takes_context = true,
+      .takes_length = kSelfAttention,
+      .gradient_may_be_input = true,
+      .updates_in_backward = true,
+      .lanes = (std::min)(QueryProjection::kAbilities.lanes, KeyProjection::kAbilities.lanes)};
 
   using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;  // queries
   /// Keys of cross-attention.
@@ -233,7 +235,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<shape, ScalarType>>
   }
 
   // From dy to dL/d of the projections' outputs, in tape.query, tape.key and tape.value.
-  static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy, auto& gradients,
+  ATTUNE_INLINE static void backward_heads(const auto& parameters, auto& tape, ConstView<Output> dy, auto& gradients,
                              auto& scratch, const auto& context) {
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
     if constexpr (!detail::kUpdatesAtOnce<decltype(gradients.output.weight)>) {

@@ -26,7 +26,6 @@ struct QueryKeyNorms {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] SetOfMember<QueryNorm, 0, Matrix, Vector> query_norm;
     [[no_unique_address]] SetOfMember<KeyNorm, 1, Matrix, Vector> key_norm;
     ATTUNE_FIELDS(Set(query_norm), Set(key_norm))

@@ -63,10 +63,10 @@ struct RotaryPositions {
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities{.mixes_tokens = false};
-  static constexpr bool kRunsInLockstep = true;
-  static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;
+  static constexpr Abilities kAbilities{.mixes_tokens = false,
+                                        .output_may_be_input = true,
+                                        .gradient_may_be_input = true,
+                                        .lanes = Lanes::kAll};
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};

@@ -3,7 +3,7 @@
 //   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
 //   struct ParametersOf {
 //     [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
-//     [[no_unique_address]] FieldIf<kBias, Vector<Scalar, 1, d_out>, Matrix<Scalar, d_in, d_out>> bias;
+//     [[no_unique_address]] Vector<Scalar, 1, d_out> bias;
 //     ATTUNE_FIELDS(Weight(weight), Bias(bias))
 //   };
 //
@@ -39,16 +39,6 @@ class Rng;
 
 namespace detail {
 
-/// In the place of a field that a set does not have. Empty members of one type cannot share an address:
-/// those beside another field are another type.
-template <class Beside>
-struct Absent {};
-
-template <class Field>
-inline constexpr bool kPresent = true;
-template <class Beside>
-inline constexpr bool kPresent<Absent<Beside>> = false;
-
 /// Members named in a list, "Weight(weight), Bias(bias)"; -1 if one is named twice.
 consteval int count_listed(std::string_view list) {
   int count = 0;
@@ -76,18 +66,13 @@ template <int listed, class First, class...>
 constexpr bool check_fields() {
   using Set = std::remove_cvref_t<First>;
   static_assert(listed >= 0, "attune: ATTUNE_FIELDS lists a member of a set twice");
-  static_assert(
-      listed < 0 || std::is_empty_v<Set> ||
-          !kHasMembers<Set, std::make_index_sequence<static_cast<std::size_t>(listed + 1)>>,
-      "attune: a member of a set is missing from its ATTUNE_FIELDS");
+  static_assert(listed < 0 || std::is_empty_v<Set> ||
+                    !kHasMembers<Set, std::make_index_sequence<static_cast<std::size_t>(listed + 1)>>,
+                "attune: a member of a set is missing from its ATTUNE_FIELDS");
   return true;
 }
 
 }  // namespace detail
-
-/// A field that a set has under a condition; else nothing, beside a field that it has always.
-template <bool kHas, class Field, class Beside>
-using FieldIf = std::conditional_t<kHas, Field, detail::Absent<Beside>>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
 
@@ -119,9 +104,8 @@ using FieldIf = std::conditional_t<kHas, Field, detail::Absent<Beside>>;
 #define ATTUNE_SCAN_3(...) ATTUNE_SCAN_1(ATTUNE_SCAN_1(ATTUNE_SCAN_1(__VA_ARGS__)))
 #define ATTUNE_SCAN_1(...) __VA_ARGS__
 
-#define ATTUNE_VISIT_TENSOR(field, kind)                     \
-  if constexpr (::attune::detail::kPresent<decltype(field)>) \
-    visitor(::attune::TensorPath{#field, parent, ::attune::TensorKind::kind}, sets.field...);
+#define ATTUNE_VISIT_TENSOR(field, kind) \
+  visitor(::attune::TensorPath{#field, parent, ::attune::TensorKind::kind}, sets.field...);
 #define ATTUNE_VISIT_Weight(field) ATTUNE_VISIT_TENSOR(field, kWeight)
 #define ATTUNE_VISIT_Bias(field) ATTUNE_VISIT_TENSOR(field, kBias)
 #define ATTUNE_VISIT_NormWeight(field) ATTUNE_VISIT_TENSOR(field, kNorm)

@@ -118,8 +118,6 @@ template <class TensorType>
 constexpr void fill(TensorType& tensor, typename TensorType::Scalar number) {
   for (auto& value : tensor.values) value = number;
 }
-template <class Beside, class Number>
-constexpr void fill(Absent<Beside>&, Number) {}
 
 template <class Set, class Bias, class Initializer>
 void initialize_bias([[maybe_unused]] const Set& set, Bias& bias, const Initializer& initializer, Rng& rng) {
@@ -129,8 +127,6 @@ void initialize_bias([[maybe_unused]] const Set& set, Bias& bias, const Initiali
     bias.set_zero();
   }
 }
-template <class Set, class Beside, class Initializer>
-void initialize_bias(const Set&, Absent<Beside>&, const Initializer&, Rng&) {}
 
 /// N(0, 1/width), as in PyTorch, whatever the initializer.
 template <class Bias>

@@ -35,6 +35,14 @@ struct TensorPath {
   TensorKind kind = TensorKind::kWeight;  // what is decided by kind: decay, for one
 };
 
+namespace detail {
+
+/// In the place of an element that nobody asks for: what is written there is dropped.
+struct Dropped {
+  constexpr void operator=(const auto&) const {}
+  constexpr void operator+=(const auto&) const {}
+};
+
 /// In the place of a tensor that is not trained, in a set of gradients, moments or trained parameters. Empty
 /// members of one type cannot share an address: those of another `Place` are another type.
 template <class ScalarType, int kRows, int kCols, class Place>
@@ -42,12 +50,19 @@ struct UntrainedIn {
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
 
+  /// In the place of element (row, col): what is added to it is dropped.
+  [[nodiscard]] constexpr detail::Dropped operator()(int, int) const { return {}; }
   /// Itself: it is a view.
   friend constexpr UntrainedIn view(const UntrainedIn& nothing) { return nothing; }
 };
+
+}  // namespace detail
+
 /// Nothing, in the place of a tensor that is not trained: no gradient, no moment, no code.
 template <class Scalar, int rows, int cols>
-using Untrained = UntrainedIn<Scalar, rows, cols, void>;
+using Untrained = detail::UntrainedIn<Scalar, rows, cols, void>;
+
+namespace detail {
 
 /// In the place of a tensor whose shape is all that matters.
 template <class ScalarType, int kRows, int kCols>
@@ -56,6 +71,8 @@ struct Extents {
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
 };
+
+}  // namespace detail
 
 /// In the place of a tensor that stands elsewhere.
 template <class ScalarType, int kRows, int kCols>
@@ -68,6 +85,8 @@ struct Reference {
   const Scalar* first;  // where the elements stand
 
   [[nodiscard]] constexpr const Scalar* data() const { return first; }
+  /// Element (row, col).
+  [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const { return first[row * cols + col]; }
 };
 
 /// A tensor that stands elsewhere as its transpose, [cols, rows] row-major: PyTorch's nn.Linear.weight.
@@ -121,6 +140,8 @@ struct TransposedTensor {
   }
 };
 
+namespace detail {
+
 /// Where the gradient of a tensor stands.
 template <class ScalarType, int kRows, int kCols>
 struct GradientReference {
@@ -131,6 +152,8 @@ struct GradientReference {
   Scalar* first;  // where the elements stand
 
   [[nodiscard]] constexpr Scalar* data() const { return first; }
+  /// Element (row, col).
+  [[nodiscard]] constexpr Scalar& operator()(int row, int col) const { return first[row * cols + col]; }
 };
 
 /// What stands for a table (of an embedding, of positions) where `Leaf` stands for a weight: tables are not
@@ -155,6 +178,8 @@ struct FloatForm {
   using type = Table;
 };
 
+}  // namespace detail
+
 /// A constant of a form, without a copy of its scalars; a form that is no storage stands for itself.
 template <class Leaf>
 [[nodiscard]] constexpr Leaf reference_to(const Leaf& leaf) {
@@ -170,7 +195,13 @@ template <class Scalar, int rows, int cols>
   return {tensor.values};
 }
 
-/// What stands for the tensors of a set, said in the set as `Form`.
+/// What stands for a table [rows, cols] in a set of other forms: ParametersOf<Matrix, Vector> has it for a
+/// tensor that no product reads as a weight, as the filters of a convolution by features. Of 8 bits, each row
+/// has a scale.
+template <template <class, int, int> class Matrix, class Scalar, int rows, int cols>
+using TableOf = typename detail::TableForm<Matrix<Scalar, rows, cols>>::type;
+
+/// What stands for the tensors of a set: of ParametersOf<Matrix, Vector>, or said in the set as `Form`.
 template <template <class, int, int> class MatrixForm, template <class, int, int> class VectorForm>
 struct Form {
   template <class Scalar, int rows, int cols>
@@ -197,6 +228,11 @@ inline constexpr bool kIsUntrained<UntrainedIn<Scalar, rows, cols, Place>> = tru
 /// Whether what stands for a tensor's gradient takes one.
 template <class Leaf>
 inline constexpr bool kTrained = !kIsUntrained<std::remove_cvref_t<Leaf>>;
+/// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
+template <class Leaf>
+inline constexpr bool kUpdatesAtOnce = requires {
+  requires std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
+};
 
 }  // namespace detail
 
@@ -218,10 +254,16 @@ struct NoParameters {
 
 namespace detail {
 
-/// The Form of a set; tensors, where it says none.
+/// The Form of a set: what it says, else of what its template is made; tensors, where it is made of none.
 template <class Set>
 struct FormOf {
   using type = Form<Tensor, Tensor>;
+};
+template <template <template <class, int, int> class, template <class, int, int> class> class Set,
+          template <class, int, int> class Matrix, template <class, int, int> class Vector>
+  requires(!requires { typename Set<Matrix, Vector>::Form; })
+struct FormOf<Set<Matrix, Vector>> {
+  using type = Form<Matrix, Vector>;
 };
 template <class Set>
   requires requires { typename Set::Form; }

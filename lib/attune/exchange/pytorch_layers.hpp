@@ -41,19 +41,28 @@ struct EncoderLayerNames {
 
 /// Calls visitor(place, tensor) for each tensor of a layer's set, of any form: PyTorch's names below
 /// `parent`, or those of the table where one is given. Parts of a packed tensor come in the order of their
-/// rows. This one is of layers of vectors: members of the set are named as in the set.
+/// rows. This one is of layers of one's own: members of the set are named as in the set, weights are stored
+/// as their transposes, tables (TableOf) as they are.
 template <class Layer, const EncoderLayerNames* table = nullptr>
 struct PyTorchNames {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    constexpr detail::SetOf<Layer, TransposedReference, Reference> kStored{};
     Layer::Parameters::visit(
-        [&visitor](const TensorPath& path, auto&& leaf) {
-          using Leaf = std::remove_cvref_t<decltype(leaf)>;
-          static_assert(Leaf::rows == 1,
-                        "attune::PyTorchModule: which of this layer's matrices PyTorch stores as their "
-                        "transposes is not known; specialize PyTorchNames for it");
-          visitor(StateDictPlace<StateDictLayout::kVector>{path}, leaf);
+        [&visitor]<class Stored>(const TensorPath& path, auto&& leaf, const Stored&) {
+          static_assert(
+              Stored::rows == 1 || !std::is_same_v<decltype(kStored), const typename Layer::Parameters>,
+              "attune::PyTorchModule: which of this layer's matrices PyTorch stores as their "
+              "transposes is not known; give it ParametersOf<Matrix, Vector>, or specialize "
+              "PyTorchNames for it");
+          if constexpr (Stored::rows == 1) {
+            visitor(StateDictPlace<StateDictLayout::kVector>{path}, leaf);
+          } else if constexpr (requires(const Stored& stored) { stored.data(); }) {
+            visitor(StateDictPlace<StateDictLayout::kTable>{path}, leaf);
+          } else {
+            visitor(StateDictPlace<StateDictLayout::kTransposed>{path}, leaf);
+          }
         },
-        parent, set);
+        parent, set, kStored);
   }
 };
 

@@ -54,14 +54,16 @@ struct StateDictTensor {
   }
 };
 /// Whether a tensor of this shape in a file has these rows and columns. Leading dimensions of 1 do not count,
-/// as in positions of [1, tokens, d_model]. Those of a linear weight behind the first are its columns
-/// together, as in a convolution over patches, [out, channels, height, width].
+/// as in positions of [1, tokens, d_model]. Those of a weight or a table behind the first are its columns
+/// together, as in convolutions over patches, [out, channels, height, width], and by channels, [channels, 1,
+/// taps].
 template <class Extent>
 constexpr bool has_shape(int rank, const Extent* shape, const StateDictTensor& tensor) {
   const auto rows = static_cast<Extent>(tensor.rows), cols = static_cast<Extent>(tensor.cols);
   const int own_rank = is_vector(tensor.layout) ? 1 : 2;
   if (rank < own_rank) return false;
-  if (tensor.layout == StateDictLayout::kTransposed) {
+  if (tensor.layout == StateDictLayout::kTransposed ||
+      (tensor.layout == StateDictLayout::kTable && shape[0] == rows)) {
     Extent size = 1;  // does not overflow: that of all of the shape was looked at
     for (int i = 1; i < rank; ++i) size *= shape[i];
     return shape[0] == rows && size == cols;
@@ -115,7 +117,7 @@ class StateDict {
           ++counts.tensors;
           counts.characters += length_of(place.path);
         },
-        nullptr, SetOf<typename Names::Model, Extents, Extents>{});
+        nullptr, SetOf<typename Names::Model, detail::Extents, detail::Extents>{});
     for (const FileTensor& described : file_tensors<Names>()) {
       if (described.alias_of.empty()) continue;
       ++counts.tensors;
@@ -155,7 +157,7 @@ class StateDict {
           parts[part++] = {tensor, place.first_row * cols, Leaf::rows, Leaf::cols};
           next_row += rows;
         },
-        nullptr, SetOf<typename Names::Model, Extents, Extents>{});
+        nullptr, SetOf<typename Names::Model, detail::Extents, detail::Extents>{});
     close(tensors[tensor], next_row);
     describe(tensor + 1, end);
     sort();

@@ -5,6 +5,7 @@
 //   context.template rows<n, work>([&]<int count>(int first) { … });  // n rows, in portions
 //   context.template elements<n, work>([&](int first, int count) { … });
 //   context.template tokens<n, work>([&]<int count>(auto first) { … });  // n rows that are tokens
+//   context.template each_token<n, work>([&](int t) { … });       // the same, token by token
 //   context.template tokens_at_once<n, most, work>(…)             // the same, at most `most` together
 //   context.template token_elements<n, cols, work>([&](int first, int count) { … });
 //   context.answer([&] { return …; })                             // a stage that may refuse its input
@@ -132,7 +133,11 @@ class Context {
   /// Runs a body that is a stage.
   template <class Body>
   ATTUNE_INLINE void stage(Body&& body) const {
-    slices_.stage(body);
+    if constexpr (kRunsToCompletion) {
+      body();
+    } else {
+      slices_.stage(body);
+    }
   }
   /// The same of a body that answers a Status.
   template <class Body>
@@ -142,7 +147,11 @@ class Context {
   /// Runs a body that consists of stages; what it returns.
   template <class Body>
   ATTUNE_INLINE decltype(auto) inside(Body&& body) const {
-    return slices_.inside(body);
+    if constexpr (kRunsToCompletion) {
+      return body();
+    } else {
+      return slices_.inside(body);
+    }
   }
   /// Runs body(i) for i from 0 to times - 1, each of them stages.
   template <int times, class Body>
@@ -151,15 +160,27 @@ class Context {
   }
   template <int count, int work, class Body>
   ATTUNE_INLINE void rows(Body&& body) const {
-    slices_.template rows<count, count, work>(std::integral_constant<int, count>{}, body);
+    if constexpr (kRunsToCompletion) {
+      body.template operator()<count>(0);
+    } else {
+      slices_.template rows<count, count, work>(std::integral_constant<int, count>{}, body);
+    }
   }
   template <int count, int work, class Body>
   ATTUNE_INLINE void elements(Body&& body) const {
-    slices_.template elements<count, work>(std::integral_constant<int, count>{}, body);
+    if constexpr (kRunsToCompletion) {
+      body(0, count);
+    } else {
+      slices_.template elements<count, work>(std::integral_constant<int, count>{}, body);
+    }
   }
   template <int count, int work, class Body>
   ATTUNE_INLINE void tokens(Body&& body) const {
-    tokens_at_once<count, count, work>(body);
+    if constexpr (kHasLength) {
+      tokens_at_once<count, count, work>(body);
+    } else {
+      rows<count, work>(body);
+    }
   }
   template <int rows, int at_once, int work, class Body>
   ATTUNE_INLINE void tokens_at_once(Body&& body) const {
@@ -173,6 +194,13 @@ class Context {
       elements<rows * cols, work>(body);
     }
   }
+  /// Runs body(t) for each of n rows that are tokens.
+  template <int rows, int work, class Body>
+  ATTUNE_INLINE void each_token(const Body& body) const {
+    tokens<rows, work>([&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
+      for (int t = first; t < first + rows_in<count>(first); ++t) body(t);
+    });
+  }
   /// Where a portion may write what it alone reads.
   template <class Scalar>
   ATTUNE_INLINE Scalar* own(Scalar* scratch) const {
@@ -185,6 +213,11 @@ class Context {
   template <int rows>
   [[nodiscard]] constexpr auto count() const {
     return tokens_.template count<rows>();
+  }
+  /// Whether token `token` of `rows` may be read: it is one of the valid tokens, and no padding.
+  template <int rows>
+  [[nodiscard]] constexpr bool is_valid(int token) const {
+    return token >= 0 && token < count<rows>() && detail::keeps_key<rows>(mask(), token);
   }
   /// The valid tokens of a matrix; a matrix that has no tokens as it is.
   template <class View>
@@ -263,10 +296,20 @@ inline constexpr bool kIsContext = false;
 template <class Mask, class Slices, class Tokens, class Keys, class Zeros>
 inline constexpr bool kIsContext<Context<Mask, Slices, Tokens, Keys, Zeros>> = true;
 
+// A mask in the place of a context.
+template <class Type>
+constexpr bool refuse_mask() {
+  static_assert(!AttentionMask<Type>,
+                "attune: a layer's forward and backward take a Context, not a mask; call "
+                "attune::infer<Layer>(parameters, x, y, scratch, mask), or attune::forward or backward");
+  return false;
+}
+
 }  // namespace detail
 
 /// The last argument of a layer's forward and backward.
 template <class Type>
-concept AnyContext = detail::kIsContext<std::remove_cvref_t<Type>>;
+concept AnyContext = detail::kIsContext<std::remove_cvref_t<Type>> ||
+    detail::refuse_mask<std::remove_cvref_t<Type>>();
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

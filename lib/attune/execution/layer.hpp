@@ -23,18 +23,14 @@
 //
 // What a layer may say beside, and what is assumed where it does not:
 //
-//   kAbilities                 whether its calls take a context behind these arguments, and more: Abilities,
-//                              below. Without it: none, and its tokens meet unless it has WithLength or one row
+//   kAbilities                 what it can do, and whether its calls take a context behind these arguments:
+//                              Abilities, below. Without it: none, and its tokens meet unless it has
+//                              WithLength or one row
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
 //   kFingerprint               what tensors and shapes do not tell of it (fingerprint.hpp). Without: nothing
 //   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
 //   kReadsInput<Gradients>     whether that backward reads x. Without: it does
-//   kOutputMayBeInput          y may be x in inference. Without: it may not
-//   kGradientMayBeInput        dx may be x. Without: it may not
 //   WithScalar<Other>          the layer of another scalar. Without: there is none
-//   kUpdatesInBackward         each parameter is read before its gradient is given away. Without: it is not
-//   kRunsInLockstep            the scalar may be lanes. Without: it goes one sequence after the other there
-//   kRunsPerSequence           so do parts of it, and the rest in lanes. Without: all of it does
 //   WithLength<tokens>, or Stream<cache>  how it runs token by token (stream.hpp). Without: it does not
 #pragma once
 
@@ -60,6 +56,13 @@ enum class MaskUse {
   kScores    // which keys a query attends to
 };
 
+/// What of a layer may have lanes for scalars (training/lockstep.hpp).
+enum class Lanes {
+  kNone,          // nothing: it goes one sequence after the other
+  kBetweenParts,  // what stands between its parts; of them those that can
+  kAll            // all of it
+};
+
 /// What a layer can do: what it says as `static constexpr Abilities kAbilities{…}`. A layer that says nothing
 /// takes no context, and is one stage. If tokens meet in it, it is refused together with a mask or a length,
 /// because it would read padding.
@@ -72,16 +75,41 @@ struct Abilities {
   /// It computes the tokens that the context hands out and no others, or asks its mask which tokens are
   /// padding.
   bool takes_length = false;
+  bool output_may_be_input = false;    // y may be x in inference
+  bool gradient_may_be_input = false;  // dx may be x, but not with UpdateInBackward
+  /// backward goes through each parameter once, and reads none whose gradient it has given away: it may
+  /// change at once. Otherwise UpdateInBackward has room for the layer's gradients in scratch.
+  bool updates_in_backward = false;
+  Lanes lanes = Lanes::kNone;  // what of it may be in lanes in Lockstep
 };
 
-/// In the place of dx where nobody asks for it.
-struct NoGradient {};
+/// In the place of dx where nobody asks for it: what is written to it is dropped.
+struct NoGradient {
+  /// In the place of element (row, col).
+  [[nodiscard]] constexpr detail::Dropped operator()(int, int) const { return {}; }
+};
 
 /// Whether somebody asks for the gradient that goes to such a sink.
 template <class Sink>
 inline constexpr bool kAsked = !std::is_same_v<std::remove_cvref_t<Sink>, NoGradient>;
 
 namespace detail {
+
+/// A shape, or abilities, with another value in one member.
+template <class Shape, class Value>
+[[nodiscard]] constexpr Shape with(Shape shape, Value Shape::*member, std::type_identity_t<Value> value) {
+  shape.*member = value;
+  return shape;
+}
+
+/// Of layers that work on each token in its place.
+inline constexpr Abilities kInPlaceByToken{.mixes_tokens = false,
+                                           .takes_context = true,
+                                           .takes_length = true,
+                                           .output_may_be_input = true,
+                                           .gradient_may_be_input = true,
+                                           .updates_in_backward = true,
+                                           .lanes = Lanes::kAll};
 
 /// `count` matrices of one shape, one below the other.
 template <class Matrix, int count>
@@ -192,6 +220,14 @@ constexpr bool check_layer() {
   if constexpr (!requires { typename L::Scalar; }) {
     static_assert(sizeof(L) == 0,
                   "attune::IsLayer: the type names no Scalar; execution/layer.hpp shows what a layer has");
+  } else if constexpr (
+      requires { L::kTakesLength; } || requires { L::kTakesMask; } || requires { L::kRunsInLockstep; } ||
+      requires { L::kRunsPerSequence; } || requires { L::kOutputMayBeInput; } ||
+      requires { L::kGradientMayBeInput; } || requires { L::kUpdatesInBackward; }) {
+    static_assert(sizeof(L) == 0,
+                  "attune::IsLayer: what a layer can do stands in one struct, static constexpr "
+                  "attune::Abilities kAbilities{.takes_length = …}; constants as kTakesLength are not asked "
+                  "for, and without the argument nothing tells the layer of a length");
   } else if constexpr (!requires {
                          typename L::Input;
                          typename L::Output;
@@ -260,9 +296,24 @@ inline constexpr bool kTakesMask = kAbilities<Layer>.mask != MaskUse::kNone;
 /// Whether all that a layer asks a mask for is keeps_key.
 template <class Layer>
 inline constexpr bool kTakesPaddingOnly = kAbilities<Layer>.mask == MaskUse::kPadding;
+/// Whether a layer that knows nothing of slices can be run on some of its tokens (own_layer.hpp): they do not
+/// meet, and it leaves nothing in memory for them.
+template <class Layer>
+inline constexpr bool kRunsByToken = [] {
+  if constexpr (kTakesIds<Layer> || kAbilities<Layer>.mixes_tokens || kAbilities<Layer>.takes_context) {
+    return false;
+  } else if constexpr (requires { typename Layer::template WithLength<1>; }) {
+    using One = typename Layer::template WithLength<1>;
+    return std::is_same_v<typename Layer::template WithLength<Layer::Input::rows>, Layer> &&
+           std::is_empty_v<typename One::Tape> && std::is_empty_v<typename One::Scratch> &&
+           std::is_empty_v<typename One::InferenceScratch>;
+  } else {
+    return false;
+  }
+}();
 /// Whether a layer's time is that of the tokens that slices hand out, and it asks for no others.
 template <class Layer>
-inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || [] {
+inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || kRunsByToken<Layer> || [] {
   if constexpr (kTakesIds<Layer>) {
     return false;
   } else {
@@ -271,10 +322,12 @@ inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || [] {
 }();
 /// What a layer can do that consists of others, whose slices are theirs.
 template <class... Layers>
-inline constexpr Abilities kAbilitiesOfAll{.mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
-                                           .mask = (std::max)({kAbilities<Layers>.mask...}),
-                                           .takes_context = true,
-                                           .takes_length = (kTakesLength<Layers> && ...)};
+inline constexpr Abilities kAbilitiesOfAll{
+    .mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
+    .mask = (std::max)({kAbilities<Layers>.mask...}),
+    .takes_context = true,
+    .takes_length = (kTakesLength<Layers> && ...),
+    .lanes = ((kAbilities<Layers>.lanes == Lanes::kAll) && ...) ? Lanes::kAll : Lanes::kBetweenParts};
 
 // ---- What a layer says of itself, or what is assumed. ----
 
@@ -291,18 +344,14 @@ struct WithScalarOf<Layer, Other> {
 /// Whether a scalar is that of several sequences (kernels/simd/lanes.hpp).
 template <class Scalar>
 inline constexpr bool kInLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
-/// Whether the scalars of a layer may be lanes (training/lockstep.hpp).
 template <class Layer>
-inline constexpr bool kRunsInLockstep = requires {
-  requires Layer::kRunsInLockstep;
-};
-/// Whether that is so of the layer, or of what is between its parts. What a base class says is not said of
-/// the layer.
+inline constexpr Lanes kLanesOf = kAbilities<Layer>.lanes;
+/// Whether some of the layer is in lanes. What a base class says is not said of the layer.
 template <class Layer>
 inline constexpr bool kIsInLanes = [] {
   if constexpr (requires { typename Layer::template WithScalar<typename Layer::Scalar>; }) {
     if constexpr (std::is_same_v<typename Layer::template WithScalar<typename Layer::Scalar>, Layer>) {
-      return kRunsInLockstep<Layer> || requires { requires Layer::kRunsPerSequence; };
+      return kLanesOf<Layer> != Lanes::kNone;
     } else {
       return false;
     }
@@ -334,7 +383,7 @@ using SetOf = typename SetOfLayer<Layer, Matrix, Vector>::type;
 /// Names and shapes of a layer's tensors.
 template <class Layer>
 constexpr std::uint32_t fingerprint_of_tensors() {
-  using Set = SetOf<Layer, Extents, Extents>;
+  using Set = SetOf<Layer, detail::Extents, detail::Extents>;
   std::uint32_t state = fingerprint();
   Set::visit(
       [&state](const TensorPath& path, const auto& tensor) {
@@ -378,16 +427,10 @@ inline constexpr bool kReadsInput = [] {
   }
 }();
 
-/// Whether y may be x in inference.
 template <class Layer>
-inline constexpr bool kOutputMayBeInput = requires {
-  requires Layer::kOutputMayBeInput;
-};
-/// Whether dx may be x.
+inline constexpr bool kOutputMayBeInput = kAbilities<Layer>.output_may_be_input;
 template <class Layer>
-inline constexpr bool kGradientMayBeInput = requires {
-  requires Layer::kGradientMayBeInput;
-};
+inline constexpr bool kGradientMayBeInput = kAbilities<Layer>.gradient_may_be_input;
 
 /// Whether a layer's parameters are constants (models/frozen.hpp).
 template <class Layer>
@@ -395,12 +438,10 @@ inline constexpr bool kFrozen = requires {
   requires Layer::kFrozen;
 };
 
-/// Whether a layer's backward goes through each parameter once, and reads none whose gradient it has given
-/// away: then they may change at once.
+/// Whether a layer's parameters may change as soon as their gradients are known.
 template <class Layer>
-inline constexpr bool kUpdatesInBackward = std::is_empty_v<typename Layer::Parameters> || requires {
-  requires Layer::kUpdatesInBackward;
-};
+inline constexpr bool kUpdatesInBackward =
+    std::is_empty_v<typename Layer::Parameters> || kAbilities<Layer>.updates_in_backward;
 
 /// Whether a layer's recompute_tape and backward_from are its forward and backward, and whether it is run by
 /// its Branches (models/transformer_layer.hpp). Said of each type by itself: one that inherits from it may be

@@ -6,6 +6,7 @@
 #include <attune/core/status.hpp>
 #include <attune/execution/context.hpp>
 #include <attune/execution/layer.hpp>
+#include <attune/execution/own_layer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
@@ -43,12 +44,16 @@ constexpr void check_call() {
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
-  if constexpr (kTakesMask<Layer>) {
+  if constexpr ((Collects<Arguments> || ...)) {
+    return forward_in<Layer>(context, without_collected(arguments)...);
+  } else if constexpr (kTakesMask<Layer>) {
     return Layer::forward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {
     return Layer::forward(std::forward<Arguments>(arguments)..., context.unmasked());
   } else if constexpr (kTakesIds<Layer>) {
     return context.answer([&] { return Layer::forward(std::forward<Arguments>(arguments)...); });
+  } else if constexpr (kRunsByToken<Layer> && (Call::kHasLength || !Call::kRunsToCompletion)) {
+    forward_by_token<Layer>(context, arguments...);
   } else {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::forward(std::forward<Arguments>(arguments)...); });
   }
@@ -67,10 +72,15 @@ ATTUNE_INLINE Status forward_status(const Call& context, Arguments&&... argument
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
-  if constexpr (kTakesMask<Layer>) {
+  if constexpr ((Collects<Arguments> || ...)) {
+    collect([&](auto&&... own) { backward_in<Layer>(context, own...); }, arguments...);
+  } else if constexpr (kTakesMask<Layer>) {
     Layer::backward(std::forward<Arguments>(arguments)..., context);
   } else if constexpr (kAbilities<Layer>.takes_context) {
     Layer::backward(std::forward<Arguments>(arguments)..., context.without_mask());
+  } else if constexpr (kRunsByToken<Layer> &&
+                       (Call::kSkipsZeros || Call::kHasLength || !Call::kRunsToCompletion)) {
+    backward_by_token<Layer>(context, arguments...);
   } else {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::backward(std::forward<Arguments>(arguments)...); });
   }

@@ -7,9 +7,9 @@
 // rest. So resuming costs O(depth × siblings), however much has been done.
 //
 // Rules for a layer: data that one stage leaves for another stand in tape or scratch, never in a variable.
-// Which stages exist depends on types alone. Rows and elements of a stage do not depend on each other;
-// several threads may share a stage (host/shared_slices.hpp), and data written for more than one row are
-// own().
+// Which stages exist depends on types alone. In forward, rows and elements of a stage do not depend on each
+// other; several threads may share it (host/shared_slices.hpp), and data written for more than one row are
+// own(). In backward they run in their order, and may add to the same sums.
 //
 // Slices have
 //

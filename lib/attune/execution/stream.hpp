@@ -60,13 +60,6 @@ namespace detail {
 
 inline constexpr int kMostCached = 1 << 28;
 
-/// A shape with another number in one of its members.
-template <class Shape>
-[[nodiscard]] constexpr Shape with(Shape shape, int Shape::*member, int value) {
-  shape.*member = value;
-  return shape;
-}
-
 /// A layer's input or output with another number of rows.
 template <class Matrix, int tokens>
 struct OfTokens {

@@ -25,10 +25,7 @@ struct ActivationLayer {
   using Input = Tensor<Scalar, kRows, kCols>;
   using Output = Input;
   using Parameters = NoParameters;
-  static constexpr bool kRunsInLockstep = true;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_context = true, .takes_length = true};
-  static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;
+  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};

@@ -136,12 +136,9 @@ struct Dropout {
   using Input = Tensor<Scalar, shape.rows, shape.d_model>;
   using Output = Input;
   using Parameters = NoParameters;
-  static constexpr bool kRunsInLockstep = true;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_context = true, .takes_length = true};
-  static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;
+  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   /// The tape where nothing is dropped.
   struct NoTape {};
   using Tape = std::conditional_t<kDrops, DropoutTape, NoTape>;

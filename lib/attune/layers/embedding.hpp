@@ -50,8 +50,7 @@ struct Embedding {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
-    [[no_unique_address]] typename TableForm<Matrix<Scalar, shape.vocabulary, shape.d_model>>::type weight;
+    [[no_unique_address]] TableOf<Matrix, Scalar, shape.vocabulary, shape.d_model> weight;
     ATTUNE_VISITED_FIELDS(Weight(weight))
     /// The row of the padding id starts as zeros.
     template <class Initializer>
@@ -63,8 +62,8 @@ struct Embedding {
     }
   };
   using Parameters = ParametersOf<Tensor>;
-  static constexpr bool kUpdatesInBackward = true;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_context = true, .takes_length = true};
+  static constexpr Abilities kAbilities{
+      .mixes_tokens = false, .takes_context = true, .takes_length = true, .updates_in_backward = true};
   struct Tape {};  // backward needs nothing but the ids
   struct Scratch {
     Tensor<Scalar, 1, shape.d_model> total;  // of dy over the tokens of one id

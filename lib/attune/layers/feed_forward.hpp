@@ -43,7 +43,6 @@ struct OneProjection {
   /// W₁, b₁, W₂, b₂.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] SetOfMember<InLinear, Role::kFeedForwardIn, Matrix, Vector> linear1;
     [[no_unique_address]] SetOfMember<OutLinear, Role::kFeedForwardOut, Matrix, Vector> linear2;
     ATTUNE_FIELDS(Set(linear1), Set(linear2))
@@ -100,7 +99,6 @@ struct GatedProjections {
   /// W_gate, b_gate, W_up, b_up, W_down, b_down.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] SetOfMember<InLinear, Role::kGate, Matrix, Vector> gate;
     [[no_unique_address]] SetOfMember<InLinear, Role::kFeedForwardIn, Matrix, Vector> up;
     [[no_unique_address]] SetOfMember<OutLinear, Role::kFeedForwardOut, Matrix, Vector> down;
@@ -164,11 +162,8 @@ struct FeedForwardNetwork {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf = typename Projections::template ParametersOf<Matrix, Vector>;
   using Parameters = ParametersOf<Tensor>;
-  static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kRunsInLockstep = OutLinear::kRunsInLockstep;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_context = true, .takes_length = true};
-  static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
+  static constexpr Abilities kAbilities =
+      detail::with(detail::kInPlaceByToken, &Abilities::lanes, OutLinear::kAbilities.lanes);
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = Projections::template kReadsInput<Gradients>;

@@ -31,11 +31,19 @@ template <class Scalar, int d_model, bool kWeight, bool kBias,
           template <class, int, int> class Vector = Tensor>
 struct NormParameters {
   using Form = attune::Form<Vector, Vector>;
-  /// Either of them.
-  using Row = Vector<Scalar, 1, d_model>;
-  [[no_unique_address]] FieldIf<kWeight, Row, Row> weight;
-  [[no_unique_address]] FieldIf<kBias, Row, std::type_identity<Row>> bias;
+  [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
+  [[no_unique_address]] Vector<Scalar, 1, d_model> bias;
   ATTUNE_FIELDS(NormWeight(weight), NormBias(bias))
+};
+template <class Scalar, int d_model, template <class, int, int> class Vector>
+struct NormParameters<Scalar, d_model, true, false, Vector> {
+  using Form = attune::Form<Vector, Vector>;
+  [[no_unique_address]] Vector<Scalar, 1, d_model> weight;
+  ATTUNE_FIELDS(NormWeight(weight))
+};
+template <class Scalar, int d_model, template <class, int, int> class Vector>
+struct NormParameters<Scalar, d_model, false, false, Vector> : NoParameters {
+  using Form = attune::Form<Vector, Vector>;
 };
 
 namespace detail {
@@ -91,11 +99,7 @@ struct Norm {
   using Parameters = ParametersOf<Tensor>;
   template <class Gradients>
   static constexpr bool kReadsInput = true;
-  static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kRunsInLockstep = true;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_context = true, .takes_length = true};
-  static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;
+  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   using Tape = NormTape<Scalar, shape.rows, shape.d_model, kind>;
   struct Scratch {};
   struct InferenceScratch {};
@@ -183,10 +187,7 @@ struct Norm {
   template <class Body>
   ATTUNE_INLINE static void for_each_row(const auto& context, const Body& body) {
     constexpr int kWorkOfFeature = 8;
-    context.template tokens<shape.rows, kWorkOfFeature * shape.d_model>(
-        [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-          for (int i = first; i < first + rows_in<count>(first); ++i) body(i);
-        });
+    context.template each_token<shape.rows, kWorkOfFeature * shape.d_model>(body);
   }
   static const Scalar* row(ConstView<Input> x, int i) { return x.data + i * shape.d_model; }
   static Scalar* row(View<Input> x, int i) { return x.data + i * shape.d_model; }

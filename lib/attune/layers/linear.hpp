@@ -28,8 +28,15 @@ template <class Scalar, int d_in, int d_out, bool kBias, template <class, int, i
 struct LinearParameters {
   using Form = attune::Form<Matrix, Vector>;
   [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
-  [[no_unique_address]] FieldIf<kBias, Vector<Scalar, 1, d_out>, Matrix<Scalar, d_in, d_out>> bias;
+  [[no_unique_address]] Vector<Scalar, 1, d_out> bias;
   ATTUNE_FIELDS(Weight(weight), Bias(bias))
+};
+template <class Scalar, int d_in, int d_out, template <class, int, int> class Matrix,
+          template <class, int, int> class Vector>
+struct LinearParameters<Scalar, d_in, d_out, false, Matrix, Vector> {
+  using Form = attune::Form<Matrix, Vector>;
+  [[no_unique_address]] Matrix<Scalar, d_in, d_out> weight;
+  ATTUNE_FIELDS(Weight(weight))
 };
 
 /// Y = x·W + b, x[rows, d_in], W[d_in, d_out], y[rows, d_out]. dx = dy·Wᵀ, dW += xᵀ·dy, db += Σ rows of dy.
@@ -51,11 +58,10 @@ struct Linear {
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kTrained<decltype(Gradients::weight)>;
-  static constexpr bool kUpdatesInBackward = true;
-  static constexpr bool kRunsInLockstep = shape.rows <= kernels::kDepthBlock;  // one block adds to a gradient
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_context = true, .takes_length = true};
-  static constexpr bool kGradientMayBeInput = true;  // but not with UpdateInBackward
-  struct Tape {};                                    // backward needs nothing but the input
+  static constexpr Abilities kAbilities = detail::with(
+      detail::with(detail::kInPlaceByToken, &Abilities::output_may_be_input, false), &Abilities::lanes,
+      shape.rows <= kernels::kDepthBlock ? Lanes::kAll : Lanes::kNone);  // one block adds to a gradient
+  struct Tape {};  // backward needs nothing but the input
   struct Scratch {};
   struct InferenceScratch {};
 

@@ -97,8 +97,8 @@ struct PerSequence<Layer, kernels::LanesOf<Number, lanes>> {
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kReadsInput<Layer, Gradients>;
   static constexpr bool kFrozen = detail::kFrozen<Layer>;
-  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
-  static constexpr bool kGradientMayBeInput = !kTakesIds<Layer>;
+  static constexpr Abilities kAbilities =
+      with(detail::kAbilitiesOfAll<Layer>, &Abilities::gradient_may_be_input, !kTakesIds<Layer>);
 
   template <class Gradients>
   struct TapeOf {

@@ -51,9 +51,8 @@ struct Pooling {
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = shape.kind == PoolingKind::kMax;
-  static constexpr bool kRunsInLockstep = true;
   static constexpr Abilities kAbilities{
-      .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true};  // reads no padding
+      .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true, .lanes = Lanes::kAll};  // reads no padding
   /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
   /// the largest stands is found once more in backward.
   struct Tape {

@@ -40,10 +40,7 @@ struct AddedPositions {
   using Output = Input;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_context = true, .takes_length = true};
-  static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;
-  static constexpr bool kRunsInLockstep = true;
+  static constexpr Abilities kAbilities = detail::kInPlaceByToken;
   struct Tape {};
   struct Scratch {};
   struct InferenceScratch {};
@@ -77,7 +74,6 @@ struct AddedPositions {
 /// Vectors that are trained, one a position. Nothing is taped.
 template <PositionShape shape, class ScalarType = float>
 struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
-  static constexpr bool kUpdatesInBackward = true;
   using Base = detail::AddedPositions<shape, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>
@@ -105,10 +101,9 @@ struct LearnedPositions : detail::AddedPositions<shape, ScalarType> {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     /// The form of a table: never transposed.
-    using Table = typename TableForm<Matrix<Scalar, shape.seq_len, shape.d_model>>::type;
-    [[no_unique_address]] typename FloatForm<Table>::type weight;
+    using Table = TableOf<Matrix, Scalar, shape.seq_len, shape.d_model>;
+    [[no_unique_address]] typename detail::FloatForm<Table>::type weight;
     ATTUNE_FIELDS(Weight(weight))
   };
   using Parameters = ParametersOf<Tensor>;

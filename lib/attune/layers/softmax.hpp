@@ -51,9 +51,8 @@ struct RowByRow {
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = false;
-  static constexpr Abilities kAbilities{.mixes_tokens = false, .takes_context = true, .takes_length = true};
-  static constexpr bool kOutputMayBeInput = true;
-  static constexpr bool kGradientMayBeInput = true;
+  static constexpr Abilities kAbilities =
+      detail::with(detail::kInPlaceByToken, &Abilities::lanes, Lanes::kNone);
   /// y: backward needs nothing else.
   struct Tape {
     Output y;

@@ -99,7 +99,7 @@ struct LayerBranch {
   /// Whether it can leave out its output, and takes its input when its scratch is dead.
   static constexpr bool kRecomputesTape = detail::kRecomputesTape<Part>;
   static constexpr bool kTakesLength = detail::kTakesLength<Part>;
-  static constexpr bool kRunsPerSequence = true;  // a CheckedLayer is asked for more
+  static constexpr Lanes kLanes = (std::max)(kLanesOf<Part>, Lanes::kBetweenParts);
   static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Part>;
   static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Part>;
   template <class Gradients>
@@ -150,7 +150,7 @@ struct MemoryBranch {
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;
   static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and of keys
-  static constexpr bool kRunsPerSequence = detail::kRunsInLockstep<Attention>;
+  static constexpr Lanes kLanes = kLanesOf<Attention> == Lanes::kAll ? Lanes::kAll : Lanes::kNone;
   static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Attention>;
   static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Attention>;
   template <class Gradients>

@@ -24,7 +24,12 @@ struct RunOnceMore : Layer {
   using InferenceScratch = typename Layer::InferenceScratch;
   template <class Gradients>
   static constexpr bool kReadsInput = true;
-  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
+  static constexpr Abilities kAbilities = [] {
+    Abilities can = detail::kAbilities<Layer>;
+    can.takes_context = true;
+    can.takes_length = detail::kTakesLength<Layer>;
+    return can;
+  }();
 
   template <class Gradients>
   struct TapeOf : MasksOf<detail::TapeOf<Layer, Gradients>> {};

@@ -75,7 +75,6 @@ struct DecoderLayerOf
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] detail::SetOfMember<SelfAttention, 0, Matrix, Vector> self_attention;
     [[no_unique_address]] detail::SetOfMember<CrossAttention, 1, Matrix, Vector> cross_attention;
     [[no_unique_address]] detail::SetOfMember<Network, 2, Matrix, Vector> feed_forward;

@@ -46,7 +46,6 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] detail::SetOfMember<SelfAttention, 0, Matrix, Vector> self_attention;
     [[no_unique_address]] detail::SetOfMember<Network, 1, Matrix, Vector> feed_forward;
     [[no_unique_address]] detail::SetOfMember<Norm, 2, Matrix, Vector> norm1;
@@ -58,9 +57,12 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = Stack::template kReadsLayerInput<Gradients>;
-  static constexpr Abilities kAbilities{
-      .mask = MaskUse::kScores, .takes_context = true, .takes_length = Stack::kStackTakesLength};
-  static constexpr bool kGradientMayBeInput = Stack::kGradientMayBeLayerInput;  // not with UpdateInBackward
+  static constexpr Abilities kAbilities{// of UpdateInBackward, dx may not be x
+                                        .mask = MaskUse::kScores,
+                                        .takes_context = true,
+                                        .takes_length = Stack::kStackTakesLength,
+                                        .gradient_may_be_input = Stack::kGradientMayBeLayerInput,
+                                        .lanes = Stack::kStackLanes};
   using Tape = typename Stack::template TapeOf<Parameters>;
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;

@@ -67,9 +67,9 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using Trained = TrainedOf<Tensor, Tensor>;
   /// Whether nothing is trained.
   static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
-  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
-  static constexpr bool kUpdatesInBackward = kFrozen || detail::kUpdatesInBackward<Layer>;
-  static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
+  static constexpr Abilities kAbilities =
+      detail::with(detail::kAbilitiesOfAll<Layer>, &Abilities::lanes,
+                   detail::kLanesOf<Layer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone);
 
  private:
   static constexpr int kRank = detail::kRankOf<What>;

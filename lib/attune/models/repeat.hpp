@@ -24,7 +24,6 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   /// layers[i] is in its tensors' names "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     using Each = detail::SetOf<Layer, Matrix, Vector>;
     [[no_unique_address]] detail::Copies<Each, count> layers;
 
@@ -49,12 +48,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   /// Whether backward reads x.
   template <class Gradients>
   static constexpr bool kReadsInput = detail::kReadsInput<Layer, typename Gradients::Each>;
-  static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Layer>;
-  static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
-  static constexpr bool kRunsPerSequence = true;
-  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
-  static constexpr bool kGradientMayBeInput =  // but not with UpdateInBackward
-      detail::kGradientMayBeInput<Layer>;
+  static constexpr Abilities kAbilities = detail::with(
+      detail::kAbilitiesOfAll<Layer>, &Abilities::gradient_may_be_input, detail::kGradientMayBeInput<Layer>);
 
  private:
   struct Nothing {};
@@ -82,8 +77,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   /// Gradients take the places of what is taped where they may.
   template <class Gradients>
   struct ScratchOf {
-    static constexpr bool kInPlace =
-        TapeOf<Gradients>::kKeepsBetween && kGradientMayBeInput && !detail::kUpdatesInSet<Gradients>;
+    static constexpr bool kInPlace = TapeOf<Gradients>::kKeepsBetween && kAbilities.gradient_may_be_input &&
+                                     !detail::kUpdatesInSet<Gradients>;
     [[no_unique_address]] detail::ScratchOf<Layer, typename Gradients::Each> layer;
     [[no_unique_address]] Turns<kInPlace ? 0 : count - 1> between;  // gradients, and what is not taped
   };

@@ -20,8 +20,6 @@ struct Residual : Layer {
   template <class Other>
   using WithScalar = Residual<typename detail::WithScalarOf<Layer, Other>::type>;
   static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
-  static constexpr bool kRunsInLockstep = detail::kRunsInLockstep<Layer>;
-  static constexpr bool kRunsPerSequence = true;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
   /// Token by token (execution/stream.hpp), where the layer does.
   template <CacheShape cache>
@@ -35,8 +33,6 @@ struct Residual : Layer {
       kernels::add_to(tokens * Input::cols, x.data, y.data);
     }
   };
-  static constexpr bool kOutputMayBeInput = false;
-  static constexpr bool kGradientMayBeInput = false;
   /// A norm's would leave out x, and norms work in place: this is none.
   static void recompute(const auto&...) = delete;
 

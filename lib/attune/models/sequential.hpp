@@ -34,7 +34,6 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   /// `layer<i>()` has those of layer i, in whose tensors' names it is "i".
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     /// The sets of the layers, in their order.
     [[no_unique_address]] detail::Members<detail::SetOf<Layers, Matrix, Vector>...> members;
 
@@ -73,9 +72,6 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   static constexpr bool kReadsInput =
       detail::kReadsInput<Layer<0>,
                           std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<0>())>>;
-  static constexpr bool kUpdatesInBackward = (detail::kUpdatesInBackward<Layers> && ...);
-  static constexpr bool kRunsInLockstep = (detail::kRunsInLockstep<Layers> && ...);
-  static constexpr bool kRunsPerSequence = true;
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layers...>;
 
  private:

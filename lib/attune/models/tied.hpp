@@ -48,7 +48,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   using Body = BodyLayer;
   using Tokens = typename EmbeddingLayer::Output;
   /// Rows of the table, and columns of the logits.
-  static constexpr int kVocabulary = decltype(detail::SetOf<EmbeddingLayer, Extents, Extents>::weight)::rows;
+  static constexpr int kVocabulary =
+      decltype(detail::SetOf<EmbeddingLayer, detail::Extents, detail::Extents>::weight)::rows;
   using Input = typename EmbeddingLayer::Input;
   using Output = Tensor<Scalar, Tokens::rows, kVocabulary>;
   static constexpr std::uint32_t kFingerprint =
@@ -59,17 +60,14 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    using Form = attune::Form<Matrix, Vector>;
     /// The table, [vocabulary, d_model].
     [[no_unique_address]] detail::SetOfMember<EmbeddingLayer, 0, Matrix, Vector> embedding;
     [[no_unique_address]] detail::SetOfMember<Body, 1, Matrix, Vector> body;
     ATTUNE_FIELDS(Set(embedding), Set(body))
   };
   using Parameters = ParametersOf<Tensor>;
-  static constexpr bool kUpdatesInBackward = detail::kUpdatesInBackward<Body>;
-  static constexpr bool kRunsInLockstep = false;  // the table's uses go one sequence after the other
-  static constexpr bool kRunsPerSequence = true;
-  static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<EmbeddingLayer, Body>;
+  static constexpr Abilities kAbilities =  // the table's uses go one sequence after the other
+      detail::with(detail::kAbilitiesOfAll<EmbeddingLayer, Body>, &Abilities::lanes, Lanes::kBetweenParts);
 
  private:
   // y = x·E of rows of the vocabulary: the head is its transpose. Of a sequence, as the table.

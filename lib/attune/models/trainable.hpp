@@ -64,7 +64,7 @@ inline constexpr int kRankOf<What> = What::kRank;
 /// tables of positions with as many rows or more.
 template <class Layer, const auto& kConstants>
 constexpr bool are_constants_of() {
-  using Own = SetOf<Layer, Extents, Extents>;
+  using Own = SetOf<Layer, detail::Extents, detail::Extents>;
   using Constants = std::remove_cvref_t<decltype(kConstants)>;
   constexpr const TensorPath* kNoParent = nullptr;
   if constexpr (!requires { Constants::visit(AnyVisitor{}, kNoParent, kConstants); }) {
@@ -149,7 +149,7 @@ constexpr auto stands_for_gradient(const Own& own, Gradient& gradient, [[maybe_u
       return Untrained<Scalar, Own::rows, Own::cols>{};
     }
   } else if constexpr (std::is_same_v<Own, Gradient>) {
-    return GradientReference<Scalar, Own::rows, Own::cols>{gradient.data()};
+    return detail::GradientReference<Scalar, Own::rows, Own::cols>{gradient.data()};
   } else {
     return gradient;
   }

@@ -137,12 +137,8 @@ struct ResidualStack {
 
   static constexpr std::uint32_t kFingerprint = fingerprint(
       options.norm, options.dropout, kFingerprintOf<typename Branches::Part>..., kFingerprintOf<NormLayer>);
-  static constexpr bool kUpdatesInBackward =
-      (detail::kUpdatesInBackward<typename Branches::Part> && ... && detail::kUpdatesInBackward<NormLayer>);
-  static constexpr bool kRunsInLockstep =
-      (detail::kRunsInLockstep<typename Branches::Part> && ... && detail::kRunsInLockstep<NormLayer>);
-  static constexpr bool kRunsPerSequence =
-      (Branches::kRunsPerSequence && ... && detail::kRunsInLockstep<NormLayer>);
+  static constexpr Lanes kStackLanes = (std::min)(
+      {detail::kLanesOf<NormLayer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone, Branches::kLanes...});
   // Whether tokens behind a length are left out.
   static constexpr bool kStackTakesLength =
       (Branches::kTakesLength && ... && detail::kTakesLength<NormLayer>);

@@ -43,6 +43,7 @@
 #include <type_traits>
 
 #include <attune/core/fingerprint.hpp>
+#include <attune/core/parameters.hpp>
 #include <attune/core/status.hpp>
 #include <attune/persistence/crc32.hpp>
 
@@ -64,7 +65,7 @@ namespace detail {
 
 template <class Record>
 concept RefersElsewhere = std::is_pointer_v<Record> || std::ranges::enable_view<Record> ||
-    requires(typename Record::Form::template Matrix<float, 1, 1> reference) {
+    requires(typename FormOf<Record>::type::template Matrix<float, 1, 1> reference) {
   reference.first;
 };
 template <class Record>

@@ -10,7 +10,7 @@
 // The bits are those of one sequence after the other: gradients are added sequence by sequence, in the order
 // of the batch, and each sequence has the masks of dropout that it has there. Layers whose scalars have no
 // lanes go one sequence after the other between those that have: token ids, softmax layers, more tokens than
-// kernels::kDepthBlock, layers of one's own that do not say kRunsInLockstep (execution/layer.hpp). Those gain
+// kernels::kDepthBlock, layers of one's own whose kAbilities have no lanes (execution/layer.hpp). Those gain
 // nothing, and a model of them takes the time that it takes without (tests/bench/batches.cpp).
 //
 // A SequenceLength costs that many tokens. Where each sequence has a mask, as many that follow each other go

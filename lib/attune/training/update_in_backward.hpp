@@ -6,10 +6,10 @@
 // of a tensor at a time, so that RAM holds those rows instead of a gradient for every parameter, and each
 // parameter is fetched once for both. The bits are those of a step with gradients.
 //
-// Clipping by the norm of all gradients needs them all before the first update and is not to be had. It
-// trains all layers of the library: their backward goes through each parameter once, and has read it by then.
-// A layer of one's own with parameters is a compile error, unless its kUpdatesInBackward = true says that it
-// is such a one. Encoder and decoder layers need one more matrix of tokens in their scratch.
+// Clipping by the norm of all gradients needs them all before the first update and is not to be had. The
+// library's layers go through each parameter once in backward, and have read it by then. A layer of one's own
+// does so if its kUpdatesInBackward = true says it; else its gradients stand in scratch and go to its
+// parameters behind its backward. Encoder and decoder layers need one more matrix of tokens in their scratch.
 //
 // Parameters and moments stay finite. What is found before backward changes nothing: refused options, ids or
 // targets, an input that is not finite or too large to be squared, a loss that is not finite. Gradients are
@@ -42,13 +42,13 @@ inline constexpr int kUpdatedRows = 8;  // at a time: whole register tiles of a 
 /// The rows of gradients that exist at one time.
 template <class Model>
 constexpr int updated_scalars() {
-  static_assert(kUpdatesInBackward<Model>,
-                "attune::UpdateInBackward: backward of one of the layers may read parameters behind their "
-                "gradients; say that it does not with static constexpr bool kUpdatesInBackward = true "
-                "(execution/layer.hpp), or leave the plan at Streaming");
+  static_assert(
+      kHasSets<Model>,
+      "attune::UpdateInBackward: the model, and each layer in it, needs ParametersOf<Matrix, Vector>: "
+      "sets that have updates in the place of its gradients");
   int most = 0;
-  if constexpr (kUpdatesInBackward<Model>) {
-    typename Model::template ParametersOf<Extents> extents{};
+  if constexpr (kHasSets<Model>) {
+    typename Model::template ParametersOf<detail::Extents> extents{};
     for_each_tensor(
         [&most](const TensorPath&, auto tensor) {
           most = (std::max)(most, (std::min)(kUpdatedRows, tensor.rows) * tensor.cols);
@@ -151,7 +151,7 @@ struct Updates {
 
 // Of what stands for such gradients only that it does, whatever the optimizer: tape and scratch are for it.
 template <class Scalar, int rows, int cols>
-struct UpdatedAtOnce : Extents<Scalar, rows, cols> {
+struct UpdatedAtOnce : detail::Extents<Scalar, rows, cols> {
   static constexpr bool kUpdatesAtOnce = true;
 };
 

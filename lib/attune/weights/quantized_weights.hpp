@@ -187,16 +187,16 @@ template <class Scalar, int rows, int cols>
 using Float16Reference = QuantizedWeights<QuantizedRowsReference<Float16, Scalar, cols, rows>>;
 
 template <class Rows>
-struct TableForm<QuantizedWeights<Rows>> {
+struct detail::TableForm<QuantizedWeights<Rows>> {
   using type = QuantizedTable<typename Rows::Transposed>;
 };
 
 template <class Element, class Scalar, int count, int length>
-struct FloatForm<QuantizedTable<QuantizedRows<Element, Scalar, count, length>>> {
+struct detail::FloatForm<QuantizedTable<QuantizedRows<Element, Scalar, count, length>>> {
   using type = Tensor<Scalar, count, length>;
 };
 template <class Element, class Scalar, int count, int length>
-struct FloatForm<QuantizedTable<QuantizedRowsReference<Element, Scalar, count, length>>> {
+struct detail::FloatForm<QuantizedTable<QuantizedRowsReference<Element, Scalar, count, length>>> {
   using type = Reference<Scalar, count, length>;
 };
 

@@ -61,8 +61,8 @@ struct Placed {
   using type = Leaf;
 };
 template <class Scalar, int rows, int cols, class Outer, auto member>
-struct Placed<UntrainedIn<Scalar, rows, cols, Outer>, member> {
-  using type = UntrainedIn<Scalar, rows, cols, Place<Outer, member>>;
+struct Placed<detail::UntrainedIn<Scalar, rows, cols, Outer>, member> {
+  using type = detail::UntrainedIn<Scalar, rows, cols, Place<Outer, member>>;
 };
 template <class Forms, auto member>
 struct FormsOfMember {

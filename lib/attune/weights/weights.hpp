@@ -80,10 +80,10 @@ ATTUNE_INLINE void add_column_sums(const Gradient& dy,
 
 /// Nothing: a part of the parameters that is not trained.
 template <class A, class B, class Scalar, int rows, int cols, class Place, class Terms = kernels::DenseTerms>
-ATTUNE_INLINE void add_product(const A&, const B&, UntrainedIn<Scalar, rows, cols, Place>,
+ATTUNE_INLINE void add_product(const A&, const B&, detail::UntrainedIn<Scalar, rows, cols, Place>,
                                const Terms& = {}) {}
 template <class Gradient, class Scalar, int cols, class Place>
-ATTUNE_INLINE void add_column_sums(const Gradient&, UntrainedIn<Scalar, 1, cols, Place>) {}
+ATTUNE_INLINE void add_column_sums(const Gradient&, detail::UntrainedIn<Scalar, 1, cols, Place>) {}
 
 /// In the place of a constant weight where the scalars of a layer are lanes (kernels/simd/lanes.hpp): `Base`
 /// of their numbers. A table would be read without a product, and is a tensor of lanes.
@@ -95,7 +95,7 @@ struct WeightOfLanes {
   Base base;
 };
 template <class Lanes, class Base>
-struct TableForm<WeightOfLanes<Lanes, Base>> {
+struct detail::TableForm<WeightOfLanes<Lanes, Base>> {
   using type = Tensor<Lanes, Base::rows, Base::cols>;
 };
 template <class X, class Lanes, class Base, class Y, class Epilogue = kernels::Assign>
@@ -127,12 +127,6 @@ constexpr void copy_elements(const From& from, To& to) {
     for (int j = 0; j < To::cols; ++j) to(i, j) = element_of(from, i, j);
   }
 }
-
-/// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
-template <class Leaf>
-inline constexpr bool kUpdatesAtOnce = requires {
-  requires std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
-};
 
 }  // namespace detail
 

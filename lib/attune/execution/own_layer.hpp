@@ -1,0 +1,146 @@
+// What a layer of one's own gets without a line about it.
+//
+// Tokens that do not meet in a layer are run one by one, as its WithLength<1>, where not all of them are to
+// be computed at once: in slices, of a sequence shorter than its layers, and in backward behind a mask, which
+// leaves out tokens whose dy is zero. Sums over tokens go to the gradients in the order of the tokens, so
+// bits are those of the layer that adds each token's term to its gradient in that order.
+//
+// Where parameters change as soon as their gradients are known (training/update_in_backward.hpp), a layer
+// that does not say kUpdatesInBackward adds to gradients of its own, in scratch. They are handed on behind
+// its backward, which may so read its parameters at any time.
+#pragma once
+
+#include <type_traits>
+
+#include <attune/core/memory.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/kernels/matrix_view.hpp>
+#include <attune/kernels/ops/zero_skipping.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// A token's work (slices.hpp): every element and every parameter once.
+template <class Layer>
+inline constexpr int kWorkOfToken = 4 * (Layer::Input::cols + Layer::Output::cols) +
+                                    static_cast<int>(kBytes<typename Layer::Parameters> /
+                                                     sizeof(typename Layer::Scalar));
+
+/// Forward of the tokens of a context, with as many empty tapes and scratches as `memory`.
+template <class Layer>
+void forward_by_token(const auto& context, const auto& parameters, ConstView<typename Layer::Input> x,
+                      View<typename Layer::Output> y, const auto&... memory) {
+  using One = typename Layer::template WithLength<1>;
+  context.template each_token<Layer::Input::rows, kWorkOfToken<Layer>>([&](int i) {
+    const auto from = x.template rows_at<1>(i);
+    const auto to = y.template rows_at<1>(i);
+    if constexpr (sizeof...(memory) == 1) {
+      typename One::InferenceScratch scratch;
+      One::forward(parameters, from, to, scratch);
+    } else {
+      typename One::Tape tape;
+      typename One::Scratch scratch;
+      One::forward(parameters, from, to, tape, scratch);
+    }
+  });
+}
+/// Backward of them. Behind a mask, a token whose dy is zero has a dx of zero and adds nothing.
+template <class Layer, AnyContext Call>
+void backward_by_token(const Call& context, const auto& parameters, ConstView<typename Layer::Input> x,
+                       const auto&, ConstView<typename Layer::Output> dy, auto&& dx, auto& gradients,
+                       const auto&) {
+  using One = typename Layer::template WithLength<1>;
+  const auto all = sink<typename Layer::Input>(dx);
+  context.template each_token<Layer::Input::rows, kWorkOfToken<Layer>>([&](int i) {
+    const auto run = [&](auto to) {
+      typename One::Tape tape;
+      typename One::Scratch scratch;
+      One::backward(parameters, x.template rows_at<1>(i), tape, dy.template rows_at<1>(i), to, gradients,
+                    scratch);
+    };
+    if constexpr (Call::kSkipsZeros) {
+      if (kernels::is_zero_row(Layer::Output::cols, &dy(i, 0))) {
+        for (int j = 0; j < Layer::Input::cols; ++j) all(i, j) = typename Layer::Scalar(0);
+        return;
+      }
+    }
+    if constexpr (kAsked<decltype(all)>) {
+      run(all.template rows_at<1>(i));
+    } else {
+      run(all);
+    }
+  });
+}
+
+// ---- Gradients of its own. ----
+
+// A tensor in the place of a gradient that goes to its parameter at once; else what stands there.
+template <class Leaf, class Scalar, int rows, int cols>
+using CollectedLeaf = std::conditional_t<kTrained<Leaf>, Tensor<Scalar, rows, cols>, Leaf>;
+template <class Form>
+struct Collected {
+  template <class Scalar, int rows, int cols>
+  using Matrix = CollectedLeaf<typename Form::template Matrix<Scalar, rows, cols>, Scalar, rows, cols>;
+  template <class Scalar, int rows, int cols>
+  using Vector = CollectedLeaf<typename Form::template Vector<Scalar, rows, cols>, Scalar, rows, cols>;
+};
+
+/// Whether a backward to such gradients needs some of its own: it does not say what it reads behind them.
+template <class Layer, class Gradients>
+inline constexpr bool kCollects = [] {
+  using Form = typename FormOf<std::remove_cvref_t<Gradients>>::type;
+  if constexpr (kUpdatesInBackward<Layer> || requires { typename Layer::template ScratchOf<Gradients>; }) {
+    return false;
+  } else {
+    return kUpdatesAtOnce<typename Form::template Matrix<float, 1, 1>> ||
+           kUpdatesAtOnce<typename Form::template Vector<float, 1, 1>>;
+  }
+}();
+template <class Layer, class Gradients>
+  requires kCollects<Layer, Gradients>
+struct Kept<Layer, Gradients> {
+  using Tape = typename Layer::Tape;
+  struct Scratch {
+    using Form = Collected<typename FormOf<std::remove_cvref_t<Gradients>>::type>;
+    [[no_unique_address]] typename Layer::Scratch layer;
+    [[no_unique_address]] SetOf<Layer, Form::template Matrix, Form::template Vector> collected;
+  };
+};
+
+template <class Scratch>
+concept Collects = requires(Scratch& scratch) {
+  scratch.collected;
+};
+/// The layer's own scratch; any other argument is itself.
+template <class Argument>
+constexpr auto& without_collected(Argument& argument) {
+  if constexpr (Collects<Argument>) {
+    return argument.layer;
+  } else {
+    return argument;
+  }
+}
+
+/// Calls backward with gradients from zero and the layer's own scratch, then hands those gradients on.
+template <class Backward>
+void collect(const Backward& backward, const auto& parameters, const auto& x, auto& tape, const auto& dy,
+             auto&& dx, auto& gradients, Collects auto& scratch) {
+  auto& collected = scratch.collected;
+  set_zero(collected);
+  backward(parameters, x, tape, dy, dx, collected, scratch.layer);
+  for_each_tensor(
+      [](const TensorPath&, const auto& own, const auto& updated) {
+        add_rows(view(updated), [&own](int first, const auto& rows) {
+          for (int i = 0; i < rows.rows; ++i) {
+            for (int j = 0; j < rows.cols; ++j) rows(i, j) += own(first + i, j);
+          }
+        });
+      },
+      collected, gradients);
+}
+
+}  // namespace detail
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
