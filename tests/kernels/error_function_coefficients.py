@@ -9,8 +9,12 @@ if their derivative were that of a number that is not. double: q of degree 26 in
 
   e^(z^2) erfc(z) = t q(u),   t = 1/(1 + 0.5 z),   u = 2t - 1 in [-1, 1]
 
-which interpolates the quotient at the Chebyshev nodes of u, then is expanded in powers of u. Prints both, the highest power
-first, and the first's error.
+which interpolates the quotient at the Chebyshev nodes of u, then is expanded in powers of u. Near zero, g of degree 8 and 15
+in
+
+  erf(sqrt(2) b) = b + b g(b^2 - 151/256),   b in [-1, 1]
+
+interpolated in the same way. Around 151/256 the coefficients are so near to floats that rounding them costs 5e-10. Prints all, the highest power first, and the root's error.
 """
 from decimal import Decimal, getcontext
 
@@ -63,10 +67,22 @@ def quotient(u):
     return scaled_complement((1 / t - 1) / Decimal("0.5")) / t
 
 
-def interpolate(degree):
+def near(v):
+    """g of v = 2 b^2 - 1, from the series of erf."""
+    z2 = v + 1
+    total = term = 2 * (2 / PI).sqrt()  # erf(z) = 2/sqrt(pi) sum of (-1)^n z^(2n+1) / (n! (2n+1)), z = sqrt(2) b
+    n = 0
+    while abs(term) > Decimal("1e-70"):
+        n += 1
+        term *= -z2 / n
+        total += term / (2 * n + 1)
+    return total - 1
+
+
+def interpolate(function, degree):
     count = degree + 1
     angles = [PI * (2 * k + 1) / (2 * count) for k in range(count)]
-    values = [quotient(cosine(angle)) for angle in angles]
+    values = [function(cosine(angle)) for angle in angles]
     chebyshev = [2 * sum(v * cosine(j * a) for v, a in zip(values, angles)) / count for j in range(count)]
     chebyshev[0] /= 2
     powers = [Decimal(0)] * count
@@ -79,6 +95,15 @@ def interpolate(degree):
             following[i] -= value
         previous, polynomial = polynomial, following
     return powers[::-1]
+
+
+def expand(powers, by):
+    """p(u + by) in powers of u."""
+    low = powers[::-1]
+    for i in range(len(low)):
+        for j in range(len(low) - 2, i - 1, -1):
+            low[j] += low[j + 1] * by
+    return low[::-1]
 
 
 def solve(matrix, right):
@@ -114,4 +139,7 @@ def minimax_root(terms, last, count=120, turns=60):
 
 root, error = minimax_root(8, Decimal("4.25"))
 print("float:", ", ".join(f"{value:.8e}" for value in root), f"error {error:.1e}")
-print("double:", ", ".join(f"{value:.16e}" for value in interpolate(26)))
+print("double:", ", ".join(f"{value:.16e}" for value in interpolate(quotient, 26)))
+for name, digits, degree in ("float", 9, 8), ("double", 17, 15):
+    powers = expand([c * 2 ** (degree - i) for i, c in enumerate(interpolate(near, degree))], Decimal(151) / 256 - ONE / 2)
+    print(name, "near zero:", ", ".join(f"{value:.{digits}e}" for value in powers))

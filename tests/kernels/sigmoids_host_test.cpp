@@ -22,7 +22,7 @@ const auto sigmoid_complement = [](auto x) {
   (void)kernels::sigmoid(x, complement);
   return complement;
 };
-const auto twice_normal_tail = [](auto x) { return kernels::normal_tail(x).twice; };
+const auto twice_normal_tail = [](auto x) { return kernels::twice_normal(-std::fabs(x)); };
 const auto normal_density = [](auto x) { return kernels::normal_density(x); };
 
 const auto exact_sigmoid = [](long double x) { return 1 / (1 + std::exp(-x)); };

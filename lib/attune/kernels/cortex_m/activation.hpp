@@ -1,4 +1,4 @@
-// Exact GELU and SiLU on the single-precision FPU of a Cortex-M, in assembly: four at a time, 22 and 21
+// Exact GELU and SiLU on the single-precision FPU of a Cortex-M, in assembly: four at a time, 19 and 21
 // instructions each with one rounding a term, where compilers copy every coefficient that a sum starts from
 // and branch for each bound. The bits are those of ops/activation.hpp.
 #pragma once
@@ -53,44 +53,40 @@ template <std::size_t kSums>
 struct AddendsOfFour {
   float values[kSums][4];
 };
-inline constexpr AddendsOfFour<8> kGeluTable = [] {
-  AddendsOfFour<8> table{};
-  for (int i = 0; i < 32; ++i)
-    table.values[i / 4][i % 4] = i < 28 ? ErrorFunctionCoefficients<float>::kRoot[1 + i / 4] : 1;
+inline constexpr AddendsOfFour<9> kGeluTable = [] {
+  using C = ErrorFunctionCoefficients<float>;
+  AddendsOfFour<9> table{};
+  for (int i = 0; i < 36; ++i)
+    table.values[i / 4][i % 4] = i < 4 ? -static_cast<float>(kErrorFunctionCenter) : C::kNear[i / 4];
   return table;
 }();
 
-// |x|/2, at most kLast; of a NaN anything. An M4 has no minimum: the bits are raised until those of kLast are
-// the largest integer, where additions saturate, and lowered again.
-#if __ARM_FEATURE_NUMERIC_MAXMIN
-#define ATTUNE_BOUND_SIZES ATTUNE_FOUR("vminnm.f32", ATTUNE_SIZE, ATTUNE_SIZE, ATTUNE_ALL_OF("%[last]"))
-#else
-#define ATTUNE_RAISE_AND_LOWER(a, b)                            \
-  "vmov %[b0],%[b1]," a "," b                                   \
-  "\n qadd %[b0],%[b0],%[raise]\n qadd %[b1],%[b1],%[raise]\n " \
-  "sub %[b0],%[b0],%[raise]\n sub %[b1],%[b1],%[raise]\n vmov " a "," b ",%[b0],%[b1]\n"
-#define ATTUNE_BOUND_SIZES ATTUNE_RAISE_AND_LOWER("s20", "s21") ATTUNE_RAISE_AND_LOWER("s22", "s23")
-#endif
+// One by one where an |x| is 2 or more, or x is a NaN.
+[[gnu::noinline, gnu::cold]] inline void gelu_of_far(const float* x, float* y, float* twices) {
+  for (int i = 0; i < 4; ++i) {
+    const float from = x[i], half = from * 0.5f, twice = twice_normal(from);
+    y[i] = magnitude(half) < 1 ? half * twice : gelu(from, twice);  // the same, without bounds
+    if (twices != nullptr) twices[i] = twice;
+  }
+}
 
-/// y = gelu(x), `fours` · 4 scalars, at least one four; with kTails 2·Φ(−|x|) as well. `y` may be `x`, and
-/// `x` may be `twice_tails`.
-template <bool kTails>
-[[gnu::noinline]] void gelu_of_fours(int fours, const float* x, float* y, float* twice_tails) {
+/// y = gelu(x), `fours` · 4 scalars, at least one four; with kTwices twice_normal(x) as well. `y` may be `x`.
+template <bool kTwices>
+[[gnu::noinline]] void gelu_of_fours(int fours, const float* x, float* y, float* twices) {
   using C = ErrorFunctionCoefficients<float>;
-  constexpr std::int32_t kRaise = 0x7FFFFFFF - std::bit_cast<std::int32_t>(C::kLast);
-  std::int32_t b0, b1;
-  const float half = in_register(0.5f), highest = in_register(C::kRoot[0]), two = in_register(2.0f),
-              last = in_register(C::kLast);
+  constexpr std::uint32_t kNear = (std::bit_cast<std::uint32_t>(2.0f) << 1) - 1;
+  const float half = in_register(0.5f), highest = in_register(C::kNear[0]), one = in_register(1.0f);
   const float* table = kGeluTable.values[0];
 // clang-format off
-#define ATTUNE_GELU_OF_FOURS(store_tails) \
+#define ATTUNE_GELU_OF_FOURS(store_twices) \
   asm volatile( \
-      "1: vldmia %[x]!,{s16-s19}\n subs %[fours],%[fours],#1\n" \
+      "1: vldmia %[x],{s16-s19}\n" \
+      "vmov %[b0],%[b1],s16,s17\n cmp %[near],%[b0],lsl #1\n it hs\n cmphs %[near],%[b1],lsl #1\n" \
+      "vmov %[b0],%[b1],s18,s19\n itt hs\n" \
+      "cmphs %[near],%[b0],lsl #1\n cmphs %[near],%[b1],lsl #1\n blo 2f\n" \
       ATTUNE_FOUR("vmul.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_ALL_OF("%[half]")) \
-      "vabs.f32 s20,s16\n vabs.f32 s21,s17\n vabs.f32 s22,s18\n vabs.f32 s23,s19\n" \
-      ATTUNE_FOUR("vadd.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_SIZE)  /* max(x, 0) */ \
-      ATTUNE_BOUND_SIZES \
-      "vldmia %[table]!,{s0-s15}\n" \
+      "vldmia %[table]!,{s20-s23}\n vldmia %[table]!,{s0-s15}\n" \
+      ATTUNE_FOUR_MACS(ATTUNE_SIZE, ATTUNE_Y, ATTUNE_Y)  /* u */ \
       ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_ALL_OF("%[highest]"), ATTUNE_SIZE) \
       ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_SIZE) \
       ATTUNE_FOUR_MACS(ATTUNE_C, ATTUNE_B, ATTUNE_SIZE) \
@@ -99,25 +95,31 @@ template <bool kTails>
       ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_D, ATTUNE_SIZE) \
       ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_A, ATTUNE_SIZE) \
       ATTUNE_FOUR_MACS(ATTUNE_C, ATTUNE_B, ATTUNE_SIZE) \
-      ATTUNE_FOUR("vmul.f32", ATTUNE_D, ATTUNE_C, ATTUNE_SIZE)  /* the eighth root less one */ \
-      "vldmia %[table],{s4-s7}\n sub %[table],%[table],#112\n" \
-      ATTUNE_FOUR("vadd.f32", ATTUNE_A, ATTUNE_D, ATTUNE_ALL_OF("%[two]")) \
-      ATTUNE_FOUR("vmul.f32", ATTUNE_D, ATTUNE_D, ATTUNE_A)  /* the fourth */ \
-      ATTUNE_FOUR("vadd.f32", ATTUNE_A, ATTUNE_D, ATTUNE_ALL_OF("%[two]")) \
-      ATTUNE_FOUR_MACS(ATTUNE_B, ATTUNE_D, ATTUNE_A)  /* the square root */ \
-      ATTUNE_FOUR("vmul.f32", ATTUNE_B, ATTUNE_B, ATTUNE_B) \
-      ATTUNE_FOUR_LESS(ATTUNE_Y, ATTUNE_SIZE, ATTUNE_B) \
-      "vstmia %[y]!,{s16-s19}\n " store_tails "bne 1b\n" \
-      : [x] "+&r"(x), [y] "+&r"(y), [fours] "+&r"(fours), [tails] "+&r"(twice_tails), \
-        [table] "+&r"(table), \
+      "vldmia %[table],{s12-s15}\n sub %[table],%[table],#128\n" \
+      "vmov.f32 s0,s16\n vmov.f32 s1,s17\n vmov.f32 s2,s18\n vmov.f32 s3,s19\n" \
+      ATTUNE_FOUR_MACS(ATTUNE_D, ATTUNE_C, ATTUNE_SIZE) \
+      ATTUNE_FOUR_MACS(ATTUNE_A, ATTUNE_Y, ATTUNE_D)  /* erf(x/√2) */ \
+      "add %[x],%[x],#16\n subs %[fours],%[fours],#1\n" \
+      ATTUNE_FOUR("vadd.f32", ATTUNE_A, ATTUNE_A, ATTUNE_ALL_OF("%[one]")) \
+      ATTUNE_FOUR("vmul.f32", ATTUNE_Y, ATTUNE_Y, ATTUNE_A) \
+      store_twices "vstmia %[y]!,{s16-s19}\n bne 1b\n2:\n" \
+      : [x] "+&r"(x), [y] "+&r"(y), [fours] "+&r"(fours), [twices] "+&r"(twices), [table] "+&r"(table), \
         [b0] "=&r"(b0), [b1] "=&r"(b1) \
-      : [raise] "r"(kRaise), [half] "t"(half), [highest] "t"(highest), [two] "t"(two), [last] "t"(last) \
+      : [near] "r"(kNear), [half] "t"(half), [highest] "t"(highest), [one] "t"(one) \
       : "cc", "memory", ATTUNE_A, ATTUNE_B, ATTUNE_C, ATTUNE_D, ATTUNE_Y, ATTUNE_SIZE, ATTUNE_P)
   // clang-format on
-  if constexpr (kTails) {
-    ATTUNE_GELU_OF_FOURS("vstmia %[tails]!,{s4-s7}\n ");
-  } else {
-    ATTUNE_GELU_OF_FOURS("");
+  for (;; x += 4, y += 4, --fours) {
+    std::uint32_t b0, b1;
+    if (fours > 0) {
+      if constexpr (kTwices) {
+        ATTUNE_GELU_OF_FOURS("vstmia %[twices]!,{s0-s3}\n ");
+      } else {
+        ATTUNE_GELU_OF_FOURS("");
+      }
+    }
+    if (fours <= 0) return;
+    gelu_of_far(x, y, twices);
+    if constexpr (kTwices) twices += 4;
   }
 #undef ATTUNE_GELU_OF_FOURS
 }
@@ -235,19 +237,17 @@ template <Beside kBeside>
 #undef ATTUNE_FOUR_MACS
 #undef ATTUNE_FOUR_LESS
 #undef ATTUNE_FOUR_FROM
-#undef ATTUNE_RAISE_AND_LOWER
-#undef ATTUNE_BOUND_SIZES
 
 /// y = gelu(x), and x becomes gelu′(x), `fours` · 4 scalars.
 [[gnu::noinline]] inline void gelu_and_slopes(int fours, float* x, float* y) {
   constexpr int kAtOnce = 4;  // fours
   for (int count; fours > 0; fours -= count, x += 4 * count, y += 4 * count) {
     count = fours < kAtOnce ? fours : kAtOnce;
-    float tails[4 * kAtOnce], decays[4 * kAtOnce];
+    float twices[4 * kAtOnce], decays[4 * kAtOnce];
     for (int i = 0; i < 4 * count; ++i) decays[i] = -(x[i] * x[i] * 0.5f);
     exponentials_of_pairs(2 * count, decays, 0);
-    gelu_of_fours<true>(count, x, y, tails);
-    for (int i = 0; i < 4 * count; ++i) x[i] = gelu_slope(x[i], tails[i], density_of_decay(decays[i]));
+    gelu_of_fours<true>(count, x, y, twices);
+    for (int i = 0; i < 4 * count; ++i) x[i] = gelu_slope(x[i], twices[i], density_of_decay(decays[i]));
   }
 }
 

@@ -52,16 +52,15 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     slope = multiply_add(value, complement, gate);
     return value;
   } else if constexpr (kind == Activation::kGelu) {
-    const NormalTail<P> tail = normal_tail(x);
-    slope = gelu_slope(x, tail.twice, normal_density(x));
-    return gelu(tail);
+    const P twice = twice_normal(x);
+    slope = gelu_slope(x, twice, normal_density(x));
+    return gelu(x, twice);
   } else {
     constexpr auto kTwice = Constant(2 * 0.79788456080286535588);
     P complement;
     const P square = multiply(x, x);
     const P gate = detail::gelu_tanh_gate(x, square, complement);
-    const P twice =
-        multiply_add(square, broadcast<P>(Constant(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
+    const P twice = multiply_add(square, broadcast<P>(Constant(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
     slope = multiply_add(multiply(multiply(x, twice), gate), complement, gate);
     return multiply(x, gate);
   }
@@ -74,7 +73,7 @@ ATTUNE_INLINE P activate(const P& x) {
     const P zero = broadcast<P>(ScalarOf<P>(0));
     return select_less(x, zero, zero, x);
   } else if constexpr (kind == Activation::kGelu) {
-    return gelu(normal_tail(x));
+    return gelu(x, twice_normal(x));
   } else {
     P unused;
     return activate<kind>(x, unused);

@@ -27,21 +27,31 @@ ATTUNE_INLINE P negate(const P& x) {
   return multiply(x, broadcast<P>(Real<ScalarOf<P>>(-1)));
 }
 
-// float: r(b) in ⁸√erfc(√2·b) = 1 + b·r(b), minimax, so that erfc has an absolute error of 1e-8 and b·erfc of
-// 5e-9. An eighth root falls slowly enough for few terms; the last b makes it zero, in either arithmetic.
-// double: q(u) in e^(z²)·erfc(z) = t·q(2t − 1), t = 1/(1 + 0.5 z), z ≥ 0, interpolated at Chebyshev nodes, to
-// 5e-17 relative. Both by tests/kernels/error_function_coefficients.py.
+// float: r(b) in ⁸√erfc(√2·b) = 1 + b·r(b), minimax, so that b·erfc has an absolute error of 5e-9. An eighth
+// root falls slowly enough for few terms; the last b makes it zero, in either arithmetic. double: q(u) in
+// e^(z²)·erfc(z) = t·q(2t − 1), t = 1/(1 + 0.5 z), z ≥ 0, interpolated at Chebyshev nodes, to 5e-17 relative.
+// kNear: g(u) in erf(√2·b) = b + b·g(b² − kErrorFunctionCenter) of b in [−1, 1], the same. All by
+// tests/kernels/error_function_coefficients.py.
+inline constexpr double kErrorFunctionCenter = 151.0 / 256;
 template <class Scalar>
 struct ErrorFunctionCoefficients;
 template <>
 struct ErrorFunctionCoefficients<float> {
   static constexpr float kRoot[] = {-8.04476098e-5f, 1.02805690e-3f,  -4.15759626e-3f, 1.12173280e-3f,
                                     2.63142034e-2f,  -5.89465275e-3f, -1.39262802e-1f, -1.99471042e-1f};
-  static constexpr float kLast = 4.333f;
+  static constexpr float kLast = 4.332625f;
+  static constexpr float kNear[] = {2.496406760e-4f,  -9.724259355e-4f, 3.950599471e-3f,
+                                    -1.444151693e-2f, 4.580000088e-2f,  -1.243014166e-1f,
+                                    2.841817129e-1f,  -5.504965783e-1f, 1.399131119e-1f};
 };
 template <>
 struct ErrorFunctionCoefficients<double> {
   static constexpr double kLast = 20;
+  static constexpr double kNear[] = {
+      -5.11600648871127940e-10, 3.43568042504830840e-9, -2.59540375970904751e-8, 1.83737534668567558e-7,
+      -1.20726109644339257e-6,  7.33706330295769850e-6, -4.09798304440534142e-5, 2.08786533784590430e-4,
+      -9.61836329059213297e-4,  3.96481470430905645e-3, -1.44421123061479587e-2, 4.57983722252158114e-2,
+      -1.24301425054281841e-1,  2.84181774353906173e-1, -5.50496577843203057e-1, 1.39913111506084486e-1};
   static constexpr double kComplement[] = {
       1.2565872268694162e-9,  -1.0739706490605829e-9, -1.0077813697051110e-8, 1.3309828411704202e-8,
       2.9995796909332926e-8,  -6.9915991258107684e-8, -3.2879636230668126e-9, 1.7908279015125073e-7,
@@ -52,23 +62,21 @@ struct ErrorFunctionCoefficients<double> {
       1.3973604627802736e-1,  3.4358034220690511e-1,  5.1079135262101149e-1};
 };
 
-// erfc(√2·b) of b in [0, kLast].
+// erfc(√2·b) of b in [1, kLast].
 template <class P>
 ATTUNE_INLINE P error_function_complement(const P& b) {
   using Scalar = Real<ScalarOf<P>>;
   using C = ErrorFunctionCoefficients<Scalar>;
-  const P one = broadcast<P>(Scalar(1)), two = broadcast<P>(Scalar(2));
+  const P one = broadcast<P>(Scalar(1));
   if constexpr (std::is_same_v<Scalar, float>) {
-    // (1 + e)² = 1 + e·(e + 2): roots less one, which are small where the complement is near one.
-    const P eighth = multiply(b, polynomial(b, C::kRoot));
-    const P fourth = multiply(eighth, add(eighth, two));
-    const P square_root = multiply_add(fourth, add(fourth, two), one);
+    const P eighth = multiply_add(b, polynomial(b, C::kRoot), one);
+    const P fourth = multiply(eighth, eighth), square_root = multiply(fourth, fourth);
     return multiply(square_root, square_root);
   } else {
     const P z = multiply(b, broadcast<P>(Scalar(1.41421356237309504880)));
     const P t = divide(one, multiply_add(z, broadcast<P>(Scalar(0.5)), one));
     const P scaled = multiply(t, polynomial(subtract(add(t, t), one), C::kComplement));
-    return multiply(exponential(negate(multiply(multiply(b, b), two))), scaled);
+    return multiply(exponential(multiply(multiply(b, b), broadcast<P>(Scalar(-2)))), scaled);
   }
 }
 
@@ -87,20 +95,36 @@ ATTUNE_INLINE P sigmoid(const P& x, P& complement) {
   return select_less(x, lowest, broadcast<P>(Scalar(0)), gate);
 }
 
-/// What the normal distribution Φ(x) = ½·(1 + erf(x/√2)) is for −|x|, without cancellation.
+namespace detail {
+
+// 2·Φ(2·half) of |half| < 1, and 2·Φ(−2·|half|) elsewhere.
 template <class P>
-struct NormalTail {
-  P half;   // x/2
-  P size;   // |x|/2, at most what `twice` has digits for
-  P twice;  // 2·Φ(−|x|): to 1.2e-7 (double: 9e-16), absolute
-};
+ATTUNE_INLINE P twice_normal_near(const P& half) {
+  using Scalar = Real<ScalarOf<P>>;
+  const P u = multiply_add(half, half, broadcast<P>(Scalar(-kErrorFunctionCenter)));
+  const P g = polynomial(u, ErrorFunctionCoefficients<Scalar>::kNear);
+  return add(multiply_add(half, g, half), broadcast<P>(Scalar(1)));
+}
 template <class P>
-ATTUNE_INLINE NormalTail<P> normal_tail(const P& x) {
+ATTUNE_INLINE P twice_normal_far(const P& half) {
+  const P size = magnitude(half), last = broadcast<P>(ErrorFunctionCoefficients<Real<ScalarOf<P>>>::kLast);
+  return error_function_complement(select_less(size, last, size, last));
+}
+
+}  // namespace detail
+
+/// 2·Φ(x) = 1 + erf(x/√2) of the normal distribution Φ for x < 2, and 2·Φ(−x) from there on, where 2·Φ(x) is
+/// too near two: to 1.2e-7 (double: 2.3e-16), absolute. Of a NaN any number.
+template <class P>
+ATTUNE_INLINE P twice_normal(const P& x) {
   using Scalar = Real<ScalarOf<P>>;
   const P half = multiply(x, broadcast<P>(Scalar(0.5)));
-  const P size = magnitude(half), last = broadcast<P>(detail::ErrorFunctionCoefficients<Scalar>::kLast);
-  const P bounded = select_less(size, last, size, last);
-  return {half, bounded, detail::error_function_complement(bounded)};
+  if constexpr (kIsScalar<P>) {
+    return magnitude(half) < 1 ? detail::twice_normal_near(half) : detail::twice_normal_far(half);
+  } else {
+    return select_less(magnitude(half), broadcast<P>(Scalar(1)), detail::twice_normal_near(half),
+                       detail::twice_normal_far(half));
+  }
 }
 
 namespace detail {
@@ -119,19 +143,26 @@ ATTUNE_INLINE P normal_density(const P& x) {
   return detail::density_of_decay(exponential(detail::negate(exponent)));
 }
 
-/// x·Φ(x) = max(x, 0) − |x|·Φ(−|x|), of the tail at x.
+/// x·Φ(x), of what twice_normal() gives. NaN stays NaN.
 template <class P>
-ATTUNE_INLINE P gelu(const NormalTail<P>& tail) {
-  return subtract_product(add(tail.half, magnitude(tail.half)), tail.size, tail.twice);
+ATTUNE_INLINE P gelu(const P& x, const P& twice) {
+  using Scalar = Real<ScalarOf<P>>;
+  constexpr Scalar kLast = detail::ErrorFunctionCoefficients<Scalar>::kLast;
+  const P half = multiply(x, broadcast<P>(Scalar(0.5)));
+  const P lowest = broadcast<P>(-kLast), highest = broadcast<P>(kLast);
+  const P bounded = select_less(half, lowest, lowest, select_less(highest, half, highest, half));
+  return select_less(half, broadcast<P>(Scalar(1)), multiply(bounded, twice),
+                     subtract_product(x, bounded, twice));
 }
 
-/// Its derivative Φ(x) + x·Φ′(x), of 2·Φ(−|x|) and Φ′(x): g = Φ(−|x|) − |x|·Φ′(x), and 1 − g for x ≥ 0.
+/// Its derivative Φ(x) + x·Φ′(x), of the same and Φ′(x).
 template <class P>
-ATTUNE_INLINE P gelu_slope(const P& x, const P& twice_tail, const P& density) {
+ATTUNE_INLINE P gelu_slope(const P& x, const P& twice, const P& density) {
   using Scalar = Real<ScalarOf<P>>;
-  const P half = broadcast<P>(Scalar(0.5)), one = broadcast<P>(Scalar(1)), zero = broadcast<P>(Scalar(0));
-  const P below = subtract_product(multiply(twice_tail, half), magnitude(x), density);
-  return select_less(x, zero, below, subtract(one, below));
+  const P once = multiply(twice, broadcast<P>(Scalar(0.5)));
+  const P distribution =
+      select_less(x, broadcast<P>(Scalar(2)), once, subtract(broadcast<P>(Scalar(1)), once));
+  return multiply_add(x, density, distribution);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
