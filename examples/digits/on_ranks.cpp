@@ -88,8 +88,8 @@ int main() {
   Model::Output logits;
   Evaluation evaluation{};
   evaluate(
-      images, image, logits, evaluation, [&](const Image& x, Model::Output& y) { return trainer.predict(x, y); },
-      [](int) {});
+      images, image, logits, evaluation,
+      [&](const Image& x, Model::Output& y) { return trainer.predict(x, y); }, [](int) {});
   print(evaluation);
   print_result(evaluation);
   port::print(" steps=", run.steps, " ranks=", ranks.size(), " threads=", trainer.threads());

@@ -50,8 +50,7 @@ struct Classifier {
     typename Pool::Scratch no_pool;
     Embed::forward(parameters.embed, x, tape.tokens);
     Positions::forward(parameters.positions, tape.tokens, tape.tokens, no_positions);
-    Encoder::forward(parameters.encoder, tape.tokens, tape.encoded, tape.encoder, scratch,
-                             attune::NoMask{});
+    Encoder::forward(parameters.encoder, tape.tokens, tape.encoded, tape.encoder, scratch, attune::NoMask{});
     Pool::forward({}, tape.encoded, tape.pooled, tape.pool, no_pool);
     Head::forward(parameters.head, tape.pooled, logits);
   }
@@ -63,7 +62,7 @@ struct Classifier {
     Head::backward_input(parameters.head, d_logits, tape.pooled);
     Pool::backward(none, tape.encoded, tape.pool, tape.pooled, tape.encoded, none, no_pool);
     Encoder::backward(parameters.encoder, tape.tokens, tape.encoder, tape.encoded, tape.encoded,
-                              gradients.encoder, scratch, attune::NoMask{});
+                      gradients.encoder, scratch, attune::NoMask{});
     typename Positions::Scratch no_positions;
     Positions::backward(parameters.positions, tape.tokens, {}, tape.encoded, attune::NoGradient{},
                         gradients.positions, no_positions);

@@ -13,8 +13,8 @@ namespace {
 
 using namespace attune;
 
-using Encoder = EncoderLayer<EncoderLayerShape{
-    .attention = {.seq_len = 16, .d_model = 8, .num_heads = 2}, .d_ff = 8}>;
+using Encoder =
+    EncoderLayer<EncoderLayerShape{.attention = {.seq_len = 16, .d_model = 8, .num_heads = 2}, .d_ff = 8}>;
 using Body = Sequential<Linear<LinearShape{.rows = 16, .d_in = 4, .d_out = 8}>, Encoder>;
 constexpr Body::Parameters kBody{};
 using LowRanks = Adapted<Body, kBody, LowRank{.rank = 1}>;
@@ -28,7 +28,8 @@ constexpr std::size_t kSaved = sizeof(With<Model, Streaming>) - sizeof(With<Mode
 static_assert(kSaved<Body> > 0 && sizeof(With<Body, UpdateInBackward>) < sizeof(With<Body, Streaming>));
 static_assert(kSaved<LowRanks> == 0);
 static_assert(kSaved<Vectors> == 0);
-static_assert(With<LowRanks, UpdateInBackward>::memory().object() == sizeof(With<LowRanks, UpdateInBackward>));
+static_assert(With<LowRanks, UpdateInBackward>::memory().object() ==
+              sizeof(With<LowRanks, UpdateInBackward>));
 
 }  // namespace
 

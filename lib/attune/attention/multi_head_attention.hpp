@@ -50,7 +50,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
   /// Self-attention token by token, causal (execution/stream.hpp).
   template <CacheShape cache>
   using Stream = detail::AttentionStream<MultiHeadAttention, cache>;
-  static constexpr std::uint32_t kFingerprint = 
+  static constexpr std::uint32_t kFingerprint =
       fingerprint("MultiHeadAttention", detail::fingerprint_of(shape));
   /// Whether queries, keys and values may be one matrix.
   static constexpr bool kSelfAttention =

@@ -56,11 +56,13 @@ template <class... Values>
 template <class T>
 inline constexpr std::uint32_t kFingerprintOf = 0;
 template <class T>
-  requires(!requires { T::kFingerprint; } && requires {
-    typename T::Input;
-    typename T::Output;
-    typename T::Parameters;
-  })
+  requires(
+      !requires { T::kFingerprint; } &&
+      requires {
+        typename T::Input;
+        typename T::Output;
+        typename T::Parameters;
+      })
 inline constexpr std::uint32_t kFingerprintOf<T> =
     fingerprint(sizeof(typename T::Input), sizeof(typename T::Output));
 template <class T>

@@ -292,9 +292,9 @@ namespace detail {
 /// FNV-1a of every stride-th scalar.
 template <class Scalar>
 [[gnu::noinline]] std::uint32_t hash(int count, const Scalar* values, int stride, std::uint32_t state) {
-  using Bits = std::conditional_t<
-      sizeof(Scalar) <= 2, std::conditional_t<sizeof(Scalar) == 1, std::uint8_t, std::uint16_t>,
-      std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>>;
+  using Bits = std::conditional_t<sizeof(Scalar) <= 2,
+                                  std::conditional_t<sizeof(Scalar) == 1, std::uint8_t, std::uint16_t>,
+                                  std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>>;
   for (int i = 0; i < count; ++i) {
     state = fnv1a(std::bit_cast<Bits>(values[i * stride]), static_cast<int>(sizeof(Scalar)), state);
   }

@@ -456,12 +456,14 @@ inline constexpr bool kFrozen = requires {
 
 /// Whether a layer or a part of it has constants (models/frozen.hpp).
 template <class Layer>
-inline constexpr bool kHasConstants = requires { Layer::constants(); } || [] {
+inline constexpr bool kHasConstants = requires {
+  Layer::constants();
+}
+|| [] {
   if constexpr (requires { typename Layer::Parts; }) {
     return []<class... Parts>(LayerList<Parts...>) {
       return (kHasConstants<Parts> || ...);
-    }
-    (typename Layer::Parts{});
+    }(typename Layer::Parts{});
   } else {
     return false;
   }
@@ -473,8 +475,7 @@ std::uint32_t hash_constants(std::uint32_t before = fingerprint()) {
   if constexpr (requires { typename Layer::Parts; }) {
     [&before]<class... Parts>(LayerList<Parts...>) {
       ((before = hash_constants<Parts>(before)), ...);
-    }
-    (typename Layer::Parts{});
+    }(typename Layer::Parts{});
   }
   return before;
 }

@@ -104,7 +104,8 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   /// fewer than threads, one after the other on all of them. Outputs of sequences that are refused are not
   /// written; the Status is that of the first of them.
   template <class Masks = NoMask>
-  [[nodiscard]] Status predict_batch(BatchInputView inputs, BatchOutputView outputs, const Masks& masks = {}) {
+  [[nodiscard]] Status predict_batch(BatchInputView inputs, BatchOutputView outputs,
+                                     const Masks& masks = {}) {
     attune::detail::check_masks<Model, Masks, batch>();
     if (const Status status = shared_->state.ready(); status != Status::kOk) return status;
     LossSum<Scalar>* const sequences = shared_->sequences;

@@ -51,8 +51,10 @@ struct Pooling {
   using Parameters = NoParameters;
   template <class Gradients>
   static constexpr bool kReadsInput = shape.kind == PoolingKind::kMax;
-  static constexpr Abilities kAbilities{
-      .mask = MaskUse::kPadding, .takes_context = true, .takes_length = true, .lanes = Lanes::kAll};  // reads no padding
+  static constexpr Abilities kAbilities{.mask = MaskUse::kPadding,
+                                        .takes_context = true,
+                                        .takes_length = true,
+                                        .lanes = Lanes::kAll};  // reads no padding
   /// Which tokens were valid, in a type without a constructor: a static model needs none before main. Where
   /// the largest stands is found once more in backward.
   struct Tape {

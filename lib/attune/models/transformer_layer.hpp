@@ -143,9 +143,9 @@ struct ResidualStack {
   // ---- What the layer says of itself (execution/layer.hpp). ----
 
   using Parts = LayerList<typename Branches::Part..., NormLayer>;
-  static constexpr std::uint32_t kFingerprint = 
-      fingerprint("ResidualStack", options.norm, options.dropout,
-                  kFingerprintOf<typename Branches::Part>..., kFingerprintOf<NormLayer>);
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("ResidualStack", options.norm, options.dropout, kFingerprintOf<typename Branches::Part>...,
+                  kFingerprintOf<NormLayer>);
   static constexpr Lanes kStackLanes = (std::min)(
       {detail::kLanesOf<NormLayer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone, Branches::kLanes...});
   // Whether tokens behind a length are left out.
