@@ -45,9 +45,12 @@ class Header {
   std::size_t length_ = 0, size_ = 0;
 };
 
-template <double epsilon>
+struct Epsilon {
+  double value;
+};
+template <Epsilon epsilon>
 using Small = EncoderLayer<EncoderLayerShape{
-    .attention = {.seq_len = 4, .d_model = 6, .num_heads = 2}, .d_ff = 8, .epsilon = epsilon}>;
+    .attention = {.seq_len = 4, .d_model = 6, .num_heads = 2}, .d_ff = 8, .epsilon = epsilon.value}>;
 
 // bert-base-uncased (https://huggingface.co/google-bert/bert-base-uncased), of whose 12 layers two.
 constexpr EncoderLayerShape kBert{.attention = {.seq_len = 512, .d_model = 768, .num_heads = 12},
@@ -99,7 +102,7 @@ void add_layer(Header& header, const EncoderLayerNames& names, std::string_view 
 }  // namespace
 
 TEST(HuggingFaceNames, of_bert_layers) {
-  expect_tensors<HuggingFaceModule<kBertLayer, Repeat<1, Small<1e-12>>>>(
+  expect_tensors<HuggingFaceModule<kBertLayer, Repeat<1, Small<Epsilon{1e-12}>>>>(
       {{"0.attention.output.LayerNorm.bias", 6},
        {"0.attention.output.LayerNorm.weight", 6},
        {"0.attention.output.dense.bias", 6},
@@ -118,69 +121,73 @@ TEST(HuggingFaceNames, of_bert_layers) {
        {"0.output.dense.weight", 6, 8}});
 }
 TEST(HuggingFaceNames, of_vit_layers) {
-  expect_tensors<HuggingFaceModule<kVitLayer, Small<1e-12>>>({{"attention.attention.key.bias", 6},
-                                                              {"attention.attention.key.weight", 6, 6},
-                                                              {"attention.attention.query.bias", 6},
-                                                              {"attention.attention.query.weight", 6, 6},
-                                                              {"attention.attention.value.bias", 6},
-                                                              {"attention.attention.value.weight", 6, 6},
-                                                              {"attention.output.dense.bias", 6},
-                                                              {"attention.output.dense.weight", 6, 6},
-                                                              {"intermediate.dense.bias", 8},
-                                                              {"intermediate.dense.weight", 8, 6},
-                                                              {"layernorm_after.bias", 6},
-                                                              {"layernorm_after.weight", 6},
-                                                              {"layernorm_before.bias", 6},
-                                                              {"layernorm_before.weight", 6},
-                                                              {"output.dense.bias", 6},
-                                                              {"output.dense.weight", 6, 8}});
+  expect_tensors<HuggingFaceModule<kVitLayer, Small<Epsilon{1e-12}>>>(
+      {{"attention.attention.key.bias", 6},
+       {"attention.attention.key.weight", 6, 6},
+       {"attention.attention.query.bias", 6},
+       {"attention.attention.query.weight", 6, 6},
+       {"attention.attention.value.bias", 6},
+       {"attention.attention.value.weight", 6, 6},
+       {"attention.output.dense.bias", 6},
+       {"attention.output.dense.weight", 6, 6},
+       {"intermediate.dense.bias", 8},
+       {"intermediate.dense.weight", 8, 6},
+       {"layernorm_after.bias", 6},
+       {"layernorm_after.weight", 6},
+       {"layernorm_before.bias", 6},
+       {"layernorm_before.weight", 6},
+       {"output.dense.bias", 6},
+       {"output.dense.weight", 6, 8}});
 }
 TEST(HuggingFaceNames, of_distilbert_layers) {
-  expect_tensors<HuggingFaceModule<kDistilBertLayer, Small<1e-12>>>({{"attention.k_lin.bias", 6},
-                                                                     {"attention.k_lin.weight", 6, 6},
-                                                                     {"attention.out_lin.bias", 6},
-                                                                     {"attention.out_lin.weight", 6, 6},
-                                                                     {"attention.q_lin.bias", 6},
-                                                                     {"attention.q_lin.weight", 6, 6},
-                                                                     {"attention.v_lin.bias", 6},
-                                                                     {"attention.v_lin.weight", 6, 6},
-                                                                     {"ffn.lin1.bias", 8},
-                                                                     {"ffn.lin1.weight", 8, 6},
-                                                                     {"ffn.lin2.bias", 6},
-                                                                     {"ffn.lin2.weight", 6, 8},
-                                                                     {"output_layer_norm.bias", 6},
-                                                                     {"output_layer_norm.weight", 6},
-                                                                     {"sa_layer_norm.bias", 6},
-                                                                     {"sa_layer_norm.weight", 6}});
+  expect_tensors<HuggingFaceModule<kDistilBertLayer, Small<Epsilon{1e-12}>>>(
+      {{"attention.k_lin.bias", 6},
+       {"attention.k_lin.weight", 6, 6},
+       {"attention.out_lin.bias", 6},
+       {"attention.out_lin.weight", 6, 6},
+       {"attention.q_lin.bias", 6},
+       {"attention.q_lin.weight", 6, 6},
+       {"attention.v_lin.bias", 6},
+       {"attention.v_lin.weight", 6, 6},
+       {"ffn.lin1.bias", 8},
+       {"ffn.lin1.weight", 8, 6},
+       {"ffn.lin2.bias", 6},
+       {"ffn.lin2.weight", 6, 8},
+       {"output_layer_norm.bias", 6},
+       {"output_layer_norm.weight", 6},
+       {"sa_layer_norm.bias", 6},
+       {"sa_layer_norm.weight", 6}});
 }
 
 TEST(HuggingFaceNames, of_timm_layers_have_packed_rows) {
-  expect_tensors<HuggingFaceModule<kTimmVitLayer, Repeat<1, Small<1e-6>>>>({{"0.attn.proj.bias", 6},
-                                                                            {"0.attn.proj.weight", 6, 6},
-                                                                            {"0.attn.qkv.bias", 18},
-                                                                            {"0.attn.qkv.weight", 18, 6},
-                                                                            {"0.mlp.fc1.bias", 8},
-                                                                            {"0.mlp.fc1.weight", 8, 6},
-                                                                            {"0.mlp.fc2.bias", 6},
-                                                                            {"0.mlp.fc2.weight", 6, 8},
-                                                                            {"0.norm1.bias", 6},
-                                                                            {"0.norm1.weight", 6},
-                                                                            {"0.norm2.bias", 6},
-                                                                            {"0.norm2.weight", 6}});
+  expect_tensors<HuggingFaceModule<kTimmVitLayer, Repeat<1, Small<Epsilon{1e-6}>>>>(
+      {{"0.attn.proj.bias", 6},
+       {"0.attn.proj.weight", 6, 6},
+       {"0.attn.qkv.bias", 18},
+       {"0.attn.qkv.weight", 18, 6},
+       {"0.mlp.fc1.bias", 8},
+       {"0.mlp.fc1.weight", 8, 6},
+       {"0.mlp.fc2.bias", 6},
+       {"0.mlp.fc2.weight", 6, 8},
+       {"0.norm1.bias", 6},
+       {"0.norm1.weight", 6},
+       {"0.norm2.bias", 6},
+       {"0.norm2.weight", 6}});
 }
 TEST(HuggingFaceNames, of_gpt2_layers_have_packed_columns) {
-  expect_tensors<HuggingFaceModule<kGpt2Layer, Repeat<1, Small<1e-5>>>>({{"0.attn.c_attn.bias", 18},
-                                                                         {"0.attn.c_attn.weight", 6, 18},
-                                                                         {"0.attn.c_proj.bias", 6},
-                                                                         {"0.attn.c_proj.weight", 6, 6},
-                                                                         {"0.ln_1.bias", 6},
-                                                                         {"0.ln_1.weight", 6},
-                                                                         {"0.ln_2.bias", 6},
-                                                                         {"0.ln_2.weight", 6},
-                                                                         {"0.mlp.c_fc.bias", 8},
-                                                                         {"0.mlp.c_fc.weight", 6, 8},
-                                                                         {"0.mlp.c_proj.bias", 6},
-                                                                         {"0.mlp.c_proj.weight", 8, 6}});
+  expect_tensors<HuggingFaceModule<kGpt2Layer, Repeat<1, Small<Epsilon{1e-5}>>>>(
+      {{"0.attn.c_attn.bias", 18},
+       {"0.attn.c_attn.weight", 6, 18},
+       {"0.attn.c_proj.bias", 6},
+       {"0.attn.c_proj.weight", 6, 6},
+       {"0.ln_1.bias", 6},
+       {"0.ln_1.weight", 6},
+       {"0.ln_2.bias", 6},
+       {"0.ln_2.weight", 6},
+       {"0.mlp.c_fc.bias", 8},
+       {"0.mlp.c_fc.weight", 6, 8},
+       {"0.mlp.c_proj.bias", 6},
+       {"0.mlp.c_proj.weight", 8, 6}});
 }
 TEST(HuggingFaceNames, of_grouped_heads_may_be_packed) {
   static constexpr EncoderLayerNames kNames{.output = "o",
