@@ -37,9 +37,9 @@ struct EncoderLayerNames {
   const char* gate = nullptr;        // of a gated network
   const char* query_norm = nullptr;  // of each head's queries
   const char* key_norm = nullptr;    // of each head's keys
-  // The tensors of queries, keys and values in this order, in the place of three linear layers.
-  const char* qkv_weight = nullptr;
-  const char* qkv_bias = nullptr;
+  // Of queries, keys and values in this order, in the place of three linear layers: full names of tensors.
+  const char* qkv_weight = nullptr;                       // its weight
+  const char* qkv_bias = nullptr;                         // its bias
   StateDictLayout linear = StateDictLayout::kTransposed;  // of all weights: kConv1D in GPT-2
   double epsilon = 0;  // of norms where config.json says no other; 0: not known
 };
@@ -297,7 +297,7 @@ struct PyTorchNames<Layer, table> {
   /// Whether the layer attends to an encoder's output, too.
   static constexpr bool kDecoder = requires { typename Layer::CrossAttention; };
 
-  // Once for all visitors.
+  /// Refuses a table that lacks a name, once for all visitors.
   template <bool complete>
   static constexpr bool check_table() {
     static_assert(complete,

@@ -278,6 +278,10 @@ struct FeedForwardNetwork {
   }
 };
 
+template <FeedForwardShape shape, template <FeedForwardShape, class> class Projections, class Scalar>
+using NetworkOf = FeedForwardNetwork<checked_feed_forward_shape<shape>(),
+                                     Projections<checked_feed_forward_shape<shape>(), Scalar>>;
+
 constexpr FeedForwardShape with_silu(FeedForwardShape shape) {
   shape.activation = Activation::kSilu;
   return shape;
@@ -287,9 +291,7 @@ constexpr FeedForwardShape with_silu(FeedForwardShape shape) {
 
 /// Y = f(x·W₁ + b₁)·W₂ + b₂, x and y [rows, d_model], hidden features d_ff.
 template <FeedForwardShape shape, class Scalar = float>
-struct FeedForward
-    : detail::FeedForwardNetwork<detail::checked_feed_forward_shape<shape>(),
-                                 detail::OneProjection<detail::checked_feed_forward_shape<shape>(), Scalar>> {
+struct FeedForward : detail::NetworkOf<shape, detail::OneProjection, Scalar> {
   template <class Other>
   using WithScalar = FeedForward<shape, Other>;
   template <int tokens>
@@ -299,9 +301,7 @@ struct FeedForward
 /// Y = (f(x·W_gate + b_gate) ∘ (x·W_up + b_up))·W_down + b_down, x and y [rows, d_model], hidden features
 /// d_ff.
 template <FeedForwardShape shape, class Scalar = float>
-struct GatedFeedForward : detail::FeedForwardNetwork<
-                              detail::checked_feed_forward_shape<shape>(),
-                              detail::GatedProjections<detail::checked_feed_forward_shape<shape>(), Scalar>> {
+struct GatedFeedForward : detail::NetworkOf<shape, detail::GatedProjections, Scalar> {
   static constexpr std::uint32_t kFingerprint =
       fingerprint("GatedFeedForward", shape.activation, shape.dropout);
   template <class Other>

@@ -187,10 +187,12 @@ constexpr auto smaller_plan() {
 
 /// The plan of a Trainer with a batch of one: no gradients in RAM, where they take more than doing without.
 struct UpdateInBackward : Streaming {
+  /// What it is for a model: itself, or Streaming where that takes less RAM.
   template <class Model>
   using For = decltype(detail::smaller_plan<Model>());
   template <class Model>
   using Gradients = typename For<Model>::template Gradients<Model>;
+  /// What tape and scratch are for.
   template <class Model>
   using Kept = typename detail::KeptIn<For<Model>, Model>::type;
 };

@@ -101,17 +101,21 @@ struct LowRankGradient {
   }
 };
 
+namespace detail {
+
 // Tables have no product, so no factors beside them.
 template <LowRank low_rank, class Scalar, int rows, int cols, template <class, int, int> class Matrix>
-struct detail::TableForm<LowRankFactors<low_rank, Scalar, rows, cols, Matrix>> {
+struct TableForm<LowRankFactors<low_rank, Scalar, rows, cols, Matrix>> {
   using type = Untrained<Scalar, rows, cols>;
 };
 template <class Base, class Factors, int tokens>
-struct detail::TableForm<LowRankWeight<Base, Factors, tokens>> : detail::TableForm<Base> {};
+struct TableForm<LowRankWeight<Base, Factors, tokens>> : TableForm<Base> {};
 template <class Factors, int tokens, class Gradients>
-struct detail::TableForm<LowRankGradient<Factors, tokens, Gradients>> {
+struct TableForm<LowRankGradient<Factors, tokens, Gradients>> {
   using type = Untrained<typename Factors::Scalar, Factors::rows, Factors::cols>;
 };
+
+}  // namespace detail
 
 namespace detail {
 

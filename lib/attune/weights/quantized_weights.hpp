@@ -186,19 +186,23 @@ using Bfloat16Reference = QuantizedWeights<QuantizedRowsReference<Bfloat16, Scal
 template <class Scalar, int rows, int cols>
 using Float16Reference = QuantizedWeights<QuantizedRowsReference<Float16, Scalar, cols, rows>>;
 
+namespace detail {
+
 template <class Rows>
-struct detail::TableForm<QuantizedWeights<Rows>> {
+struct TableForm<QuantizedWeights<Rows>> {
   using type = QuantizedTable<typename Rows::Transposed>;
 };
 
 template <class Element, class Scalar, int count, int length>
-struct detail::FloatForm<QuantizedTable<QuantizedRows<Element, Scalar, count, length>>> {
+struct FloatForm<QuantizedTable<QuantizedRows<Element, Scalar, count, length>>> {
   using type = Tensor<Scalar, count, length>;
 };
 template <class Element, class Scalar, int count, int length>
-struct detail::FloatForm<QuantizedTable<QuantizedRowsReference<Element, Scalar, count, length>>> {
+struct FloatForm<QuantizedTable<QuantizedRowsReference<Element, Scalar, count, length>>> {
   using type = Reference<Scalar, count, length>;
 };
+
+}  // namespace detail
 
 template <class Element, class Scalar, int count, int length>
 [[nodiscard]] constexpr QuantizedRowsReference<Element, Scalar, count, length> reference_to(

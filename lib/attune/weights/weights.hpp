@@ -94,10 +94,15 @@ struct WeightOfLanes {
   static constexpr int cols = Base::cols;
   Base base;
 };
+namespace detail {
+
 template <class Lanes, class Base>
-struct detail::TableForm<WeightOfLanes<Lanes, Base>> {
+struct TableForm<WeightOfLanes<Lanes, Base>> {
   using type = Tensor<Lanes, Base::rows, Base::cols>;
 };
+
+}  // namespace detail
+
 template <class X, class Lanes, class Base, class Y, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply(const X& x, const WeightOfLanes<Lanes, Base>& weight, const Y& y,
                             Epilogue epilogue = {}) {
