@@ -115,10 +115,6 @@ struct TableForm<LowRankGradient<Factors, tokens, Gradients>> {
   using type = Untrained<typename Factors::Scalar, Factors::rows, Factors::cols>;
 };
 
-}  // namespace detail
-
-namespace detail {
-
 template <class Epilogue>
 inline constexpr bool kOnlyAdds = false;
 template <>
