@@ -9,6 +9,20 @@ namespace {
 
 using Layer = attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 5, .d_model = 6, .num_heads = 3}>;
 
+// O stands in the place of Q, but where its heads are wider.
+static_assert(sizeof(Layer::InferenceScratch) == sizeof(float) * (3 * 5 * 6 + 5 * 5));
+using WideValues =
+    attune::MultiHeadAttention<attune::AttentionShape{.seq_len = 5, .d_model = 6, .num_heads = 3, .d_v = 4}>;
+static_assert(sizeof(WideValues::InferenceScratch) == sizeof(float) * (2 * 5 * 6 + 2 * 5 * 12 + 5 * 5));
+
+// Where weights are not kept, inference has no more of them than training.
+using Lean = attune::MultiHeadAttention<
+    attune::AttentionShape{.seq_len = 40, .d_model = 8, .num_heads = 2, .keep_weights = false}>;
+static_assert(attune::kernels::kCopiesTransposed<float> ||
+              sizeof(Lean::InferenceScratch::weights) == sizeof(float) * 8 * 40);
+static_assert(attune::kernels::kCopiesTransposed<float> ||
+              sizeof(Lean::InferenceScratch) < sizeof(Lean::Tape) + sizeof(Lean::Scratch));
+
 }  // namespace
 
 TEST(AttentionMemory, is_plain_values) {

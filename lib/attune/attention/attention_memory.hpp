@@ -79,10 +79,11 @@ struct AttentionMemory {
     }
   };
 
-  /// And in inference: blocks about as long as each other. Where vector units read them several times, a
-  /// first-level cache holds one, and keys are transposed once for all blocks of a head.
+  /// And in inference. Vector units: blocks about as long as each other, of which a first-level cache holds
+  /// one where they are read several times; keys are then transposed once for all blocks of a head.
   static constexpr int kQueriesAtOnce = [] {
-    if constexpr (!kernels::kCopiesTransposed<Scalar>) return (std::min)(shape.seq_len, 32);
+    if constexpr (!kernels::kCopiesTransposed<Scalar>)
+      return shape.keep_weights ? (std::min)(shape.seq_len, 32) : kQueriesInTraining;
     constexpr int kFitting = kernels::detail::kFirstLevelBytes / (kKeys * static_cast<int>(sizeof(Scalar)));
     constexpr int kMost = std::clamp(kFitting / 4 * 4, 4, 32), kBlocks = (shape.seq_len + kMost - 1) / kMost;
     return (std::min)(shape.seq_len, ((shape.seq_len + kBlocks - 1) / kBlocks + 3) / 4 * 4);
@@ -121,14 +122,23 @@ struct AttentionMemory {
       kernels::transpose(keys, MatrixView<Scalar, shape.d_k, kKeys, kRow>(columns.data()), used_rows(keys));
     }
   };
-  /// Inference, where no tape keeps them: Q, K, V, O and, for some queries at a time, rows of one head's P.
+  /// Inference, where no tape keeps them: Q, K, V, O and, for some queries at a time, rows of one head's P. A
+  /// row of a head of Q is read before that of O is written, and O stands in its place if it is as wide.
   struct InferenceScratch {
     Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k> query;
     Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_k> key;
     Tensor<Scalar, kKeys, shape.num_kv_heads * shape.d_v> value;
-    HeadOutputs outputs;
+    [[no_unique_address]] std::conditional_t<shape.d_k == shape.d_v, None<1>, HeadOutputs> outputs_beside;
     Tensor<Scalar, kQueriesAtOnce, kKeys> weights;
     [[no_unique_address]] std::conditional_t<kTransposesKeys, TransposedKeys, None<0>> transposed;
+
+    HeadOutputs& outputs() {
+      if constexpr (shape.d_k == shape.d_v) {
+        return query;
+      } else {
+        return outputs_beside;
+      }
+    }
   };
 
   /// Where the outputs of the heads are.

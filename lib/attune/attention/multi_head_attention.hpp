@@ -121,7 +121,7 @@ struct MultiHeadAttention : detail::Steps<MultiHeadAttention<attention_shape, Sc
     const auto& mask = with_options(context);
     Operands::forward(parameters, query, key, value, scratch, context);
     Heads::infer(scratch, context.with_mask(mask));
-    OutputProjection::forward(parameters.output, scratch.outputs, y, context.unmasked());
+    OutputProjection::forward(parameters.output, scratch.outputs(), y, context.unmasked());
   }
   /// Self-attention: x[seq_len, d_model] is query, key and value.
   template <class Set = Parameters, AnyContext Call = Context<>>

@@ -49,7 +49,7 @@ constexpr int updated_scalars() {
       kHasSets<Model>,
       "attune::UpdateInBackward: the model, and each layer in it, needs ParametersOf<Matrix, Vector>: "
       "sets that have updates in the place of its gradients");
-  int most = 0;
+  int most = 1;
   if constexpr (kHasSets<Model>) {
     typename Model::template ParametersOf<detail::Extents> extents{};
     for_each_tensor(
