@@ -47,7 +47,7 @@ double expected_output(const Problem<shape, Scalar>& a, double scale, int i, int
                        const MayAttend& may_attend) {
   const auto& output = a.parameters.output;
   double y = 0;
-  if constexpr (shape.bias) y = static_cast<double>(output.bias(0, o));
+  if constexpr (shape.output_bias) y = static_cast<double>(output.bias(0, o));
   for (int head = 0; head < shape.num_heads; ++head) {
     double e[shape.kv_len], total = 0;
     for (int j = 0; j < shape.kv_len; ++j) {
@@ -81,7 +81,7 @@ void expect_definition(double scale, const Mask& mask, const MayAttend& may_atte
 }
 
 constexpr AttentionShape with(AttentionShape shape, bool bias, Scaling scaling) {
-  shape.bias = bias;
+  shape.bias = shape.output_bias = bias;
   shape.scaling = scaling;
   return shape;
 }
