@@ -174,7 +174,7 @@ inline constexpr std::size_t kWorkingBytes = sizeof(typename Plan::template Grad
 // The plan of the two that takes less RAM.
 template <class Model>
 constexpr auto smaller_plan() {
-  if constexpr (!kUpdatesInBackward<Model>) {
+  if constexpr (!kHasSets<Model>) {
     return NoGradientsKept{};  // which says why it is none
   } else if constexpr (kWorkingBytes<Model, NoGradientsKept> < kWorkingBytes<Model, Streaming>) {
     return NoGradientsKept{};
