@@ -1,4 +1,5 @@
 // expect: attune::Workspace: updates in backward need one more matrix of tokens than the largest of the
+// kilobytes: 15  the way from the trainer to the workspace
 // models kilobytes: 15  the way from the call to the layer
 #include <attune/attune.hpp>
 
