@@ -15,22 +15,18 @@ struct FourTokens {
   using Scratch = Own::Scratch;
   using InferenceScratch = Own::InferenceScratch;
 
-  static auto tokens(auto x) {
-    return attune::MatrixView<std::remove_pointer_t<decltype(x.data)>, 4, 8>(x.data);
-  }
+  static auto tokens(auto x) { return attune::MatrixView<std::remove_pointer_t<decltype(x.data)>, 4, 8>(x.data); }
   static void forward(const auto& parameters, attune::ConstView<Input> x, attune::View<Output> y, auto&...) {
     Own::forward(parameters, tokens(x), tokens(y));
   }
-  static void backward(const auto& parameters, attune::ConstView<Input> x, Tape& tape,
-                       attune::ConstView<Output> dy, auto&&, auto& gradients, Scratch& scratch) {
+  static void backward(const auto& parameters, attune::ConstView<Input> x, Tape& tape, attune::ConstView<Output> dy, auto&&,
+                       auto& gradients, Scratch& scratch) {
     Own::backward(parameters, tokens(x), tape, tokens(dy), attune::NoGradient{}, gradients, scratch);
   }
 };
 constexpr FourTokens::Parameters kFourTokens{};
-using Model =
-    attune::Adapted<FourTokens, kFourTokens, attune::LowRank{.rank = 2, .roles = attune::Role::kProjections}>;
+using Model = attune::Adapted<FourTokens, kFourTokens, attune::LowRank{.rank = 2, .roles = attune::Role::kProjections}>;
 
-void infer(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y,
-           Model::InferenceScratch& scratch) {
+void infer(const Model::Parameters& parameters, const Model::Input& x, Model::Output& y, Model::InferenceScratch& scratch) {
   Model::forward(parameters, x, y, scratch);
 }

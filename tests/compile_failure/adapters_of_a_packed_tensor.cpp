@@ -1,6 +1,7 @@
-// expect: attune::PeftNames: PEFT has one pair of factors for a module, and these are of parts of a packed
-// tensor kilobytes: 11  the way from the writer to the names errors by gcc: 2  the parts would share one
-// name, too errors by clang: 3  the parts would share one name, too
+// expect: attune::PeftNames: PEFT has one pair of factors for a module, and these are of parts of a packed tensor
+// kilobytes: 11  the way from the writer to the names
+// errors by gcc: 2  the parts would share one name, too
+// errors by clang: 3  the parts would share one name, too
 #include <attune/attune.hpp>
 
 constexpr attune::AttentionShape kShape{.seq_len = 2, .d_model = 4, .num_heads = 2};

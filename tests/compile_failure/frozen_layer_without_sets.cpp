@@ -1,5 +1,5 @@
-// expect: attune::Frozen: behind what is trained, the layer, and each one in it, needs ParametersOf<Matrix,
-// Vector> kilobytes: 16  the way from the call to the layer
+// expect: attune::Frozen: behind what is trained, the layer, and each one in it, needs ParametersOf<Matrix, Vector>
+// kilobytes: 16  the way from the call to the layer
 #include "layer_without_sets.hpp"
 
 using Model = attune::Sequential<ByHand::Own, attune::Frozen<ByHand, kByHand>>;

@@ -3,5 +3,7 @@
 // expect by clang: TensorNamed<'w', 'e', 'i', 'g', 'h', 't'>
 #include "model_file.hpp"
 
-MODEL_FILE(R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})", 12)
+MODEL_FILE(
+    R"({"bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})",
+    12)
 constexpr auto& kWeights = attune::kInFlash<attune::PyTorchModule<Model>, File>;

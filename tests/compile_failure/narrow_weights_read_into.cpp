@@ -4,7 +4,6 @@
 #include <attune/attune.hpp>
 
 using Layer = attune::Linear<attune::LinearShape{1, 2, 3}>;
-attune::Status load(std::string_view file,
-                    Layer::ParametersOf<attune::Int8Weights, attune::Tensor>& parameters) {
+attune::Status load(std::string_view file, Layer::ParametersOf<attune::Int8Weights, attune::Tensor>& parameters) {
   return attune::read_safetensors<attune::PyTorchModule<Layer>>(file, parameters);
 }

@@ -1,6 +1,5 @@
-// expect: attune::Workspace: updates in backward need one more matrix of tokens than the largest of the
-// kilobytes: 15  the way from the trainer to the workspace
-// models kilobytes: 15  the way from the call to the layer
+// expect: attune::Workspace: updates in backward need one more matrix of tokens than the largest of the models
+// kilobytes: 15  the way from the call to the layer
 #include <attune/attune.hpp>
 
 using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
@@ -10,6 +9,4 @@ attune::Trainer<Encoder, attune::MeanSquaredError, attune::AdamW, 1,
                 attune::InWorkspace<workspace, attune::UpdateInBackward>>
     trainer;
 
-attune::Status train(const Encoder::Input& x, const Encoder::Output& y) {
-  return trainer.step(x, y, {}).status;
-}
+attune::Status train(const Encoder::Input& x, const Encoder::Output& y) { return trainer.step(x, y, {}).status; }
