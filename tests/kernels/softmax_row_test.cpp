@@ -80,3 +80,23 @@ TEST(SoftmaxRow, exponentials_of_a_row_have_the_bits_of_scalars) {
   EXPECT_TRUE(check::is_nan(row[8]));
   for (int i = 0; i < kSize; ++i) EXPECT_TRUE(i == 8 || check::same_bits(row[i], expected[i])) << i;
 }
+
+TEST(SoftmaxRow, sums_in_the_order_of_all_targets) {
+  const auto check_sum = []<class Scalar, int kCols>(attune::Tensor<Scalar, 1, kCols> row) {
+    attune::Rng rng(kCols);
+    for (int draw = 0; draw < 20; ++draw) {
+      check::fill(row, rng, -3, 3);
+      auto powers = row;
+      Scalar kept[2];
+      kernels::softmax_rows<Scalar, 1, kCols>(row.data(), kept);
+      for (Scalar& power : powers.values) power = kernels::exponential(power - kept[0]);
+      const Scalar sum =
+          kernels::sum<Scalar, kCols>([&]<class P>(int i) { return kernels::load<P>(powers.data() + i); });
+      EXPECT_TRUE(check::same_bits(kept[1], Scalar(1) / sum));
+    }
+  };
+  check_sum(attune::Tensor<float, 1, 32>{});
+  check_sum(attune::Tensor<float, 1, 41>{});
+  check_sum(attune::Tensor<double, 1, 32>{});
+  check_sum(attune::Tensor<double, 1, 41>{});
+}

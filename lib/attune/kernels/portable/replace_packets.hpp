@@ -2,6 +2,7 @@
 // instructions run beside each other. What does not fill a packet is one all the same.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -39,12 +40,14 @@ ATTUNE_INLINE void store_first(Scalar* to, const P& value) {
 }  // namespace detail
 
 /// x becomes what `replace` makes of it, kSize scalars: replace.template operator()<count>(packets) gets
-/// `count` packets of partial_sums.hpp, up to four; seen(number, packet) gets what came of each.
+/// `count` packets of partial_sums.hpp; seen(number, packet) gets what came of each.
 /// Lanes behind the last scalar are −∞ before.
 template <int kSize, class Scalar, class Replace, class Seen>
 ATTUNE_INLINE void replace_packets(Scalar* x, const Replace& replace, const Seen& seen) {
   using P = typename detail::PartialSums<Scalar, kSize>::P;
-  constexpr int kPackets = kSize / kLanes<P>, kAtOnce = 4, kMany = kPackets / kAtOnce * kAtOnce;
+  // As many that the number of a packet among them is its number among the partial sums.
+  constexpr int kAtOnce = (std::max)(4, detail::PartialSums<Scalar, kSize>::kPackets);
+  constexpr int kPackets = kSize / kLanes<P>, kMany = kPackets / kAtOnce * kAtOnce;
   constexpr int kFew = kPackets - kMany, kRest = kSize % kLanes<P>;
   const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
     Array<P, count> packets;
