@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True  # the source tree stays clean
 from attention_cases import attention_option_cases  # noqa: E402
 from safetensors_writer import save  # noqa: E402
 from model_cases import model_cases  # noqa: E402
-from random_cases import random_cases  # noqa: E402
+from random_cases import drawn_attention_cases, random_cases  # noqa: E402
 from transformer_cases import leaf, random_shape, transformer_cases  # noqa: E402
 
 PRECISIONS = {"f32": torch.float32, "f64": torch.float64}
@@ -75,7 +75,7 @@ class Cases:
 
 # ---- Multi-head attention ----
 
-def attention_by_formula(query, key, value, weights, heads, attn_mask, key_padding_mask):
+def attention_by_formula(query, key, value, weights, heads, attn_mask, key_padding_mask, add_zero_attn=False):
     """nn.MultiheadAttention from its definition, with zeros where every key of a query is masked (PyTorch: NaN)."""
     batch, tgt_len, width = query.shape
     head_dim = width // heads
@@ -86,13 +86,20 @@ def attention_by_formula(query, key, value, weights, heads, attn_mask, key_paddi
         matrices = [weights[f"{name}_proj_weight"] for name in "qkv"]
     q, k, v = (F.linear(x, w, b).view(batch, -1, heads, head_dim).transpose(1, 2)
                for x, w, b in zip((query, key, value), matrices, biases))
+    if "bias_k" in weights:
+        rows = (weights[name].view(1, heads, 1, head_dim).expand(batch, -1, -1, -1) for name in ("bias_k", "bias_v"))
+        k, v = (torch.cat([x, row], 2) for x, row in zip((k, v), rows))
+    if add_zero_attn:
+        k, v = (F.pad(x, (0, 0, 0, 1)) for x in (k, v))
+    appended = (0, k.shape[2] - key.shape[1])  # no mask hides these keys
     scores = (q / math.sqrt(head_dim)) @ k.transpose(-1, -2)
     if attn_mask is not None:
+        attn_mask = F.pad(attn_mask, appended)
         if attn_mask.dtype == torch.bool:
             attn_mask = torch.zeros(attn_mask.shape, dtype=scores.dtype).masked_fill(attn_mask, -math.inf)
         scores = scores + (attn_mask.view(scores.shape) if attn_mask.dim() == 3 else attn_mask)
     if key_padding_mask is not None:
-        scores = scores.masked_fill(key_padding_mask[:, None, None, :], -math.inf)
+        scores = scores.masked_fill(F.pad(key_padding_mask, appended)[:, None, None, :], -math.inf)
     fully_masked = (scores == -math.inf).all(-1, keepdim=True)
     zeros = torch.zeros_like(scores)
     attn = torch.softmax(torch.where(fully_masked, zeros, scores), -1)
@@ -137,7 +144,7 @@ def padding_mask(kind, batch, src_len):
 
 
 def mha(cases, name, batch=2, tgt_len=5, src_len=None, heads=2, head_dim=4, bias=True, kdim=None, vdim=None, mask=None,
-        padding=None, scale=1.0):
+        padding=None, scale=1.0, add_bias_kv=False, add_zero_attn=False):
     """Without src_len it is self-attention: query is key and value, and grad.query is the total gradient."""
     draw = cases.draw(name)
     self_attention = src_len is None
@@ -164,12 +171,15 @@ def mha(cases, name, batch=2, tgt_len=5, src_len=None, heads=2, head_dim=4, bias
     weights["out_proj.weight"] = draw.normal(width, width, scale=width ** -0.5)
     if bias:
         weights["out_proj.bias"] = draw.normal(width, scale=0.3)
+    if add_bias_kv:
+        weights.update({key: draw.normal(1, 1, width) for key in ("bias_k", "bias_v")})
     attn_mask = attention_mask(mask, draw, batch, heads, tgt_len, keys)
     key_padding_mask = padding_mask(padding, batch, keys) if padding else None
     grad_out = draw.normal(batch, tgt_len, width)
 
     def compute(dtype):
-        module = nn.MultiheadAttention(width, heads, bias=bias, kdim=kdim, vdim=vdim, batch_first=True, dtype=dtype)
+        module = nn.MultiheadAttention(width, heads, bias=bias, kdim=kdim, vdim=vdim, batch_first=True, dtype=dtype,
+                                       add_bias_kv=add_bias_kv, add_zero_attn=add_zero_attn)
         parameters = dict(module.named_parameters())
         with torch.no_grad():
             for key, parameter in parameters.items():
@@ -182,7 +192,7 @@ def mha(cases, name, batch=2, tgt_len=5, src_len=None, heads=2, head_dim=4, bias
             return [out, attn, *torch.autograd.grad((out * g).sum(), [*x.values(), *w.values()])], rest
 
         ours, (fully_masked,) = results(
-            lambda qkv, w: attention_by_formula(*qkv, w, heads, cast_mask, key_padding_mask),
+            lambda qkv, w: attention_by_formula(*qkv, w, heads, cast_mask, key_padding_mask, add_zero_attn),
             {key: leaf(x, dtype) for key, x in inputs.items()}, {key: leaf(w, dtype) for key, w in weights.items()})
         if not fully_masked.any():
             theirs, _ = results(
@@ -201,8 +211,10 @@ def mha(cases, name, batch=2, tgt_len=5, src_len=None, heads=2, head_dim=4, bias
         tensors.update(zip(["out", "attn", *("grad." + key for key in [*inputs, *weights])], ours))
         return tensors
 
+    appends = dict(add_bias_kv=1) if add_bias_kv else {}
+    appends.update(dict(add_zero_attn=1) if add_zero_attn else {})
     cases.write(name, "mha", dict(
-        batch=batch, tgt_len=tgt_len, src_len=keys, embed_dim=width, num_heads=heads, head_dim=head_dim, kdim=kdim,
+        appends, batch=batch, tgt_len=tgt_len, src_len=keys, embed_dim=width, num_heads=heads, head_dim=head_dim, kdim=kdim,
         vdim=vdim, bias=bias, self_attention=int(self_attention), causal=int(mask == "causal"),
         attn_mask=mask or "none",
         key_padding_mask=padding or "none", packed_in_proj=int("in_proj_weight" in weights), scale="1/sqrt(head_dim)",
@@ -348,17 +360,7 @@ def optimizer_cases(cases):
     optimizer(cases, "sgd_dampening", lr=0.05, momentum=0.9, dampening=0.5)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--random-shapes", action="store_true")
-    arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    torch.manual_seed(arguments.seed)
-    cases = Cases(arguments.seed, arguments.out, arguments.random_shapes)
+def every_case(cases):
     attention_cases(cases)
     attention_option_cases(cases)
     function_cases(cases)
@@ -367,6 +369,24 @@ def main():
     model_cases(cases)
     if cases.random_shapes:
         random_cases(cases)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--random-shapes", action="store_true")
+    parser.add_argument("--attention", type=int, metavar="N", help="N drawn cases of nn.MultiheadAttention, and no others")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    torch.manual_seed(arguments.seed)
+    cases = Cases(arguments.seed, arguments.out, arguments.random_shapes)
+    if arguments.attention:
+        drawn_attention_cases(cases, mha, arguments.attention)
+    else:
+        every_case(cases)
     print(f"{cases.count} files in {arguments.out}")
 
 

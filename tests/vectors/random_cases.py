@@ -1,4 +1,4 @@
-"""Cases whose options are drawn from the seed as well: only with --random-shapes."""
+"""Cases whose options are drawn from the seed as well: only with --random-shapes or --attention."""
 from torch.nn import functional as F
 
 from model_cases import train, trained_model
@@ -19,6 +19,25 @@ def stack_options(draw):
     return dict(act=draw.choice(["relu", "gelu"]), norm_first=draw.flag(), mask=draw.choice(MASKS),
                 padding=draw.flag(), layers=layers, eps=draw.choice(EPSILONS), bias=draw.flag(),
                 final_norm=layers > 1 and draw.flag())
+
+
+CASES_PER_SHAPE = 25  # cases of one shape share instantiations of the library
+
+
+def drawn_attention_cases(cases, mha, count):
+    """`count` cases of nn.MultiheadAttention: a shape for every CASES_PER_SHAPE of them, masks and values for each."""
+    for i in range(count):
+        shape = options_of(cases, f"mha_shape_{i // CASES_PER_SHAPE}")
+        crossing = shape.flag()
+        options = dict(
+            tgt_len=shape.integer(1, 9), src_len=shape.integer(1, 9) if crossing else None,
+            heads=shape.choice([1, 2, 3, 4, 6, 8]), head_dim=shape.integer(1, 9), bias=shape.flag(),
+            kdim=shape.integer(3, 12) if crossing and shape.flag() else None,
+            vdim=shape.integer(3, 12) if crossing and shape.flag() else None,
+            add_bias_kv=shape.flag(), add_zero_attn=shape.flag())
+        own = options_of(cases, f"mha_drawn_{i}")
+        mha(cases, f"mha_drawn_{i}", batch=own.integer(1, 3), mask=own.choice([*MASKS, "float_inf", "bool_deadrow"]),
+            padding=own.choice([None, "right", "left", "full"]), scale=own.choice([0.1, 1.0, 1.0, 3.0]), **options)
 
 
 def random_cases(cases):
