@@ -87,11 +87,6 @@ void check_views(const X& x, const Y& y) {
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
-#if ATTUNE_CHECKED
-  [](const auto&, const auto& x, const auto& y, const auto&...) {
-    check_views<kAbilities<Layer>.output_may_be_input>(x, y);
-  }(arguments...);
-#endif
   if constexpr ((Collects<Arguments> || ...)) {
     return forward_in<Layer>(context, without_collected(arguments)...);
   } else if constexpr (kTakesMask<Layer>) {
@@ -120,14 +115,6 @@ ATTUNE_INLINE Status forward_status(const Call& context, Arguments&&... argument
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE void backward_in(const Call& context, Arguments&&... arguments) {
   check_call<Layer, Call>();
-#if ATTUNE_CHECKED
-  [](const auto&, const auto& x, const auto&, const auto& dy, const auto& dx, const auto&...) {
-    if constexpr (kAsked<decltype(dx)>) {
-      check_views<false>(dy, dx);
-      check_views<kAbilities<Layer>.gradient_may_be_input>(x, dx);
-    }
-  }(arguments...);
-#endif
   if constexpr ((Collects<Arguments> || ...)) {
     collect([&](auto&&... own) { backward_in<Layer>(context, own...); }, arguments...);
   } else if constexpr (kTakesMask<Layer>) {

@@ -70,6 +70,9 @@ ATTUNE_INLINE void clear_behind_in(const Call& context, const Y& y) {
 template <class Model, AnyContext Call, class Y, class... Arguments>
 ATTUNE_INLINE Status forward_pass(const Call& context, const auto& parameters, const auto& x, const Y& y,
                                   Arguments&... arguments) {
+#if ATTUNE_CHECKED
+  check_views<kAbilities<Model>.output_may_be_input>(x, y);
+#endif
   const Status status = forward_status<Model>(context, parameters, x, y, arguments...);
   if (status == Status::kOk) clear_behind_in(context, y);
   return status;
@@ -78,6 +81,12 @@ ATTUNE_INLINE Status forward_pass(const Call& context, const auto& parameters, c
 template <class Model, AnyContext Call, class Dx>
 ATTUNE_INLINE void backward_pass(const Call& context, const auto& parameters, const auto& x, auto& tape,
                                  const auto& dy, const Dx& dx, auto& gradients, auto& scratch) {
+#if ATTUNE_CHECKED
+  if constexpr (kAsked<Dx>) {
+    check_views<false>(dy, dx);
+    check_views<kAbilities<Model>.gradient_may_be_input>(x, dx);
+  }
+#endif
   backward_in<Model>(context, parameters, x, tape, dy, dx, gradients, scratch);
   clear_behind_in(context, dx);
 }
