@@ -84,7 +84,8 @@ ATTUNE_INLINE void backward_pass(const Call& context, const auto& parameters, co
 #if ATTUNE_CHECKED
   if constexpr (kAsked<Dx>) {
     check_views<false>(dy, dx);
-    check_views<kAbilities<Model>.gradient_may_be_input>(x, dx);
+    constexpr bool kReads = kReadsInput<Model, std::remove_cvref_t<decltype(gradients)>>;
+    check_views<kAbilities<Model>.gradient_may_be_input || !kReads>(x, dx);
   }
 #endif
   backward_in<Model>(context, parameters, x, tape, dy, dx, gradients, scratch);
