@@ -14,7 +14,8 @@ void start_ticks(std::uint32_t, void (*on_tick)()) {
 
 std::uint32_t ticks() { return count; }
 
-void wait_for_tick() {
+void wait_for_tick(std::uint32_t seen) {
+  if (count != seen) return;
   ++count;
   if (handler != nullptr) handler();
 }

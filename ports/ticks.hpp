@@ -4,14 +4,13 @@
 //   void on_tick() { samples.push(read_sensor()); }        // in an interrupt: short
 //   …
 //   port::start_ticks(1000, on_tick);
-//   for (;;) {
-//     port::wait_for_tick();
+//   for (std::uint32_t served = 0;; ++served) {
+//     port::wait_for_tick(served);
 //     …
 //   }
 //
 // On a Cortex-M a tick is the interrupt of SysTick, on RISC-V of the machine timer, and comes while the
-// program computes. On the host and
-// on Cortex-A time is simulated: it stands still while the program computes, and wait_for_tick is what ends a
+// program computes. On the host and on Cortex-A time is simulated: it stands still while the program computes, and wait_for_tick is what ends a
 // tick. A program whose results depend on the number of a tick, and not on how far it had computed by then,
 // has the same results on both. QEMU's own time passes with the host's clock, unless it is made to count
 // instructions: ATTUNE_ICOUNT=N ports/run … (ports/README.md).
@@ -30,8 +29,9 @@ void start_ticks(std::uint32_t hertz, void (*on_tick)() = nullptr);
 // Ticks since start_ticks; from 2^32 - 1 to 0.
 std::uint32_t ticks();
 
-// Returns when ticks() is no longer what it is now. The processor sleeps until then.
-void wait_for_tick();
+// Returns when ticks() is no longer `seen`, at once if it is not: a program that hands over the last tick it
+// has served misses none. The processor sleeps until then.
+void wait_for_tick(std::uint32_t seen);
 
 // Whether a tick can come while the program computes.
 bool ticks_interrupt();

@@ -150,7 +150,7 @@ void keep_up() {
 }
 
 void wait_until_classified(int window) {
-  for (keep_up(); device.classified <= window; keep_up()) port::wait_for_tick();
+  for (keep_up(); device.classified <= window; keep_up()) port::wait_for_tick(device.served);
 }
 
 /// One step with the latest window of each condition. The parameters change when `last_with_old` has been

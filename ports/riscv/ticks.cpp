@@ -57,11 +57,10 @@ void start_ticks(std::uint32_t hertz, void (*on_tick)()) {
 std::uint32_t ticks() { return count; }
 
 // With interrupts masked, a tick that comes between the comparison and the wfi still wakes the processor.
-void wait_for_tick() {
-  const std::uint32_t before = count;
-  while (count == before) {
+void wait_for_tick(std::uint32_t seen) {
+  while (count == seen) {
     asm volatile("csrc mstatus, %0" ::"r"(kInterrupts) : "memory");
-    if (count == before) asm volatile("wfi" ::: "memory");
+    if (count == seen) asm volatile("wfi" ::: "memory");
     asm volatile("csrs mstatus, %0" ::"r"(kInterrupts) : "memory");
   }
 }

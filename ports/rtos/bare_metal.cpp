@@ -25,6 +25,7 @@ void train_forever() {
   at(0xE000ED20) = 0xFFU << 16 | 0x40U << 24;  // SHPR3: PendSV the lowest, SysTick above it
   port::start_ticks(1000, on_tick);
   for (;;) {
-    if (!application::train()) port::wait_for_tick();
+    const std::uint32_t now = port::ticks();
+    if (!application::train()) port::wait_for_tick(now);
   }
 }

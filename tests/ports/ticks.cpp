@@ -35,7 +35,7 @@ void check_ticks() {
   expect(port::ticks() < kLate, "ticks begin at 0");
   for (int wait = 0; wait < 5; ++wait) {
     const std::uint32_t before = port::ticks();
-    port::wait_for_tick();
+    port::wait_for_tick(before);
     const std::uint32_t least = calls, now = port::ticks(), most = calls;
     expect(now > before && least <= now && now <= most, "a tick is waited for, and handled once");
     expect(seen >= now, "a tick counts before it is handled");
@@ -51,7 +51,13 @@ void check_ticks() {
     expect(port::ticks() == before, "simulated ticks do not come while the program computes");
   }
 
-  port::wait_for_tick();
+  // As if the tick had come just before the wait.
+  port::wait_for_tick(port::ticks());
+  const std::uint32_t came = port::ticks();
+  port::wait_for_tick(came - 1);
+  expect(port::ticks_interrupt() || port::ticks() == came, "a tick that has come is not waited for");
+
+  port::wait_for_tick(port::ticks());
   port::begin_counting();
   const std::uint32_t counted = port::ticks();
   if (port::ticks_interrupt()) {
@@ -62,7 +68,7 @@ void check_ticks() {
 
   port::start_ticks(100);
   const std::uint32_t unhandled = calls;
-  port::wait_for_tick();
+  port::wait_for_tick(0);
   expect(port::ticks() >= 1 && port::ticks() < kLate && calls == unhandled,
          "a second start begins anew, here without a handler");
 }
