@@ -45,8 +45,10 @@ ATTUNE_INLINE void store_first(Scalar* to, const P& value) {
 template <int kSize, class Scalar, class Replace, class Seen>
 ATTUNE_INLINE void replace_packets(Scalar* x, const Replace& replace, const Seen& seen) {
   using P = typename detail::PartialSums<Scalar, kSize>::P;
-  // As many that the number of a packet among them is its number among the partial sums.
-  constexpr int kAtOnce = (std::max)(4, detail::PartialSums<Scalar, kSize>::kPackets);
+  // As many that the number of a packet among them is its number among the partial sums; of scalars, whose
+  // sums are made elsewhere, as many as have room in registers.
+  constexpr int kAtOnce =
+      kIsScalar<P> ? 4 : (std::max)(4, detail::PartialSums<Scalar, kSize>::kPackets);
   constexpr int kPackets = kSize / kLanes<P>, kMany = kPackets / kAtOnce * kAtOnce;
   constexpr int kFew = kPackets - kMany, kRest = kSize % kLanes<P>;
   const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
