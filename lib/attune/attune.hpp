@@ -23,6 +23,7 @@
 #include <attune/execution/stream.hpp>
 #include <attune/weights/gradient_rows.hpp>
 #include <attune/weights/low_rank.hpp>
+#include <attune/weights/packed_weights.hpp>
 #include <attune/weights/quantize.hpp>
 #include <attune/weights/quantized_weights.hpp>
 #include <attune/weights/roles.hpp>

@@ -12,32 +12,62 @@
 #include <attune/models/frozen.hpp>
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/weights/packed_weights.hpp>
 #include <attune/weights/quantize.hpp>
+
+#include <algorithm>
+#include <cmath>
 
 #include "check.hpp"
 #include "gradient_suite.hpp"
 
 namespace {
 
-using attune::Bfloat16Weights, attune::Float16Weights, attune::Int8Weights, attune::Tensor;
+using attune::Bfloat16Weights, attune::Float16Weights, attune::Int8Weights, attune::PackedInt8Weights,
+    attune::Tensor;
 using attune::Untrained;
 
 // A form of weights in memory: the numbers as floats and, if they have one, each output's scale; its products
-// are plain loops.
+// are plain loops, of packed weights over integers.
 template <class Scalar, int kRows, int kCols>
 struct Plain {
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
   Scalar numbers[std::size_t{kRows}][std::size_t{kCols}];
   Scalar scale[std::size_t{kCols}];
-  bool scaled;
+  bool scaled, packed;
 };
+
+// epilogue(Σ q_k·w(k)·(s·scale)) with the integers q and the scale s of value(k).
+template <class Value, class Weight, class Epilogue>
+float of_integers(int depth, const Value& value, const Weight& weight, float scale, const float* to, int col,
+                  const Epilogue& epilogue) {
+  float largest = 0;
+  for (int k = 0; k < depth; ++k) largest = std::max(largest, std::fabs(value(k)));
+  const float inverse = largest < 0x1p-100f ? 0 : 127 / largest;
+  int sum = 0;
+  for (int k = 0; k < depth; ++k) {
+    const float scaled = value(k) * inverse;
+    sum += static_cast<int>(std::nearbyint(scaled)) * static_cast<int>(weight(k));
+  }
+  const float row_scale = largest < 0x1p-100f ? 0 : largest / 127, both = row_scale * scale;
+  const float product = static_cast<float>(sum) * both;
+  return epilogue(product, to, col);
+}
 
 template <class X, class Scalar, int kRows, int kCols, class Y, class Epilogue = attune::kernels::Assign>
 void multiply(const X& x, const Plain<Scalar, kRows, kCols>& weight, const Y& y, Epilogue epilogue = {}) {
   static_assert(kRows <= attune::kernels::kDepthBlock);
   for (int i = 0; i < X::rows; ++i) {
     for (int j = 0; j < kCols; ++j) {
+      if constexpr (std::is_same_v<Scalar, float>) {
+        if (weight.packed) {
+          y(i, j) = of_integers(
+              kRows, [&](int k) { return x(i, k); }, [&](int k) { return weight.numbers[k][j]; },
+              weight.scale[j], &y(i, j), j, epilogue);
+          continue;
+        }
+      }
       Scalar sum = 0;
       for (int k = 0; k < kRows; ++k) {
         sum = attune::kernels::multiply_add<Scalar>(x(i, k), weight.numbers[k][j], sum);
@@ -53,6 +83,14 @@ void multiply_transposed(const Dy& dy, const Plain<Scalar, kRows, kCols>& weight
   static_assert(kCols <= attune::kernels::kDepthBlock);
   for (int i = 0; i < Dy::rows; ++i) {
     for (int k = 0; k < kRows; ++k) {
+      if constexpr (std::is_same_v<Scalar, float>) {
+        if (weight.packed) {
+          dx(i, k) = of_integers(
+              kCols, [&](int j) { return dy(i, j) * weight.scale[j]; },
+              [&](int j) { return weight.numbers[k][j]; }, 1, &dx(i, k), k, epilogue);
+          continue;
+        }
+      }
       Scalar sum = 0;
       for (int j = 0; j < kCols; ++j) {
         const Scalar w = weight.scaled ? weight.scale[j] * weight.numbers[k][j] : weight.numbers[k][j];
@@ -77,10 +115,11 @@ namespace {
 template <class Rows, class Scalar, int rows, int cols>
 void make_plain(const attune::QuantizedWeights<Rows>& narrow, Plain<Scalar, rows, cols>& plain) {
   plain.scaled = Rows::Element::kScaled;
+  plain.packed = requires { narrow.stored.packed_view(); };
   for (int j = 0; j < cols; ++j) {
     if constexpr (Rows::Element::kScaled) plain.scale[j] = narrow.stored.scales[j];
     for (int i = 0; i < rows; ++i) {
-      plain.numbers[i][j] = static_cast<Scalar>(attune::dequantize(narrow.stored.elements[j * rows + i]));
+      plain.numbers[i][j] = static_cast<Scalar>(attune::dequantize(narrow.stored.at(j, i)));
     }
   }
 }
@@ -145,6 +184,8 @@ void expect_plain_bits(const typename Layer::Input& x) {
   };
   if constexpr (std::is_same_v<Weights<float, 1, 1>, Int8Weights<float, 1, 1>>) {
     referred.template operator()<attune::Int8Reference>();
+  } else if constexpr (std::is_same_v<Weights<float, 1, 1>, PackedInt8Weights<float, 1, 1>>) {
+    referred.template operator()<attune::PackedInt8Reference>();
   } else if constexpr (std::is_same_v<Weights<float, 1, 1>, Bfloat16Weights<float, 1, 1>>) {
     referred.template operator()<attune::Bfloat16Reference>();
   } else {
@@ -154,6 +195,7 @@ void expect_plain_bits(const typename Layer::Input& x) {
 template <class Layer>
 void expect_plain_bits(const typename Layer::Input& x) {
   expect_plain_bits<Layer, Int8Weights>(x);
+  if constexpr (std::is_same_v<typename Layer::Scalar, float>) expect_plain_bits<Layer, PackedInt8Weights>(x);
   expect_plain_bits<Layer, Bfloat16Weights>(x);
   expect_plain_bits<Layer, Float16Weights>(x);
 }

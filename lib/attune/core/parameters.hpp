@@ -306,7 +306,17 @@ template <class Leaf>
 std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state) {
   if constexpr (requires { tensor.stored; }) {
     using Rows = std::remove_cvref_t<decltype(tensor.stored)>;
-    state = hash(Rows::count * Rows::length, tensor.stored.data(), 1, state);
+    if constexpr (requires { tensor.stored.data(); }) {
+      state = hash(Rows::count * Rows::length, tensor.stored.data(), 1, state);
+    } else {  // packed, otherwise on every target: another base than the same integers widened
+      state = fnv1a(1u, 1, state);
+      for (int row = 0; row < Rows::count; ++row) {
+        for (int i = 0; i < Rows::length; ++i) {
+          const auto element = tensor.stored.at(row, i);
+          state = hash(1, &element, 1, state);
+        }
+      }
+    }
     if constexpr (Rows::Element::kScaled) state = hash(Rows::count, tensor.stored.scale(), 1, state);
   } else {
     const auto all = view(tensor);

@@ -48,17 +48,18 @@ constexpr bool can_be_quantized(Scalar value) {
   }
 }
 
-/// `length` numbers, `stride` apart, of a row; answers its scale.
-template <class Element, class Scalar>
-constexpr Scalar narrow_row(int length, const Scalar* from, int stride, Element* to) {
+/// Fills row `row` from numbers that are `stride` apart.
+template <class Rows, class Scalar>
+constexpr void narrow_row(Rows& rows, int row, const Scalar* from, int stride) {
+  using Element = typename Rows::Element;
   Scalar largest = 0;
-  for (int i = 0; i < length; ++i) {
+  for (int i = 0; i < Rows::length; ++i) {
     const Scalar size = magnitude_of(from[i * stride]);
     if (size > largest) largest = size;
   }
   const Scalar scale = Element::kScaled ? int8_scale(largest) : Scalar(1);
-  for (int i = 0; i < length; ++i) to[i] = narrow<Element>(from[i * stride], scale);
-  return scale;
+  for (int i = 0; i < Rows::length; ++i) rows.set(row, i, narrow<Element>(from[i * stride], scale));
+  if constexpr (Element::kScaled) rows.scales[row] = scale;
 }
 
 // Calls visitor(rows, first, row stride, col stride) of narrow rows and the numbers that are to stand there.
@@ -110,11 +111,9 @@ constexpr Status quantize(const From& parameters, To& quantized) {
         if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(to)>>) {
           detail::with_rows(
               [](auto& rows, const auto* first, int row_stride, int stride) {
-                using Rows = std::remove_cvref_t<decltype(rows)>;
-                for (int i = 0; i < Rows::count; ++i) {
-                  const auto scale = detail::narrow_row(Rows::length, first + i * row_stride, stride,
-                                                        rows.elements + i * Rows::length);
-                  if constexpr (Rows::Element::kScaled) rows.scales[i] = scale;
+                if constexpr (requires { rows.clear(); }) rows.clear();
+                for (int i = 0; i < rows.count; ++i) {
+                  detail::narrow_row(rows, i, first + i * row_stride, stride);
                 }
               },
               source, to);

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <attune/kernels/ops/int8_gemm.hpp>
 #include <attune/kernels/quantized.hpp>
 #include <attune/kernels/simd/dequantize.hpp>
 #include <attune/weights/weights.hpp>
@@ -43,6 +44,8 @@ struct QuantizedRows {
   Element elements[static_cast<std::size_t>(kCount * kLength)];  // row after row
 
   [[nodiscard]] constexpr const Element* data() const { return elements; }
+  [[nodiscard]] constexpr Element at(int row, int i) const { return elements[row * kLength + i]; }
+  constexpr void set(int row, int i, Element element) { elements[row * kLength + i] = element; }
   /// The first scale; nullptr where elements have none.
   [[nodiscard]] constexpr const Scalar* scale() const {
     if constexpr (Element::kScaled) {
@@ -69,6 +72,7 @@ struct QuantizedRowsReference {
   [[nodiscard]] const Element* data() const {
     return reinterpret_cast<const Element*>(static_cast<const char*>(base) + offset);
   }
+  [[nodiscard]] Element at(int row, int i) const { return data()[row * kLength + i]; }
   /// The first scale; nullptr where elements have none.
   [[nodiscard]] constexpr const Scalar* scale() const { return scales; }
 };
@@ -79,7 +83,7 @@ namespace detail {
 template <class Rows>
 constexpr auto quantized_value(const Rows& stored, int row, int col) {
   using Scalar = typename Rows::Scalar;
-  const auto value = static_cast<Scalar>(dequantize(stored.data()[row * Rows::length + col]));
+  const auto value = static_cast<Scalar>(dequantize(stored.at(row, col)));
   if constexpr (Rows::Element::kScaled) {
     return stored.scale()[row] * value;
   } else {
@@ -238,10 +242,14 @@ namespace detail {
 /// W[in, out] for a product: its columns are the rows that are stored.
 template <class Rows>
 ATTUNE_INLINE auto quantized_view(const Rows& stored) {
-  using Element = typename Rows::Element;
-  constexpr auto kScales = Element::kScaled ? kernels::ScalesOf::kColumns : kernels::ScalesOf::kNothing;
-  return kernels::QuantizedView<Element, typename Rows::Scalar, Rows::length, Rows::count, 1, Rows::length,
-                                kScales>{stored.data(), stored.scale()};
+  if constexpr (requires { stored.packed_view(); }) {  // packed_weights.hpp
+    return stored.packed_view();
+  } else {
+    using Element = typename Rows::Element;
+    constexpr auto kScales = Element::kScaled ? kernels::ScalesOf::kColumns : kernels::ScalesOf::kNothing;
+    return kernels::QuantizedView<Element, typename Rows::Scalar, Rows::length, Rows::count, 1, Rows::length,
+                                  kScales>{stored.data(), stored.scale()};
+  }
 }
 
 }  // namespace detail

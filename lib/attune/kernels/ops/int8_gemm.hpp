@@ -1,0 +1,78 @@
+// Products in integers of 8 bits: rows of floats times packed integers (packed_int8.hpp).
+//
+//   C[r, j] = epilogue(float(Σ_k q[r, k]·w[k, j]) · (s_r·t_j))
+//   C[r, k] = epilogue(float(Σ_j q[r, j]·w[k, j]) · s_r)              of the transpose, q from A[r, j]·t_j
+//
+// q and s are A's rows quantized (portable/int8_rows.hpp), t the scales of W's columns. Sums of integers are
+// exact, so that all targets have the same bits without agreeing on an order: int32 up to a depth of 131,072,
+// int64 beyond. A row of A with a NaN or an infinity answers NaN. The scheme is that of Jacob et al.,
+// "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", 2018, with
+// scales without offsets, one for each row of A and column of W.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include <attune/kernels/matrix_view.hpp>
+#include <attune/kernels/packed_int8.hpp>
+#include <attune/kernels/portable/epilogues.hpp>
+#include <attune/kernels/portable/int8_rows.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+namespace detail {
+
+/// Extents of a product whose rows are counted at run time, and strides of A and C.
+struct Int8Shape {
+  int depth, cols;
+  int a_row, a_col, c_row;
+};
+
+// One row of C after the other: its row of A in integers and 16 sums stand on the stack.
+template <Int8Shape shape, class View, class Epilogue>
+[[gnu::noinline]] void int8_gemm(const float* a, int rows, const View& b, float* c, Epilogue epilogue) {
+  using Sum = std::conditional_t<(shape.depth > 131072), std::int64_t, std::int32_t>;
+  constexpr int kColumns = 16;  // at a time
+  std::int8_t q[shape.depth];
+  Array<float, kColumns> finished;
+  for (int row = 0; row < rows; ++row) {
+    const float* const from = a + row * shape.a_row;
+    float* const to = c + row * shape.c_row;
+    const float scale = quantize_row(
+        shape.depth, [&](int k) ATTUNE_INLINE_LAMBDA { return b.folded(from[k * shape.a_col], k); }, q);
+    for (int first = 0; first < shape.cols; first += kColumns) {
+      const int count = (std::min)(shape.cols - first, kColumns);
+      for (int j = 0; j < count; ++j) {
+        Sum sum = 0;
+        for (int k = 0; k < shape.depth; ++k) sum += q[k] * b.integer(k, first + j);
+        finished[j] = multiply(static_cast<float>(sum), b.scaled(scale, first + j));
+      }
+      for_each_packet<float>(count, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+        store(to + first + j,
+              epilogue(load<P>(finished + j), static_cast<const float*>(to + first + j), first + j));
+      });
+    }
+  }
+}
+
+}  // namespace detail
+
+/// C = epilogue(A·B) in integers. A by any strides, rows of C contiguous; C may not overlap A. Only valid
+/// rows are computed where A or C is a PartView. Takes depth + 64 bytes of the stack, and registers.
+template <class A, int kDepth, int kColumns, int kRows, int kCols, bool kTransposed, class C,
+          class Epilogue = Assign>
+ATTUNE_INLINE void product(const A& a, const PackedInt8View<kDepth, kColumns, kRows, kCols, kTransposed>& b,
+                           const C& c, Epilogue epilogue = {}) {
+  static_assert(A::rows == C::rows && kCols == C::cols && A::cols == kRows && C::col_stride == 1,
+                "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
+  static_assert(
+      std::is_same_v<typename C::Scalar, float>,
+      "attune: packed int8 weights are those of models in float, one sequence at a time: Lockstep and "
+      "double take Int8Weights");
+  constexpr detail::Int8Shape kShape{kRows, kCols, A::row_stride, A::col_stride, C::row_stride};
+  const int rows = (std::min<int>)(used_rows(a), used_rows(c));
+  detail::int8_gemm<kShape>(a.data, rows, b, c.data, epilogue);
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,129 @@
+// The order in which products of integers read a weight matrix.
+//
+//   W[depth, cols] of integers −127 … 127, chosen by the target:
+//
+//   kColumns        [cols][depth]                    one column behind the other
+//   kColumnPairs    [cols / 2][depth][2]             256·w₁ + w₀ as 16 bits: two columns in one register of
+//   the
+//                                                    DSP extension (Cortex-M4, M7, M33)
+//   kColumnGroups   [cols / 16][depth / 4][16][4]    w + 128: what VPDPBUSD takes; SSE2 and AVX2 widen it
+//
+// Depths are filled up to 16, and columns to whole pairs or groups, with zeros.
+#pragma once
+
+#include <cstdint>
+
+#include <attune/kernels/policy.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// See the top of this file.
+enum class Int8Order { kColumns, kColumnPairs, kColumnGroups };
+/// That of this target.
+inline constexpr Int8Order kInt8Order =
+#if defined(__x86_64__) || defined(__i386__)
+    Int8Order::kColumnGroups;
+#elif defined(__ARM_FEATURE_DSP) && !ATTUNE_MVE && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+    Int8Order::kColumnPairs;
+#else
+    Int8Order::kColumns;
+#endif
+
+/// Where integers of W[depth, cols] stand. `Bytes` is an array of std::int8_t, or a pointer to them.
+template <int depth, int cols, Int8Order order = kInt8Order>
+struct PackedInt8 {
+  static constexpr int kDepth = (depth + 15) / 16 * 16;  // filled up
+  static constexpr int kTogether =                       // columns
+      order == Int8Order::kColumnPairs    ? 2
+      : order == Int8Order::kColumnGroups ? 16
+                                          : 1;
+  static constexpr int kBytes = (cols + kTogether - 1) / kTogether * kTogether * kDepth;
+
+  /// All of them zero.
+  template <class Bytes>
+  static constexpr void clear(Bytes& bytes) {
+    for (int i = 0; i < kBytes; ++i) {
+      bytes[i] = static_cast<std::int8_t>(order == Int8Order::kColumnGroups ? -128 : 0);
+    }
+  }
+  /// W(k, col), which was zero, is `value`, within −127 … 127.
+  template <class Bytes>
+  static constexpr void set(Bytes& bytes, int k, int col, int value) {
+    if constexpr (order == Int8Order::kColumnPairs) {
+      const int first = place(k, col - col % 2);
+      const int pair = halves(bytes, first) + (col % 2 == 0 ? value : 256 * value);
+      bytes[first] = static_cast<std::int8_t>(pair & 0xFF);
+      bytes[first + 1] = static_cast<std::int8_t>(pair >> 8);
+    } else if constexpr (order == Int8Order::kColumnGroups) {
+      bytes[place(k, col)] = static_cast<std::int8_t>((value + 128) & 0xFF);
+    } else {
+      bytes[place(k, col)] = static_cast<std::int8_t>(value);
+    }
+  }
+  /// W(k, col).
+  template <class Bytes>
+  static constexpr int at(const Bytes& bytes, int k, int col) {
+    if constexpr (order == Int8Order::kColumnPairs) {
+      const int first = place(k, col - col % 2), even = bytes[first];
+      return col % 2 == 0 ? even : (halves(bytes, first) - even) / 256;
+    } else if constexpr (order == Int8Order::kColumnGroups) {
+      return static_cast<std::uint8_t>(bytes[place(k, col)]) - 128;
+    } else {
+      return bytes[place(k, col)];
+    }
+  }
+
+ private:
+  // Of the byte of W(k, col).
+  static constexpr int place(int k, int col) {
+    if constexpr (order == Int8Order::kColumnPairs) {
+      return col / 2 * 2 * kDepth + 2 * k + col % 2;
+    } else if constexpr (order == Int8Order::kColumnGroups) {
+      return col / 16 * 16 * kDepth + k / 4 * 64 + col % 16 * 4 + k % 4;
+    } else {
+      return col * kDepth + k;
+    }
+  }
+  template <class Bytes>
+  static constexpr int halves(const Bytes& bytes, int first) {
+    return 256 * bytes[first + 1] + static_cast<std::uint8_t>(bytes[first]);
+  }
+};
+
+/// B of a product in integers: some rows of W[depth, all columns] in its packed order, or of its transpose.
+/// W stands for integers times a scale for each column.
+template <int kDepth, int kColumns, int kRows, int kCols, bool kTransposed>
+struct PackedInt8View {
+  using Scalar = float;
+  using Packed = PackedInt8<kDepth, kColumns>;
+  static constexpr int rows = kRows;
+  static constexpr int cols = kCols;
+
+  const std::int8_t* bytes;
+  const float* scale;  // of each column of W
+  int first = 0;       // row of W
+
+  /// Of B(k, col).
+  [[nodiscard]] constexpr int integer(int k, int col) const {
+    return kTransposed ? Packed::at(bytes, first + col, k) : Packed::at(bytes, first + k, col);
+  }
+  /// What of B's scales goes into A's column k, and what into C's column `col`.
+  [[nodiscard]] ATTUNE_INLINE constexpr float folded(float a, int k) const {
+    return kTransposed ? a * scale[k] : a;
+  }
+  [[nodiscard]] ATTUNE_INLINE constexpr float scaled(float row_scale, int col) const {
+    return kTransposed ? row_scale : row_scale * scale[col];
+  }
+
+  [[nodiscard]] constexpr auto transpose() const {
+    return PackedInt8View<kDepth, kColumns, kCols, kRows, !kTransposed>{bytes, scale, first};
+  }
+  /// Columns of the transpose, which are rows of W.
+  template <int kCount>
+  [[nodiscard]] constexpr auto columns(int from) const {
+    static_assert(kTransposed);
+    return PackedInt8View<kDepth, kColumns, kRows, kCount, true>{bytes, scale, first + from};
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -1,0 +1,51 @@
+// Rows of floats as integers of 8 bits, each row with a scale.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#include <attune/kernels/simd/arithmetic.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+/// A row is about q·scale, and q its numbers times inverse.
+struct RowScale {
+  float scale, inverse;
+};
+
+/// That of a row whose largest magnitude has such bits: |q| ≤ 127. Magnitudes below 2⁻¹⁰⁰ count as zeros, so
+/// that no target meets a subnormal scale. Of a row with a NaN or an infinity the scale is NaN, and with it
+/// whatever is multiplied by it.
+[[nodiscard]] ATTUNE_INLINE RowScale row_scale(std::uint32_t largest) {
+  constexpr std::uint32_t kLeast = std::bit_cast<std::uint32_t>(0x1p-100f), kInfinity = 0x7F800000u;
+  if (largest < kLeast) return {0, 0};
+  if (largest >= kInfinity) return {std::numeric_limits<float>::quiet_NaN(), 0};
+  const float magnitude = std::bit_cast<float>(largest);
+  return {magnitude / 127.0f, 127.0f / magnitude};
+}
+
+/// The bits of a number without its sign.
+[[nodiscard]] ATTUNE_INLINE std::uint32_t magnitude_bits(float x) {
+  return std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFFu;
+}
+
+/// The nearest integer, ties to even, of |x| ≤ 127.5: behind 1.5·2²³ a sum's low bits are it.
+[[nodiscard]] ATTUNE_INLINE std::int8_t round_to_int8(float x) {
+  return static_cast<std::int8_t>(std::bit_cast<std::uint32_t>(add(x, 0x1.8p23f)) & 0xFFu);
+}
+
+/// Quantizes value(i) of i in [0, length).
+template <class Value>
+ATTUNE_INLINE float quantize_row(int length, const Value& value, std::int8_t* to) {
+  std::uint32_t largest = 0;
+  for (int i = 0; i < length; ++i) {
+    const std::uint32_t magnitude = magnitude_bits(value(i));
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  const RowScale row = row_scale(largest);
+  for (int i = 0; i < length; ++i) to[i] = round_to_int8(multiply(value(i), row.inverse));
+  return row.scale;
+}
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
