@@ -3,12 +3,11 @@
 //   W[depth, cols] of integers −127 … 127, chosen by the target:
 //
 //   kColumns        [cols][depth]                    one column behind the other
-//   kColumnPairs    [cols / 2][depth][2]             256·w₁ + w₀ as 16 bits: two columns in one register of
-//   the
-//                                                    DSP extension (Cortex-M4, M7, M33)
+//   kColumnPairs    [depth / 16][cols / 2][16][2]    256·w₁ + w₀ as 16 bits: two columns in one register of
+//                                                    the DSP extension (Cortex-M4, M7, M33)
 //   kColumnGroups   [cols / 16][depth / 4][16][4]    w + 128: what VPDPBUSD takes; SSE2 and AVX2 widen it
 //
-// Depths are filled up to 16, and columns to whole pairs or groups, with zeros.
+// Depths, and columns of pairs and groups, are filled up to 16 with zeros.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +28,22 @@ inline constexpr Int8Order kInt8Order =
     Int8Order::kColumns;
 #endif
 
+namespace detail {
+
+/// Extents of a product whose rows are counted at run time, and strides of A and C.
+struct Int8Shape {
+  int depth, cols;
+  int a_row, a_col, c_row;
+};
+
+}  // namespace detail
+
 /// Where integers of W[depth, cols] stand. `Bytes` is an array of std::int8_t, or a pointer to them.
 template <int depth, int cols, Int8Order order = kInt8Order>
 struct PackedInt8 {
   static constexpr int kDepth = (depth + 15) / 16 * 16;  // filled up
-  static constexpr int kTogether =                       // columns
-      order == Int8Order::kColumnPairs    ? 2
-      : order == Int8Order::kColumnGroups ? 16
-                                          : 1;
-  static constexpr int kBytes = (cols + kTogether - 1) / kTogether * kTogether * kDepth;
+  static constexpr int kCols = order == Int8Order::kColumns ? cols : (cols + 15) / 16 * 16;
+  static constexpr int kBytes = kCols * kDepth;
 
   /// All of them zero.
   template <class Bytes>
@@ -77,7 +83,7 @@ struct PackedInt8 {
   // Of the byte of W(k, col).
   static constexpr int place(int k, int col) {
     if constexpr (order == Int8Order::kColumnPairs) {
-      return col / 2 * 2 * kDepth + 2 * k + col % 2;
+      return k / 16 * 16 * kCols + col / 2 * 32 + k % 16 * 2 + col % 2;
     } else if constexpr (order == Int8Order::kColumnGroups) {
       return col / 16 * 16 * kDepth + k / 4 * 64 + col % 16 * 4 + k % 4;
     } else {
@@ -95,6 +101,7 @@ struct PackedInt8 {
 template <int kDepth, int kColumns, int kRows, int kCols, bool kTransposed>
 struct PackedInt8View {
   using Scalar = float;
+  static constexpr bool transposed = kTransposed;
   using Packed = PackedInt8<kDepth, kColumns>;
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;

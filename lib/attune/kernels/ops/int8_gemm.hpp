@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <attune/kernels/cortex_m/int8_gemm.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/packed_int8.hpp>
 #include <attune/kernels/portable/epilogues.hpp>
@@ -23,15 +24,12 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
-/// Extents of a product whose rows are counted at run time, and strides of A and C.
-struct Int8Shape {
-  int depth, cols;
-  int a_row, a_col, c_row;
-};
-
 // One row of C after the other: its row of A in integers and 16 sums stand on the stack.
 template <Int8Shape shape, class View, class Epilogue>
 [[gnu::noinline]] void int8_gemm(const float* a, int rows, const View& b, float* c, Epilogue epilogue) {
+#if ATTUNE_INT8_DSP
+  if constexpr (fits_int8_panel(shape.depth)) return int8_panels<shape>(a, rows, b, c, epilogue);
+#endif
   using Sum = std::conditional_t<(shape.depth > 131072), std::int64_t, std::int32_t>;
   constexpr int kColumns = 16;  // at a time
   std::int8_t q[shape.depth];

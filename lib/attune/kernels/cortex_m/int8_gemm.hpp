@@ -1,0 +1,234 @@
+// Sums of products in integers with the DSP extension: Cortex-M4, M7, M33, in assembly.
+//
+// Two columns of W share 16 bits: h = 256·w₁ + w₀, and a word has h of two neighboring k. With x a pair of
+// 16-bit integers of a row:
+//
+//   SXTB16 e ← word          w₀ of both k
+//   SMLAD  even += x · e     Σ x w₀
+//   SMLAD  both += x · word  Σ x (256 w₁ + w₀); both − even = 256 Σ x w₁
+//
+// The transpose sums over columns instead. PKHBT and PKHTB make (w₀[k], h[k]) and (w₀[k + 1], h[k + 1]) of
+// word and e, and x is a pair made of two columns' integers:
+//
+//   (256 x₀ − x₁) w₀ + x₁ (256 w₁ + w₀) = 256 (x₀ w₀ + x₁ w₁)
+//
+// Of 4 rows × 2 sums every free register works: 8 sums, 4 operands, 2 pointers. One row takes 4 sums.
+// 256 · 127² · 512 < 2³¹: up to kInt8Terms terms sums are exact.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include <attune/kernels/packed_int8.hpp>
+#include <attune/kernels/portable/int8_rows.hpp>
+
+#if ATTUNE_CORTEX_M_FPU && defined(__ARM_FEATURE_DSP)
+
+#define ATTUNE_INT8_DSP 1
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+namespace detail {
+
+inline constexpr int kInt8Terms = 512;
+
+/// What the loops read, in this order, all in bytes.
+struct Int8Loops {
+  int step;   // of W, from one turn of the inner loop to the next
+  int span;   // of all turns
+  int next;   // of W, from some sums to the next
+  int count;  // of sums
+};
+
+// In: r0 a panel of rows, r1 W, r2 where sums go, r3 Int8Loops. Integers that the inner loop does not need
+// wait in s0 … s5. `sums` begins, `turn` is the inner loop's, and `finish` stores what stands in r4 … r11.
+#define ATTUNE_INT8_LOOPS(name, zero, turn, panel_bytes, finish)                              \
+  [[gnu::naked]] inline void name(const std::int16_t*, const std::int8_t*, std::int32_t*,     \
+                                  const Int8Loops*) {                                         \
+    asm("push {r4-r11,lr}\n vldmia r3,{s2-s5}\n vmov s0,r0\n vmov s1,r2\n"                    \
+        "2: vmov r0,s0\n vmov r2,s3\n adds r3,r1,r2\n vmov s6,r3\n vmov s7,r1\n" zero         \
+        ".balign 4\n"                                                                         \
+        "1:\n" turn "vmov r2,s2\n vmov r3,s6\n adds r1,r1,r2\n add.w r0,r0,#" panel_bytes     \
+        "\n cmp r1,r3\n bne.w 1b\n vmov r2,s1\n" finish                                       \
+        "vmov s1,r2\n vmov r1,s7\n vmov r2,s4\n vmov r3,s5\n adds r1,r1,r2\n subs r3,r3,#1\n" \
+        "vmov s5,r3\n bne.w 2b\n pop {r4-r11,pc}\n");                                         \
+  }
+
+#define ATTUNE_ZERO_EIGHT \
+  "movs r4,#0\n movs r5,#0\n movs r6,#0\n movs r7,#0\n mov r8,r4\n mov r9,r4\n mov r10,r4\n mov r11,r4\n"
+#define ATTUNE_ZERO_FOUR "movs r2,#0\n mov r10,r2\n mov r11,r2\n mov r12,r2\n mov lr,r2\n"
+
+// Four rows, 16 bytes of panel for two terms.
+#define ATTUNE_FORWARD_STEP(i)                                                        \
+  "ldr r2,[r1,#4*" #i "]\n ldr.w r12,[r0,#16*" #i "]\n ldr.w lr,[r0,#16*" #i          \
+  "+4]\n sxtb16 r3,r2\n"                                                              \
+  "smlad r4,r3,r12,r4\n smlad r5,r2,r12,r5\n smlad r6,r3,lr,r6\n smlad r7,r2,lr,r7\n" \
+  "ldr.w r12,[r0,#16*" #i "+8]\n ldr.w lr,[r0,#16*" #i                                \
+  "+12]\n"                                                                            \
+  "smlad r8,r3,r12,r8\n smlad r9,r2,r12,r9\n smlad r10,r3,lr,r10\n smlad r11,r2,lr,r11\n"
+#define ATTUNE_BACKWARD_STEP(i)                                                       \
+  "ldr r2,[r1,#32*" #i "]\n ldr.w r12,[r0,#16*" #i                                    \
+  "]\n sxtb16 r3,r2\n pkhbt lr,r3,r2,lsl #16\n"                                       \
+  "pkhtb r2,r2,r3,asr #16\n smlad r4,lr,r12,r4\n smlad r5,r2,r12,r5\n"                \
+  "ldr.w r3,[r0,#16*" #i "+4]\n ldr.w r12,[r0,#16*" #i                                \
+  "+8]\n"                                                                             \
+  "smlad r6,lr,r3,r6\n smlad r7,r2,r3,r7\n smlad r8,lr,r12,r8\n smlad r9,r2,r12,r9\n" \
+  "ldr.w r12,[r0,#16*" #i "+12]\n smlad r10,lr,r12,r10\n smlad r11,r2,r12,r11\n"
+#define ATTUNE_EIGHT_STEPS(step) step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7)
+#define ATTUNE_ODD(even, both) "sub " both "," both "," even "\n asr " both "," both ",#8\n"
+#define ATTUNE_WHOLE(sum) "asr " sum "," sum ",#8\n"
+#define ATTUNE_STORE_EIGHT "stmia r2!,{r4-r11}\n"
+
+/// Sums of 4 rows and two columns, pair after pair: [count][4][2]. The panel is [k / 2][4][2] of x.
+ATTUNE_INT8_LOOPS(int8_forward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_EIGHT_STEPS(ATTUNE_FORWARD_STEP), "128",
+                  ATTUNE_ODD("r4", "r5") ATTUNE_ODD("r6", "r7") ATTUNE_ODD("r8", "r9")
+                      ATTUNE_ODD("r10", "r11") ATTUNE_STORE_EIGHT)
+/// Sums of 4 rows and two k, pair after pair: [count][4][2]. The panel is [columns / 2][4][2] of 256 x₀ − x₁
+/// and x₁.
+ATTUNE_INT8_LOOPS(int8_backward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_EIGHT_STEPS(ATTUNE_BACKWARD_STEP), "128",
+                  ATTUNE_WHOLE("r4") ATTUNE_WHOLE("r5") ATTUNE_WHOLE("r6") ATTUNE_WHOLE("r7")
+                      ATTUNE_WHOLE("r8") ATTUNE_WHOLE("r9") ATTUNE_WHOLE("r10") ATTUNE_WHOLE("r11")
+                          ATTUNE_STORE_EIGHT)
+
+// One row: r4 … r7 are eight terms of it, sums stand in r10, r11, r12, lr.
+#define ATTUNE_PAIR_STEP(word, x, even, both) \
+  "sxtb16 r3," word "\n smlad " even ",r3," x "," even "\n smlad " both "," word "," x "," both "\n"
+#define ATTUNE_PAIR(at, x0, x1, even, both) \
+  "ldrd r8,r9,[r1,#" at "]\n" ATTUNE_PAIR_STEP("r8", x0, even, both) ATTUNE_PAIR_STEP("r9", x1, even, both)
+#define ATTUNE_FORWARD_HALF(at)                                                                     \
+  "ldmia r0!,{r4-r7}\n" ATTUNE_PAIR(at, "r4", "r5", "r10", "r11")                                   \
+      ATTUNE_PAIR(at "+8", "r6", "r7", "r10", "r11") ATTUNE_PAIR(at "+32", "r4", "r5", "r12", "lr") \
+          ATTUNE_PAIR(at "+40", "r6", "r7", "r12", "lr")
+#define ATTUNE_TWO_K(word, x, first, second)                                                                 \
+  "sxtb16 r3," word "\n pkhbt r2,r3," word ",lsl #16\n pkhtb r3," word ",r3,asr #16\n smlad " first ",r2," x \
+  "," first "\n smlad " second ",r3," x "," second "\n"
+#define ATTUNE_FOUR_K(i, x) \
+  "ldrd r8,r9,[r1,#32*" #i "]\n" ATTUNE_TWO_K("r8", x, "r10", "r11") ATTUNE_TWO_K("r9", x, "r12", "lr")
+#define ATTUNE_STORE_FOUR "stmia r2!,{r10,r11,r12,lr}\n"
+
+/// Sums of one row and four columns: [count][4]. The panel is x.
+ATTUNE_INT8_LOOPS(int8_forward_row, ATTUNE_ZERO_FOUR, ATTUNE_FORWARD_HALF("0") ATTUNE_FORWARD_HALF("16"), "0",
+                  ATTUNE_ODD("r10", "r11") ATTUNE_ODD("r12", "lr") ATTUNE_STORE_FOUR)
+/// Sums of one row and four k: [count][4]. The panel is [columns / 2] of 256 x₀ − x₁ and x₁.
+ATTUNE_INT8_LOOPS(int8_backward_row, ATTUNE_ZERO_FOUR,
+                  "ldmia r0!,{r4-r7}\n" ATTUNE_FOUR_K(0, "r4") ATTUNE_FOUR_K(1, "r5") ATTUNE_FOUR_K(2, "r6")
+                      ATTUNE_FOUR_K(3, "r7") "ldmia r0!,{r4-r7}\n" ATTUNE_FOUR_K(4, "r4")
+                          ATTUNE_FOUR_K(5, "r5") ATTUNE_FOUR_K(6, "r6") ATTUNE_FOUR_K(7, "r7"),
+                  "0",
+                  ATTUNE_WHOLE("r10") ATTUNE_WHOLE("r11") ATTUNE_WHOLE("r12") ATTUNE_WHOLE("lr")
+                      ATTUNE_STORE_FOUR)
+
+#undef ATTUNE_INT8_LOOPS
+#undef ATTUNE_ZERO_EIGHT
+#undef ATTUNE_ZERO_FOUR
+#undef ATTUNE_FORWARD_STEP
+#undef ATTUNE_BACKWARD_STEP
+#undef ATTUNE_EIGHT_STEPS
+#undef ATTUNE_ODD
+#undef ATTUNE_WHOLE
+#undef ATTUNE_STORE_EIGHT
+#undef ATTUNE_PAIR_STEP
+#undef ATTUNE_PAIR
+#undef ATTUNE_FORWARD_HALF
+#undef ATTUNE_TWO_K
+#undef ATTUNE_FOUR_K
+#undef ATTUNE_STORE_FOUR
+
+// Quantizes value(i) of i in [0, length) into a panel of kRows rows, filled up with zeros: pairs of integers
+// x₀ and x₁, of the transpose of 256 x₀ − x₁ and x₁. Answers the row's scale.
+template <int kRows, bool kTransposed, class Value>
+ATTUNE_INLINE float fill_int8_panel(int length, int filled, const Value& value, std::int16_t* to) {
+  std::uint32_t largest = 0;  // twice the magnitude: shifting it drops the sign
+  for (int i = 0; i < length; ++i) {
+    const std::uint32_t twice = std::bit_cast<std::uint32_t>(value(i)) << 1;
+    largest = twice > largest ? twice : largest;
+  }
+  const RowScale row = row_scale(largest >> 1);
+  const auto integer = [&](int i) ATTUNE_INLINE_LAMBDA {
+    constexpr float kRound = 0x1.8p23f;
+    return std::bit_cast<std::uint32_t>(add(multiply(value(i), row.inverse), kRound)) -
+           std::bit_cast<std::uint32_t>(kRound);
+  };
+  const auto store_pair = [&](int i, std::uint32_t first, std::uint32_t second) ATTUNE_INLINE_LAMBDA {
+    if constexpr (kTransposed) first = 256 * first - second;
+    const std::uint32_t pair = (first & 0xFFFFu) | second << 16;
+    __builtin_memcpy(to + i * kRows, &pair, sizeof pair);
+  };
+  int i = 0;
+  for (; i < length - 1; i += 2) store_pair(i, integer(i), integer(i + 1));
+  if (i < length) store_pair(i, integer(i), 0), i += 2;
+  for (; i < filled; i += 2) store_pair(i, 0, 0);
+  return row.scale;
+}
+
+/// Whether the rows of a panel, of at most 4 KB, have room for so many terms: four rows, or one.
+constexpr bool fits_int8_panel(int depth) { return depth <= 2048; }
+
+// Four rows of C at a time, 16 columns of them after the other; one by one where depth makes a panel large,
+// and of two rows that are left. Sums of more than kInt8Terms terms are added up. What a product takes of the
+// stack is its panel, and a little more than 256 bytes.
+template <Int8Shape shape, class View, class Epilogue>
+ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
+  constexpr bool kTransposed = View::transposed;
+  constexpr int kCols = View::Packed::kCols, kTerms = (shape.depth + 15) / 16 * 16;
+  constexpr int kMost = kTerms <= kInt8Terms ? 4 : 1;
+  alignas(8) std::int16_t panel[kMost * kTerms];
+  alignas(8) std::int32_t sums[16 * kMost];
+  float scales[kMost];
+
+  const auto some_rows = [&]<int kRows>(int row, int count) ATTUNE_INLINE_LAMBDA {
+    for (int r = 0; r < kRows; ++r) {  // of three rows, the last one twice
+      const float* const from = a + (row + (std::min)(r, count - 1)) * shape.a_row;
+      scales[r] = fill_int8_panel<kRows, kTransposed>(
+          shape.depth, kTerms, [&](int k) ATTUNE_INLINE_LAMBDA { return b.folded(from[k * shape.a_col], k); },
+          panel + 2 * r);
+    }
+    const int end = b.first + shape.cols;
+    for (int block = b.first / 16; 16 * block < end; ++block) {
+      const int first = (std::max)(16 * block, b.first), last = (std::min)(16 * block + 16, end);
+      // W's 16 columns, or of the transpose its 16 rows, from the term `from` on.
+      const auto sum = [&](int from, int terms, std::int32_t* to) ATTUNE_INLINE_LAMBDA {
+        constexpr int kAtOnce = kRows == 4 ? 2 : 4;  // sums of a row
+        const int some = (last - 16 * block + kAtOnce - 1) / kAtOnce;
+        if constexpr (kTransposed) {
+          const Int8Loops loops{256, 16 * terms, 2 * kAtOnce, some};
+          const std::int8_t* const weights = b.bytes + 16 * kCols * block + 16 * from;
+          (kRows == 4 ? int8_backward_rows : int8_backward_row)(panel + kRows * from, weights, to, &loops);
+        } else {
+          const Int8Loops loops{16 * kCols, kCols * terms, 16 * kAtOnce, some};
+          const std::int8_t* const weights = b.bytes + kCols * from + 256 * block;
+          (kRows == 4 ? int8_forward_rows : int8_forward_row)(panel + kRows * from, weights, to, &loops);
+        }
+      };
+      sum(0, (std::min)(kTerms, kInt8Terms), sums);
+      if constexpr (kTerms > kInt8Terms) {
+        for (int from = kInt8Terms; from < kTerms; from += kInt8Terms) {
+          std::int32_t more[16];
+          sum(from, (std::min)(kTerms - from, kInt8Terms), more);
+          for (int j = 0; j < 16; ++j) sums[j] += more[j];
+        }
+      }
+      for (int r = 0; r < count; ++r) {
+        float* const to = c + (row + r) * shape.c_row;
+        for (int at = first; at < last; ++at) {
+          const int j = at - 16 * block, col = at - b.first;
+          const std::int32_t total = kRows == 4 ? sums[j / 2 * 8 + 2 * r + j % 2] : sums[j];
+          to[col] = epilogue(multiply(static_cast<float>(total), b.scaled(scales[r], col)),
+                             static_cast<const float*>(to + col), col);
+        }
+      }
+    }
+  };
+  int row = 0;
+  if constexpr (kMost == 4) {
+    for (; rows - row > 2; row += 4) some_rows.template operator()<4>(row, (std::min)(rows - row, 4));
+  }
+  for (; row < rows; ++row) some_rows.template operator()<1>(row, 1);
+}
+
+}  // namespace detail
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels
+
+#else
+#define ATTUNE_INT8_DSP 0
+#endif
