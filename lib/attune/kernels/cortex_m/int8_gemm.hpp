@@ -59,32 +59,31 @@ struct Int8Loops {
 #define ATTUNE_ZERO_FOUR "movs r2,#0\n mov r10,r2\n mov r11,r2\n mov r12,r2\n mov lr,r2\n"
 
 // Four rows, 16 bytes of panel for two terms.
-#define ATTUNE_FORWARD_STEP(i)                                                        \
-  "ldr r2,[r1,#4*" #i "]\n ldr.w r12,[r0,#16*" #i "]\n ldr.w lr,[r0,#16*" #i          \
-  "+4]\n sxtb16 r3,r2\n"                                                              \
-  "smlad r4,r3,r12,r4\n smlad r5,r2,r12,r5\n smlad r6,r3,lr,r6\n smlad r7,r2,lr,r7\n" \
-  "ldr.w r12,[r0,#16*" #i "+8]\n ldr.w lr,[r0,#16*" #i                                \
-  "+12]\n"                                                                            \
-  "smlad r8,r3,r12,r8\n smlad r9,r2,r12,r9\n smlad r10,r3,lr,r10\n smlad r11,r2,lr,r11\n"
-#define ATTUNE_BACKWARD_STEP(i)                                                       \
-  "ldr r2,[r1,#32*" #i "]\n ldr.w r12,[r0,#16*" #i                                    \
-  "]\n sxtb16 r3,r2\n pkhbt lr,r3,r2,lsl #16\n"                                       \
-  "pkhtb r2,r2,r3,asr #16\n smlad r4,lr,r12,r4\n smlad r5,r2,r12,r5\n"                \
-  "ldr.w r3,[r0,#16*" #i "+4]\n ldr.w r12,[r0,#16*" #i                                \
-  "+8]\n"                                                                             \
-  "smlad r6,lr,r3,r6\n smlad r7,r2,r3,r7\n smlad r8,lr,r12,r8\n smlad r9,r2,r12,r9\n" \
-  "ldr.w r12,[r0,#16*" #i "+12]\n smlad r10,lr,r12,r10\n smlad r11,r2,r12,r11\n"
+#define ATTUNE_FORWARD_STEP(i)                                                   \
+  "ldr r2,[r1,#4*" #i "]\n ldr.w r12,[r0,#16*" #i "]\n ldr.w lr,[r0,#16*" #i     \
+  "+4]\n"                                                                        \
+  "sxtb16 r3,r2\n smlad r4,r3,r12,r4\n smlad r8,r2,r12,r8\n smlad r5,r3,lr,r5\n" \
+  "smlad r9,r2,lr,r9\n ldr.w r12,[r0,#16*" #i "+8]\n ldr.w lr,[r0,#16*" #i       \
+  "+12]\n"                                                                       \
+  "smlad r6,r3,r12,r6\n smlad r10,r2,r12,r10\n smlad r7,r3,lr,r7\n smlad r11,r2,lr,r11\n"
+#define ATTUNE_BACKWARD_STEP(i)                                                         \
+  "ldr r2,[r1,#32*" #i "]\n ldr.w r12,[r0,#16*" #i                                      \
+  "]\n sxtb16 r3,r2\n"                                                                  \
+  "pkhbt lr,r3,r2,lsl #16\n pkhtb r2,r2,r3,asr #16\n smlad r4,lr,r12,r4\n"              \
+  "smlad r8,r2,r12,r8\n ldr.w r3,[r0,#16*" #i "+4]\n ldr.w r12,[r0,#16*" #i             \
+  "+8]\n"                                                                               \
+  "smlad r5,lr,r3,r5\n smlad r9,r2,r3,r9\n smlad r6,lr,r12,r6\n smlad r10,r2,r12,r10\n" \
+  "ldr.w r12,[r0,#16*" #i "+12]\n smlad r7,lr,r12,r7\n smlad r11,r2,r12,r11\n"
 #define ATTUNE_EIGHT_STEPS(step) step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7)
 #define ATTUNE_ODD(even, both) "sub " both "," both "," even "\n asr " both "," both ",#8\n"
 #define ATTUNE_WHOLE(sum) "asr " sum "," sum ",#8\n"
 #define ATTUNE_STORE_EIGHT "stmia r2!,{r4-r11}\n"
 
-/// Sums of 4 rows and two columns, pair after pair: [count][4][2]. The panel is [k / 2][4][2] of x.
+/// Sums of 4 rows, column after column: [2 · count][4]. The panel is [k / 2][4][2] of x.
 ATTUNE_INT8_LOOPS(int8_forward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_EIGHT_STEPS(ATTUNE_FORWARD_STEP), "128",
-                  ATTUNE_ODD("r4", "r5") ATTUNE_ODD("r6", "r7") ATTUNE_ODD("r8", "r9")
-                      ATTUNE_ODD("r10", "r11") ATTUNE_STORE_EIGHT)
-/// Sums of 4 rows and two k, pair after pair: [count][4][2]. The panel is [columns / 2][4][2] of 256 x₀ − x₁
-/// and x₁.
+                  ATTUNE_ODD("r4", "r8") ATTUNE_ODD("r5", "r9") ATTUNE_ODD("r6", "r10")
+                      ATTUNE_ODD("r7", "r11") ATTUNE_STORE_EIGHT)
+/// Sums of 4 rows, k after k: [2 · count][4]. The panel is [columns / 2][4][2] of 256 x₀ − x₁ and x₁.
 ATTUNE_INT8_LOOPS(int8_backward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_EIGHT_STEPS(ATTUNE_BACKWARD_STEP), "128",
                   ATTUNE_WHOLE("r4") ATTUNE_WHOLE("r5") ATTUNE_WHOLE("r6") ATTUNE_WHOLE("r7")
                       ATTUNE_WHOLE("r8") ATTUNE_WHOLE("r9") ATTUNE_WHOLE("r10") ATTUNE_WHOLE("r11")
@@ -134,38 +133,133 @@ ATTUNE_INT8_LOOPS(int8_backward_row, ATTUNE_ZERO_FOUR,
 #undef ATTUNE_FOUR_K
 #undef ATTUNE_STORE_FOUR
 
-// Quantizes value(i) of i in [0, length) into a panel of kRows rows, filled up with zeros: pairs of integers
-// x₀ and x₁, of the transpose of 256 x₀ − x₁ and x₁. Answers the row's scale.
-template <int kRows, bool kTransposed, class Value>
-ATTUNE_INLINE float fill_int8_panel(int length, int filled, const Value& value, std::int16_t* to) {
-  std::uint32_t largest = 0;  // twice the magnitude: shifting it drops the sign
-  for (int i = 0; i < length; ++i) {
-    const std::uint32_t twice = std::bit_cast<std::uint32_t>(value(i)) << 1;
-    largest = twice > largest ? twice : largest;
+// Eight numbers, of the transpose times factors, into s0 … s7.
+#define ATTUNE_EACH_OF_EIGHT(what)                                                          \
+  what("s0", "s10") what("s1", "s11") what("s2", "s12") what("s3", "s13") what("s4", "s14") \
+      what("s5", "s15") what("s6", "s16") what("s7", "s17")
+#define ATTUNE_FOLD_FACTOR(s, factor) "vmul.f32 " s "," s "," factor "\n"
+#define ATTUNE_LOAD_EIGHT "vldmia %[x]!,{s0-s7}\n"
+#define ATTUNE_LOAD_FOLDED \
+  ATTUNE_LOAD_EIGHT "vldmia %[factors]!,{s10-s17}\n" ATTUNE_EACH_OF_EIGHT(ATTUNE_FOLD_FACTOR)
+
+/// Twice the largest magnitude's bits, without the sign that the shift drops, of 8 · `eights` numbers.
+template <bool kFolded>
+[[gnu::noinline]] std::uint32_t twice_largest(const float* x, [[maybe_unused]] const float* factors,
+                                              int eights) {
+#define ATTUNE_LARGER(r) "cmp %[most]," r ",lsl #1\n it lo\n lsllo %[most]," r ",#1\n"
+#define ATTUNE_LARGER_TWO(a, b) "vmov r4,r5," a "," b "\n" ATTUNE_LARGER("r4") ATTUNE_LARGER("r5")
+  std::uint32_t most = 0;
+  if (eights == 0) return most;
+  if constexpr (kFolded) {
+    asm volatile(".balign 4\n1: " ATTUNE_LOAD_FOLDED ATTUNE_LARGER_TWO("s0", "s1")
+                     ATTUNE_LARGER_TWO("s2", "s3") ATTUNE_LARGER_TWO("s4", "s5")
+                         ATTUNE_LARGER_TWO("s6", "s7") "subs %[n],#1\n bne 1b"
+                 : [x] "+r"(x), [factors] "+r"(factors), [most] "+r"(most), [n] "+r"(eights)
+                 :
+                 : "r4", "r5", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s10", "s11", "s12", "s13",
+                   "s14", "s15", "s16", "s17", "cc", "memory");
+  } else {
+    asm volatile(".balign 4\n1: ldmia %[x]!,{r4-r6,r8-r12}\n" ATTUNE_LARGER("r4") ATTUNE_LARGER("r5")
+                     ATTUNE_LARGER("r6") ATTUNE_LARGER("r8") ATTUNE_LARGER("r9") ATTUNE_LARGER("r10")
+                         ATTUNE_LARGER("r11") ATTUNE_LARGER("r12") "subs %[n],#1\n bne 1b"
+                 : [x] "+r"(x), [most] "+r"(most), [n] "+r"(eights)
+                 :
+                 : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "cc", "memory");
   }
-  const RowScale row = row_scale(largest >> 1);
+  return most;
+#undef ATTUNE_LARGER
+#undef ATTUNE_LARGER_TWO
+}
+
+/// Integers of 8 · `eights` numbers into a panel of kRows rows: pairs of x₀ and x₁, of the transpose of 256
+/// x₀ − x₁ and x₁. What is rounded has its integer in the low bits, whatever stands above them.
+template <int kRows, bool kFolded>
+[[gnu::noinline]] void fill_eights(const float* x, [[maybe_unused]] const float* factors, int eights,
+                                   float inverse, std::int16_t* to) {
+#define ATTUNE_SCALE(s, other) "vmul.f32 " s "," s ",s8\n"
+#define ATTUNE_ROUND(s, other) "vadd.f32 " s "," s ",s9\n"
+#define ATTUNE_STORE_PAIR(a, b, between, at) \
+  "vmov r4,r5," a "," b "\n" between "pkhbt r4,r4,r5,lsl #16\n str r4,[%[to],#" at "*%c[step]]\n"
+#define ATTUNE_QUANTIZE_EIGHT(between)                                                    \
+  ATTUNE_EACH_OF_EIGHT(ATTUNE_SCALE)                                                      \
+  ATTUNE_EACH_OF_EIGHT(ATTUNE_ROUND)                                                      \
+  ATTUNE_STORE_PAIR("s0", "s1", between, "0") ATTUNE_STORE_PAIR("s2", "s3", between, "1") \
+      ATTUNE_STORE_PAIR("s4", "s5", between, "2")                                         \
+          ATTUNE_STORE_PAIR("s6", "s7", between, "3") "subs %[n],#1\n add %[to],%[to],#4*%c[step]\n bne 1b"
+  if (eights == 0) return;
+  register float scale asm("s8") = inverse;
+  register float round asm("s9") = 0x1.8p23f;
+  if constexpr (kFolded) {
+    asm volatile(".balign 4\n1: " ATTUNE_LOAD_FOLDED ATTUNE_QUANTIZE_EIGHT("rsb r4,r5,r4,lsl #8\n")
+                 : [x] "+r"(x), [factors] "+r"(factors), [to] "+r"(to), [n] "+r"(eights)
+                 : "t"(scale), "t"(round), [step] "i"(4 * kRows)
+                 : "r4", "r5", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s10", "s11", "s12", "s13",
+                   "s14", "s15", "s16", "s17", "cc", "memory");
+  } else {
+    asm volatile(".balign 4\n1: " ATTUNE_LOAD_EIGHT ATTUNE_QUANTIZE_EIGHT("")
+                 : [x] "+r"(x), [to] "+r"(to), [n] "+r"(eights)
+                 : "t"(scale), "t"(round), [step] "i"(4 * kRows)
+                 : "r4", "r5", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "cc", "memory");
+  }
+#undef ATTUNE_SCALE
+#undef ATTUNE_ROUND
+#undef ATTUNE_STORE_PAIR
+#undef ATTUNE_QUANTIZE_EIGHT
+}
+
+#undef ATTUNE_EACH_OF_EIGHT
+#undef ATTUNE_FOLD_FACTOR
+#undef ATTUNE_LOAD_EIGHT
+#undef ATTUNE_LOAD_FOLDED
+
+// Quantizes a row of A, of the transpose times factors, into a panel of kRows rows, and fills it up with
+// zeros. Answers its scale.
+template <int kRows, bool kFolded, int kLength, int kStep>
+ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, std::int16_t* to) {
+  constexpr int kEights = kStep == 1 ? kLength / 8 : 0, kFilled = (kLength + 15) / 16 * 16;
+  const auto value = [&](int i) ATTUNE_INLINE_LAMBDA {
+    return kFolded ? multiply(x[i * kStep], factors[i]) : x[i * kStep];
+  };
+  std::uint32_t twice = twice_largest<kFolded>(x, factors, kEights);
+  for (int i = 8 * kEights; i < kLength; ++i) {
+    twice = (std::max)(twice, std::bit_cast<std::uint32_t>(value(i)) << 1);
+  }
+  const RowScale row = row_scale(twice >> 1);
+  fill_eights<kRows, kFolded>(x, factors, kEights, row.inverse, to);
   const auto integer = [&](int i) ATTUNE_INLINE_LAMBDA {
-    constexpr float kRound = 0x1.8p23f;
-    return std::bit_cast<std::uint32_t>(add(multiply(value(i), row.inverse), kRound)) -
-           std::bit_cast<std::uint32_t>(kRound);
+    return i < kLength ? std::bit_cast<std::uint32_t>(add(multiply(value(i), row.inverse), 0x1.8p23f)) : 0u;
   };
-  const auto store_pair = [&](int i, std::uint32_t first, std::uint32_t second) ATTUNE_INLINE_LAMBDA {
-    if constexpr (kTransposed) first = 256 * first - second;
-    const std::uint32_t pair = (first & 0xFFFFu) | second << 16;
+  for (int i = 8 * kEights; i < kFilled; i += 2) {
+    const std::uint32_t first = integer(i), second = integer(i + 1);
+    const std::uint32_t pair = ((kFolded ? 256 * first - second : first) & 0xFFFFu) | second << 16;
     __builtin_memcpy(to + i * kRows, &pair, sizeof pair);
-  };
-  int i = 0;
-  for (; i < length - 1; i += 2) store_pair(i, integer(i), integer(i + 1));
-  if (i < length) store_pair(i, integer(i), 0), i += 2;
-  for (; i < filled; i += 2) store_pair(i, 0, 0);
+  }
   return row.scale;
+}
+
+// Columns of kRows rows of C, from `count` sums of each. C, sums and scales begin at the first, at column
+// `col`.
+template <int kRows, int kStride, class View, class Epilogue>
+ATTUNE_INLINE void finish_int8(const std::int32_t* sums, const float* scales, View b, float* c, int col,
+                               int count, const Epilogue& epilogue) {
+  float of_row[kRows];  // copies, which no store to C can change
+  ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) of_row[r] = scales[r];
+  for (const int end = col + count; col < end; ++col) {
+    float finished[kRows];
+    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
+      finished[r] = epilogue(multiply(static_cast<float>(sums[r]), b.scaled(of_row[r], col)),
+                             static_cast<const float*>(c + r * kStride + col), col);
+    }
+    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) c[r * kStride + col] = finished[r];
+    sums += kRows;
+  }
 }
 
 /// Whether the rows of a panel, of at most 4 KB, have room for so many terms: four rows, or one.
 constexpr bool fits_int8_panel(int depth) { return depth <= 2048; }
 
 // Four rows of C at a time, 16 columns of them after the other; one by one where depth makes a panel large,
-// and of two rows that are left. Sums of more than kInt8Terms terms are added up. What a product takes of the
+// and of rows that are left. Sums of more than kInt8Terms terms are added up. What a product takes of the
 // stack is its panel, and a little more than 256 bytes.
 template <Int8Shape shape, class View, class Epilogue>
 ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
@@ -176,12 +270,10 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
   alignas(8) std::int32_t sums[16 * kMost];
   float scales[kMost];
 
-  const auto some_rows = [&]<int kRows>(int row, int count) ATTUNE_INLINE_LAMBDA {
-    for (int r = 0; r < kRows; ++r) {  // of three rows, the last one twice
-      const float* const from = a + (row + (std::min)(r, count - 1)) * shape.a_row;
-      scales[r] = fill_int8_panel<kRows, kTransposed>(
-          shape.depth, kTerms, [&](int k) ATTUNE_INLINE_LAMBDA { return b.folded(from[k * shape.a_col], k); },
-          panel + 2 * r);
+  const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
+    for (int r = 0; r < kRows; ++r) {
+      const float* const from = a + (row + r) * shape.a_row;
+      scales[r] = fill_int8_panel<kRows, kTransposed, shape.depth, shape.a_col>(from, b.scale, panel + 2 * r);
     }
     const int end = b.first + shape.cols;
     for (int block = b.first / 16; 16 * block < end; ++block) {
@@ -208,22 +300,15 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
           for (int j = 0; j < 16; ++j) sums[j] += more[j];
         }
       }
-      for (int r = 0; r < count; ++r) {
-        float* const to = c + (row + r) * shape.c_row;
-        for (int at = first; at < last; ++at) {
-          const int j = at - 16 * block, col = at - b.first;
-          const std::int32_t total = kRows == 4 ? sums[j / 2 * 8 + 2 * r + j % 2] : sums[j];
-          to[col] = epilogue(multiply(static_cast<float>(total), b.scaled(scales[r], col)),
-                             static_cast<const float*>(to + col), col);
-        }
-      }
+      finish_int8<kRows, shape.c_row>(sums + kRows * (first - 16 * block), scales, b, c + row * shape.c_row,
+                                      first - b.first, last - first, epilogue);
     }
   };
   int row = 0;
   if constexpr (kMost == 4) {
-    for (; rows - row > 2; row += 4) some_rows.template operator()<4>(row, (std::min)(rows - row, 4));
+    for (; rows - row >= 4; row += 4) some_rows.template operator()<4>(row);
   }
-  for (; row < rows; ++row) some_rows.template operator()<1>(row, 1);
+  for (; row < rows; ++row) some_rows.template operator()<1>(row);
 }
 
 }  // namespace detail
