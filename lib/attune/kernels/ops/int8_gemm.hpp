@@ -19,6 +19,7 @@
 #include <attune/kernels/packed_int8.hpp>
 #include <attune/kernels/portable/epilogues.hpp>
 #include <attune/kernels/portable/int8_rows.hpp>
+#include <attune/kernels/simd/int8_gemm.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
@@ -29,6 +30,8 @@ template <Int8Shape shape, class View, class Epilogue>
 [[gnu::noinline]] void int8_gemm(const float* a, int rows, const View& b, float* c, Epilogue epilogue) {
 #if ATTUNE_INT8_DSP
   if constexpr (fits_int8_panel(shape.depth)) return int8_panels<shape>(a, rows, b, c, epilogue);
+#elif ATTUNE_INT8_X86
+  if constexpr (fits_int8_rows(shape.depth)) return int8_rows<shape>(a, rows, b, c, epilogue);
 #endif
   using Sum = std::conditional_t<(shape.depth > 131072), std::int64_t, std::int32_t>;
   constexpr int kColumns = 16;  // at a time
