@@ -5,12 +5,12 @@
 // SSE2 and AVX2 multiply pairs of 16-bit integers (PMADDWD), of the same bytes widened with zeros.
 //
 // A transpose sums over columns. VPSHUFB transposes the 4 × 4 bytes of each 128 bits, after which a quarter
-// of a register sums four columns for four k; without VNNI all 16 columns of four k are summed beside each
-// other.
+// of a register sums four columns for four k; PMADDWD takes pairs of columns that are unpacked.
 #pragma once
 
 #include <attune/kernels/packed_int8.hpp>
 #include <attune/kernels/portable/int8_rows.hpp>
+#include <attune/kernels/simd/dequantize.hpp>
 
 #if defined(__x86_64__) && !ATTUNE_PORTABLE_KERNELS
 
@@ -40,42 +40,64 @@ struct Int8Row {
   std::int32_t start;  // −128 Σ q
 };
 
+// Lanes of 32 bits, and the vectors of them.
+inline constexpr int kInt8Lanes =
+#if defined(__AVX512F__)
+    16;
+#elif defined(__AVX2__)
+    8;
+#else
+    4;
+#endif
+using Int8Floats = Vector<float, kInt8Lanes>;
+using Int8Bits = Vector<std::int32_t, kInt8Lanes>;
+
 // Quantizes a row of A, times factors where it is folded, and fills it up with zeros.
 template <bool kFolded, int kLength, int kStep>
 ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, Int8Term* to) {
   constexpr int kFilled = (kLength + 15) / 16 * 16;
-  alignas(16) float row[kFilled];
-  for (int i = 0; i < kLength; ++i) row[i] = kFolded ? multiply(x[i * kStep], factors[i]) : x[i * kStep];
-  for (int i = kLength; i < kFilled; ++i) row[i] = 0;
-  const __m128i no_sign = _mm_set1_epi32(0x7FFFFFFF);
-  __m128i most = _mm_setzero_si128();
-  for (int i = 0; i < kFilled; i += 4) {
-    const __m128i bits = _mm_and_si128(_mm_load_si128(reinterpret_cast<const __m128i*>(row + i)), no_sign);
-    const __m128i larger = _mm_cmpgt_epi32(bits, most);
-    most = _mm_or_si128(_mm_and_si128(larger, bits), _mm_andnot_si128(larger, most));
+  float dense[kStep == 1 ? 1 : kLength];
+  if constexpr (kStep != 1) {
+    for (int i = 0; i < kLength; ++i) dense[i] = x[i * kStep];
+    x = dense;
   }
-  std::uint32_t lanes[4];
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(lanes), most);
-  const RowScale scale =
-      row_scale((std::max)((std::max)(lanes[0], lanes[1]), (std::max)(lanes[2], lanes[3])));
-  const __m128 inverse = _mm_set1_ps(scale.inverse), round = _mm_set1_ps(0x1.8p23f);
-  const __m128i zero = _mm_castps_si128(round);
-  __m128i sums = _mm_setzero_si128();
-  for (int i = 0; i < kFilled; i += 8) {
-    const auto four = [&](int at) ATTUNE_INLINE_LAMBDA {  // the rounding of portable/int8_rows.hpp
-      const __m128 rounded = _mm_add_ps(_mm_mul_ps(_mm_load_ps(row + at), inverse), round);
-      return _mm_sub_epi32(_mm_castps_si128(rounded), zero);
-    };
-    const __m128i low = four(i), high = four(i + 4), q = _mm_packs_epi32(low, high);
-    sums = _mm_add_epi32(sums, _mm_add_epi32(low, high));
-    if constexpr (sizeof(Int8Term) == 2) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), q);
-    } else {
-      _mm_storel_epi64(reinterpret_cast<__m128i*>(to + i), _mm_packs_epi16(q, q));
+  const auto lanes_at = [&]<int kCount>(int i) ATTUNE_INLINE_LAMBDA {
+    Int8Floats values{};
+    std::memcpy(&values, x + i, sizeof(float) * kCount);
+    if constexpr (kFolded) {
+      Int8Floats folded{};
+      std::memcpy(&folded, factors + i, sizeof(float) * kCount);
+      values *= folded;
     }
-  }
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(lanes), sums);
-  const std::uint32_t sum = lanes[0] + lanes[1] + lanes[2] + lanes[3];
+    return values;
+  };
+  constexpr int kRest = kLength % kInt8Lanes, kWhole = kLength - kRest;
+  const auto for_each = [&](const auto& body) ATTUNE_INLINE_LAMBDA {
+    for (int i = 0; i < kWhole; i += kInt8Lanes) body(i, lanes_at.template operator()<kInt8Lanes>(i));
+    if constexpr (kRest > 0) body(kWhole, lanes_at.template operator()<kRest>(kWhole));
+  };
+  Int8Bits most{};
+  for_each([&](int, const Int8Floats& values) ATTUNE_INLINE_LAMBDA {
+    const Int8Bits bits = reinterpret_cast<Int8Bits>(values) & 0x7FFFFFFF;
+    most = bits > most ? bits : most;
+  });
+  std::int32_t largest = 0;
+  for (int lane = 0; lane < kInt8Lanes; ++lane) largest = (std::max)(largest, most[lane]);
+  const RowScale scale = row_scale(static_cast<std::uint32_t>(largest));
+  using Terms = Vector<Int8Term, kInt8Lanes>;
+  using Counts = Vector<std::uint32_t, kInt8Lanes>;
+  Counts sums{};
+  for_each([&](int i, const Int8Floats& values) ATTUNE_INLINE_LAMBDA {
+    const Int8Floats rounded = values * scale.inverse + 0x1.8p23f;
+    const Int8Bits integers = reinterpret_cast<Int8Bits>(rounded) - std::bit_cast<std::int32_t>(0x1.8p23f);
+    const auto terms = __builtin_convertvector(integers, Terms);
+    std::memcpy(to + i, &terms, sizeof terms);
+    sums += reinterpret_cast<Counts>(integers);
+  });
+  constexpr int kWritten = kWhole + (kRest > 0 ? kInt8Lanes : 0);
+  if constexpr (kWritten < kFilled) std::memset(to + kWritten, 0, sizeof(Int8Term) * (kFilled - kWritten));
+  std::uint32_t sum = 0;
+  for (int lane = 0; lane < kInt8Lanes; ++lane) sum += sums[lane];
   return {scale.scale, static_cast<std::int32_t>(0u - 128u * sum)};
 }
 
@@ -131,6 +153,24 @@ ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::uint8_t* w
 
 #else
 
+// sum += a · b, in pairs. As text: GCC computes all products of a turn before it adds the first, and runs out
+// of registers.
+#if defined(__AVX2__)
+ATTUNE_INLINE void add_pairs(__m256i& sum, __m256i a, __m256i b) {
+  __m256i product;
+  asm("vpmaddwd %[b],%[a],%[product]\n vpaddd %[product],%[sum],%[sum]"
+      : [sum] "+x"(sum), [product] "=&x"(product)
+      : [a] "x"(a), [b] "x"(b));
+}
+#else
+ATTUNE_INLINE void add_pairs(__m128i& sum, __m128i a, __m128i b) {
+  __m128i product;
+  asm("movdqa %[a],%[product]\n pmaddwd %[b],%[product]\n paddd %[product],%[sum]"
+      : [sum] "+x"(sum), [product] "=&x"(product)
+      : [a] "x"(a), [b] "x"(b));
+}
+#endif
+
 #if defined(__AVX2__)
 
 inline constexpr int kInt8RowsAtOnce = 6;
@@ -149,8 +189,8 @@ ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::uint8_t* weights, Int
         long long four;
         std::memcpy(&four, q + r * kTerms + i, sizeof four);
         const __m256i terms = _mm256_set1_epi64x(four);
-        sum[r][0] = _mm256_add_epi32(sum[r][0], _mm256_madd_epi16(first, terms));
-        sum[r][1] = _mm256_add_epi32(sum[r][1], _mm256_madd_epi16(second, terms));
+        add_pairs(sum[r][0], first, terms);
+        add_pairs(sum[r][1], second, terms);
       }
     }
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
@@ -184,8 +224,8 @@ ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::uint8_t* weights, Int
         const __m128i low = _mm_unpacklo_epi8(bytes, _mm_setzero_si128()),
                       high = _mm_unpackhi_epi8(bytes, _mm_setzero_si128());
         ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
-          sum[r][b] = _mm_add_epi32(sum[r][b], _mm_madd_epi16(low, terms[r]));
-          sum[r][b + 1] = _mm_add_epi32(sum[r][b + 1], _mm_madd_epi16(high, terms[r]));
+          add_pairs(sum[r][b], low, terms[r]);
+          add_pairs(sum[r][b + 1], high, terms[r]);
         }
       }
     }
@@ -202,29 +242,50 @@ ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::uint8_t* weights, Int
 
 #endif
 
-// Sums of 16 k over kTerms columns, whose groups stand `group` bytes apart: four k of 16 columns at a time.
+// Sums of 16 k over kTerms columns, whose groups stand `group` bytes apart: four k of a pair of columns in a
+// register.
 template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::uint8_t* weights, int group,
                                         Int8Sums* sums) {
-  for (int r = 0; r < kRows; ++r) {
-    for (int k = 0; k < 16; k += 4) {
-      std::int32_t of_columns[64] = {};
-      for (int i = 0; i < kTerms; i += 16) {
-        const std::uint8_t* const columns = weights + i / 16 * group + 16 * k;
-        std::int16_t terms[64];
-        for (int j = 0; j < 64; ++j) terms[j] = q[r * kTerms + i + j / 4];
-        for (int j = 0; j < 64; ++j) of_columns[j] += terms[j] * columns[j];
-      }
-      for (int j = 0; j < 4; ++j) {
-        std::int32_t sum = 0;
-        for (int column = 0; column < 16; ++column) sum += of_columns[4 * column + j];
-        sums[r][k + j] = sum;
+  const __m128i zero = _mm_setzero_si128();
+  for (int k = 0; k < 16; k += 4) {
+    __m128i sum[kRows];
+    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) sum[r] = zero;
+    for (int i = 0; i < kTerms; i += 4) {
+      __m128i columns;
+      std::memcpy(&columns, weights + i / 16 * group + 16 * k + 4 * (i % 16), sizeof columns);
+      const __m128i odd = _mm_srli_epi64(columns, 32);
+      const __m128i first = _mm_unpacklo_epi8(_mm_unpacklo_epi8(columns, odd), zero),
+                    second = _mm_unpacklo_epi8(_mm_unpackhi_epi8(columns, odd), zero);
+      ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
+        const __m128i four = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(q + r * kTerms + i));
+        sum[r] = _mm_add_epi32(sum[r], _mm_madd_epi16(first, _mm_shuffle_epi32(four, 0x00)));
+        sum[r] = _mm_add_epi32(sum[r], _mm_madd_epi16(second, _mm_shuffle_epi32(four, 0x55)));
       }
     }
+    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) std::memcpy(sums[r] + k, &sum[r], sizeof sum[r]);
   }
 }
 
 #endif
+
+// `count` numbers of a row of C, the first in column `col`, from their sums.
+template <bool kTransposed, class Epilogue>
+ATTUNE_INLINE void finish_int8_row(const std::int32_t* sums, const Int8Row& row, const float* scales,
+                                   float* c, int col, int count, const Epilogue& epilogue) {
+  for_each_packet<float>(count, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+    constexpr int kWidth = kLanes<P>;
+    P sum, scale = broadcast<P>(row.scale);
+    if constexpr (kWidth == 1) {
+      sum = static_cast<float>(sums[j] + row.start);
+    } else {
+      const auto integers = load_vector<std::int32_t, kWidth>(sums + j) + row.start;
+      sum = P(__builtin_convertvector(integers, Vector<float, kWidth>));
+    }
+    if constexpr (!kTransposed) scale = multiply(scale, load<P>(scales + j));
+    store(c + j, epilogue(multiply(sum, scale), static_cast<const float*>(c + j), col + j));
+  });
+}
 
 /// Whether the rows have room on the stack.
 constexpr bool fits_int8_rows(int depth) { return depth <= 4096; }
@@ -251,19 +312,17 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
       } else {
         int8_sums<kRows, kTerms>(q, weights + block * kDepth, sums);
       }
-      for (int r = 0; r < kRows; ++r) {
-        float* const to = c + (row + r) * shape.c_row;
-        float finished[16];
-        for (int j = 0; j < 16; ++j) finished[j] = static_cast<float>(sums[r][j] + quantized[r].start);
+      const auto finish = [&](int count) ATTUNE_INLINE_LAMBDA {
         const int col = first - b.first;
-        for (int j = 0; j < last - first; ++j) {
-          finished[first - block + j] =
-              multiply(finished[first - block + j], b.scaled(quantized[r].scale, col + j));
+        for (int r = 0; r < kRows; ++r) {
+          finish_int8_row<kTransposed>(sums[r] + (first - block), quantized[r], b.scale + col,
+                                       c + (row + r) * shape.c_row + col, col, count, epilogue);
         }
-        for_each_packet<float>(last - first, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-          store(to + col + j, epilogue(load<P>(finished + (first - block) + j),
-                                       static_cast<const float*>(to + col + j), col + j));
-        });
+      };
+      if (last - first == 16) {
+        finish(16);
+      } else {
+        finish(last - first);
       }
     }
   };
