@@ -10,6 +10,7 @@
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/models/tied.hpp>
+#include <attune/weights/packed_weights.hpp>
 #include <attune/weights/quantize.hpp>
 
 #include "training/plan_check.hpp"
@@ -40,18 +41,24 @@ template <class Layer>
 struct Constants {
   using Narrow = typename Layer::template ParametersOf<attune::Int8Weights, attune::Tensor>;
   static inline typename Layer::Parameters floats;
+  using Packed = typename Layer::template ParametersOf<attune::PackedInt8Weights, attune::Tensor>;
   static inline Narrow integers;
+  static inline Packed packed;
 
   static void fill() {
     attune::Rng rng(1);
     check::fill_set(floats, rng, -1, 1);
     EXPECT_EQ(attune::quantize(floats, integers), attune::Status::kOk);
+    EXPECT_EQ(attune::quantize(floats, packed), attune::Status::kOk);
   }
 };
 template <class Layer, LowRank low_rank>
 using BesideFloats = Adapted<Layer, Constants<Layer>::floats, low_rank>;
 template <class Layer, LowRank low_rank>
 using BesideIntegers = Adapted<Layer, Constants<Layer>::integers, low_rank>;
+
+template <class Layer, LowRank low_rank>
+using BesidePacked = Adapted<Layer, Constants<Layer>::packed, low_rank>;
 
 using Whole = Sequential<First, Positions, attune::Repeat<2, After>, Pool, Head>;
 using WholeAdapted = BesideFloats<Whole, kAllAndVectors>;
@@ -83,6 +90,13 @@ TEST(AdaptedPlans, train_models_as_with_gradients) {
   Constants<Whole>::fill();
   expect_same_in_backward<WholeAdapted>(attune::CausalMask{});
   expect_same_in_lockstep<WholeAdapted>(attune::CausalMask{});
+}
+
+TEST(AdaptedPlans, train_beside_products_of_integers_as_with_gradients) {
+  fill_mixed();
+  expect_same_in_backward<Sequential<First, BesidePacked<Before, kAllAndVectors>,
+                                     attune::BiasesAndNorms<After, Constants<After>::packed>,
+                                     attune::Frozen<Network, Constants<Network>::packed>, Pool, Head>>();
 }
 
 TEST(AdaptedPlans, train_layers_between_others_as_with_gradients) {

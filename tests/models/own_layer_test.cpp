@@ -168,6 +168,7 @@ void expect_near() {
 template <class Of>
 void has_weights_of_8_and_16_bits() {
   expect_near<Of, attune::Int8Weights>();
+  expect_near<Of, attune::PackedInt8Weights>();
   expect_near<Of, attune::Bfloat16Weights>();
   expect_near<Of, attune::Float16Weights>();
 }

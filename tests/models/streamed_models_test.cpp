@@ -51,6 +51,7 @@ using Encoder =
                        attune::LogSoftmax<kLength, 3>>;
 struct Constants {
   static inline Encoder::ParametersOf<attune::Int8Weights, attune::Tensor> narrow;
+  static inline Encoder::ParametersOf<attune::PackedInt8Weights, attune::Tensor> packed;
 };
 Encoder::Input encoder_input() {
   Encoder::Input x;
@@ -63,10 +64,16 @@ void fill_constants() {
   attune::Rng rng(3);
   check::fill_set(parameters, rng);
   ASSERT_EQ(attune::quantize(parameters, Constants::narrow), Status::kOk);
+  ASSERT_EQ(attune::pack(Constants::narrow, Constants::packed), Status::kOk);
 }
 TEST(StreamedModels, weights_of_eight_bits_have_the_bits_of_their_batch) {
   fill_constants();
   check::expect_stream_of_batch<Encoder, CacheShape{.window = 9, .sinks = 2}, 6>(Constants::narrow,
+                                                                                 encoder_input());
+}
+TEST(StreamedModels, products_of_integers_have_the_bits_of_their_batch) {
+  fill_constants();
+  check::expect_stream_of_batch<Encoder, CacheShape{.window = 9, .sinks = 2}, 6>(Constants::packed,
                                                                                  encoder_input());
 }
 TEST(StreamedModels, factors_of_low_rank_have_the_bits_of_their_batch) {

@@ -1,7 +1,7 @@
 // Inference from weights of 8 and 16 bits, as few rows and as many, of which the build holds the stack
 // against a bound. Ends with `N passed, N failed`.
 #include <attune/layers/feed_forward.hpp>
-#include <attune/weights/quantized_weights.hpp>
+#include <attune/weights/packed_weights.hpp>
 #include <quantized_networks_stack.hpp>
 
 #include "console.hpp"
@@ -37,7 +37,7 @@ bool run_networks() {
 }  // namespace
 
 extern "C" [[gnu::noinline]] bool quantized_networks() {
-  return run_networks<attune::Int8Weights>() && run_networks<attune::Bfloat16Weights>() &&
+  return run_networks<attune::Int8Weights>() && run_networks<attune::PackedInt8Weights>() && run_networks<attune::Bfloat16Weights>() &&
          run_networks<attune::Float16Weights>();
 }
 

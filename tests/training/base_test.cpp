@@ -13,6 +13,7 @@
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/training/trainer.hpp>
+#include <attune/weights/packed_weights.hpp>
 #include <attune/weights/quantize.hpp>
 
 #include "check.hpp"
@@ -97,6 +98,20 @@ TEST(Base, of_8_bits_belongs_to_the_state) {
   expect_belongs_to<Frozen<Whole, int8_base>>(int8_base);
   expect_belongs_to<BiasesAndNorms<Whole, int8_base>>(int8_base);
   expect_belongs_to<Adapted<Whole, int8_base, kLowRank>>(int8_base);
+}
+
+TEST(Base, of_packed_integers_is_another_than_the_same_integers_widened) {
+  static Whole::ParametersOf<PackedInt8Weights, Tensor> packed_base;
+  fill_bases();
+  ASSERT_EQ(pack(int8_base, packed_base), Status::kOk);
+  using Packed = TrainingState<Adapted<Whole, packed_base, kLowRank>, AdamW>;
+  const std::uint32_t before = Packed::numbers();
+  EXPECT_NE(before, (TrainingState<Adapted<Whole, int8_base, kLowRank>, AdamW>::numbers()));
+  ASSERT_EQ(quantize(float_base, packed_base), Status::kOk);  // the same again
+  EXPECT_EQ(Packed::numbers(), before);
+  float_base.layer<0>().weight(0, 0) *= 2;
+  ASSERT_EQ(quantize(float_base, packed_base), Status::kOk);
+  EXPECT_NE(Packed::numbers(), before);
 }
 
 TEST(Base, of_16_bits_belongs_to_the_state) {

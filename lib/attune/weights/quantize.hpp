@@ -127,6 +127,42 @@ constexpr Status quantize(const From& parameters, To& quantized) {
   return Status::kOk;
 }
 
+/// Fills a set of PackedInt8Weights from one of Int8Weights, own or elsewhere: the same integers and scales;
+/// what is a Tensor in it is copied. Status::kOverflow, and nothing is changed, where an integer is −128,
+/// which quantize() never writes.
+template <class From, class To>
+constexpr Status pack(const From& quantized, To& packed) {
+  bool possible = true;
+  const auto for_each_element = [](const auto& rows, const auto& visitor) {
+    for (int i = 0; i < rows.count; ++i) {
+      for (int j = 0; j < rows.length; ++j) visitor(i, j, rows.at(i, j));
+    }
+  };
+  detail::for_each_pair(
+      [&](const TensorPath&, const auto& source, const auto& to) {
+        if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(to)>>) {
+          for_each_element(source.stored,
+                           [&](int, int, Int8 element) { possible &= element.value >= -Int8::kLargest; });
+        }
+      },
+      quantized, packed);
+  if (!possible) return Status::kOverflow;
+  detail::for_each_pair(
+      [&](const TensorPath&, const auto& source, auto& to) {
+        if constexpr (detail::kIsQuantizedForm<std::remove_cvref_t<decltype(to)>>) {
+          if constexpr (requires { to.stored.clear(); }) to.stored.clear();
+          for (int i = 0; i < source.stored.count; ++i) to.stored.scales[i] = source.stored.scale()[i];
+          for_each_element(source.stored, [&](int i, int j, Int8 element) { to.stored.set(i, j, element); });
+        } else {
+          for (int i = 0; i < to.rows; ++i) {
+            for (int j = 0; j < to.cols; ++j) to(i, j) = view(source)(i, j);
+          }
+        }
+      },
+      quantized, packed);
+  return Status::kOk;
+}
+
 /// How far the numbers of a tensor are from what they were.
 struct QuantizationError {
   double largest = 0;  // the largest difference, relative to the largest number
