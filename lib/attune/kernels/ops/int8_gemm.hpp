@@ -16,6 +16,7 @@
 
 #include <attune/kernels/cortex_m/int8_gemm.hpp>
 #include <attune/kernels/matrix_view.hpp>
+#include <attune/kernels/mve/int8_gemm.hpp>
 #include <attune/kernels/packed_int8.hpp>
 #include <attune/kernels/portable/epilogues.hpp>
 #include <attune/kernels/portable/int8_rows.hpp>
@@ -30,7 +31,7 @@ template <Int8Shape shape, class View, class Epilogue>
 [[gnu::noinline]] void int8_gemm(const float* a, int rows, const View& b, float* c, Epilogue epilogue) {
 #if ATTUNE_INT8_DSP
   if constexpr (fits_int8_panel(shape.depth)) return int8_panels<shape>(a, rows, b, c, epilogue);
-#elif ATTUNE_INT8_X86
+#elif ATTUNE_INT8_X86 || ATTUNE_MVE
   if constexpr (fits_int8_rows(shape.depth)) return int8_rows<shape>(a, rows, b, c, epilogue);
 #endif
   using Sum = std::conditional_t<(shape.depth > 131072), std::int64_t, std::int32_t>;
