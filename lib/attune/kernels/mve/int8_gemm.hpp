@@ -60,17 +60,30 @@ ATTUNE_INLINE void int8_block(const std::int8_t* q, const std::int8_t* weights, 
   }
 }
 
-// Sums of 16 k over columns, which stand `column` bytes apart, of one row.
+// Sums of kRows rows and 16 k over columns, which stand `column` bytes apart: all k of one row, or eight at a
+// time, as registers have room for.
+template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_transposed_block(const std::int8_t* q, int terms, const std::int8_t* weights,
-                                         int column, std::int32_t* sums) {
-  int32x4_t sum[4];
-  ATTUNE_UNROLL for (auto& some : sum) some = vdupq_n_s32(0);
-  for (int i = 0; i < terms; ++i) {
-    ATTUNE_UNROLL for (int j = 0; j < 4; ++j) {
-      sum[j] = vmlaq_n_s32(sum[j], vldrbq_s32(weights + i * column + 4 * j), q[i]);
+                                         int column, std::int32_t (*sums)[16]) {
+  constexpr int kFours = kRows == 1 ? 4 : 2;
+  for (int k = 0; k < 16; k += 4 * kFours) {
+    int32x4_t sum[kRows][kFours];
+    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
+      ATTUNE_UNROLL for (int j = 0; j < kFours; ++j) sum[r][j] = vdupq_n_s32(0);
+    }
+    const std::int8_t* from = weights + k;
+    for (int i = 0; i < terms; ++i, from += column) {
+      ATTUNE_UNROLL for (int j = 0; j < kFours; ++j) {
+        const int32x4_t four = vldrbq_s32(from + 4 * j);
+        ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
+          sum[r][j] = vmlaq_n_s32(sum[r][j], four, q[r * kTerms + i]);
+        }
+      }
+    }
+    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
+      ATTUNE_UNROLL for (int j = 0; j < kFours; ++j) vst1q_s32(sums[r] + k + 4 * j, sum[r][j]);
     }
   }
-  ATTUNE_UNROLL for (int j = 0; j < 4; ++j) vst1q_s32(sums + 4 * j, sum[j]);
 }
 
 /// Whether rows have room on the stack.
@@ -94,9 +107,7 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
     for (int block = b.first / 16 * 16; block < end; block += 16) {
       const int first = (std::max)(block, b.first), last = (std::min)(block + 16, end);
       if constexpr (kTransposed) {
-        for (int r = 0; r < kRows; ++r) {
-          int8_transposed_block(q + r * kTerms, shape.depth, b.bytes + block, kDepth, sums[r]);
-        }
+        int8_transposed_block<kRows, kTerms>(q, shape.depth, b.bytes + block, kDepth, sums);
       } else {
         int j = 0;
         for (; block + j < last - 1; j += 2) {
