@@ -75,6 +75,36 @@ void measure_narrow_products() {
    ...);
 }
 
+// rows × k times k × n in integers, quantizing, scales and bias included: forward, and back to dx.
+template <int rows, int k, int n>
+void measure_packed_product() {
+  using namespace attune::kernels;
+  using Packed = PackedInt8<k, n>;
+  alignas(16) static std::int8_t bytes[Packed::kBytes];
+  static float x[rows * k], y[rows * n], scale_and_bias[n];
+  attune::Rng rng(2);
+  fill(x, rows * k, rng);
+  fill(scale_and_bias, n, rng);
+  Packed::clear(bytes);
+  for (int i = 0; i < k; ++i) {
+    for (int j = 0; j < n; ++j) Packed::set(bytes, i, j, static_cast<int>(rng.uniform(-127.0f, 127.0f)));
+  }
+  const PackedInt8View<k, n, k, n, false> weights{bytes, scale_and_bias};
+  const auto key = [](const char* way) {
+    port::print("packed_int8.", way, '.', rows, 'x', k, 'x', n, ".instructions_per_mac ", rows * k * n, '\n');
+  };
+  begin_counting();
+  product(attune::MatrixView<const float, rows, k>(x), weights, attune::MatrixView<float, rows, n>(y),
+          AddBias<float>{scale_and_bias});
+  end_counting();
+  key("forward");
+  begin_counting();
+  product(attune::MatrixView<const float, rows, n>(y), weights.transpose(),
+          attune::MatrixView<float, rows, k>(x));
+  end_counting();
+  key("dx");
+}
+
 // One row times weights as layers have them, and back to dx: y = x·W, and x·Wᵀ of W stored [n, k].
 template <int k, int n, class B>
 void measure_row(const char* variant, const B& weights) {
@@ -163,6 +193,11 @@ int main() {
   fill_operands();
   measure_products<8, 16, 32, 64>();
   measure_narrow_products<8, 16, 32, 64>();
+  measure_packed_product<32, 32, 32>();
+  measure_packed_product<64, 64, 64>();
+  measure_packed_product<99, 64, 256>();
+  measure_packed_product<1, 64, 256>();
+  measure_packed_product<3, 64, 256>();
   measure_rows<64, 64>();
   measure_rows<64, 172>();
   measure_rows<172, 64>();

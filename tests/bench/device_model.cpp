@@ -30,6 +30,13 @@ struct Forward {
   Model::InferenceScratch scratch;
   Model::Output y;
 };
+struct PackedForward {
+  Data data;
+  Model::Parameters parameters;
+  Model::ParametersOf<attune::PackedInt8Weights, attune::Tensor> packed;
+  Model::InferenceScratch scratch;
+  Model::Output y;
+};
 struct Step {
   Data data;
   Trainer trainer;
@@ -60,6 +67,19 @@ void print(const char* work, long macs) {
   print("forward", bench::forward_macs(kShape));
 }
 
+// The same with weights of 8 bits in products of integers.
+[[gnu::noinline]] void measure_packed_forward() {
+  auto& it = in_memory<PackedForward>();
+  attune::Rng rng(1);
+  attune::initialize(it.parameters, attune::XavierUniform{}, rng);
+  if (attune::quantize(it.parameters, it.packed) != attune::Status::kOk) port::exit(1);
+  fill(it.data, rng);
+  port::begin_counting();
+  (void)attune::infer<Model>(it.packed, it.data.x, it.y, it.scratch, Mask{});
+  port::end_counting();
+  print("packed_int8_forward", bench::forward_macs(kShape));
+}
+
 [[gnu::noinline]] void measure_step() {
   auto& it = in_memory<Step>();
   attune::Rng rng(1);
@@ -78,6 +98,7 @@ void print(const char* work, long macs) {
 int main() {
   static_assert(sizeof(Forward) <= ATTUNE_BENCH_MEMORY_SIZE);
   measure_forward();
+  if constexpr (sizeof(PackedForward) <= ATTUNE_BENCH_MEMORY_SIZE) measure_packed_forward();
   if constexpr (sizeof(Step) <= ATTUNE_BENCH_MEMORY_SIZE) measure_step();
   return 0;
 }

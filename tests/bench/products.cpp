@@ -7,6 +7,7 @@
 #include <Eigen/Core>
 
 #include <attune/kernels/ops/gemm.hpp>
+#include <attune/kernels/ops/int8_gemm.hpp>
 
 #include "peak.hpp"
 #include "timing.hpp"
@@ -150,6 +151,29 @@ class Comparison {
   std::vector<float> result_;
 };
 
+// Rows of floats times packed integers, quantizing, scales and bias included, against the same in floats.
+template <int rows, int k, int n>
+void compare_packed() {
+  using namespace attune::kernels;
+  using Packed = PackedInt8<k, n>;
+  alignas(64) static std::int8_t bytes[Packed::kBytes];
+  Packed::clear(bytes);
+  for (int i = 0; i < k; ++i) {
+    for (int j = 0; j < n; ++j) Packed::set(bytes, i, j, (i * 37 + j * 11) % 255 - 127);
+  }
+  const attune::MatrixView<const float, rows, k> x(a);
+  const attune::MatrixView<const float, k, n> weights(b);
+  const attune::MatrixView<float, rows, n> y(c);
+  const PackedInt8View<k, n, k, n, false> packed{bytes, b};
+  bench::Race race;
+  const int floats = race.add([=] { product(x, weights, y, AddBias<float>{b}); });
+  const int integers = race.add([=] { product(x, packed, y, AddBias<float>{b}); });
+  race.run();
+  bench::figure(
+      "packed_int8." + std::to_string(rows) + "x" + std::to_string(k) + "x" + std::to_string(n) + ".vs_float",
+      race.ratio(floats, integers));
+}
+
 template <int... sizes>
 void compare() {
   (Comparison<sizes, Variant::kNN>().run(), ...);
@@ -175,4 +199,8 @@ int main() {
   bench::absent("libxsmm");
 #endif
   compare<8, 16, 32, 64, 128, 256, 512>();
+  compare_packed<64, 64, 64>();
+  compare_packed<99, 64, 256>();
+  compare_packed<99, 256, 64>();
+  compare_packed<1, 64, 256>();
 }

@@ -63,7 +63,9 @@
 // more of than another in one program. Empty for the least. attune_add_dispatched defines it empty, as there
 // no file sees another's code.
 #if !defined(ATTUNE_INSTRUCTION_SET)
-#if defined(__AVX512F__)
+#if defined(__AVX512VNNI__)
+#define ATTUNE_INSTRUCTION_SET _avx512vnni
+#elif defined(__AVX512F__)
 #define ATTUNE_INSTRUCTION_SET _avx512
 #elif defined(__AVX2__)
 #define ATTUNE_INSTRUCTION_SET _avx2
