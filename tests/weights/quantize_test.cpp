@@ -1,5 +1,4 @@
 // Parameters in fewer bits: which numbers, what cannot be, and how large the errors are.
-#include <attune/weights/packed_weights.hpp>
 #include <attune/weights/quantize.hpp>
 
 #include <attune/layers/feed_forward.hpp>
@@ -9,8 +8,7 @@
 
 namespace {
 
-using attune::Bfloat16Weights, attune::Float16Weights, attune::Int8Weights, attune::PackedInt8Weights,
-    attune::Tensor;
+using attune::Bfloat16Weights, attune::Float16Weights, attune::Int8Weights, attune::Tensor;
 using Layer = attune::Linear<attune::LinearShape{2, 3, 2}>;
 using Network = attune::FeedForward<attune::FeedForwardShape{.rows = 2, .d_model = 5, .d_ff = 7}>;
 
@@ -123,29 +121,4 @@ TEST(Quantize, what_is_exact_has_no_error) {
         EXPECT_EQ(error.rms, 0.0);
       },
       kParameters, set);
-}
-
-TEST(Pack, keeps_integers_and_scales_at_compile_time) {
-  constexpr auto kInt8 = quantized<Int8Weights>();
-  constexpr auto kPacked = [&] {
-    std::remove_cvref_t<decltype(quantized<PackedInt8Weights>())> packed{};
-    return attune::pack(kInt8, packed) == attune::Status::kOk ? packed : throw "refused";
-  }();
-  static_assert(kPacked.weight.stored.scales[0] == kInt8.weight.stored.scales[0]);
-  for (int row = 0; row < kInt8.weight.rows; ++row) {
-    for (int col = 0; col < kInt8.weight.cols; ++col) {
-      EXPECT_EQ(kPacked.weight(row, col), kInt8.weight(row, col));
-      EXPECT_EQ(quantized<PackedInt8Weights>().weight(row, col), kInt8.weight(row, col));
-    }
-  }
-}
-
-TEST(Pack, refuses_what_two_columns_in_a_register_have_no_room_for) {
-  auto int8 = quantized<Int8Weights>();
-  auto packed = quantized<PackedInt8Weights>();
-  const float before = packed.weight(0, 0);
-  int8.weight.stored.elements[0].value = 5;
-  int8.weight.stored.elements[1].value = -128;
-  EXPECT_EQ(attune::pack(int8, packed), attune::Status::kOverflow);
-  EXPECT_EQ(packed.weight(0, 0), before);
 }

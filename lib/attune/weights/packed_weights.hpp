@@ -25,21 +25,25 @@ struct PackedInt8Rows {
                 "attune: packed int8 weights are those of models in float; double takes Int8Weights");
   using Element = Int8;
   using Scalar = ScalarType;
-  using Packed = kernels::PackedInt8<kLength, kCount>;
+  using Packed = kernels::PackedInt8<kLength, kCount>;              // where integers stand
   using Transposed = QuantizedRows<Int8, Scalar, kLength, kCount>;  // of a table
   static constexpr int count = kCount;
   static constexpr int length = kLength;  // elements of a column
 
   Scalar scales[static_cast<std::size_t>(kCount)];
-  alignas(16) std::int8_t bytes[static_cast<std::size_t>(Packed::kBytes)];
+  alignas(16) std::int8_t bytes[static_cast<std::size_t>(Packed::kBytes)];  // in the target's order
 
+  /// All integers are zero.
   constexpr void clear() { Packed::clear(bytes); }
-  /// Where clear() was called before, once for each element.
+  /// Element i of a column, once for each behind clear().
   constexpr void set(int row, int i, Int8 element) { Packed::set(bytes, i, row, element.value); }
+  /// Element i of a column.
   [[nodiscard]] constexpr Int8 at(int row, int i) const {
     return {static_cast<std::int8_t>(Packed::at(bytes, i, row))};
   }
+  /// The first scale.
   [[nodiscard]] constexpr const Scalar* scale() const { return scales; }
+  /// As products take it.
   [[nodiscard]] constexpr auto packed_view() const {
     return kernels::PackedInt8View<kLength, kCount, kLength, kCount, false>{bytes, scales};
   }
@@ -50,7 +54,7 @@ template <class ScalarType, int kCount, int kLength>
 struct PackedInt8RowsReference {
   using Element = Int8;
   using Scalar = ScalarType;
-  using Packed = kernels::PackedInt8<kLength, kCount>;
+  using Packed = kernels::PackedInt8<kLength, kCount>;  // where integers stand
   using Transposed = QuantizedRowsReference<Int8, Scalar, kLength, kCount>;
   static constexpr int count = kCount;
   static constexpr int length = kLength;  // elements of a column
@@ -58,10 +62,13 @@ struct PackedInt8RowsReference {
   const std::int8_t* bytes;  // aligned to 16
   const Scalar* scales;
 
+  /// Element i of a column.
   [[nodiscard]] constexpr Int8 at(int row, int i) const {
     return {static_cast<std::int8_t>(Packed::at(bytes, i, row))};
   }
+  /// The first scale.
   [[nodiscard]] constexpr const Scalar* scale() const { return scales; }
+  /// As products take it.
   [[nodiscard]] constexpr auto packed_view() const {
     return kernels::PackedInt8View<kLength, kCount, kLength, kCount, false>{bytes, scales};
   }

@@ -44,7 +44,9 @@ struct QuantizedRows {
   Element elements[static_cast<std::size_t>(kCount * kLength)];  // row after row
 
   [[nodiscard]] constexpr const Element* data() const { return elements; }
+  /// Element i of a row.
   [[nodiscard]] constexpr Element at(int row, int i) const { return elements[row * kLength + i]; }
+  /// Element i of a row becomes another.
   constexpr void set(int row, int i, Element element) { elements[row * kLength + i] = element; }
   /// The first scale; nullptr where elements have none.
   [[nodiscard]] constexpr const Scalar* scale() const {
@@ -72,6 +74,7 @@ struct QuantizedRowsReference {
   [[nodiscard]] const Element* data() const {
     return reinterpret_cast<const Element*>(static_cast<const char*>(base) + offset);
   }
+  /// Element i of a row.
   [[nodiscard]] Element at(int row, int i) const { return data()[row * kLength + i]; }
   /// The first scale; nullptr where elements have none.
   [[nodiscard]] constexpr const Scalar* scale() const { return scales; }

@@ -20,8 +20,8 @@
 #include <bit>
 #include <cstdint>
 
-#include <attune/kernels/packed_int8.hpp>
-#include <attune/kernels/portable/int8_rows.hpp>
+#include <attune/kernels/simd/int8_rows.hpp>
+#include <attune/kernels/simd/packed_int8.hpp>
 
 #if ATTUNE_CORTEX_M_FPU && defined(__ARM_FEATURE_DSP)
 
@@ -183,9 +183,9 @@ template <int kRows, bool kFolded>
 #define ATTUNE_QUANTIZE_EIGHT(between)                                                    \
   ATTUNE_EACH_OF_EIGHT(ATTUNE_SCALE)                                                      \
   ATTUNE_EACH_OF_EIGHT(ATTUNE_ROUND)                                                      \
-  ATTUNE_STORE_PAIR("s0", "s1", between, "0") ATTUNE_STORE_PAIR("s2", "s3", between, "1") \
-      ATTUNE_STORE_PAIR("s4", "s5", between, "2")                                         \
-          ATTUNE_STORE_PAIR("s6", "s7", between, "3") "subs %[n],#1\n add %[to],%[to],#4*%c[step]\n bne 1b"
+  ATTUNE_STORE_PAIR("s0", "s1", between, "0")                                             \
+  ATTUNE_STORE_PAIR("s2", "s3", between, "1") ATTUNE_STORE_PAIR("s4", "s5", between, "2") \
+      ATTUNE_STORE_PAIR("s6", "s7", between, "3") "subs %[n],#1\n add %[to],%[to],#4*%c[step]\n bne 1b"
   if (eights == 0) return;
   register float scale asm("s8") = inverse;
   register float round asm("s9") = 0x1.8p23f;
@@ -231,7 +231,7 @@ ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, std::i
   };
   for (int i = 8 * kEights; i < kFilled; i += 2) {
     const std::uint32_t first = integer(i), second = integer(i + 1);
-    const std::uint32_t pair = ((kFolded ? 256 * first - second : first) & 0xFFFFu) | second << 16;
+    const std::uint32_t pair = ((kFolded ? 256u * first - second : first) & 0xFFFFu) | second << 16;
     __builtin_memcpy(to + i * kRows, &pair, sizeof pair);
   }
   return row.scale;
@@ -242,10 +242,10 @@ ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, std::i
 template <int kRows, int kStride, class View, class Epilogue>
 ATTUNE_INLINE void finish_int8(const std::int32_t* sums, const float* scales, View b, float* c, int col,
                                int count, const Epilogue& epilogue) {
-  float of_row[kRows];  // copies, which no store to C can change
+  float of_row[std::size_t{kRows}];  // copies, which no store to C can change
   ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) of_row[r] = scales[r];
   for (const int end = col + count; col < end; ++col) {
-    float finished[kRows];
+    float finished[std::size_t{kRows}];
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
       finished[r] = epilogue(multiply(static_cast<float>(sums[r]), b.scaled(of_row[r], col)),
                              static_cast<const float*>(c + r * kStride + col), col);
@@ -266,9 +266,9 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
   constexpr bool kTransposed = View::transposed;
   constexpr int kCols = View::Packed::kCols, kTerms = (shape.depth + 15) / 16 * 16;
   constexpr int kMost = kTerms <= kInt8Terms ? 4 : 1;
-  alignas(8) std::int16_t panel[kMost * kTerms];
-  alignas(8) std::int32_t sums[16 * kMost];
-  float scales[kMost];
+  alignas(8) std::int16_t panel[std::size_t{kMost * kTerms}];
+  alignas(8) std::int32_t sums[std::size_t{16 * kMost}];
+  float scales[std::size_t{kMost}];
 
   const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
     for (int r = 0; r < kRows; ++r) {

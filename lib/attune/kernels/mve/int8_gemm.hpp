@@ -4,9 +4,9 @@
 // loads. The transpose multiplies four k of a column by an integer of a row.
 #pragma once
 
-#include <attune/kernels/packed_int8.hpp>
-#include <attune/kernels/portable/int8_rows.hpp>
 #include <attune/kernels/simd/arithmetic.hpp>
+#include <attune/kernels/simd/int8_rows.hpp>
+#include <attune/kernels/simd/packed_int8.hpp>
 
 #if ATTUNE_MVE
 
@@ -46,9 +46,9 @@ ATTUNE_INLINE float quantize_int8_row(const float* x, const float* factors, std:
 // Sums of kRows rows of q and kCols columns of W, [kRows][16].
 template <int kRows, int kCols, int kTerms>
 ATTUNE_INLINE void int8_block(const std::int8_t* q, const std::int8_t* weights, std::int32_t (*sums)[16]) {
-  std::int32_t sum[kRows][kCols]{};
+  std::int32_t sum[std::size_t{kRows}][std::size_t{kCols}]{};
   for (int k = 0; k < kTerms; k += 16) {
-    int8x16_t column[kCols];
+    int8x16_t column[std::size_t{kCols}];
     ATTUNE_UNROLL for (int j = 0; j < kCols; ++j) column[j] = vld1q_s8(weights + j * kTerms + k);
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
       const int8x16_t row = vld1q_s8(q + r * kTerms + k);
@@ -67,7 +67,7 @@ ATTUNE_INLINE void int8_transposed_block(const std::int8_t* q, int terms, const 
                                          int column, std::int32_t (*sums)[16]) {
   constexpr int kFours = kRows == 1 ? 4 : 2;
   for (int k = 0; k < 16; k += 4 * kFours) {
-    int32x4_t sum[kRows][kFours];
+    int32x4_t sum[std::size_t{kRows}][std::size_t{kFours}];
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
       ATTUNE_UNROLL for (int j = 0; j < kFours; ++j) sum[r][j] = vdupq_n_s32(0);
     }
@@ -95,10 +95,10 @@ template <Int8Shape shape, class View, class Epilogue>
 ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
   constexpr bool kTransposed = View::transposed;
   constexpr int kMost = 3, kTerms = (shape.depth + 15) / 16 * 16, kDepth = View::Packed::kDepth;
-  alignas(16) std::int8_t q[kMost * kTerms];
+  alignas(16) std::int8_t q[std::size_t{kMost * kTerms}];
   const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
-    float scales[kRows];
-    std::int32_t sums[kRows][16];
+    float scales[std::size_t{kRows}];
+    std::int32_t sums[std::size_t{kRows}][16];
     for (int r = 0; r < kRows; ++r) {
       scales[r] = quantize_int8_row<kTransposed, shape.depth, shape.a_col>(a + (row + r) * shape.a_row,
                                                                            b.scale, q + r * kTerms);

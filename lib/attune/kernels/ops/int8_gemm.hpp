@@ -3,7 +3,7 @@
 //   C[r, j] = epilogue(float(Σ_k q[r, k]·w[k, j]) · (s_r·t_j))
 //   C[r, k] = epilogue(float(Σ_j q[r, j]·w[k, j]) · s_r)              of the transpose, q from A[r, j]·t_j
 //
-// q and s are A's rows quantized (portable/int8_rows.hpp), t the scales of W's columns. Sums of integers are
+// q and s are A's rows quantized (simd/int8_rows.hpp), t the scales of W's columns. Sums of integers are
 // exact, so that all targets have the same bits without agreeing on an order: int32 up to a depth of 131,072,
 // int64 beyond. A row of A with a NaN or an infinity answers NaN. The scheme is that of Jacob et al.,
 // "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", 2018, with
@@ -17,10 +17,10 @@
 #include <attune/kernels/cortex_m/int8_gemm.hpp>
 #include <attune/kernels/matrix_view.hpp>
 #include <attune/kernels/mve/int8_gemm.hpp>
-#include <attune/kernels/packed_int8.hpp>
 #include <attune/kernels/portable/epilogues.hpp>
-#include <attune/kernels/portable/int8_rows.hpp>
 #include <attune/kernels/simd/int8_gemm.hpp>
+#include <attune/kernels/simd/int8_rows.hpp>
+#include <attune/kernels/simd/packed_int8.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
@@ -36,7 +36,7 @@ template <Int8Shape shape, class View, class Epilogue>
 #endif
   using Sum = std::conditional_t<(shape.depth > 131072), std::int64_t, std::int32_t>;
   constexpr int kColumns = 16;  // at a time
-  std::int8_t q[shape.depth];
+  std::int8_t q[std::size_t{shape.depth}];
   Array<float, kColumns> finished;
   for (int row = 0; row < rows; ++row) {
     const float* const from = a + row * shape.a_row;

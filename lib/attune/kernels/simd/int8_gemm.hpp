@@ -8,9 +8,9 @@
 // of a register sums four columns for four k; PMADDWD takes pairs of columns that are unpacked.
 #pragma once
 
-#include <attune/kernels/packed_int8.hpp>
-#include <attune/kernels/portable/int8_rows.hpp>
 #include <attune/kernels/simd/dequantize.hpp>
+#include <attune/kernels/simd/int8_rows.hpp>
+#include <attune/kernels/simd/packed_int8.hpp>
 
 #if defined(__x86_64__) && !ATTUNE_PORTABLE_KERNELS
 
@@ -56,17 +56,17 @@ using Int8Bits = Vector<std::int32_t, kInt8Lanes>;
 template <bool kFolded, int kLength, int kStep>
 ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, Int8Term* to) {
   constexpr int kFilled = (kLength + 15) / 16 * 16;
-  float dense[kStep == 1 ? 1 : kLength];
+  float dense[std::size_t{kStep == 1 ? 1 : kLength}];
   if constexpr (kStep != 1) {
     for (int i = 0; i < kLength; ++i) dense[i] = x[i * kStep];
     x = dense;
   }
   const auto lanes_at = [&]<int kCount>(int i) ATTUNE_INLINE_LAMBDA {
     Int8Floats values{};
-    std::memcpy(&values, x + i, sizeof(float) * kCount);
+    std::memcpy(&values, x + i, sizeof(float) * std::size_t{kCount});
     if constexpr (kFolded) {
       Int8Floats folded{};
-      std::memcpy(&folded, factors + i, sizeof(float) * kCount);
+      std::memcpy(&folded, factors + i, sizeof(float) * std::size_t{kCount});
       values *= folded;
     }
     return values;
@@ -95,7 +95,8 @@ ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, In
     sums += reinterpret_cast<Counts>(integers);
   });
   constexpr int kWritten = kWhole + (kRest > 0 ? kInt8Lanes : 0);
-  if constexpr (kWritten < kFilled) std::memset(to + kWritten, 0, sizeof(Int8Term) * (kFilled - kWritten));
+  if constexpr (kWritten < kFilled)
+    std::memset(to + kWritten, 0, sizeof(Int8Term) * std::size_t{kFilled - kWritten});
   std::uint32_t sum = 0;
   for (int lane = 0; lane < kInt8Lanes; ++lane) sum += sums[lane];
   return {scale.scale, static_cast<std::int32_t>(0u - 128u * sum)};
@@ -110,7 +111,7 @@ inline constexpr int kInt8RowsAtOnce = 6;
 // Sums of 16 columns.
 template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::uint8_t* weights, Int8Sums* sums) {
-  __m512i sum[kRows];
+  __m512i sum[std::size_t{kRows}];
   ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) sum[r] = _mm512_setzero_si512();
   for (int i = 0; i < kTerms; i += 4) {
     const __m512i four_terms = _mm512_loadu_si512(weights + 16 * i);
@@ -131,7 +132,7 @@ ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::uint8_t* w
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
   const __m512i each_four_times = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
   for (int k = 0; k < 16; k += 4) {
-    __m512i sum[kRows];
+    __m512i sum[std::size_t{kRows}];
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) sum[r] = _mm512_setzero_si512();
     for (int i = 0; i < kTerms; i += 16) {
       const __m512i columns =
@@ -179,7 +180,7 @@ inline constexpr int kInt8RowsAtOnce = 6;
 template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::uint8_t* weights, Int8Sums* sums) {
   for (int half = 0; half < 16; half += 8) {
-    __m256i sum[kRows][2];
+    __m256i sum[std::size_t{kRows}][2];
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
     for (int i = 0; i < kTerms; i += 4) {
       const auto* const from = reinterpret_cast<const __m128i*>(weights + 16 * i + 4 * half);
@@ -208,12 +209,12 @@ inline constexpr int kInt8RowsAtOnce = 2;
 template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::uint8_t* weights, Int8Sums* sums) {
   for (int half = 0; half < 16; half += 8) {
-    __m128i sum[kRows][4];
+    __m128i sum[std::size_t{kRows}][4];
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
       ATTUNE_UNROLL for (int b = 0; b < 4; ++b) sum[r][b] = _mm_setzero_si128();
     }
     for (int i = 0; i < kTerms; i += 4) {
-      __m128i terms[kRows];
+      __m128i terms[std::size_t{kRows}];
       ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
         const __m128i four = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(q + r * kTerms + i));
         terms[r] = _mm_unpacklo_epi64(four, four);
@@ -249,7 +250,7 @@ ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::uint8_t* w
                                         Int8Sums* sums) {
   const __m128i zero = _mm_setzero_si128();
   for (int k = 0; k < 16; k += 4) {
-    __m128i sum[kRows];
+    __m128i sum[std::size_t{kRows}];
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) sum[r] = zero;
     for (int i = 0; i < kTerms; i += 4) {
       __m128i columns;
@@ -295,11 +296,11 @@ template <Int8Shape shape, class View, class Epilogue>
 ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
   constexpr bool kTransposed = View::transposed;
   constexpr int kTerms = (shape.depth + 15) / 16 * 16, kDepth = View::Packed::kDepth;
-  alignas(64) Int8Term q[kInt8RowsAtOnce * kTerms];
+  alignas(64) Int8Term q[std::size_t{kInt8RowsAtOnce * kTerms}];
   const auto* const weights = reinterpret_cast<const std::uint8_t*>(b.bytes);
   const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
-    Int8Row quantized[kRows];
-    alignas(64) Int8Sums sums[kRows];
+    Int8Row quantized[std::size_t{kRows}];
+    alignas(64) Int8Sums sums[std::size_t{kRows}];
     for (int r = 0; r < kRows; ++r) {
       quantized[r] = quantize_int8_row<kTransposed, shape.depth, shape.a_col>(a + (row + r) * shape.a_row,
                                                                               b.scale, q + r * kTerms);
