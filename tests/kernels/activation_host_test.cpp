@@ -46,8 +46,28 @@ Largest largest_errors(float from, float to) {
   return largest;
 }
 
+// GELU and what its definition makes in one type: exact by erfc in a wider one, by erf in its own.
+template <Activation activation, class Scalar>
+Scalar defined_gelu(Scalar x) {
+  if constexpr (activation == Activation::kGelu) {
+    return Scalar(0.5) * x * (1 + std::erf(x * static_cast<Scalar>(0.70710678118654752440L)));
+  } else {
+    const Scalar inner =
+        static_cast<Scalar>(0.79788456080286535588L) * (x + static_cast<Scalar>(0.044715L) * x * x * x);
+    return Scalar(0.5) * x * (1 + std::tanh(inner));
+  }
+}
+template <Activation activation, class Wide>
+Wide exact_gelu(Wide x) {
+  if constexpr (activation == Activation::kGelu) {
+    return x * std::erfc(-x / std::sqrt(Wide(2))) / 2;
+  } else {
+    return x / (1 + std::exp(-2 * (Wide(0.79788456080286535588L) * (x + Wide(0.044715L) * x * x * x))));
+  }
+}
+
 // The largest errors of x in [cell/4, (cell + 1)/4).
-template <class Scalar, class Wide>
+template <Activation activation, class Scalar, class Wide>
 struct CellErrors {
   double value = 0, defined = 0;
 
@@ -56,23 +76,21 @@ struct CellErrors {
     static Scalar x[kSize], y[kSize];
     attune::Rng rng(static_cast<std::uint64_t>(cell + 100));
     for (Scalar& each : x) each = static_cast<Scalar>(cell) / 4 + rng.template uniform<Scalar>(0, 0.25);
-    attune::kernels::activate<Activation::kGelu>(kSize, x, y);
+    attune::kernels::activate<activation>(kSize, x, y);
     for (int i = 0; i < kSize; ++i) {
-      const Wide wide = x[i], exact = wide * std::erfc(-wide / std::sqrt(Wide(2))) / 2;
-      const Scalar expected =
-          Scalar(0.5) * x[i] * (1 + std::erf(x[i] * static_cast<Scalar>(0.70710678118654752440)));
+      const Wide exact = exact_gelu<activation, Wide>(x[i]);
       raise(value, static_cast<double>(y[i] - exact));
-      raise(defined, static_cast<double>(expected - exact));
+      raise(defined, static_cast<double>(defined_gelu<activation>(x[i]) - exact));
     }
   }
 };
 
 // Rounding alone makes the largest error of a cell a matter of luck: a few percent. So the definition has the
 // cells beside it too.
-template <class Scalar, class Wide>
+template <Activation activation, class Scalar, class Wide>
 void expect_no_larger_errors_than_the_definition() {
   constexpr int kCells = 26;
-  std::vector<CellErrors<Scalar, Wide>> errors;
+  std::vector<CellErrors<activation, Scalar, Wide>> errors;
   for (int cell = -kCells; cell < kCells; ++cell) errors.emplace_back(cell);
   for (std::size_t i = 1; i + 1 < errors.size(); ++i) {
     SCOPED_TRACE("from " + std::to_string((static_cast<double>(i) - kCells) / 4));
@@ -95,6 +113,11 @@ TEST(ExactGelu, is_exact_far_from_zero_and_close_to_it) {
 }
 
 TEST(ExactGelu, errs_nowhere_more_than_its_definition) {
-  expect_no_larger_errors_than_the_definition<float, double>();
-  expect_no_larger_errors_than_the_definition<double, long double>();
+  expect_no_larger_errors_than_the_definition<Activation::kGelu, float, double>();
+  expect_no_larger_errors_than_the_definition<Activation::kGelu, double, long double>();
+}
+
+TEST(TanhGelu, errs_nowhere_more_than_its_definition) {
+  expect_no_larger_errors_than_the_definition<Activation::kGeluTanh, float, double>();
+  expect_no_larger_errors_than_the_definition<Activation::kGeluTanh, double, long double>();
 }

@@ -62,7 +62,9 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
     const P gate = detail::gelu_tanh_gate(x, square, complement);
     const P twice = multiply_add(square, broadcast<P>(Constant(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
     slope = multiply_add(multiply(multiply(x, twice), gate), complement, gate);
-    return multiply(x, gate);
+    // x − x·(1 − σ) of positive x, where σ is near one; from 8 on 1 − σ is nothing beside it.
+    const P zero = broadcast<P>(Constant(0)), most = select_less(x, broadcast<P>(Constant(8)), x, zero);
+    return select_less(x, zero, multiply(x, gate), subtract_product(x, most, complement));
   }
 }
 
