@@ -51,7 +51,7 @@ TEST(LeftOutKeys, of_a_product_have_the_bits_of_all_terms) {
       for (int k = end; k < kTerms; ++k) a(i, k) = 0;
     }
     Tensor<float, kRows, kCols> all, some;
-    kernels::product(view(a), view(b), view(all));
+    kernels::gemm(view(a), view(b), view(all));
     for (int k = end; k < kTerms; ++k) b(k, 0) = std::numeric_limits<float>::quiet_NaN();
     detail::product_of_some(
         view(a), view(b), view(some), kernels::DenseTerms{}, [&](int first, int) { return first < end; },

@@ -211,14 +211,14 @@ void measure_stacking() {
   const attune::kernels::AddBias<float> add_bias{bias.data()};
   bench::Race race;
   const int stacked = race.add([&] {
-    attune::kernels::product(attune::view(std::as_const(x)), attune::view(std::as_const(weight)),
-                             attune::view(y), add_bias);
+    attune::kernels::gemm(attune::view(std::as_const(x)), attune::view(std::as_const(weight)),
+                          attune::view(y), add_bias);
   });
   const int per_sequence = race.add([&] {
     for (int row = 0; row < batch * seq_len; row += seq_len) {
-      attune::kernels::product(attune::view(std::as_const(x)).template rows_at<seq_len>(row),
-                               attune::view(std::as_const(weight)),
-                               attune::view(y).template rows_at<seq_len>(row), add_bias);
+      attune::kernels::gemm(attune::view(std::as_const(x)).template rows_at<seq_len>(row),
+                            attune::view(std::as_const(weight)),
+                            attune::view(y).template rows_at<seq_len>(row), add_bias);
     }
   });
   race.run();

@@ -47,30 +47,30 @@ using Result = attune::MatrixView<float, n, n>;
 
 template <int... n>
 void measure_products() {
-  using attune::kernels::product;
-  (measure_product("nn", n, [] { product(Operand<n>(a), Operand<n>(b), Result<n>(c)); }), ...);
-  (measure_product("nt", n, [] { product(Operand<n>(a), Operand<n>(b).transpose(), Result<n>(c)); }), ...);
-  (measure_product("tn", n, [] { product(Operand<n>(a).transpose(), Operand<n>(b), Result<n>(c)); }), ...);
+  using attune::kernels::gemm;
+  (measure_product("nn", n, [] { gemm(Operand<n>(a), Operand<n>(b), Result<n>(c)); }), ...);
+  (measure_product("nt", n, [] { gemm(Operand<n>(a), Operand<n>(b).transpose(), Result<n>(c)); }), ...);
+  (measure_product("tn", n, [] { gemm(Operand<n>(a).transpose(), Operand<n>(b), Result<n>(c)); }), ...);
 }
 
 // The same with B in 8 bits, stored as weights are: forward, and back to dx.
 template <int... n>
 void measure_narrow_products() {
-  using attune::kernels::product, attune::kernels::QuantizedView, attune::kernels::ScalesOf;
+  using attune::kernels::gemm, attune::kernels::QuantizedView, attune::kernels::ScalesOf;
   static attune::Int8 narrow[kLargest * kLargest];
   for (int i = 0; i < kLargest * kLargest; ++i) narrow[i] = attune::quantize_int8(b[i], 1.0f / 127);
   (measure_product("int8_forward", n,
                    [] {
-                     product(Operand<n>(a),
-                             QuantizedView<attune::Int8, float, n, n, 1, n, ScalesOf::kColumns>{narrow, b},
-                             Result<n>(c));
+                     gemm(Operand<n>(a),
+                          QuantizedView<attune::Int8, float, n, n, 1, n, ScalesOf::kColumns>{narrow, b},
+                          Result<n>(c));
                    }),
    ...);
   (measure_product("int8_dx", n,
                    [] {
-                     product(Operand<n>(a),
-                             QuantizedView<attune::Int8, float, n, n, n, 1, ScalesOf::kRows>{narrow, b},
-                             Result<n>(c));
+                     gemm(Operand<n>(a),
+                          QuantizedView<attune::Int8, float, n, n, n, 1, ScalesOf::kRows>{narrow, b},
+                          Result<n>(c));
                    }),
    ...);
 }
@@ -94,13 +94,13 @@ void measure_packed_product() {
     port::print("packed_int8.", way, '.', rows, 'x', k, 'x', n, ".instructions_per_mac ", rows * k * n, '\n');
   };
   begin_counting();
-  product(attune::MatrixView<const float, rows, k>(x), weights, attune::MatrixView<float, rows, n>(y),
-          AddBias<float>{scale_and_bias});
+  gemm(attune::MatrixView<const float, rows, k>(x), weights, attune::MatrixView<float, rows, n>(y),
+       AddBias<float>{scale_and_bias});
   end_counting();
   key("forward");
   begin_counting();
-  product(attune::MatrixView<const float, rows, n>(y), weights.transpose(),
-          attune::MatrixView<float, rows, k>(x));
+  gemm(attune::MatrixView<const float, rows, n>(y), weights.transpose(),
+       attune::MatrixView<float, rows, k>(x));
   end_counting();
   key("dx");
 }
@@ -111,7 +111,7 @@ void measure_row(const char* variant, const B& weights) {
   const attune::MatrixView<const float, 1, k> x(a);
   const attune::MatrixView<float, 1, n> y(c);
   begin_counting();
-  attune::kernels::product(x, weights, y);
+  attune::kernels::gemm(x, weights, y);
   end_counting();
   port::print("row.", variant, '.', k, 'x', n, ".instructions_per_mac ", k * n, '\n');
 }

@@ -37,9 +37,9 @@ template <int n, Variant variant>
 void attune_product() {
   const attune::MatrixView<const float, n, n> left(a), right(b);
   const attune::MatrixView<float, n, n> to(c);
-  if constexpr (variant == Variant::kNN) attune::kernels::product(left, right, to);
-  if constexpr (variant == Variant::kNT) attune::kernels::product(left, right.transpose(), to);
-  if constexpr (variant == Variant::kTN) attune::kernels::product(left.transpose(), right, to);
+  if constexpr (variant == Variant::kNN) attune::kernels::gemm(left, right, to);
+  if constexpr (variant == Variant::kNT) attune::kernels::gemm(left, right.transpose(), to);
+  if constexpr (variant == Variant::kTN) attune::kernels::gemm(left.transpose(), right, to);
 }
 
 template <int n, Variant variant>
@@ -166,8 +166,8 @@ void compare_packed() {
   const attune::MatrixView<float, rows, n> y(c);
   const PackedInt8View<k, n, k, n, false> packed{bytes, b};
   bench::Race race;
-  const int floats = race.add([=] { product(x, weights, y, AddBias<float>{b}); });
-  const int integers = race.add([=] { product(x, packed, y, AddBias<float>{b}); });
+  const int floats = race.add([=] { gemm(x, weights, y, AddBias<float>{b}); });
+  const int integers = race.add([=] { gemm(x, packed, y, AddBias<float>{b}); });
   race.run();
   bench::figure(
       "packed_int8." + std::to_string(rows) + "x" + std::to_string(k) + "x" + std::to_string(n) + ".vs_float",

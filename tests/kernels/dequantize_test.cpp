@@ -89,9 +89,9 @@ void check_product(const Epilogue& epilogue) {
   using View = kernels::QuantizedView<Element, Scalar, depth, n, kRowStride, kColStride, kScalesOf>;
   const Scalar* const a = check::operands<Scalar>[0];
   Scalar* const c = check::operands<Scalar>[2];
-  kernels::product(attune::MatrixView<const Scalar, m, depth>(a),
-                   View{narrow_operand<Element>, kScaled ? scales<Scalar> : nullptr},
-                   attune::MatrixView<Scalar, m, n>(c), epilogue);
+  kernels::gemm(attune::MatrixView<const Scalar, m, depth>(a),
+                View{narrow_operand<Element>, kScaled ? scales<Scalar> : nullptr},
+                attune::MatrixView<Scalar, m, n>(c), epilogue);
   expect_product<Element, Scalar, kForward>(m, n, depth, epilogue);
 }
 

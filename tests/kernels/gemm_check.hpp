@@ -110,7 +110,7 @@ void check_product(const Epilogue& epilogue = {}) {
   const attune::MatrixView<const Scalar, kARows, kACols, kACols + kWider> stored_a(a);
   const attune::MatrixView<const Scalar, kBRows, kBCols, kBCols + kWider> stored_b(b);
   const auto run = [&](const auto& view_a, const auto& view_b) {
-    attune::kernels::product(view_a, view_b, attune::MatrixView<Scalar, m, n, kStride>(c), epilogue);
+    attune::kernels::gemm(view_a, view_b, attune::MatrixView<Scalar, m, n, kStride>(c), epilogue);
     expect_product<Scalar>(m, n, depth, layout, view_a.row_stride, view_a.col_stride, view_b.row_stride,
                            view_b.col_stride, kStride, epilogue);
   };

@@ -65,7 +65,7 @@ TEST(Product, columns_of_a_transposed_operand_may_be_far_apart) {
   attune::Rng rng(6);
   check::fill(a, rng);
   check::fill(b, rng);
-  kernels::product(view(a).columns<kRows>(0).transpose(), view(b), view(read));
+  kernels::gemm(view(a).columns<kRows>(0).transpose(), view(b), view(read));
   kernels::detail::copied_rows_gemm<kernels::GemmShape{kRows, kCols, kDepth, 1, kStep, kCols, 1, kCols}>(
       static_cast<const float*>(a.data()), static_cast<const float*>(b.data()), copied.data(),
       kernels::Assign{});
@@ -111,12 +111,12 @@ void check_continued(const auto& terms) {
     }
   };
   const auto rows = [&]<int count>(int first) { return view(b).template rows_at<count>(first); };
-  terms.product(columns.template operator()<kDepth>(0), rows.template operator()<kDepth>(0), view(at_once));
-  terms.product(columns.template operator()<4>(0), rows.template operator()<4>(0), view(in_parts));
-  terms.product(columns.template operator()<4>(4), rows.template operator()<4>(4), view(in_parts),
-                kernels::Continue{});
-  terms.product(columns.template operator()<3>(8), rows.template operator()<3>(8), view(in_parts),
-                kernels::Continue{});
+  terms.gemm(columns.template operator()<kDepth>(0), rows.template operator()<kDepth>(0), view(at_once));
+  terms.gemm(columns.template operator()<4>(0), rows.template operator()<4>(0), view(in_parts));
+  terms.gemm(columns.template operator()<4>(4), rows.template operator()<4>(4), view(in_parts),
+             kernels::Continue{});
+  terms.gemm(columns.template operator()<3>(8), rows.template operator()<3>(8), view(in_parts),
+             kernels::Continue{});
   EXPECT_TRUE(check::same_bits(at_once, in_parts));
 }
 
@@ -135,7 +135,7 @@ TEST(Product, a_nan_reaches_its_row_and_nothing_else) {
   attune::Tensor<float, 4, 5> b{};
   attune::Tensor<float, 3, 5> c;
   a(1, 2) = check::kNan<float>;
-  kernels::product(attune::view(a), attune::view(b), attune::view(c));
+  kernels::gemm(attune::view(a), attune::view(b), attune::view(c));
   for (int j = 0; j < 5; ++j) {
     EXPECT_EQ(c(0, j), 0.0f);
     EXPECT_TRUE(check::is_nan(c(1, j)));

@@ -87,7 +87,7 @@ struct Product {
     c.fill(behind);
     da.fill(behind);
     const A from(a.data());
-    kernels::product(from, weights.view(), C(c.data()), kernels::AddBias<float>{bias.data()});
+    kernels::gemm(from, weights.view(), C(c.data()), kernels::AddBias<float>{bias.data()});
     for (int row = 0; row < rows; ++row) {
       const float scale = quantize([&](int k) { return from(row, k); }, kDepth, q.data());
       for (int col = 0; col < kCols; ++col) {
@@ -106,7 +106,7 @@ struct Product {
     }
 
     const DC dy(c.data());
-    kernels::product(dy, weights.view().transpose(), DA(da.data()));
+    kernels::gemm(dy, weights.view().transpose(), DA(da.data()));
     for (int row = 0; row < rows; ++row) {
       const float scale =
           quantize([&](int col) { return dy(row, col) * weights.scale[static_cast<std::size_t>(col)]; },
@@ -248,18 +248,18 @@ TEST(Int8Gemm, takes_transposed_rows_and_adds_up) {
     for (int k = 0; k < kDepth; ++k) a(row, k) = transposed(k, row);
   }
   expected = c;
-  kernels::product(view(a), weights.view(), view(expected), kernels::Accumulate{});
+  kernels::gemm(view(a), weights.view(), view(expected), kernels::Accumulate{});
   attune::Tensor<float, kRows, kCols> once;
-  kernels::product(view(a), weights.view(), view(once));
+  kernels::gemm(view(a), weights.view(), view(once));
   for (int i = 0; i < c.size; ++i) EXPECT_EQ(expected.values[i], c.values[i] + once.values[i]);
-  kernels::product(view(transposed).transpose(), weights.view(), view(c), kernels::Accumulate{});
+  kernels::gemm(view(transposed).transpose(), weights.view(), view(c), kernels::Accumulate{});
   EXPECT_TRUE(check::same_bits(c, expected));
 
   // Some rows of W alone, as the gradient of a part of x.
   attune::Tensor<float, kRows, 6> part;
   attune::Tensor<float, kRows, kDepth> whole;
-  kernels::product(view(c), weights.view().transpose(), view(whole));
-  kernels::product(view(c), weights.view().transpose().columns<6>(9), view(part));
+  kernels::gemm(view(c), weights.view().transpose(), view(whole));
+  kernels::gemm(view(c), weights.view().transpose().columns<6>(9), view(part));
   for (int row = 0; row < kRows; ++row) {
     for (int k = 0; k < 6; ++k) EXPECT_EQ(part(row, k), whole(row, 9 + k));
   }
@@ -275,8 +275,8 @@ TEST(Int8Gemm, computes_valid_rows_alone) {
   product.c.fill(9);
   using View = attune::MatrixView<const float, kRows, 20>;
   const attune::PartView<View, int, std::integral_constant<int, 20>> a(View(product.a.data()), 3, {});
-  kernels::product(a, product.weights.view(), attune::MatrixView<float, kRows, 18>(product.c.data()),
-                   kernels::AddBias<float>{product.bias.data()});
+  kernels::gemm(a, product.weights.view(), attune::MatrixView<float, kRows, 18>(product.c.data()),
+                kernels::AddBias<float>{product.bias.data()});
   const auto part = product.c;
   product.expect_exact(3);
   for (std::size_t i = 0; i < part.size(); ++i) {

@@ -22,7 +22,7 @@ void expect_scores_of_a_product() {
   for (int i = 0; i < keys.rows; ++i) {
     for (int k = 0; k < kDepth; ++k) in_blocks[(i / kBlock * kDepth + k) * kBlock + i % kBlock] = keys(i, k);
   }
-  kernels::product(view(query), view(keys).transpose(), view(expected));
+  kernels::gemm(view(query), view(keys).transpose(), view(expected));
   kernels::block_scores<kDepth, Scalar>(blocks, query.data(), in_blocks, scores.data());
   EXPECT_TRUE(check::same_bits(scores, expected));
 }
@@ -125,7 +125,7 @@ void expect_sums_of_a_product() {
   attune::Rng rng(3);
   check::fill(weights, rng);
   check::fill(rows, rng);
-  kernels::product(view(weights), view(rows), view(expected));
+  kernels::gemm(view(weights), view(rows), view(expected));
   for (const int first : {0, 1, 16, 36, 37}) {  // one run, and two
     for (auto add :
          {kernels::add_weighted_rows<kCols, Scalar>, kernels::add_nonzero_weighted_rows<kCols, Scalar>}) {

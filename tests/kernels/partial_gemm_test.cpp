@@ -47,8 +47,8 @@ void check_parts(std::initializer_list<Extents> cases, const Epilogue& epilogue 
     for (int k = terms; k < depth; ++k) {
       for (int j = 0; j < n; ++j) const_cast<float&>(of_b(k, j)) = check::kNan<float>;
     }
-    kernels::product(part(of_a, rows, terms), part(of_b, terms, cols), attune::view(c).template rows_at<m>(0),
-                     epilogue);
+    kernels::gemm(part(of_a, rows, terms), part(of_b, terms, cols), attune::view(c).template rows_at<m>(0),
+                  epilogue);
     bool same = true;
     for (int i = 0; i < rows; ++i) {
       for (int j = 0; j < cols; ++j) same &= check::same_bits(c(i, j), expected(i, j));

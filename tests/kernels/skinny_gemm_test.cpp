@@ -82,9 +82,9 @@ void expect_positive_zeros() {
   attune::Tensor<float, 1, cols> a, c;
   const attune::Tensor<float, cols, cols> b{};
   for (float& value : a.values) value = -1;
-  kernels::product(attune::view(a), attune::view(b), attune::view(c));
+  kernels::gemm(attune::view(a), attune::view(b), attune::view(c));
   for (const float value : c.values) EXPECT_TRUE(check::same_bits(value, 0.0f));
-  kernels::product(attune::view(a), attune::view(b).transpose(), attune::view(c));
+  kernels::gemm(attune::view(a), attune::view(b).transpose(), attune::view(c));
   for (const float value : c.values) EXPECT_TRUE(check::same_bits(value, 0.0f));
 }
 TEST(FewRows, a_sum_of_negative_zeros_is_positive_zero) {

@@ -88,6 +88,6 @@ TEST(Tile, every_epilogue) {
 TEST(Tile, a_sum_of_negative_zeros_is_positive_zero) {
   attune::Tensor<float, 4, 4> a, b{}, c;
   for (float& value : a.values) value = -1;
-  kernels::product(attune::view(a), attune::view(b), attune::view(c));
+  kernels::gemm(attune::view(a), attune::view(b), attune::view(c));
   for (const float value : c.values) EXPECT_TRUE(check::same_bits(value, 0.0f));
 }

@@ -123,8 +123,8 @@ struct HeadBackward {
   // C = A·B, some rows of C at a time; those and some terms count where
   // counts(row, rows, term, terms) says.
   template <class A, class B, class C, class ItsTerms, class Counts, class Sum>
-  ATTUNE_INLINE static void product(const A& a, const B& b, const C& c, const ItsTerms& its_terms,
-                                    const Counts& counts, Sum sum) {
+  ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, const ItsTerms& its_terms,
+                                 const Counts& counts, Sum sum) {
     if constexpr (kByMask) {
       in_blocks<C::rows, kernels::kTogether>([&]<int rows>(int at) ATTUNE_INLINE_LAMBDA {
         product_of_some(
@@ -132,7 +132,7 @@ struct HeadBackward {
             [&](int term, int some) ATTUNE_INLINE_LAMBDA { return counts(at, rows, term, some); }, sum);
       });
     } else {
-      its_terms.product(a, b, c, sum);
+      its_terms.gemm(a, b, c, sum);
     }
   }
 
@@ -152,15 +152,15 @@ struct HeadBackward {
               for_keys<kKeys>(
                   0, end_of_keys<kKeys>(context.mask(), rows.first + first + at, some),
                   [&]<int keys>(int key_row) ATTUNE_INLINE_LAMBDA {
-                    kernels::product(d_rows.template rows_at<some>(at),
-                                     value.template rows_at<keys>(key_row).transpose(),
-                                     some_dp.template columns<keys>(key_row));
+                    kernels::gemm(d_rows.template rows_at<some>(at),
+                                  value.template rows_at<keys>(key_row).transpose(),
+                                  some_dp.template columns<keys>(key_row));
                   },
                   [&]<int keys>(int key_row)
                       ATTUNE_INLINE_LAMBDA { set_zero(some_dp.template columns<keys>(key_row)); });
             });
           } else {
-            kernels::product(d_rows, value.transpose(), dp_rows);
+            kernels::gemm(d_rows, value.transpose(), dp_rows);
             clear_keys_behind(used_rows(value), dp_rows);
           }
         });
@@ -193,7 +193,7 @@ struct HeadBackward {
     };
     context.keys().template tokens<kKeys, Rows::kCount * To::cols>(
         [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-          product(
+          gemm(
               a.template rows_at<Rows::kCount>(rows.own).transpose().template rows_at<count>(first),
               b.template rows_at<Rows::kCount>(rows.own), to.template rows_at<count>(first), its_terms,
               [&](int at, int some, int query_row, int queries)
@@ -205,7 +205,7 @@ struct HeadBackward {
   template <class Rows, class P, class To>
   ATTUNE_INLINE void d_query(const Rows& rows, const P& p, const To& to) const {
     for_rows<kKeys * kDk>(rows, [&]<int count>(auto first) ATTUNE_INLINE_LAMBDA {
-      product(
+      gemm(
           p.template rows_at<count>(first), key, to.template rows_at<count>(first), context.zeros(),
           [&](int at, int queries, int key_row, int) ATTUNE_INLINE_LAMBDA {
             return key_row < kv_end<kKeys>(context.mask(), rows.first + first + at, queries);

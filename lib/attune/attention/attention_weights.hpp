@@ -123,7 +123,7 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
   check_weights<Weights>();
   check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, typename Call::Mask>();
   weigh(query, key, p, scores, context.mask(), head, first_query, kept);
-  context.zeros().product(dropout.kept(p), value, output);
+  context.zeros().gemm(dropout.kept(p), value, output);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::detail

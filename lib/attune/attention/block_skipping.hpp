@@ -69,9 +69,9 @@ ATTUNE_INLINE void product_of_some(const A& a, const B& b, const C& c, const Ter
         const auto columns = a.template columns<count>(from + first);
         const auto rows = b.template rows_at<count>(from + first);
         if (begun) {
-          terms.product(columns, rows, to, kernels::Continue{});
+          terms.gemm(columns, rows, to, kernels::Continue{});
         } else {
-          terms.product(columns, rows, to);
+          terms.gemm(columns, rows, to);
         }
         begun = true;
       });

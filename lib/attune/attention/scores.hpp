@@ -31,7 +31,7 @@ struct ScaledScores {
 
   template <class Query, class Key, class Scores>
   ATTUNE_INLINE void forward(const Query& query, const Key& key, const Scores& s) const {
-    kernels::product(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
+    kernels::gemm(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
   }
   // dS becomes that of scale · Q·Kᵀ. `room` is as large.
   template <class Query, class Key, class Scores>
@@ -48,7 +48,7 @@ struct CappedScores {
 
   template <class Query, class Key, class Scores>
   ATTUNE_INLINE void forward(const Query& query, const Key& key, const Scores& s) const {
-    kernels::product(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
+    kernels::gemm(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
     if constexpr (Scores::kDense) {
       kernels::softcap(Scores::rows * Scores::cols, s.data, cap);
     } else {
@@ -60,7 +60,7 @@ struct CappedScores {
   template <class Query, class Key, class Scores>
   ATTUNE_INLINE void backward(const Query& query, const Key& key, const Scores& d_scores,
                               const Scores& room) const {
-    kernels::product(query, key.transpose(), room, kernels::Scale<Scalar>{scale});
+    kernels::gemm(query, key.transpose(), room, kernels::Scale<Scalar>{scale});
     kernels::softcap_backward(Scores::rows * Scores::cols, static_cast<const Scalar*>(room.data),
                               d_scores.data, cap);
   }

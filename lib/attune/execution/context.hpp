@@ -137,7 +137,7 @@ class Context {
   [[nodiscard]] constexpr const Mask& mask() const { return mask_.get(); }
   /// Which stages run.
   [[nodiscard]] constexpr const Slices& slices() const { return slices_; }
-  /// What factors of zero are: product(a, b, c, epilogue) multiplies accordingly.
+  /// What factors of zero are: gemm(a, b, c, epilogue) multiplies accordingly.
   [[nodiscard]] constexpr const Zeros& zeros() const { return zeros_; }
 
   // ---- Stages. ----

@@ -117,7 +117,7 @@ struct Updates {
     template <class A, class B, class Terms = kernels::DenseTerms>
     friend void add_product(const A& a, const B& b, const Leaf& leaf, const Terms& terms = {}) {
       leaf.update_rows([&]<class Rows>(int row, const Rows& gradient) ATTUNE_INLINE_LAMBDA {
-        terms.product(a.template rows_at<Rows::rows>(row), b, gradient);
+        terms.gemm(a.template rows_at<Rows::rows>(row), b, gradient);
       });
     }
     template <class Gradient>

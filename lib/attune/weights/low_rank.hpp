@@ -131,7 +131,7 @@ ATTUNE_INLINE auto narrowed(const X& x, const A& a, typename Factors::Scalar* ro
                 "attune::Adapted: a layer multiplies more tokens than go in and out of it and of the layers "
                 "listed in it; list it in the Sequential that is adapted");
   const MatrixView<typename Factors::Scalar, X::rows, Factors::kRank> narrow(room);
-  terms.product(x, a, narrow);
+  terms.gemm(x, a, narrow);
   if constexpr (Factors::kScale != 1) {
     kernels::scale<X::rows * Factors::kRank>(room, typename Factors::Scalar(Factors::kScale));
   }
@@ -151,7 +151,7 @@ ATTUNE_INLINE void multiply(const X& x, const LowRankWeight<Base, Factors, token
                 "attune::LowRankWeight: what is not added to x·W would have to see all of the sum");
   multiply(x, weight.base, y, epilogue);
   const auto t = detail::narrowed<Factors, tokens>(x, view(weight.factors->a), weight.room);
-  kernels::product(t, view(weight.factors->b), y, kernels::Accumulate{});
+  kernels::gemm(t, view(weight.factors->b), y, kernels::Accumulate{});
 }
 template <class Dy, class Base, class Factors, int tokens, class Dx, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply_transposed(const Dy& dy, const LowRankWeight<Base, Factors, tokens>& weight,
@@ -160,7 +160,7 @@ ATTUNE_INLINE void multiply_transposed(const Dy& dy, const LowRankWeight<Base, F
                 "attune::LowRankWeight: what is not added to dy·Wᵀ would have to see all of the sum");
   multiply_transposed(dy, weight.base, dx, epilogue);
   const auto u = detail::narrowed<Factors, tokens>(dy, view(weight.factors->b).transpose(), weight.room);
-  kernels::product(u, view(weight.factors->a).transpose(), dx, kernels::Accumulate{});
+  kernels::gemm(u, view(weight.factors->a).transpose(), dx, kernels::Accumulate{});
 }
 
 /// `x_transposed` is rows of all of xᵀ, as the gradient is of dW: with the last of them comes dB, which needs
@@ -212,8 +212,8 @@ ATTUNE_INLINE void update_in_place(const X& x, const Dy& dy,
     const auto features = x.template columns<Rows::rows>(first);
     add_product(features.transpose(), u, rows, terms);
     multiply_transposed_rows(dy, weight.base, first, features);
-    kernels::product(u, view(factors.a).template rows_at<Rows::rows>(first).transpose(), features,
-                     kernels::Accumulate{});
+    kernels::gemm(u, view(factors.a).template rows_at<Rows::rows>(first).transpose(), features,
+                  kernels::Accumulate{});
   });
   add_product(t.transpose(), dy, view(gradient.gradients->b), terms);
 }

@@ -261,32 +261,31 @@ ATTUNE_INLINE auto quantized_view(const Rows& stored) {
 template <class X, class Rows, class Y, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply(const X& x, const QuantizedWeights<Rows>& weight, const Y& y,
                             Epilogue epilogue = {}) {
-  kernels::product(x, detail::quantized_view(weight.stored), y, epilogue);
+  kernels::gemm(x, detail::quantized_view(weight.stored), y, epilogue);
 }
 /// dx[rows, in] = epilogue(dy[rows, out]·Wᵀ).
 template <class Dy, class Rows, class Dx, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply_transposed(const Dy& dy, const QuantizedWeights<Rows>& weight, const Dx& dx,
                                        Epilogue epilogue = {}) {
-  kernels::product(dy, detail::quantized_view(weight.stored).transpose(), dx, epilogue);
+  kernels::gemm(dy, detail::quantized_view(weight.stored).transpose(), dx, epilogue);
 }
 /// dx[rows, some] = dy[rows, out]·Wᵀ of some rows of W.
 template <class Dy, class Rows, class Dx>
 ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const QuantizedWeights<Rows>& weight, int first,
                                             const Dx& dx) {
-  kernels::product(dy, detail::quantized_view(weight.stored).transpose().template columns<Dx::cols>(first),
-                   dx);
+  kernels::gemm(dy, detail::quantized_view(weight.stored).transpose().template columns<Dx::cols>(first), dx);
 }
 
 /// The same of a table T[rows, cols], whose rows have the scales: its rows are columns of a weight.
 template <class X, class Rows, class Y, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply(const X& x, const QuantizedTable<Rows>& table, const Y& y,
                             Epilogue epilogue = {}) {
-  kernels::product(x, detail::quantized_view(table.stored).transpose(), y, epilogue);
+  kernels::gemm(x, detail::quantized_view(table.stored).transpose(), y, epilogue);
 }
 template <class Dy, class Rows, class Dx, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply_transposed(const Dy& dy, const QuantizedTable<Rows>& table, const Dx& dx,
                                        Epilogue epilogue = {}) {
-  kernels::product(dy, detail::quantized_view(table.stored), dx, epilogue);
+  kernels::gemm(dy, detail::quantized_view(table.stored), dx, epilogue);
 }
 
 /// y = a row of a table.

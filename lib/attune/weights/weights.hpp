@@ -26,19 +26,19 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// y[rows, out] = epilogue(x[rows, in]·W).
 template <class X, class Weight, class Y, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply(const X& x, const Weight& weight, const Y& y, Epilogue epilogue = {}) {
-  kernels::product(x, view(weight), y, epilogue);
+  kernels::gemm(x, view(weight), y, epilogue);
 }
 /// dx[rows, in] = epilogue(dy[rows, out]·Wᵀ).
 template <class Dy, class Weight, class Dx, class Epilogue = kernels::Assign>
 ATTUNE_INLINE void multiply_transposed(const Dy& dy, const Weight& weight, const Dx& dx,
                                        Epilogue epilogue = {}) {
-  kernels::product(dy, view(weight).transpose(), dx, epilogue);
+  kernels::gemm(dy, view(weight).transpose(), dx, epilogue);
 }
 
 /// dx[rows, some] = dy[rows, out]·Wᵀ of some rows of W, from `first` on.
 template <class Dy, class Weight, class Dx>
 ATTUNE_INLINE void multiply_transposed_rows(const Dy& dy, const Weight& weight, int first, const Dx& dx) {
-  kernels::product(dy, view(weight).template rows_at<Dx::cols>(first).transpose(), dx);
+  kernels::gemm(dy, view(weight).template rows_at<Dx::cols>(first).transpose(), dx);
 }
 
 /// y[1, cols] = a row of a table.
@@ -65,9 +65,9 @@ ATTUNE_INLINE void add_product(const A& a, const B& b,
                                const MatrixView<Scalar, kRows, kCols, kRowStride, kColStride>& gradient,
                                const Terms& terms = {}) {
   if constexpr (kColStride == 1) {
-    terms.product(a, b, gradient, kernels::Accumulate{});
+    terms.gemm(a, b, gradient, kernels::Accumulate{});
   } else {
-    terms.product(b.transpose(), a.transpose(), gradient.transpose(), kernels::Accumulate{});
+    terms.gemm(b.transpose(), a.transpose(), gradient.transpose(), kernels::Accumulate{});
   }
 }
 /// gradient[1, cols] += Σ_rows dy[rows, cols].

@@ -142,7 +142,7 @@ ATTUNE_INLINE void gemm_block(const Scalar* a, const B& b, Scalar* c, const Epil
 }
 
 template <GemmShape shape, class Scalar, class B, class Epilogue>
-[[gnu::noinline]] void product(const Scalar* a, B b, Scalar* c, Epilogue epilogue) {
+[[gnu::noinline]] void gemm(const Scalar* a, B b, Scalar* c, Epilogue epilogue) {
   if constexpr (shape.depth <= kDepthBlock) {
     gemm_block<shape>(a, b, c, epilogue);
   } else {
@@ -198,12 +198,12 @@ ATTUNE_INLINE auto with_scales_of(
 /// C = epilogue(A·B) of three MatrixViews; B may be a QuantizedView. A and B by any strides (`x.transpose()`,
 /// `x.columns<n>(j)`), rows of C contiguous; C may not overlap A or B.
 template <class A, class B, class C, class Epilogue = Assign>
-ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
+ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
   using Scalar = typename C::Scalar;
   static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows,
-                "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
+                "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
   static_assert(C::col_stride == 1,
-                "attune::kernels::product: C must be row-major; swap and transpose the operands");
+                "attune::kernels::gemm: C must be row-major; swap and transpose the operands");
   constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsQuantized<B>;
   // A sum of several blocks is finished first, then given to its epilogue in a pass of its own.
   constexpr bool kEpilogueLast = !detail::kAddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
@@ -220,7 +220,7 @@ ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue
     if constexpr (detail::kIsWholeBlocks<A, B, C, Epilogue>) {
       detail::gemm_block<kGemm, Scalar>(a.data, operand, c.data, scaled);
     } else {
-      detail::product<kGemm, Scalar>(a.data, operand, c.data, scaled);
+      detail::gemm<kGemm, Scalar>(a.data, operand, c.data, scaled);
     }
   }
   if constexpr (kEpilogueLast) {
@@ -252,7 +252,7 @@ template <GemmShape shape, class Scalar>
 /// C goes on: C = C + A·B, term by term, where C holds the sums of what comes before in A and B.
 template <class A, class B, class C>
   requires(!kIsPart<A> && !kIsPart<B> && !kIsPart<C>)
-ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Continue) {
+ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Continue) {
   static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1);
   detail::continued_gemm<kGemmShape<A, B, C>>(a.data, b.data, c.data);
 }

@@ -64,10 +64,10 @@ template <Int8Shape shape, class View, class Epilogue>
 /// rows are computed where A or C is a PartView. Takes depth + 64 bytes of the stack, and registers.
 template <class A, int kDepth, int kColumns, int kRows, int kCols, bool kTransposed, class C,
           class Epilogue = Assign>
-ATTUNE_INLINE void product(const A& a, const PackedInt8View<kDepth, kColumns, kRows, kCols, kTransposed>& b,
-                           const C& c, Epilogue epilogue = {}) {
+ATTUNE_INLINE void gemm(const A& a, const PackedInt8View<kDepth, kColumns, kRows, kCols, kTransposed>& b,
+                        const C& c, Epilogue epilogue = {}) {
   static_assert(A::rows == C::rows && kCols == C::cols && A::cols == kRows && C::col_stride == 1,
-                "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
+                "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
   static_assert(
       std::is_same_v<typename C::Scalar, float>,
       "attune: packed int8 weights are those of models in float, one sequence at a time: Lockstep and "

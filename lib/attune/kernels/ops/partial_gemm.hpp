@@ -1,6 +1,6 @@
 // Products of parts of matrices: rows, columns and terms of the sums as many as run time says.
 //
-// Every element is the sum that product() makes, over the terms that there are: the bits of a product whose
+// Every element is the sum that gemm() makes, over the terms that there are: the bits of a product whose
 // other terms are zero. A register block writes whole rows and columns, so what lies behind a part of C is
 // overwritten where C has room for it, and holds nothing then.
 #pragma once
@@ -107,7 +107,7 @@ ATTUNE_INLINE void partial_panels(const Scalar* a, const Scalar* b, Scalar* c, U
       if constexpr (shape.b_col == 1) {
         partial_panel<P, kOfPanel>(a, b + j, c + j, j, used, epilogue);
       } else {
-        static_assert(shape.b_row == 1, "attune::kernels::product: one stride of B must be 1");
+        static_assert(shape.b_row == 1, "attune::kernels::gemm: one stride of B must be 1");
         alignas(P) Array<Scalar, shape.depth * kPanel> rows;
         for (int n = 0; n < kPanel; n += kWidth) {
           transpose_panel<P, shape.depth, kPanel, shape.b_col>(b + (j + n) * shape.b_col, rows + n);
@@ -200,17 +200,17 @@ template <class A, class B, class C>
 /// have; with Continue, of no more than kDepthBlock terms. Of a narrow B, all rows.
 template <class A, class B, class C, class Epilogue = Assign>
   requires(kIsPart<A> || kIsPart<B> || kIsPart<C>)
-ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
+ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
   using Scalar = typename C::Scalar;
   static_assert(A::rows == C::rows && B::cols == C::cols && A::cols == B::rows && C::col_stride == 1,
-                "attune::kernels::product: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
+                "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
   if constexpr (detail::kIsQuantized<B>) {
-    product(view(a), b, view(c), epilogue);
+    gemm(view(a), b, view(c), epilogue);
   } else if constexpr (!std::is_same_v<std::remove_const_t<typename B::Scalar>, Scalar>) {
     // Numbers beside lanes (simd/lanes.hpp): some rows at a time.
     constexpr int kSome = (std::min)(C::rows, 4), kRest = C::rows % kSome;
     const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
-      product(view(a).template rows_at<count>(first), b, view(c).template rows_at<count>(first), epilogue);
+      gemm(view(a).template rows_at<count>(first), b, view(c).template rows_at<count>(first), epilogue);
     };
     const int rows = (std::min<int>)(used_rows(a), used_rows(c));
     for (int first = 0; first < C::rows - kRest && first < rows; first += kSome) {

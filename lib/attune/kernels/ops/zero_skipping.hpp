@@ -53,7 +53,7 @@ inline constexpr SumsFrom kSumsFrom = std::is_same_v<Epilogue, Accumulate> ? Sum
                                       : std::is_same_v<Epilogue, Continue> ? SumsFrom::kResult
                                                                            : SumsFrom::kZero;
 
-// The sums of product(), in its order, without the terms that have a factor of zero. Not for speed.
+// The sums of gemm(), in its order, without the terms that have a factor of zero. Not for speed.
 template <class Scalar>
 [[gnu::noinline]] void zero_skipping_gemm(const Scalar* a, const Scalar* b, Scalar* c,
                                           const GemmShape& extents, SumsFrom from) {
@@ -79,8 +79,8 @@ template <class Scalar>
 struct DenseTerms {
   static constexpr bool needed() { return false; }
   template <class A, class B, class C, class Epilogue = Assign>
-  ATTUNE_INLINE static void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
-    kernels::product(a, b, c, epilogue);
+  ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
+    kernels::gemm(a, b, c, epilogue);
   }
 };
 
@@ -94,7 +94,7 @@ class ZeroSkipping {
 
   /// C = A·B, or += with Accumulate, or on with Continue. Products of lanes have all terms.
   template <class A, class B, class C, class Epilogue = Assign>
-  ATTUNE_INLINE void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) const {
+  ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) const {
     if constexpr (std::is_floating_point_v<typename C::Scalar>) {
       if (needed_) {
         const detail::UsedExtents used = detail::used_extents(a, b, c);
@@ -104,7 +104,7 @@ class ZeroSkipping {
                                                               detail::kSumsFrom<Epilogue>);
       }
     }
-    kernels::product(a, b, c, epilogue);
+    kernels::gemm(a, b, c, epilogue);
   }
 
  private:
@@ -115,8 +115,8 @@ class ZeroSkipping {
 struct OwnZeroSkipping {
   static constexpr bool needed() { return true; }
   template <class A, class B, class C, class Epilogue = Assign>
-  ATTUNE_INLINE static void product(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
-    ZeroSkipping(contiguous(a), contiguous(b)).product(a, b, c, epilogue);
+  ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
+    ZeroSkipping(contiguous(a), contiguous(b)).gemm(a, b, c, epilogue);
   }
 
  private:

@@ -231,7 +231,7 @@ ATTUNE_INLINE void panels(const Scalar* a, const B& b, Scalar* c, const Epilogue
         } else if constexpr (kInRows) {
           panel<P, shape.with_cols(kPanel)>(a, b + j * shape.b_col, c + j, j, epilogue, next);
         } else {
-          static_assert(shape.b_row == 1, "attune::kernels::product: one stride of B must be 1");
+          static_assert(shape.b_row == 1, "attune::kernels::gemm: one stride of B must be 1");
           alignas(P) Array<Scalar, shape.depth * kPanel> rows;
           for (int n = 0; n < kPanel; n += kWidth)
             transpose_panel<P, shape.depth, kPanel, shape.b_col>(b + (j + n) * shape.b_col, rows + n);
