@@ -15,6 +15,7 @@ constexpr int kRows = 5, kClasses = 7;
 using Logits = Tensor<float, kRows, kClasses>;
 using Sum = CrossEntropy<CrossEntropyOptions{.reduction = Reduction::kSum}>;
 using Smoothed = CrossEntropy<CrossEntropyOptions{.label_smoothing = 0.2}>;
+using Doubtful = CrossEntropy<CrossEntropyOptions{.noise_exponent = 0.7}>;
 constexpr int kTargets[kRows] = {3, 0, 6, 6, 1};
 constexpr Tensor<float, 1, kClasses> kClassWeights{{1, 0.5f, 2, 3, 0.25f, 0, 1.5f}};
 
@@ -76,6 +77,65 @@ TEST(CrossEntropy, smooths_labels_and_weighs_classes_as_pytorch_does) {
   }
   EXPECT_NEAR(Smoothed::forward(x, kTargets, dx).loss, plain / kRows, 1e-6);
   EXPECT_NEAR(Smoothed::forward(x, kTargets, kClassWeights, dx).loss, weighted / weights, 2e-6);
+}
+
+TEST(CrossEntropy, generalized_is_what_zhang_and_sabuncu_define) {
+  const Logits x = random_logits(12);
+  Logits dx;
+  double expected = 0, weights = 0;
+  const auto doubts = [](double surprised) {
+    return (1 - attune::kernels::exponential(-0.7 * surprised)) / 0.7;
+  };
+  for (int i = 0; i < kRows; ++i) {
+    const auto weight = static_cast<double>(kClassWeights.values[kTargets[i]]);
+    expected += weight * doubts(surprise(x, i, kTargets[i]));
+    weights += weight;
+  }
+  EXPECT_NEAR(Doubtful::forward(x, kTargets, kClassWeights, dx).loss, expected / weights, 1e-6);
+  // An ignored row counts for nothing.
+  const int targets[kRows] = {3, -100, 6, 6, 1};
+  const auto result = Doubtful::forward(x, targets, dx);
+  double rest = 0;
+  for (const int i : {0, 2, 3, 4}) rest += doubts(surprise(x, i, kTargets[i]));
+  EXPECT_NEAR(result.loss, rest / 4, 1e-6);
+  for (int c = 0; c < kClasses; ++c) EXPECT_EQ(dx(1, c), 0.0f);
+  Tensor<float, kRows, 1> losses;
+  EXPECT_EQ(Doubtful::forward_rows(x, targets, losses), Status::kOk);
+  EXPECT_NEAR(losses(0, 0), doubts(surprise(x, 0, 3)), 1e-6);
+}
+
+TEST(CrossEntropy, generalized_has_the_gradient_of_differences) {
+  Tensor<double, kRows, kClasses> x, dx, unused;
+  attune::Rng rng(13);
+  check::fill(x, rng, -4, 4);
+  Tensor<double, 1, kClasses> weights;
+  for (int c = 0; c < kClasses; ++c) weights.values[c] = static_cast<double>(kClassWeights.values[c]);
+  (void)Doubtful::forward(x, kTargets, weights, dx);
+  constexpr double kStep = 1e-5;
+  for (int i = 0; i < x.size; ++i) {
+    const double at = x.values[i];
+    x.values[i] = at + kStep;
+    const double above = Doubtful::forward(x, kTargets, weights, unused).loss;
+    x.values[i] = at - kStep;
+    const double below = Doubtful::forward(x, kTargets, weights, unused).loss;
+    x.values[i] = at;
+    EXPECT_NEAR(dx.values[i], (above - below) / (2 * kStep), 1e-9) << i;
+  }
+}
+
+TEST(CrossEntropy, generalized_is_pulled_little_by_a_label_that_the_model_excludes) {
+  Tensor<float, 1, 3> x{{8, 0, 0}}, dx;
+  const int wrong[1] = {1}, right[1] = {0};
+  (void)CrossEntropy<>::forward(x, wrong, dx);
+  const float pulled = dx(0, 1);
+  (void)Doubtful::forward(x, wrong, dx);
+  EXPECT_LT(dx(0, 1), 0.0f);
+  EXPECT_GT(dx(0, 1), pulled / 100);  // p^0.7 of p = e^−8
+  // One that it trusts counts as much as ever.
+  (void)CrossEntropy<>::forward(x, right, dx);
+  const float trusted = dx(0, 0);
+  (void)Doubtful::forward(x, right, dx);
+  EXPECT_NEAR(dx(0, 0) / trusted, 1, 1e-3);
 }
 
 TEST(CrossEntropy, gradient_of_a_row_sums_to_zero) {

@@ -7,7 +7,10 @@
 //   dx_ic = r · ((Σ_k q_ik)·p_ic − q_ic),   r = 1/Σ_i w_(t_i) or 1
 //
 // s is the label smoothing of Szegedy et al., "Rethinking the Inception Architecture for Computer Vision",
-// 2016, section 7.
+// 2016, section 7. Generalized (Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural
+// Networks with Noisy Labels", 2018), for labels of which some are wrong, with the exponent e in (0, 1]:
+//
+//   loss_i = w·(1 − p^e)/e,   dx_ic = r · w·p^e·(p_ic − [c = t_i])      of p = p_i(t_i), w = w_(t_i)
 #pragma once
 
 #include <attune/core/status.hpp>
@@ -21,6 +24,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::kMean;  // or kSum
   double label_smoothing = 0;              // s, in [0, 1]
+  double noise_exponent = 0;               // e, in (0, 1], where labels may be wrong; 0 is cross-entropy
   int ignore_index = -100;                 // rows with this target count for nothing
 };
 
@@ -32,6 +36,12 @@ struct CrossEntropy {
                 "attune::CrossEntropy: reduction must be kMean or kSum; for neither use forward_rows");
   static_assert(options.label_smoothing >= 0 && options.label_smoothing <= 1,
                 "attune::CrossEntropy: label_smoothing must be in [0, 1]");
+  static_assert(
+      options.noise_exponent >= 0 && options.noise_exponent <= 1,
+      "attune::CrossEntropy: noise_exponent must be in [0, 1]; 0.7 suits many wrong labels, 0 none");
+  static_assert(options.noise_exponent == 0 || options.label_smoothing == 0,
+                "attune::CrossEntropy: noise_exponent and label_smoothing are two ways to doubt a label; "
+                "choose one");
 
   /// The mean is that over all targets of a batch that are not ignored.
   static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
@@ -116,6 +126,8 @@ struct CrossEntropy {
   // Constants of their own: clang 14 reads a double of a template argument as 0 where it is not a constant.
   static constexpr double kSmoothing = options.label_smoothing;
   static constexpr bool kSmooth = kSmoothing > 0;
+  static constexpr double kExponent = options.noise_exponent;
+  static constexpr bool kDoubts = kExponent > 0;
   template <class Scalar>
   static constexpr Scalar kNoLoss = std::numeric_limits<Scalar>::quiet_NaN();
   template <class Logits>
@@ -180,8 +192,19 @@ struct CrossEntropy {
     if constexpr (kSmooth) row.smoothed = smoothed_logits<kClasses>(x, class_weights, largest);
     return row;
   }
+  // p^e of the target.
+  template <class Scalar>
+  static Scalar confidence(const Row<Scalar>& row, Scalar log_sum) {
+    return kernels::exponential(
+        kernels::multiply(static_cast<Scalar>(kExponent), kernels::subtract(row.centered, log_sum)));
+  }
   template <class Scalar>
   static Scalar loss_of(const Row<Scalar>& row, Scalar share, Scalar log_sum) {
+    if constexpr (kDoubts) {
+      constexpr auto kScale = static_cast<Scalar>(1 / kExponent);
+      const Scalar doubt = kernels::subtract(Scalar(1), confidence(row, log_sum));
+      return kernels::multiply(row.weight, kernels::multiply(doubt, kScale));
+    }
     const Scalar loss = kernels::multiply(row.weight, kernels::subtract(log_sum, row.centered));
     if constexpr (!kSmooth) return loss;
     return kernels::add(loss, kernels::subtract(kernels::multiply(share, log_sum), row.smoothed));
@@ -210,6 +233,9 @@ struct CrossEntropy {
       kernels::store(dx + c, kernels::exponential(centered));
     });
     const Scalar total = kernels::sum_of<kClasses>(dx);
+    if constexpr (kDoubts) {
+      factor = kernels::multiply(factor, confidence(row, kernels::logarithm_of_sum(total)));
+    }
     const Scalar of_target = kernels::multiply(factor, row.weight);
     const Scalar scale = kernels::divide(kernels::add(of_target, kernels::multiply(factor, share)), total);
     const Scalar of_each = kernels::multiply(factor, kShareOf<Scalar, kClasses>);
