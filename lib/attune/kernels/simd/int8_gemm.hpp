@@ -16,7 +16,12 @@
 
 #define ATTUNE_INT8_X86 1
 
+// All intrinsics take longer to compile than the rest of the library.
+#if defined(__AVX2__)
 #include <immintrin.h>
+#else
+#include <emmintrin.h>
+#endif
 
 #include <algorithm>
 #include <cstdint>
