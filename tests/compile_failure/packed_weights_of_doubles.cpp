@@ -1,0 +1,5 @@
+// expect: packed int8 weights are those of models in float; double takes Int8Weights
+#include <attune/attune.hpp>
+
+using Layer = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 16, .d_out = 16}, double>;
+static Layer::ParametersOf<attune::PackedInt8Weights, attune::Tensor> base;
