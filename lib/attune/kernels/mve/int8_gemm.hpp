@@ -47,7 +47,7 @@ ATTUNE_INLINE float quantize_int8_row(const float* x, const float* factors, std:
 template <int kRows, int kCols, int kTerms>
 ATTUNE_INLINE void int8_block(const std::int8_t* q, const std::int8_t* weights, std::int32_t (*sums)[16]) {
   std::int32_t sum[std::size_t{kRows}][std::size_t{kCols}]{};
-  for (int k = 0; k < kTerms; k += 16) {
+  _Pragma("GCC unroll 4") for (int k = 0; k < kTerms; k += 16) {
     int8x16_t column[std::size_t{kCols}];
     ATTUNE_UNROLL for (int j = 0; j < kCols; ++j) column[j] = vld1q_s8(weights + j * kTerms + k);
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
