@@ -220,7 +220,7 @@ template <int kRows, bool kFolded>
   ATTUNE_STORE_PAIR("s0", "s1", between, "0") \
   ATTUNE_STORE_PAIR("s2", "s3", between, "1") \
   ATTUNE_STORE_PAIR("s4", "s5", between, "2") \
-      ATTUNE_STORE_PAIR("s6", "s7", between, "3") "subs %[n],#1\n add %[to],%[to],#4*%c[step]\n bne 1b"
+  ATTUNE_STORE_PAIR("s6", "s7", between, "3") "subs %[n],#1\n add %[to],%[to],#4*%c[step]\n bne 1b"
   if (eights == 0) return;
   register float scale asm("s8") = inverse;
   register float round asm("s9") = 0x1.8p23f;
