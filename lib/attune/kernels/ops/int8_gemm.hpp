@@ -26,13 +26,66 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
+#if ATTUNE_INT8_X86 || ATTUNE_MVE
+
+// Some rows of C at a time, 16 columns of them after the other; what is left goes row by row. Integers and
+// sums of these rows stand on the stack.
+template <Int8Shape shape, class View, class Epilogue>
+ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
+  using Packed = typename View::Packed;
+  constexpr bool kTransposed = View::transposed;
+  constexpr int kTerms = (shape.depth + 15) / 16 * 16;
+  alignas(64) Int8Term q[std::size_t{kInt8RowsAtOnce * kTerms}];
+  const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
+    Int8Row quantized[std::size_t{kRows}];
+    alignas(64) Int8Sums sums[std::size_t{kRows}];
+    for (int r = 0; r < kRows; ++r) {
+      quantized[r] = quantize_int8_row<kTransposed, shape.depth, shape.a_col>(a + (row + r) * shape.a_row,
+                                                                              b.scale, q + r * kTerms);
+    }
+    const int end = b.first + shape.cols;
+    for (int block = b.first / 16 * 16; block < end; block += 16) {
+      const int first = (std::max)(block, b.first), last = (std::min)(block + 16, end), col = first - b.first;
+      if constexpr (kTransposed) {
+        int8_transposed_sums<kRows, kTerms>(q, b.bytes + Packed::place(block, 0), Packed::kDepth, shape.depth,
+                                            sums);
+      } else {
+        int8_sums<kRows, kTerms>(q, b.bytes + Packed::place(0, block), last - block, sums);
+      }
+      const auto finish = [&](int count) ATTUNE_INLINE_LAMBDA {
+        for (int r = 0; r < kRows; ++r) {
+          float* const to = c + (row + r) * shape.c_row + col;
+          for_each_packet<float>(count, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+            const P sum = int8_sums_as_floats<P>(sums[r] + (first - block) + j, quantized[r]);
+            P scale = broadcast<P>(quantized[r].scale);
+            if constexpr (!kTransposed) scale = multiply(scale, load<P>(b.scale + col + j));
+            store(to + j, epilogue(multiply(sum, scale), static_cast<const float*>(to + j), col + j));
+          });
+        }
+      };
+      if (last - first == 16) {
+        finish(16);  // packets without a rest
+      } else {
+        finish(last - first);
+      }
+    }
+  };
+  int row = 0;
+  for (; rows - row >= kInt8RowsAtOnce; row += kInt8RowsAtOnce) {
+    some_rows.template operator()<kInt8RowsAtOnce>(row);
+  }
+  for (; row < rows; ++row) some_rows.template operator()<1>(row);
+}
+
+#endif
+
 // One row of C after the other: its row of A in integers and 16 sums stand on the stack.
 template <Int8Shape shape, class View, class Epilogue>
 [[gnu::noinline]] void int8_gemm(const float* a, int rows, const View& b, float* c, Epilogue epilogue) {
 #if ATTUNE_INT8_DSP
   if constexpr (fits_int8_panel(shape.depth)) return int8_panels<shape>(a, rows, b, c, epilogue);
 #elif ATTUNE_INT8_X86 || ATTUNE_MVE
-  if constexpr (fits_int8_rows(shape.depth)) return int8_rows<shape>(a, rows, b, c, epilogue);
+  if constexpr (shape.depth <= kInt8MostTerms) return int8_rows<shape>(a, rows, b, c, epilogue);
 #endif
   using Sum = std::conditional_t<(shape.depth > 131072), std::int64_t, std::int32_t>;
   constexpr int kColumns = 16;  // at a time

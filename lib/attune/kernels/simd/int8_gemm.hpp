@@ -109,13 +109,28 @@ ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, In
 
 using Int8Sums = std::int32_t[16];
 
+/// Rows whose integers have room on the stack.
+inline constexpr int kInt8MostTerms = 4096;
+
+/// Sums of a row, from the first of a packet on.
+template <class P>
+ATTUNE_INLINE P int8_sums_as_floats(const std::int32_t* sums, const Int8Row& row) {
+  constexpr int kWidth = kLanes<P>;
+  if constexpr (kWidth == 1) {
+    return static_cast<float>(*sums + row.start);
+  } else {
+    const auto integers = load_vector<std::int32_t, kWidth>(sums) + row.start;
+    return P(__builtin_convertvector(integers, Vector<float, kWidth>));
+  }
+}
+
 #if ATTUNE_VNNI
 
 inline constexpr int kInt8RowsAtOnce = 6;
 
-// Sums of 16 columns.
+// Sums of 16 columns, whatever their number.
 template <int kRows, int kTerms>
-ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::uint8_t* weights, Int8Sums* sums) {
+ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::int8_t* weights, int, Int8Sums* sums) {
   __m512i sum[std::size_t{kRows}];
   ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) sum[r] = _mm512_setzero_si512();
   for (int i = 0; i < kTerms; i += 4) {
@@ -129,9 +144,9 @@ ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::uint8_t* weights, Int
   ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) _mm512_storeu_si512(sums[r], sum[r]);
 }
 
-// Sums of 16 k over kTerms columns, whose groups stand `group` bytes apart.
+// Sums of 16 k over kTerms columns of W, of which each takes `column` bytes.
 template <int kRows, int kTerms>
-ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::uint8_t* weights, int group,
+ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::int8_t* weights, int column, int,
                                         Int8Sums* sums) {
   const __m512i transpose =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
@@ -141,7 +156,7 @@ ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::uint8_t* w
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) sum[r] = _mm512_setzero_si512();
     for (int i = 0; i < kTerms; i += 16) {
       const __m512i columns =
-          _mm512_shuffle_epi8(_mm512_loadu_si512(weights + i / 16 * group + 16 * k), transpose);
+          _mm512_shuffle_epi8(_mm512_loadu_si512(weights + i * column + 16 * k), transpose);
       ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
         const __m128i terms = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q + r * kTerms + i));
         sum[r] = _mm512_dpbusd_epi32(
@@ -183,7 +198,7 @@ inline constexpr int kInt8RowsAtOnce = 6;
 
 // Sums of 16 columns, eight of them at a time: even and odd pairs of k of four columns in a register.
 template <int kRows, int kTerms>
-ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::uint8_t* weights, Int8Sums* sums) {
+ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::int8_t* weights, int, Int8Sums* sums) {
   for (int half = 0; half < 16; half += 8) {
     __m256i sum[std::size_t{kRows}][2];
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
@@ -212,7 +227,7 @@ inline constexpr int kInt8RowsAtOnce = 2;
 
 // Sums of 16 columns, eight of them at a time: even and odd pairs of k of two columns in a register.
 template <int kRows, int kTerms>
-ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::uint8_t* weights, Int8Sums* sums) {
+ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::int8_t* weights, int, Int8Sums* sums) {
   for (int half = 0; half < 16; half += 8) {
     __m128i sum[std::size_t{kRows}][4];
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
@@ -248,10 +263,10 @@ ATTUNE_INLINE void int8_sums(const Int8Term* q, const std::uint8_t* weights, Int
 
 #endif
 
-// Sums of 16 k over kTerms columns, whose groups stand `group` bytes apart: four k of a pair of columns in a
+// Sums of 16 k over kTerms columns of W, of which each takes `column` bytes: four k of a pair of columns in a
 // register.
 template <int kRows, int kTerms>
-ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::uint8_t* weights, int group,
+ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::int8_t* weights, int column, int,
                                         Int8Sums* sums) {
   const __m128i zero = _mm_setzero_si128();
   for (int k = 0; k < 16; k += 4) {
@@ -259,7 +274,7 @@ ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::uint8_t* w
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) sum[r] = zero;
     for (int i = 0; i < kTerms; i += 4) {
       __m128i columns;
-      std::memcpy(&columns, weights + i / 16 * group + 16 * k + 4 * (i % 16), sizeof columns);
+      std::memcpy(&columns, weights + i / 16 * 16 * column + 16 * k + 4 * (i % 16), sizeof columns);
       const __m128i odd = _mm_srli_epi64(columns, 32);
       const __m128i first = _mm_unpacklo_epi8(_mm_unpacklo_epi8(columns, odd), zero),
                     second = _mm_unpacklo_epi8(_mm_unpackhi_epi8(columns, odd), zero);
@@ -274,69 +289,6 @@ ATTUNE_INLINE void int8_transposed_sums(const Int8Term* q, const std::uint8_t* w
 }
 
 #endif
-
-// `count` numbers of a row of C, the first in column `col`, from their sums.
-template <bool kTransposed, class Epilogue>
-ATTUNE_INLINE void finish_int8_row(const std::int32_t* sums, const Int8Row& row, const float* scales,
-                                   float* c, int col, int count, const Epilogue& epilogue) {
-  for_each_packet<float>(count, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
-    constexpr int kWidth = kLanes<P>;
-    P sum, scale = broadcast<P>(row.scale);
-    if constexpr (kWidth == 1) {
-      sum = static_cast<float>(sums[j] + row.start);
-    } else {
-      const auto integers = load_vector<std::int32_t, kWidth>(sums + j) + row.start;
-      sum = P(__builtin_convertvector(integers, Vector<float, kWidth>));
-    }
-    if constexpr (!kTransposed) scale = multiply(scale, load<P>(scales + j));
-    store(c + j, epilogue(multiply(sum, scale), static_cast<const float*>(c + j), col + j));
-  });
-}
-
-/// Whether the rows have room on the stack.
-constexpr bool fits_int8_rows(int depth) { return depth <= 4096; }
-
-// Some rows of C at a time, 16 columns of them after the other; what is left goes row by row.
-template <Int8Shape shape, class View, class Epilogue>
-ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
-  constexpr bool kTransposed = View::transposed;
-  constexpr int kTerms = (shape.depth + 15) / 16 * 16, kDepth = View::Packed::kDepth;
-  alignas(64) Int8Term q[std::size_t{kInt8RowsAtOnce * kTerms}];
-  const auto* const weights = reinterpret_cast<const std::uint8_t*>(b.bytes);
-  const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
-    Int8Row quantized[std::size_t{kRows}];
-    alignas(64) Int8Sums sums[std::size_t{kRows}];
-    for (int r = 0; r < kRows; ++r) {
-      quantized[r] = quantize_int8_row<kTransposed, shape.depth, shape.a_col>(a + (row + r) * shape.a_row,
-                                                                              b.scale, q + r * kTerms);
-    }
-    const int end = b.first + shape.cols;
-    for (int block = b.first / 16 * 16; block < end; block += 16) {
-      const int first = (std::max)(block, b.first), last = (std::min)(block + 16, end);
-      if constexpr (kTransposed) {
-        int8_transposed_sums<kRows, kTerms>(q, weights + 16 * block, 16 * kDepth, sums);
-      } else {
-        int8_sums<kRows, kTerms>(q, weights + block * kDepth, sums);
-      }
-      const auto finish = [&](int count) ATTUNE_INLINE_LAMBDA {
-        const int col = first - b.first;
-        for (int r = 0; r < kRows; ++r) {
-          finish_int8_row<kTransposed>(sums[r] + (first - block), quantized[r], b.scale + col,
-                                       c + (row + r) * shape.c_row + col, col, count, epilogue);
-        }
-      };
-      if (last - first == 16) {
-        finish(16);
-      } else {
-        finish(last - first);
-      }
-    }
-  };
-  int row = 0;
-  for (; rows - row >= kInt8RowsAtOnce; row += kInt8RowsAtOnce)
-    some_rows.template operator()<kInt8RowsAtOnce>(row);
-  for (; row < rows; ++row) some_rows.template operator()<1>(row);
-}
 
 }  // namespace detail
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

@@ -79,8 +79,7 @@ struct PackedInt8 {
     }
   }
 
- private:
-  // Of the byte of W(k, col).
+  /// Where the byte of W(k, col) stands.
   static constexpr int place(int k, int col) {
     if constexpr (order == Int8Order::kColumnPairs) {
       return k / 16 * 16 * kCols + col / 2 * 32 + k % 16 * 2 + col % 2;
@@ -90,6 +89,8 @@ struct PackedInt8 {
       return col * kDepth + k;
     }
   }
+
+ private:
   template <class Bytes>
   static constexpr int halves(const Bytes& bytes, int first) {
     return 256 * bytes[first + 1] + static_cast<std::uint8_t>(bytes[first]);
