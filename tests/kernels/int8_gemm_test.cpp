@@ -181,6 +181,8 @@ TEST(Int8Gemm, is_exact_around_the_edges_of_blocks) {
     expect_exact<1, 64, 256>();
   }
   expect_exact<5, 513, 3>();
+  expect_exact<3, 600, 7>();
+  expect_exact<2, 6, 600>();
   expect_exact<2, 1100, 2>();
 }
 

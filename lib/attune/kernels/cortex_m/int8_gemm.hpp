@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include <attune/kernels/cortex_m/gemm_terms.hpp>
+#include <attune/kernels/cortex_m/gemm_tile.hpp>
 #include <attune/kernels/simd/int8_rows.hpp>
 #include <attune/kernels/simd/packed_int8.hpp>
 
@@ -33,26 +34,26 @@ namespace detail {
 
 inline constexpr int kInt8Terms = 512;
 
-/// What the loops read, in this order, all in bytes.
+/// What the loops read, in this order.
 struct Int8Loops {
-  int step;   // of W, from one turn of the inner loop to the next
-  int span;   // of all turns
-  int next;   // of W, from some sums to the next
-  int count;  // of sums
+  int step;                       // of W, from one turn of the inner loop to the next, in bytes
+  const std::int16_t* panel_end;  // behind all turns
+  int next;                       // of W, from behind the last turn to the next sums, in bytes
+  const std::int32_t* sums_end;
 };
 
-// In: r0 a panel of rows, r1 W, r2 where sums go, r3 Int8Loops. Integers that the inner loop does not need
-// wait in s0 … s5. `sums` begins, `turn` is the inner loop's, and `finish` stores what stands in r4 … r11.
-#define ATTUNE_INT8_LOOPS(name, zero, turn, panel_bytes, finish)                              \
-  [[gnu::naked]] inline void name(const std::int16_t*, const std::int8_t*, std::int32_t*,     \
-                                  const Int8Loops*) {                                         \
-    asm("push {r4-r11,lr}\n vldmia r3,{s2-s5}\n vmov s0,r0\n vmov s1,r2\n"                    \
-        "2: vmov r0,s0\n vmov r2,s3\n adds r3,r1,r2\n vmov s6,r3\n vmov s7,r1\n" zero         \
-        ".balign 4\n"                                                                         \
-        "1:\n" turn "vmov r2,s2\n vmov r3,s6\n adds r1,r1,r2\n add.w r0,r0,#" panel_bytes     \
-        "\n cmp r1,r3\n bne.w 1b\n vmov r2,s1\n" finish                                       \
-        "vmov s1,r2\n vmov r1,s7\n vmov r2,s4\n vmov r3,s5\n adds r1,r1,r2\n subs r3,r3,#1\n" \
-        "vmov s5,r3\n bne.w 2b\n pop {r4-r11,pc}\n");                                         \
+// In: r0 a panel of rows, r1 W, r2 where sums go, r3 Int8Loops. Numbers that the inner loop does not need
+// wait in s0 … s5. `zero` begins sums, `turn` is the inner loop's and moves r0 on, `finish` stores sums at
+// r2.
+#define ATTUNE_INT8_LOOPS(name, zero, turn, finish)                                                        \
+  [[gnu::naked]] inline void name(const std::int16_t*, const std::int8_t*, std::int32_t*,                  \
+                                  const Int8Loops*) {                                                      \
+    asm("push {r4-r11,lr}\n vldmia r3,{s2-s5}\n vmov s0,r0\n vmov s1,r2\n"                                 \
+        "2: vmov r0,s0\n" zero                                                                             \
+        ".balign 4\n"                                                                                      \
+        "1:\n" turn "vmov r2,s2\n vmov r3,s3\n adds r1,r1,r2\n cmp r0,r3\n bne.w 1b\n vmov r2,s1\n" finish \
+        "vmov r3,s5\n vmov s1,r2\n cmp r2,r3\n vmov r2,s4\n add r1,r1,r2\n bne.w 2b\n"                     \
+        "pop {r4-r11,pc}\n");                                                                              \
   }
 
 #define ATTUNE_ZERO_EIGHT \
@@ -68,39 +69,42 @@ struct Int8Loops {
 #define ATTUNE_ISSUES_TWO 0
 #endif
 
-// Four rows, 16 bytes of panel for two terms.
-#define ATTUNE_FORWARD_STEP(i)                                                   \
-  "ldr r2,[r1,#4*" #i "]\n ldr.w r12,[r0,#16*" #i "]\n ldr.w lr,[r0,#16*" #i     \
-  "+4]\n"                                                                        \
-  "sxtb16 r3,r2\n smlad r4,r3,r12,r4\n smlad r8,r2,r12,r8\n smlad r5,r3,lr,r5\n" \
-  "smlad r9,r2,lr,r9\n ldr.w r12,[r0,#16*" #i "+8]\n ldr.w lr,[r0,#16*" #i       \
-  "+12]\n"                                                                       \
+// Four rows, 16 bytes of panel for two terms. The first load of a turn moves r0 on to the next turn's panel;
+// an address that was computed just before would come a cycle late.
+#define ATTUNE_EIGHT_STEPS(step)                                                                            \
+  step(0, "[r0],#128", "[r0,#4]") step(1, "[r0,#-112]", "[r0,#-108]") step(2, "[r0,#-96]", "[r0,#-92]")     \
+      step(3, "[r0,#-80]", "[r0,#-76]") step(4, "[r0,#-64]", "[r0,#-60]") step(5, "[r0,#-48]", "[r0,#-44]") \
+          step(6, "[r0,#-32]", "[r0,#-28]") step(7, "[r0,#-16]", "[r0,#-12]")
+#define ATTUNE_FORWARD_STEP(i, first, second)                                   \
+  "ldr r2,[r1,#4*" #i "]\n ldr.w lr," second "\n ldr.w r12," first              \
+  "\n"                                                                          \
+  "sxtb16 r3,r2\n smlad r5,r3,lr,r5\n smlad r9,r2,lr,r9\n smlad r4,r3,r12,r4\n" \
+  "smlad r8,r2,r12,r8\n ldr.w r12,[r0,#16*" #i "-120]\n ldr.w lr,[r0,#16*" #i   \
+  "-116]\n"                                                                     \
   "smlad r6,r3,r12,r6\n smlad r10,r2,r12,r10\n smlad r7,r3,lr,r7\n smlad r11,r2,lr,r11\n"
 #define ATTUNE_INTERLEAVED_STEP(i, next_r12, next_r2, next_lr)                           \
   "smlad r8,r2,r12,r8\n sxtb16 r3,r2\n smlad r4,r3,r12,r4\n ldr.w r12,[r0,#16*" #i       \
-  "+8]\n"                                                                                \
+  "-120]\n"                                                                              \
   "smlad r5,r3,lr,r5\n smlad r9,r2,lr,r9\n ldr.w lr,[r0,#16*" #i                         \
-  "+12]\n"                                                                               \
+  "-116]\n"                                                                              \
   "smlad r6,r3,r12,r6\n smlad r10,r2,r12,r10\n" next_r12 "smlad r11,r2,lr,r11\n" next_r2 \
   "smlad r7,r3,lr,r7\n" next_lr
-#define ATTUNE_INTERLEAVED(i, next)                                                          \
-  ATTUNE_INTERLEAVED_STEP(i, "ldr.w r12,[r0,#16*" #next "]\n", "ldr r2,[r1,#4*" #next "]\n", \
-                          "ldr.w lr,[r0,#16*" #next "+4]\n")
+#define ATTUNE_INTERLEAVED(i, next)                                                              \
+  ATTUNE_INTERLEAVED_STEP(i, "ldr.w r12,[r0,#16*" #next "-128]\n", "ldr r2,[r1,#4*" #next "]\n", \
+                          "ldr.w lr,[r0,#16*" #next "-124]\n")
 #define ATTUNE_INTERLEAVED_TURN                                                                           \
-  "ldr r2,[r1]\n ldr.w r12,[r0]\n ldr.w lr,[r0,#4]\n" ATTUNE_INTERLEAVED(0, 1) ATTUNE_INTERLEAVED(1, 2)   \
-      ATTUNE_INTERLEAVED(2, 3) ATTUNE_INTERLEAVED(3, 4) ATTUNE_INTERLEAVED(4, 5) ATTUNE_INTERLEAVED(5, 6) \
-          ATTUNE_INTERLEAVED(6, 7) ATTUNE_INTERLEAVED_STEP(7, "", "", "")
-#define ATTUNE_BACKWARD_STEP(i)                                                         \
-  "ldr r2,[r1,#32*" #i "]\n ldr.w r12,[r0,#16*" #i                                      \
-  "]\n sxtb16 r3,r2\n"                                                                  \
+  "ldr.w r12,[r0],#128\n ldr r2,[r1]\n ldr.w lr,[r0,#-124]\n" ATTUNE_INTERLEAVED(0, 1)                    \
+      ATTUNE_INTERLEAVED(1, 2) ATTUNE_INTERLEAVED(2, 3) ATTUNE_INTERLEAVED(3, 4) ATTUNE_INTERLEAVED(4, 5) \
+          ATTUNE_INTERLEAVED(5, 6) ATTUNE_INTERLEAVED(6, 7) ATTUNE_INTERLEAVED_STEP(7, "", "", "")
+#define ATTUNE_BACKWARD_STEP(i, first, second)                                          \
+  "ldr r2,[r1,#32*" #i "]\n ldr.w r12," first                                           \
+  "\n sxtb16 r3,r2\n"                                                                   \
   "pkhbt lr,r3,r2,lsl #16\n pkhtb r2,r2,r3,asr #16\n smlad r4,lr,r12,r4\n"              \
-  "smlad r8,r2,r12,r8\n ldr.w r3,[r0,#16*" #i "+4]\n ldr.w r12,[r0,#16*" #i             \
-  "+8]\n"                                                                               \
+  "smlad r8,r2,r12,r8\n ldr.w r3,[r0,#16*" #i "-124]\n ldr.w r12,[r0,#16*" #i           \
+  "-120]\n"                                                                             \
   "smlad r5,lr,r3,r5\n smlad r9,r2,r3,r9\n smlad r6,lr,r12,r6\n smlad r10,r2,r12,r10\n" \
-  "ldr.w r12,[r0,#16*" #i "+12]\n smlad r7,lr,r12,r7\n smlad r11,r2,r12,r11\n"
-#define ATTUNE_EIGHT_STEPS(step) step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7)
-#define ATTUNE_ODD(even, both) "sub " both "," both "," even "\n asr " both "," both ",#8\n"
-#define ATTUNE_WHOLE(sum) "asr " sum "," sum ",#8\n"
+  "ldr.w r12,[r0,#16*" #i "-116]\n smlad r7,lr,r12,r7\n smlad r11,r2,r12,r11\n"
+#define ATTUNE_ODD(even, both) "sub " both "," both "," even "\n"
 #define ATTUNE_STORE_EIGHT "stmia r2!,{r4-r11}\n"
 
 /// Sums of 4 rows, column after column: [2 · count][4]. The panel is [k / 2][4][2] of x.
@@ -109,42 +113,49 @@ struct Int8Loops {
 #else
 #define ATTUNE_FORWARD_TURN ATTUNE_EIGHT_STEPS(ATTUNE_FORWARD_STEP)
 #endif
-ATTUNE_INT8_LOOPS(int8_forward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_FORWARD_TURN, "128",
+ATTUNE_INT8_LOOPS(int8_forward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_FORWARD_TURN,
                   ATTUNE_ODD("r4", "r8") ATTUNE_ODD("r5", "r9") ATTUNE_ODD("r6", "r10")
                       ATTUNE_ODD("r7", "r11") ATTUNE_STORE_EIGHT)
 /// Sums of 4 rows, k after k: [2 · count][4]. The panel is [columns / 2][4][2] of 256 x₀ − x₁ and x₁.
-ATTUNE_INT8_LOOPS(int8_backward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_EIGHT_STEPS(ATTUNE_BACKWARD_STEP), "128",
-                  ATTUNE_WHOLE("r4") ATTUNE_WHOLE("r5") ATTUNE_WHOLE("r6") ATTUNE_WHOLE("r7")
-                      ATTUNE_WHOLE("r8") ATTUNE_WHOLE("r9") ATTUNE_WHOLE("r10") ATTUNE_WHOLE("r11")
-                          ATTUNE_STORE_EIGHT)
+ATTUNE_INT8_LOOPS(int8_backward_rows, ATTUNE_ZERO_EIGHT, ATTUNE_EIGHT_STEPS(ATTUNE_BACKWARD_STEP),
+                  ATTUNE_STORE_EIGHT)
 
-// One row: r4 … r7 are eight terms of it, sums stand in r10, r11, r12, lr.
-#define ATTUNE_PAIR_STEP(word, x, even, both) \
+// One row: r4 … r7 are eight terms of it, sums stand in r10, r11, r12, lr. Loads stand together as registers
+// have room.
+#define ATTUNE_LOAD_TERMS "ldr r5,[r0,#4]\n ldr r6,[r0,#8]\n ldr r7,[r0,#12]\n ldr r4,[r0],#16\n"
+#define ATTUNE_LOAD_WORD(word, at) "ldr " word ",[r1,#" at "]\n"
+#define ATTUNE_PAIR(word, x, even, both) \
   "sxtb16 r3," word "\n smlad " even ",r3," x "," even "\n smlad " both "," word "," x "," both "\n"
-#define ATTUNE_PAIR(at, x0, x1, even, both) \
-  "ldrd r8,r9,[r1,#" at "]\n" ATTUNE_PAIR_STEP("r8", x0, even, both) ATTUNE_PAIR_STEP("r9", x1, even, both)
-#define ATTUNE_FORWARD_HALF(at)                                                                     \
-  "ldmia r0!,{r4-r7}\n" ATTUNE_PAIR(at, "r4", "r5", "r10", "r11")                                   \
-      ATTUNE_PAIR(at "+8", "r6", "r7", "r10", "r11") ATTUNE_PAIR(at "+32", "r4", "r5", "r12", "lr") \
-          ATTUNE_PAIR(at "+40", "r6", "r7", "r12", "lr")
+#define ATTUNE_FIRST_PAIR(word, x) ATTUNE_PAIR(word, x, "r10", "r11")
+#define ATTUNE_SECOND_PAIR(word, x) ATTUNE_PAIR(word, x, "r12", "lr")
+#define ATTUNE_FORWARD_HALF(at)                                                                          \
+  ATTUNE_LOAD_TERMS ATTUNE_LOAD_WORD("r8", at) ATTUNE_LOAD_WORD("r9", at "+32")                          \
+      ATTUNE_LOAD_WORD("r2", at "+4") ATTUNE_FIRST_PAIR("r8", "r4") ATTUNE_SECOND_PAIR("r9", "r4")       \
+          ATTUNE_FIRST_PAIR("r2", "r5") ATTUNE_LOAD_WORD("r8", at "+36") ATTUNE_LOAD_WORD("r9", at "+8") \
+              ATTUNE_LOAD_WORD("r2", at "+40") ATTUNE_LOAD_WORD("r4", at "+12")                          \
+                  ATTUNE_SECOND_PAIR("r8", "r5") ATTUNE_FIRST_PAIR("r9", "r6")                           \
+                      ATTUNE_SECOND_PAIR("r2", "r6") ATTUNE_FIRST_PAIR("r4", "r7")                       \
+                          ATTUNE_LOAD_WORD("r8", at "+44") ATTUNE_SECOND_PAIR("r8", "r7")
 #define ATTUNE_TWO_K(word, x, first, second)                                                                 \
   "sxtb16 r3," word "\n pkhbt r2,r3," word ",lsl #16\n pkhtb r3," word ",r3,asr #16\n smlad " first ",r2," x \
   "," first "\n smlad " second ",r3," x "," second "\n"
-#define ATTUNE_FOUR_K(i, x) \
-  "ldrd r8,r9,[r1,#32*" #i "]\n" ATTUNE_TWO_K("r8", x, "r10", "r11") ATTUNE_TWO_K("r9", x, "r12", "lr")
+#define ATTUNE_FIRST_K(word, x) ATTUNE_TWO_K(word, x, "r10", "r11")
+#define ATTUNE_SECOND_K(word, x) ATTUNE_TWO_K(word, x, "r12", "lr")
+#define ATTUNE_BACKWARD_HALF(at)                                                                           \
+  ATTUNE_LOAD_TERMS ATTUNE_LOAD_WORD("r8", at) ATTUNE_LOAD_WORD("r9", at "+4") ATTUNE_FIRST_K("r8", "r4")  \
+      ATTUNE_SECOND_K("r9", "r4") ATTUNE_LOAD_WORD("r8", at "+32") ATTUNE_LOAD_WORD("r9", at "+36")        \
+          ATTUNE_LOAD_WORD("r4", at "+64") ATTUNE_FIRST_K("r8", "r5") ATTUNE_SECOND_K("r9", "r5")          \
+              ATTUNE_FIRST_K("r4", "r6") ATTUNE_LOAD_WORD("r8", at "+68") ATTUNE_LOAD_WORD("r9", at "+96") \
+                  ATTUNE_LOAD_WORD("r4", at "+100") ATTUNE_SECOND_K("r8", "r6") ATTUNE_FIRST_K("r9", "r7") \
+                      ATTUNE_SECOND_K("r4", "r7")
 #define ATTUNE_STORE_FOUR "stmia r2!,{r10,r11,r12,lr}\n"
 
 /// Sums of one row and four columns: [count][4]. The panel is x.
-ATTUNE_INT8_LOOPS(int8_forward_row, ATTUNE_ZERO_FOUR, ATTUNE_FORWARD_HALF("0") ATTUNE_FORWARD_HALF("16"), "0",
+ATTUNE_INT8_LOOPS(int8_forward_row, ATTUNE_ZERO_FOUR, ATTUNE_FORWARD_HALF("0") ATTUNE_FORWARD_HALF("16"),
                   ATTUNE_ODD("r10", "r11") ATTUNE_ODD("r12", "lr") ATTUNE_STORE_FOUR)
 /// Sums of one row and four k: [count][4]. The panel is [columns / 2] of 256 x₀ − x₁ and x₁.
-ATTUNE_INT8_LOOPS(int8_backward_row, ATTUNE_ZERO_FOUR,
-                  "ldmia r0!,{r4-r7}\n" ATTUNE_FOUR_K(0, "r4") ATTUNE_FOUR_K(1, "r5") ATTUNE_FOUR_K(2, "r6")
-                      ATTUNE_FOUR_K(3, "r7") "ldmia r0!,{r4-r7}\n" ATTUNE_FOUR_K(4, "r4")
-                          ATTUNE_FOUR_K(5, "r5") ATTUNE_FOUR_K(6, "r6") ATTUNE_FOUR_K(7, "r7"),
-                  "0",
-                  ATTUNE_WHOLE("r10") ATTUNE_WHOLE("r11") ATTUNE_WHOLE("r12") ATTUNE_WHOLE("lr")
-                      ATTUNE_STORE_FOUR)
+ATTUNE_INT8_LOOPS(int8_backward_row, ATTUNE_ZERO_FOUR, ATTUNE_BACKWARD_HALF("0") ATTUNE_BACKWARD_HALF("128"),
+                  ATTUNE_STORE_FOUR)
 
 #undef ATTUNE_INT8_LOOPS
 #undef ATTUNE_ZERO_EIGHT
@@ -158,13 +169,17 @@ ATTUNE_INT8_LOOPS(int8_backward_row, ATTUNE_ZERO_FOUR,
 #undef ATTUNE_BACKWARD_STEP
 #undef ATTUNE_EIGHT_STEPS
 #undef ATTUNE_ODD
-#undef ATTUNE_WHOLE
 #undef ATTUNE_STORE_EIGHT
-#undef ATTUNE_PAIR_STEP
+#undef ATTUNE_LOAD_TERMS
+#undef ATTUNE_LOAD_WORD
 #undef ATTUNE_PAIR
+#undef ATTUNE_FIRST_PAIR
+#undef ATTUNE_SECOND_PAIR
 #undef ATTUNE_FORWARD_HALF
 #undef ATTUNE_TWO_K
-#undef ATTUNE_FOUR_K
+#undef ATTUNE_FIRST_K
+#undef ATTUNE_SECOND_K
+#undef ATTUNE_BACKWARD_HALF
 #undef ATTUNE_STORE_FOUR
 
 // Eight numbers, of the transpose times factors, into s0 … s7.
@@ -272,23 +287,70 @@ ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, std::i
   return row.scale;
 }
 
-// Columns of kRows rows of C, from `count` sums of each. C, sums and scales begin at the first, at column
-// `col`.
-template <int kRows, int kStride, class View, class Epilogue>
+/// Whether the sum of a column stands 256-fold: of odd columns, of the transpose all.
+template <bool kTransposed>
+constexpr bool int8_sum_is_fraction(int col) {
+  return kTransposed || col % 2 != 0;
+}
+
+// Four sums as floats, which stand kStep apart and begin at an even column. A conversion from fixed point
+// takes the factor of 256 out before it rounds.
+template <int kStep, bool kTransposed, bool kFractions>
+ATTUNE_INLINE TileRow load_int8_sums(const std::int32_t* sums) {
+#define ATTUNE_LOAD_SUMS(even, odd)                                                                        \
+  asm("vldr %[s0],[%[sums]]\n vldr %[s1],[%[sums],#%c[step]]\n vldr %[s2],[%[sums],#2*%c[step]]\n"         \
+      "vldr %[s3],[%[sums],#3*%c[step]]\n vcvt.f32.s32 %[s0],%[s0]" even "\n vcvt.f32.s32 %[s1],%[s1]" odd \
+      "\n vcvt.f32.s32 %[s2],%[s2]" even "\n vcvt.f32.s32 %[s3],%[s3]" odd                                 \
+      : [s0] "=t"(row.lane[0]), [s1] "=t"(row.lane[1]), [s2] "=t"(row.lane[2]), [s3] "=t"(row.lane[3])     \
+      : [sums] "r"(sums), [step] "i"(4 * kStep),                                                           \
+        "m"(*reinterpret_cast<const std::int32_t(*)[std::size_t{3 * kStep + 1}]>(sums)))
+  TileRow row;
+  if constexpr (!kFractions) {
+    ATTUNE_LOAD_SUMS("", "");
+  } else if constexpr (kTransposed) {
+    ATTUNE_LOAD_SUMS(",#8", ",#8");
+  } else {
+    ATTUNE_LOAD_SUMS("", ",#8");
+  }
+  return row;
+#undef ATTUNE_LOAD_SUMS
+}
+
+#if defined(__OPTIMIZE_SIZE__)
+#define ATTUNE_UNROLL_ROWS
+#else
+#define ATTUNE_UNROLL_ROWS ATTUNE_UNROLL
+#endif
+
+// Columns of kRows rows of C, from `count` sums of each, four columns at a time. C, sums and scales begin at
+// the first, at column `col`.
+template <int kRows, int kStride, bool kFractions, class View, class Epilogue>
 ATTUNE_INLINE void finish_int8(const std::int32_t* sums, const float* scales, View b, float* c, int col,
                                int count, const Epilogue& epilogue) {
-  float of_row[std::size_t{kRows}];  // copies, which no store to C can change
-  ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) of_row[r] = scales[r];
-  for (const int end = col + count; col < end; ++col) {
-    float finished[std::size_t{kRows}];
-    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
-      finished[r] = epilogue(multiply(static_cast<float>(sums[r]), b.scaled(of_row[r], col)),
-                             static_cast<const float*>(c + r * kStride + col), col);
+  constexpr bool kTransposed = View::transposed;
+  const int end = col + count;
+  for (; end - col >= kTileSide; col += kTileSide, sums += kTileSide * kRows) {
+    TileRow of_col{};
+    if constexpr (!kTransposed) of_col = load<TileRow>(b.scale + col);
+    ATTUNE_UNROLL_ROWS for (int r = 0; r < kRows; ++r) {
+      const TileRow sum = load_int8_sums<kRows, kTransposed, kFractions>(sums + r);
+      TileRow scale = broadcast<TileRow>(scales[r]);
+      if constexpr (!kTransposed) scale = multiply(scale, of_col);
+      float* const to = c + r * kStride + col;
+      store(to, epilogue(multiply(sum, scale), static_cast<const float*>(to), col));
     }
-    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) c[r * kStride + col] = finished[r];
-    sums += kRows;
+  }
+  for (; col < end; ++col, sums += kRows) {
+    const int shift = kFractions && int8_sum_is_fraction<kTransposed>(col) ? 8 : 0;
+    for (int r = 0; r < kRows; ++r) {
+      float* const to = c + r * kStride + col;
+      *to = epilogue(multiply(static_cast<float>(sums[r] >> shift), b.scaled(scales[r], col)),
+                     static_cast<const float*>(to), col);
+    }
   }
 }
+
+#undef ATTUNE_UNROLL_ROWS
 
 /// Whether the rows of a panel, of at most 4 KB, have room for so many terms: four rows, or one.
 constexpr bool fits_int8_panel(int depth) { return depth <= 2048; }
@@ -310,33 +372,39 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
       const float* const from = a + (row + r) * shape.a_row;
       scales[r] = fill_int8_panel<kRows, kTransposed, shape.depth, shape.a_col>(from, b.scale, panel + 2 * r);
     }
-    const int end = b.first + shape.cols;
-    for (int block = b.first / 16; 16 * block < end; ++block) {
-      const int first = (std::max)(16 * block, b.first), last = (std::min)(16 * block + 16, end);
+    const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
+    for (int block = begin / 16; 16 * block < end; ++block) {
+      const int first = (std::max)(16 * block, begin), last = (std::min)(16 * block + 16, end);
       // W's 16 columns, or of the transpose its 16 rows, from the term `from` on.
       const auto sum = [&](int from, int terms, std::int32_t* to) ATTUNE_INLINE_LAMBDA {
         constexpr int kAtOnce = kRows == 4 ? 2 : 4;  // sums of a row
         const int some = (last - 16 * block + kAtOnce - 1) / kAtOnce;
+        constexpr int kStep = kTransposed ? 256 : 16 * kCols;
+        const int next = (kTransposed ? 2 : 16) * kAtOnce - kStep / 16 * terms;
+        const Int8Loops loops{kStep, panel + kRows * (from + terms), next, to + kRows * kAtOnce * some};
         if constexpr (kTransposed) {
-          const Int8Loops loops{256, 16 * terms, 2 * kAtOnce, some};
           const std::int8_t* const weights = b.bytes + 16 * kCols * block + 16 * from;
           (kRows == 4 ? int8_backward_rows : int8_backward_row)(panel + kRows * from, weights, to, &loops);
         } else {
-          const Int8Loops loops{16 * kCols, kCols * terms, 16 * kAtOnce, some};
           const std::int8_t* const weights = b.bytes + kCols * from + 256 * block;
           (kRows == 4 ? int8_forward_rows : int8_forward_row)(panel + kRows * from, weights, to, &loops);
         }
       };
-      sum(0, (std::min)(kTerms, kInt8Terms), sums);
-      if constexpr (kTerms > kInt8Terms) {
-        for (int from = kInt8Terms; from < kTerms; from += kInt8Terms) {
-          std::int32_t more[16];
-          sum(from, (std::min)(kTerms - from, kInt8Terms), more);
-          for (int j = 0; j < 16; ++j) sums[j] += more[j];
+      if constexpr (kTerms <= kInt8Terms) {
+        sum(0, kTerms, sums);
+      } else {
+        std::fill_n(sums, 16, 0);
+        for (int from = 0; from < kTerms; from += kInt8Terms) {
+          std::int32_t part[16];
+          sum(from, (std::min)(kTerms - from, kInt8Terms), part);
+          for (int j = 0; j < last - 16 * block; ++j) {
+            sums[j] += part[j] >> (int8_sum_is_fraction<kTransposed>(j) ? 8 : 0);
+          }
         }
       }
-      finish_int8<kRows, shape.c_row>(sums + kRows * (first - 16 * block), scales, b, c + row * shape.c_row,
-                                      first - b.first, last - first, epilogue);
+      finish_int8<kRows, shape.c_row, kTerms <= kInt8Terms>(sums + kRows * (first - 16 * block), scales, b,
+                                                            c + row * shape.c_row, first - begin,
+                                                            last - first, epilogue);
     }
   };
   int row = 0;
