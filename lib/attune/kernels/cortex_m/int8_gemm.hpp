@@ -262,24 +262,25 @@ template <int kRows, bool kFolded>
 #undef ATTUNE_LOAD_EIGHT
 #undef ATTUNE_LOAD_FOLDED
 
-// Quantizes a row of A, of the transpose times factors, into a panel of kRows rows, and fills it up with
-// zeros. Answers its scale.
-template <int kRows, bool kFolded, int kLength, int kStep>
-ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, std::int16_t* to) {
-  constexpr int kEights = kStep == 1 ? kLength / 8 : 0, kFilled = (kLength + 15) / 16 * 16;
+// Quantizes the first numbers of a row of A, of the transpose times factors, into a panel of kRows rows, and
+// fills it up to kLength and more with zeros. Answers its scale.
+template <int kRows, bool kFolded, int kLength, int kStep, class Count>
+ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, Count numbers, std::int16_t* to) {
+  constexpr int kFilled = (kLength + 15) / 16 * 16;
+  const int count = numbers, eights = kStep == 1 ? count / 8 : 0;
   const auto value = [&](int i) ATTUNE_INLINE_LAMBDA {
     return kFolded ? multiply(x[i * kStep], factors[i]) : x[i * kStep];
   };
-  std::uint32_t twice = twice_largest<kFolded>(x, factors, kEights);
-  for (int i = 8 * kEights; i < kLength; ++i) {
+  std::uint32_t twice = twice_largest<kFolded>(x, factors, eights);
+  for (int i = 8 * eights; i < count; ++i) {
     twice = (std::max)(twice, std::bit_cast<std::uint32_t>(value(i)) << 1);
   }
   const RowScale row = row_scale(twice >> 1);
-  fill_eights<kRows, kFolded>(x, factors, kEights, row.inverse, to);
+  fill_eights<kRows, kFolded>(x, factors, eights, row.inverse, to);
   const auto integer = [&](int i) ATTUNE_INLINE_LAMBDA {
-    return i < kLength ? std::bit_cast<std::uint32_t>(add(multiply(value(i), row.inverse), 0x1.8p23f)) : 0u;
+    return i < count ? std::bit_cast<std::uint32_t>(add(multiply(value(i), row.inverse), 0x1.8p23f)) : 0u;
   };
-  for (int i = 8 * kEights; i < kFilled; i += 2) {
+  for (int i = 8 * eights; i < kFilled; i += 2) {
     const std::uint32_t first = integer(i), second = integer(i + 1);
     const std::uint32_t pair = ((kFolded ? 256u * first - second : first) & 0xFFFFu) | second << 16;
     __builtin_memcpy(to + i * kRows, &pair, sizeof pair);
@@ -370,7 +371,8 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
   const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
     for (int r = 0; r < kRows; ++r) {
       const float* const from = a + (row + r) * shape.a_row;
-      scales[r] = fill_int8_panel<kRows, kTransposed, shape.depth, shape.a_col>(from, b.scale, panel + 2 * r);
+      scales[r] = fill_int8_panel<kRows, kTransposed, shape.depth, shape.a_col>(from, b.scale, b.terms,
+                                                                                panel + 2 * r);
     }
     const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
     for (int block = begin / 16; 16 * block < end; ++block) {

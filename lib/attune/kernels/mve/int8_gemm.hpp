@@ -118,15 +118,16 @@ template <bool kFolded>
   return row.scale;
 }
 
-// Quantizes a row of A, of the transpose times factors, and fills it up with zeros.
+// Quantizes the first numbers of a row of A, of the transpose times factors, and fills it up to kLength and
+// more with zeros.
 template <bool kFolded, int kLength, int kStep>
-ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, std::int8_t* to) {
-  for (int i = kLength; i < (kLength + 15) / 16 * 16; ++i) to[i] = 0;
+ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, int count, std::int8_t* to) {
+  for (int i = count; i < (kLength + 15) / 16 * 16; ++i) to[i] = 0;
   if constexpr (kStep == 1) {
-    return {quantize_together<kFolded>(x, factors, kLength, to)};
+    return {quantize_together<kFolded>(x, factors, count, to)};
   } else {
     return {quantize_row(
-        kLength,
+        count,
         [&](int i)
             ATTUNE_INLINE_LAMBDA { return kFolded ? multiply(x[i * kStep], factors[i]) : x[i * kStep]; },
         to)};

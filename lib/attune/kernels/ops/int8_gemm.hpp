@@ -41,8 +41,8 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
     Int8Row quantized[std::size_t{kRows}];
     alignas(64) Int8Sums sums[std::size_t{kRows}];
     for (int r = 0; r < kRows; ++r) {
-      quantized[r] = quantize_int8_row<kTransposed, shape.depth, shape.a_col>(a + (row + r) * shape.a_row,
-                                                                              b.scale, q + r * kTerms);
+      quantized[r] = quantize_int8_row<kTransposed, shape.depth, shape.a_col>(
+          a + (row + r) * shape.a_row, b.scale, b.terms, q + r * kTerms);
     }
     const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
     for (int block = begin / 16 * 16; block < end; block += kColumns) {
@@ -106,7 +106,8 @@ template <Int8Shape shape, class View, class Epilogue>
     const float* const from = a + row * shape.a_row;
     float* const to = c + row * shape.c_row;
     const float scale = quantize_row(
-        shape.depth, [&](int k) ATTUNE_INLINE_LAMBDA { return b.folded(from[k * shape.a_col], k); }, q);
+        b.terms, [&](int k) ATTUNE_INLINE_LAMBDA { return b.folded(from[k * shape.a_col], k); }, q);
+    for (int k = b.terms; k < shape.depth; ++k) q[k] = 0;
     for (int first = 0; first < shape.cols; first += kColumns) {
       const int count = (std::min)(shape.cols - first, kColumns);
       for (int j = 0; j < count; ++j) {
@@ -126,9 +127,10 @@ template <Int8Shape shape, class View, class Epilogue>
 
 /// C = epilogue(A·B) in integers. A by any strides, rows of C contiguous; C may not overlap A. Only valid
 /// rows are computed where A or C is a PartView. Takes depth + 64 bytes of the stack, and registers.
-template <class A, int kDepth, int kColumns, int kRows, int kCols, bool kTransposed, class C,
+template <class A, int kDepth, int kColumns, int kRows, int kCols, bool kTransposed, class Terms, class C,
           class Epilogue = Assign>
-ATTUNE_INLINE void gemm(const A& a, const PackedInt8View<kDepth, kColumns, kRows, kCols, kTransposed>& b,
+ATTUNE_INLINE void gemm(const A& a,
+                        const PackedInt8View<kDepth, kColumns, kRows, kCols, kTransposed, Terms>& b,
                         const C& c, Epilogue epilogue = {}) {
   static_assert(A::rows == C::rows && kCols == C::cols && A::cols == kRows && C::col_stride == 1,
                 "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");
