@@ -262,6 +262,43 @@ template <int kRows, bool kFolded>
 #undef ATTUNE_LOAD_EIGHT
 #undef ATTUNE_LOAD_FOLDED
 
+/// Integers of two vectors, as two columns of W: `step` bytes from 16 terms to the next 16. Of what is not
+/// finite they are any.
+[[gnu::noinline]] inline void pack_pair(const float* even, const float* odd, int length, float even_inverse,
+                                        float odd_inverse, std::int8_t* to, int step) {
+#define ATTUNE_PACK_TWO(e0, e1, o0, o1, at)          \
+  "vmov r4,r5," e0 "," e1 "\n vmov r6,r8," o0 "," o1 \
+  "\n add r4,r4,r6,lsl #8\n add r5,r5,r8,lsl #8\n"   \
+  "pkhbt r4,r4,r5,lsl #16\n str r4,[%[to],#" at "]\n"
+  register float first asm("s8") = even_inverse;
+  register float second asm("s9") = odd_inverse;
+  register float round asm("s10") = 0x1.8p23f;
+  int k = 0;
+  for (; k + 4 <= length; k += 4) {
+    std::int8_t* const four = to + k / 16 * step + k % 16 * 2;
+    asm volatile(
+        "vldmia %[even]!,{s0-s3}\n vldmia %[odd]!,{s4-s7}\n"
+        "vmul.f32 s0,s0,s8\n vmul.f32 s1,s1,s8\n vmul.f32 s2,s2,s8\n vmul.f32 s3,s3,s8\n"
+        "vmul.f32 s4,s4,s9\n vmul.f32 s5,s5,s9\n vmul.f32 s6,s6,s9\n vmul.f32 s7,s7,s9\n"
+        "vadd.f32 s0,s0,s10\n vadd.f32 s1,s1,s10\n vadd.f32 s2,s2,s10\n vadd.f32 s3,s3,s10\n"
+        "vadd.f32 s4,s4,s10\n vadd.f32 s5,s5,s10\n vadd.f32 s6,s6,s10\n vadd.f32 s7,s7,s10\n" ATTUNE_PACK_TWO(
+            "s0", "s1", "s4", "s5", "0") ATTUNE_PACK_TWO("s2", "s3", "s6", "s7", "4")
+        : [even] "+r"(even), [odd] "+r"(odd)
+        : [to] "r"(four), "t"(first), "t"(second), "t"(round)
+        : "r4", "r5", "r6", "r8", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "memory");
+  }
+  for (const int filled = (length + 15) / 16 * 16; k < filled; ++k) {
+    std::uint32_t pair = 0;
+    if (k < length) {
+      pair = std::bit_cast<std::uint32_t>(add(multiply(*even++, even_inverse), 0x1.8p23f)) +
+             (std::bit_cast<std::uint32_t>(add(multiply(*odd++, odd_inverse), 0x1.8p23f)) << 8);
+    }
+    const auto half = static_cast<std::uint16_t>(pair);
+    __builtin_memcpy(to + k / 16 * step + k % 16 * 2, &half, sizeof half);
+  }
+#undef ATTUNE_PACK_TWO
+}
+
 // Quantizes the first numbers of a row of A, of the transpose times factors, into a panel of kRows rows, and
 // fills it up to kLength and more with zeros. Answers its scale.
 template <int kRows, bool kFolded, int kLength, int kStep, class Count>

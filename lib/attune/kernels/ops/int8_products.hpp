@@ -43,23 +43,17 @@ inline RowScale row_scale_of(const float* x, int length) {
 template <class Packed>
 [[gnu::noinline]] void pack_vectors(const float* x, int stride, int count, int length, std::int8_t* bytes,
                                     float* scales) {
-  for (int col = 0; col < count; ++col) scales[col] = 0;
 #if ATTUNE_INT8_DSP
-  for (int col = 0; col < Packed::kCols; col += 2) {
-    const float *const first = x + col * stride, *const second = first + stride;
-    RowScale even{}, odd{};
-    if (col < count) scales[col] = (even = row_scale_of(first, length)).scale;
-    if (col + 1 < count) scales[col + 1] = (odd = row_scale_of(second, length)).scale;
-    const auto bits = [](float number, float inverse) ATTUNE_INLINE_LAMBDA {
-      return std::bit_cast<std::uint32_t>(add(multiply(number, inverse), 0x1.8p23f));
-    };
-    for (int k = 0; k < Packed::kDepth; ++k) {
-      std::uint32_t pair = 0;
-      if (k < length && col < count) pair = bits(first[k], even.inverse);
-      if (k < length && col + 1 < count) pair += bits(second[k], odd.inverse) << 8;
-      const auto half = static_cast<std::uint16_t>(pair);
-      __builtin_memcpy(bytes + Packed::place(k, col), &half, sizeof half);
-    }
+  if (length <= Packed::kDepth - 16 || count <= Packed::kCols - 2) Packed::clear(bytes);
+  for (int col = 0; col < count; col += 2) {
+    const bool two = col + 1 < count;
+    const float *const even = x + col * stride, *const odd = two ? even + stride : even;
+    const RowScale of_even = row_scale_of(even, length),
+                   of_odd = two ? row_scale_of(odd, length) : RowScale{};
+    scales[col] = of_even.scale;
+    if (two) scales[col + 1] = of_odd.scale;
+    pack_pair(even, odd, length, of_even.inverse, of_odd.inverse, bytes + Packed::place(0, col),
+              16 * Packed::kCols);
   }
 #else
   Packed::clear(bytes);
