@@ -304,6 +304,11 @@ template <int kRows, bool kFolded>
 template <int kRows, bool kFolded, int kLength, int kStep, class Count>
 ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, Count numbers, std::int16_t* to) {
   constexpr int kFilled = (kLength + 15) / 16 * 16;
+  if constexpr (kStep != 1 && kLength <= kInt8Terms) {  // gathered, it takes half the time
+    float dense[std::size_t{kLength}];
+    for (int i = 0; i < numbers; ++i) dense[i] = x[i * kStep];
+    return fill_int8_panel<kRows, kFolded, kLength, 1>(dense, factors, numbers, to);
+  }
   const int count = numbers, eights = kStep == 1 ? count / 8 : 0;
   const auto value = [&](int i) ATTUNE_INLINE_LAMBDA {
     return kFolded ? multiply(x[i * kStep], factors[i]) : x[i * kStep];
