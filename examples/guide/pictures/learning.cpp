@@ -1,5 +1,6 @@
-// Attention of argmax_copy while it is learned, for the picture: a line `frame STEP LOSS SOLVED WEIGHTS` for some
-// steps. SOLVED counts 256 unseen sequences, WEIGHTS are 8 × 8 percentages for one of them, query by query.
+// Attention of argmax_copy while it is learned, for the picture: a line `frame STEP LOSS SOLVED WEIGHTS` for
+// some steps. SOLVED counts 256 unseen sequences, WEIGHTS are 8 × 8 percentages for one of them, query by
+// query.
 #include <attune/attune.hpp>
 #include <console.hpp>
 #include <port.hpp>
@@ -44,8 +45,8 @@ int main() {
   trainer.initialize(attune::XavierUniform{}, attune::Rng(1));
   attune::Rng rng(2), first(3);
   draw(first, example);
-  port::print("memory ", kMemory.parameters, ' ', kMemory.gradients, ' ', kMemory.moments, ' ', kMemory.tape, ' ',
-              kMemory.scratch + kMemory.state, ' ', kMemory.inputs, '\n');
+  port::print("memory ", kMemory.parameters, ' ', kMemory.gradients, ' ', kMemory.moments, ' ', kMemory.tape,
+              ' ', kMemory.scratch + kMemory.state, ' ', kMemory.inputs, '\n');
   port::print("token ", largest_token(example.tokens), '\n');
   float mean_loss = 0;
   for (int step = 0, next = 0; step <= kSteps; ++step) {

@@ -1,5 +1,5 @@
-// RAM of training by part, for the picture: a line `plan NAME: PARAMETERS GRADIENTS MOMENTS TAPE SCRATCH` for each
-// memory plan and optimizer. The model is two encoder layers 16 × 32 × 4 and a head of 10 classes.
+// RAM of training by part, for the picture: a line `plan NAME: PARAMETERS GRADIENTS MOMENTS TAPE SCRATCH` for
+// each memory plan and optimizer. The model is two encoder layers 16 × 32 × 4 and a head of 10 classes.
 #include <cstdio>
 
 #include <attune/attune.hpp>
@@ -10,10 +10,11 @@ template <bool keep_weights>
 using Encoder = attune::EncoderLayer<attune::EncoderLayerShape{
     .attention = {.seq_len = 16, .d_model = 32, .num_heads = 4, .keep_weights = keep_weights}, .d_ff = 64}>;
 template <class Layer>
-using BodyOf = attune::Sequential<attune::Linear<attune::LinearShape{.rows = 16, .d_in = 8, .d_out = 32}>,
-                                  attune::LearnedPositions<attune::PositionShape{.seq_len = 16, .d_model = 32}>,
-                                  attune::Repeat<2, Layer>,
-                                  attune::Pooling<attune::PoolingShape{.seq_len = 16, .d_model = 32}>>;
+using BodyOf =
+    attune::Sequential<attune::Linear<attune::LinearShape{.rows = 16, .d_in = 8, .d_out = 32}>,
+                       attune::LearnedPositions<attune::PositionShape{.seq_len = 16, .d_model = 32}>,
+                       attune::Repeat<2, Layer>,
+                       attune::Pooling<attune::PoolingShape{.seq_len = 16, .d_model = 32}>>;
 using Head = attune::Linear<attune::LinearShape{.rows = 1, .d_in = 32, .d_out = 10}>;
 using Body = BodyOf<Encoder<true>>;
 using Model = attune::Sequential<Body, Head>;

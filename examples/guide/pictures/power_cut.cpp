@@ -1,6 +1,6 @@
-// Power cuts in a save of FlashStore, for the picture: a line `cut KIND PAGE FOUND` for each operation on the flash
-// (a page erased, a unit of 8 bytes programmed), where FOUND is the state that a program finds after the power failed
-// half way through it.
+// Power cuts in a save of FlashStore, for the picture: a line `cut KIND PAGE FOUND` for each operation on the
+// flash (a page erased, a unit of 8 bytes programmed), where FOUND is the state that a program finds after
+// the power failed half way through it.
 #include <cstdio>
 #include <cstring>
 
@@ -87,6 +87,7 @@ int main() {
     const State whole = state_of(found.step == 100 ? 100 : 200);
     if (std::memcmp(&found, &whole, sizeof found) != 0) return 3;
     if (!failed) return found.step == 200 ? 0 : 4;
-    std::printf("cut %s %u %u\n", flash.kind, static_cast<unsigned>(flash.page), static_cast<unsigned>(found.step));
+    std::printf("cut %s %u %u\n", flash.kind, static_cast<unsigned>(flash.page),
+                static_cast<unsigned>(found.step));
   }
 }
