@@ -103,8 +103,8 @@ template <class Layer, AttentionMask Mask = NoMask, class Slices = RunToCompleti
   return detail::context_of(mask, slices, tokens, tokens);
 }
 
-/// Inference: y[rows, cols] of x[rows, cols], or of token ids: then Status::kInvalidToken, and nothing
-/// written, where one is outside the vocabulary. `y` may not overlap `x`.
+/// Inference: y[rows, cols] of x[rows, cols] or of token ids. An id outside the vocabulary returns
+/// Status::kInvalidToken and writes nothing. `y` may not overlap `x`.
 template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = NoMask>
 detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::Input> x,
                              View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch,
@@ -112,7 +112,7 @@ detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::In
   return detail::Outcome<Layer>(
       detail::forward_pass<Layer>(context_for<Layer>(mask), parameters, x, y, scratch));
 }
-/// Training: the same; the tape keeps what backward needs.
+/// Training: the same; fills the tape for backward.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch,
           AttentionMask Mask = NoMask>
 detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
@@ -122,7 +122,7 @@ detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::
       detail::forward_pass<Layer>(context_for<Layer>(mask), parameters, x, y, tape, scratch));
 }
 /// dx from dy, overwritten, or NoGradient; gradients accumulate. The tape is used up. The mask is forward's.
-/// With a mask, what it hides has no influence, whatever it holds.
+/// Values that a mask hides have no influence.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class Gradients,
           class Scratch, AttentionMask Mask = NoMask>
 void backward(const Set& parameters, ConstView<typename Layer::Input> x, Tape& tape,
