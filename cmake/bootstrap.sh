@@ -22,7 +22,7 @@
 #   clang++-N, g++-N  that version of a compiler
 #   arduino arduino-builder
 #   meson   Meson
-#   git, mmdebstrap, pkg-config, pgrep  these commands
+#   git, mmdebstrap, pkg-config, pgrep, codespell  these commands
 #   yaml    PyYAML for Debian's own /usr/bin/python3
 #   zephyr  pykwalify and kconfiglib, which read what a module of Zephyr says of itself
 #   xmllint xmllint
@@ -197,6 +197,7 @@ _attune_check_small_kind() {
     meson) _attune_lacks _attune_has meson -- Meson meson ;;
     pkg-config) _attune_lacks _attune_has pkg-config -- pkg-config pkg-config ;;
     pgrep) _attune_lacks _attune_has pgrep -- pgrep procps ;;
+    codespell) _attune_lacks _attune_has codespell -- codespell codespell ;;
     xmllint) _attune_lacks _attune_has xmllint -- xmllint libxml2-utils ;;
     yaml) _attune_lacks_python yaml python3-yaml ;;
     zephyr)

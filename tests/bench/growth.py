@@ -99,4 +99,5 @@ def main():
         out.write(draw(read(sys.argv[1])))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -41,6 +41,7 @@ BESIDE = [
           [*PARTS, "built", "microbit", "resume", "--", "ports/run", "microbit", "build/cortex-m0/tests/ports/resume.elf",
            "--resets", "12"], BOARD),
     Suite("the site", "tests/packaging/docs", "docs", "browser"),
+    Suite("spelling and sentences", "tests/packaging/words", "git codespell"),
     Suite("what an example reports", "tests/examples/run_test", BOARD),
     Suite("checks of images", "tests/packaging/checks_can_fail", "build arm"),
     Suite("checks of the runner", "tests/runner/self_test.py"),

@@ -1,4 +1,4 @@
-// Views of what only run time knows the size of: a buffer and its length, a dynamic std::span, a container.
+// Views of data of run-time size: a buffer and its length, a dynamic std::span, a container.
 //
 //   const auto x = attune::checked_view<Model::Input>(std::span(samples, count));
 //   if (!x.ok()) return x.status;
@@ -17,7 +17,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A view, of nothing when `status` is not kOk.
+/// A view; empty if `status` is not kOk.
 template <class View>
 struct [[nodiscard]] CheckedView {
   View view;  // only to be used where ok()
@@ -39,7 +39,9 @@ struct ViewOf<std::array<int, size>, const int> {
 };
 
 template <class Matrix>
-inline constexpr bool kIds = requires { typename Matrix::value_type; };
+inline constexpr bool kIds = requires {
+  typename Matrix::value_type;
+};
 
 template <class Matrix, class Element>
 constexpr auto checked_view(Element* first, std::size_t size) {
@@ -59,7 +61,7 @@ concept EigenLike = requires(const Source& source) {
   source.outerStride();
 };
 
-// Whether the numbers of `source` lie in memory as those of Matrix do, and are as many rows and columns. A
+// Whether `source` has Matrix's layout in memory, and as many rows and columns. A
 // vector is a run of numbers, of any matrix.
 template <class Matrix, EigenLike Source>
 constexpr bool lies_as(const Source& source) {
@@ -75,9 +77,9 @@ constexpr bool lies_as(const Source& source) {
 
 }  // namespace detail
 
-/// Numbers that lie one after the other as a `Matrix`, a Tensor or a layer's Input or Output: a mutable view
-/// of a mutable source. Status::kInvalidLength when there are more or fewer than Matrix has; of an Eigen
-/// matrix also when it has other rows and columns, or more memory between them.
+/// Contiguous numbers viewed as a `Matrix`: a Tensor or a layer's Input or Output. A mutable source gives
+/// a mutable view. Status::kInvalidLength if their number differs from Matrix's; for an Eigen matrix also
+/// if rows, columns or strides differ.
 template <class Matrix, class Source>
 [[nodiscard]] constexpr auto checked_view(Source&& source) {
   using Stored = std::remove_cvref_t<Source>;

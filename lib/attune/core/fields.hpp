@@ -7,8 +7,8 @@
 //     ATTUNE_FIELDS(Weight(weight), Bias(bias))
 //   };
 //
-// The list says each member's kind. It gives the set visit(visitor, path, sets…) and initialize(initializer,
-// rng), in the order of the list. A list that leaves out a member, or has one twice, does not compile.
+// The list names each member's kind. It gives the set visit(visitor, path, sets…) and initialize(initializer,
+// rng), in the order of the list. A missing or repeated member is a compile error.
 //
 //   kind               TensorKind   initial values
 //   Weight(field)      kWeight      those of the initializer
@@ -61,7 +61,7 @@ inline constexpr bool kHasMembers<Set, std::index_sequence<indices...>> = requir
   Set{AnyMember<indices>{}...};
 };
 
-/// Checks that a list of so many names is that of all members of the first set.
+/// Checks that a list of so many names has all members of the first set.
 template <int listed, class First, class...>
 constexpr bool check_fields() {
   using Set = std::remove_cvref_t<First>;
@@ -83,7 +83,7 @@ constexpr bool check_fields() {
   void initialize([[maybe_unused]] const Initializer& initializer, [[maybe_unused]] ::attune::Rng& rng) { \
     ATTUNE_EACH_FIELD(ATTUNE_INITIALIZE_, __VA_ARGS__)                                                    \
   }
-/// The same of a set that has initial values of its own: its author writes initialize(initializer, rng).
+/// The same for a set with its own initial values: its author writes initialize(initializer, rng).
 #define ATTUNE_VISITED_FIELDS(...)                                                                          \
   template <class Visitor, class... Sets>                                                                   \
   ATTUNE_INLINE_VISIT static constexpr void visit([[maybe_unused]] const Visitor& visitor,                  \

@@ -1,10 +1,9 @@
-// Numbers that tell apart what types mean: a model with other heads, another epsilon or other dropout is
-// another model, though its tensors may be the same. Made by the compiler; equal for all compilers and
-// targets.
+// Numbers that identify models: other heads, another epsilon or other dropout make another model, even
+// with equal tensors. Computed at compile time; equal for all compilers and targets.
 //
-// A layer of one's own whose computation has options has a
+// Your own layer with options of its computation has a
 //   static constexpr std::uint32_t kFingerprint = fingerprint(options…);
-// of those that neither its tensors nor its shapes tell; a model of parts one of theirs.
+// of the options that tensors and shapes do not show; a model of parts combines its parts' fingerprints.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// What is asked of gradients before an update: are they finite, how long are they, must they be clipped.
+// Norms of gradients before an update, and clipping.
 #pragma once
 
 #include <concepts>
@@ -64,10 +64,9 @@ template <class Scalar, class Set>
   return scaled ? largest * root : root;
 }
 
-// ---- Clipping: the norm of a step's gradients, and what to multiply them by. ----
+// ---- Clipping: the norm of a step's gradients, and their factor. ----
 
-/// What a trainer asks of a clipping. `norm` is that of gradients which need not be finite: then it is not
-/// finite either. `factor` is of such a norm.
+/// The interface of a clipping. `norm` is not finite if a gradient is not. `factor` takes such a norm.
 template <class C>
 concept Clipping = requires(const C& clipping, const NoParameters& gradients, float norm) {
   { clipping.check() } -> std::same_as<Status>;
@@ -84,7 +83,7 @@ struct NoClipping {
   [[nodiscard]] static Scalar norm(const Set& gradients) {
     return kernels::square_root(sum_of_squares<Scalar>(gradients));
   }
-  /// What to multiply every gradient by: 1.
+  /// The factor of every gradient: 1.
   template <class Scalar>
   [[nodiscard]] static constexpr Scalar factor(Scalar) {
     return 1;
@@ -104,7 +103,7 @@ struct GradientClipping {
   [[nodiscard]] static Scalar norm(const Set& gradients) {
     return gradient_norm<Scalar>(gradients);
   }
-  /// What to multiply every gradient by: 1, or less.
+  /// The factor of every gradient: 1, or less.
   template <class Scalar>
   [[nodiscard]] constexpr Scalar factor(Scalar norm) const {
     const Scalar factor = static_cast<Scalar>(max_norm) / (norm + Scalar(1e-6));
@@ -114,7 +113,7 @@ struct GradientClipping {
 
 namespace detail {
 
-/// A mask, or whatever else is no clipping, does not compile in the place of one.
+/// Anything but a clipping, such as a mask, is a compile error here.
 template <class C>
 constexpr bool check_clipping() {
   static_assert(

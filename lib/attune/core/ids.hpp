@@ -1,4 +1,4 @@
-// Ids of tokens, and of classes: what comes from outside instead of a matrix.
+// Ids of tokens and of classes: input from outside that is no matrix.
 #pragma once
 
 #include <concepts>
@@ -10,7 +10,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// `n` ids in somebody else's storage. Converts implicitly from int[n], std::array<int, n>,
+/// `n` ids in the caller's storage. Converts implicitly from int[n], std::array<int, n>,
 /// std::span<const int, n>, {{1, 2, 3}}, from arrays of these that hold n ids together, and from one int
 /// where n is 1. Nothing is copied: Ids of a temporary, or of a number as such, live to the end of the call
 /// that they are passed to.
@@ -42,14 +42,14 @@ class Ids {
                   "attune::Ids: this is another number of ids; there is one for each token or row");
   }
   // Whatever holds numbers may come here, so that a wrong one is told.
-  /// A std::array or std::span of n ids; what holds another number does not compile.
+  /// A std::array or std::span of n ids; another number is a compile error.
   template <detail::Stored Source>
   constexpr Ids(const Source& source) : first_(first_of(source)) {}
   /// Of a temporary, to be read to the end of the call.
   template <detail::Stored Source>
     requires(!std::is_reference_v<Source> && detail::Storage<std::remove_const_t<Source>>::kOwns)
   constexpr Ids(Source&& source ATTUNE_LIFETIME_BOUND) : first_(first_of(source)) {}
-  /// Another number of ids does not compile.
+  /// Another number of ids is a compile error.
   template <int count>
     requires(count != n)
   constexpr Ids(const Ids<count>&) : first_(nullptr) {

@@ -1,5 +1,5 @@
-// Initial values of parameters. An initializer fills a weight W[d_in, d_out], and a bias if it has a word on
-// it; a set of parameters (parameters.hpp) initializes itself with one.
+// Initial values of parameters. An initializer fills a weight W[d_in, d_out], and optionally a bias; a set of
+// parameters (parameters.hpp) initializes itself with one.
 //
 // fan_in and fan_out are d_in and d_out.
 #pragma once
@@ -137,8 +137,8 @@ void initialize_key_bias(Bias& bias, Rng& rng) {
 
 }  // namespace detail
 
-/// Fills parameters. A set that has initialize(initializer, rng) knows how; of any other, weights are drawn,
-/// biases are 0 and what multiplies normalizations is 1.
+/// Fills parameters by the set's initialize(initializer, rng). Without one, weights are drawn, biases are
+/// 0 and factors of normalizations 1.
 template <class Initializer, class Parameters>
 void initialize(Parameters& parameters, const Initializer& initializer, Rng& rng) {
   if constexpr (requires { parameters.initialize(initializer, rng); }) {

@@ -1,4 +1,4 @@
-// What a model costs in RAM, known to the compiler.
+// RAM of a model, known to the compiler.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +8,18 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Bytes by class. `state` is what belongs to none of the others: counters and alignment.
+/// Bytes by class.
 struct MemoryReport {
   std::size_t parameters = 0;
   std::size_t gradients = 0;
-  std::size_t moments = 0;  // what the optimizer keeps
-  std::size_t tape = 0;     // what backward needs of forward
+  std::size_t moments = 0;  // the optimizer's memory
+  std::size_t tape = 0;     // kept by forward for backward
   std::size_t scratch = 0;  // dead between two calls
   std::size_t inputs = 0;   // inputs, targets or outputs that the caller holds
-  std::size_t state = 0;    // what belongs to none of the others: counters and alignment
+  std::size_t state = 0;    // counters and alignment
   std::size_t cache = 0;    // keys and values of a stream (execution/stream.hpp)
 
-  /// The object that the library defines: everything but `inputs`.
+  /// Bytes of the library's object: everything but `inputs`.
   [[nodiscard]] constexpr std::size_t object() const {
     return parameters + gradients + moments + tape + scratch + state + cache;
   }

@@ -5,8 +5,8 @@
 // `visit(visitor, path, sets…)` calls `visitor(path, tensor of each set…)` for each of its tensors, always in
 // the same order.
 //
-// Every layer with parameters has `ParametersOf<Matrix, Vector>`: its set with something else in the place of
-// each tensor. Vector stands for biases and for what normalizations multiply by, Matrix for the rest. Its
+// Every layer with parameters has `ParametersOf<Matrix, Vector>`: its set with other storage for each
+// tensor. Vector is the storage of biases and of factors of normalizations, Matrix of the rest. Its
 // `Parameters` are ParametersOf<Tensor, Tensor>, and forward and backward take any of these sets.
 #pragma once
 
@@ -20,11 +20,11 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What a tensor is for.
+/// The kind of a tensor.
 enum class TensorKind {
   kWeight,  // multiplies tokens, or is looked up or added as a table
   kBias,    // is added to features
-  kNorm,    // multiplies what a normalization gives
+  kNorm,    // multiplies the result of a normalization
 };
 
 /// The name of a tensor within its set, innermost part first: {"weight", of "query"}. Lives on the stack of
@@ -32,25 +32,25 @@ enum class TensorKind {
 struct TensorPath {
   const char* name = nullptr;             // of the tensor or set, within `parent`
   const TensorPath* parent = nullptr;     // of the set that it is in
-  TensorKind kind = TensorKind::kWeight;  // what is decided by kind: decay, for one
+  TensorKind kind = TensorKind::kWeight;  // decides about decay, for example
 };
 
 namespace detail {
 
-/// In the place of an element that nobody asks for: what is written there is dropped.
+/// Replaces an unused element; writes to it are dropped.
 struct Dropped {
   constexpr void operator=(const auto&) const {}
   constexpr void operator+=(const auto&) const {}
 };
 
-/// In the place of a tensor that is not trained, in a set of gradients, moments or trained parameters. Empty
-/// members of one type cannot share an address: those of another `Place` are another type.
+/// Replaces an untrained tensor in a set of gradients, moments or trained parameters. Empty members of one
+/// type cannot share an address; another `Place` makes another type.
 template <class ScalarType, int kRows, int kCols, class Place>
 struct UntrainedIn {
   static constexpr int rows = kRows;
   static constexpr int cols = kCols;
 
-  /// In the place of element (row, col): what is added to it is dropped.
+  /// Replaces element (row, col); additions to it are dropped.
   [[nodiscard]] constexpr detail::Dropped operator()(int, int) const { return {}; }
   /// Itself: it is a view.
   friend constexpr UntrainedIn view(const UntrainedIn& nothing) { return nothing; }
@@ -58,13 +58,13 @@ struct UntrainedIn {
 
 }  // namespace detail
 
-/// Nothing, in the place of a tensor that is not trained: no gradient, no moment, no code.
+/// Nothing in place of an untrained tensor: no gradient, no moment, no code.
 template <class Scalar, int rows, int cols>
 using Untrained = detail::UntrainedIn<Scalar, rows, cols, void>;
 
 namespace detail {
 
-/// In the place of a tensor whose shape is all that matters.
+/// Replaces a tensor if only its shape matters.
 template <class ScalarType, int kRows, int kCols>
 struct Extents {
   using Scalar = ScalarType;
@@ -74,7 +74,7 @@ struct Extents {
 
 }  // namespace detail
 
-/// In the place of a tensor that stands elsewhere.
+/// A reference to a tensor elsewhere.
 template <class ScalarType, int kRows, int kCols>
 struct Reference {
   using Scalar = ScalarType;
@@ -89,7 +89,8 @@ struct Reference {
   [[nodiscard]] constexpr const Scalar& operator()(int row, int col) const { return first[row * cols + col]; }
 };
 
-/// A tensor that stands elsewhere as its transpose, [cols, rows] row-major: PyTorch's nn.Linear.weight.
+/// A reference to a tensor stored elsewhere as its transpose, [cols, rows] row-major: PyTorch's
+/// nn.Linear.weight.
 template <class ScalarType, int kRows, int kCols>
 struct TransposedReference {
   using Scalar = ScalarType;
@@ -156,7 +157,7 @@ struct GradientReference {
   [[nodiscard]] constexpr Scalar& operator()(int row, int col) const { return first[row * cols + col]; }
 };
 
-/// What stands for a table (of an embedding, of positions) where `Leaf` stands for a weight: tables are not
+/// The storage of a table (of an embedding, of positions) beside weights stored in `Leaf`: tables are not
 /// transposed, in PyTorch either.
 template <class Leaf>
 struct TableForm {
@@ -171,7 +172,7 @@ struct TableForm<TransposedReference<Scalar, rows, cols>> {
   using type = Reference<Scalar, rows, cols>;
 };
 
-/// What stands for a table that is no weight, as positions: numbers of 8 and 16 bits have another form
+/// The storage of a table that is no weight, such as positions: 8 and 16 bits have their own
 /// (quantized_weights.hpp).
 template <class Table>
 struct FloatForm {
@@ -195,13 +196,12 @@ template <class Scalar, int rows, int cols>
   return {tensor.values};
 }
 
-/// What stands for a table [rows, cols] in a set of other forms: ParametersOf<Matrix, Vector> has it for a
-/// tensor that no product reads as a weight, as the filters of a convolution by features. Of 8 bits, each row
-/// has a scale.
+/// The storage of a table [rows, cols] in ParametersOf<Matrix, Vector>: for a tensor that no product reads
+/// as a weight, such as the filters of a convolution by features. In 8 bits, each row has a scale.
 template <template <class, int, int> class Matrix, class Scalar, int rows, int cols>
 using TableOf = typename detail::TableForm<Matrix<Scalar, rows, cols>>::type;
 
-/// What stands for the tensors of a set: of ParametersOf<Matrix, Vector>, or said in the set as `Form`.
+/// The storage of a set's tensors: of ParametersOf<Matrix, Vector>, or the set's own `Form`.
 template <template <class, int, int> class MatrixForm, template <class, int, int> class VectorForm>
 struct Form {
   template <class Scalar, int rows, int cols>
@@ -212,7 +212,7 @@ struct Form {
 
 namespace detail {
 
-/// What is passed as a model's parameters is no trainer of it.
+/// Checks that an argument for parameters is not a trainer.
 template <class Set>
 constexpr void check_no_trainer() {
   static_assert(
@@ -225,10 +225,11 @@ inline constexpr bool kIsUntrained = false;
 template <class Scalar, int rows, int cols, class Place>
 inline constexpr bool kIsUntrained<UntrainedIn<Scalar, rows, cols, Place>> = true;
 
-/// Whether what stands for a tensor's gradient takes one.
+/// Whether a sink for a tensor's gradient takes one.
 template <class Leaf>
 inline constexpr bool kTrained = !kIsUntrained<std::remove_cvref_t<Leaf>>;
-/// Whether what stands for a tensor's gradient changes the parameter at once: backward then uses that first.
+/// Whether a sink for a tensor's gradient changes the parameter at once: backward must then read the
+/// parameter before.
 template <class Leaf>
 inline constexpr bool kUpdatesAtOnce = requires {
   requires std::remove_cvref_t<Leaf>::kUpdatesAtOnce;
@@ -254,7 +255,7 @@ struct NoParameters {
 
 namespace detail {
 
-/// The Form of a set: what it says, else of what its template is made; tensors, where it is made of none.
+/// The Form of a set: its own, else its template's arguments, else tensors.
 template <class Set>
 struct FormOf {
   using type = Form<Tensor, Tensor>;

@@ -1,6 +1,6 @@
-// Sines and cosines of positions, computed by the compiler, or where that takes long at start-up on a PC: in
-// firmware they stand in flash. They are the same everywhere because they are computed in double by the rules
-// of IEEE 754, whatever the target.
+// Sines and cosines of positions, computed by the compiler, or, for large tables on a PC, at start-up. In
+// firmware they are in flash. They are equal everywhere: double arithmetic by IEEE 754, whatever the
+// target.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct CosineSine {
   double sine;
 };
 
-/// Of an angle in [0, 1e6], to 1e-15 absolute: Taylor's series on what is left of it below π/4.
+/// Of an angle in [0, 1e6], to 1e-15 absolute: Taylor's series on the remainder below π/4.
 [[nodiscard]] constexpr CosineSine cosine_sine(double angle) {
   // π/2 in two parts; the first has 33 bits, so that its small multiples are exact.
   constexpr double kHalfPiHigh = 0x1.921FB544p+0, kHalfPiLow = 0x1.0B4611A626331p-34;
@@ -148,8 +148,8 @@ template <int kFrequencies>
   return frequencies;
 }
 
-/// What a table has at positions that it is too short for, at run time, to the same bits: of one position
-/// after the other each is made of the one before. Zeros: none so far.
+/// Angles of positions beyond a table, at run time, with the same bits: each position follows from the one
+/// before. Zeros: none so far.
 template <int kFrequencies>
 struct AnglesOfPosition {
   CosineSine of[std::size_t{kFrequencies}];

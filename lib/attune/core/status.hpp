@@ -1,5 +1,4 @@
-// What can go wrong with bytes and numbers that come from outside: everything else is refused by the
-// compiler.
+// Errors of bytes and numbers from outside. The compiler refuses everything else.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +7,11 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What became of a call. Whatever is not kOk has changed nothing, unless it says so; message() has a
-/// sentence for it.
+/// The result of a call. Anything but kOk has changed nothing, unless stated; message() explains it in a
+/// sentence.
 enum class [[nodiscard]] Status : std::uint8_t{
-    kOk = 0,           // it was done
-    kInvalidLength,    // a length or size from outside that is not what the type has room for
+    kOk = 0,           // success
+    kInvalidLength,    // a length or size from outside that does not fit the type
     kIncompleteBatch,  // update() before `batch` sequences were accumulated; update_incomplete() before any
     kFullBatch,        // accumulate() after `batch` sequences without an update()
     kNotInitialized,   // a trainer without parameters: neither initialized, nor loaded, nor resumed
@@ -34,11 +33,11 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kCutShort,             // a file ends before its header does, or before its last tensor
     kTrailingBytes,        // a file goes on behind its last tensor
     kHeaderTooLong,        // a file's header is longer than its format allows
-    kInvalidHeader,        // a file's header is not what its format says
+    kInvalidHeader,        // a file's header breaks its format
     kEscapedName,          // a name in a file has an escape or a control character
     kDuplicateTensor,      // a file has a tensor of the model twice
     kInvalidRank,          // a tensor of a file has more than 8 dimensions
-    kInvalidType,          // a tensor's type is unknown, or not what is read here
+    kInvalidType,          // a tensor's type is unknown, or not supported here
     kInvalidSize,          // a tensor's bytes are not its shape times its type, or none
     kOverflow,             // a number in a file's header is too large
     kOverlap,              // tensors of a file share bytes
@@ -49,7 +48,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kOtherAlias,           // a tensor of a file has other values than the one whose alias it is
     kInvalidShape,         // a tensor of a file has another shape than the model's
     kNothingStored,        // there is no valid state in a flash, or no file
-    kUnreadable,           // what is stored cannot be read, or reads differently each time
+    kUnreadable,           // stored data cannot be read, or read differently each time
     kOtherState,           // a state is of another model, optimizer or other types, or nobody's
     kOtherBase,            // a state was trained beside other constants than this program's
     kOtherArithmetic,      // a state is of another arithmetic: only its parameters can be taken

@@ -1,4 +1,4 @@
-// Storage: what every layer reads and writes. A matrix is row-major, its extents are part of its type, and
+// Storage of matrices. A matrix is row-major, its extents are part of its type, and
 // its rows are tokens. kernels/matrix_view.hpp has views of it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a mask is: it says which keys a query may attend to. attention/mask.hpp has the masks.
+// The interface of a mask, which says which keys a query may attend to. attention/mask.hpp has the masks.
 #pragma once
 
 #include <attune/kernels/policy.hpp>
@@ -6,12 +6,12 @@
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// A mask changes one row of scaled scores in place, before softmax, in two passes: `hide` sets hidden keys
-/// to −∞, then `bias` adds to what is left. `row` has the kv_len scores of one head and one query.
+/// to −∞, then `bias` adds to the others. `row` has the kv_len scores of one head and one query.
 ///
-/// A mask may say more:
+/// Optional members:
 ///   fits<shape>(), a static function: static assertions that it was made for scores of this ScoreShape;
-///   keeps_key<kv_len>(key): false where no query may attend to a key, which is padding then. What else
-///   leaves padding out, as Pooling, asks for it;
+///   keeps_key<kv_len>(key): false where no query may attend to a key, which is padding then. Layers that
+///   leave padding out, such as Pooling, ask for it;
 ///   kv_end<kv_len>(first_query, queries): one more than the last key that any of so many queries may attend
 ///   to. Attention leaves out keys behind it, to the same bits;
 ///   length(), from 1 on: tokens from there on are padding, as keys, as queries and for the loss, and are not
@@ -37,8 +37,8 @@ struct NoMask {
   constexpr void bias(int, int, Scalar*) const {}
 };
 
-/// Whether a mask hides anything. Where one does, what it hides has no influence, whatever it holds: a factor
-/// of zero makes a term zero, also beside NaN or infinity. Where none does, that costs nothing.
+/// Whether a mask hides anything. If so, hidden values have no influence: a factor of zero makes a term
+/// zero, even beside NaN or infinity. Otherwise that costs nothing.
 template <class Mask>
 inline constexpr bool kMasks = true;
 template <>
@@ -46,7 +46,7 @@ inline constexpr bool kMasks<NoMask> = false;
 
 namespace detail {
 
-/// Whether a mask says what is padding.
+/// Whether a mask marks padding.
 template <class Mask>
 inline constexpr bool kSaysPadding = requires(const Mask& mask) {
   mask.template keeps_key<1>(0);
@@ -78,13 +78,13 @@ template <int tokens, class Mask>
   }
 }
 
-/// A mask that hides what it hides, and leaves nothing out.
+/// A mask with the same hidden keys that leaves nothing out.
 template <class Mask>
 struct AsPadding : Mask {
   int length() const = delete;
 };
 
-/// A mask that was made for other scores does not compile.
+/// A mask for other scores is a compile error.
 template <ScoreShape shape, class Mask>
 constexpr void check_fit() {
   if constexpr (requires { Mask::template fits<shape>(); }) Mask::template fits<shape>();

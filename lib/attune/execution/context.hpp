@@ -86,8 +86,8 @@ struct MaskReference<Mask> {
   [[nodiscard]] constexpr const Mask& get() const { return mask; }
 };
 
-/// How products treat factors of zero: as all others without a mask; else such that they have no influence,
-/// also beside NaN or infinity (kernels/ops/zero_skipping.hpp).
+/// How products treat factors of zero. Without a mask: like all others. With one: they have no influence,
+/// even beside NaN or infinity (kernels/ops/zero_skipping.hpp).
 template <class Mask, class Products = kernels::FloatProducts>
 using ZerosOf =
     std::conditional_t<kMasks<Mask>, kernels::OwnZeroSkippingOf<Products>, kernels::DenseTermsOf<Products>>;
@@ -95,14 +95,14 @@ using ZerosOf =
 }  // namespace detail
 
 /// How a call of a layer runs. Slices are RunToCompletion, OneSlice or host::SharedSlices. Tokens and Keys
-/// say how many rows of queries, and of keys and values, are valid. Zeros say what factors of zero are. The
-/// mask has to outlive the context.
+/// say how many rows of queries, and of keys and values, are valid. Zeros choose the treatment of factors of
+/// zero. The mask has to outlive the context.
 template <AttentionMask MaskType = NoMask, class SlicesType = RunToCompletion,
           class TokensType = detail::AllTokens, class KeysType = TokensType,
           class ZerosType = detail::ZerosOf<MaskType>>
 class Context {
  public:
-  /// What is hidden.
+  /// The mask.
   using Mask = MaskType;
   /// Which stages run.
   using Slices = SlicesType;
@@ -110,7 +110,7 @@ class Context {
   using Tokens = TokensType;
   /// How many rows of keys and values are valid.
   using Keys = KeysType;
-  /// What factors of zero are.
+  /// The treatment of factors of zero.
   using Zeros = ZerosType;
   /// How two matrices that are no weights are multiplied.
   using Products = typename Zeros::Products;
@@ -137,11 +137,11 @@ class Context {
                     const Keys& keys, const Zeros& zeros = {})
       : slices_(slices), mask_(mask), tokens_(tokens), keys_(keys), zeros_(zeros) {}
 
-  /// What is hidden.
+  /// The mask.
   [[nodiscard]] constexpr const Mask& mask() const { return mask_.get(); }
   /// Which stages run.
   [[nodiscard]] constexpr const Slices& slices() const { return slices_; }
-  /// What factors of zero are: gemm(a, b, c, epilogue) multiplies accordingly.
+  /// The treatment of factors of zero: gemm(a, b, c, epilogue) multiplies accordingly.
   [[nodiscard]] constexpr const Zeros& zeros() const { return zeros_; }
 
   // ---- Stages. ----
@@ -155,12 +155,12 @@ class Context {
       slices_.stage(body);
     }
   }
-  /// The same of a body that answers a Status.
+  /// The same for a body that returns a Status.
   template <class Body>
   ATTUNE_INLINE Status answer(Body&& body) const {
     return slices_.answer(body);
   }
-  /// Runs a body that consists of stages; what it returns.
+  /// Runs a body that consists of stages, and returns its result.
   template <class Body>
   ATTUNE_INLINE decltype(auto) inside(Body&& body) const {
     if constexpr (kRunsToCompletion) {
@@ -217,7 +217,7 @@ class Context {
       for (int t = first; t < first + rows_in<count>(first); ++t) body(t);
     });
   }
-  /// Where a portion may write what it alone reads.
+  /// Memory for data that one portion alone reads.
   template <class Scalar>
   ATTUNE_INLINE Scalar* own(Scalar* scratch) const {
     return slices_.own(scratch);

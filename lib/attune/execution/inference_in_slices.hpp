@@ -14,17 +14,17 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A forward pass on its way: the bits of infer<Model>(parameters, x, y, scratch, mask). What it was given
-/// has to stay as it is until it is done.
+/// A forward pass in progress, with the bits of infer<Model>(parameters, x, y, scratch, mask). Its
+/// arguments must not change until it is done.
 template <class Model, class Set, class Mask, int most_work>
 class InferenceInSlices {
  public:
-  /// Begins a prediction y of x, of which nothing is computed yet. All that is passed must outlive it.
+  /// Begins a prediction y of x; computes nothing yet. All arguments must outlive it.
   InferenceInSlices(const Set& parameters, ConstView<typename Model::Input> x, View<typename Model::Output> y,
                     typename Model::InferenceScratch& scratch, const Mask& mask)
       : parameters_(&parameters), x_(x), y_(y), scratch_(&scratch), mask_(mask) {}
 
-  /// Computes the next slice; false where there was none left.
+  /// Computes the next slice; false if none was left.
   bool advance() {
     if (done_) return false;
     detail::SliceWalk walk(address_, most_work);
@@ -37,7 +37,7 @@ class InferenceInSlices {
     return true;
   }
   [[nodiscard]] bool done() const { return done_; }
-  /// kUnderWay until it is done; kInvalidToken where the model takes ids, and one is outside the vocabulary.
+  /// kUnderWay until it is done; kInvalidToken if an id is outside the vocabulary.
   [[nodiscard]] Status status() const { return done() ? status_ : Status::kUnderWay; }
 
  private:
@@ -51,7 +51,7 @@ class InferenceInSlices {
   bool done_ = false;
 };
 
-/// y[rows, cols] of x[rows, cols], nothing of it computed yet.
+/// y[rows, cols] of x[rows, cols]; computes nothing yet.
 template <class Model, int most_work = kSliceWork, class Set, class X, class Y, class Mask = NoMask>
 [[nodiscard]] InferenceInSlices<Model, std::remove_const_t<std::remove_reference_t<Set>>, Mask, most_work>
 infer_in_slices(Set&& parameters, X&& x, Y&& y, typename Model::InferenceScratch& scratch,

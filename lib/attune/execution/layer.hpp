@@ -1,13 +1,14 @@
-// What a layer is, and a loss, and an optimizer: all that the rest of the library asks of them.
+// The interface of a layer.
 //
-// A layer is a type without state. It names what it reads and writes, and its memory, which the caller owns:
+// A layer is a type without state. It names the types of its input, its output and its memory, which the
+// caller owns:
 //
 //   struct Layer {
 //     using Scalar = float;
 //     using Input = Tensor<Scalar, rows, cols>;   // or std::array<int, n>: token ids
 //     using Output = Tensor<Scalar, rows, cols>;
 //     struct Parameters { … };                    // a set of tensors (parameters.hpp), or NoParameters
-//     struct Tape { … };                          // what backward needs of forward, beside x
+//     struct Tape { … };                          // kept by forward for backward, besides x
 //     struct Scratch { … };                       // dead after every call: all layers share it
 //     struct InferenceScratch { … };
 //
@@ -17,21 +18,21 @@
 //                          Parameters& gradients, Scratch&);
 //   };
 //
-// backward overwrites dx = dL/dx and adds dL/dparameters to `gradients`. `dx` is a View<Input>, or NoGradient
-// where nobody asks for it: `if constexpr (kAsked<decltype(dx)>)`. The tape may be used up. Nothing that is
-// passed overlaps. A layer of ids answers forward with a Status, and its dx is always NoGradient.
+// backward overwrites dx = dL/dx and adds dL/dparameters to `gradients`. `dx` is a View<Input>, or
+// NoGradient if unused: `if constexpr (kAsked<decltype(dx)>)`. It may overwrite the tape. Arguments must
+// not overlap. forward of a layer of ids returns a Status, and its dx is always NoGradient.
 //
-// What a layer may say beside, and what is assumed where it does not:
+// Optional members, and their defaults:
 //
-//   kAbilities                 what it can do, and whether its calls take a context behind these arguments:
+//   kAbilities                 its abilities, and whether its calls take a context after these arguments:
 //                              Abilities, below. Without it: none, and its tokens meet unless it has
 //                              WithLength or one row
 //   ParametersOf<Matrix, Vector>  its set of anything else than tensors. Without: it is trained as a whole
-//   kFingerprint               its name, and what tensors and shapes do not tell of it (fingerprint.hpp).
+//   kFingerprint               its name, and options that tensors and shapes do not show (fingerprint.hpp).
 //                              Without: the sizes of its Input and Output
 //   Parts                      LayerList<A, B>, the layers that it is made of: their constants belong to the
 //                              state of its training. Without: none
-//   TapeOf<Gradients>, ScratchOf<Gradients>  what a backward to such gradients needs. Without: Tape, Scratch
+//   TapeOf<Gradients>, ScratchOf<Gradients>  memory of a backward to such gradients. Without: Tape, Scratch
 //   kReadsInput<Gradients>     whether that backward reads x. Without: it does
 //   WithScalar<Other>          the layer of another scalar. Without: there is none
 //   WithLength<tokens>, or Stream<cache>  how it runs token by token (stream.hpp). Without: it does not
@@ -53,26 +54,26 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What a layer asks a mask for.
+/// The information that a layer needs from a mask.
 enum class MaskUse {
   kNone,     // nothing
   kPadding,  // which tokens are padding
   kScores    // which keys a query attends to
 };
 
-/// What of a layer may have lanes for scalars (training/lockstep.hpp).
+/// The parts of a layer that may have lanes for scalars (training/lockstep.hpp).
 enum class Lanes {
-  kNone,          // nothing: it goes one sequence after the other
-  kBetweenParts,  // what stands between its parts; of them those that can
+  kNone,          // none: one sequence after the other
+  kBetweenParts,  // the code between its parts, and the parts that can
   kAll            // all of it
 };
 
-/// What a layer can do: what it says as `static constexpr Abilities kAbilities{…}`. A layer that says nothing
-/// takes no context, and is one stage. If tokens meet in it, it is refused together with a mask or a length,
+/// The abilities of a layer, a `static constexpr Abilities kAbilities{…}`. A layer without it takes no
+/// context, and is one stage. If tokens meet in it, it is refused together with a mask or a length,
 /// because it would read padding.
 struct Abilities {
   bool mixes_tokens = true;       // a row of y depends on other rows of x
-  MaskUse mask = MaskUse::kNone;  // what its mask is for
+  MaskUse mask = MaskUse::kNone;  // its use for a mask
   /// forward and backward take a context (context.hpp) as their last argument: its mask, where `mask` asks
   /// for one, and its stages.
   bool takes_context = false;
@@ -85,12 +86,12 @@ struct Abilities {
   /// backward goes through each parameter once, and reads none whose gradient it has given away: it may
   /// change at once. Otherwise UpdateInBackward has room for the layer's gradients in scratch.
   bool updates_in_backward = false;
-  Lanes lanes = Lanes::kNone;  // what of it may be in lanes in Lockstep
+  Lanes lanes = Lanes::kNone;  // its parts that may be in lanes in Lockstep
 };
 
-/// In the place of dx where nobody asks for it: what is written to it is dropped.
+/// Replaces an unused dx; writes to it are dropped.
 struct NoGradient {
-  /// In the place of element (row, col).
+  /// Replaces element (row, col).
   [[nodiscard]] constexpr detail::Dropped operator()(int, int) const { return {}; }
 };
 
@@ -139,16 +140,16 @@ struct Stacked<std::array<int, size>, count> {
 
 }  // namespace detail
 
-/// What a layer writes to: all of a matrix.
+/// The type of a layer's output argument: all of a matrix.
 template <class Matrix>
 using View = MatrixView<typename Matrix::Scalar, Matrix::rows, Matrix::cols>;
-/// What a layer reads: a matrix, or ids.
+/// The type of a layer's input argument: a matrix, or ids.
 template <class Matrix>
 using ConstView = typename detail::Stacked<Matrix, 1>::One;
 
 namespace detail {
 
-/// The sink that `dx` stands for: a View<Matrix> of what has one, or NoGradient.
+/// The sink for `dx`: a View<Matrix>, or NoGradient.
 template <class Matrix, class Sink>
 ATTUNE_INLINE auto sink(Sink&& dx) {
   if constexpr (kAsked<Sink>) {
@@ -164,7 +165,7 @@ inline constexpr bool kTakesIds = requires {
   requires std::is_same_v<typename Layer::Input::value_type, int>;
 };
 
-/// What forward of a layer answers: whether it took its ids; nothing where there are none.
+/// The result of a layer's forward: a Status for ids, else nothing.
 template <class Layer>
 using Outcome = std::conditional_t<kTakesIds<Layer>, Status, void>;
 
@@ -212,7 +213,7 @@ concept NamesItsMemory = requires {
 
 }  // namespace detail
 
-/// What Trainers train and what Sequential, Repeat and Residual are made of: see the top of this file.
+/// A layer, for Trainers, Sequential, Repeat and Residual: see the top of this file.
 template <class L>
 concept IsLayer =
     detail::NamesItsMemory<L> && detail::RunsForward<L> && detail::RunsBackward<L> && detail::Infers<L>;
@@ -223,7 +224,7 @@ struct AnyVisitor {
   void operator()(const TensorPath&, auto&&...) const {}
 };
 
-/// Whether L is a layer; where it is none, one error says what is missing.
+/// Whether L is a layer; if not, one error names the missing member.
 template <class L>
 constexpr bool check_layer() {
   if constexpr (!requires { typename L::Scalar; }) {
@@ -279,11 +280,11 @@ constexpr bool check_layer() {
   }
   return IsLayer<L>;
 }
-/// A constraint on what must be a layer.
+/// A constraint that its argument is a layer.
 template <class L>
 concept CheckedLayer = check_layer<L>();
 
-// What a layer says it can do. Where it says nothing, tokens that it has a WithLength for do not meet.
+// A layer's declared abilities. Without them, tokens of a layer with a WithLength do not meet.
 template <class Layer>
 inline constexpr Abilities kAbilities = [] {
   if constexpr (requires { Layer::kAbilities; }) {
@@ -302,7 +303,7 @@ inline constexpr Abilities kAbilities = [] {
 /// Whether a layer has use for a mask.
 template <class Layer>
 inline constexpr bool kTakesMask = kAbilities<Layer>.mask != MaskUse::kNone;
-/// Whether all that a layer asks a mask for is keeps_key.
+/// Whether a layer asks a mask for keeps_key alone.
 template <class Layer>
 inline constexpr bool kTakesPaddingOnly = kAbilities<Layer>.mask == MaskUse::kPadding;
 /// Whether a layer that knows nothing of slices can be run on some of its tokens (own_layer.hpp): they do not
@@ -320,7 +321,7 @@ inline constexpr bool kRunsByToken = [] {
     return false;
   }
 }();
-/// Whether a layer's time is that of the tokens that slices hand out, and it asks for no others.
+/// Whether a layer's time is spent on the tokens that slices hand out, and it asks for no others.
 template <class Layer>
 inline constexpr bool kTakesLength = kAbilities<Layer>.takes_length || kRunsByToken<Layer> || [] {
   if constexpr (kTakesIds<Layer>) {
@@ -335,7 +336,7 @@ constexpr ScoreShape first_scores(std::initializer_list<ScoreShape> layers) {
   }
   return {};
 }
-/// What a layer can do that consists of others, whose slices are theirs.
+/// The abilities of a layer made of others, which have their own slices.
 template <class... Layers>
 inline constexpr Abilities kAbilitiesOfAll{
     .mixes_tokens = (kAbilities<Layers>.mixes_tokens || ...),
@@ -345,7 +346,7 @@ inline constexpr Abilities kAbilitiesOfAll{
     .scores = first_scores({kAbilities<Layers>.scores...}),
     .lanes = ((kAbilities<Layers>.lanes == Lanes::kAll) && ...) ? Lanes::kAll : Lanes::kBetweenParts};
 
-// ---- What a layer says of itself, or what is assumed. ----
+// ---- Optional members of a layer, or their defaults. ----
 
 /// The same layer of another scalar; a layer that nobody asks for one needs no WithScalar.
 template <class Layer, class Other>
@@ -357,12 +358,12 @@ template <class Layer, class Other>
 struct WithScalarOf<Layer, Other> {
   using type = Layer;
 };
-/// Whether a scalar is that of several sequences (kernels/simd/lanes.hpp).
+/// Whether a scalar has lanes of several sequences (kernels/simd/lanes.hpp).
 template <class Scalar>
 inline constexpr bool kInLanes = !std::is_same_v<kernels::Real<Scalar>, Scalar>;
 template <class Layer>
 inline constexpr Lanes kLanesOf = kAbilities<Layer>.lanes;
-/// Whether some of the layer is in lanes. What a base class says is not said of the layer.
+/// Whether some of the layer is in lanes. A base class's word does not count.
 template <class Layer>
 inline constexpr bool kIsInLanes = [] {
   if constexpr (requires { typename Layer::template WithScalar<typename Layer::Scalar>; }) {
@@ -384,7 +385,7 @@ struct WithScalarOf<Layer, Other> {
   using type = PerSequence<Layer, Other>;
 };
 
-// A layer's set with other things in the place of tensors (parameters.hpp).
+// A layer's set with other storage of its tensors (parameters.hpp).
 template <class Layer, template <class, int, int> class Matrix, template <class, int, int> class Vector>
 struct SetOfLayer {
   using type = typename Layer::Parameters;
@@ -416,7 +417,7 @@ constexpr std::uint32_t fingerprint_of_tensors() {
 template <class Layer>
 inline constexpr bool kHasSets = std::is_empty_v<SetOf<Layer, Untrained, Untrained>>;
 
-// What a layer tapes and uses for a backward to such gradients.
+// A layer's tape and scratch for a backward to such gradients.
 template <class Layer, class Gradients>
 struct Kept {
   using Tape = typename Layer::Tape;

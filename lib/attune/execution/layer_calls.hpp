@@ -33,7 +33,7 @@ constexpr bool check_mask() {
   return AttentionMask<Mask>;
 }
 
-/// What a layer cannot do does not compile, together with such a context.
+/// A context that asks for a missing ability is a compile error.
 template <class Layer, class Context>
 constexpr void check_call() {
   constexpr Abilities can = kAbilities<Layer>;
@@ -82,7 +82,7 @@ void check_views(const X& x, const Y& y) {
 }
 #endif
 
-/// arguments: those of forward in front of the context. A layer that takes none is one stage. Ids are refused
+/// arguments: forward's, without the context. A layer that takes none is one stage. Ids are refused
 /// by the stage that looks at them.
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE Outcome<Layer> forward_in(const Call& context, Arguments&&... arguments) {
@@ -101,7 +101,7 @@ ATTUNE_INLINE Outcome<Layer> forward_in(const Call& context, Arguments&&... argu
     context.stage([&]() ATTUNE_INLINE_LAMBDA { Layer::forward(std::forward<Arguments>(arguments)...); });
   }
 }
-/// The same, with kOk where it answers nothing.
+/// The same, with kOk if it returns nothing.
 template <class Layer, AnyContext Call, class... Arguments>
 ATTUNE_INLINE Status forward_status(const Call& context, Arguments&&... arguments) {
   if constexpr (kTakesIds<Layer>) {

@@ -1,9 +1,9 @@
-// What a layer of one's own gets without a line about it.
+// Slices, valid lengths and updates in backward for your own layers.
 //
 // Tokens that do not meet in a layer are run one by one, as its WithLength<1>, where not all of them are to
 // be computed at once: in slices, of a sequence shorter than its layers, and in backward behind a mask, which
-// leaves out tokens whose dy is zero. Sums over tokens go to the gradients in the order of the tokens, so
-// bits are those of the layer that adds each token's term to its gradient in that order.
+// leaves out tokens whose dy is zero. Sums over tokens go to the gradients in the order of the tokens. The
+// bits equal a layer's that adds each token's term to its gradient in that order.
 //
 // Where parameters change as soon as their gradients are known (training/update_in_backward.hpp), a layer
 // that does not say kUpdatesInBackward adds to gradients of its own, in scratch. They are handed on behind
@@ -87,7 +87,8 @@ struct Collected {
   using Vector = CollectedLeaf<typename Form::template Vector<Scalar, rows, cols>, Scalar, rows, cols>;
 };
 
-/// Whether a backward to such gradients needs some of its own: it does not say what it reads behind them.
+/// Whether a backward to such gradients needs its own gradients, since it does not declare its order of
+/// reads.
 template <class Layer, class Gradients>
 inline constexpr bool kCollects = [] {
   using Form = typename FormOf<std::remove_cvref_t<Gradients>>::type;

@@ -122,8 +122,8 @@ constexpr auto context_with(const Mask& mask ATTUNE_LIFETIME_BOUND) {
 
 }  // namespace detail
 
-/// Inference: y[rows, cols] of x[rows, cols], or of token ids: then Status::kInvalidToken, and nothing
-/// written, where one is outside the vocabulary. `y` may not overlap `x`.
+/// Inference: y[rows, cols] of x[rows, cols] or of token ids. An id outside the vocabulary returns
+/// Status::kInvalidToken and writes nothing. `y` may not overlap `x`.
 template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = NoMask,
           class Products = FloatProducts>
 detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::Input> x,
@@ -132,7 +132,7 @@ detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::In
   return detail::Outcome<Layer>(
       detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, y, scratch));
 }
-/// Training: the same; the tape keeps what backward needs.
+/// Training: the same; fills the tape for backward.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch,
           AttentionMask Mask = NoMask, class Products = FloatProducts>
 detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
@@ -142,7 +142,7 @@ detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::
                                                             parameters, x, y, tape, scratch));
 }
 /// dx from dy, overwritten, or NoGradient; gradients accumulate. The tape is used up. The mask is forward's.
-/// With a mask, what it hides has no influence, whatever it holds.
+/// Values that a mask hides have no influence.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class Gradients,
           class Scratch, AttentionMask Mask = NoMask, class Products = FloatProducts>
 void backward(const Set& parameters, ConstView<typename Layer::Input> x, Tape& tape,

@@ -54,7 +54,7 @@ ATTUNE_INLINE void in_blocks(const Body& body, Used used = {}) {
 
 // Of sequences that are gone through from beginning to end.
 struct WholeSequence {
-  /// Runs a body that consists of slices; what it returns.
+  /// Runs a body that consists of slices, and returns its result.
   template <class Body>
   ATTUNE_INLINE static decltype(auto) inside(Body&& body) {
     return body();
@@ -82,7 +82,7 @@ struct RunToCompletion : detail::WholeSequence {
   ATTUNE_INLINE static Status answer(Body&& body) {
     return body();
   }
-  /// Rows of which an int says how many there are get a RowRange: no other row is computed.
+  /// Rows counted by an int get a RowRange: no other row is computed.
   template <int most, int at_once, int work, class Used, class Body>
   ATTUNE_INLINE static void rows(Used used, Body&& body) {
     if constexpr (std::is_same_v<Used, int>) {
@@ -99,7 +99,7 @@ struct RunToCompletion : detail::WholeSequence {
   ATTUNE_INLINE static void elements(int used, Body&& body) {
     body(0, used);
   }
-  /// Where a portion may write what it alone reads: itself.
+  /// Memory for data that one portion alone reads: itself.
   template <class Scalar>
   ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
     return scratch;
@@ -195,7 +195,7 @@ class SliceWalk {
 
 }  // namespace detail
 
-/// The next slice of a sequence: what lies behind the address of a walk, until its work is done.
+/// The next slice of a sequence: from the address of a walk on, until its work is done.
 template <int most_work = kSliceWork>
 class OneSlice {
   static_assert(most_work > 0, "attune::OneSlice: the work of a slice must be positive");
@@ -276,7 +276,7 @@ class OneSlice {
     body(first, some);
     walk_->end_portion(first + some, used, some * work);
   }
-  /// Where a slice may write what it alone reads: itself, as slices go one after the other.
+  /// Memory for data that one slice alone reads: itself, as slices go one after the other.
   template <class Scalar>
   ATTUNE_INLINE static Scalar* own(Scalar* scratch) {
     return scratch;
@@ -311,7 +311,7 @@ class OneSlice {
 
 namespace detail {
 
-// What a pass in slices is given by name does not end before it.
+// Arguments of a pass in slices must be named objects, which outlive it.
 template <class Source>
 constexpr void check_stays() {
   using Held = std::remove_cvref_t<Source>;

@@ -6,9 +6,9 @@
 //   static Cache::Scratch<> scratch;
 //   attune::Status status = Model::step(parameters, token, y, cache, scratch);
 //
-// `y` of every token is the row that Model::forward gives it in a sequence of all tokens since the cache was
-// empty, whose mask is CausalMask, of a ring together with the sliding window of its `window` and `sinks`
-// keys: on every target, for any length. Several tokens go in at once, as a prompt does, with a
+// `y` of every token equals its row of Model::forward, for a sequence of all tokens since the cache was
+// empty, with CausalMask. A ring adds the sliding window of its `window` and `sinks` keys. This holds on
+// every target, for any length. Several tokens go in at once, as a prompt does, with a
 // Cache::Scratch<tokens>; calls of any numbers of tokens may follow each other.
 //
 // A layer says how it runs on so many tokens:
@@ -48,9 +48,9 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Which keys and values are kept: of all tokens, at most `capacity` of them, or of the last `window` tokens,
-/// the newest included, and of the first `sinks` (Xiao et al., "Efficient Streaming Language Models with
-/// Attention Sinks", 2024), for ever.
+/// The kept keys and values: of all tokens, at most `capacity`; or, endlessly, of the last `window`
+/// tokens, the newest included, and of the first `sinks` (Xiao et al., "Efficient Streaming Language Models
+/// with Attention Sinks", 2024).
 struct CacheShape {
   int capacity = 0;  // most tokens; 0: a ring
   int window = 0;    // last tokens that are kept; 0: no ring
@@ -141,7 +141,7 @@ struct StreamOfLayer<Layer, cache> {
   using type = typename Layer::template Stream<cache>;
 };
 
-/// How a layer runs token by token: what it says, or what follows from its WithLength.
+/// A layer token by token: its Stream, or the one that follows from its WithLength.
 template <class Layer, CacheShape cache>
 using StreamOf = typename StreamOfLayer<Layer, cache>::type;
 
@@ -163,15 +163,15 @@ inline constexpr std::uint64_t kMostTokens = [] {
 
 }  // namespace detail
 
-/// What steps of `tokens` tokens use, and nothing keeps. Several share their memory as members of a union.
+/// Scratch for steps of `tokens` tokens, dead after every step. Several share memory as members of a union.
 template <class Model, CacheShape shape, int tokens = 1>
 struct StepScratch {
   static_assert(tokens > 0, "attune::StepScratch: a step takes one token at least");
   typename detail::StreamOf<Model, shape>::template Scratch<tokens> layers;
 };
 
-/// What a model has seen of a stream: the keys and values of all its attention layers. Plain memory that is
-/// zero at first, trivially copyable, without a pointer: a copy of it is a place to come back to.
+/// The memory of a stream: the keys and values of all attention layers of a model. Plain memory that is
+/// zero at first, trivially copyable, without a pointer: a copy is a checkpoint to return to.
 template <class ModelType, CacheShape shape>
 struct KeyValueCache {
   static_assert((shape.capacity > 0) != (shape.window > 0) && shape.capacity >= 0 && shape.window >= 0,
@@ -204,12 +204,12 @@ struct KeyValueCache {
   [[nodiscard]] constexpr bool has_room(std::uint64_t more = 1) const {
     return tokens <= kMostTokens && more <= kMostTokens - tokens;
   }
-  /// Begins a new stream. What was remembered from elsewhere (DecoderLayer's memory) stays.
+  /// Begins a new stream. DecoderLayer's memory of the encoder stays.
   constexpr void reset() { tokens = 0; }
 };
 
 /// y[tokens, …] of the next tokens x[tokens, …] of a stream, or of their ids; parameters in any form. `y` may
-/// not overlap `x`. `more` is what a model's own step takes behind the scratch. kCacheFull where the cache
+/// not overlap `x`. `more` are a model's own arguments after the scratch. kCacheFull where the cache
 /// has no room for all of them, or a table of positions has ended; kInvalidToken where an id is outside the
 /// vocabulary; kNothingRemembered where a decoder layer has no memory yet: then nothing has changed.
 template <class Set, class Model, CacheShape shape, int tokens, class... More>
@@ -244,7 +244,7 @@ Status step(const Set& parameters, ConstView<detail::StepInput<Model, tokens>> x
 
 namespace detail {
 
-/// What a model's type inherits so that it is asked itself: Model::step(parameters, x, y, cache, scratch).
+/// The base of models with Model::step(parameters, x, y, cache, scratch).
 template <class Self>
 struct Steps {
   using SteppedAs = Self;
