@@ -1,0 +1,251 @@
+// Training without backward: the slope of the loss along a random direction, from two forward passes.
+//
+//   g = (L(θ + ε·z) − L(θ − ε·z)) / (2·ε),   z = ±1 for each parameter,   θ −= learning_rate · g · z
+//
+// Simultaneous perturbation (Spall, "Multivariate Stochastic Approximation Using a Simultaneous Perturbation
+// Gradient Approximation", 1992), which also fine-tunes large models (Malladi et al., "Fine-Tuning Language
+// Models with Just Forward Passes", 2023). There is no tape and there are no gradients or moments: beside
+// inference it takes the parameters twice. It needs many more steps than backward, and learns best where few
+// parameters are trained: factors of low rank (models/frozen.hpp).
+//
+//   attune::ForwardOnlyTrainer<Model, attune::CrossEntropy<>, 8> trainer;
+//   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
+//   trainer.accumulate(x, label);   // eight times
+//   const auto result = trainer.update({.learning_rate = 1e-3f});
+//
+// Directions come from the generator that the trainer was initialized with and from the number of the step.
+// So the training is known by one number a step: another trainer with the same beginning that replays
+// result.change ends with the same bits, on any target.
+//
+//   if (other.replay(result.change) != attune::Status::kOk) …
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include <attune/core/memory.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/core/rng.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/execution/pass.hpp>
+#include <attune/training/batch.hpp>
+#include <attune/training/lifecycle.hpp>
+#include <attune/training/loss.hpp>
+#include <attune/training/optimizer.hpp>
+#include <attune/training/state.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// How a ForwardOnlyTrainer perturbs.
+struct Perturbation {
+  double size = 1e-3;  // ε: how far a parameter is moved, to both sides
+};
+
+/// What a step of a ForwardOnlyTrainer did, for another one to replay: parameters changed by −size · z.
+template <class Scalar>
+struct ForwardOnlyChange {
+  std::uint64_t step;  // its number, from zero
+  Scalar size;         // learning rate · slope
+};
+
+/// The result of a step.
+template <class Scalar>
+struct [[nodiscard]] ForwardOnlyResult {
+  Scalar loss;  // of the batch, mean of both sides; NaN where the step was refused
+  Status status;
+  ForwardOnlyChange<Scalar> change;
+  [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
+};
+
+namespace detail {
+
+/// In the place of an optimizer in the state of such a training.
+template <Perturbation perturbation, class ScalarType>
+struct ForwardOnly {
+  using Scalar = ScalarType;
+  static constexpr std::uint32_t kFingerprint = fingerprint("ForwardOnly", perturbation.size);
+  /// Where directions come from.
+  template <class>
+  struct Moments {
+    std::uint64_t key;
+    void reset() { key = 0; }
+    void seed(std::uint64_t bits) { key = bits; }
+  };
+};
+
+/// to = from + size · z, of all tensors of two sets. The signs of 64 parameters are the bits of one number;
+/// each tensor begins with a new one.
+template <class Set, class Scalar>
+void move_along(std::uint64_t key, std::uint64_t step, const Set& from, Scalar size, Set& to) {
+  std::uint64_t counter = mix(key + step * kGamma);
+  for_each_tensor(
+      [&](const TensorPath&, auto& moved, const auto& tensor) {
+        std::uint64_t signs = 0;
+        for (int i = 0; i < tensor.size; ++i, signs >>= 1) {
+          if (i % 64 == 0) signs = mix(counter += kGamma);
+          moved.values[i] = kernels::add(tensor.values[i], (signs & 1) != 0 ? size : -size);
+        }
+      },
+      to, from);
+}
+
+}  // namespace detail
+
+/// Trains `Model`, a Layer (execution/layer.hpp), on batches of `batch` sequences without backward. The
+/// model's Parameters are what is trained; nothing is dropped. `Loss` is described in loss.hpp.
+template <detail::CheckedLayer Model, class Loss = MeanSquaredError, int batch = 1,
+          Perturbation perturbation = Perturbation{}>
+  requires detail::CheckedLoss<Loss, typename Model::Output>
+class ForwardOnlyTrainer
+    : public TrainingLifecycle<
+          ForwardOnlyTrainer<Model, Loss, batch, perturbation>,
+          TrainingState<Model, detail::ForwardOnly<perturbation, typename Model::Scalar>>> {
+  static_assert(batch > 0, "attune::ForwardOnlyTrainer: batch must be at least 1");
+  static_assert(perturbation.size > 0 && perturbation.size <= 1,
+                "attune::ForwardOnlyTrainer: the perturbation's size must be in (0, 1]; 1e-3 is usual");
+  static_assert(!std::is_empty_v<typename Model::Parameters>,
+                "attune::ForwardOnlyTrainer: the model has nothing to train; leave something of it out of "
+                "Frozen");
+
+ public:
+  using Scalar = typename Model::Scalar;
+  using Parameters = typename Model::Parameters;
+  using State = TrainingState<Model, detail::ForwardOnly<perturbation, Scalar>>;
+  using InputView = typename detail::InputsOf<Model, batch>::One;
+  using TargetView = typename detail::TargetsOf<Loss, typename Model::Output, batch>::One;
+  using OutputView = View<typename Model::Output>;
+  using Result = ForwardOnlyResult<Scalar>;
+  using Change = ForwardOnlyChange<Scalar>;
+  struct Options {
+    Scalar learning_rate = Scalar(1e-3);
+  };
+
+  /// Two forward passes of one sequence, x[rows, cols] or ids, and target. Answers the mean of both losses.
+  /// What is refused (a token or a class that is none, a loss that is not finite) adds nothing, and the batch
+  /// goes on; kFullBatch behind `batch` sequences.
+  template <class Mask = NoMask>
+  LossResult<Scalar> accumulate(InputView x, TargetView target, const Mask& mask = {},
+                                const Loss& loss = detail::default_loss<Loss, Mask>()) {
+    if constexpr (detail::check_mask<Model, Mask>()) {
+      LossSum<Scalar> above{}, below{};
+      Status status = above_.sequences == batch ? Status::kFullBatch : state_.ready();
+      if (status == Status::kOk) status = pass(x, target, mask, loss, kSize, above);
+      if (status == Status::kOk) status = pass(x, target, mask, loss, -kSize, below);
+      if (status != Status::kOk) return {std::numeric_limits<Scalar>::quiet_NaN(), status};
+      above_.add(above);
+      below_.add(below);
+      return {(mean_of(above) + mean_of(below)) / 2, Status::kOk};
+    } else {
+      return {std::numeric_limits<Scalar>::quiet_NaN(), Status::kOk};
+    }
+  }
+  /// Ends a batch: one step along the direction. Refused options and an incomplete batch leave everything as
+  /// it was; what is not finite, or has no targets, discards the batch. No parameter changes unless the
+  /// status is kOk.
+  Result update(const Options& options) { return update_from(batch, options); }
+  /// The same with the sequences that there are, at least one.
+  Result update_incomplete(const Options& options) { return update_from(1, options); }
+  /// Forgets the sequences accumulated since the last update().
+  void discard() {
+    above_.clear();
+    below_.clear();
+  }
+
+  /// Changes parameters as a step of another trainer did, which began alike. kOtherState for another step
+  /// than the next one, kNotFinite for a change that is not, and nothing is changed; accumulated sequences
+  /// are forgotten.
+  [[nodiscard]] Status replay(const Change& change) {
+    if (const Status status = state_.ready(); status != Status::kOk) return status;
+    if (change.step != state_.steps) return Status::kOtherState;
+    return apply(change);
+  }
+
+  /// y[rows, cols] for x with the parameters as they are. kNotInitialized without parameters, kInvalidToken
+  /// of ids. `y` may not overlap `x`.
+  template <class Mask = NoMask>
+  [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
+    if (const Status status = state_.ready(); status != Status::kOk) return status;
+    return detail::forward_pass<Model>(context_for<Model>(mask), state_.parameters, x, y, scratch_);
+  }
+
+  [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
+
+  /// RAM of training. object() is sizeof(ForwardOnlyTrainer); `inputs` is one sequence and its target.
+  [[nodiscard]] static constexpr MemoryReport memory() {
+    MemoryReport report{.parameters = 2 * sizeof(Parameters),
+                        .scratch = detail::kBytes<decltype(scratch_)> + sizeof output_,
+                        .inputs = sizeof(typename Model::Input) + sizeof(Target)};
+    report.state = sizeof(ForwardOnlyTrainer) - report.object();
+    return report;
+  }
+
+ private:
+  using Target = typename detail::TargetOf<Loss, typename Model::Output>::type;
+  static constexpr auto kSize = static_cast<Scalar>(perturbation.size);
+  static_assert(std::is_trivially_copyable_v<Parameters>);
+  friend TrainingLifecycle<ForwardOnlyTrainer, State>;
+
+  static Scalar mean_of(const LossSum<Scalar>& sum) {
+    return Loss::kMeanOverBatch && sum.normalizer > 0 ? sum.sum / sum.normalizer : sum.sum;
+  }
+
+  // The loss on one side.
+  Status pass(InputView x, TargetView target, const auto& mask, const Loss& loss, Scalar size,
+              LossSum<Scalar>& sum) {
+    using Output = typename Model::Output;
+    detail::move_along(state_.moments.key, state_.steps, state_.parameters, size, moved_);
+    const Status status =
+        detail::forward_pass<Model>(context_for<Model>(mask), moved_, x, OutputView(output_), scratch_);
+    if (status != Status::kOk) return status;
+    sum = loss.sum(ConstView<Output>(output_), target, OutputView(output_));
+    return sum.status == Status::kOk && !detail::finite(sum.sum) ? Status::kNotFinite : sum.status;
+  }
+
+  Result update_from(int sequences, const Options& options) {
+    constexpr Scalar kNan = std::numeric_limits<Scalar>::quiet_NaN();
+    const auto refused = [](Status status) { return Result{kNan, status, {}}; };
+    if (const Status status = state_.ready(); status != Status::kOk) return refused(status);
+    if (above_.sequences < sequences) return refused(Status::kIncompleteBatch);
+    if (!detail::is_rate(options.learning_rate)) return refused(Status::kInvalidLearningRate);
+    const LossSum<Scalar> above = above_.total(), below = below_.total();
+    if (Loss::kMeanOverBatch && !(above.normalizer > 0)) {
+      discard();
+      return refused(Status::kNoTargets);
+    }
+    const Scalar slope = (mean_of(above) - mean_of(below)) / (2 * kSize);
+    const Change change{state_.steps, options.learning_rate * slope};
+    if (const Status status = apply(change); status != Status::kOk) return refused(status);
+    return {(mean_of(above) + mean_of(below)) / 2, Status::kOk, change};
+  }
+  Status apply(const Change& change) {
+    discard();
+    if (!(change.size <= detail::kLargestGradient<Scalar> &&
+          -change.size <= detail::kLargestGradient<Scalar>))
+      return Status::kNotFinite;
+    detail::move_along(state_.moments.key, state_.steps, state_.parameters, -change.size, state_.parameters);
+    detail::count_step(state_, 0);
+    return Status::kOk;
+  }
+
+  // What TrainingLifecycle asks for.
+  State& own_state() { return state_; }
+  [[nodiscard]] const State& own_state() const { return state_; }
+  void begin_at_state() {
+    detail::clear_padding(state_);
+    discard();
+  }
+  void restart(Rng& rng) {
+    detail::restart(state_, rng);
+    discard();
+  }
+
+  State state_;
+  Parameters moved_;
+  [[no_unique_address]] typename Model::InferenceScratch scratch_;
+  typename Model::Output output_;
+  detail::BatchSums<Loss, Scalar> above_, below_;  // losses on both sides
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
