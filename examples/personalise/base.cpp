@@ -2,7 +2,9 @@
 // base as a state_dict, and the recordings with which the one is adapted to and tested. examples/run calls
 // it.
 //
-//   --out PREFIX    PREFIX.safetensors and PREFIX_recordings.safetensors
+//   --out PREFIX    PREFIX.safetensors, PREFIX_recordings.safetensors, and PREFIX_factory.safetensors: sums
+//   over
+//                   the features of what the base was trained on
 //   --speaker S     who is left out, from 0 to 5; without it 0
 //   --seed N        other initial parameters and another order; without it 1
 //   --data DIR      recordings of the Free Spoken Digit Dataset as log-mel bands (examples/README.md says how
@@ -51,6 +53,7 @@ int main() {
   const auto sink = [&file](const char* bytes, std::size_t count) { file.append(bytes, count); };
   if (base == nullptr || attune::write_safetensors<Names>(*base, sink) != attune::Status::kOk ||
       !write(out + ".safetensors", file) ||
+      !write(out + "_factory.safetensors", base_files::file_of("factory", factory_of(*base, known))) ||
       !write(out + "_recordings.safetensors",
              base_files::file_of("recordings", corpus.for_device(speaker)))) {
     port::print("the base was not trained, or cannot be written to ", out.c_str(), '\n');

@@ -72,4 +72,20 @@ std::unique_ptr<Base::Parameters> train_base(const std::vector<const Recording*>
   return std::make_unique<Base::Parameters>(trainer->parameters());
 }
 
+/// Sums over the features of recordings, for a head in closed form that does not forget them.
+inline std::vector<HeadInClosedForm> factory_of(const Base::Parameters& base,
+                                                const std::vector<const Recording*>& recordings) {
+  using BaseFront = FrontOf<attune::EncoderLayer<encoder(true)>>;
+  const auto scratch = std::make_unique<BaseFront::InferenceScratch>();
+  std::vector<HeadInClosedForm> factory(1);
+  Example example;
+  Features features;
+  for (const Recording* recording : recordings) {
+    load(*recording, example);
+    attune::infer<BaseFront>(base.layer<0>(), example.tokens, features, *scratch, example.padding);
+    static_cast<void>(factory[0].add(features, recording->digit));
+  }
+  return factory;
+}
+
 }  // namespace personalise

@@ -7,6 +7,9 @@
 //   learner.parameters();                  what was learned; learner.restore(read) starts from that
 #pragma once
 
+#include <personalise_factory.hpp>
+
+#include "../flash_rows.hpp"
 #include "methods.hpp"
 
 namespace personalise {
@@ -220,6 +223,91 @@ class Learner<Method::kMeans, kBase, kFront> {
  private:
   Head::Parameters head_{};
   CachedFeatures<kFront> front_{};
+};
+
+/// The last layer is solved for: from the takes' features, and from the factory's, so that little is
+/// forgotten.
+template <const auto& kBase, const auto& kFront>
+class Learner<Method::kClosedForm, kBase, kFront> {
+ public:
+  static constexpr attune::MemoryReport memory() {
+    return {.parameters = sizeof(Head::Parameters) + sizeof(HeadInClosedForm),
+            .scratch = sizeof(CachedFeatures<kFront>) + sizeof(HeadInClosedForm::Scratch)};
+  }
+  static constexpr int kTrainedParameters = sizeof(Head::Parameters) / sizeof(float);
+  static constexpr int kSteps = 1;  // which is all of it
+
+  void start() { attune::copy_parameters(kBase.template layer<1>(), head_); }
+  void begin(const Recordings&) {}
+  Status step(const Recordings& recordings, int) {
+    sums_.clear();
+    Features features;
+    for (const Recording& take : recordings.of(Use::kTakes)) {
+      front_.compute(take, features);
+      if (const Status status = sums_.add(features, take.digit); status != Status::kOk) return status;
+    }
+    return sums_.solve(kBase.template layer<1>(), flash_rows<HeadInClosedForm, personalise_factory>()[0],
+                       head_, scratch_);
+  }
+  Status classify(const Example& example, Logits& logits) {
+    Features features;
+    front_.compute(example, features);
+    Head::InferenceScratch scratch;
+    Head::forward(head_, features, logits, scratch);
+    return Status::kOk;
+  }
+  [[nodiscard]] const auto& parameters() const { return head_; }
+  template <class Read>
+  Status restore(const Read& read) {
+    return read(head_);
+  }
+
+ private:
+  Head::Parameters head_{};
+  HeadInClosedForm sums_{};
+  HeadInClosedForm::Scratch scratch_{};
+  CachedFeatures<kFront> front_{};
+};
+
+/// Trains by forward passes alone, ten recordings a step.
+template <const auto& kBase, const auto& kFront>
+class Learner<Method::kForwardOnly, kBase, kFront> {
+ public:
+  using Model = typename Trained<Method::kForwardOnly, kFront>::Model;
+  using Trainer = attune::ForwardOnlyTrainer<Model, Loss, kDigits, attune::Perturbation{1e-2}>;
+  static constexpr attune::MemoryReport memory() { return Trainer::memory(); }
+  static constexpr int kTrainedParameters = sizeof(typename Model::Parameters) / sizeof(float);
+  static constexpr int kSteps = 10 * personalise::kSteps;
+
+  void start() {
+    trainer_.start_from(
+        [](typename Model::Parameters& parameters) {
+          attune::copy_parameters(kBase.template layer<1>(), parameters.template layer<1>());
+        },
+        attune::XavierUniform{}, attune::Rng{1});
+  }
+  void begin(const Recordings&) {}
+  Status step(const Recordings& recordings, int step) {
+    const auto takes = recordings.of(Use::kTakes);
+    for (int digit = 0; digit < kDigits; ++digit) {
+      load(takes[static_cast<std::size_t>(take_of(step, digit))], example_);
+      const auto added = trainer_.accumulate(example_.tokens, example_.digit, example_.padding);
+      if (!added.ok()) return added.status;
+    }
+    return trainer_.update({.learning_rate = learning_rate(Method::kForwardOnly)}).status;
+  }
+  Status classify(const Example& example, Logits& logits) {
+    return trainer_.predict(example.tokens, logits, example.padding);
+  }
+  [[nodiscard]] const auto& parameters() const { return trainer_.parameters(); }
+  template <class Read>
+  Status restore(const Read& read) {
+    return trainer_.load(read);
+  }
+
+ private:
+  Trainer trainer_{};
+  Example example_{};
 };
 
 }  // namespace personalise

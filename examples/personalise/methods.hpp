@@ -9,17 +9,20 @@ namespace personalise {
 
 enum class Method {
   kNothing,
-  kMeans,      // no training: the nearest mean of the takes' features
-  kHead,       // the last layer
-  kCached,     // the last layer, on features that are computed once a take
-  kBiases,     // biases and norms, and the last layer
-  kLora,       // factors of rank 4 beside the weights of queries and values (LoRA), and the last layer
-  kLoraAll,    // the same beside every weight
-  kRehearsed,  // as kLoraAll, while recordings of the other speakers are rehearsed
+  kMeans,        // no training: the nearest mean of the takes' features
+  kClosedForm,   // no training: the last layer in closed form, close to the base's
+  kForwardOnly,  // as kLora, without backward
+  kHead,         // the last layer
+  kCached,       // the last layer, on features that are computed once a take
+  kBiases,       // biases and norms, and the last layer
+  kLora,         // factors of rank 4 beside the weights of queries and values (LoRA), and the last layer
+  kLoraAll,      // the same beside every weight
+  kRehearsed,    // as kLoraAll, while recordings of the other speakers are rehearsed
   kEverything,
 };
-inline constexpr std::string_view kMethodNames[] = {"nothing", "means",    "head",      "cached",    "biases",
-                                                    "lora",    "lora_all", "rehearsed", "everything"};
+inline constexpr std::string_view kMethodNames[] = {"nothing",  "means",     "closed_form", "forward_only",
+                                                    "head",     "cached",    "biases",      "lora",
+                                                    "lora_all", "rehearsed", "everything"};
 
 consteval Method method_named(std::string_view name) {
   int method = 0;
@@ -42,6 +45,8 @@ struct Trained<Method::kLora, kFront> {
                                             .roles = attune::Role::kQueries | attune::Role::kValues};
   using Model = attune::Sequential<attune::Adapted<Front, kFront, kFactors>, Head>;
 };
+template <const auto& kFront>
+struct Trained<Method::kForwardOnly, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
 struct Trained<Method::kLoraAll, kFront> {
   static constexpr attune::LowRank kFactors{.rank = 4, .roles = attune::Role::kEverything};
@@ -66,6 +71,8 @@ constexpr float learning_rate(Method method) {
       return 5e-3f;
     case Method::kEverything:
       return 2e-3f;
+    case Method::kForwardOnly:
+      return 1e-3f;
     default:
       return 4e-2f;
   }

@@ -36,6 +36,8 @@ using Front = FrontOf<attune::Checkpointed<attune::EncoderLayer<encoder(false)>>
 using Whole = attune::Sequential<Front, Head>;
 /// What a PC trains: the same, of the same bits.
 using Base = attune::Sequential<FrontOf<attune::EncoderLayer<encoder(true)>>, Head>;
+/// Sums over a device's features, and over the factory's, which are in flash.
+using HeadInClosedForm = attune::ClosedFormHead<kWidth, kDigits>;
 using Logits = Whole::Output;
 using Features = Front::Output;
 /// As an nn.Module has them.

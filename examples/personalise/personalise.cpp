@@ -126,7 +126,7 @@ void count_inference(const Recording& recording) {
 }  // namespace
 
 int main() {
-  const int steps = std::min(port::argument("--steps", kSteps), Adapting::kSteps);
+  const int steps = std::min(port::argument("--steps", Adapting::kSteps), Adapting::kSteps);
   const Recordings recordings{flash_rows<Recording, personalise_recordings>()};
   const auto takes = recordings.of(Use::kTakes);
   const int speaker = takes[0].speaker;

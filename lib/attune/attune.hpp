@@ -75,7 +75,9 @@
 #include <attune/training/batch_update.hpp>
 #include <attune/training/bfloat16_set.hpp>
 #include <attune/training/check_gradients.hpp>
+#include <attune/training/closed_form_head.hpp>
 #include <attune/training/cross_entropy.hpp>
+#include <attune/training/forward_only.hpp>
 #include <attune/training/huber.hpp>
 #include <attune/training/lifecycle.hpp>
 #include <attune/training/lockstep.hpp>

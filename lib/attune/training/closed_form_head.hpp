@@ -1,0 +1,188 @@
+// A linear head that is solved for, not trained: ridge regression on the features of a frozen model, which
+// stays close to the head that the model came with.
+//
+//   A·ΔW = Zᵀ·(T − Z·W₀),   A = Zᵀ·Z + μ·(n/n₀)·Z₀ᵀ·Z₀ + λ·I,   W = W₀ + ΔW
+//
+// A row of Z is an example's features and a one, for the bias; T = scale·(onehot − 1/classes); W₀ is the head
+// so far, and Z₀ the features of n₀ examples of the factory, which are kept as their Gram matrix Z₀ᵀ·Z₀.
+// Outputs on the factory's examples change little, so that little is forgotten (Hoerl and Kennard, "Ridge
+// Regression", 1970; with the second term as of elastic consolidation, Kirkpatrick et al., 2017).
+//
+//   attune::ClosedFormHead<32, 10> device;                  // sums over examples: add, remove, save as it is
+//   attune::infer<Front>(kFront, x, features, scratch);
+//   status = device.add(features, label);
+//   status = device.solve(kHead, kFactory, head, room);     // kFactory: another one, filled on the PC
+//
+// The sums are all that is kept of an example. The solution is Cholesky's, in one order of additions, so it
+// has the same bits on every target; Eigen's has others on each vector unit.
+#pragma once
+
+#include <cstdint>
+
+#include <attune/core/status.hpp>
+#include <attune/core/tensor.hpp>
+#include <attune/kernels/ops/finite.hpp>
+#include <attune/layers/linear.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Sums over labeled features, and the heads that follow from them. Zero-initialized it has no examples. A
+/// plain value: what a store keeps is the object itself.
+template <int num_features, int num_classes, class ScalarType = float>
+class ClosedFormHead {
+  static_assert(num_features > 0 && num_classes > 1,
+                "attune::ClosedFormHead: there must be features, and two classes or more");
+  static constexpr int kSize = num_features + 1;
+
+ public:
+  using Scalar = ScalarType;
+  using Head = Linear<LinearShape{.rows = 1, .d_in = num_features, .d_out = num_classes}, Scalar>;
+  using Features = typename Head::Input;
+  struct Options {
+    Scalar ridge = 1;                // λ
+    Scalar rehearsal = Scalar(0.3);  // μ: how much outputs on the factory's examples weigh
+    Scalar scale = 8;                // between the output of the right class and the others
+  };
+  /// What solve() works in; dead between two calls.
+  struct Scratch {
+    Tensor<Scalar, kSize, kSize> matrix;          // A, then its Cholesky factor
+    Tensor<Scalar, kSize, num_classes> solution;  // the right side, then W
+  };
+
+  /// Forgets all examples.
+  void clear() { *this = {}; }
+  /// Takes the features[1, num_features] of an example of class `label`. kInvalidTarget, kNotFinite:
+  /// nothing changed.
+  Status add(ConstView<Features> features, int label) { return change(features, label, 1); }
+  /// Takes an example back that was added; the sums are then what they were, but for rounding.
+  /// kIncompleteBatch where the class has no example.
+  Status remove(ConstView<Features> features, int label) {
+    if (label >= 0 && label < num_classes && examples_[label] == 0) return Status::kIncompleteBatch;
+    return change(features, label, -1);
+  }
+  /// How many examples there are of a class, and of all.
+  [[nodiscard]] int examples(int label) const {
+    return label >= 0 && label < num_classes ? static_cast<int>(examples_[label]) : 0;
+  }
+  [[nodiscard]] int examples() const {
+    int all = 0;
+    for (int label = 0; label < num_classes; ++label) all += examples(label);
+    return all;
+  }
+
+  /// Writes the head for these examples. `base` is W₀, in any form (weights/weights.hpp); it may have fewer
+  /// classes, the first ones. `factory` has the examples that are not to be forgotten, or none; its classes
+  /// do not matter. kNoTargets without examples of one's own, kInvalidWeightDecay of options that are
+  /// negative or not finite, kNotFinite where the equations have no solution in numbers: nothing is written.
+  /// `head` may be `base`.
+  template <class Base, int factory_classes>
+  Status solve(const Base& base, const ClosedFormHead<num_features, factory_classes, Scalar>& factory,
+               typename Head::Parameters& head, Scratch& scratch, const Options& options = {}) const {
+    const int count = examples();
+    if (count == 0) return Status::kNoTargets;
+    for (const Scalar option : {options.ridge, options.rehearsal, options.scale}) {
+      if (!(option >= 0 && option <= Scalar(1e6))) return Status::kInvalidWeightDecay;
+    }
+    const int of_factory = factory.examples();
+    const Scalar weight =
+        of_factory > 0 ? options.rehearsal * static_cast<Scalar>(count) / static_cast<Scalar>(of_factory)
+                       : Scalar(0);
+    for (int i = 0; i < kSize; ++i) {
+      for (int j = 0; j <= i; ++j) {
+        scratch.matrix(i, j) = kernels::multiply_add(weight, factory.gram()(i, j), gram_(i, j));
+      }
+      scratch.matrix(i, i) += options.ridge;
+    }
+    right_side(base, options.scale, scratch.solution);
+    if (!factor(scratch.matrix)) return Status::kNotFinite;
+    substitute(scratch.matrix, scratch.solution);
+    for (int i = 0; i < kSize; ++i) {
+      for (int label = 0; label < num_classes; ++label) {
+        scratch.solution(i, label) += element(base, i, label);
+      }
+    }
+    if (!kernels::finite<Scalar>(scratch.solution.size, scratch.solution.data())) return Status::kNotFinite;
+    for (int label = 0; label < num_classes; ++label) {
+      for (int i = 0; i < num_features; ++i) head.weight(i, label) = scratch.solution(i, label);
+      head.bias(0, label) = scratch.solution(num_features, label);
+    }
+    return Status::kOk;
+  }
+
+  /// Zᵀ·Z[num_features + 1, num_features + 1], of which the lower half is kept.
+  [[nodiscard]] const Tensor<Scalar, kSize, kSize>& gram() const { return gram_; }
+
+ private:
+  Status change(ConstView<Features> features, int label, int sign) {
+    if (label < 0 || label >= num_classes) return Status::kInvalidTarget;
+    if (!kernels::finite<Scalar>(num_features, features.data)) return Status::kNotFinite;
+    const auto z = [&](int i) { return i < num_features ? features(0, i) : Scalar(1); };
+    for (int i = 0; i < kSize; ++i) {
+      const Scalar x = static_cast<Scalar>(sign) * z(i);
+      for (int j = 0; j <= i; ++j) gram_(i, j) = kernels::multiply_add(x, z(j), gram_(i, j));
+      sums_(i, label) += x;
+    }
+    examples_[label] += static_cast<std::uint32_t>(sign);
+    return Status::kOk;
+  }
+  // W₀, with the bias behind the weights; zero for classes that are new.
+  template <class Base>
+  static Scalar element(const Base& base, int i, int label) {
+    if (label >= base.weight.cols) return 0;
+    return i < num_features ? detail::element_of(base.weight, i, label)
+                            : detail::element_of(base.bias, 0, label);
+  }
+  // Zᵀ·T − Zᵀ·Z·W₀.
+  void right_side(const auto& base, Scalar scale, Tensor<Scalar, kSize, num_classes>& to) const {
+    for (int i = 0; i < kSize; ++i) {
+      Scalar all = 0;
+      for (int label = 0; label < num_classes; ++label) all += sums_(i, label);
+      for (int label = 0; label < num_classes; ++label) {
+        Scalar sum = scale * (sums_(i, label) - all / num_classes);
+        for (int j = 0; j < kSize; ++j) {
+          const Scalar of_gram = j <= i ? gram_(i, j) : gram_(j, i);
+          sum = kernels::multiply_add(-of_gram, element(base, j, label), sum);
+        }
+        to(i, label) = sum;
+      }
+    }
+  }
+  // The lower half of A becomes L, A = L·Lᵀ. False where A is not positive definite in numbers.
+  static bool factor(Tensor<Scalar, kSize, kSize>& matrix) {
+    for (int j = 0; j < kSize; ++j) {
+      for (int i = j; i < kSize; ++i) {
+        Scalar sum = matrix(i, j);
+        for (int k = 0; k < j; ++k) sum = kernels::multiply_add(-matrix(i, k), matrix(j, k), sum);
+        if (i > j) {
+          matrix(i, j) = sum / matrix(j, j);
+        } else if (sum > 0 && sum - sum == 0) {
+          matrix(j, j) = kernels::square_root(sum);
+        } else {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+  // B becomes A⁻¹·B: forward through L, then back through Lᵀ.
+  static void substitute(const Tensor<Scalar, kSize, kSize>& lower, Tensor<Scalar, kSize, num_classes>& b) {
+    for (int label = 0; label < num_classes; ++label) {
+      for (int i = 0; i < kSize; ++i) {
+        Scalar sum = b(i, label);
+        for (int k = 0; k < i; ++k) sum = kernels::multiply_add(-lower(i, k), b(k, label), sum);
+        b(i, label) = sum / lower(i, i);
+      }
+      for (int i = kSize - 1; i >= 0; --i) {
+        Scalar sum = b(i, label);
+        for (int k = i + 1; k < kSize; ++k) sum = kernels::multiply_add(-lower(k, i), b(k, label), sum);
+        b(i, label) = sum / lower(i, i);
+      }
+    }
+  }
+
+  Tensor<Scalar, kSize, kSize> gram_{};
+  Tensor<Scalar, kSize, num_classes> sums_{};  // Σ z of each class
+  std::uint32_t examples_[std::size_t{num_classes}]{};
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
