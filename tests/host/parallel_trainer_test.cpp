@@ -110,6 +110,9 @@ TEST(ParallelTrainer, has_the_bits_of_a_trainer_on_any_number_of_threads) {
 TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
   expect_same_training<Layer, attune::MeanSquaredError,
                        attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>>();
+  expect_same_training<
+      Layer, attune::MeanSquaredError,
+      attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>>();
 }
 
 TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {
