@@ -70,6 +70,7 @@
 #include <attune/models/trainable.hpp>
 #include <attune/models/transformer_layer.hpp>
 
+#include <attune/training/adafactor.hpp>
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>
