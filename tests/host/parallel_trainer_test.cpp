@@ -13,6 +13,7 @@
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/adafactor.hpp>
 #include <attune/training/cross_entropy.hpp>
 
 #include "check.hpp"
@@ -113,6 +114,10 @@ TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
   expect_same_training<
       Layer, attune::MeanSquaredError,
       attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>>();
+}
+
+TEST(ParallelTrainer, updates_factored_moments_as_a_trainer) {
+  expect_same_training<Layer, attune::MeanSquaredError, attune::Adafactor<>>();
 }
 
 TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {
