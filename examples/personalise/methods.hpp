@@ -72,7 +72,7 @@ constexpr float learning_rate(Method method) {
     case Method::kEverything:
       return 2e-3f;
     case Method::kForwardOnly:
-      return 1e-3f;
+      return 4e-3f;
     default:
       return 4e-2f;
   }

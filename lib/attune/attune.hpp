@@ -70,10 +70,10 @@
 #include <attune/models/trainable.hpp>
 #include <attune/models/transformer_layer.hpp>
 
+#include <attune/training/adafactor.hpp>
 #include <attune/training/adam.hpp>
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>
-#include <attune/training/bfloat16_set.hpp>
 #include <attune/training/check_gradients.hpp>
 #include <attune/training/closed_form_head.hpp>
 #include <attune/training/cross_entropy.hpp>
@@ -84,6 +84,7 @@
 #include <attune/training/loss.hpp>
 #include <attune/training/memory_of_training.hpp>
 #include <attune/training/model_unit_definition.hpp>
+#include <attune/training/moment_sets.hpp>
 #include <attune/training/optimizer.hpp>
 #include <attune/training/parameter_groups.hpp>
 #include <attune/training/plan.hpp>

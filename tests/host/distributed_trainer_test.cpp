@@ -1,5 +1,6 @@
 #include <attune/host/distributed_trainer.hpp>
 
+#include <cstring>
 #include <limits>
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -9,6 +10,7 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/models/encoder_layer.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/adafactor.hpp>
 #include <attune/training/cross_entropy.hpp>
 
 #include "check.hpp"
@@ -105,6 +107,29 @@ TEST(DistributedTrainer, gives_the_loss_and_the_norm_of_a_trainer_to_every_rank)
     EXPECT_TRUE(check::same_bits(result.loss, expected.loss));
     EXPECT_TRUE(check::same_bits(result.gradient_norm, expected.gradient_norm));
   }));
+}
+
+TEST(DistributedTrainer, keeps_moments_in_8_bits_and_factored_moments_as_a_trainer) {
+  const auto expect_same = []<class Optimizer>(std::type_identity<Optimizer>) {
+    static attune::Trainer<Model, attune::CrossEntropy<>, Optimizer, kBatch> one;
+    one.initialize(attune::XavierUniform{}, attune::Rng{42});
+    for (const std::uint64_t seed : {1, 2}) {
+      const Data data(seed);
+      ASSERT_TRUE(one.step(data.x, data.target, {}, kClipping).ok());
+    }
+    expect_nothing_thrown(check::on_ranks(2, [&](Ranks& ranks) {
+      DistributedTrainer<Model, attune::CrossEntropy<>, Optimizer, kBatch> distributed(ranks, {.threads = 2});
+      distributed.initialize(attune::XavierUniform{}, attune::Rng{42});
+      for (const std::uint64_t seed : {1, 2}) {
+        const Data data(seed);
+        EXPECT_TRUE(distributed.step(data.x, data.target, {}, kClipping).ok());
+      }
+      EXPECT_EQ(std::memcmp(&distributed.state(), &one.state(), sizeof one.state()), 0);
+    }));
+  };
+  expect_same(std::type_identity<
+              attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>>{});
+  expect_same(std::type_identity<attune::Adafactor<>>{});
 }
 
 TEST(DistributedTrainer, what_one_rank_refuses_all_refuse_and_nothing_changes) {

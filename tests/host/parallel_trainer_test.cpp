@@ -13,6 +13,7 @@
 #include <attune/models/repeat.hpp>
 #include <attune/models/residual.hpp>
 #include <attune/models/sequential.hpp>
+#include <attune/training/adafactor.hpp>
 #include <attune/training/cross_entropy.hpp>
 
 #include "check.hpp"
@@ -110,6 +111,13 @@ TEST(ParallelTrainer, has_the_bits_of_a_trainer_on_any_number_of_threads) {
 TEST(ParallelTrainer, rounds_moments_as_a_trainer) {
   expect_same_training<Layer, attune::MeanSquaredError,
                        attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kBfloat16}>>();
+  expect_same_training<
+      Layer, attune::MeanSquaredError,
+      attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>>();
+}
+
+TEST(ParallelTrainer, updates_factored_moments_as_a_trainer) {
+  expect_same_training<Layer, attune::MeanSquaredError, attune::Adafactor<>>();
 }
 
 TEST(ParallelTrainer, trains_a_classifier_to_the_bits_of_a_trainer) {

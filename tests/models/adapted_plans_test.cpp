@@ -10,6 +10,8 @@
 #include <attune/models/repeat.hpp>
 #include <attune/models/sequential.hpp>
 #include <attune/models/tied.hpp>
+#include <attune/training/adafactor.hpp>
+#include <attune/training/parameter_groups.hpp>
 #include <attune/weights/packed_weights.hpp>
 #include <attune/weights/quantize.hpp>
 
@@ -18,6 +20,8 @@
 namespace {
 
 using attune::Adapted, attune::LowRank, attune::Role, attune::Sequential;
+
+using Int8 = attune::Adam<attune::AdamVariant{.moments = attune::MomentPrecision::kInt8Stochastic}>;
 
 constexpr int kTokens = 5, kWidth = 12;
 constexpr LowRank kAll{.rank = 3, .roles = Role::kEverything, .alpha = 4.5};
@@ -75,9 +79,9 @@ void fill_mixed() {
   Constants<Network>::fill();
 }
 
-template <class Model, class Mask = attune::NoMask>
+template <class Model, class Optimizer = attune::AdamW, class Mask = attune::NoMask>
 void expect_same_in_backward(const Mask& mask = {}) {
-  check::expect_same_training<attune::UpdateInBackward, Model, 1>(mask);
+  check::expect_same_training<attune::UpdateInBackward, Model, 1, attune::MeanSquaredError, Optimizer>(mask);
 }
 template <class Model, class Mask = attune::NoMask>
 void expect_same_in_lockstep(const Mask& mask = {}) {
@@ -88,7 +92,7 @@ void expect_same_in_lockstep(const Mask& mask = {}) {
 
 TEST(AdaptedPlans, train_models_as_with_gradients) {
   Constants<Whole>::fill();
-  expect_same_in_backward<WholeAdapted>(attune::CausalMask{});
+  expect_same_in_backward<WholeAdapted, attune::AdamW>(attune::CausalMask{});
   expect_same_in_lockstep<WholeAdapted>(attune::CausalMask{});
 }
 
@@ -102,6 +106,9 @@ TEST(AdaptedPlans, train_beside_products_of_integers_as_with_gradients) {
 TEST(AdaptedPlans, train_layers_between_others_as_with_gradients) {
   fill_mixed();
   expect_same_in_backward<Mixed>();
+  expect_same_in_backward<Mixed, Int8>();
+  expect_same_in_backward<Mixed, attune::ParameterGroups<Int8>>();
+  expect_same_in_backward<Mixed, attune::Adafactor<>>();
   expect_same_in_lockstep<Mixed>();
 }
 

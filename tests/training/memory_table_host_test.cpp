@@ -11,6 +11,7 @@ namespace {
 
 using attune::MomentPrecision;
 using Rounded = attune::Adam<attune::AdamVariant{.moments = MomentPrecision::kBfloat16}>;
+using Int8 = attune::Adam<attune::AdamVariant{.moments = MomentPrecision::kInt8}>;
 
 std::string with_commas(std::size_t bytes) {
   std::string digits = std::to_string(bytes);
@@ -34,9 +35,10 @@ std::string row(const std::string& name) {
   text += cell<Model, attune::AdamW, Streaming>() + cell<Model, Rounded, Streaming>();
   if constexpr (attune::detail::kHasSets<Model>) {
     text += cell<Model, attune::AdamW, UpdateInBackward>() + cell<Model, Rounded, UpdateInBackward>() +
+            cell<Model, Int8, UpdateInBackward>() + cell<Model, attune::Adafactor<>, UpdateInBackward>() +
             cell<Model, attune::Sgd<>, UpdateInBackward>();
   } else {
-    text += " – | – | – |";
+    text += " – | – | – | – | – |";
   }
   return text;
 }
@@ -74,15 +76,61 @@ using Llama = attune::Tied<
                                              attune::BranchOptions{.norm = attune::NormPlacement::kBefore}>>,
                        attune::RmsNorm<kNorm>>>;
 
-}  // namespace
-
-TEST(MemoryTable, has_what_the_compiler_says) {
+std::string page_about_memory() {
   const std::string path = __FILE__;
   std::ifstream file(path.substr(0, path.rfind("tests/")) + "examples/guide/memory.md");
-  ASSERT_TRUE(file.good());
+  EXPECT_TRUE(file.good());
   std::stringstream text;
   text << file.rdbuf();
-  const std::string page = text.str();
+  return text.str();
+}
+
+// README's first program, without gradients: the page has its bytes and learning rate, which solves it.
+template <class Optimizer>
+void expect_solved(const std::string& name, const std::string& learning_rate) {
+  using Trainer =
+      attune::Trainer<Attention, attune::MeanSquaredError, Optimizer, 1, attune::UpdateInBackward>;
+  static Trainer trainer;
+  static Attention::Input x;
+  static Attention::Output target;
+  attune::Rng rng(42);
+  trainer.initialize(attune::XavierUniform{}, rng);
+  for (float& feature : x.values) feature = rng.uniform(-1, 1);
+  for (int i = 0; i < target.rows; ++i) {
+    for (int j = 0; j < target.cols; ++j) target(i, j) = x(3, j);
+  }
+  float loss = 0;
+  for (int step = 0; step < 300; ++step) {
+    const auto result = trainer.step(x, target, {.learning_rate = std::stof(learning_rate)});
+    ASSERT_TRUE(result.ok());
+    loss = result.loss;
+  }
+  EXPECT_LT(loss, 1e-3f) << name;
+  const std::string page = page_about_memory();
+  const std::size_t row = page.find("| " + name + " |");
+  ASSERT_NE(row, std::string::npos) << name;
+  const std::string cells = " | " + with_commas(sizeof(Trainer)) + " | " + learning_rate + " |";
+  const std::string line = page.substr(row, page.find('\n', row) - row);
+  EXPECT_NE(line.find(cells), std::string::npos) << line << " should end with" << cells;
+}
+
+}  // namespace
+
+TEST(MemoryTable, every_optimizer_solves_the_first_training) {
+  expect_solved<attune::AdamW>("`AdamW`", "3e-3");
+  expect_solved<Rounded>("`Adam`, `MomentPrecision::kBfloat16`", "3e-3");
+  expect_solved<Int8>("`Adam`, `MomentPrecision::kInt8`", "3e-3");
+  expect_solved<attune::Adam<attune::AdamVariant{.moments = MomentPrecision::kInt8,
+                                                 .first_moment = attune::FirstMoment::kNone}>>(
+      "the same, `FirstMoment::kNone`", "1e-3");
+  expect_solved<attune::Sgd<attune::Momentum::kClassic, float, MomentPrecision::kInt8>>(
+      "`Sgd` with momentum, `MomentPrecision::kInt8`", "0.3");
+  expect_solved<attune::Adafactor<>>("`Adafactor<>`", "1e-3");
+  expect_solved<attune::Sgd<>>("`Sgd<>`", "3");
+}
+
+TEST(MemoryTable, has_what_the_compiler_says) {
+  const std::string page = page_about_memory();
   for (const std::string& expected :
        {row<Attention>("attention 16 × 32 × 4, all of it"),
         row<Classifier>("2 encoder layers 16 × 32 × 4, d_ff 64, and a head of 10 classes, all of it"),

@@ -58,7 +58,12 @@ void expect_same_training(const Masks& masks = {}, const Clipping& clipping = {}
   for (int step = 0; step < 3; ++step) {
     fill_batch(x, rng);
     fill_batch(target, rng, batch > 1);
-    const typename Optimizer::Options options{.learning_rate = 0.01f};
+    typename Optimizer::Options options{};
+    if constexpr (requires { options.weights; }) {
+      options = {.weights = {.learning_rate = 0.01f}};
+    } else {
+      options.learning_rate = 0.01f;
+    }
     const auto a = planned.step(x, target, options, clipping, masks, loss);
     const auto b = plain.step(x, target, options, clipping, masks, loss);
     EXPECT_TRUE(a.ok() && b.ok());

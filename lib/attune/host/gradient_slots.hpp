@@ -75,7 +75,7 @@ class GradientSlots {
     for_each_part(0, sizeof(Parameters), [&](std::size_t from, std::size_t to) {
       Optimizer::for_each_with_moments(
           [&](const TensorPath& path, auto& p, auto& g, auto&... moment) {
-            const auto [first, size] = part_of(p, state.parameters, from, to);
+            const auto [first, size] = part_of<Optimizer>(p, state.parameters, from, to);
             if (size == 0) return;
             attune::detail::update_and_clear<Optimizer>(coefficients, path.kind, size, p.data() + first,
                                                         g.data() + first, (moment.data() + first)...);
@@ -91,13 +91,17 @@ class GradientSlots {
     int first, size;
   };
 
-  // The scalars of a tensor of `set` in the bytes [from, to) of the set.
-  static PartOfTensor part_of(const auto& tensor, const Parameters& set, std::size_t from, std::size_t to) {
+  // The scalars of a tensor of `set` in the bytes [from, to) of the set. Those that are updated together go
+  // with the first of them.
+  template <class Optimizer, class Leaf>
+  static PartOfTensor part_of(const Leaf& tensor, const Parameters& set, std::size_t from, std::size_t to) {
+    constexpr std::size_t kTogether = attune::detail::kTogetherOf<Optimizer, Leaf::size>;
     const auto at = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(tensor.data()) -
                                              reinterpret_cast<const std::byte*>(&set));
     const auto index_of = [&](std::size_t byte) {
       const std::size_t end = at + sizeof(Scalar) * static_cast<std::size_t>(tensor.size);
-      return static_cast<int>((std::clamp(byte, at, end) - at) / sizeof(Scalar));
+      const std::size_t scalars = (std::clamp(byte, at, end) - at) / sizeof(Scalar);
+      return (std::min)(Leaf::size, static_cast<int>((scalars + kTogether - 1) / kTogether * kTogether));
     };
     return {index_of(from), index_of(to) - index_of(from)};
   }

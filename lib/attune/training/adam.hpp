@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include <attune/kernels/ops/update.hpp>
-#include <attune/training/bfloat16_set.hpp>
+#include <attune/training/moment_sets.hpp>
 #include <attune/training/optimizer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -77,11 +77,18 @@ enum class EpsilonPlacement {
   kBeforeBiasCorrection,  // √v + ε, the efficient form of the paper's section 2: TensorFlow, ONNX
 };
 
+/// Whether there is a moving average of gradients.
+enum class FirstMoment {
+  kKept,
+  kNone,  // m = g, β₁ = 0: RMSProp with bias correction and weight decay, for half the moments
+};
+
 /// Which Adam it is.
 struct AdamVariant {
   WeightDecay weight_decay = WeightDecay::kDecoupled;
   EpsilonPlacement epsilon = EpsilonPlacement::kOutsideRoot;
   MomentPrecision moments = MomentPrecision::kScalar;  // how they are kept
+  FirstMoment first_moment = FirstMoment::kKept;
 };
 
 /// Adam (Kingma and Ba, 2015, algorithm 1), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):  p ← p − lr·m̂/(√v̂ +
@@ -89,16 +96,23 @@ struct AdamVariant {
 template <AdamVariant variant = AdamVariant{}, class ScalarType = float>
 struct Adam {
   using Scalar = ScalarType;
-  static constexpr bool kRounds = variant.moments == MomentPrecision::kBfloat16;
-  static_assert(!kRounds || std::is_same_v<Scalar, float>,
-                "attune::Adam: moments in 16 bits are those of float parameters");
-  static constexpr std::uint32_t kFingerprint =
-      kRounds ? fingerprint("Adam", variant.weight_decay, variant.epsilon, variant.moments)
-              : fingerprint("Adam", variant.weight_decay, variant.epsilon);
+  static constexpr MomentPrecision kPrecision = variant.moments;
+  static constexpr bool kInScalars = kPrecision == MomentPrecision::kScalar;
+  static constexpr bool kHasFirst = variant.first_moment == FirstMoment::kKept;
+  static_assert(kInScalars || std::is_same_v<Scalar, float>,
+                "attune::Adam: moments in 8 and 16 bits are those of float parameters");
+  static_assert(kHasFirst || kPrecision != MomentPrecision::kBfloat16,
+                "attune::Adam: without a first moment, the second is kept in scalars or in 8 bits");
+  static constexpr std::uint32_t kFingerprint = [] {
+    const std::uint32_t adam = kInScalars
+                                   ? fingerprint("Adam", variant.weight_decay, variant.epsilon)
+                                   : fingerprint("Adam", variant.weight_decay, variant.epsilon, kPrecision);
+    return kHasFirst ? adam : fingerprint(adam, variant.first_moment);
+  }();
 
   struct Options {
     Scalar learning_rate = Scalar(1e-3);
-    DecayRate<Scalar> beta1 = 0.9;
+    DecayRate<Scalar> beta1 = kHasFirst ? 0.9 : 0.0;
     DecayRate<Scalar> beta2 = 0.999;
     Scalar epsilon = Scalar(1e-8);
     Scalar weight_decay = Scalar(0.01);
@@ -108,38 +122,40 @@ struct Adam {
   struct Counters {
     detail::BiasCorrection beta1_correction;  // 1 − β₁ᵗ
     detail::BiasCorrection beta2_correction;  // 1 − β₂ᵗ
-    [[no_unique_address]] std::conditional_t<kRounds, detail::RoundingKeys, detail::NoRoundingKeys> rounding;
+    [[no_unique_address]] detail::RoundingOf<kPrecision> rounding;
   };
-  /// m and v of every parameter beside. All zero at the start. In 16 bits they have no tensors by name.
-  template <class Parameters, bool kInScalars = !kRounds>
+  /// m and v of every parameter beside. All zero at the start. In 8 and 16 bits they have no tensors by name.
+  template <class Parameters, bool kNamed = kInScalars>
   struct Moments {
-    Parameters first;                         // m
-    Parameters second;                        // v
-    detail::BiasCorrection beta1_correction;  // 1 − β₁ᵗ
-    detail::BiasCorrection beta2_correction;  // 1 − β₂ᵗ
+    [[no_unique_address]] std::conditional_t<kHasFirst, Parameters, NoParameters> first;  // m
+    Parameters second;                                                                    // v
+    detail::BiasCorrection beta1_correction;                                              // 1 − β₁ᵗ
+    detail::BiasCorrection beta2_correction;                                              // 1 − β₂ᵗ
     [[no_unique_address]] detail::NoRoundingKeys rounding;
 
     void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
       const TensorPath of_first{"first", parent}, of_second{"second", parent};
-      Parameters::visit(visitor, &of_first, sets.first...);
+      if constexpr (kHasFirst) Parameters::visit(visitor, &of_first, sets.first...);
       Parameters::visit(visitor, &of_second, sets.second...);
     }
   };
   template <class Parameters>
   struct Moments<Parameters, false> : Counters {
-    detail::Bfloat16Set<Parameters> first;
-    detail::Bfloat16Set<Parameters> second;
+    using Set = typename detail::MomentsIn<Parameters, Scalar, kPrecision>::Set;
+    [[no_unique_address]] std::conditional_t<kHasFirst, Set, NoParameters> first;
+    Set second;
 
     void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
     /// Where the random bits of rounding start: a training from another seed rounds otherwise.
-    void seed(std::uint64_t bits) { this->rounding.state = bits; }
+    void seed(std::uint64_t bits) requires(detail::is_random(kPrecision)) { this->rounding.state = bits; }
   };
 
   [[nodiscard]] static constexpr Status check(const Options& options) {
     if (!detail::is_rate(options.learning_rate)) return Status::kInvalidLearningRate;
     if (!options.beta1.valid() || !options.beta2.valid()) return Status::kInvalidBeta;
+    if (!kHasFirst && options.beta1.value != 0) return Status::kInvalidBeta;
     if (!detail::finite(options.epsilon) || !(options.epsilon > 0)) return Status::kInvalidEpsilon;
     if (!detail::is_rate(options.weight_decay)) return Status::kInvalidWeightDecay;
     if (!kCoupled && options.learning_rate * options.weight_decay > 1) return Status::kInvalidWeightDecay;
@@ -155,50 +171,69 @@ struct Adam {
 
   // ---- The parts of a step, for what updates tensor by tensor. ----
 
-  /// Those of a step, and the random bits of its rounding.
+  /// Those of a step, and how it rounds.
   struct RoundingCoefficients : kernels::AdamCoefficients<Scalar> {
-    kernels::PositionBits bits;  // of each parameter
+    [[no_unique_address]] decltype(detail::RoundingOf<kPrecision>{}.next()) rounding;
   };
-  using Coefficients = std::conditional_t<kRounds, RoundingCoefficients, kernels::AdamCoefficients<Scalar>>;
-  using MomentPointer = std::conditional_t<kRounds, kernels::Bfloat16Moments, Scalar*>;
-  static constexpr int kMoments = 2;
+  using Coefficients =
+      std::conditional_t<kInScalars, kernels::AdamCoefficients<Scalar>, RoundingCoefficients>;
+  using MomentPointer = detail::MomentPointerIn<Scalar, kPrecision>;
+  static constexpr int kMoments = kHasFirst ? 2 : 1;
+  static constexpr int kUpdatedTogether = detail::is_int8(kPrecision) ? kernels::kMomentBlock : 1;
 
   /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
   template <class Counting>
   static Coefficients advance(Counting& counters, const Options& options, Scalar gradient_scale) {
     const auto coefficients =
         advance(counters.beta1_correction, counters.beta2_correction, options, gradient_scale);
-    if constexpr (kRounds) {
-      return {coefficients, counters.rounding.next()};
-    } else {
+    if constexpr (kInScalars) {
       return coefficients;
-    }
-  }
-  /// `size` parameters, their gradients and moments.
-  static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
-                     MomentPointer m, MomentPointer v) {
-    if constexpr (kRounds) {
-      kernels::adam_update<kInside, kCoupled>(size, p, g, m, v, coefficients, coefficients.bits);
     } else {
-      kernels::adam_update<kInside, kCoupled>(size, p, g, m, v, coefficients);
+      return {coefficients, counters.rounding.next()};
     }
   }
-  /// m and v, which a step need not take tensor by tensor.
-  template <class Parameters>
-  static auto sets_of_moments(Moments<Parameters>& moments) requires(!kRounds) {
-    return std::tie(moments.first, moments.second);
+  /// `size` parameters, their gradients and moments: m if there is one, and v.
+  template <class... Pointers>
+  static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
+                     MomentPointer moment, Pointers... second) requires(1 + sizeof...(second) == kMoments) {
+    if constexpr (kInScalars) {
+      kernels::adam_update<kInside, kCoupled>(size, p, g, moment, second..., coefficients);
+    } else if constexpr (kHasFirst) {
+      kernels::adam_update<kInside, kCoupled>(size, p, g, moment, second..., coefficients,
+                                              coefficients.rounding);
+    } else {
+      kernels::adam_update<kInside, kCoupled>(size, p, g, kernels::NoMoments{}, moment, coefficients,
+                                              coefficients.rounding);
+    }
   }
-  /// visitor(path, tensor of each set…, tensor of m, tensor of v).
+  /// m if there is one, and v, which a step need not take tensor by tensor.
+  template <class Parameters>
+  static auto sets_of_moments(Moments<Parameters>& moments) requires(kInScalars) {
+    return kept(moments);
+  }
+  /// visitor(path, tensor of each set…, tensor of m if there is one, tensor of v).
   template <class Visitor, class Parameters, class... Sets>
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
-    if constexpr (kRounds) {
-      detail::for_each_with_bfloat16(visitor, std::tie(sets...), moments.first, moments.second);
-    } else {
-      for_each_tensor(visitor, sets..., moments.first, moments.second);
-    }
+    std::apply(
+        [&](auto&... of_moments) {
+          if constexpr (kInScalars) {
+            for_each_tensor(visitor, sets..., of_moments...);
+          } else {
+            detail::for_each_with_moment_sets(visitor, std::tie(sets...), of_moments...);
+          }
+        },
+        kept(moments));
   }
 
  private:
+  template <class Parameters>
+  static auto kept(Moments<Parameters>& moments) {
+    if constexpr (kHasFirst) {
+      return std::tie(moments.first, moments.second);
+    } else {
+      return std::tie(moments.second);
+    }
+  }
   // The same code for moments of any parameters.
   [[gnu::noinline]] static kernels::AdamCoefficients<Scalar> advance(detail::BiasCorrection& beta1,
                                                                      detail::BiasCorrection& beta2,

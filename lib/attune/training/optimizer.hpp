@@ -23,8 +23,11 @@
 // One whose update depends on the kind of a tensor says kByKind = true (parameter_groups.hpp). What Moments
 // have beside tensors is also there alone, as Counters, for who wraps an optimizer. Where data() of a tensor
 // of moments is something else than a Scalar*, MomentPointer is its type. Where Moments have seed(bits),
-// restarts call it. One that changes every parameter alike may have sets_of_moments(Moments<Parameters>&), a
-// tuple of references to kMoments Parameters: its update() may then get all tensors as one.
+// restarts call it. One whose elements of a tensor are not updated one by one says kUpdatedTogether: how many
+// of them, counted from the tensor's first, an update takes whole, or 0 where it takes all of a tensor. Their
+// moments may be anything that moves on by `+ count`. One that changes every parameter alike may have
+// sets_of_moments(Moments<Parameters>&), a tuple of references to kMoments Parameters: its update() may then
+// get all tensors as one.
 #pragma once
 
 #include <algorithm>
@@ -55,6 +58,16 @@ template <class O>
 struct MomentPointerOf<O> {
   using type = typename O::MomentPointer;
 };
+
+/// How many elements of a tensor an update takes whole; 0: all.
+template <class O>
+inline constexpr int kTogetherIn = 1;
+template <class O>
+  requires requires { O::kUpdatedTogether; }
+inline constexpr int kTogetherIn<O> = O::kUpdatedTogether;
+/// The same of a tensor of such a size.
+template <class O, int size>
+inline constexpr int kTogetherOf = kTogetherIn<O> == 0 ? size : kTogetherIn<O>;
 
 }  // namespace detail
 
@@ -164,7 +177,8 @@ template <class Optimizer, class... Moments>
                                         int size, typename Optimizer::Scalar* p,
                                         typename Optimizer::Scalar* g, Moments... moments) {
   using Scalar = typename Optimizer::Scalar;
-  const int at_once = kernels::kIsScalar<kernels::Packet<Scalar>> ? size : 1024;
+  const int at_once =
+      kernels::kIsScalar<kernels::Packet<Scalar>> || kTogetherIn<Optimizer> == 0 ? size : 1024;
   int first = 0;
   do {  // once, as compilers see of a for only where they unroll
     const int count = (std::min)(at_once, size - first);
@@ -205,8 +219,12 @@ ATTUNE_INLINE void update_and_clear_all(const typename Optimizer::Coefficients& 
   } else {
     Optimizer::for_each_with_moments(
         [&](const TensorPath& path, auto& p, auto& g, auto&... moment) ATTUNE_INLINE_LAMBDA {
-          context.template elements<std::remove_cvref_t<decltype(p)>::size, kWorkOfUpdate>(
-              [&](int first, int count) ATTUNE_INLINE_LAMBDA {
+          constexpr int kSize = std::remove_cvref_t<decltype(p)>::size;
+          constexpr int kTogether = kTogetherOf<Optimizer, kSize>;
+          context.template elements<(kSize + kTogether - 1) / kTogether, kWorkOfUpdate * kTogether>(
+              [&](int first_group, int groups) ATTUNE_INLINE_LAMBDA {
+                const int first = first_group * kTogether,
+                          count = (std::min)(groups * kTogether, kSize - first);
                 update_and_clear<Optimizer>(coefficients, path.kind, count, p.data() + first,
                                             g.data() + first, (moment.data() + first)...);
               });

@@ -67,6 +67,7 @@ struct ParameterGroups {
   };
   static constexpr int kMoments = Base::kMoments;
   static constexpr bool kByKind = true;
+  static constexpr int kUpdatedTogether = detail::kTogetherIn<Base>;
   using MomentPointer = typename detail::MomentPointerOf<Base>::type;
 
   /// Counts a step, with options that check() has passed.

@@ -35,6 +35,19 @@ constexpr bool check_plan() {
 template <class Plan, class Model>
 concept CheckedPlan = check_plan<Plan, Model>();
 
+// The plan for an optimizer: itself, unless it says something else.
+template <class Plan, class Optimizer>
+struct PlanFor {
+  using type = Plan;
+};
+template <class Plan, class Optimizer>
+  requires requires { typename Plan::template With<Optimizer>; }
+struct PlanFor<Plan, Optimizer> {
+  using type = typename Plan::template With<Optimizer>;
+};
+template <class Plan, class Optimizer>
+using PlanWith = typename PlanFor<Plan, Optimizer>::type;
+
 }  // namespace detail
 
 /// One sequence at a time. The plan of a Trainer unless another is named.

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include <attune/kernels/ops/update.hpp>
-#include <attune/training/bfloat16_set.hpp>
+#include <attune/training/moment_sets.hpp>
 #include <attune/training/optimizer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -22,11 +22,11 @@ template <Momentum kind = Momentum::kNone, class ScalarType = float,
 /// first step), p ← p − lr·b, or with Nesterov p ← p − lr·(g + μb).
 struct Sgd {
   using Scalar = ScalarType;
-  static constexpr bool kRounds = precision == MomentPrecision::kBfloat16;
-  static_assert(!kRounds || (std::is_same_v<Scalar, float> && kind != Momentum::kNone),
-                "attune::Sgd: what is kept in 16 bits is the momentum of float parameters");
+  static constexpr bool kInScalars = precision == MomentPrecision::kScalar;
+  static_assert(kInScalars || (std::is_same_v<Scalar, float> && kind != Momentum::kNone),
+                "attune::Sgd: what is kept in 8 or 16 bits is the momentum of float parameters");
   static constexpr std::uint32_t kFingerprint =
-      kRounds ? fingerprint("Sgd", kind, precision) : fingerprint("Sgd", kind);
+      kInScalars ? fingerprint("Sgd", kind) : fingerprint("Sgd", kind, precision);
 
   struct Options {
     Scalar learning_rate = Scalar(1e-2);
@@ -38,10 +38,10 @@ struct Sgd {
   /// Whether the first step is over, and where rounding stands.
   struct Counters {
     bool started;
-    [[no_unique_address]] std::conditional_t<kRounds, detail::RoundingKeys, detail::NoRoundingKeys> rounding;
+    [[no_unique_address]] detail::RoundingOf<precision> rounding;
   };
-  /// b of every parameter beside; nothing without momentum. In 16 bits it has no tensors by name.
-  template <class Parameters, bool kHasMomentum = kind != Momentum::kNone, bool kInScalars = !kRounds>
+  /// b of every parameter beside; nothing without momentum. In 8 and 16 bits it has no tensors by name.
+  template <class Parameters, bool kHasMomentum = kind != Momentum::kNone, bool kNamed = kInScalars>
   struct Moments {
     Parameters velocity;
     bool started;
@@ -55,10 +55,10 @@ struct Sgd {
   };
   template <class Parameters>
   struct Moments<Parameters, true, false> : Counters {
-    detail::Bfloat16Set<Parameters> velocity;
+    typename detail::MomentsIn<Parameters, Scalar, precision>::Set velocity;
 
     void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
-    void seed(std::uint64_t bits) { this->rounding.state = bits; }
+    void seed(std::uint64_t bits) requires(detail::is_random(precision)) { this->rounding.state = bits; }
   };
   template <class Parameters>
   struct Moments<Parameters, false, true> : NoParameters {
@@ -86,12 +86,13 @@ struct Sgd {
 
   // ---- The parts of a step, for what updates tensor by tensor. ----
 
-  /// Those of a step, and the random bits of its rounding.
+  /// Those of a step, and how it rounds.
   struct RoundingCoefficients : kernels::SgdCoefficients<Scalar> {
-    kernels::PositionBits bits;  // of each parameter
+    [[no_unique_address]] decltype(detail::RoundingOf<precision>{}.next()) rounding;
   };
-  using Coefficients = std::conditional_t<kRounds, RoundingCoefficients, kernels::SgdCoefficients<Scalar>>;
-  using MomentPointer = std::conditional_t<kRounds, kernels::Bfloat16Moments, Scalar*>;
+  using Coefficients = std::conditional_t<kInScalars, kernels::SgdCoefficients<Scalar>, RoundingCoefficients>;
+  using MomentPointer = detail::MomentPointerIn<Scalar, precision>;
+  static constexpr int kUpdatedTogether = detail::is_int8(precision) ? kernels::kMomentBlock : 1;
   static constexpr int kMoments = kind == Momentum::kNone ? 0 : 1;
 
   /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
@@ -107,19 +108,19 @@ struct Sgd {
       if (!counters.started) coefficients.intake = 1;
       counters.started = true;
     }
-    if constexpr (kRounds) {
-      return {coefficients, counters.rounding.next()};
-    } else {
+    if constexpr (kInScalars) {
       return coefficients;
+    } else {
+      return {coefficients, counters.rounding.next()};
     }
   }
   /// `size` parameters, their gradients and velocities.
   static void update(const Coefficients& coefficients, TensorKind, int size, Scalar* p, const Scalar* g,
                      MomentPointer b = {}) {
-    if constexpr (kRounds) {
-      kernels::sgd_update<kind == Momentum::kNesterov>(size, p, g, b, coefficients, coefficients.bits);
-    } else {
+    if constexpr (kInScalars) {
       kernels::sgd_update<kind != Momentum::kNone, kind == Momentum::kNesterov>(size, p, g, b, coefficients);
+    } else {
+      kernels::sgd_update<kind == Momentum::kNesterov>(size, p, g, b, coefficients, coefficients.rounding);
     }
   }
   /// visitor(path, tensor of each set…, and of b if there is one).
@@ -127,10 +128,10 @@ struct Sgd {
   static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
     if constexpr (kind == Momentum::kNone) {
       for_each_tensor(visitor, sets...);
-    } else if constexpr (kRounds) {
-      detail::for_each_with_bfloat16(visitor, std::tie(sets...), moments.velocity);
-    } else {
+    } else if constexpr (kInScalars) {
       for_each_tensor(visitor, sets..., moments.velocity);
+    } else {
+      detail::for_each_with_moment_sets(visitor, std::tie(sets...), moments.velocity);
     }
   }
 };

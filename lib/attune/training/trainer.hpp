@@ -46,8 +46,9 @@ template <detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optim
       detail::CheckedOptimizer<Optimizer, typename Model::Parameters> && detail::CheckedPlan<Plan, Model>
 class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, Plan>,
                                          TrainingState<Model, Optimizer>> {
+  using Planned = detail::PlanWith<Plan, Optimizer>;
   static constexpr bool kKeepsGradients =
-      std::is_same_v<typename Plan::template Gradients<Model>, typename Model::Parameters>;
+      std::is_same_v<typename Planned::template Gradients<Model>, typename Model::Parameters>;
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
   using Inputs = detail::InputsOf<Model, batch>;
   using Targets = detail::TargetsOf<Loss, typename Model::Output, batch>;
@@ -189,7 +190,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   /// RAM of training. object() is sizeof(Trainer); `inputs` is what the caller holds beside it: the inputs
   /// and targets of a whole batch for step(), of one sequence for accumulate().
   [[nodiscard]] static constexpr MemoryReport memory(Feeding feeding = Feeding::kWholeBatch) {
-    MemoryReport report = detail::memory_of_training<Model, Optimizer, Plan>();
+    MemoryReport report = detail::memory_of_training<Model, Optimizer, Planned>();
     report.inputs = (sizeof(typename Model::Input) + sizeof(BatchTarget) / batch) *
                     (feeding == Feeding::kWholeBatch ? std::size_t{batch} : 1);
     report.state = sizeof(Trainer) - report.object();
@@ -201,14 +202,15 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   template <int index>
     requires requires { typename Model::template Layer<index>; }
   [[nodiscard]] static constexpr MemoryReport memory_of_layer() {
-    using PlanOfModel = std::conditional_t<kKeepsGradients, Streaming, detail::NoGradientsKept>;
+    using PlanOfModel = std::conditional_t<kKeepsGradients, Streaming,
+                                           detail::NoGradientsKept<detail::kTogetherIn<Optimizer>>>;
     return detail::memory_of_layer<typename Model::template Layer<index>, Optimizer, PlanOfModel>();
   }
 
  private:
   using Moments = typename Optimizer::template Moments<Parameters>;
-  using Work = detail::WorkOf<Plan, Model>;
-  using Workspace = typename Plan::template Workspace<Model>;
+  using Work = detail::WorkOf<Planned, Model>;
+  using Workspace = typename Planned::template Workspace<Model>;
   static constexpr int kTogether = Workspace::kSequences;
   static_assert(std::is_trivially_copyable_v<Parameters> && std::is_trivially_copyable_v<Moments>);
 
@@ -401,7 +403,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   State state_;
-  typename Plan::template Gradients<Model> gradients_;
+  typename Planned::template Gradients<Model> gradients_;
   [[no_unique_address]] Work work_;
   [[no_unique_address]] Workspace workspace_;
   detail::BatchSums<Loss, Scalar> sums_;  // sequences are negative while an update is under way

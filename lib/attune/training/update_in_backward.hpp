@@ -22,6 +22,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
@@ -40,10 +41,16 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-inline constexpr int kUpdatedRows = 8;  // at a time: whole register tiles of a product
+/// Rows of a tensor that are updated at a time: whole register tiles of a product, and of what optimizers
+/// take `together` (optimizer.hpp) whole ones.
+template <int together>
+constexpr int updated_rows(int rows, int cols) {
+  if (together == 0) return rows;
+  return (std::min)(rows, (std::max)(8, together / std::gcd(together, cols)));
+}
 
 /// The rows of gradients that exist at one time.
-template <class Model>
+template <class Model, int together>
 constexpr int updated_scalars() {
   static_assert(
       kHasSets<Model>,
@@ -54,12 +61,24 @@ constexpr int updated_scalars() {
     typename Model::template ParametersOf<detail::Extents> extents{};
     for_each_tensor(
         [&most](const TensorPath&, auto tensor) {
-          most = (std::max)(most, (std::min)(kUpdatedRows, tensor.rows) * tensor.cols);
+          most = (std::max)(most, updated_rows<together>(tensor.rows, tensor.cols) * tensor.cols);
         },
         extents);
   }
   return at_least_one(most);
 }
+
+template <class Optimizer>
+using MomentPointers =
+    typename MomentPointerOf<Optimizer>::type[std::size_t{Optimizer::kMoments > 0 ? Optimizer::kMoments : 1}];
+// The moments of one tensor, of optimizers whose moments are not as parameters are: those know their own.
+template <class Optimizer>
+struct OwnMoments {
+  MomentPointers<Optimizer> moments;
+};
+struct CommonMoments {};
+template <class Optimizer>
+using MomentsOfLeaf = std::conditional_t<kTogetherIn<Optimizer> == 1, CommonMoments, OwnMoments<Optimizer>>;
 
 // What the updates of one step share. Sets of parameters and of moments are alike: where a tensor is in one,
 // it is in all.
@@ -71,16 +90,22 @@ struct UpdateContext {
   typename Optimizer::Coefficients coefficients;
   Scalar* rows;  // room for updated_scalars()
   Scalar* parameters;
-  typename MomentPointerOf<Optimizer>::type moments[std::size_t{kMoments > 0 ? kMoments : 1}];
+  [[no_unique_address]] std::conditional_t<kTogetherIn<Optimizer> == 1, OwnMoments<Optimizer>, CommonMoments>
+      all;
   Scalar bound;    // of the squares
   Scalar squares;  // Σg² so far: once it is not below the bound, or NaN, it stays so
 
   // `size` parameters from `first` on, whose gradients are in `rows`.
-  [[gnu::noinline]] void update(TensorKind kind, int first, int size) {
+  [[gnu::noinline]] void update(TensorKind kind, int first, int size) requires(kTogetherIn<Optimizer> == 1) {
+    update(kind, first, size, all.moments, first);
+  }
+  // The same with moments that stand `moved` before theirs.
+  ATTUNE_INLINE void update(TensorKind kind, int first, int size, const MomentPointers<Optimizer>& moments,
+                            int moved) {
     squares += kernels::sum_of_squares(size, static_cast<const Scalar*>(rows));
     if (!(squares < bound)) return;
     [&]<std::size_t... kMoment>(std::index_sequence<kMoment...>) {
-      Optimizer::update(coefficients, kind, size, parameters + first, rows, (moments[kMoment] + first)...);
+      Optimizer::update(coefficients, kind, size, parameters + first, rows, (moments[kMoment] + moved)...);
     }
     (std::make_index_sequence<static_cast<std::size_t>(kMoments)>{});
   }
@@ -107,11 +132,16 @@ struct Updates {
     int first;  // scalar of the set
     UpdateContext<Optimizer>* context;
     [[no_unique_address]] std::conditional_t<kByKind<Optimizer>, TensorKind, AnyKind> kind;
+    [[no_unique_address]] MomentsOfLeaf<Optimizer> own;
 
     friend const Leaf& view(const Leaf& leaf) { return leaf; }
     template <int kCount>
     [[nodiscard]] Leaf<Scalar, kCount, kCols> rows_at(int row) const {
-      return {first + row * kCols, context, kind};
+      Leaf<Scalar, kCount, kCols> rows{first + row * kCols, context, kind, own};
+      if constexpr (kTogetherIn<Optimizer> != 1) {
+        for (auto& moment : rows.own.moments) moment = moment + row * kCols;
+      }
+      return rows;
     }
 
     template <class A, class B, class Terms = kernels::DenseTerms>
@@ -139,14 +169,15 @@ struct Updates {
     void update_rows(const Gradient& gradient) const {
       const auto rows = [&]<int kCount>(int row) ATTUNE_INLINE_LAMBDA {
         gradient(row, MatrixView<Scalar, kCount, kCols>(context->rows));
-        context->update(kind, first + row * kCols, kCount * kCols);
-      };
-      constexpr int kRest = kRows % kUpdatedRows;
-      if constexpr (kRows >= kUpdatedRows) {
-        for (int row = 0; row < kRows - kRest; row += kUpdatedRows) {
-          rows.template operator()<kUpdatedRows>(row);
+        if constexpr (kTogetherIn<Optimizer> == 1) {
+          context->update(kind, first + row * kCols, kCount * kCols);
+        } else {
+          context->update(kind, first + row * kCols, kCount * kCols, own.moments, row * kCols);
         }
-      }
+      };
+      constexpr int kUpdated = updated_rows<kTogetherIn<Optimizer>>(kRows, kCols);
+      constexpr int kRest = kRows % kUpdated;
+      for (int row = 0; row < kRows - kRest; row += kUpdated) rows.template operator()<kUpdated>(row);
       if constexpr (kRest > 0) rows.template operator()<kRest>(kRows - kRest);
     }
   };
@@ -158,10 +189,11 @@ struct UpdatedAtOnce : detail::Extents<Scalar, rows, cols> {
   static constexpr bool kUpdatesAtOnce = true;
 };
 
-// The plan without gradients, of any model.
+// The plan without gradients, of any model, for optimizers that take so much together.
+template <int together>
 struct NoGradientsKept : Streaming {
   template <class Model>
-  using Gradients = Tensor<typename Model::Scalar, 1, updated_scalars<Model>()>;  // a few rows of them
+  using Gradients = Tensor<typename Model::Scalar, 1, updated_scalars<Model, together>()>;  // a few rows
   /// What tape and scratch are for.
   template <class Model>
   using Kept = SetOf<Model, UpdatedAtOnce, UpdatedAtOnce>;
@@ -172,29 +204,38 @@ template <class Model, class Plan>
 inline constexpr std::size_t kWorkingBytes = sizeof(typename Plan::template Gradients<Model>) +
                                              sizeof(WorkMemory<Model, typename KeptIn<Plan, Model>::type>);
 // The plan of the two that takes less RAM.
-template <class Model>
+template <class Model, int together>
 constexpr auto smaller_plan() {
+  using Without = NoGradientsKept<together>;
   if constexpr (!kHasSets<Model>) {
-    return NoGradientsKept{};  // which says why it is none
-  } else if constexpr (kWorkingBytes<Model, NoGradientsKept> < kWorkingBytes<Model, Streaming>) {
-    return NoGradientsKept{};
+    return Without{};  // which says why it is none
+  } else if constexpr (kWorkingBytes<Model, Without> < kWorkingBytes<Model, Streaming>) {
+    return Without{};
   } else {
     return Streaming{};
   }
 }
 
-}  // namespace detail
-
-/// The plan of a Trainer with a batch of one: no gradients in RAM, where they take more than doing without.
-struct UpdateInBackward : Streaming {
+// UpdateInBackward for optimizers that take so much together.
+template <int together>
+struct UpdateTogetherInBackward : Streaming {
   /// What it is for a model: itself, or Streaming where that takes less RAM.
   template <class Model>
-  using For = decltype(detail::smaller_plan<Model>());
+  using For = decltype(smaller_plan<Model, together>());
   template <class Model>
   using Gradients = typename For<Model>::template Gradients<Model>;
   /// What tape and scratch are for.
   template <class Model>
-  using Kept = typename detail::KeptIn<For<Model>, Model>::type;
+  using Kept = typename KeptIn<For<Model>, Model>::type;
+};
+
+}  // namespace detail
+
+/// The plan of a Trainer with a batch of one: no gradients in RAM, where they take more than doing without.
+struct UpdateInBackward : detail::UpdateTogetherInBackward<1> {
+  /// The plan for an optimizer.
+  template <class Optimizer>
+  using With = detail::UpdateTogetherInBackward<detail::kTogetherIn<Optimizer>>;
 };
 
 namespace detail {
@@ -213,9 +254,10 @@ class ParameterUpdates {
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
   /// Room for gradients of the largest tensor's rows.
-  using Rows = Tensor<Scalar, 1, updated_scalars<Model>()>;
-  using Tape = TapeOf<Model, NoGradientsKept::Kept<Model>>;
-  using Scratch = ScratchOf<Model, NoGradientsKept::Kept<Model>>;
+  using Plan = NoGradientsKept<kTogetherIn<Optimizer>>;
+  using Rows = typename Plan::template Gradients<Model>;
+  using Tape = TapeOf<Model, typename Plan::template Kept<Model>>;
+  using Scratch = ScratchOf<Model, typename Plan::template Kept<Model>>;
 
   /// Begins a step of the optimizer: see above.
   ParameterUpdates(Parameters& parameters, typename Optimizer::template Moments<Parameters>& moments,
@@ -223,16 +265,20 @@ class ParameterUpdates {
       : context_{.coefficients = Optimizer::advance(moments, options, gradient_scale),
                  .rows = rows.data(),
                  .parameters = reinterpret_cast<Scalar*>(&parameters),
-                 .moments = {},
+                 .all = {},
                  .bound = kLargestGradient<Scalar> / gradient_scale,
                  .squares = 0} {
     context_.bound *= context_.bound;
     Optimizer::for_each_with_moments(
         [this](const TensorPath& path, auto& leaf, auto& parameter, auto&... moment) {
           const auto first = static_cast<int>(parameter.data() - context_.parameters);
-          leaf = {first, &context_, path.kind};
-          int k = 0;
-          ((context_.moments[k++] = moment.data() - first), ...);
+          leaf = {first, &context_, path.kind, {}};
+          [[maybe_unused]] int k = 0;
+          if constexpr (kTogetherIn<Optimizer> == 1) {
+            ((context_.all.moments[k++] = moment.data() - first), ...);
+          } else {
+            ((leaf.own.moments[k++] = moment.data()), ...);
+          }
         },
         moments, leaves, parameters);
   }

@@ -190,6 +190,9 @@ class Workspace {
 /// prediction leaves in tape() is there until the next one's turn.
 template <auto& shared, class Plan = Streaming>
 struct InWorkspace : Plan {
+  /// The plan for an optimizer.
+  template <class Optimizer>
+  using With = InWorkspace<shared, detail::PlanWith<Plan, Optimizer>>;
   /// The workspace that is shared.
   static auto& workspace() { return shared; }
 };

@@ -84,6 +84,19 @@ template <bool kEpsilonInside, bool kCoupled, class Scalar>
   for_each_packet<Scalar>(size, update);
 }
 
+/// adam_update without a first moment: β₁ is 0.
+template <bool kEpsilonInside, bool kCoupled, class Scalar>
+[[gnu::noinline]] void adam_update(int size, Scalar* p, const Scalar* g, Scalar* v,
+                                   const AdamCoefficients<Scalar>& coefficients) {
+  const AdamCoefficients<Scalar> c = coefficients;
+  for_each_packet<Scalar>(size, [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
+    P parameter = load<P>(p + i), first = broadcast<P>(Scalar(0)), second = load<P>(v + i);
+    detail::adam_packet<kEpsilonInside, kCoupled>(parameter, load<P>(g + i), first, second, c);
+    store(v + i, second);
+    store(p + i, parameter);
+  });
+}
+
 template <class Scalar>
 struct SgdCoefficients {
   Scalar learning_rate;

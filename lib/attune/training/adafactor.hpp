@@ -1,0 +1,136 @@
+// Adafactor: AdamW's adaptive steps for a hundredth to a tenth of its moments.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+
+#include <attune/kernels/ops/adafactor.hpp>
+#include <attune/kernels/simd/elementary.hpp>
+#include <attune/training/moment_sets.hpp>
+#include <attune/training/optimizer.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+namespace detail {
+
+/// The second moments of a set, factored.
+template <class Parameters, class Scalar>
+struct FactoredSet {
+  Scalar values[kEndOfMoments<Parameters>.factors];
+
+  template <int rows, int cols>
+  [[nodiscard]] MomentTensor<kernels::FactoredMoments<Scalar>> at(const MomentPlace& place) {
+    constexpr bool kVector = rows == 1 || cols == 1;
+    return {{values + place.factors, kVector ? 1 : rows, kVector ? rows * cols : cols}};
+  }
+};
+
+}  // namespace detail
+
+/// What the learning rate of Adafactor is of.
+enum class StepScale {
+  kAbsolute,  // α = lr
+  kRelative,  // α = max(ε₂, RMS of the tensor) · min(lr, 1/√t): the paper's, and PyTorch's
+};
+
+/// Adafactor (Shazeer and Stern, 2018, algorithms 4 and 5), without a first moment. A matrix [rows, cols] has
+/// rows + cols moments, a vector one for each element: β̂₂ = 1 − t^−decay,
+///   R ← β̂₂R + (1 − β̂₂)·mean of rows of (g² + ε₁),  C of columns,  v̂ = R·C/mean(R),
+///   u = g/√v̂,  p ← (1 − lr·λ)p − α·u/max(1, RMS(u)/d).
+/// A tensor is updated as a whole: in slices it is one of them, and UpdateInBackward has room for the
+/// gradients of the largest tensor.
+template <StepScale scale = StepScale::kAbsolute, class ScalarType = float>
+struct Adafactor {
+  using Scalar = ScalarType;
+  static constexpr bool kRelative = scale == StepScale::kRelative;
+  static constexpr std::uint32_t kFingerprint = fingerprint("Adafactor", scale);
+
+  struct Options {
+    Scalar learning_rate = Scalar(kRelative ? 1e-2 : 4e-3);
+    Scalar beta2_decay = Scalar(0.8);  // β̂₂ = 1 − t^−beta2_decay; in (0, 1]
+    Scalar epsilon1 = Scalar(1e-30);   // added to g²
+    Scalar epsilon2 = Scalar(1e-3);    // the least RMS of parameters, of a relative step
+    Scalar clipping = 1;               // d, the largest RMS of an update
+    Scalar weight_decay = 0;           // decoupled
+  };
+
+  /// The steps so far.
+  struct Counters {
+    std::uint32_t steps;
+  };
+  /// Means of rows and columns of every parameter's second moment beside. They have no tensors by name.
+  template <class Parameters>
+  struct Moments : Counters {
+    detail::FactoredSet<Parameters, Scalar> second;
+
+    void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
+  };
+
+  [[nodiscard]] static constexpr Status check(const Options& options) {
+    if (!detail::is_rate(options.learning_rate)) return Status::kInvalidLearningRate;
+    if (!(options.beta2_decay > 0 && options.beta2_decay <= 1)) return Status::kInvalidBeta;
+    if (!(options.epsilon1 >= kLeastEpsilon && options.epsilon1 <= 1)) return Status::kInvalidEpsilon;
+    if (!(options.epsilon2 > 0 && options.epsilon2 <= 1)) return Status::kInvalidEpsilon;
+    if (!(options.clipping > 0 && options.clipping <= detail::kLargestRate<Scalar>))
+      return Status::kInvalidMaxNorm;
+    if (!detail::is_rate(options.weight_decay) || options.learning_rate * options.weight_decay > 1)
+      return Status::kInvalidWeightDecay;
+    return Status::kOk;
+  }
+
+  /// One step: see optimizer_step.
+  template <class Parameters>
+  static Status step(Parameters& parameters, const Parameters& gradients, Moments<Parameters>& moments,
+                     const Options& options, Scalar gradient_scale = 1) {
+    return optimizer_step<Adafactor>(parameters, gradients, moments, options, gradient_scale);
+  }
+
+  // ---- The parts of a step, for what updates tensor by tensor. ----
+
+  using Coefficients = kernels::AdafactorCoefficients<Scalar>;
+  using MomentPointer = kernels::FactoredMoments<Scalar>;
+  static constexpr int kMoments = 1;
+  static constexpr int kUpdatedTogether = 0;
+
+  /// Counts a step, with options that check() has passed. `counters` are Moments or Counters.
+  template <class Counting>
+  static Coefficients advance(Counting& counters, const Options& options, Scalar gradient_scale) {
+    return coefficients_of(static_cast<Counters&>(counters), options, gradient_scale);
+  }
+  /// All parameters of a tensor, their gradients and moments.
+  static void update(const Coefficients& coefficients, TensorKind, int, Scalar* p, const Scalar* g,
+                     MomentPointer v) {
+    kernels::adafactor_update<kRelative>(p, g, v, coefficients);
+  }
+  /// visitor(path, tensor of each set…, tensor of v).
+  template <class Visitor, class Parameters, class... Sets>
+  static void for_each_with_moments(const Visitor& visitor, Moments<Parameters>& moments, Sets&... sets) {
+    detail::for_each_with_moment_sets(visitor, std::tie(sets...), moments.second);
+  }
+
+ private:
+  static constexpr Scalar kLeastEpsilon = Scalar(1e-36);  // its root divides
+
+  [[gnu::noinline]] static Coefficients coefficients_of(Counters& counters, const Options& options,
+                                                        Scalar gradient_scale) {
+    if (counters.steps + 1 != 0) ++counters.steps;
+    const auto steps = static_cast<Scalar>(counters.steps);
+    const Scalar intake =  // 1 − β̂₂
+        counters.steps == 1 ? Scalar(1)
+                            : kernels::exponential(-options.beta2_decay * kernels::logarithm(steps));
+    const Scalar rate = kRelative ? (std::min)(options.learning_rate, 1 / kernels::square_root(steps))
+                                  : options.learning_rate;
+    return {.beta2 = 1 - intake,
+            .one_minus_beta2 = intake,
+            .step_size = rate,
+            .least_rms = options.epsilon2,
+            .epsilon = options.epsilon1,
+            .clipping = options.clipping,
+            .decay = 1 - options.learning_rate * options.weight_decay,
+            .gradient_scale = gradient_scale};
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

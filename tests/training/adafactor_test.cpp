@@ -1,0 +1,257 @@
+#include <attune/training/adafactor.hpp>
+
+#include <cmath>
+#include <vector>
+
+#include <attune/attention/multi_head_attention.hpp>
+#include <attune/layers/embedding.hpp>
+#include <attune/layers/layer_norm.hpp>
+#include <attune/layers/linear.hpp>
+#include <attune/layers/positions.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/models/tied.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/parameter_groups.hpp>
+
+#include "training/optimizer_check.hpp"
+#include "training/plan_check.hpp"
+
+namespace {
+
+using attune::Adafactor, attune::Status, attune::StepScale;
+
+// The paper's algorithms 4 and 5 as they stand, in double, of one tensor.
+struct Reference {
+  int rows, cols;
+  std::vector<double> p, r, c, v;
+  int steps = 0;
+
+  Reference(int rows_, int cols_, const auto* values)
+      : rows(rows_), cols(cols_), p(values, values + rows * cols), r(p.size()), c(p.size()), v(p.size()) {}
+
+  static double rms(const std::vector<double>& x) {
+    double sum = 0;
+    for (const double value : x) sum += value * value;
+    return std::sqrt(sum / static_cast<double>(x.size()));
+  }
+  double second_moment(std::size_t i, std::size_t j) const {
+    if (rows == 1) return v[j];
+    double total = 0;
+    for (int k = 0; k < rows; ++k) total += r[static_cast<std::size_t>(k)];
+    return r[i] * c[j] / total;
+  }
+  template <class Options>
+  void step(const auto* g, const Options& options, bool relative) {
+    ++steps;
+    const double beta = 1 - std::pow(steps, -static_cast<double>(options.beta2_decay));
+    const auto height = static_cast<std::size_t>(rows), width = static_cast<std::size_t>(cols);
+    for (std::size_t i = 0; i < height; ++i) r[i] *= beta;
+    for (std::size_t j = 0; j < width; ++j) c[j] *= beta, v[j] *= beta;
+    for (std::size_t i = 0; i < height; ++i) {
+      for (std::size_t j = 0; j < width; ++j) {
+        const double x = static_cast<double>(g[i * width + j]);
+        const double square = (1 - beta) * (x * x + static_cast<double>(options.epsilon1));
+        r[i] += square;
+        c[j] += square;
+        v[j] += square;
+      }
+    }
+    std::vector<double> u(p.size());
+    for (std::size_t i = 0; i < height; ++i) {
+      for (std::size_t j = 0; j < width; ++j)
+        u[i * width + j] = static_cast<double>(g[i * width + j]) / std::sqrt(second_moment(i, j));
+    }
+    const double clip = std::max(1.0, rms(u) / static_cast<double>(options.clipping));
+    const double rate = static_cast<double>(options.learning_rate);
+    const double alpha = relative ? std::max(static_cast<double>(options.epsilon2), rms(p)) *
+                                        std::min(rate, 1 / std::sqrt(steps))
+                                  : rate;
+    for (std::size_t i = 0; i < p.size(); ++i)
+      p[i] = p[i] * (1 - rate * static_cast<double>(options.weight_decay)) - alpha * u[i] / clip;
+  }
+};
+
+template <class Optimizer, class Shape>
+void expect_reference(const typename Optimizer::Options& options, double tolerance) {
+  using Scalar = typename Optimizer::Scalar;
+  using Set = attune::LinearParameters<Scalar, Shape::rows, Shape::cols, true>;
+  static Set parameters, gradients;
+  static typename Optimizer::template Moments<Set> moments;
+  moments.reset();
+  attune::Rng rng(5);
+  check::fill_set(parameters, rng);
+  Reference weight(Shape::rows, Shape::cols, parameters.weight.data());
+  Reference bias(1, Shape::cols, parameters.bias.data());
+  if (Shape::cols == 1) weight = Reference(1, Shape::rows, parameters.weight.data());
+  for (int step = 0; step < 12; ++step) {
+    check::fill_set(gradients, rng);
+    for (int j = 0; j < Shape::cols; ++j) gradients.weight(0, j) *= Scalar(10);
+    weight.step(gradients.weight.data(), options, Optimizer::kRelative);
+    bias.step(gradients.bias.data(), options, Optimizer::kRelative);
+    ASSERT_EQ(Optimizer::step(parameters, gradients, moments, options), Status::kOk);
+  }
+  for (int i = 0; i < Shape::rows * Shape::cols; ++i)
+    EXPECT_NEAR(static_cast<double>(parameters.weight.data()[i]), weight.p[static_cast<std::size_t>(i)],
+                tolerance);
+  for (int i = 0; i < Shape::cols; ++i)
+    EXPECT_NEAR(static_cast<double>(parameters.bias.data()[i]), bias.p[static_cast<std::size_t>(i)],
+                tolerance);
+}
+template <int kRows, int kCols>
+struct Shape {
+  static constexpr int rows = kRows, cols = kCols;
+};
+
+}  // namespace
+
+TEST(Adafactor, steps_are_those_of_the_paper) {
+  expect_reference<Adafactor<>, Shape<5, 7>>({.learning_rate = 0.02f}, 2e-6);
+  expect_reference<Adafactor<>, Shape<9, 150>>({.learning_rate = 0.02f, .weight_decay = 0.1f}, 2e-6);
+  expect_reference<Adafactor<>, Shape<70, 1>>({.learning_rate = 0.02f, .clipping = 0.5f}, 2e-6);
+  expect_reference<Adafactor<>, Shape<1, 3>>({.learning_rate = 0.02f, .beta2_decay = 0.5f}, 2e-6);
+  using Relative = Adafactor<StepScale::kRelative>;
+  expect_reference<Relative, Shape<5, 7>>({.learning_rate = 0.4f}, 4e-6);
+  expect_reference<Relative, Shape<33, 65>>({}, 2e-6);
+  expect_reference<Adafactor<StepScale::kAbsolute, double>, Shape<6, 67>>({.learning_rate = 0.02}, 1e-12);
+  expect_reference<Adafactor<StepScale::kRelative, double>, Shape<6, 67>>({}, 1e-12);
+}
+
+TEST(Adafactor, keeps_rows_and_columns_of_a_matrix) {
+  using Set = attune::LinearParameters<float, 32, 48, true>;
+  static_assert(sizeof(Adafactor<>::Moments<Set>) == sizeof(float) * (32 + 48 + 48) + sizeof(std::uint32_t));
+}
+
+TEST(Adafactor, refuses_what_could_make_parameters_infinite) {
+  using Options = Adafactor<>::Options;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto expect_refused = [](const Options& options, Status status) {
+    static check::State<Adafactor<>> state;
+    const auto before = state.parameters;
+    EXPECT_EQ(state.step(options), status);
+    EXPECT_TRUE(check::same_bits(state.parameters, before));
+    EXPECT_EQ(state.moments.steps, 0u);
+  };
+  expect_refused({.learning_rate = -1}, Status::kInvalidLearningRate);
+  expect_refused({.learning_rate = nan}, Status::kInvalidLearningRate);
+  expect_refused({.beta2_decay = 0}, Status::kInvalidBeta);
+  expect_refused({.beta2_decay = nan}, Status::kInvalidBeta);
+  expect_refused({.epsilon1 = 0}, Status::kInvalidEpsilon);
+  expect_refused({.epsilon2 = 0}, Status::kInvalidEpsilon);
+  expect_refused({.clipping = 0}, Status::kInvalidMaxNorm);
+  expect_refused({.clipping = nan}, Status::kInvalidMaxNorm);
+  expect_refused({.learning_rate = 2, .weight_decay = 1}, Status::kInvalidWeightDecay);
+}
+
+TEST(Adafactor, keeps_parameters_finite_under_the_largest_gradients) {
+  using Set = check::Set<float>;
+  static Set parameters, gradients;
+  static Adafactor<>::Moments<Set> moments;
+  const float largest = attune::detail::kLargestGradient<float>;
+  attune::Rng rng(1);
+  check::fill_set(parameters, rng);
+  for (int step = 0; step < 8; ++step) {
+    attune::set_zero(gradients);
+    gradients.weight(step % 3, step % 5) = step % 2 == 0 ? largest : 1e-30f;
+    gradients.bias(0, step % 5) = step % 2 == 0 ? 1e-30f : -largest;
+    ASSERT_EQ(Adafactor<>::step(parameters, gradients, moments, {}), Status::kOk);
+    attune::for_each_tensor(
+        [](const attune::TensorPath&, const auto& tensor) {
+          for (int i = 0; i < tensor.size; ++i) EXPECT_TRUE(std::isfinite(tensor.data()[i]));
+        },
+        parameters);
+  }
+}
+
+namespace {
+
+constexpr attune::AttentionShape kShape{.seq_len = 6, .d_model = 12, .num_heads = 3};
+using Layer = attune::MultiHeadAttention<kShape>;
+using Tokens =
+    attune::Embedding<attune::EmbeddingShape{.seq_len = 9, .vocabulary = 11, .d_model = 6, .padding = 3}>;
+using OfTokens =
+    attune::Sequential<Tokens, attune::LearnedPositions<attune::PositionShape{.seq_len = 9, .d_model = 6}>,
+                       attune::LayerNorm<attune::NormShape{9, 6}>,
+                       attune::Linear<attune::LinearShape{9, 6, 2}>>;
+using Head = attune::Tied<Tokens, attune::RmsNorm<attune::NormShape{9, 6}>>;
+using Plan = attune::UpdateInBackward;
+
+template <class Optimizer, class Model>
+using TrainerOf = attune::Trainer<Model, attune::MeanSquaredError, Optimizer>;
+
+}  // namespace
+
+TEST(Adafactor, is_the_same_in_every_plan) {
+  using Mse = attune::MeanSquaredError;
+  check::expect_same_training<Plan, Layer, 1, Mse, Adafactor<>>();
+  check::expect_same_training<Plan, OfTokens, 1, Mse, Adafactor<StepScale::kRelative>>();
+  check::expect_same_training<Plan, Head, 1, attune::CrossEntropy<>, Adafactor<>>();
+  check::expect_same_training<attune::Lockstep, Layer, 5, Mse, Adafactor<>>();
+  // Room for all gradients of the largest tensor.
+  using InBackward = attune::Trainer<Layer, Mse, Adafactor<>, 1, Plan>;
+  static_assert(InBackward::memory().gradients == 12 * 12 * sizeof(float));
+}
+
+TEST(Adafactor, is_the_same_in_slices_and_from_a_state) {
+  auto& at_once = check::fresh<0, TrainerOf<Adafactor<>, Layer>>();
+  auto& in_slices = check::fresh<1, TrainerOf<Adafactor<>, Layer>>();
+  static TrainerOf<Adafactor<>, Layer> resumed;
+  static Layer::Input x;
+  static Layer::Output target;
+  attune::Rng rng(7);
+  for (int step = 0; step < 4; ++step) {
+    check::fill(x, rng);
+    check::fill(target, rng);
+    ASSERT_TRUE(at_once.step(x, target, {}).ok());
+    ASSERT_TRUE(in_slices.accumulate(x, target).ok());
+    auto update = in_slices.update_in_slices<1>({});
+    int slices = 0;
+    while (update.advance()) ++slices;
+    ASSERT_TRUE(update.result().ok());
+    EXPECT_GT(slices, 7);  // one for each tensor
+    if (step == 1) {
+      EXPECT_EQ(resumed.resume(at_once.state()), Status::kOk);
+    } else if (step > 1) {
+      ASSERT_TRUE(resumed.step(x, target, {}).ok());
+    }
+  }
+  EXPECT_TRUE(check::same_bits(at_once.parameters(), in_slices.parameters()));
+  EXPECT_TRUE(check::same_bits(at_once.parameters(), resumed.parameters()));
+}
+
+TEST(Adafactor, groups_of_the_same_options_have_the_bits_of_the_optimizer) {
+  auto& one = check::fresh<0, TrainerOf<Adafactor<>, Layer>>();
+  auto& groups = check::fresh<1, TrainerOf<attune::ParameterGroups<Adafactor<>>, Layer>>();
+  static Layer::Input x;
+  static Layer::Output target;
+  attune::Rng rng(7);
+  for (int step = 0; step < 3; ++step) {
+    check::fill(x, rng);
+    check::fill(target, rng);
+    ASSERT_TRUE(one.step(x, target, {}).ok());
+    ASSERT_TRUE(groups.step(x, target, {.weights = {}}).ok());
+  }
+  EXPECT_TRUE(check::same_bits(one.parameters(), groups.parameters()));
+}
+
+TEST(Adafactor, learns_a_linear_map_to_the_same_bits_on_every_target) {
+  using Map = attune::Linear<attune::LinearShape{.rows = 8, .d_in = 6, .d_out = 5}>;
+  auto& trainer = check::fresh<0, TrainerOf<Adafactor<>, Map>>();
+  static Map::Parameters truth;
+  static Map::Input x;
+  static Map::Output target;
+  static Map::InferenceScratch scratch;
+  attune::Rng rng(7);
+  check::fill_set(truth, rng);
+  float first = 0, last = 0;
+  for (int step = 0; step < 600; ++step) {
+    check::fill(x, rng);
+    Map::forward(truth, x, target, scratch);
+    const float rate = 2e-2f * (1 - static_cast<float>(step) / 600);
+    const auto result = trainer.step(x, target, {.learning_rate = rate});
+    ASSERT_TRUE(result.ok());
+    if (step == 0) first = result.loss;
+    last = result.loss;
+  }
+  EXPECT_LT(last, 1e-4f * first);
+  EXPECT_EQ(attune::hash_bits(trainer.parameters()), ATTUNE_FUSED ? 0x7fbf53b1u : 0x887c5b36u);
+}
