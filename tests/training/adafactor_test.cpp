@@ -1,7 +1,7 @@
 #include <attune/training/adafactor.hpp>
 
+#include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/embedding.hpp>
@@ -21,52 +21,54 @@ namespace {
 using attune::Adafactor, attune::Status, attune::StepScale;
 
 // The paper's algorithms 4 and 5 as they stand, in double, of one tensor.
+template <int rows, int cols>
 struct Reference {
-  int rows, cols;
-  std::vector<double> p, r, c, v;
-  int steps = 0;
+  static constexpr int kSize = rows * cols;
+  double p[kSize], u[kSize], r[rows], c[cols], v[cols];
+  int steps;
 
-  Reference(int rows_, int cols_, const auto* values)
-      : rows(rows_), cols(cols_), p(values, values + rows * cols), r(p.size()), c(p.size()), v(p.size()) {}
-
-  static double rms(const std::vector<double>& x) {
-    double sum = 0;
-    for (const double value : x) sum += value * value;
-    return std::sqrt(sum / static_cast<double>(x.size()));
+  void start(const auto* values) {
+    *this = {};
+    for (int i = 0; i < kSize; ++i) p[i] = static_cast<double>(values[i]);
   }
-  double second_moment(std::size_t i, std::size_t j) const {
+  static double rms(const double* x) {
+    double sum = 0;
+    for (int i = 0; i < kSize; ++i) sum += x[i] * x[i];
+    return std::sqrt(sum / kSize);
+  }
+  [[nodiscard]] double second_moment(int i, int j) const {
     if (rows == 1) return v[j];
     double total = 0;
-    for (int k = 0; k < rows; ++k) total += r[static_cast<std::size_t>(k)];
+    for (const double of_row : r) total += of_row;
     return r[i] * c[j] / total;
   }
   template <class Options>
   void step(const auto* g, const Options& options, bool relative) {
     ++steps;
     const double beta = 1 - std::pow(steps, -static_cast<double>(options.beta2_decay));
-    const auto height = static_cast<std::size_t>(rows), width = static_cast<std::size_t>(cols);
-    for (std::size_t i = 0; i < height; ++i) r[i] *= beta;
-    for (std::size_t j = 0; j < width; ++j) c[j] *= beta, v[j] *= beta;
-    for (std::size_t i = 0; i < height; ++i) {
-      for (std::size_t j = 0; j < width; ++j) {
-        const double x = static_cast<double>(g[i * width + j]);
+    for (double& of_row : r) of_row *= beta;
+    for (double& of_column : c) of_column *= beta;
+    for (double& of_element : v) of_element *= beta;
+    for (int i = 0; i < rows; ++i) {
+      for (int j = 0; j < cols; ++j) {
+        const double x = static_cast<double>(g[i * cols + j]);
         const double square = (1 - beta) * (x * x + static_cast<double>(options.epsilon1));
         r[i] += square;
         c[j] += square;
-        v[j] += square;
+        if (rows == 1) v[j] += square;
       }
     }
-    std::vector<double> u(p.size());
-    for (std::size_t i = 0; i < height; ++i) {
-      for (std::size_t j = 0; j < width; ++j)
-        u[i * width + j] = static_cast<double>(g[i * width + j]) / std::sqrt(second_moment(i, j));
+    for (int i = 0; i < rows; ++i) {
+      for (int j = 0; j < cols; ++j) {
+        u[i * cols + j] = static_cast<double>(g[i * cols + j]) / std::sqrt(second_moment(i, j));
+      }
     }
     const double clip = std::max(1.0, rms(u) / static_cast<double>(options.clipping));
     const double rate = static_cast<double>(options.learning_rate);
     const double alpha = relative ? std::max(static_cast<double>(options.epsilon2), rms(p)) *
                                         std::min(rate, 1 / std::sqrt(steps))
                                   : rate;
-    for (std::size_t i = 0; i < p.size(); ++i)
+    for (int i = 0; i < kSize; ++i)
       p[i] = p[i] * (1 - rate * static_cast<double>(options.weight_decay)) - alpha * u[i] / clip;
   }
 };
@@ -80,9 +82,11 @@ void expect_reference(const typename Optimizer::Options& options, double toleran
   moments.reset();
   attune::Rng rng(5);
   check::fill_set(parameters, rng);
-  Reference weight(Shape::rows, Shape::cols, parameters.weight.data());
-  Reference bias(1, Shape::cols, parameters.bias.data());
-  if (Shape::cols == 1) weight = Reference(1, Shape::rows, parameters.weight.data());
+  constexpr bool kVector = Shape::cols == 1;
+  static Reference<kVector ? 1 : Shape::rows, kVector ? Shape::rows : Shape::cols> weight;
+  static Reference<1, Shape::cols> bias;
+  weight.start(parameters.weight.data());
+  bias.start(parameters.bias.data());
   for (int step = 0; step < 12; ++step) {
     check::fill_set(gradients, rng);
     for (int j = 0; j < Shape::cols; ++j) gradients.weight(0, j) *= Scalar(10);
@@ -91,11 +95,9 @@ void expect_reference(const typename Optimizer::Options& options, double toleran
     ASSERT_EQ(Optimizer::step(parameters, gradients, moments, options), Status::kOk);
   }
   for (int i = 0; i < Shape::rows * Shape::cols; ++i)
-    EXPECT_NEAR(static_cast<double>(parameters.weight.data()[i]), weight.p[static_cast<std::size_t>(i)],
-                tolerance);
+    EXPECT_NEAR(static_cast<double>(parameters.weight.data()[i]), weight.p[i], tolerance);
   for (int i = 0; i < Shape::cols; ++i)
-    EXPECT_NEAR(static_cast<double>(parameters.bias.data()[i]), bias.p[static_cast<std::size_t>(i)],
-                tolerance);
+    EXPECT_NEAR(static_cast<double>(parameters.bias.data()[i]), bias.p[i], tolerance);
 }
 template <int kRows, int kCols>
 struct Shape {
