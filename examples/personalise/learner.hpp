@@ -1,8 +1,9 @@
 // The device's classifier, by method: how it starts, learns from the takes of a new speaker, and answers.
 //
 //   learner.start();                       as the base
-//   learner.begin(recordings);             what is done once
+//   learner.begin(recordings);             what is done once: Status
 //   learner.step(recordings, step);        Status
+//   learner.end();                         where there is something to do behind the last step: Status
 //   learner.classify(example, logits);
 //   learner.parameters();                  what was learned; learner.restore(read) starts from that
 #pragma once
@@ -10,6 +11,7 @@
 #include <personalise_factory.hpp>
 
 #include "../flash_rows.hpp"
+#include "doubts.hpp"
 #include "methods.hpp"
 
 namespace personalise {
@@ -19,12 +21,10 @@ using attune::Status;
 inline constexpr int kSteps = 100;
 using Loss = attune::CrossEntropy<>;
 
-/// The take of a digit that comes in a step: over kTakesOfDigit steps, all of them.
-inline int take_of(int step, int digit) { return digit * kTakesOfDigit + (step + digit) % kTakesOfDigit; }
-
 template <Method method>
-constexpr typename Optimizer<method>::Options options() {
-  return {.learning_rate = learning_rate(method), .weight_decay = 0};
+constexpr typename Optimizer<method>::Options options(const Recordings& recordings) {
+  return {.learning_rate = learning_rate(method) * static_cast<float>(recordings.rate_times),
+          .weight_decay = 0};
 }
 
 /// Trains a part of the model, a recording of each digit a step.
@@ -32,8 +32,12 @@ template <Method method, const auto& kBase, const auto& kFront>
 class Learner {
  public:
   using Model = typename Trained<method, kFront>::Model;
-  using Trainer = attune::Trainer<Model, Loss, Optimizer<method>, kDigits + rehearsed(method)>;
-  static constexpr attune::MemoryReport memory() { return Trainer::memory(attune::Feeding::kOneByOne); }
+  using Trainer = attune::Trainer<Model, LossOf<method>, Optimizer<method>, kDigits + rehearsed(method)>;
+  static constexpr attune::MemoryReport memory() {
+    attune::MemoryReport memory = Trainer::memory(attune::Feeding::kOneByOne);
+    if constexpr (filters(method)) memory.state += sizeof(Doubts<Trainer>);
+    return memory;
+  }
   static constexpr int kTrainedParameters = sizeof(typename Model::Parameters) / sizeof(float);
   static constexpr int kSteps = personalise::kSteps;
 
@@ -49,11 +53,16 @@ class Learner {
       return Status::kOk;
     }));
   }
-  void begin(const Recordings&) {}
+  Status begin(const Recordings& recordings) {
+    if constexpr (filters(method)) return doubts_.begin(trainer_, recordings, method == Method::kGuarded);
+    return Status::kOk;
+  }
   Status step(const Recordings& recordings, int step) {
-    const auto takes = recordings.of(Use::kTakes);
+    if constexpr (filters(method)) {
+      if (!doubts_.learns()) return Status::kOk;
+    }
     for (int digit = 0; digit < kDigits; ++digit) {
-      const Status status = add(takes[static_cast<std::size_t>(take_of(step, digit))]);
+      const Status status = add(recordings.take(take_in(step, digit)));
       if (status != Status::kOk) return status;
     }
     if constexpr (rehearsed(method) > 0) {
@@ -65,7 +74,14 @@ class Learner {
         if (status != Status::kOk) return status;
       }
     }
-    return trainer_.update(options<method>()).status;
+    const Status status = trainer_.update(options<method>(recordings)).status;
+    if constexpr (method == Method::kGuarded) return doubts_.mark(trainer_, recordings, step + 1, status);
+    return status;
+  }
+  /// After the last step.
+  Status end() {
+    if constexpr (method == Method::kGuarded) return doubts_.end(trainer_);
+    return Status::kOk;
   }
   Status classify(const Example& example, Logits& logits) {
     return trainer_.predict(example.tokens, logits, example.padding);
@@ -77,13 +93,19 @@ class Learner {
   }
 
  private:
+  int take_in(int step, int digit) const {
+    if constexpr (filters(method)) return doubts_.take_in(step, digit);
+    return take_of(step, digit);
+  }
   Status add(const Recording& recording) {
     load(recording, example_);
     return trainer_.accumulate(example_.tokens, example_.digit, example_.padding).status;
   }
 
+  struct NoDoubts {};
   Trainer trainer_{};
   Example example_{};
+  [[no_unique_address]] std::conditional_t<filters(method), Doubts<Trainer>, NoDoubts> doubts_{};
 };
 
 /// The base as it is.
@@ -99,7 +121,7 @@ class Learner<Method::kNothing, kBase, kFront> {
   static constexpr int kSteps = 0;
 
   void start() {}
-  void begin(const Recordings&) {}
+  Status begin(const Recordings&) { return Status::kOk; }
   Status step(const Recordings&, int) { return Status::kOk; }
   Status classify(const Example& example, Logits& logits) {
     attune::infer<Whole>(kBase, example.tokens, logits, scratch_, example.padding);
@@ -151,17 +173,22 @@ class Learner<Method::kCached, kBase, kFront> {
       return Status::kOk;
     }));
   }
-  void begin(const Recordings& recordings) {
-    const auto takes = recordings.of(Use::kTakes);
-    for (std::size_t i = 0; i < takes.size(); ++i) front_.compute(takes[i], features_[i]);
+  Status begin(const Recordings& recordings) {
+    for (int i = 0; i < kTakes; ++i) {
+      const Recording take = recordings.take(i);
+      labels_[i] = take.digit;
+      front_.compute(take, features_[i]);
+    }
+    return Status::kOk;
   }
-  Status step(const Recordings&, int step) {
+  Status step(const Recordings& recordings, int step) {
     for (int digit = 0; digit < kDigits; ++digit) {
-      const int label[] = {digit};
-      const auto added = trainer_.accumulate(features_[take_of(step, digit)], label);
+      const int take = take_of(step, digit);
+      const int label[] = {labels_[take]};
+      const auto added = trainer_.accumulate(features_[take], label);
       if (!added.ok()) return added.status;
     }
-    return trainer_.update(options<Method::kCached>()).status;
+    return trainer_.update(options<Method::kCached>(recordings)).status;
   }
   Status classify(const Example& example, Logits& logits) {
     Features features;
@@ -178,6 +205,7 @@ class Learner<Method::kCached, kBase, kFront> {
   Trainer trainer_{};
   CachedFeatures<kFront> front_{};
   Features features_[kDigits * kTakesOfDigit]{};
+  unsigned char labels_[kTakes]{};
 };
 
 /// Each digit is the mean m of its takes' features; the nearest one has the largest x·m − |m|²/2, so that it
@@ -192,19 +220,20 @@ class Learner<Method::kMeans, kBase, kFront> {
   static constexpr int kSteps = 0;
 
   void start() { attune::copy_parameters(kBase.template layer<1>(), head_); }
-  void begin(const Recordings& recordings) {
-    const auto takes = recordings.of(Use::kTakes);
+  Status begin(const Recordings& recordings) {
     head_ = {};
     Features features;
-    for (const Recording& take : takes) {
+    for (int i = 0; i < kTakes; ++i) {
+      const Recording take = recordings.take(i);
       front_.compute(take, features);
-      for (int i = 0; i < kWidth; ++i) head_.weight(i, take.digit) += features(0, i) / kTakesOfDigit;
+      for (int j = 0; j < kWidth; ++j) head_.weight(j, take.digit) += features(0, j) / kTakesOfDigit;
     }
     for (int digit = 0; digit < kDigits; ++digit) {
       float squares = 0;
       for (int i = 0; i < kWidth; ++i) squares += head_.weight(i, digit) * head_.weight(i, digit);
       head_.bias(0, digit) = -squares / 2;
     }
+    return Status::kOk;
   }
   Status step(const Recordings&, int) { return Status::kOk; }
   Status classify(const Example& example, Logits& logits) {
@@ -238,11 +267,12 @@ class Learner<Method::kClosedForm, kBase, kFront> {
   static constexpr int kSteps = 1;  // which is all of it
 
   void start() { attune::copy_parameters(kBase.template layer<1>(), head_); }
-  void begin(const Recordings&) {}
+  Status begin(const Recordings&) { return Status::kOk; }
   Status step(const Recordings& recordings, int) {
     sums_.clear();
     Features features;
-    for (const Recording& take : recordings.of(Use::kTakes)) {
+    for (int i = 0; i < kTakes; ++i) {
+      const Recording take = recordings.take(i);
       front_.compute(take, features);
       if (const Status status = sums_.add(features, take.digit); status != Status::kOk) return status;
     }
@@ -286,15 +316,17 @@ class Learner<Method::kForwardOnly, kBase, kFront> {
         },
         attune::XavierUniform{}, attune::Rng{1});
   }
-  void begin(const Recordings&) {}
+  Status begin(const Recordings&) { return Status::kOk; }
   Status step(const Recordings& recordings, int step) {
-    const auto takes = recordings.of(Use::kTakes);
     for (int digit = 0; digit < kDigits; ++digit) {
-      load(takes[static_cast<std::size_t>(take_of(step, digit))], example_);
+      load(recordings.take(take_of(step, digit)), example_);
       const auto added = trainer_.accumulate(example_.tokens, example_.digit, example_.padding);
       if (!added.ok()) return added.status;
     }
-    return trainer_.update({.learning_rate = learning_rate(Method::kForwardOnly)}).status;
+    return trainer_
+        .update({.learning_rate =
+                     learning_rate(Method::kForwardOnly) * static_cast<float>(recordings.rate_times)})
+        .status;
   }
   Status classify(const Example& example, Logits& logits) {
     return trainer_.predict(example.tokens, logits, example.padding);

@@ -16,13 +16,16 @@ enum class Method {
   kCached,       // the last layer, on features that are computed once a take
   kBiases,       // biases and norms, and the last layer
   kLora,         // factors of rank 4 beside the weights of queries and values (LoRA), and the last layer
+  kRobust,       // as kLora, with a loss for labels of which some are wrong
+  kFiltered,     // as kLora, from takes whose label the base finds possible
+  kGuarded,      // both, with takes held out, and a probe of the others' takes: the best is kept
   kLoraAll,      // the same beside every weight
   kRehearsed,    // as kLoraAll, while recordings of the other speakers are rehearsed
   kEverything,
 };
-inline constexpr std::string_view kMethodNames[] = {"nothing",  "means",     "closed_form", "forward_only",
-                                                    "head",     "cached",    "biases",      "lora",
-                                                    "lora_all", "rehearsed", "everything"};
+inline constexpr std::string_view kMethodNames[] = {
+    "nothing", "means",  "closed_form", "forward_only", "head",     "cached",    "biases",
+    "lora",    "robust", "filtered",    "guarded",      "lora_all", "rehearsed", "everything"};
 
 consteval Method method_named(std::string_view name) {
   int method = 0;
@@ -48,6 +51,12 @@ struct Trained<Method::kLora, kFront> {
 template <const auto& kFront>
 struct Trained<Method::kForwardOnly, kFront> : Trained<Method::kLora, kFront> {};
 template <const auto& kFront>
+struct Trained<Method::kRobust, kFront> : Trained<Method::kLora, kFront> {};
+template <const auto& kFront>
+struct Trained<Method::kFiltered, kFront> : Trained<Method::kLora, kFront> {};
+template <const auto& kFront>
+struct Trained<Method::kGuarded, kFront> : Trained<Method::kLora, kFront> {};
+template <const auto& kFront>
 struct Trained<Method::kLoraAll, kFront> {
   static constexpr attune::LowRank kFactors{.rank = 4, .roles = attune::Role::kEverything};
   using Model = attune::Sequential<attune::Adapted<Front, kFront, kFactors>, Head>;
@@ -64,6 +73,9 @@ constexpr float learning_rate(Method method) {
   switch (method) {
     case Method::kBiases:
     case Method::kLora:
+    case Method::kRobust:
+    case Method::kFiltered:
+    case Method::kGuarded:
       return 2e-2f;
     case Method::kLoraAll:
       return 1e-2f;
@@ -96,6 +108,12 @@ constexpr std::size_t most_ram(Method method) {
       return std::size_t{128} * 1024;
   }
 }
+/// Whether takes whose label the base finds impossible are left out, and labels are doubted.
+constexpr bool filters(Method method) { return method == Method::kFiltered || method == Method::kGuarded; }
+constexpr bool doubts(Method method) { return method == Method::kRobust || method == Method::kGuarded; }
+template <Method method>
+using LossOf =
+    attune::CrossEntropy<attune::CrossEntropyOptions{.noise_exponent = doubts(method) ? 0.7 : 0.0}>;
 /// How many recordings of other speakers a step rehearses.
 constexpr int rehearsed(Method method) { return method == Method::kRehearsed ? kDigits : 0; }
 

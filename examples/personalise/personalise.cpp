@@ -58,13 +58,14 @@ struct Accuracies {
 };
 
 Status learn(const Recordings& recordings, int steps) {
-  learner.begin(recordings);
+  if (const Status status = learner.begin(recordings); status != Status::kOk) return status;
   for (int step = 0; step < steps; ++step) {
     if (step == 0) port::begin_counting();
     const Status status = learner.step(recordings, step);
     if (step == 0) step_instructions = port::end_counting();
     if (status != Status::kOk) return status;
   }
+  if constexpr (requires { learner.end(); }) return learner.end();
   return Status::kOk;
 }
 
@@ -127,7 +128,9 @@ void count_inference(const Recording& recording) {
 
 int main() {
   const int steps = std::min(port::argument("--steps", Adapting::kSteps), Adapting::kSteps);
-  const Recordings recordings{flash_rows<Recording, personalise_recordings>()};
+  const Recordings recordings{.all = flash_rows<Recording, personalise_recordings>(),
+                              .fault = static_cast<Fault>(port::argument("--labels", 0)),
+                              .rate_times = port::argument("--rate-times", 1)};
   const auto takes = recordings.of(Use::kTakes);
   const int speaker = takes[0].speaker;
   port::print("personalise on ", port::name(), ": speaker ", speaker, " is new; ", ATTUNE_EXAMPLE_METHOD,

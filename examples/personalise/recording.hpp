@@ -3,13 +3,16 @@
 
 #include <span>
 
+#include <attune/core/rng.hpp>
+
 namespace personalise {
 
 inline constexpr int kTokens = ATTUNE_EXAMPLE_SEQ_LEN;
 inline constexpr int kBands = 16;
 inline constexpr int kDigits = 10;
 inline constexpr int kSpeakers = 6;
-inline constexpr int kTakesOfDigit = 5;     // from which a device learns
+inline constexpr int kTakesOfDigit = 5;  // from which a device learns
+inline constexpr int kTakes = kDigits * kTakesOfDigit;
 inline constexpr float kScale = 1 / 32.0f;  // of what a model sees, to a step of the recording's integers
 
 /// What a recording is for.
@@ -29,9 +32,20 @@ struct Recording {
 };
 static_assert(sizeof(Recording) == kTokens * kBands + 4);
 
+/// What may be wrong with the new speaker's takes.
+enum class Fault {
+  kNone,
+  kNoisy30,       // each of 30 % has a label that is drawn
+  kNoisy60,       // of 60 %
+  kSilence,       // noise of a microphone, and nobody speaks
+  kWrongSpeaker,  // somebody else speaks, whom the base knows
+};
+
 /// All of a device, those for one use behind each other; takes in the order of the digits.
 struct Recordings {
   std::span<const Recording> all;
+  Fault fault = Fault::kNone;
+  int rate_times = 1;  // how much too large the learning rate is
 
   [[nodiscard]] std::span<const Recording> of(Use use) const {
     std::size_t first = 0;
@@ -39,6 +53,45 @@ struct Recordings {
     std::size_t end = first;
     while (end < all.size() && all[end].use == use) ++end;
     return all.subspan(first, end - first);
+  }
+  /// A take of the new speaker, with the fault that it has.
+  [[nodiscard]] Recording take(int index) const {
+    Recording take = of(Use::kTakes)[static_cast<std::size_t>(index)];
+    attune::Rng rng{50};
+    rng.skip(static_cast<std::uint64_t>(index) * sizeof take.bands);
+    switch (fault) {
+      case Fault::kNone:
+        break;
+      case Fault::kNoisy30:
+      case Fault::kNoisy60:
+        if (rng.uniform(0.0f, 1.0f) < (fault == Fault::kNoisy30 ? 0.3f : 0.6f)) {
+          take.digit = static_cast<unsigned char>(rng.next() % kDigits);
+        }
+        break;
+      case Fault::kSilence:
+        for (int i = 0; i < take.length * kBands; ++i) {
+          take.bands[i] = static_cast<signed char>(rng.uniform(-28.0f, 28.0f));
+        }
+        break;
+      case Fault::kWrongSpeaker:
+        return take_of_another(index);
+    }
+    return take;
+  }
+
+ private:
+  // Of one speaker among the others there are fewer takes than of the new one.
+  [[nodiscard]] Recording take_of_another(int index) const {
+    const auto others = of(Use::kOthersTakes);
+    const Recording* chosen = nullptr;
+    int left = index % kTakesOfDigit;
+    while (chosen == nullptr) {
+      for (const Recording& take : others) {
+        const bool is_it = take.speaker == others[0].speaker && take.digit == index / kTakesOfDigit;
+        if (is_it && left-- == 0) chosen = &take;
+      }
+    }
+    return *chosen;
   }
 };
 

@@ -78,6 +78,7 @@
 #include <attune/training/closed_form_head.hpp>
 #include <attune/training/cross_entropy.hpp>
 #include <attune/training/forward_only.hpp>
+#include <attune/training/guarded_training.hpp>
 #include <attune/training/huber.hpp>
 #include <attune/training/lifecycle.hpp>
 #include <attune/training/lockstep.hpp>

@@ -287,3 +287,16 @@ TEST(CrossEntropy, has_the_same_bits_everywhere) {
   for (const float value : dx.values) hash.add(value);
   EXPECT_EQ(hash.value(), check::by_policy(0xBCD46AE5u, 0x39F403CCu));
 }
+
+TEST(CrossEntropy, takes_labels_of_bytes) {
+  // The int that a byte converts to lives as long as the call.
+  attune::Tensor<float, 1, 3> logits{}, gradient;
+  logits.values[1] = 2;
+  const unsigned char label = 1;
+  const auto of_byte = attune::CrossEntropy<>::forward(logits, label, gradient);
+  EXPECT_EQ(of_byte.status, attune::Status::kOk);
+  EXPECT_EQ(of_byte.loss, attune::CrossEntropy<>::forward(logits, 1, gradient).loss);
+  attune::Tensor<float, 1, 1> of_rows;
+  EXPECT_EQ(attune::CrossEntropy<>::forward_rows(logits, label, of_rows), attune::Status::kOk);
+  EXPECT_EQ(of_rows(0, 0), of_byte.loss);
+}

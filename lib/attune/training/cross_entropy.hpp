@@ -13,6 +13,8 @@
 //   loss_i = w·(1 − p^e)/e,   dx_ic = r · w·p^e·(p_ic − [c = t_i])      of p = p_i(t_i), w = w_(t_i)
 #pragma once
 
+#include <utility>
+
 #include <attune/core/status.hpp>
 #include <attune/core/tensor.hpp>
 #include <attune/kernels/ops/log_softmax.hpp>
@@ -47,6 +49,9 @@ struct CrossEntropy {
   static constexpr bool kMeanOverBatch = options.reduction == Reduction::kMean;
   /// Targets are Ids<rows> (core/ids.hpp); a Trainer takes those of a whole batch, stacked.
   static constexpr bool kClassTargets = true;
+  /// Rows of a matrix or view of logits.
+  template <class Logits>
+  static constexpr int kRowsOf = decltype(dense_view(std::declval<const Logits&>()))::rows;
 
   /// The loss of logits[rows, classes] against one class a row, times `weight`; writes d_logits = weight ·
   /// dL/dlogits, zero where the target is ignored. `targets` is what converts to Ids<rows>.
@@ -73,27 +78,25 @@ struct CrossEntropy {
 
   /// For trainers: Σ_i loss_i with its normalizer, Σ_i w_(t_i), and its gradient. Refuses like forward. Class
   /// weights are null, or one a class.
-  template <class Logits, class Targets, class Gradient>
-  static LossSum<typename Gradient::Scalar> sum(const Logits& logits, const Targets& targets,
+  template <class Logits, class Gradient>
+  static LossSum<typename Gradient::Scalar> sum(const Logits& logits, Ids<Logits::rows> ids,
                                                 const Gradient& d_logits,
                                                 const typename Gradient::Scalar* class_weights = nullptr) {
     using Scalar = typename Gradient::Scalar;
-    const Classes<Logits> ids(targets);
     const Status status = check<Logits::cols>(ids, class_weights);
     if (status != Status::kOk) return {kNoLoss<Scalar>, 1, status};
     return {sum_of_rows(logits, ids, class_weights, d_logits, Scalar(1)), normalizer(ids, class_weights)};
   }
 
   /// Without reduction: losses[rows, 1], 0 where the target is ignored. Refuses like forward.
-  template <class Logits, class Targets, class Losses>
-  static Status forward_rows(const Logits& logits_matrix, const Targets& targets, Losses&& losses_matrix,
+  template <class Logits, class Losses>
+  static Status forward_rows(const Logits& logits_matrix, Ids<kRowsOf<Logits>> ids, Losses&& losses_matrix,
                              const typename std::remove_cvref_t<Losses>::Scalar* class_weights = nullptr) {
     const auto logits = dense_view(logits_matrix);
     const auto losses = dense_view(losses_matrix);
     static_assert(losses.rows == logits.rows && losses.cols == 1,
                   "attune::CrossEntropy: losses must have one entry a row, [rows, 1]");
     using Scalar = typename decltype(losses)::Scalar;
-    const Classes<decltype(logits)> ids(targets);
     if (const Status status = check<logits.cols>(ids, class_weights); status != Status::kOk) return status;
     for (int i = 0; i < logits.rows; ++i) {
       const int target = ids[i];
@@ -105,14 +108,13 @@ struct CrossEntropy {
     return Status::kOk;
   }
   /// d_logits[rows, classes] from d_losses[rows, 1], overwritten. `d_logits` may be `logits`.
-  template <class Logits, class Targets, class DLosses, class Gradient>
-  static Status backward_rows(const Logits& logits_matrix, const Targets& targets, const DLosses& d_losses,
+  template <class Logits, class DLosses, class Gradient>
+  static Status backward_rows(const Logits& logits_matrix, Ids<kRowsOf<Logits>> ids, const DLosses& d_losses,
                               Gradient&& gradient_matrix,
                               const typename std::remove_cvref_t<Gradient>::Scalar* class_weights = nullptr) {
     const auto logits = dense_view(logits_matrix);
     const auto gradient = dense_view(gradient_matrix);
     check_shapes<decltype(logits), decltype(gradient)>();
-    const Classes<decltype(logits)> ids(targets);
     if (const Status status = check<logits.cols>(ids, class_weights); status != Status::kOk) return status;
     for (int i = 0; i < logits.rows; ++i) {
       (void)row_gradient<logits.cols>(logits.data + i * logits.cols, ids[i], class_weights,
@@ -130,8 +132,6 @@ struct CrossEntropy {
   static constexpr bool kDoubts = kExponent > 0;
   template <class Scalar>
   static constexpr Scalar kNoLoss = std::numeric_limits<Scalar>::quiet_NaN();
-  template <class Logits>
-  using Classes = Ids<Logits::rows>;
 
   template <class Logits, class Gradient>
   static constexpr void check_shapes() {
@@ -269,7 +269,7 @@ struct CrossEntropy {
 
   // Σ_i loss_i; writes `factor` times its gradient.
   template <class Logits, class Scalar, class Gradient>
-  static Scalar sum_of_rows(const Logits& logits, Classes<Logits> ids, const Scalar* class_weights,
+  static Scalar sum_of_rows(const Logits& logits, Ids<Logits::rows> ids, const Scalar* class_weights,
                             const Gradient& gradient, Scalar factor) {
     check_shapes<Logits, Gradient>();
     constexpr int kClasses = Logits::cols;
@@ -282,10 +282,9 @@ struct CrossEntropy {
     return total;
   }
 
-  template <class Logits, class Targets, class Scalar, class Gradient>
-  static LossResult<Scalar> mean(const Logits& logits, const Targets& targets, const Scalar* class_weights,
+  template <class Logits, class Scalar, class Gradient>
+  static LossResult<Scalar> mean(const Logits& logits, Ids<Logits::rows> ids, const Scalar* class_weights,
                                  const Gradient& gradient, Scalar weight) {
-    const Classes<Logits> ids(targets);
     const Status status = check<Logits::cols>(ids, class_weights);
     if (status != Status::kOk) return {kNoLoss<Scalar>, status};
     const Scalar count = normalizer(ids, class_weights);
