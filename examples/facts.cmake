@@ -8,6 +8,7 @@
 #   NAME_targets      its targets, if not all
 #   NAME_icount       in an example that works by the clock, an instruction takes 2^N ns of an emulated board's time
 #   NAME_methods      it does its work in several ways, the default first: a program for each
+#   NAME_precisions   arithmetics that it trains in, the default first: a program for each
 #   NAME_files        files in flash that its base.cpp makes beside the model
 #   NAME_options      options of examples/run that it takes; NAME_base_options: those of its base.cpp
 set(argmax_copy_shapes 8x4x1 16x8x2 16x32x4)
@@ -18,6 +19,7 @@ set(argmax_copy_options --steps)
 set(digits_shapes 8x16x2 8x32x4)
 set(digits_8x16x2_ram 64)
 set(digits_8x32x4_ram 336)
+set(digits_precisions float int8)
 set(digits_options --steps --images --seed --hold-out)
 
 set(vowels_shapes 29x16x2)
@@ -61,7 +63,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH name)
     if(source STREQUAL "${name}/${name}.cpp")
-      foreach(key IN ITEMS shapes targets icount methods files options base_options)
+      foreach(key IN ITEMS shapes targets icount methods precisions files options base_options)
         list(JOIN ${name}_${key} " " values)
         message("${name} ${key} ${values}")
       endforeach()

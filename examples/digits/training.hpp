@@ -19,9 +19,23 @@ inline constexpr attune::CosineSchedule kLearningRate{
 inline constexpr float kWeightDecay = kSmall ? 0.01f : 0.1f;
 
 using Loss = attune::CrossEntropy<attune::CrossEntropyOptions{.label_smoothing = 0.1}>;
-using Trainer = attune::Trainer<Model, Loss, attune::AdamW, kBatch>;
+/// Products of floats, or of integers of 8 bits: --precision.
+#ifndef ATTUNE_EXAMPLE_PRECISION_INT8
+#define ATTUNE_EXAMPLE_PRECISION_INT8 0
+#endif
+#if ATTUNE_EXAMPLE_PRECISION_INT8
+using Plan = attune::Int8Training;
+inline constexpr const char* kPrecision = "int8";
+#else
+using Plan = attune::Streaming;
+inline constexpr const char* kPrecision = "float";
+#endif
+using Trainer = attune::Trainer<Model, Loss, attune::AdamW, kBatch, Plan>;
 inline constexpr attune::MemoryReport kMemory = Trainer::memory(attune::Feeding::kOneByOne);
-static_assert(kMemory.total() <= (kSmall ? 56 : 320) * 1024);  // the RAM contract, checked by the compiler
+static_assert(kMemory.total() <= (kSmall                          ? 56
+                                  : ATTUNE_EXAMPLE_PRECISION_INT8 ? 328
+                                                                  : 320) *
+                                     1024);  // the RAM contract
 
 // Where initial parameters and the order of the images come from.
 inline attune::Rng rng_of_parameters(std::uint64_t seed) { return attune::Rng(2 * seed - 1); }

@@ -124,13 +124,13 @@ order_targets() {
     elif infers_on "$port"; then
       program_of[$port]=${program}_inference infers+=("$port")
     else
-      program_of[$port]=$program trains+=("$port")
+      program_of[$port]=$program$suffix trains+=("$port")
     fi
   done
   if [ ${#infers[@]} -gt 0 ]; then
     exporting=true
     [ ${#trains[@]} -gt 0 ] || trains=(host)
-    program_of[${trains[0]}]=$program
+    program_of[${trains[0]}]=$program$suffix
   fi
   wanted=("${trains[@]}" ${infers[@]+"${infers[@]}"})
 }
@@ -171,7 +171,8 @@ run_on() {
   attune_need $(needs_of "$port")
   echo "== $program on $port" >&2
   configure "$preset" || return 1
-  if reason=$(grep "^${program%_further}: " "$root/build/$preset/examples/left_out.txt"); then
+  local fitting=${program%_further}
+  if reason=$(grep "^${fitting%"$suffix"}: " "$root/build/$preset/examples/left_out.txt"); then
     echo "$port has no room for $reason" >&2
     $everything
     return

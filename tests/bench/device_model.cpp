@@ -18,7 +18,9 @@ constexpr bench::ModelShape kShape = bench::shape_of(ATTUNE_BENCH_MODEL);
 using Model = bench::Model<kShape>;
 using Loss = bench::LossOf<kShape>;
 using Mask = bench::MaskOf<kShape>;
-using Trainer = attune::Trainer<Model, Loss>;
+template <class OfModel = Model, class Plan = attune::Streaming>
+using TrainerOf = attune::Trainer<OfModel, Loss, attune::AdamW, 1, Plan>;
+using Trainer = TrainerOf<>;
 
 struct Data {
   typename Trainer::BatchInput x;
@@ -37,9 +39,10 @@ struct PackedForward {
   Model::InferenceScratch scratch;
   Model::Output y;
 };
+template <class Plan>
 struct Step {
   Data data;
-  Trainer trainer;
+  TrainerOf<Model, Plan> trainer;
 };
 
 template <class T>
@@ -78,10 +81,15 @@ void print(const char* work, long macs) {
   (void)attune::infer<Model>(it.packed, it.data.x, it.y, it.scratch, Mask{});
   port::end_counting();
   print("packed_int8_forward", bench::forward_macs(kShape));
+  port::begin_counting();
+  (void)attune::infer<Model>(it.packed, it.data.x, it.y, it.scratch, Mask{}, attune::Int8Products{});
+  port::end_counting();
+  print("int8_forward", bench::forward_macs(kShape));  // attention in integers, too
 }
 
-[[gnu::noinline]] void measure_step() {
-  auto& it = in_memory<Step>();
+template <class Plan>
+[[gnu::noinline]] void measure_step(const char* name) {
+  auto& it = in_memory<Step<Plan>>();
   attune::Rng rng(1);
   it.trainer.initialize(attune::XavierUniform{}, rng);
   fill(it.data, rng);
@@ -90,7 +98,7 @@ void print(const char* work, long macs) {
       it.trainer.step(it.data.x, it.data.target, {.learning_rate = 1e-3f}, attune::NoClipping{}, Mask{});
   port::end_counting();
   if (!result.ok()) port::exit(1);
-  print("step", bench::step_macs(kShape));
+  print(name, bench::step_macs(kShape));
 }
 
 }  // namespace
@@ -99,6 +107,9 @@ int main() {
   static_assert(sizeof(Forward) <= ATTUNE_BENCH_MEMORY_SIZE);
   measure_forward();
   if constexpr (sizeof(PackedForward) <= ATTUNE_BENCH_MEMORY_SIZE) measure_packed_forward();
-  if constexpr (sizeof(Step) <= ATTUNE_BENCH_MEMORY_SIZE) measure_step();
+  if constexpr (sizeof(Step<attune::Int8Training>) <= ATTUNE_BENCH_MEMORY_SIZE) {
+    measure_step<attune::Streaming>("step");
+    measure_step<attune::Int8Training>("int8_step");
+  }
   return 0;
 }

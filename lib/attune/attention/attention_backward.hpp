@@ -98,6 +98,7 @@ struct HeadBackward {
   /// Whether keys that the mask hides from all of some queries are left out.
   static constexpr bool kByMask =
       kLeavesOut<typename Call::Mask, kKeys> && !kIsPart<Key> && !Call::kHasLength;
+  using Dense = kernels::DenseTermsOf<typename Call::Products>;
 
   Query query;
   Key key;
@@ -152,15 +153,15 @@ struct HeadBackward {
               for_keys<kKeys>(
                   0, end_of_keys<kKeys>(context.mask(), rows.first + first + at, some),
                   [&]<int keys>(int key_row) ATTUNE_INLINE_LAMBDA {
-                    kernels::gemm(d_rows.template rows_at<some>(at),
-                                  value.template rows_at<keys>(key_row).transpose(),
-                                  some_dp.template columns<keys>(key_row));
+                    Dense::gemm(d_rows.template rows_at<some>(at),
+                                value.template rows_at<keys>(key_row).transpose(),
+                                some_dp.template columns<keys>(key_row));
                   },
                   [&]<int keys>(int key_row)
                       ATTUNE_INLINE_LAMBDA { set_zero(some_dp.template columns<keys>(key_row)); });
             });
           } else {
-            kernels::gemm(d_rows, value.transpose(), dp_rows);
+            Dense::gemm(d_rows, value.transpose(), dp_rows);
             clear_keys_behind(used_rows(value), dp_rows);
           }
         });
@@ -180,7 +181,8 @@ struct HeadBackward {
           if (context.zeros().needed()) kernels::clear_where_zero(count * kKeys, p_rows.data, dp_rows.data);
           softmax_backward<typename P::Scalar, count, kKeys>(p_rows.data, dp_rows.data, scores.scale,
                                                              used_rows(p_rows), used_rows(key));
-          scores.backward(query.template rows_at<count>(rows.first + first), key, p_rows, dp_rows);
+          scores.template backward<typename Call::Products>(query.template rows_at<count>(rows.first + first),
+                                                            key, p_rows, dp_rows);
         });
   }
   // Aᵀ·B to rows of keys, where A[rows, keys] and B[rows, …] are of the rows of
@@ -225,7 +227,7 @@ struct HeadBackward {
     const auto d_rows = d_context.template rows_at<kRows>(rows.first);
     const auto q_rows = query.template rows_at<kRows>(rows.first);
     d_weights(rows, weights, dp);
-    to_keys(rows, kept_weights(weights.p, dropout, context), d_rows, to.d_value, kernels::DenseTerms{}, sum);
+    to_keys(rows, kept_weights(weights.p, dropout, context), d_rows, to.d_value, Dense{}, sum);
     d_scores(rows, weights.p, dp, dropout);
     if constexpr (Gradients::kKeepsOperands) {
       to_keys(rows, weights.p, q_rows, to.d_key, context.zeros(), sum);

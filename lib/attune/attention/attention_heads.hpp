@@ -58,7 +58,8 @@ struct AttentionHeads {
         }
       }
       attend_in_blocks<Memory::kQueriesAtOnce>(
-          head, scratch, scratch.outputs(), scratch.weights.data(), [](int) { return AllWeights{}; }, context);
+          head, scratch, scratch.outputs(), scratch.weights.data(), [](int) { return AllWeights{}; },
+          context);
     });
   }
   /// O, and what backward needs beside it.

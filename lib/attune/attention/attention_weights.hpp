@@ -63,7 +63,8 @@ struct AllWeights {
 
 // P of some rows of queries, the first of which is number `first_query`. `kept`
 // is that of kernels::softmax_rows.
-template <class Query, class Key, class Weights, class Scores, class Mask, class Kept = std::nullptr_t>
+template <class Products = kernels::FloatProducts, class Query, class Key, class Weights, class Scores,
+          class Mask, class Kept = std::nullptr_t>
 ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, const Scores& scores,
                          const Mask& mask, int head, int first_query, Kept kept = {}) {
   using Scalar = typename Weights::Scalar;
@@ -83,8 +84,9 @@ ATTUNE_INLINE void weigh(const Query& query, const Key& key, const Weights& p, c
     for_keys<kKeys>(
         0, end,
         [&]<int keys>(int at) ATTUNE_INLINE_LAMBDA {
-          scores.forward(query.template rows_at<count>(first), key.template rows_at<keys>(at),
-                         p_rows.template columns<keys>(at));
+          scores.template forward<Products>(query.template rows_at<count>(first),
+                                            key.template rows_at<keys>(at),
+                                            p_rows.template columns<keys>(at));
         },
         []<int>(int) {});
     const auto end_of_row = [&]() ATTUNE_INLINE_LAMBDA {
@@ -122,7 +124,7 @@ ATTUNE_INLINE void attend(const Query& query, const Key& key, const Value& value
                           Dropout&& dropout, const Call& context, Kept kept = {}) {
   check_weights<Weights>();
   check_fit<ScoreShape{kHeads, kSeqLen, Weights::cols}, typename Call::Mask>();
-  weigh(query, key, p, scores, context.mask(), head, first_query, kept);
+  weigh<typename Call::Products>(query, key, p, scores, context.mask(), head, first_query, kept);
   context.zeros().gemm(dropout.kept(p), value, output);
 }
 

@@ -47,8 +47,9 @@ struct RecomputedWeights {
 
   template <int count>
   ATTUNE_INLINE void compute(const auto& backward, auto first, const auto& p_rows) const {
-    weigh(backward.query.template rows_at<count>(first), backward.key, p_rows, backward.scores,
-          backward.context.mask(), head, first, kept + 2 * first);
+    using Products = typename std::remove_cvref_t<decltype(backward.context)>::Products;
+    weigh<Products>(backward.query.template rows_at<count>(first), backward.key, p_rows, backward.scores,
+                    backward.context.mask(), head, first, kept + 2 * first);
   }
 };
 /// dQ goes to the place of Q, dK and dV to sums.

@@ -6,6 +6,7 @@
 
 #include <attune/core/tensor.hpp>
 #include <attune/kernels/ops/softcap.hpp>
+#include <attune/kernels/ops/zero_skipping.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -20,7 +21,8 @@ CappedScale(Scalar, Scalar) -> CappedScale<Scalar>;
 
 namespace detail {
 
-// `query` are some rows, `key` too, S[rows, keys]; in backward `key` all of them, and S is dense.
+// Products are those of a context. `query` are some rows, `key` too, S[rows, keys]; in backward `key` all of
+// them, and S is dense.
 template <class Scalar>
 struct ScaledScores {
   // Of a score, beside the product, in multiply-accumulates (execution/slices.hpp).
@@ -29,12 +31,12 @@ struct ScaledScores {
   static constexpr int kWorkOfBackward = 0;
   Scalar scale;
 
-  template <class Query, class Key, class Scores>
+  template <class Products = kernels::FloatProducts, class Query, class Key, class Scores>
   ATTUNE_INLINE void forward(const Query& query, const Key& key, const Scores& s) const {
-    kernels::gemm(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
+    Products::gemm(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
   }
   // dS becomes that of scale · Q·Kᵀ. `room` is as large.
-  template <class Query, class Key, class Scores>
+  template <class Products = kernels::FloatProducts, class Query, class Key, class Scores>
   ATTUNE_INLINE static void backward(const Query&, const Key&, const Scores&, const Scores&) {}
 };
 
@@ -46,9 +48,9 @@ struct CappedScores {
   Scalar scale;
   Scalar cap;
 
-  template <class Query, class Key, class Scores>
+  template <class Products = kernels::FloatProducts, class Query, class Key, class Scores>
   ATTUNE_INLINE void forward(const Query& query, const Key& key, const Scores& s) const {
-    kernels::gemm(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
+    Products::gemm(query, key.transpose(), s, kernels::Scale<Scalar>{scale});
     if constexpr (Scores::kDense) {
       kernels::softcap(Scores::rows * Scores::cols, s.data, cap);
     } else {
@@ -57,10 +59,10 @@ struct CappedScores {
     }
   }
   // Scores are computed once more: a tape would keep as many of them as weights.
-  template <class Query, class Key, class Scores>
+  template <class Products = kernels::FloatProducts, class Query, class Key, class Scores>
   ATTUNE_INLINE void backward(const Query& query, const Key& key, const Scores& d_scores,
                               const Scores& room) const {
-    kernels::gemm(query, key.transpose(), room, kernels::Scale<Scalar>{scale});
+    Products::gemm(query, key.transpose(), room, kernels::Scale<Scalar>{scale});
     kernels::softcap_backward(Scores::rows * Scores::cols, static_cast<const Scalar*>(room.data),
                               d_scores.data, cap);
   }

@@ -20,6 +20,7 @@
 //   context.template count<rows>()   how many of its rows are valid
 //   context.keys()                   the context of the tokens that are attended to: keys and values
 //   context.skipping_zeros(x, …)     with a mask: products whose factors of zero have no influence
+//   context.zeros().gemm(a, b, c)    a product of two matrices that are no weights
 //
 // slices.hpp has the rules for stages, and the unit of `work`.
 #pragma once
@@ -87,8 +88,9 @@ struct MaskReference<Mask> {
 
 /// How products treat factors of zero. Without a mask: like all others. With one: they have no influence,
 /// even beside NaN or infinity (kernels/ops/zero_skipping.hpp).
-template <class Mask>
-using ZerosOf = std::conditional_t<kMasks<Mask>, kernels::OwnZeroSkipping, kernels::DenseTerms>;
+template <class Mask, class Products = kernels::FloatProducts>
+using ZerosOf =
+    std::conditional_t<kMasks<Mask>, kernels::OwnZeroSkippingOf<Products>, kernels::DenseTermsOf<Products>>;
 
 }  // namespace detail
 
@@ -110,10 +112,12 @@ class Context {
   using Keys = KeysType;
   /// The treatment of factors of zero.
   using Zeros = ZerosType;
+  /// How two matrices that are no weights are multiplied.
+  using Products = typename Zeros::Products;
   /// Whether all stages run, one after the other.
   static constexpr bool kRunsToCompletion = Slices::kRunsToCompletion;
   /// Whether something is hidden, so that factors of zero must have no influence.
-  static constexpr bool kSkipsZeros = !std::is_same_v<Zeros, kernels::DenseTerms>;
+  static constexpr bool kSkipsZeros = Zeros::kSkips;
   /// Whether some rows of queries may not be valid.
   static constexpr bool kHasLength = !std::is_same_v<Tokens, detail::AllTokens>;
   /// Whether some rows of keys and values may not be valid.
@@ -262,14 +266,19 @@ class Context {
     if constexpr (kSkipsZeros || !kMasks<Other>) {
       return of(mask, tokens_, keys_, zeros_);
     } else {
-      return of(mask, tokens_, keys_, detail::ZerosOf<Other>{});
+      return of(mask, tokens_, keys_, detail::ZerosOf<Other, Products>{});
     }
   }
   /// The same without a mask, for a layer that reads none. Factors of zero stay what they are.
   [[nodiscard]] constexpr auto without_mask() const { return of(NoMask{}, tokens_, keys_, zeros_); }
   /// The same where nothing is hidden.
   [[nodiscard]] constexpr auto unmasked() const {
-    return of(NoMask{}, tokens_, keys_, kernels::DenseTerms{});
+    return of(NoMask{}, tokens_, keys_, kernels::DenseTermsOf<Products>{});
+  }
+  /// The same whose products of two matrices that are no weights are of such a kind: kernels::Int8Products.
+  template <class Other>
+  [[nodiscard]] constexpr auto with_products() const {
+    return of(mask(), tokens_, keys_, detail::ZerosOf<Mask, Other>{});
   }
   /// The same with another treatment of factors of zero.
   template <class Other>
@@ -281,7 +290,7 @@ class Context {
   template <class... Operands>
   [[nodiscard]] ATTUNE_INLINE auto skipping_zeros([[maybe_unused]] const Operands&... operands) const {
     if constexpr (kSkipsZeros && kRunsToCompletion) {
-      return with_zeros(kernels::ZeroSkipping(operands...));
+      return with_zeros(kernels::ZeroSkippingOf<Products>(operands...));
     } else {
       return *this;
     }

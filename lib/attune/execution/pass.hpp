@@ -3,11 +3,14 @@
 //   attune::infer<Model>(parameters, x, y, scratch, CausalMask{});
 //   attune::forward<Model>(parameters, x, y, tape, scratch, length);
 //   attune::backward<Model>(parameters, x, tape, dy, dx, gradients, scratch, length);
+//   attune::infer<Model>(packed, x, y, scratch, CausalMask{}, Int8Products{});
 //
 // Here mask and length become the context that the layers hand on (context.hpp). A mask may say how long the
 // sequence is (attention/sequence_length.hpp): layers that take a length (Abilities, layer.hpp) compute no
 // other tokens, and rows of y and dx behind them become zeros. Where one of the model's layers takes none,
-// all tokens are computed and the mask is padding.
+// all tokens are computed and the mask is padding. Products of weights are those of the set of parameters
+// (weights/packed_weights.hpp has integers); how two other matrices are multiplied, as in attention and in
+// gradients of weights, is the last argument.
 #pragma once
 
 #include <array>
@@ -17,6 +20,7 @@
 #include <attune/execution/context.hpp>
 #include <attune/execution/layer.hpp>
 #include <attune/execution/layer_calls.hpp>
+#include <attune/kernels/ops/int8_products.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -94,6 +98,9 @@ ATTUNE_INLINE void backward_pass(const Call& context, const auto& parameters, co
 
 }  // namespace detail
 
+using kernels::FloatProducts;
+using kernels::Int8Products;
+
 /// The context of a call of `Layer` with a mask, which has to outlive it.
 template <class Layer, AttentionMask Mask = NoMask, class Slices = RunToCompletion>
 [[nodiscard]] constexpr auto context_for(const Mask& mask ATTUNE_LIFETIME_BOUND = {},
@@ -103,32 +110,45 @@ template <class Layer, AttentionMask Mask = NoMask, class Slices = RunToCompleti
   return detail::context_of(mask, slices, tokens, tokens);
 }
 
+namespace detail {
+
+template <class Layer, class Products, class Mask>
+constexpr auto context_with(const Mask& mask ATTUNE_LIFETIME_BOUND) {
+  static_assert(
+      std::is_same_v<Products, FloatProducts> || std::is_same_v<Products, Int8Products>,
+      "attune: what stands behind the mask is no kind of products: FloatProducts{} or Int8Products{}");
+  return context_for<Layer>(mask).template with_products<Products>();
+}
+
+}  // namespace detail
+
 /// Inference: y[rows, cols] of x[rows, cols] or of token ids. An id outside the vocabulary returns
 /// Status::kInvalidToken and writes nothing. `y` may not overlap `x`.
-template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = NoMask>
+template <class Layer, class Set = typename Layer::Parameters, AttentionMask Mask = NoMask,
+          class Products = FloatProducts>
 detail::Outcome<Layer> infer(const Set& parameters, ConstView<typename Layer::Input> x,
                              View<typename Layer::Output> y, typename Layer::InferenceScratch& scratch,
-                             const Mask& mask = {}) {
+                             const Mask& mask = {}, const Products& = {}) {
   return detail::Outcome<Layer>(
-      detail::forward_pass<Layer>(context_for<Layer>(mask), parameters, x, y, scratch));
+      detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, y, scratch));
 }
 /// Training: the same; fills the tape for backward.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Scratch,
-          AttentionMask Mask = NoMask>
+          AttentionMask Mask = NoMask, class Products = FloatProducts>
 detail::Outcome<Layer> forward(const Set& parameters, ConstView<typename Layer::Input> x,
                                View<typename Layer::Output> y, Tape& tape, Scratch& scratch,
-                               const Mask& mask = {}) {
-  return detail::Outcome<Layer>(
-      detail::forward_pass<Layer>(context_for<Layer>(mask), parameters, x, y, tape, scratch));
+                               const Mask& mask = {}, const Products& = {}) {
+  return detail::Outcome<Layer>(detail::forward_pass<Layer>(detail::context_with<Layer, Products>(mask),
+                                                            parameters, x, y, tape, scratch));
 }
 /// dx from dy, overwritten, or NoGradient; gradients accumulate. The tape is used up. The mask is forward's.
 /// Values that a mask hides have no influence.
 template <class Layer, class Set = typename Layer::Parameters, class Tape, class Dx, class Gradients,
-          class Scratch, AttentionMask Mask = NoMask>
+          class Scratch, AttentionMask Mask = NoMask, class Products = FloatProducts>
 void backward(const Set& parameters, ConstView<typename Layer::Input> x, Tape& tape,
               ConstView<typename Layer::Output> dy, Dx&& dx, Gradients& gradients, Scratch& scratch,
-              const Mask& mask = {}) {
-  detail::backward_pass<Layer>(context_for<Layer>(mask), parameters, x, tape, dy,
+              const Mask& mask = {}, const Products& = {}) {
+  detail::backward_pass<Layer>(detail::context_with<Layer, Products>(mask), parameters, x, tape, dy,
                                detail::sink<typename Layer::Input>(dx), gradients, scratch);
 }
 

@@ -183,7 +183,9 @@ struct MemoryBranch {
     };
     const auto run_hidden = [&](auto d_key, auto d_value) ATTUNE_INLINE_LAMBDA {
       if constexpr (kHidesQueries) {
-        run(d_key, d_value, context.cross.with_zeros(kernels::OwnZeroSkipping{}));
+        run(d_key, d_value,
+            context.cross.with_zeros(kernels::OwnZeroSkippingOf<
+                                     typename std::remove_cvref_t<decltype(context.cross)>::Products>{}));
       } else {
         run(d_key, d_value, context.cross);
       }

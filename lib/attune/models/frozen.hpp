@@ -13,6 +13,7 @@
 
 #include <attune/models/composition.hpp>
 #include <attune/models/trainable.hpp>
+#include <attune/weights/quantized_weights.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
@@ -153,9 +154,13 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
           static_cast<OfLayer&>(*this), kConstants);
     }
   };
+  /// Sets of it. What is trained stays tensors in a set of quantized weights: it is small, and added to them.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
-  using ParametersOf = typename std::conditional_t<kFrozen, std::type_identity<NoParameters>,
-                                                   std::type_identity<TrainedSet<Matrix, Vector>>>::type;
+  using ParametersOf =
+      typename std::conditional_t<kFrozen, std::type_identity<NoParameters>,
+                                  std::conditional_t<detail::kIsQuantizedForm<Matrix<float, 1, 1>>,
+                                                     std::type_identity<TrainedSet<Tensor, Tensor>>,
+                                                     std::type_identity<TrainedSet<Matrix, Vector>>>>::type;
   using Parameters = ParametersOf<Tensor>;
 
  private:

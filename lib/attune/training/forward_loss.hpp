@@ -18,7 +18,7 @@ struct Unused {
 /// `on_output` is called with y before its gradient takes its place. Not kOk where ids or targets are refused
 /// or the loss is not finite.
 template <class Model, class Scalar, class OnOutput = Unused>
-ATTUNE_INLINE Status forward_loss(const auto& context, const typename Model::Parameters& parameters,
+ATTUNE_INLINE Status forward_loss(const auto& context, const auto& parameters,
                                   ConstView<typename Model::Input> x, View<typename Model::Output> output,
                                   auto& tape, auto& scratch, const auto& target, const auto& loss,
                                   LossSum<Scalar>& sum, const OnOutput& on_output = {}) {

@@ -3,9 +3,10 @@
 //   Streaming          one sequence at a time, gradients added up over the batch      (this header)
 //   Lockstep           as many sequences at once as a packet has lanes: more RAM, more speed on a PC
 //   UpdateInBackward   a batch of one, no gradients, where that takes less: the least RAM
+//   Int8Training       one sequence at a time, products of integers                    (int8_training.hpp)
 //
-// Every plan trains to the same bits. What optimizers keep is their type's choice: AdamW has two moments a
-// parameter, Sgd<Momentum::kNone> none.
+// Every plan trains to the same bits, but for Int8Training, which has its own. What optimizers keep is their
+// type's choice: AdamW has two moments a parameter, Sgd<Momentum::kNone> none.
 #pragma once
 
 #include <attune/core/memory.hpp>
@@ -28,7 +29,7 @@ template <class Plan, class Model>
 constexpr bool check_plan() {
   static_assert(MemoryPlan<Plan, Model>,
                 "attune::Trainer: what stands in the place of the plan is none; it comes behind the batch: "
-                "Streaming, Lockstep, UpdateInBackward or InWorkspace<workspace>");
+                "Streaming, Lockstep, UpdateInBackward, Int8Training or InWorkspace<workspace>");
   return MemoryPlan<Plan, Model>;
 }
 template <class Plan, class Model>

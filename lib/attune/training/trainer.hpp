@@ -19,6 +19,7 @@
 #include <attune/training/batch.hpp>
 #include <attune/training/batch_update.hpp>
 #include <attune/training/forward_loss.hpp>
+#include <attune/training/int8_training.hpp>
 #include <attune/training/lifecycle.hpp>
 #include <attune/training/lockstep.hpp>
 #include <attune/training/loss.hpp>
@@ -108,10 +109,9 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     LossSum<Scalar> added{};
     if constexpr (detail::check_mask<Model, Mask>()) {
       const Status may = may_accumulate();
-      return own_loss(may == Status::kOk
-                          ? add_sequence(x, target, loss, on_output, added, context_for<Model>(mask))
-                          : may,
-                      added);
+      return own_loss(
+          may == Status::kOk ? add_sequence(x, target, loss, on_output, added, context_of(mask)) : may,
+          added);
     } else {
       return own_loss(Status::kOk, added);
     }
@@ -175,7 +175,8 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     if (work_.under_way()) return Status::kUnderWay;
     if (const Status status = state_.ready(); status != Status::kOk) return status;
-    return work_.scratch().predict(context_for<Model>(mask), state_.parameters, x, y, work_.tape());
+    if (const Status status = load_weights(); status != Status::kOk) return status;
+    return work_.scratch().predict(context_of(mask), weights(), x, y, work_.tape());
   }
 
   [[nodiscard]] const Parameters& parameters() const { return state_.parameters; }
@@ -234,9 +235,29 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     return {Loss::kMeanOverBatch && of.normalizer > 0 ? of.sum / of.normalizer : of.sum, status};
   }
 
-  template <class Mask, class Slices>
-  static constexpr auto context_of(const Mask& mask, const Slices& slices) {
-    return context_for<Model>(mask, slices);
+  // Whether products take other weights than the parameters: those that the plan has made of them.
+  static constexpr bool kOwnWeights = requires(const Workspace& workspace) { workspace.weights(); };
+  [[nodiscard]] const auto& weights() const {
+    if constexpr (kOwnWeights) {
+      return workspace_.weights();
+    } else {
+      return state_.parameters;
+    }
+  }
+  Status load_weights() {
+    if constexpr (kOwnWeights) return workspace_.load(state_.parameters);
+    return Status::kOk;
+  }
+  void parameters_changed() {
+    if constexpr (kOwnWeights) workspace_.invalidate();
+  }
+  template <class Mask, class Slices = RunToCompletion>
+  static constexpr auto context_of(const Mask& mask ATTUNE_LIFETIME_BOUND, const Slices& slices = {}) {
+    if constexpr (kOwnWeights) {
+      return context_for<Model>(mask, slices).template with_products<typename Workspace::Products>();
+    } else {
+      return context_for<Model>(mask, slices);
+    }
   }
   template <class OnOutput, AnyContext Call>
   ATTUNE_INLINE Status add_sequence(InputView x, TargetView target, const Loss& loss,
@@ -247,13 +268,16 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     if constexpr (Work::kShared && kDrops) {
       context.stage([&] { stand_at_masks(); });
     }
-    const Status status = detail::forward_loss<Model>(context, state_.parameters, x, output, tape, scratch,
-                                                      target, loss, added, on_output);
+    if constexpr (kOwnWeights) {
+      const Status loaded = context.answer([&] { return load_weights(); });
+      if (loaded != Status::kOk) return loaded;
+    }
+    const Status status = detail::forward_loss<Model>(context, weights(), x, output, tape, scratch, target,
+                                                      loss, added, on_output);
     if (status != Status::kOk) return status;
     context.inside([&]() ATTUNE_INLINE_LAMBDA {
-      detail::backward_in<Model>(context, state_.parameters, x, tape,
-                                 ConstView<typename Model::Output>(output), NoGradient{}, gradients_,
-                                 scratch);
+      detail::backward_in<Model>(context, weights(), x, tape, ConstView<typename Model::Output>(output),
+                                 NoGradient{}, gradients_, scratch);
     });
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
       sums_.add(added);
@@ -288,7 +312,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       LossSum<Scalar> added;
       const Status status =
           add_sequence(Inputs::at(inputs, sums_.sequences), Targets::at(targets, sums_.sequences), loss,
-                       detail::Unused{}, added, context_for<Model>(detail::mask_of(masks, sums_.sequences)));
+                       detail::Unused{}, added, context_of(detail::mask_of(masks, sums_.sequences)));
       if (status != Status::kOk) {
         discard();
         return Result::refused(status);
@@ -321,6 +345,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
     detail::update_and_clear_all<Optimizer>(update.coefficients, state_.parameters, gradients_,
                                             state_.moments, context);
     context.stage([&]() ATTUNE_INLINE_LAMBDA {
+      parameters_changed();
       detail::count_step(state_, Call::kRunsToCompletion ? sums_.sequences : -sums_.sequences);
       sums_.clear();
       if constexpr (!Call::kRunsToCompletion) {
@@ -344,12 +369,14 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   [[nodiscard]] const State& own_state() const { return state_; }
   void begin_at_state() {
     detail::clear_padding(state_);
+    parameters_changed();
     work_.end_pass(this);
     if constexpr (!Work::kShared) detail::stand_at_masks(state_, work_.tape());
     if constexpr (kKeepsGradients) clear();
   }
   void restart(Rng& rng) {
     detail::restart(state_, rng);
+    parameters_changed();
     work_.end_pass(this);
     if constexpr (kDrops) draw_masks(rng);
     if constexpr (kKeepsGradients) clear();

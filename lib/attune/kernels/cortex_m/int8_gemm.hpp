@@ -262,24 +262,67 @@ template <int kRows, bool kFolded>
 #undef ATTUNE_LOAD_EIGHT
 #undef ATTUNE_LOAD_FOLDED
 
-// Quantizes a row of A, of the transpose times factors, into a panel of kRows rows, and fills it up with
-// zeros. Answers its scale.
-template <int kRows, bool kFolded, int kLength, int kStep>
-ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, std::int16_t* to) {
-  constexpr int kEights = kStep == 1 ? kLength / 8 : 0, kFilled = (kLength + 15) / 16 * 16;
+/// Integers of two vectors, as two columns of W: `step` bytes from 16 terms to the next 16. Of what is not
+/// finite they are any.
+[[gnu::noinline]] inline void pack_pair(const float* even, const float* odd, int length, float even_inverse,
+                                        float odd_inverse, std::int8_t* to, int step) {
+#define ATTUNE_PACK_TWO(e0, e1, o0, o1, at)          \
+  "vmov r4,r5," e0 "," e1 "\n vmov r6,r8," o0 "," o1 \
+  "\n add r4,r4,r6,lsl #8\n add r5,r5,r8,lsl #8\n"   \
+  "pkhbt r4,r4,r5,lsl #16\n str r4,[%[to],#" at "]\n"
+  register float first asm("s8") = even_inverse;
+  register float second asm("s9") = odd_inverse;
+  register float round asm("s10") = 0x1.8p23f;
+  int k = 0;
+  for (; k + 4 <= length; k += 4) {
+    std::int8_t* const four = to + k / 16 * step + k % 16 * 2;
+    asm volatile(
+        "vldmia %[even]!,{s0-s3}\n vldmia %[odd]!,{s4-s7}\n"
+        "vmul.f32 s0,s0,s8\n vmul.f32 s1,s1,s8\n vmul.f32 s2,s2,s8\n vmul.f32 s3,s3,s8\n"
+        "vmul.f32 s4,s4,s9\n vmul.f32 s5,s5,s9\n vmul.f32 s6,s6,s9\n vmul.f32 s7,s7,s9\n"
+        "vadd.f32 s0,s0,s10\n vadd.f32 s1,s1,s10\n vadd.f32 s2,s2,s10\n vadd.f32 s3,s3,s10\n"
+        "vadd.f32 s4,s4,s10\n vadd.f32 s5,s5,s10\n vadd.f32 s6,s6,s10\n vadd.f32 s7,s7,s10\n" ATTUNE_PACK_TWO(
+            "s0", "s1", "s4", "s5", "0") ATTUNE_PACK_TWO("s2", "s3", "s6", "s7", "4")
+        : [even] "+r"(even), [odd] "+r"(odd)
+        : [to] "r"(four), "t"(first), "t"(second), "t"(round)
+        : "r4", "r5", "r6", "r8", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "memory");
+  }
+  for (const int filled = (length + 15) / 16 * 16; k < filled; ++k) {
+    std::uint32_t pair = 0;
+    if (k < length) {
+      pair = std::bit_cast<std::uint32_t>(add(multiply(*even++, even_inverse), 0x1.8p23f)) +
+             (std::bit_cast<std::uint32_t>(add(multiply(*odd++, odd_inverse), 0x1.8p23f)) << 8);
+    }
+    const auto half = static_cast<std::uint16_t>(pair);
+    __builtin_memcpy(to + k / 16 * step + k % 16 * 2, &half, sizeof half);
+  }
+#undef ATTUNE_PACK_TWO
+}
+
+// Quantizes the first numbers of a row of A, of the transpose times factors, into a panel of kRows rows, and
+// fills it up to kLength and more with zeros. Answers its scale.
+template <int kRows, bool kFolded, int kLength, int kStep, class Count>
+ATTUNE_INLINE float fill_int8_panel(const float* x, const float* factors, Count numbers, std::int16_t* to) {
+  constexpr int kFilled = (kLength + 15) / 16 * 16;
+  if constexpr (kStep != 1 && kLength <= kInt8Terms) {  // gathered, it takes half the time
+    float dense[std::size_t{kLength}];
+    for (int i = 0; i < numbers; ++i) dense[i] = x[i * kStep];
+    return fill_int8_panel<kRows, kFolded, kLength, 1>(dense, factors, numbers, to);
+  }
+  const int count = numbers, eights = kStep == 1 ? count / 8 : 0;
   const auto value = [&](int i) ATTUNE_INLINE_LAMBDA {
     return kFolded ? multiply(x[i * kStep], factors[i]) : x[i * kStep];
   };
-  std::uint32_t twice = twice_largest<kFolded>(x, factors, kEights);
-  for (int i = 8 * kEights; i < kLength; ++i) {
+  std::uint32_t twice = twice_largest<kFolded>(x, factors, eights);
+  for (int i = 8 * eights; i < count; ++i) {
     twice = (std::max)(twice, std::bit_cast<std::uint32_t>(value(i)) << 1);
   }
   const RowScale row = row_scale(twice >> 1);
-  fill_eights<kRows, kFolded>(x, factors, kEights, row.inverse, to);
+  fill_eights<kRows, kFolded>(x, factors, eights, row.inverse, to);
   const auto integer = [&](int i) ATTUNE_INLINE_LAMBDA {
-    return i < kLength ? std::bit_cast<std::uint32_t>(add(multiply(value(i), row.inverse), 0x1.8p23f)) : 0u;
+    return i < count ? std::bit_cast<std::uint32_t>(add(multiply(value(i), row.inverse), 0x1.8p23f)) : 0u;
   };
-  for (int i = 8 * kEights; i < kFilled; i += 2) {
+  for (int i = 8 * eights; i < kFilled; i += 2) {
     const std::uint32_t first = integer(i), second = integer(i + 1);
     const std::uint32_t pair = ((kFolded ? 256u * first - second : first) & 0xFFFFu) | second << 16;
     __builtin_memcpy(to + i * kRows, &pair, sizeof pair);
@@ -370,7 +413,8 @@ ATTUNE_INLINE void int8_panels(const float* a, int rows, const View& b, float* c
   const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
     for (int r = 0; r < kRows; ++r) {
       const float* const from = a + (row + r) * shape.a_row;
-      scales[r] = fill_int8_panel<kRows, kTransposed, shape.depth, shape.a_col>(from, b.scale, panel + 2 * r);
+      scales[r] = fill_int8_panel<kRows, kTransposed, shape.depth, shape.a_col>(from, b.scale, b.terms,
+                                                                                panel + 2 * r);
     }
     const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
     for (int block = begin / 16; 16 * block < end; ++block) {

@@ -17,7 +17,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 namespace detail {
 
 using Int8Term = std::int8_t;
-using Int8Sums = std::int32_t[16];
+using Int8Sums = std::int32_t[32];
 
 /// A quantized row.
 struct Int8Row {
@@ -37,80 +37,201 @@ ATTUNE_INLINE P int8_sums_as_floats(const std::int32_t* sums, const Int8Row&) {
   }
 }
 
-// Quantizes a row of A, of the transpose times factors, and fills it up with zeros. Answers its scale.
-template <bool kFolded, int kLength, int kStep>
-ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, std::int8_t* to) {
-  constexpr int kFours = kStep == 1 ? kLength / 4 * 4 : 0, kFilled = (kLength + 15) / 16 * 16;
-  const auto four = [&](int i) ATTUNE_INLINE_LAMBDA {
-    const float32x4_t values = vld1q_f32(x + i);
-    return kFolded ? vmulq_f32(values, vld1q_f32(factors + i)) : values;
-  };
-  const auto one = [&](int i) ATTUNE_INLINE_LAMBDA {
-    return kFolded ? multiply(x[i * kStep], factors[i]) : x[i * kStep];
-  };
-  uint32x4_t most = vdupq_n_u32(0);
-  for (int i = 0; i < kFours; i += 4) {
-    most = vmaxq_u32(most, vandq_u32(vreinterpretq_u32_f32(four(i)), vdupq_n_u32(0x7FFFFFFF)));
+// Eight numbers a turn and the others by lanes, of the transpose times factors: `step` works on q0,
+// `two_steps` on q0 and q1.
+#define ATTUNE_EACH_OF_ROW(load, two_loads, step, two_steps)    \
+  "lsrs %[turns],%[size],#3\n wls lr,%[turns],2f\n .balign 4\n" \
+  "1: " two_loads two_steps                                     \
+  "le lr,1b\n"                                                  \
+  "2: and %[turns],%[size],#7\n wlstp.32 lr,%[turns],4f\n"      \
+  "3: " load step "letp lr,3b\n4:\n"
+#define ATTUNE_LOAD "vldrw.32 q0,[%[x]],#16\n"
+#define ATTUNE_LOAD_TWO ATTUNE_LOAD "vldrw.32 q1,[%[x]],#16\n"
+#define ATTUNE_FOLD ATTUNE_LOAD "vldrw.32 q4,[%[factors]],#16\n vmul.f32 q0,q0,q4\n"
+#define ATTUNE_FOLD_TWO                                                               \
+  ATTUNE_LOAD_TWO                                                                     \
+  "vldrw.32 q4,[%[factors]],#16\n vldrw.32 q5,[%[factors]],#16\n vmul.f32 q0,q0,q4\n" \
+  "vmul.f32 q1,q1,q5\n"
+
+/// The largest magnitude's bits. Those of a NaN are larger than all others.
+template <bool kFolded>
+ATTUNE_INLINE std::uint32_t largest_magnitude_bits(const float* x, [[maybe_unused]] const float* factors,
+                                                   int size) {
+#define ATTUNE_RAISE "vabs.f32 q0,q0\n vmax.u32 q2,q2,q0\n"
+#define ATTUNE_RAISE_TWO "vabs.f32 q0,q0\n vabs.f32 q1,q1\n vmax.u32 q2,q2,q0\n vmax.u32 q2,q2,q1\n"
+  std::uint32_t largest = 0, turns;
+  if constexpr (kFolded) {
+    asm volatile("vmov.i32 q2,#0\n" ATTUNE_EACH_OF_ROW(ATTUNE_FOLD, ATTUNE_FOLD_TWO, ATTUNE_RAISE,
+                                                       ATTUNE_RAISE_TWO) "vmaxv.u32 %[largest],q2"
+                 : [x] "+r"(x), [factors] "+r"(factors), [largest] "+r"(largest), [turns] "=&r"(turns)
+                 : [size] "r"(size)
+                 : "lr", "cc", "memory", "q0", "q1", "q2", "q4", "q5");
+  } else {
+    asm volatile("vmov.i32 q2,#0\n" ATTUNE_EACH_OF_ROW(ATTUNE_LOAD, ATTUNE_LOAD_TWO, ATTUNE_RAISE,
+                                                       ATTUNE_RAISE_TWO) "vmaxv.u32 %[largest],q2"
+                 : [x] "+r"(x), [largest] "+r"(largest), [turns] "=&r"(turns)
+                 : [size] "r"(size)
+                 : "lr", "cc", "memory", "q0", "q1", "q2");
   }
-  std::uint32_t largest = vmaxvq_u32(0, most);
-  for (int i = kFours; i < kLength; ++i) largest = (std::max)(largest, magnitude_bits(one(i)));
-  const RowScale row = row_scale(largest);
-  for (int i = 0; i < kFours; i += 4) {
-    const float32x4_t rounded = vaddq_n_f32(vmulq_n_f32(four(i), row.inverse), 0x1.8p23f);
-    vstrbq_s32(to + i, vreinterpretq_s32_f32(rounded));  // the low bytes are the integers
-  }
-  for (int i = kFours; i < kLength; ++i) to[i] = round_to_int8(multiply(one(i), row.inverse));
-  for (int i = kLength; i < kFilled; ++i) to[i] = 0;
-  return {row.scale};
+  return largest;
+#undef ATTUNE_RAISE
+#undef ATTUNE_RAISE_TWO
 }
 
-// Sums of kRows rows of q and kCols columns of W, from column `first` on.
-template <int kRows, int kCols, int kTerms>
-ATTUNE_INLINE void int8_block(const std::int8_t* q, const std::int8_t* weights, int first, Int8Sums* sums) {
-  std::int32_t sum[std::size_t{kRows}][std::size_t{kCols}]{};
-  _Pragma("GCC unroll 4") for (int k = 0; k < kTerms; k += 16) {
-    int8x16_t column[std::size_t{kCols}];
-    ATTUNE_UNROLL for (int j = 0; j < kCols; ++j) column[j] = vld1q_s8(weights + (first + j) * kTerms + k);
-    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
-      const int8x16_t row = vld1q_s8(q + r * kTerms + k);
-      ATTUNE_UNROLL for (int j = 0; j < kCols; ++j) sum[r][j] = vmladavaq_s8(sum[r][j], row, column[j]);
-    }
+/// Integers of numbers times `inverse`: the low bytes of sums with 1.5·2²³.
+template <bool kFolded>
+ATTUNE_INLINE void round_row(const float* x, [[maybe_unused]] const float* factors, int size, float inverse,
+                             std::int8_t* to) {
+#define ATTUNE_ROUND "vmul.f32 q0,q0,%[inverse]\n vadd.f32 q0,q0,q2\n vstrb.32 q0,[%[to]],#4\n"
+#define ATTUNE_ROUND_TWO                                                        \
+  "vmul.f32 q0,q0,%[inverse]\n vmul.f32 q1,q1,%[inverse]\n vadd.f32 q0,q0,q2\n" \
+  "vadd.f32 q1,q1,q2\n vstrb.32 q0,[%[to]],#4\n vstrb.32 q1,[%[to]],#4\n"
+  int turns;
+  if constexpr (kFolded) {
+    asm volatile("vdup.32 q2,%[round]\n" ATTUNE_EACH_OF_ROW(ATTUNE_FOLD, ATTUNE_FOLD_TWO, ATTUNE_ROUND,
+                                                            ATTUNE_ROUND_TWO)
+                 : [x] "+r"(x), [factors] "+r"(factors), [to] "+r"(to), [turns] "=&r"(turns)
+                 : [size] "r"(size), [inverse] "r"(inverse), [round] "r"(0x1.8p23f)
+                 : "lr", "cc", "memory", "q0", "q1", "q2", "q4", "q5");
+  } else {
+    asm volatile("vdup.32 q2,%[round]\n" ATTUNE_EACH_OF_ROW(ATTUNE_LOAD, ATTUNE_LOAD_TWO, ATTUNE_ROUND,
+                                                            ATTUNE_ROUND_TWO)
+                 : [x] "+r"(x), [to] "+r"(to), [turns] "=&r"(turns)
+                 : [size] "r"(size), [inverse] "r"(inverse), [round] "r"(0x1.8p23f)
+                 : "lr", "cc", "memory", "q0", "q1", "q2");
   }
-  for (int r = 0; r < kRows; ++r) {
-    for (int j = 0; j < kCols; ++j) sums[r][first + j] = sum[r][j];
+#undef ATTUNE_ROUND
+#undef ATTUNE_ROUND_TWO
+}
+
+#undef ATTUNE_EACH_OF_ROW
+#undef ATTUNE_LOAD
+#undef ATTUNE_LOAD_TWO
+#undef ATTUNE_FOLD
+#undef ATTUNE_FOLD_TWO
+
+/// Quantizes numbers that stand together, of the transpose times factors. Answers their scale.
+template <bool kFolded>
+[[gnu::noinline]] float quantize_together(const float* x, const float* factors, int size, std::int8_t* to) {
+  const RowScale row = row_scale(largest_magnitude_bits<kFolded>(x, factors, size));
+  round_row<kFolded>(x, factors, size, row.inverse, to);
+  return row.scale;
+}
+
+// Quantizes the first numbers of a row of A, of the transpose times factors, and fills it up to kLength and
+// more with zeros.
+template <bool kFolded, int kLength, int kStep>
+ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, int count, std::int8_t* to) {
+  for (int i = count; i < (kLength + 15) / 16 * 16; ++i) to[i] = 0;
+  if constexpr (kStep == 1) {
+    return {quantize_together<kFolded>(x, factors, count, to)};
+  } else {
+    return {quantize_row(
+        count,
+        [&](int i)
+            ATTUNE_INLINE_LAMBDA { return kFolded ? multiply(x[i * kStep], factors[i]) : x[i * kStep]; },
+        to)};
   }
+}
+
+/// Sums of three rows of q and an even number of columns, two at a time: five loads beside six sums, which
+/// stand in even registers, as the instruction takes no others. The last loads of a row and of a column's
+/// first reach into the next ones. `end` is that of the columns.
+[[gnu::naked]] inline void int8_three_rows(const std::int8_t*, const std::int8_t*, Int8Sums*, int,
+                                           const std::int8_t*) {
+#define ATTUNE_SIX_SUMS(sum)                                                              \
+  sum " r0,q0,q3\n vldrb.u8 q1,[r3],#16\n " sum " r2,q1,q3\n vldrb.u8 q2,[r5],#16\n " sum \
+      " r4,q2,q3\n"                                                                       \
+      "vldrb.u8 q4,[r9],#16\n " sum " r6,q0,q4\n vldrb.u8 q3,[r7],#16\n " sum             \
+      " r8,q1,q4\n vldrb.u8 q0,[r1],#16\n " sum " r10,q2,q4\n"
+  asm("push {r4-r11,lr}\n vpush {d8-d10}\n ldr r4,[sp,#60]\n lsrs r5,r3,#4\n subs r5,#1\n vmov s20,r4\n"
+      "vmov s21,r5\n mov r11,r2\n mov r12,r3\n mov r7,r1\n add r9,r7,r12\n mov r1,r0\n add r3,r1,r12\n"
+      "add r5,r3,r12\n"
+      "2: vldrb.u8 q0,[r1],#16\n vldrb.u8 q3,[r7],#16\n vmov lr,s21\n" ATTUNE_SIX_SUMS(
+          "vmladav.s8") "wls lr,lr,3f\n .balign 4\n"
+      "1:\n" ATTUNE_SIX_SUMS("vmladava.s8") "le lr,1b\n"
+      "3: strd r2,r8,[r11,#128]\n strd r4,r10,[r11,#256]\n strd r0,r6,[r11],#8\n vmov r0,s20\n"
+      "subs r3,r3,r12\n mov r7,r9\n sub r5,r5,r12\n add r9,r9,r12\n sub r1,r3,r12\n cmp r7,r0\n bne 2b\n"
+      "vpop {d8-d10}\n pop {r4-r11,pc}\n");
+#undef ATTUNE_SIX_SUMS
+}
+
+/// Sums of one row and columns up to `end`, four at a time: five loads beside four sums. The last loads reach
+/// behind the row, and from the first column into the next.
+[[gnu::naked]] inline void int8_one_row(const std::int8_t*, const std::int8_t*, std::int32_t*, int,
+                                        const std::int8_t*) {
+  asm("push {r4-r11,lr}\n vpush {d8-d10}\n ldr r4,[sp,#60]\n vmov s20,r4\n lsrs r8,r3,#4\n mov r10,r0\n"
+      "mov r11,r2\n mov r12,r3\n mov r3,r1\n"
+      "2: add r5,r3,r12\n add r7,r5,r12\n add r9,r7,r12\n mov r1,r10\n dls lr,r8\n vldrb.u8 q0,[r1],#16\n"
+      "movs r0,#0\n movs r2,#0\n vldrb.u8 q1,[r3],#16\n movs r4,#0\n movs r6,#0\n .balign 4\n"
+      "1: vmladava.s8 r0,q0,q1\n vldrb.u8 q2,[r5],#16\n vmladava.s8 r2,q0,q2\n vldrb.u8 q3,[r7],#16\n"
+      "vmladava.s8 r4,q0,q3\n vldrb.u8 q4,[r9],#16\n vldrb.u8 q1,[r3],#16\n vmladava.s8 r6,q0,q4\n"
+      "vldrb.u8 q0,[r1],#16\n le lr,1b\n"
+      "strd r0,r2,[r11],#8\n strd r4,r6,[r11],#8\n mov r3,r9\n vmov r0,s20\n cmp r3,r0\n bne 2b\n"
+      "vpop {d8-d10}\n pop {r4-r11,pc}\n");
 }
 
 // Sums of `count` columns.
 template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_sums(const std::int8_t* q, const std::int8_t* weights, int count, Int8Sums* sums) {
   int first = 0;
-  for (; first < count - 1; first += 2) int8_block<kRows, 2, kTerms>(q, weights, first, sums);
-  if (first < count) int8_block<kRows, 1, kTerms>(q, weights, first, sums);
+  if constexpr (kRows == 3) {
+    first = count & ~1;
+    if (first != 0) int8_three_rows(q, weights, sums, kTerms, weights + first * kTerms);
+  } else {
+    first = count & ~3;
+    if (first != 0) int8_one_row(q, weights, sums[0], kTerms, weights + first * kTerms);
+  }
+  for (; first < count; ++first) {
+    for (int r = 0; r < kRows; ++r) {
+      std::int32_t sum = 0;
+      for (int k = 0; k < kTerms; k += 16) {
+        sum = vmladavaq_s8(sum, vld1q_s8(q + r * kTerms + k), vld1q_s8(weights + first * kTerms + k));
+      }
+      sums[r][first] = sum;
+    }
+  }
 }
 
-// Sums of 16 k over so many columns of W, of which each takes `column` bytes: all k of one row, or eight at a
-// time, as registers have room for.
+// Sums of 16 k over so many columns of W, of which each takes `column` bytes: all k of one row, or of three
+// rows eight at a time, as registers have room for.
 template <int kRows, int kTerms>
 ATTUNE_INLINE void int8_transposed_sums(const std::int8_t* q, const std::int8_t* weights, int column,
                                         int columns, Int8Sums* sums) {
   constexpr int kFours = kRows == 1 ? 4 : 2;
   for (int k = 0; k < 16; k += 4 * kFours) {
-    int32x4_t sum[std::size_t{kRows}][std::size_t{kFours}];
-    ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
-      ATTUNE_UNROLL for (int j = 0; j < kFours; ++j) sum[r][j] = vdupq_n_s32(0);
+    int32x4_t sum[std::size_t{kRows * kFours}];
+    ATTUNE_UNROLL for (int j = 0; j < kRows * kFours; ++j) sum[j] = vdupq_n_s32(0);
+    const std::int8_t *from = weights + k, *x = q;
+    [[maybe_unused]] std::int32_t x0, x1, x2;
+    if constexpr (kRows == 1) {
+      int32x4_t w0, w1, w2, w3;
+      asm volatile(
+          "dls lr,%[columns]\n .balign 4\n"
+          "1: ldrsb %[x0],[%[x]],#1\n vldrb.s32 %q[w0],[%[from]]\n vldrb.s32 %q[w1],[%[from],#4]\n"
+          "vmla.s32 %q[s0],%q[w0],%[x0]\n vldrb.s32 %q[w2],[%[from],#8]\n vmla.s32 %q[s1],%q[w1],%[x0]\n"
+          "vldrb.s32 %q[w3],[%[from],#12]\n vmla.s32 %q[s2],%q[w2],%[x0]\n add %[from],%[column]\n"
+          "vmla.s32 %q[s3],%q[w3],%[x0]\n le lr,1b"
+          : [x] "+r"(x), [from] "+r"(from), [s0] "+w"(sum[0]), [s1] "+w"(sum[1]), [s2] "+w"(sum[2]),
+            [s3] "+w"(sum[3]), [x0] "=&r"(x0), [w0] "=&w"(w0), [w1] "=&w"(w1), [w2] "=&w"(w2), [w3] "=&w"(w3)
+          : [columns] "r"(columns), [column] "r"(column)
+          : "lr", "cc", "memory");
+    } else {
+      int32x4_t w0, w1;
+      asm volatile(
+          "dls lr,%[columns]\n .balign 4\n"
+          "1: vldrb.s32 %q[w0],[%[from]]\n ldrsb %[x1],[%[x],%[terms]]\n vldrb.s32 %q[w1],[%[from],#4]\n"
+          "ldrsb %[x2],[%[x],%[two_terms]]\n ldrsb %[x0],[%[x]],#1\n vmla.s32 %q[s2],%q[w0],%[x1]\n"
+          "vmla.s32 %q[s3],%q[w1],%[x1]\n vmla.s32 %q[s4],%q[w0],%[x2]\n vmla.s32 %q[s5],%q[w1],%[x2]\n"
+          "add %[from],%[column]\n vmla.s32 %q[s0],%q[w0],%[x0]\n vmla.s32 %q[s1],%q[w1],%[x0]\n le lr,1b"
+          : [x] "+r"(x), [from] "+r"(from), [s0] "+w"(sum[0]), [s1] "+w"(sum[1]), [s2] "+w"(sum[2]),
+            [s3] "+w"(sum[3]), [s4] "+w"(sum[4]), [s5] "+w"(sum[5]), [x0] "=&r"(x0), [x1] "=&r"(x1),
+            [x2] "=&r"(x2), [w0] "=&w"(w0), [w1] "=&w"(w1)
+          : [columns] "r"(columns), [column] "r"(column), [terms] "r"(kTerms), [two_terms] "r"(2 * kTerms)
+          : "lr", "cc", "memory");
     }
-    const std::int8_t* from = weights + k;
-    for (int i = 0; i < columns; ++i, from += column) {
-      ATTUNE_UNROLL for (int j = 0; j < kFours; ++j) {
-        const int32x4_t four = vldrbq_s32(from + 4 * j);
-        ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
-          sum[r][j] = vmlaq_n_s32(sum[r][j], four, q[r * kTerms + i]);
-        }
-      }
-    }
     ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
-      ATTUNE_UNROLL for (int j = 0; j < kFours; ++j) vst1q_s32(sums[r] + k + 4 * j, sum[r][j]);
+      ATTUNE_UNROLL for (int j = 0; j < kFours; ++j) vst1q_s32(sums[r] + k + 4 * j, sum[kFours * r + j]);
     }
   }
 }

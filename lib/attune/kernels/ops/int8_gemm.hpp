@@ -28,43 +28,54 @@ namespace detail {
 
 #if ATTUNE_INT8_X86 || ATTUNE_MVE
 
-// Some rows of C at a time, 16 columns of them after the other; what is left goes row by row. Integers and
-// sums of these rows stand on the stack.
+// Some rows of C at a time, columns of theirs as sums have room for, of the transpose 16; what is left goes
+// row by row. Integers and sums of these rows stand on the stack.
 template <Int8Shape shape, class View, class Epilogue>
 ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
   using Packed = typename View::Packed;
   constexpr bool kTransposed = View::transposed;
   constexpr int kTerms = (shape.depth + 15) / 16 * 16;
+  constexpr int kColumns = kTransposed ? 16 : std::extent_v<Int8Sums>;
   alignas(64) Int8Term q[std::size_t{kInt8RowsAtOnce * kTerms}];
   const auto some_rows = [&]<int kRows>(int row) ATTUNE_INLINE_LAMBDA {
     Int8Row quantized[std::size_t{kRows}];
     alignas(64) Int8Sums sums[std::size_t{kRows}];
     for (int r = 0; r < kRows; ++r) {
-      quantized[r] = quantize_int8_row<kTransposed, shape.depth, shape.a_col>(a + (row + r) * shape.a_row,
-                                                                              b.scale, q + r * kTerms);
+      quantized[r] = quantize_int8_row<kTransposed, shape.depth, shape.a_col>(
+          a + (row + r) * shape.a_row, b.scale, b.terms, q + r * kTerms);
     }
-    const int end = b.first + shape.cols;
-    for (int block = b.first / 16 * 16; block < end; block += 16) {
-      const int first = (std::max)(block, b.first), last = (std::min)(block + 16, end), col = first - b.first;
+    const int begin = kTransposed ? b.first : 0, end = begin + shape.cols;
+    for (int block = begin / 16 * 16; block < end; block += kColumns) {
+      const int first = (std::max)(block, begin), last = (std::min)(block + kColumns, end),
+                col = first - begin;
       if constexpr (kTransposed) {
         int8_transposed_sums<kRows, kTerms>(q, b.bytes + Packed::place(block, 0), Packed::kDepth, shape.depth,
                                             sums);
       } else {
         int8_sums<kRows, kTerms>(q, b.bytes + Packed::place(0, block), last - block, sums);
       }
+      // Rows are stored together, so that none waits for another's store.
       const auto finish = [&](int count) ATTUNE_INLINE_LAMBDA {
-        for (int r = 0; r < kRows; ++r) {
-          float* const to = c + (row + r) * shape.c_row + col;
-          for_each_packet<float>(count, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+        const float* const of_col = b.scale + col;
+        float* const to = c + row * shape.c_row + col;
+        for_each_packet<float>(count, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA {
+          P finished[std::size_t{kRows}];
+          ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) {
             const P sum = int8_sums_as_floats<P>(sums[r] + (first - block) + j, quantized[r]);
-            P scale = broadcast<P>(quantized[r].scale);
-            if constexpr (!kTransposed) scale = multiply(scale, load<P>(b.scale + col + j));
-            store(to + j, epilogue(multiply(sum, scale), static_cast<const float*>(to + j), col + j));
-          });
-        }
+            const float scale = quantized[r].scale;
+            P product;
+            if constexpr (kTransposed) {
+              product = multiple(scale, sum);
+            } else {
+              product = multiply(sum, multiple(scale, load<P>(of_col + j)));
+            }
+            finished[r] = epilogue(product, static_cast<const float*>(to + r * shape.c_row + j), col + j);
+          }
+          ATTUNE_UNROLL for (int r = 0; r < kRows; ++r) store(to + r * shape.c_row + j, finished[r]);
+        });
       };
-      if (last - first == 16) {
-        finish(16);  // packets without a rest
+      if (last - first == kColumns) {
+        finish(kColumns);  // packets without a rest
       } else {
         finish(last - first);
       }
@@ -95,7 +106,8 @@ template <Int8Shape shape, class View, class Epilogue>
     const float* const from = a + row * shape.a_row;
     float* const to = c + row * shape.c_row;
     const float scale = quantize_row(
-        shape.depth, [&](int k) ATTUNE_INLINE_LAMBDA { return b.folded(from[k * shape.a_col], k); }, q);
+        b.terms, [&](int k) ATTUNE_INLINE_LAMBDA { return b.folded(from[k * shape.a_col], k); }, q);
+    for (int k = b.terms; k < shape.depth; ++k) q[k] = 0;
     for (int first = 0; first < shape.cols; first += kColumns) {
       const int count = (std::min)(shape.cols - first, kColumns);
       for (int j = 0; j < count; ++j) {
@@ -115,9 +127,10 @@ template <Int8Shape shape, class View, class Epilogue>
 
 /// C = epilogue(A·B) in integers. A by any strides, rows of C contiguous; C may not overlap A. Only valid
 /// rows are computed where A or C is a PartView. Takes depth + 64 bytes of the stack, and registers.
-template <class A, int kDepth, int kColumns, int kRows, int kCols, bool kTransposed, class C,
+template <class A, int kDepth, int kColumns, int kRows, int kCols, bool kTransposed, class Terms, class C,
           class Epilogue = Assign>
-ATTUNE_INLINE void gemm(const A& a, const PackedInt8View<kDepth, kColumns, kRows, kCols, kTransposed>& b,
+ATTUNE_INLINE void gemm(const A& a,
+                        const PackedInt8View<kDepth, kColumns, kRows, kCols, kTransposed, Terms>& b,
                         const C& c, Epilogue epilogue = {}) {
   static_assert(A::rows == C::rows && kCols == C::cols && A::cols == kRows && C::col_stride == 1,
                 "attune::kernels::gemm: shapes do not chain; C[M, N] = A[M, K] * B[K, N]");

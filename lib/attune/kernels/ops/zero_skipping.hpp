@@ -75,20 +75,35 @@ template <class Scalar>
 
 }  // namespace detail
 
-/// Which terms of the sums of products count: all.
-struct DenseTerms {
-  static constexpr bool needed() { return false; }
+/// Products in the arithmetic of their scalars. Int8Products (int8_products.hpp) may stand in their place.
+struct FloatProducts {
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
     kernels::gemm(a, b, c, epilogue);
   }
 };
 
+/// Which terms of the sums of products count: all.
+template <class ProductsType>
+struct DenseTermsOf {
+  using Products = ProductsType;
+  static constexpr bool kSkips = false;
+  static constexpr bool needed() { return false; }
+  template <class A, class B, class C, class Epilogue = Assign>
+  ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
+    Products::gemm(a, b, c, epilogue);
+  }
+};
+using DenseTerms = DenseTermsOf<FloatProducts>;
+
 /// Where `operands` are not all finite, those without a factor of zero.
-class ZeroSkipping {
+template <class ProductsType>
+class ZeroSkippingOf {
  public:
+  using Products = ProductsType;
+  static constexpr bool kSkips = true;
   template <class... Operands>
-  ATTUNE_INLINE explicit ZeroSkipping(const Operands&... operands) : needed_(!(finite(operands) && ...)) {}
+  ATTUNE_INLINE explicit ZeroSkippingOf(const Operands&... operands) : needed_(!(finite(operands) && ...)) {}
 
   [[nodiscard]] bool needed() const { return needed_; }
 
@@ -96,7 +111,9 @@ class ZeroSkipping {
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) const {
     if constexpr (std::is_floating_point_v<typename C::Scalar>) {
-      if (needed_) {
+      if constexpr (requires { Products::gemm_without_zeros(a, b, c, epilogue); }) {
+        if (needed_) return Products::gemm_without_zeros(a, b, c, epilogue);
+      } else if (needed_) {
         const detail::UsedExtents used = detail::used_extents(a, b, c);
         const GemmShape extents =
             kGemmShape<A, B, C>.with_extents(used.rows, used.cols).with_depth(used.depth);
@@ -104,19 +121,23 @@ class ZeroSkipping {
                                                               detail::kSumsFrom<Epilogue>);
       }
     }
-    kernels::gemm(a, b, c, epilogue);
+    Products::gemm(a, b, c, epilogue);
   }
 
  private:
   bool needed_;
 };
+using ZeroSkipping = ZeroSkippingOf<FloatProducts>;
 
 /// The same, asked of each product for its own operands: where other ones may have been overwritten since.
-struct OwnZeroSkipping {
+template <class ProductsType>
+struct OwnZeroSkippingOf {
+  using Products = ProductsType;
+  static constexpr bool kSkips = true;
   static constexpr bool needed() { return true; }
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
-    ZeroSkipping(contiguous(a), contiguous(b)).gemm(a, b, c, epilogue);
+    ZeroSkippingOf<Products>(contiguous(a), contiguous(b)).gemm(a, b, c, epilogue);
   }
 
  private:
@@ -129,5 +150,6 @@ struct OwnZeroSkipping {
     }
   }
 };
+using OwnZeroSkipping = OwnZeroSkippingOf<FloatProducts>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

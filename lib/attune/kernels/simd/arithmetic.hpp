@@ -144,6 +144,15 @@ ATTUNE_INLINE P multiply(const P& a, const P& b) {
   return Eigen::internal::pmul(a, b);
 }
 
+/// The same with one number for all lanes of a.
+template <class P>
+ATTUNE_INLINE P multiple(ScalarOf<P> a, const P& b) {
+#if ATTUNE_MVE
+  if constexpr (std::is_same_v<P, float32x4_t>) return vmulq_n_f32(b, a);
+#endif
+  return multiply(broadcast<P>(a), b);
+}
+
 /// −a.
 template <class P>
 ATTUNE_INLINE P negate(const P& a) {

@@ -57,29 +57,31 @@ inline constexpr int kInt8Lanes =
 using Int8Floats = Vector<float, kInt8Lanes>;
 using Int8Bits = Vector<std::int32_t, kInt8Lanes>;
 
-// Quantizes a row of A, times factors where it is folded, and fills it up with zeros.
-template <bool kFolded, int kLength, int kStep>
-ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, Int8Term* to) {
+// Quantizes the first numbers of a row of A, times factors where it is folded, and fills it up to kLength and
+// more with zeros.
+template <bool kFolded, int kLength, int kStep, class Count>
+ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, Count numbers, Int8Term* to) {
+  const int count = numbers;
   constexpr int kFilled = (kLength + 15) / 16 * 16;
   float dense[std::size_t{kStep == 1 ? 1 : kLength}];
   if constexpr (kStep != 1) {
-    for (int i = 0; i < kLength; ++i) dense[i] = x[i * kStep];
+    for (int i = 0; i < count; ++i) dense[i] = x[i * kStep];
     x = dense;
   }
-  const auto lanes_at = [&]<int kCount>(int i) ATTUNE_INLINE_LAMBDA {
+  const auto lanes_at = [&](int i, int lanes) ATTUNE_INLINE_LAMBDA {
     Int8Floats values{};
-    std::memcpy(&values, x + i, sizeof(float) * std::size_t{kCount});
+    std::memcpy(&values, x + i, sizeof(float) * static_cast<std::size_t>(lanes));
     if constexpr (kFolded) {
       Int8Floats folded{};
-      std::memcpy(&folded, factors + i, sizeof(float) * std::size_t{kCount});
+      std::memcpy(&folded, factors + i, sizeof(float) * static_cast<std::size_t>(lanes));
       values *= folded;
     }
     return values;
   };
-  constexpr int kRest = kLength % kInt8Lanes, kWhole = kLength - kRest;
+  const int rest = count % kInt8Lanes, whole = count - rest;
   const auto for_each = [&](const auto& body) ATTUNE_INLINE_LAMBDA {
-    for (int i = 0; i < kWhole; i += kInt8Lanes) body(i, lanes_at.template operator()<kInt8Lanes>(i));
-    if constexpr (kRest > 0) body(kWhole, lanes_at.template operator()<kRest>(kWhole));
+    for (int i = 0; i < whole; i += kInt8Lanes) body(i, lanes_at(i, kInt8Lanes));
+    if (rest > 0) body(whole, lanes_at(whole, rest));
   };
   Int8Bits most{};
   for_each([&](int, const Int8Floats& values) ATTUNE_INLINE_LAMBDA {
@@ -99,9 +101,9 @@ ATTUNE_INLINE Int8Row quantize_int8_row(const float* x, const float* factors, In
     std::memcpy(to + i, &terms, sizeof terms);
     sums += reinterpret_cast<Counts>(integers);
   });
-  constexpr int kWritten = kWhole + (kRest > 0 ? kInt8Lanes : 0);
-  if constexpr (kWritten < kFilled)
-    std::memset(to + kWritten, 0, sizeof(Int8Term) * std::size_t{kFilled - kWritten});
+  const int written = whole + (rest > 0 ? kInt8Lanes : 0);
+  if (written < kFilled)
+    std::memset(to + written, 0, sizeof(Int8Term) * static_cast<std::size_t>(kFilled - written));
   std::uint32_t sum = 0;
   for (int lane = 0; lane < kInt8Lanes; ++lane) sum += sums[lane];
   return {scale.scale, static_cast<std::int32_t>(0u - 128u * sum)};

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include <attune/kernels/policy.hpp>
 
@@ -98,8 +99,9 @@ struct PackedInt8 {
 };
 
 /// B of a product in integers: some rows of W[depth, all columns] in its packed order, or of its transpose.
-/// W stands for integers times a scale for each column.
-template <int kDepth, int kColumns, int kRows, int kCols, bool kTransposed>
+/// W stands for integers times a scale for each column. Of B's rows the first `terms` count.
+template <int kDepth, int kColumns, int kRows, int kCols, bool kTransposed,
+          class Terms = std::integral_constant<int, kRows>>
 struct PackedInt8View {
   using Scalar = float;
   static constexpr bool transposed = kTransposed;
@@ -110,6 +112,7 @@ struct PackedInt8View {
   const std::int8_t* bytes;
   const float* scale;  // of each column of W
   int first = 0;       // row of W
+  [[no_unique_address]] Terms terms = {};
 
   /// Of B(k, col).
   [[nodiscard]] constexpr int integer(int k, int col) const {

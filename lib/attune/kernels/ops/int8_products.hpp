@@ -1,0 +1,174 @@
+// Products of two matrices of floats in integers of 8 bits, both quantized on the way.
+//
+//   C[r, j] = epilogue(Σ_k A[r, k]·B[k, j])
+//
+// B's rows, or its columns where those are contiguous (B is a transpose), are quantized and packed as the
+// columns of a weight matrix (simd/packed_int8.hpp), some columns of C at a time, on the stack. Scales of
+// rows are folded into A, whose rows are quantized next (int8_gemm.hpp). So a row of numbers, a token for
+// one, has one scale in all products that it is in:
+//
+//   y = x·W        x per token, W per output          Q·Kᵀ     both per token
+//   dx = dy·Wᵀ     dy, times W's scales, per token    P·V      V per token, P times those per query
+//   dW = xᵀ·dy     dy per token, xᵀ, times those scales, per input
+//
+// Bits are the same on all targets, and do not depend on how rows of C are split among calls.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include <attune/kernels/matrix_view.hpp>
+#include <attune/kernels/ops/int8_gemm.hpp>
+#include <attune/kernels/ops/partial_gemm.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC::kernels {
+
+namespace detail {
+
+/// The scale of contiguous numbers.
+inline RowScale row_scale_of(const float* x, int length) {
+  int i = 0;
+  std::uint32_t largest = 0;
+#if ATTUNE_INT8_DSP
+  largest = twice_largest<false>(x, nullptr, length / 8) >> 1;
+  i = length / 8 * 8;
+#endif
+  for (; i < length; ++i) largest = (std::max)(largest, magnitude_bits(x[i]));
+  return row_scale(largest);
+}
+
+/// Integers and scales of `count` vectors of `length` numbers, `stride` apart, as the first columns of a
+/// packed matrix; all others are zero.
+template <class Packed>
+[[gnu::noinline]] void pack_vectors(const float* x, int stride, int count, int length, std::int8_t* bytes,
+                                    float* scales) {
+#if ATTUNE_INT8_DSP
+  if (length <= Packed::kDepth - 16 || count <= Packed::kCols - 2) Packed::clear(bytes);
+  for (int col = 0; col < count; col += 2) {
+    const bool two = col + 1 < count;
+    const float *const even = x + col * stride, *const odd = two ? even + stride : even;
+    const RowScale of_even = row_scale_of(even, length),
+                   of_odd = two ? row_scale_of(odd, length) : RowScale{};
+    scales[col] = of_even.scale;
+    if (two) scales[col + 1] = of_odd.scale;
+    pack_pair(even, odd, length, of_even.inverse, of_odd.inverse, bytes + Packed::place(0, col),
+              16 * Packed::kCols);
+  }
+#else
+  Packed::clear(bytes);
+  std::int8_t integers[std::size_t{Packed::kDepth}];
+  for (int col = 0; col < count; ++col) {
+    scales[col] = quantize_row(
+        length, [&](int k) ATTUNE_INLINE_LAMBDA { return x[col * stride + k]; }, integers);
+    for (int k = 0; k < length; ++k) Packed::set(bytes, k, col, integers[k]);
+  }
+#endif
+}
+
+/// Room on the stack for a packed matrix: as many groups of 16 columns of C as fit, at least one.
+inline constexpr int kPackedBytes = 4096;
+
+}  // namespace detail
+
+/// In the place of FloatProducts (zero_skipping.hpp).
+struct Int8Products {
+  /// Shorter sums stay sums of floats: packing would take longer.
+  static constexpr int kLeastDepth = 16;
+  /// How many columns of C are computed at a time, of sums of so many terms.
+  static constexpr int columns_at_once(int depth) {
+    return (std::max)(1, detail::kPackedBytes / 16 / ((depth + 15) / 16 * 16)) * 16;
+  }
+
+  /// C = epilogue(A·B). Extents are gemm's; C may not overlap A or B. Other scalars than float, and sums of
+  /// less than kLeastDepth terms, are multiplied as they are.
+  template <class A, class B, class C, class Epilogue = Assign>
+  ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
+    if constexpr (!std::is_same_v<std::remove_const_t<typename C::Scalar>, float> || A::cols < kLeastDepth) {
+      kernels::gemm(a, b, c, epilogue);
+    } else if constexpr (std::is_same_v<Epilogue, Continue>) {
+      gemm(a, b, c, Accumulate{});
+    } else {
+      by_columns<false>(a, b, c, epilogue);
+    }
+  }
+  /// The same where not all is finite: terms with a row of B that is zero, or with an element of A that is,
+  /// are left out, whatever stands on the other side. B's rows are contiguous.
+  template <class A, class B, class C, class Epilogue = Assign>
+    requires(std::is_same_v<std::remove_const_t<typename C::Scalar>, float>&& A::cols >= kLeastDepth &&
+             B::row_stride != 1)
+  static void gemm_without_zeros(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
+    if constexpr (std::is_same_v<Epilogue, Continue>) {
+      by_columns<true>(a, b, c, Accumulate{});
+    } else {
+      by_columns<true>(a, b, c, epilogue);
+    }
+  }
+
+ private:
+  template <bool kSkipsZeros, class A, class B, class C, class Epilogue>
+  ATTUNE_INLINE static void by_columns(const A& a, const B& b, const C& c, const Epilogue& epilogue) {
+    constexpr int kBlock = columns_at_once(B::rows);
+    constexpr int kWhole = B::cols / kBlock * kBlock;
+    if constexpr (kWhole > 0) {
+      for (int first = 0; first < kWhole && first < used_cols(b); first += kBlock) {
+        columns<kBlock, kSkipsZeros>(a, b, c, first, epilogue);
+      }
+    }
+    if constexpr (kWhole < B::cols) {
+      if (kWhole < used_cols(b)) columns<B::cols - kWhole, kSkipsZeros>(a, b, c, kWhole, epilogue);
+    }
+  }
+  // How many terms the sums have.
+  template <class A, class B>
+  ATTUNE_INLINE static auto terms_of(const A& a, const B& b) {
+    if constexpr (std::is_empty_v<decltype(used_cols(a))> && std::is_empty_v<decltype(used_rows(b))>) {
+      return std::integral_constant<int, A::cols>{};
+    } else {
+      return (std::min<int>)(used_cols(a), used_rows(b));
+    }
+  }
+  // Some columns of C.
+  template <int kCols, bool kSkipsZeros, class A, class B, class C, class Epilogue>
+  static void columns(const A& a, const B& b, const C& c, int first, const Epilogue& epilogue) {
+    constexpr int kDepth = B::rows;
+    const auto terms = terms_of(a, b);
+    const int cols = (std::min<int>)(used_cols(b) - first, kCols);
+    const float* const from = b.data + first * B::col_stride;
+    if constexpr (B::row_stride == 1) {  // columns are contiguous
+      using Packed = PackedInt8<kDepth, kCols>;
+      alignas(64) std::int8_t bytes[std::size_t{Packed::kBytes}];
+      float scales[std::size_t{kCols}];
+      detail::pack_vectors<Packed>(from, B::col_stride, cols, terms, bytes, scales);
+      for (int col = cols; col < kCols; ++col) scales[col] = 0;
+      kernels::gemm(a,
+                    PackedInt8View<kDepth, kCols, kDepth, kCols, false, std::remove_const_t<decltype(terms)>>{
+                        bytes, scales, 0, terms},
+                    c.template columns<kCols>(first), epilogue);
+    } else {
+      static_assert(B::col_stride == 1, "attune::kernels::gemm: one stride of B must be 1");
+      using Packed = PackedInt8<kCols, kDepth>;
+      alignas(64) std::int8_t bytes[std::size_t{Packed::kBytes}];
+      float scales[std::size_t{kDepth}];
+      detail::pack_vectors<Packed>(from, B::row_stride, terms, cols, bytes, scales);
+      const auto to = c.template columns<kCols>(first);
+      using Rows = PackedInt8View<kCols, kDepth, kDepth, kCols, true, std::remove_const_t<decltype(terms)>>;
+      if constexpr (kSkipsZeros) {
+        float row[std::size_t{kDepth}], ones[std::size_t{kDepth}];
+        std::fill_n(ones, kDepth, 1.0f);
+        for (int i = 0; i < (std::min<int>)(used_rows(a), used_rows(c)); ++i) {
+          for (int k = 0; k < terms; ++k) {
+            const float x = a.data[i * A::row_stride + k * A::col_stride];
+            row[k] = x == 0 || scales[k] == 0 ? 0 : multiply(x, scales[k]);
+          }
+          kernels::gemm(MatrixView<const float, 1, kDepth>(static_cast<const float*>(row)),
+                        Rows{bytes, ones, 0, terms}, to.template rows_at<1>(i), epilogue);
+        }
+      } else {
+        kernels::gemm(a, Rows{bytes, scales, 0, terms}, to, epilogue);
+      }
+    }
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC::kernels

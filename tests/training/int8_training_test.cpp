@@ -1,0 +1,219 @@
+// Training in integers: to the same bits on all targets, about as well as in floats, with everything that a
+// trainer does.
+#include <attune/training/int8_training.hpp>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include <attune/attention/mask.hpp>
+#include <attune/attention/sequence_length.hpp>
+#include <attune/layers/linear.hpp>
+#include <attune/layers/pooling.hpp>
+#include <attune/models/encoder_layer.hpp>
+#include <attune/models/frozen.hpp>
+#include <attune/models/repeat.hpp>
+#include <attune/models/sequential.hpp>
+#include <attune/training/cross_entropy.hpp>
+#include <attune/training/trainer.hpp>
+
+#include "check.hpp"
+#include "training/plan_check.hpp"
+
+namespace {
+
+using namespace attune;
+
+constexpr int kTokens = 20, kWidth = 16, kClasses = 4, kBatch = 4;
+template <bool kKeepWeights>
+constexpr EncoderLayerShape kEncoder{
+    .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 1, .keep_weights = kKeepWeights},
+    .d_ff = 24};
+template <bool kKeepWeights = true>
+using ModelOf = Sequential<EncoderLayer<kEncoder<kKeepWeights>>, Pooling<PoolingShape{kTokens, kWidth}>,
+                           Linear<LinearShape{1, kWidth, kClasses}>>;
+using Model = ModelOf<>;
+template <class OfModel = Model, class Plan = Int8Training>
+using TrainerOf = Trainer<OfModel, CrossEntropy<>, AdamW, kBatch, Plan>;
+constexpr AdamW::Options kOptions{.learning_rate = 5e-3f};
+
+struct Example {
+  typename Model::Input x;
+  std::array<int, 1> label;
+
+  // A class is which quarter of the features is large.
+  explicit Example(Rng& rng) {
+    label[0] = static_cast<int>(rng.uniform(0.0f, 3.999f));
+    for (int i = 0; i < x.size; ++i) {
+      x.values[i] = rng.uniform(-1.0f, 1.0f) + (i % kWidth / 4 == label[0] ? 0.5f : 0.0f);
+    }
+  }
+};
+
+template <class SomeTrainer, class... Mask>
+float train(SomeTrainer& trainer, int steps, const Mask&... mask) {
+  Rng rng(3);
+  float loss = 0;
+  for (int step = 0; step < steps; ++step) {
+    for (int i = 0; i < kBatch; ++i) {
+      Example example(rng);
+      EXPECT_TRUE(trainer.accumulate(example.x, example.label, mask...).ok());
+    }
+    const auto result = trainer.update(kOptions);
+    EXPECT_TRUE(result.ok());
+    loss = result.loss;
+  }
+  return loss;
+}
+
+}  // namespace
+
+TEST(Int8Training, has_the_same_bits_on_all_targets) {
+  auto& trainer = check::fresh<0, TrainerOf<>>();
+  train(trainer, 10);
+  EXPECT_EQ(hash_bits(trainer.parameters()), check::by_policy(0xAADE408Eu, 0x11C9658Au));
+}
+
+TEST(Int8Training, learns_as_floats_do) {
+  auto& integers = check::fresh<0, TrainerOf<>>();
+  auto& floats = check::fresh<1, TrainerOf<Model, Streaming>>();
+  const float of_integers = train(integers, 60), of_floats = train(floats, 60);
+  EXPECT_LT(of_floats, 0.7f);
+  EXPECT_NEAR(of_integers, of_floats, 0.05f);
+  EXPECT_NE(hash_bits(integers.parameters()), hash_bits(floats.parameters()));
+}
+
+TEST(Int8Training, recomputes_attention) {
+  auto& recomputing = check::fresh<0, TrainerOf<ModelOf<false>>>();
+  auto& keeping = check::fresh<1, TrainerOf<>>();
+  EXPECT_NEAR(train(recomputing, 30), train(keeping, 30), 0.05f);
+}
+
+TEST(Int8Training, goes_in_slices) {
+  auto& whole = check::fresh<0, TrainerOf<>>();
+  auto& sliced = check::fresh<1, TrainerOf<>>();
+  train(whole, 2);
+  Rng rng(3);
+  for (int step = 0; step < 2; ++step) {
+    for (int i = 0; i < kBatch; ++i) {
+      Example example(rng);
+      auto pass = sliced.accumulate_in_slices<2048>(example.x, example.label);
+      int slices = 0;
+      while (pass.advance()) ++slices;
+      EXPECT_TRUE(pass.result().ok() && slices > 10);
+    }
+    auto update = sliced.update_in_slices<2048>(kOptions);
+    while (update.advance()) {
+    }
+    EXPECT_TRUE(update.result().ok());
+  }
+  EXPECT_EQ(hash_bits(whole.parameters()), hash_bits(sliced.parameters()));
+}
+
+namespace {
+
+constexpr int kValid = 17;
+
+template <class Mask>
+void expect_unread(const Mask& mask) {
+  auto& clean = check::fresh<0, TrainerOf<>>();
+  auto& dirty = check::fresh<1, TrainerOf<>>();
+  Rng rng(3);
+  for (int i = 0; i < kBatch; ++i) {
+    Example example(rng);
+    EXPECT_TRUE(clean.accumulate(example.x, example.label, mask).ok());
+    for (int j = kValid * kWidth; j < example.x.size; ++j) {
+      example.x.values[j] = i % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : 1e30f;
+    }
+    EXPECT_TRUE(dirty.accumulate(example.x, example.label, mask).ok());
+  }
+  EXPECT_TRUE(clean.update(kOptions).ok() && dirty.update(kOptions).ok());
+  EXPECT_EQ(hash_bits(clean.parameters()), hash_bits(dirty.parameters()));
+}
+
+}  // namespace
+
+TEST(Int8Training, reads_nothing_behind_a_length) {
+  SequenceLength<kTokens> length;
+  EXPECT_EQ(length.set_length(kValid), Status::kOk);
+  expect_unread(length);
+}
+
+TEST(Int8Training, reads_nothing_of_padding) {
+  KeyPaddingMask<kTokens> mask;
+  EXPECT_EQ(mask.set_length(kValid), Status::kOk);
+  expect_unread(mask);
+}
+
+TEST(Int8Training, predicts_with_the_parameters_as_they_are) {
+  auto& trainer = check::fresh<0, TrainerOf<>>();
+  auto& other = check::fresh<1, TrainerOf<>>();
+  Rng rng(9);
+  const Example example(rng);
+  Model::Output before, after, resumed;
+  EXPECT_EQ(trainer.predict(example.x, before), Status::kOk);
+  train(trainer, 1);
+  EXPECT_EQ(trainer.predict(example.x, after), Status::kOk);
+  EXPECT_FALSE(check::same_bits(before, after));
+  EXPECT_EQ(other.predict(example.x, resumed), Status::kOk);
+  EXPECT_TRUE(check::same_bits(before, resumed));
+  EXPECT_EQ(other.resume(trainer.state()), Status::kOk);
+  EXPECT_EQ(other.predict(example.x, resumed), Status::kOk);
+  EXPECT_TRUE(check::same_bits(after, resumed));
+
+  // As inference of the same integers outside of a trainer.
+  static Model::ParametersOf<PackedInt8Weights, Tensor> packed;
+  static Model::InferenceScratch scratch;
+  EXPECT_EQ(quantize(trainer.parameters(), packed), Status::kOk);
+  infer<Model>(packed, example.x, resumed, scratch, NoMask{}, Int8Products{});
+  EXPECT_TRUE(check::same_bits(after, resumed));
+}
+
+TEST(Int8Training, refuses_parameters_that_are_not_finite) {
+  auto& trainer = check::fresh<0, TrainerOf<>>();
+  static Model::Parameters parameters;
+  parameters = trainer.parameters();
+  parameters.layer<2>().weight(0, 0) = std::numeric_limits<float>::infinity();
+  trainer.load(parameters);
+  Rng rng(9);
+  const Example example(rng);
+  Model::Output y;
+  EXPECT_EQ(trainer.accumulate(example.x, example.label).status, Status::kNotFinite);
+  EXPECT_EQ(trainer.predict(example.x, y), Status::kNotFinite);
+  trainer.initialize(XavierUniform{}, Rng{1});
+  EXPECT_EQ(trainer.predict(example.x, y), Status::kOk);
+}
+
+namespace {
+
+Model::ParametersOf<PackedInt8Weights, Tensor> base;
+using Lora = Adapted<Model, base, LowRank{.rank = 2}>;
+using Biases = BiasesAndNorms<Model, base>;
+Workspace<Model> workspace;
+
+template <class OfModel, class Plan = Int8Training>
+void expect_learns() {
+  auto& integers = check::fresh<0, TrainerOf<OfModel, Plan>>();
+  auto& floats = check::fresh<1, TrainerOf<OfModel, Streaming>>();
+  EXPECT_NEAR(train(integers, 20), train(floats, 20), 0.05f);
+}
+
+}  // namespace
+
+TEST(Int8Training, trains_parts_of_a_model_and_shares_a_workspace) {
+  static Model::Parameters parameters;
+  Rng rng(6);
+  initialize(parameters, XavierUniform{}, rng);
+  EXPECT_EQ(quantize(parameters, base), Status::kOk);
+  expect_learns<Lora>();
+  expect_learns<Biases>();
+  expect_learns<Model, InWorkspace<workspace, Int8Training>>();
+}
+
+TEST(Int8Training, tells_the_ram_of_its_integers) {
+  constexpr MemoryReport kInt8 = TrainerOf<>::memory(), kFloat = TrainerOf<Model, Streaming>::memory();
+  EXPECT_GT(kInt8.parameters, kFloat.parameters + sizeof(Model::Parameters) / 4);
+  EXPECT_LT(kInt8.parameters, kFloat.parameters + sizeof(Model::Parameters) / 2);
+  EXPECT_EQ(kInt8.gradients + kInt8.moments + kInt8.tape + kInt8.scratch,
+            kFloat.gradients + kFloat.moments + kFloat.tape + kFloat.scratch);
+}
