@@ -154,7 +154,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
           static_cast<OfLayer&>(*this), kConstants);
     }
   };
-  /// Sets of it. What is trained stays tensors in a set of quantized weights: it is small, and added to them.
+  /// Sets of it. Beside quantized weights the trained part stays tensors: it is small, and added to them.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf =
       typename std::conditional_t<kFrozen, std::type_identity<NoParameters>,
