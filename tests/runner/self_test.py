@@ -58,7 +58,7 @@ expect("counts within a line do not", counts_of("so 1 passed, 0 failed") is None
 
 usable = [board for board in boards.names() if board != "template"]
 for suite in [*table.everything(usable), *table.everywhere(usable), *table.sanitized(), *table.fuzz(1, 1)]:
-    program = next(word for word in suite.command if word.startswith("tests/") or word == "ports/run")
+    program = next(word for word in suite.command if word.startswith(("tests/", "examples/")) or word == "ports/run")
     expect(f"{suite.name}: {program} is there", (ROOT / program).is_file())
 
 LANGUAGES = {"python3": "Python", "bash": "Shell", "node": "JavaScript"}

@@ -42,6 +42,7 @@ BESIDE = [
            "--resets", "12"], BOARD),
     Suite("the site", "tests/packaging/docs", "docs", "browser"),
     Suite("spelling and sentences", "tests/packaging/words", "git codespell"),
+    Suite("figures of pictures", "examples/guide/pictures/draw --measure --check", BOARD),
     Suite("what an example reports", "tests/examples/run_test", BOARD),
     Suite("checks of images", "tests/packaging/checks_can_fail", "build arm"),
     Suite("checks of the runner", "tests/runner/self_test.py"),

@@ -1,11 +1,11 @@
-// What many devices have learned, as one: the mean of .safetensors files, weighted by the examples that each
-// has learned from. A round of Federated Averaging (McMahan et al., "Communication-Efficient Learning of Deep
-// Networks from Decentralized Data", 2017, algorithm 1) is what the devices do, and then this.
+// The mean of .safetensors files from several devices, weighted by each device's number of examples: the
+// server's part of Federated Averaging (McMahan et al., "Communication-Efficient Learning of Deep
+// Networks from Decentralized Data", 2017, algorithm 1).
 //
 //   const attune::TrainedFile files[] = {{first, 120}, {second, 80}};   // bytes of files, examples
 //   const auto [status, file] = attune::average_safetensors(files, sink);
 //
-// It knows no model: the files have the same tensors, in any order. Neither heap nor stdio.
+// It needs no model: the files have the same tensors, in any order. Neither heap nor stdio.
 #pragma once
 
 #include <bit>
@@ -157,10 +157,11 @@ class SafetensorsAverage {
 /// Writes a file whose every number is Σₖ nₖ·wₖ / Σₖ nₖ over the files' w and examples n: computed in double,
 /// in the order of the files, and rounded to the file's type, so that the bits are the same everywhere. The
 /// mean of files that are equal, of less than 2²⁹ examples of floats, is that file. Header and metadata are
-/// the first file's. sink(const char* bytes, std::size_t count) gets slices of at most 64 bytes. Nothing is
-/// written of what is refused: kInvalidLength without files or examples, or of 2⁵³ of them; kUnknownTensor,
+/// the first file's. sink(const char* bytes, std::size_t count) gets slices of at most 64 bytes. A refusal
+/// writes nothing: kInvalidLength without files or examples, or of 2⁵³ of them; kUnknownTensor,
 /// kMissingTensor, kInvalidShape against the first file; kInvalidType of other types than F32 and F64, or
-/// than the first file's; kNotFinite of what is not, or of a size above 1e290; and what is no such file.
+/// than the first file's; kNotFinite for numbers that are not finite or exceed 1e290; and the errors of
+/// damaged files.
 template <class Sink>
 AveragedFiles average_safetensors(const std::span<const TrainedFile>& files, Sink&& sink) {
   detail::SafetensorsAverage average(files);

@@ -13,7 +13,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What can be read comes first.
+/// Readable types come first.
 enum class ElementType : std::uint8_t {
   kF64,   // double
   kF32,   // float
@@ -25,7 +25,7 @@ enum class ElementType : std::uint8_t {
 
 namespace detail {
 
-/// Of a type by its name in a file: what it is, and its size in bytes; 0 for a name that is none.
+/// A type by its name in a file, and its size in bytes; 0 for an unknown name.
 struct ElementInfo {
   std::string_view name;
   ElementType type;

@@ -28,7 +28,7 @@ constexpr void check_flat_scalar() {
                 "attune: the flat array has another scalar type than the parameters");
 }
 
-// What refers to a tensor refers into the array afterwards.
+// A reference to a tensor then refers into the array.
 template <class Element, class Set>
 constexpr void take_flat(Element* from, Set& set) {
   for_each_tensor(
@@ -47,7 +47,7 @@ constexpr void take_flat(Element* from, Set& set) {
 template <class Set>
 inline constexpr int kScalarsOf = count_scalars(Set{});
 
-// Whether a set refers to its numbers, and so to what it is read from.
+// Whether a set refers to its numbers, and so to its source.
 template <class Set>
 constexpr bool refers() {
   bool any = false;
@@ -64,8 +64,8 @@ constexpr void check_lifetime() {
 
 }  // namespace detail
 
-/// The set whose scalars are those of an array, a std::array or a span of static size; a set of References
-/// refers to them, and they must live as long.
+/// A set filled from an array, a std::array or a span of static size. A set of References refers to that,
+/// which must live as long.
 template <class Set, class Source>
   requires detail::Stored<std::remove_cvref_t<Source>>
 [[nodiscard]] constexpr Set from_flat(Source&& values) {
@@ -83,8 +83,8 @@ template <class Set, class Source>
   return set;
 }
 
-/// Fills a set from what has data and size: an array, a span, a container. Status::kInvalidLength, and
-/// nothing is changed, when there are more or fewer values than the set has scalars.
+/// Fills a set from an array, a span or a container. Status::kInvalidLength, and nothing changes, unless
+/// there is a value for each scalar of the set.
 template <class Source, class Set>
 constexpr Status read_flat(Source&& values, Set& set) {
   detail::check_lifetime<Source, Set>();
@@ -93,8 +93,8 @@ constexpr Status read_flat(Source&& values, Set& set) {
   return Status::kOk;
 }
 
-/// Writes all scalars of a set to what has data and size. Status::kInvalidLength, and nothing is written,
-/// when it has more or less room than that.
+/// Writes all scalars of a set to an array, a span or a container. Status::kInvalidLength, and nothing is
+/// written, unless it has as much room.
 template <class Set, class Target>
 constexpr Status write_flat(const Set& set, Target&& values) {
   if (std::size(values) != static_cast<std::size_t>(count_scalars(set))) return Status::kInvalidLength;

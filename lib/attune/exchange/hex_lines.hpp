@@ -8,7 +8,7 @@
 //   bytes end 00000c74 9f07a1b3                             size and CRC of the file
 //
 // A line's CRC begins with its offset in the place of the CRC of earlier bytes. `hex_lines.py LOG FILE`
-// (cmake/, installed beside attune-config.cmake) puts the file together and says what is wrong with a log.
+// (cmake/, installed beside attune-config.cmake) puts the file together and names errors of a log.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
-// The names that Hugging Face's transformers give to encoders: tables for pytorch_names.hpp, of BERT, ViT,
-// DistilBERT, GPT-2 and Llama (transformers 4, modeling_bert.py, modeling_vit.py, modeling_distilbert.py,
-// modeling_gpt2.py, modeling_llama.py), and those of timm's ViT (vision_transformer.py). A table of one's own
+// Hugging Face's names of encoders: tables for pytorch_names.hpp. They are for BERT, ViT, DistilBERT,
+// GPT-2 and Llama (transformers 4: modeling_bert.py, modeling_vit.py, modeling_distilbert.py,
+// modeling_gpt2.py, modeling_llama.py), and for timm's ViT (vision_transformer.py). A table of your own
 // is `constexpr EncoderLayerNames kNames{.query = "att.q", …}`; an nn.Sequential has linear1 = "mlp.0" and
-// linear2 = "mlp.2". `epsilon` is what config.json has unless a checkpoint says otherwise: a norm of
-// another one warns. With Llama 3's 1e-5 a copy of the table says so.
+// linear2 = "mlp.2". `epsilon` is the default of config.json: a norm with another one warns. For Llama 3's
+// 1e-5, copy the table with that `epsilon`.
 //
 //   using Names = attune::PyTorchPart<
 //       attune::HuggingFaceModule<attune::kBertLayer, Encoder, "embeddings.word_embeddings",
@@ -11,8 +11,8 @@
 //                                 "encoder.layer">,
 //       "bert">;
 //
-// Their checkpoints have more than a model's encoder (a pooler, the heads of pre-training), so that it is a
-// PyTorchPart. What this library has no layer for is a layer of one's own, or added to what it has: BERT's
+// Their checkpoints contain more than an encoder (a pooler, heads of pre-training), so the model is a
+// PyTorchPart. Missing layers are your own, or folded into existing tensors: BERT's
 // token types (with one type only, row 0 of `token_type_embeddings` is added to every position) and ViT's
 // class token. ViT's patches are a Linear of [channels, height, width].
 #pragma once

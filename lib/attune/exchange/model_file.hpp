@@ -7,7 +7,7 @@
 //   constexpr auto& kWeights = attune::kInFlash<Names, digits_weights>;
 //
 //   Digits::forward(kWeights, x, y, scratch);
-//   using Fixed = attune::Frozen<Digits, kWeights>;  // trained is what else the model has
+//   using Fixed = attune::Frozen<Digits, kWeights>;  // trains the model's other parameters
 //   status = attune::read_safetensors<Names>(attune::bytes_of<digits_weights>(), parameters);  // into RAM
 //
 // The generated type is a model file, which may be written by hand, too:
@@ -60,7 +60,7 @@ template <ModelFile File>
 
 namespace detail {
 
-// What the compiler names where a file is refused.
+// Names in the compiler's error for a refused file.
 
 template <int... shape>
 struct InFile;
@@ -136,7 +136,7 @@ struct DamagedFile {
                 "entry, or behind whose, it was found");
 };
 
-/// What is known of a file before the program runs.
+/// A file's header, read by the compiler.
 template <class Names, class File>
 struct FileOfModel {
   static constexpr std::string_view kHeader{File::kHeader, sizeof File::kHeader - 1};
@@ -166,7 +166,7 @@ struct FileOfModel {
     }
     return check_in_place<Names, typename Names::Model::Scalar>(kLayout, tensor, kScalar);
   }
-  /// What all weights and embeddings have to be: the first narrow type of one, else the model's scalar.
+  /// The type of all weights and embeddings: the first narrow type of one, else the model's scalar.
   static constexpr ElementType kMatrix = [] {
     for (int i = 0; i < kLayout.kTensors; ++i) {
       const StateDictTensor& tensor = kStateDict<Names>.tensors[i];
@@ -331,7 +331,7 @@ constexpr auto copied_set() {
 }  // namespace detail
 
 /// A file's tensors where they stand, as a constant set of a model's parameters: pointers into the file.
-/// Constants that Frozen and BiasesAndNorms may have. A file that is not the model's does not compile.
+/// Constants that Frozen and BiasesAndNorms may have. Another model's file is a compile error.
 template <detail::CheckedNames Names, ModelFile File>
 inline constexpr auto kInFlash = detail::set_in_flash<Names, File>();
 

@@ -1,5 +1,5 @@
-// The tensors of a model by the names that the library has for them, as they are: what is trained of it, and
-// no constant. A file for what was learned on the device, beside the file that it was learned from.
+// The trained tensors of a model, by the library's own names, without constants: a file of learned
+// parameters, beside the file of the base.
 //
 //   using Model = attune::Sequential<attune::Adapted<Body, kBody, attune::LowRank{.rank = 4}>, Head>;
 //   using Names = attune::OwnNames<Model>;

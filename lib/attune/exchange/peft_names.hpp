@@ -10,8 +10,8 @@
 //   base_model.model.body.layers.0.self_attn.q_proj.lora_B.weight   [out, r]
 //   base_model.model.head.weight                                    [out, in]: of modules_to_save
 //
-// What else is trained has its own name behind the prefix, and constants have none. α and the roles stand in
-// adapter_config.json, which host/adapter_config.hpp compares with the model.
+// Other trained tensors have their own names after the prefix, and constants have none. α and the roles stand
+// in adapter_config.json, which host/adapter_config.hpp compares with the model.
 #pragma once
 
 #include <attune/exchange/pytorch_names.hpp>
@@ -20,7 +20,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// Calls visitor(place, tensor) for what is trained, factors of low rank as two weights of linear layers.
+/// Calls visitor(place, tensor) for trained tensors, with factors of low rank as two weights of linear
+/// layers.
 template <class Visitor>
 struct AdapterVisitor {
   static constexpr bool kOfFactors = true;
@@ -56,7 +57,7 @@ constexpr bool adapts_packed_tensors() {
 
 }  // namespace detail
 
-/// PEFT's names of what is trained, of a module's names (pytorch_names.hpp).
+/// PEFT's names of trained tensors, from a module's names (pytorch_names.hpp).
 template <detail::CheckedNames NamesOfModule>
 struct PeftNames {
   /// The names of the module without PEFT.

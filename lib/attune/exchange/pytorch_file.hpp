@@ -1,4 +1,4 @@
-// What a file's tensors are, beside their names: which have the values of another, and which have more
+// Properties of a file's tensors besides their names: aliases of other tensors, and shapes with more
 // dimensions than the model's.
 //
 //   using Names = attune::PyTorchFile<
@@ -37,13 +37,13 @@ struct TensorShape {
   static constexpr detail::FileTensor kTensor{kName.text, {}, {sizeof...(extents), {extents...}}};
 };
 
-/// Names of a model, with what else is known of their file: TensorAlias and TensorShape, by the full names of
-/// the file. It stands outside of a PyTorchPart.
+/// Names of a model, with TensorAlias and TensorShape by the full names of the file. It wraps a
+/// PyTorchPart, not the reverse.
 template <detail::CheckedNames Names, class... Tensors>
 struct PyTorchFile {
   using Model = typename Names::Model;
   static constexpr bool kWholeFile = Names::kWholeFile;
-  /// What is known of the tensors of the file.
+  /// Aliases and shapes of the file.
   static constexpr detail::FileTensor kFileTensors[] = {Tensors::kTensor...};
 
   /// Calls visitor(place, tensor) for each tensor of the model's set.

@@ -1,5 +1,5 @@
-// What PyTorch calls the tensors of each layer and model of the library, and how it stores them: names within
-// modules of torch.nn, rows of packed tensors, transposition. pytorch_names.hpp gives names to the layers of
+// PyTorch's names and storage of the tensors of each layer: names within modules of torch.nn, rows of
+// packed tensors, transposition. pytorch_names.hpp gives names to the layers of
 // a whole model.
 #pragma once
 
@@ -23,8 +23,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The modules of an encoder layer, as seen from the layer. What a layer does not have may stay without a
-/// name.
+/// The modules of an encoder layer, as seen from the layer. Absent modules need no name.
 struct EncoderLayerNames {
   const char* query = nullptr;       // of the projection of queries
   const char* key = nullptr;         // of keys
@@ -46,7 +45,7 @@ struct EncoderLayerNames {
 
 namespace detail {
 
-/// Names in nn.MultiheadAttention; those of three weights where keys or values have a width of their own.
+/// Names in nn.MultiheadAttention, with three weights if keys or values have their own width.
 inline constexpr EncoderLayerNames kMultiheadAttention{.query = "q_proj_weight",
                                                        .key = "k_proj_weight",
                                                        .value = "v_proj_weight",
@@ -93,9 +92,8 @@ inline constexpr const EncoderLayerNames& kNamesOr = table != nullptr ? *table :
 }  // namespace detail
 
 /// Calls visitor(place, tensor) for each tensor of a layer's set, of any form: PyTorch's names below
-/// `parent`, or those of the table where one is given. Parts of a packed tensor come in their order. This one
-/// is of layers of one's own: members of the set are named as in the set, weights are stored as their
-/// transposes, tables (TableOf) as they are.
+/// `parent`, or the table's. Parts of a packed tensor come in their order. This one is for your own layers:
+/// the set's member names, weights stored as their transposes, tables (TableOf) as they are.
 template <class Layer, const EncoderLayerNames* table = nullptr>
 struct PyTorchNames {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -155,7 +153,7 @@ struct PyTorchNames<Embedding<shape, Scalar>, table> {
   }
 };
 
-/// An nn.Parameter: the name of the layer is that of the tensor. Of an nn.Embedding it is "pos.weight".
+/// An nn.Parameter: the layer's name is the tensor's. For an nn.Embedding it is "pos.weight".
 template <PositionShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
@@ -190,7 +188,7 @@ struct PyTorchNames<MultiHeadAttention<shape, Scalar>, table> {
       visitor(StateDictPlace<StateDictLayout::kKey>{{"bias_v", parent}}, set.appended.bias_v);
     }
   }
-  /// The projections and what normalizes, by the names of a table.
+  /// The projections and normalizations, by the names of a table.
   template <const EncoderLayerNames& names>
   static constexpr void visit_by(const auto& visitor, const TensorPath* parent, auto&& set) {
     if constexpr (names.qkv_weight == nullptr) {
@@ -289,8 +287,8 @@ constexpr bool names_all_of(const EncoderLayerNames& names) {
 
 }  // namespace detail
 
-/// nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, of any parts; those of the network stand beside
-/// the attention. With a table, an encoder layer by its names.
+/// nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, of any parts; the network's modules stand
+/// beside the attention. With a table, an encoder layer by its names.
 template <class Layer, const EncoderLayerNames* table>
   requires detail::IsTransformerLayer<Layer>
 struct PyTorchNames<Layer, table> {
@@ -370,8 +368,8 @@ struct PyTorchNames<Sequential<Layers...>, table> {
 
 namespace detail {
 
-/// Calls body(set of Layer) for one of PartlyTrained: for a set that may be changed, and for a visitor of
-/// factors (peft_names.hpp), with what is trained, and Untrained in the place of constants; else with both.
+/// Calls body(set of Layer) for one of PartlyTrained: for a mutable set, and for a visitor of factors
+/// (peft_names.hpp), with the trained tensors, and Untrained for constants; else with both.
 template <class Part>
 constexpr void with_set_of_layer(const auto& visitor, const auto& body, auto& set) {
   using Set = std::remove_reference_t<decltype(set)>;
@@ -388,8 +386,8 @@ constexpr void with_set_of_layer(const auto& visitor, const auto& body, auto& se
 
 }  // namespace detail
 
-/// Frozen, BiasesAndNorms and Adapted: the module of their layer. What is trained of it by factors is written
-/// as the weights that they come to; the factors themselves have names of their own (peft_names.hpp,
+/// Frozen, BiasesAndNorms and Adapted: the module of their layer. Factors are written as the resulting
+/// weights; the factors themselves have their own names (peft_names.hpp,
 /// own_names.hpp).
 template <class Layer, const auto& kConstants, class What, const EncoderLayerNames* table>
 struct PyTorchNames<PartlyTrained<Layer, kConstants, What>, table> {

@@ -1,5 +1,5 @@
-// What PyTorch calls the tensors of a model: state_dict names, of the layers of a module (pytorch_layers.hpp)
-// behind those of the layers in it; all of it known at compile time.
+// PyTorch's names of a model's tensors, as in a state_dict: the module's layers, then the names within
+// each (pytorch_layers.hpp). All of it is known at compile time.
 //
 //   class Digits(nn.Module):                          using Digits = attune::Sequential<
 //     self.embed = nn.Linear(8, 16)                       attune::Linear<kEmbed>,
@@ -12,10 +12,10 @@
 //   using Names = attune::PyTorchModule<Digits, "embed", "pos", "encoder.layers", "norm", "head">;
 //
 // One name for each layer that has parameters, of the Sequential and of those in it, in their order; without
-// names, a Sequential is an nn.Sequential ("0", "1"), and anything else is the module itself. The names of
-// what is in PyTorch's modules (`self_attn.in_proj_weight`, `linear1.bias`) are known; those of other encoder
-// layers come as a table (hugging_face_names.hpp). What is Frozen has its names like the rest: it is written
-// from its constants, and reading leaves it as it is.
+// names, a Sequential is an nn.Sequential ("0", "1"), and anything else is the module itself. Names inside
+// PyTorch's modules (`self_attn.in_proj_weight`, `linear1.bias`) are known; other encoder layers need a
+// table (hugging_face_names.hpp). Frozen layers have names, too: writing takes their constants, and reading
+// skips them.
 //
 // read_safetensors.hpp, write_safetensors.hpp and model_file.hpp use them.
 #pragma once
@@ -115,8 +115,7 @@ constexpr bool check_module() {
 
 }  // namespace detail
 
-/// The names of a model whose encoder layers are those of a table: PyTorchModule for modules that are not
-/// of torch.nn.
+/// The names of a model with a table for its encoder layers: PyTorchModule for modules outside torch.nn.
 template <detail::CheckedModel ModelType, const EncoderLayerNames* table, detail::Name... names>
 struct ModuleWithLayers {
   using Model = ModelType;
@@ -155,8 +154,8 @@ struct NamesOfModule<Model, false> {
 
 }  // namespace detail
 
-/// The names of a model that is part of what a file has: behind a prefix, where one is given. What else the
-/// file has is not asked about.
+/// The names of a model that is a part of a file, after an optional prefix. Other tensors of the file are
+/// ignored.
 template <class Module, detail::Name... prefix>
   requires(sizeof...(prefix) <= 1)
 class PyTorchPart {

@@ -13,9 +13,9 @@
 // writes. Copies have them applied. Such a file, and one of 16-bit weights, is also referred to as it is by a
 // Model::ParametersOf<Int8Reference, Reference> (weights/quantized_weights.hpp).
 //
-// A file is what has data and size, of chars or bytes: its contents, no path. What could be a path, a literal
-// or a std::string, does not compile; a std::string_view of contents does. Its tensors must be those of the
-// model, no fewer and no more, each with its name and shape. In Python:
+// A file is a container of chars or bytes: its contents, not a path. A literal or a std::string could be a
+// path and is a compile error; pass a std::string_view of the contents. It must have exactly the model's
+// tensors, each with its name and shape. In Python:
 // safetensors.torch.save_file(model.state_dict(), path).
 #pragma once
 
@@ -61,10 +61,10 @@ constexpr bool check_file() {
   static_assert(kText || kBytes, "attune: a file is an array of char, unsigned char or std::byte");
   return true;  // an error has said what the file is instead
 }
-/// What has the bytes of a file.
+/// A container with the bytes of a file.
 template <class Source>
 concept CheckedFile = check_file<Source>();
-/// The bytes of what has data and size.
+/// The bytes of a container.
 template <class Source>
 constexpr std::string_view bytes_of_file(const Source& file) {
   if constexpr (requires { static_cast<const char*>(std::data(file)); }) {
@@ -116,7 +116,7 @@ inline constexpr bool kIsTensor = requires(std::remove_cvref_t<Leaf>& leaf) {
   leaf.values[0] = leaf.values[0];
 };
 
-/// Whether a tensor stands in a file as a set has it: of this type, and at multiples of what it is read by.
+/// Whether a tensor stands in a file as a set has it: of this type, and aligned for it.
 template <class Names, class Element>
 constexpr Status check_in_place(const SafetensorsLayout<Names>& layout, int tensor, ElementType scalar) {
   ElementType type = scalar;
@@ -141,10 +141,10 @@ struct SafetensorsLayout {
   /// Tensors of the model.
   static constexpr int kTensors = detail::StateDict<Names>::kTensors;
 
-  Status status = Status::kOk;  // what is wrong with the file, or that it is not of this model
-  std::string_view tensor;      // the name of the tensor with which something is wrong
-  std::string_view metadata;    // text of the object "__metadata__"; empty without one
-  std::size_t body = 0;         // bytes in front of the tensors
+  Status status = Status::kOk;                    // the error of the file, or of the model
+  std::string_view tensor;                        // the name of the wrong tensor
+  std::string_view metadata;                      // text of the object "__metadata__"; empty without one
+  std::size_t body = 0;                           // bytes in front of the tensors
   std::size_t begin[std::size_t{kTensors}] = {};  // from there on; in the order of names
   ElementType type[std::size_t{kTensors}] = {};   // of its elements; kOther of an alias that is not there
   std::size_t scale[std::size_t{kTensors}] = {};  // of an I8, where its scales begin
@@ -253,7 +253,7 @@ template <detail::CheckedNames Names, detail::CheckedFile Source>
   return layout;
 }
 
-/// Copies a file's tensors into a set of one's own, of any form, converted to its scalar; constants of a
+/// Copies a file's tensors into a set of any storage, converted to its scalar; constants of a
 /// model stay as they are. When the file is refused nothing is changed. kInvalidShape also where the set is
 /// of another model than the names.
 template <detail::CheckedNames Names, detail::CheckedFile Source, detail::CheckedSet Set>
@@ -290,8 +290,8 @@ constexpr SafetensorsResult read_safetensors(Source&& file, Set& set) {
 /// Points a set of references to the tensors of a file that begins at `file`; linear weights are
 /// TransposedReferences or the narrow ones of the file's type, tables and vectors References. Vectors that
 /// are Tensors are copied, of any type: ParametersOf<Bfloat16Reference, Tensor> of a file that is all BF16.
-/// Tensors of another type than the set has them are kInvalidType, those that stand askew in memory
-/// kMisaligned; then nothing is changed. The compiler has to be given the file's bytes where it copies.
+/// Tensors of another type than the set has them are kInvalidType, misaligned ones kMisaligned; then nothing
+/// is changed. The compiler has to be given the file's bytes where it copies.
 template <detail::CheckedNames Names, class Scalar, detail::CheckedSet Set>
 constexpr SafetensorsResult refer_to_safetensors(const SafetensorsLayout<Names>& layout, const Scalar* file,
                                                  Set& set, const char* constant_bytes = nullptr) {

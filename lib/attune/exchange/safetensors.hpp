@@ -42,7 +42,7 @@ struct SafetensorsEntry {
 ///   while (header.next(entry)) …
 ///   if (header.status() != Status::kOk) …
 ///
-/// `text` is the header with its spaces, and must live as long; `body_size` is that of the bytes behind it.
+/// `text` is the header with its spaces, and must live as long; `body_size` counts the bytes after it.
 /// Tensors without elements are refused, too; escapes and UTF-8 are not looked into. A name that is there
 /// twice is for who looks names up. Whether tensors cover the file without hole and overlap is told by sums
 /// over hashes of their ends: who makes up a file may deceive it, but no tensor reaches outside of the file.
@@ -109,7 +109,7 @@ class SafetensorsHeader {
   static constexpr bool is_escape(char character) {
     return character == '\\' || static_cast<unsigned char>(character) < 0x20;
   }
-  /// What stands between two quotes, where nothing is escaped.
+  /// The text between two quotes, without escapes.
   constexpr std::string_view plain_string() {
     need('"');
     const std::size_t first = at_;
@@ -242,13 +242,13 @@ class SafetensorsHeader {
   std::uint64_t body_size_;
   std::uint64_t covered_ = 0;  // bytes of all tensors
   std::uint64_t last_ = 0;     // the largest end
-  std::uint64_t balance_ = 0;  // over hashes of begins, less those of ends
+  std::uint64_t balance_ = 0;  // over hashes of begins, less hashes of ends
   Status status_ = Status::kOk;
   bool first_ = true;
   bool ended_ = false;
 };
 
-/// What became of a file. It converts to its Status.
+/// The result for a file. It converts to its Status.
 struct [[nodiscard]] SafetensorsResult {
   Status status = Status::kOk;
   /// The tensor that was refused, if it is one's: in the text of the file's header, or a constant.

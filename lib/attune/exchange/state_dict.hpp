@@ -20,11 +20,11 @@ struct TensorExtents {
   int rank = 0;
   int extents[kMost] = {};  // of the first `rank` dimensions
 };
-/// What names tell of a file's tensor beside the model's names (pytorch_file.hpp).
+/// Properties of a file's tensor besides its name (pytorch_file.hpp).
 struct FileTensor {
   std::string_view name;
   std::string_view alias_of;  // empty: it is one of the model's
-  TensorExtents shape;        // of rank 0: that of the model
+  TensorExtents shape;        // of rank 0: the model's
 };
 template <class Names>
 constexpr std::span<const FileTensor> file_tensors() {
@@ -54,9 +54,9 @@ struct StateDictTensor {
   }
 };
 /// Whether a tensor of this shape in a file has these rows and columns. Leading dimensions of 1 do not count,
-/// as in positions of [1, tokens, d_model]. Those of a weight or a table behind the first are its columns
-/// together, as in convolutions over patches, [out, channels, height, width], and by channels, [channels, 1,
-/// taps].
+/// as in positions of [1, tokens, d_model]. Dimensions of a weight or a table after the first form its
+/// columns together, as in convolutions over patches, [out, channels, height, width], and by channels,
+/// [channels, 1, taps].
 template <class Extent>
 constexpr bool has_shape(int rank, const Extent* shape, const StateDictTensor& tensor) {
   const auto rows = static_cast<Extent>(tensor.rows), cols = static_cast<Extent>(tensor.cols);
@@ -64,7 +64,7 @@ constexpr bool has_shape(int rank, const Extent* shape, const StateDictTensor& t
   if (rank < own_rank) return false;
   if (tensor.layout == StateDictLayout::kTransposed ||
       (tensor.layout == StateDictLayout::kTable && shape[0] == rows)) {
-    Extent size = 1;  // does not overflow: that of all of the shape was looked at
+    Extent size = 1;  // does not overflow: the whole shape was checked
     for (int i = 1; i < rank; ++i) size *= shape[i];
     return shape[0] == rows && size == cols;
   }
@@ -141,7 +141,7 @@ class StateDict {
     Names::visit(
         [&](const auto& place, auto&& leaf) {
           using Leaf = std::remove_cvref_t<decltype(leaf)>;
-          // Tensors are packed along their rows, but those of Conv1D along columns.
+          // Tensors are packed along their rows, Conv1D's along columns.
           constexpr StateDictLayout kLayout = std::remove_cvref_t<decltype(place)>::layout;
           constexpr bool kColumns = kLayout == StateDictLayout::kConv1D;
           constexpr bool kSwapped = kColumns || is_transposed(kLayout);
@@ -285,8 +285,8 @@ constexpr StateDictShape state_dict_shape(StateDictLayout layout) {
   return {View::rows, View::cols, View::row_stride, View::col_stride};
 }
 
-/// The first tensor of the names that a set does not have like the model's own set or that of another
-/// instance of the model; −1 where it has all.
+/// The first tensor that a set lacks, compared with the model's own set or another instance's; −1 where it
+/// has all.
 template <class Names, class Set>
 [[nodiscard]] constexpr int tensor_of_another_shape(Set& set) {
   const StateDictPart* part = kStateDict<Names>.parts;

@@ -1,6 +1,6 @@
-// What names of a model's tensors are, in a state_dict: a type with the Model, and visit(visitor, path, set),
-// which calls visitor(place, tensor) for each tensor of a set, of any form. pytorch_names.hpp has PyTorch's,
-// own_names.hpp the library's own.
+// The interface of names of a model's tensors in a state_dict: a type with the Model, and visit(visitor,
+// path, set), which calls visitor(place, tensor) for each tensor of a set, of any form. pytorch_names.hpp has
+// PyTorch's, own_names.hpp the library's own.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ enum class StateDictLayout {
   kTable,       // embeddings, [rows, cols]
   kPositions,   // [rows, cols]: positions, the first rows of a table that may have more
   kTransposed,  // [cols, rows]: weights of linear layers
-  kConv1D,      // [rows, cols]: those of Hugging Face's Conv1D
+  kConv1D,      // [rows, cols]: weights of Hugging Face's Conv1D
 };
 
 /// Whether it is a vector: one number behind the other.
@@ -34,8 +34,8 @@ constexpr bool may_be_narrow(StateDictLayout layout) {
   return layout == StateDictLayout::kTable || layout == StateDictLayout::kTransposed;
 }
 
-/// Where a tensor is: rows `first_row` to `first_row` + its own of what has `rows` of them. (Elements are the
-/// rows of a vector, columns those of a Conv1D.) 0 rows: it is all of it.
+/// Where a tensor is: rows from `first_row` on, of a tensor with `rows` rows. (Rows of a vector are its
+/// elements, rows of a Conv1D its columns.) 0 rows: it is all of it.
 template <StateDictLayout kLayout>
 struct StateDictPlace {
   /// How the tensor lies there.
@@ -91,7 +91,7 @@ constexpr bool check_set() {
   return kSet;
 }
 
-/// What has Parameters. A wrong type is one error, as with those below.
+/// A type with Parameters. A wrong type is one error, as with those below.
 template <class Model>
 concept CheckedModel = check_model<Model>();
 /// Names of a model, which are no model.

@@ -263,7 +263,7 @@ class SafetensorsRewriter {
   }
 
  private:
-  /// What becomes of a tensor of the file.
+  /// The plan for a tensor of the file.
   struct Written {
     int tensor = -1;                         // of the model, whose values it gets; −1: none
     ElementType type = ElementType::kOther;  // of its elements
@@ -297,8 +297,8 @@ class SafetensorsRewriter {
                       elements_of(entry) % scales.shape[0] == 0;
     return fits ? scales : SafetensorsEntry{};
   }
-  /// The model's tensor whose values are written there. What is not the model's and has the bytes of one of
-  /// its embeddings is an alias.
+  /// The model's tensor whose values are written there. A tensor outside the model with the bytes of one
+  /// of its embeddings is an alias.
   [[nodiscard]] int tensor_of(const SafetensorsEntry& entry) const {
     int tensor = kTensors.find(entry.name);
     for (int i = 0; tensor < 0 && i < kTensors.kTensors; ++i) {
@@ -338,7 +338,7 @@ class SafetensorsRewriter {
       });
     });
   }
-  /// The model's values, and what the file has behind them: later rows of positions, all of other tensors.
+  /// The model's values, and the file's others: later rows of positions, and other tensors.
   void add_values(const SafetensorsEntry& entry, const Written& written) {
     std::uint64_t known = 0;
     if (written.tensor >= 0) {
@@ -395,8 +395,8 @@ SafetensorsResult write_safetensors(const Set& set, Sink&& sink, const Safetenso
   return {};
 }
 
-/// Writes a file once more with the values of a set in the place of the model's tensors. The order and shapes
-/// of its tensors, what is not the model's, and the header stay as they are; what has the bytes of an
+/// Writes a file again with the values of a set in place of the model's tensors. The order and
+/// shapes of its tensors, other tensors, and the header stay as they are. A tensor with the bytes of an
 /// embedding of the model is an alias and gets its values. Of types that change, and of integers with scales,
 /// which become floats, the header is written anew. kNotFinite where a number of F16 or BF16 would be
 /// infinite or NaN; of a file that is refused nothing is written. The sink gets slices of at most 64 bytes.

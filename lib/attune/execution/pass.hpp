@@ -8,7 +8,7 @@
 // Here mask and length become the context that the layers hand on (context.hpp). A mask may say how long the
 // sequence is (attention/sequence_length.hpp): layers that take a length (Abilities, layer.hpp) compute no
 // other tokens, and rows of y and dx behind them become zeros. Where one of the model's layers takes none,
-// all tokens are computed and the mask is padding. Products of weights are those of the set of parameters
+// all tokens are computed and the mask is padding. The set of parameters chooses products of weights
 // (weights/packed_weights.hpp has integers); how two other matrices are multiplied, as in attention and in
 // gradients of weights, is the last argument.
 #pragma once

@@ -19,7 +19,7 @@
 //
 //   template <CacheShape cache>
 //   struct Stream {
-//     struct Memory { … };                            // what later tokens need of earlier ones; zeros: none.
+//     struct Memory { … };                            // kept of earlier tokens for later ones; zeros: none.
 //                                                     // How it stands there has a kFingerprint, where its
 //                                                     // type does not tell: of a saved cache
 //     static constexpr std::uint64_t kMostTokens = …; // that it takes in all; without: any number

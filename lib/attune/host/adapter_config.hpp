@@ -1,11 +1,12 @@
 // adapter_config.json of Hugging Face's PEFT (peft/tuners/lora/config.py), beside the adapters of
 // exchange/peft_names.hpp. Needs nlohmann-json and a heap; never included by attune.hpp.
 //
-//   const std::string wrong = attune::host::wrong_in_adapter_config<Names>(text);  // "r is 8, that of the
-//   model is 4" file << attune::host::adapter_config<Names>("bert-base-uncased");
+//   const std::string wrong = attune::host::wrong_in_adapter_config<Names>(text);
+//   // "r is 8, that of the model is 4"
+//   file << attune::host::adapter_config<Names>("bert-base-uncased");
 //
-// Names are those of the module or PeftNames of them. What a rank is not told by, α, has to be the model's: a
-// file of adapters alone does not have it.
+// Names describe the module, or are PeftNames of it. α has to be the model's; a file of adapters alone
+// does not contain it.
 #pragma once
 
 #include <set>
@@ -31,7 +32,7 @@ struct ModuleOf<PeftNames<Module>> {
   using type = Module;
 };
 
-/// What all adapters of a model have in common.
+/// Common values of all adapters of a model.
 struct Adapters {
   int count = 0;
   int rank = 0;

@@ -1,5 +1,5 @@
-// Code that a program has once for each of several processors, and runs the best of: what CMake's
-// attune_add_dispatched puts beside the objects that it compiles. Never included by attune.hpp.
+// Code that a program has once for each of several processors, and runs the best of: added by CMake's
+// attune_add_dispatched to the objects that it compiles. Never included by attune.hpp.
 //
 // ATTUNE_PROCESSOR=sse2, avx2 or avx512 in the environment takes another one than the best, to compare them.
 #pragma once
@@ -31,7 +31,7 @@ struct CodeOfProcessor {
   Function* const* initializers_end;
 };
 
-/// What the processor says of itself, in the registers of CPUID and XGETBV.
+/// The processor's features, from the registers of CPUID and XGETBV.
 struct ProcessorFeatures {
   unsigned ecx_1 = 0;
   unsigned ebx_7 = 0;

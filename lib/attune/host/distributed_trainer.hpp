@@ -8,8 +8,8 @@
 //
 // Every rank runs the same program. Of a batch, rank r of n computes the sequences from ⌊r·batch/n⌋ up to
 // ⌊(r+1)·batch/n⌋, on its threads. Then the sum of the gradients goes from rank to rank, and each adds its
-// sequences in the order of the batch: the sums are those of one sequence after the other, which no
-// all-reduce promises. The last rank has the sum over the batch, and sends it round once more; every rank
+// sequences in the order of the batch: the sums equal one sequence after the other, which no all-reduce
+// promises. The last rank has the sum over the batch, and sends it round once more; every rank
 // takes the optimizer's step with it. Both go in chunks, so that all ranks add and send at once: a ring,
 // whose links carry the gradients twice, as in a ring all-reduce (Patarasuk and Yuan, 2009). (Where
 // ParallelTrainer's bits are not a Trainer's, these are ParallelTrainer's.)
@@ -91,14 +91,14 @@ class PartOfRing {
   const int batch_;
   const std::size_t chunk_bytes_;
   Parameters& sum_;    // of the sequences up to here
-  Parameters& spare_;  // for that of the batch: what of `sum_` is on its way stays as it is
+  Parameters& spare_;  // for the batch's sum: parts of `sum_` under way must not change
   Sums sent_{};
 };
 
 }  // namespace detail
 
-/// Trains `Model` on batches of `batch` sequences on all ranks together. What a ParallelTrainer takes and
-/// gives, this does too; predictions are each rank's own. The ranks call initialize(), start_from(), load()
+/// Trains `Model` on batches of `batch` sequences on all ranks together. Its interface is
+/// ParallelTrainer's; predictions are each rank's own. The ranks call initialize(), start_from(), load()
 /// and resume() with the same, and step() with the same options, masks and loss, as often; of a batch each
 /// reads the sequences [first_sequence(), end_sequence()) alone. Ranks must compute on one byte order.
 template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
@@ -109,7 +109,7 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
  public:
   using typename OnOneMachine::BatchInput;
   using typename OnOneMachine::BatchInputView;
-  /// What predict() of a batch writes.
+  /// The output of predict() of a batch.
   using typename OnOneMachine::BatchOutputView;
   using typename OnOneMachine::BatchTarget;
   using typename OnOneMachine::BatchTargetView;
@@ -182,14 +182,14 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
     }
   }
 
-  /// Of a batch, what this rank reads.
+  /// The first sequence that this rank reads.
   [[nodiscard]] int first_sequence() { return part().first(); }
   /// Behind the last sequence that this rank reads.
   [[nodiscard]] int end_sequence() { return part().end(); }
   /// The ranks that train together.
   [[nodiscard]] Ranks& ranks() { return ranks_; }
 
-  /// What run_training keeps a run with: rank 0 has the file, the others what it says.
+  /// Saves a run for run_training: rank 0 has the file, the others its contents.
   Status save_run(const std::string& path, std::uint32_t fingerprint,
                   std::initializer_list<std::span<const std::byte>> parts) {
     Status status = Status::kOk;

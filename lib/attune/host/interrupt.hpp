@@ -10,7 +10,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::host {
 
 /// While one exists, the first Ctrl-C (SIGINT) is noted and nothing else; a second one ends the program at
 /// once. After the first, a pipe that nobody reads any more does not end the program either (in a pipeline
-/// Ctrl-C reaches the reader, too): what was learned can still be written. Where SIGINT was ignored before,
+/// Ctrl-C reaches the reader, too): the program can still save its result. Where SIGINT was ignored before,
 /// as for a job in the background, it still is. One at a time.
 class Interrupt {
  public:

@@ -102,7 +102,7 @@ class MpiRanks final : public Ranks {
   [[nodiscard]] int next() const { return (rank_ + 1) % size_; }
   [[nodiscard]] int before() const { return (rank_ + size_ - 1) % size_; }
 
-  // For what a rank, or with -1 every one, has to do. MPI's own waiting keeps a processor busy, which may be
+  // Waits for another rank, or with -1 for every one. MPI's own waiting keeps a processor busy, which may be
   // the one that the other rank needs.
   MPI_Status wait(MPI_Request& request, int whom) const {
     using Clock = std::chrono::steady_clock;

@@ -3,7 +3,7 @@
 //   attune::host::ParallelInference<Model> inference(4);
 //   inference.forward(parameters, x, y);
 //
-// The bits are those of Model::forward, whatever the number of threads (shared_slices.hpp says why). Where
+// The bits equal Model::forward's, for any number of threads (shared_slices.hpp says why). Where
 // there are many sequences at once, one on each thread is faster: threads do not wait for each other then.
 // ThreadPool::for_each does that, with a scratch for each thread.
 #pragma once

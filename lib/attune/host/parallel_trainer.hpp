@@ -7,8 +7,8 @@
 //
 // The sequences of a batch go to whichever thread is free; each leaves its gradient, from zero, in a slot of
 // its own. Then part after part of all tensors is added up, slot after slot in the order of the batch. So
-// the bits depend neither on the number of threads nor on who computed what, and they are those of
-// attune::Trainer, one sequence after the other. (But a sum over more tokens than
+// the bits depend neither on the number of threads nor on their order, and equal attune::Trainer's, one
+// sequence after the other. (But a sum over more tokens than
 // kernels::kDepthBlock, or a tensor that backward adds to more than once, is first added up within its
 // sequence here: any number of threads still gives the same bits, but Trainer's may be others.)
 #pragma once
@@ -37,8 +37,8 @@ struct ParallelOptions {
   std::optional<std::size_t> gradient_bytes = std::nullopt;
 };
 
-/// Trains `Model` on batches of `batch` sequences on several threads. What a Trainer takes and gives, this
-/// does too, but for accumulate() and update(). Everything that is large is on the heap: a ParallelTrainer
+/// Trains `Model` on batches of `batch` sequences on several threads. Its interface is Trainer's, without
+/// accumulate() and update(). Everything that is large is on the heap: a ParallelTrainer
 /// may be a local variable. Its functions are called from one thread at a time.
 template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
           int batch = 1>
@@ -51,7 +51,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   using Targets = attune::detail::TargetsOf<Loss, typename Model::Output, batch>;
 
  public:
-  /// What has the same bits on one thread, and on a device.
+  /// The trainer with the same bits on one thread, and on a device.
   using PerSequence = Trainer<Model, Loss, Optimizer, batch>;
   using Scalar = typename Model::Scalar;
   using Parameters = typename Model::Parameters;
@@ -63,7 +63,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   using BatchTarget = typename PerSequence::BatchTarget;
   using BatchInputView = typename PerSequence::BatchInputView;
   using BatchTargetView = typename PerSequence::BatchTargetView;
-  /// What predict() of a batch writes.
+  /// The output of predict() of a batch.
   using BatchOutputView = MatrixView<Scalar, batch * Model::Output::rows, Model::Output::cols>;
   using Result = StepResult<Scalar>;
   using Options = typename Optimizer::Options;
@@ -93,8 +93,8 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   }
 
   /// y[rows, cols] for x[rows, cols] with the parameters as they are, on all threads (shared_slices.hpp);
-  /// nothing is dropped. A Status as Trainer::predict. Without dropout in the model, tape() then has what it
-  /// kept. `y` may not overlap `x`.
+  /// nothing is dropped. A Status as Trainer::predict. Without dropout in the model, tape() then has its
+  /// tape. `y` may not overlap `x`.
   template <class Mask = NoMask>
   [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     const Status status = shared_->state.ready();
@@ -102,7 +102,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   }
   /// The same for a whole batch, stacked, with masks as step(): as many sequences as threads at a time; of
   /// fewer than threads, one after the other on all of them. Outputs of sequences that are refused are not
-  /// written; the Status is that of the first of them.
+  /// written; the Status is the first one's.
   template <class Masks = NoMask>
   [[nodiscard]] Status predict_batch(BatchInputView inputs, BatchOutputView outputs,
                                      const Masks& masks = {}) {
@@ -131,13 +131,13 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   }
 
   [[nodiscard]] const Parameters& parameters() const { return shared_->state.parameters; }
-  /// What the last predict() kept: attention weights among it. Not of a model with dropout, which predicts
+  /// The tape of the last predict(), with attention weights. Not of a model with dropout, which predicts
   /// without a tape.
   [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return workers_[0].tape; }
   [[nodiscard]] int threads() const { return pool_.threads(); }
 
-  /// Memory of training here: tape and scratch of every thread, gradients of every slot. What the same
-  /// training takes on a device is PerSequence::memory().
+  /// Memory of training here: tape and scratch of every thread, gradients of every slot.
+  /// PerSequence::memory() has the memory of the same training on a device.
   [[nodiscard]] MemoryReport memory() const {
     const auto workers = static_cast<std::size_t>(pool_.threads());
     const auto sets = static_cast<std::size_t>(1 + slots_.count());
@@ -154,14 +154,14 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   }
 
  protected:
-  /// Of the first sequences of a batch. Where the status is not kOk, that of the first one that is refused,
-  /// there are no gradients.
+  /// Of the first sequences of a batch. If one is refused, the status is the first one's, and there are no
+  /// gradients.
   using Sums = LossSum<Scalar>;
 
-  /// One step of which the sequences [part.first(), part.end()) are computed here. part.receive() gets what
+  /// One step; the sequences [part.first(), part.end()) are computed here. part.receive() gets what
   /// those before add up to, part.send() takes the same of all up to here: first Sums, then, if those are
   /// sound, the bytes of the gradients' sum, chunk after chunk. part.total(sums) is the gradients' sum over
-  /// the batch, of which the Sums go to `sums`.
+  /// the batch, with its Sums in `sums`.
   template <class Part, class Clipping, class Masks>
   Result step_over(Part& part, BatchInputView inputs, BatchTargetView targets, const Options& options,
                    const Clipping& clipping, const Masks& masks, const Loss& loss_of) {
@@ -217,7 +217,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     LossSum<Scalar> sequences[static_cast<std::size_t>(batch)];
     std::int64_t trained;  // sequences since the tapes stood where their worker's `masks` is 0
   };
-  // What a thread computes a sequence in; no two threads share a line of the cache.
+  // A thread's memory for a sequence; no two threads share a line of the cache.
   struct alignas(detail::kCacheLine) Worker {
     [[no_unique_address]] typename Model::Tape tape;
     [[no_unique_address]] Scratch scratch;
@@ -291,7 +291,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
                      [&](const SharedSlices& slices) { (void)predict_on(workers_[0], x, y, mask, slices); });
   }
 
-  // What TrainingLifecycle asks for.
+  // The interface for TrainingLifecycle.
   State& own_state() { return shared_->state; }
   [[nodiscard]] const State& own_state() const { return shared_->state; }
   void restart(Rng& rng) {

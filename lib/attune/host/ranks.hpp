@@ -11,8 +11,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// A process's place among all, and its two neighbors: the rank before 0 is the last one. What a rank sends
-/// is received by the next one in the same order and the same sizes. Where a neighbor is gone or hangs, a
+/// A process's place among all, and its two neighbors: the rank before 0 is the last one. The next rank
+/// receives messages in the order and sizes of sending. Where a neighbor is gone or hangs, a
 /// function throws or ends the program; it does not wait for ever.
 class Ranks {
  public:
@@ -34,7 +34,7 @@ class Ranks {
   [[nodiscard]] bool is_last() const { return rank() + 1 == size(); }
 };
 
-/// What rank 0 has in `bytes`, on every rank.
+/// Copies `bytes` of rank 0 to every rank.
 inline void hand_out(Ranks& ranks, std::span<std::byte> bytes) {
   if (ranks.rank() > 0) ranks.receive(bytes);
   if (!ranks.is_last()) ranks.send(bytes);

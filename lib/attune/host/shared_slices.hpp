@@ -7,15 +7,15 @@
 //     EncoderLayer::forward(parameters, x, y, scratch[0], Context(CausalMask{}, slices));
 //   });
 //
-// Every thread goes through the same sequence of slices. The rows or elements of a slice are cut into as many
-// shares as there are threads, fewer where they are little work, and one where they are a single slice. Each
+// Every thread goes through the same sequence of slices. The rows or elements of a slice are cut into a
+// share for each thread. Little work has fewer shares, and a single slice one. Each
 // thread takes its own share, and those that after a moment nobody has taken: a thread that a busy machine
 // wakes late is not waited for, and one that comes at last finds everything done. A share begins when all of
 // the slices before it are done. Who computes it decides no bit, and neither does into how many a slice is
 // cut.
 //
-// All threads fill one tape and one scratch. What a slice writes for more than one row (own()) goes to the
-// same place in the thread's own scratch.
+// All threads fill one tape and one scratch. Data for more than one row (own()) go to the same place in
+// the thread's own scratch.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// What the threads that go through one sequence of slices have in common.
+/// Shared state of the threads that go through one sequence of slices.
 class SharedPass {
  public:
   /// Less work than this (execution/slices.hpp) is not worth another thread: a share has to pay for waiting
@@ -75,8 +75,8 @@ class SharedPass {
         std::clamp<std::int64_t>(work / work_of_share_, 1, (std::max)(1, (std::min)(most, threads()))));
   }
   // Calls body(share) for the shares of slice number `slice` that no other thread has taken, when the
-  // `before` shares of all slices in front of it are done. Those of other threads where these do not come:
-  // `alone` is whether they did not for the last slice.
+  // `before` shares of all slices in front of it are done. Takes shares of other threads that do not come:
+  // `alone` tells whether they missed the last slice.
   template <class Body>
   void compute(int thread, int slice, int before, int shares, bool& alone, const Body& body) {
     const auto compute_one = [&](int share) {
@@ -102,7 +102,7 @@ class SharedPass {
     }
     return false;
   }
-  // Returns when so many shares are done; what they wrote is then visible.
+  // Returns when so many shares are done; their writes are then visible.
   void wait_for(int shares) {
     using Clock = std::chrono::steady_clock;
     if (look_out_for(shares)) return;
@@ -141,7 +141,7 @@ class SharedPass {
   const std::unique_ptr<Taken[]> taken_;  // of each share, up to which slice it is taken
 };
 
-/// The slices of a sequence, those of one of the threads that go through it.
+/// The slices of a sequence, for one of the threads that go through it.
 class SharedSlices : public attune::detail::WholeSequence {
  public:
   static constexpr bool kRunsToCompletion = false;

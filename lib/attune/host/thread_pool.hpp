@@ -43,7 +43,7 @@ class ThreadPool {
   [[nodiscard]] int threads() const { return threads_; }
 
   /// Calls body(thread, index) once for every index in [0, count), each on whichever thread is free, and
-  /// returns when all calls have; what they wrote is then visible to the caller. No two calls with the same
+  /// returns when all calls have; their writes are then visible to the caller. No two calls with the same
   /// `thread`, in [0, threads()), overlap; the caller is thread 0, and on Linux the others stay off its
   /// core. A thread that a busy machine wakes too late is not waited for. Called from one thread at a
   /// time. `body` may not throw, and may not call for_each() of the same pool; another pool's it may.
@@ -113,7 +113,7 @@ class ThreadPool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable left_;
-  const void* work_ = nullptr;  // what may be joined
+  const void* work_ = nullptr;  // the work that threads may join
   void (*call_)(const void*, int) = nullptr;
   std::atomic<unsigned> round_ = 0;  // which work that is: nobody joins one twice
   std::atomic<int> working_ = 0;     // threads that have joined and not left

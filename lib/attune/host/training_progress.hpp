@@ -1,4 +1,4 @@
-// What a training run tells a person: how far it is, the loss, the accuracy, and how long it will take. Needs
+// Progress of a training run for people: steps, loss, accuracy, and remaining time. Needs
 // an operating system; never included by attune.hpp.
 #pragma once
 
@@ -38,7 +38,7 @@ inline void write_to_standard_output(std::string_view text) {
 /// elsewhere.
 class TrainingProgress {
  public:
-  /// What time is read from.
+  /// The clock.
   using Clock = std::chrono::steady_clock;
   /// Takes what is to be shown.
   using Write = std::function<void(std::string_view)>;

@@ -32,8 +32,8 @@ struct TrainingOptions {
   int patience = 0;        // validations in a row without a better accuracy that end training; 0: none do
   bool terminal = false;   // progress overwrites its line; otherwise it is a line now and then
   TrainingProgress::Write write = write_to_standard_output;  // of progress; nullptr: none
-  /// The run is written there (whole_file.hpp), and goes on from there if it is there at the start. What
-  /// step(index) does must then follow from the index, the trainer's state and `beside`. Another loss or
+  /// The run is written there (whole_file.hpp), and goes on from there if it is there at the start. Then
+  /// step(index) must depend only on the index, the trainer's state and `beside`. Another loss or
   /// other data are not noticed.
   std::string file = {};
   int save_every = 100;  // steps from one writing to the next; one follows the last step, too
@@ -50,13 +50,13 @@ enum class TrainingEnd {
   kNotSaved,     // the file could not be written, or is not one of this training
 };
 
-/// What a validation found.
+/// The result of a validation.
 struct Validation {
   int step;         // steps that had been taken
   double accuracy;  // as the caller's function tells it
 };
 
-/// What happened. `best` are the parameters of the best validation (the first of equals); the last ones
+/// The result of a run. `best` are the parameters of the best validation (the first of equals); the last ones
 /// without validation.
 template <class Parameters>
 struct TrainingRun {
@@ -80,7 +80,7 @@ inline constexpr bool kOfSeveralProcesses = requires(Trainer& trainer) {
   trainer.ranks();
 };
 
-/// A run in a file: the trainer's state, then this, what is beside, and lists.
+/// A run in a file: the trainer's state, then this, `beside`, and lists.
 template <class Parameters>
 struct RunRecord {
   std::int32_t steps, best_step, losses, validations;
@@ -189,7 +189,7 @@ class Runner {
   [[nodiscard]] bool has_steps_left() const {
     return run_.steps < options_.steps && run_.end == TrainingEnd::kAllSteps;
   }
-  /// One step, and what is due behind it.
+  /// One step, then validating and saving if due.
   template <class Step>
   void take_step(const Step& step) {
     const auto result = step(run_.steps);
@@ -214,7 +214,7 @@ class Runner {
   }
   /// Validates and saves what is not yet, and says how it ended.
   TrainingRun<Parameters> finish() {
-    if (run_.end == TrainingEnd::kInterrupted) save();  // what goes on from here has not validated here
+    if (run_.end == TrainingEnd::kInterrupted) save();  // a resumed run has not validated here
     if constexpr (kValidates) {
       if (run_.validations.empty() || run_.validations.back().step != run_.steps) validate();
     } else {
@@ -303,8 +303,8 @@ class Runner {
 
 /// Takes up to options.steps steps. `step(index)` takes one with `trainer` and gives its StepResult;
 /// `validate()` gives an accuracy, in [0, 1] for the display, larger for better. It validates once more at
-/// the end, also after Ctrl-C, if steps were taken since. A step that is refused ends training; what it left
-/// unchanged counts. With options.file a run that was ended in any way, at any time, goes on where it was
+/// the end, also after Ctrl-C, if steps were taken since. A refused step ends training, with the state
+/// before it. With options.file a run that was ended in any way, at any time, goes on where it was
 /// last written: call it with the same arguments. On several ranks (distributed_trainer.hpp) each of them
 /// calls it, `step` and `validate` do the same on all, and Ctrl-C is for who started them.
 template <class Trainer, class Step, class Validate = NoValidation>

@@ -1,6 +1,6 @@
-// Files of which a crash at any time leaves the old one or the new one: written beside, flushed to the disk,
-// and put in place by a rename (of a link: in the place of the link). Needs POSIX and a heap; never included
-// by attune.hpp.
+// Files written so that a crash at any time leaves the old one or the new one: written beside, flushed to the
+// disk, and put in place by a rename (of a link: in the place of the link). Needs POSIX and a heap; never
+// included by attune.hpp.
 #pragma once
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ struct FileHead {
   std::uint32_t unused;
 };
 
-/// What a system call answers when no signal interrupts it.
+/// The result of a system call, repeated if a signal interrupts it.
 template <class Call>
 auto uninterrupted(const Call& call) {
   auto answer = call();
@@ -77,9 +77,9 @@ class FileDescriptor {
 
 }  // namespace detail
 
-/// Writes a file of these bytes, one behind the other. `fingerprint` says what they mean. kFileFault where
-/// the disk is full, the folder not there or not writable: the old file is then as it was and nothing is
-/// beside it, or, if only the folder could not be flushed, the new one is there. Signals do no harm.
+/// Writes a file of these bytes, one behind the other. `fingerprint` identifies their meaning. kFileFault
+/// where the disk is full, the folder not there or not writable: the old file is then as it was and nothing
+/// is beside it, or, if only the folder could not be flushed, the new one is there. Signals do no harm.
 inline Status save_whole_file(const std::string& path, std::uint32_t fingerprint,
                               std::initializer_list<std::span<const std::byte>> parts) {
   detail::FileHead head{

@@ -1,5 +1,5 @@
 // Dropout (Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014),
-// inverted: what is kept is scaled up in training, so that inference is the identity.
+// inverted: the others are scaled up in training, so that inference is the identity.
 //
 //   y = m ∘ x / (1 − p),   dx = m ∘ dy / (1 − p),   m = 0 with probability p, else 1
 //
@@ -15,7 +15,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What a Dropout is of.
+/// Dimensions and rate of `Dropout`.
 struct DropoutShape {
   int rows;            // tokens
   int d_model;         // features of a token
@@ -156,7 +156,7 @@ struct Dropout {
   using Tape = std::conditional_t<kDrops, DropoutTape, NoTape>;
   struct Scratch {};
   struct InferenceScratch {};
-  /// What masks are drawn from: a generator, or one for each of a scalar's lanes, of as many sequences from
+  /// The source of masks: a generator, or one for each of a scalar's lanes, of as many sequences from
   /// the tape's on.
   using Draws = std::conditional_t<kSequences == 1, Rng, kernels::LaneDraws<Rng, kSequences>>;
 
@@ -184,7 +184,7 @@ struct Dropout {
     }
   }
 
-  /// What forward of training does, for layers that contain dropout.
+  /// Forward of training, for layers that contain dropout.
   template <AnyContext Call = Context<>>
   static void apply(ConstView<Input> x, [[maybe_unused]] const Tape& tape, View<Output> y,
                     const Call& context = {}) {
@@ -199,7 +199,7 @@ struct Dropout {
       copy(x, y, context);
     }
   }
-  /// What backward does.
+  /// The same for backward.
   template <AnyContext Call = Context<>>
   static void backward([[maybe_unused]] Tape& tape, ConstView<Output> dy, View<Input> dx,
                        const Call& context = {}) {

@@ -19,7 +19,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What an Embedding is of.
+/// Dimensions of `Embedding`.
 struct EmbeddingShape {
   int seq_len;     // tokens
   int vocabulary;  // ids are 0 … vocabulary − 1
@@ -96,7 +96,7 @@ struct Embedding {
   }
 
   /// gradients += dL/dW from dy[seq_len, d_model]; nothing for ids that forward refuses. Each row is added to
-  /// once, so the bits of a batch's sum are those of adding the sequences' gradients.
+  /// once, so the bits of a batch's sum equal a sum of the sequences' gradients.
   template <class Set = Parameters, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set&, ConstView<Input> ids, const Tape&, [[maybe_unused]] ConstView<Output> dy,
                        NoGradient, [[maybe_unused]] Gradients& gradients, [[maybe_unused]] Scratch& scratch,

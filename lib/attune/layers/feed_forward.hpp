@@ -31,7 +31,7 @@ struct FeedForwardShape {
 
 namespace detail {
 
-// What the two networks differ in: how they come from x to a.
+// The difference between the two networks: how they come from x to a.
 
 template <FeedForwardShape shape, class ScalarType>
 struct OneProjection {
@@ -209,7 +209,7 @@ struct FeedForwardNetwork {
     activate_and_drop(tape, scratch, context);
     OutLinear::forward(Projections::out(parameters), scratch.activated, y, context);
   }
-  /// What forward tapes, without y.
+  /// Forward with a tape, without y.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static void recompute_tape(const Set& parameters, ConstView<Input> x, Tape& tape, Scratch&,
                              const Call& context = {}) {

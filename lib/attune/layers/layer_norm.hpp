@@ -48,7 +48,7 @@ struct NormParameters<Scalar, d_model, false, false, Vector> : NoParameters {
 
 namespace detail {
 
-// What backward needs beside the input: two numbers a token, or one.
+// Memory for backward, besides the input: two numbers a token, or one.
 template <class Scalar, int kRows, int kCols, kernels::Normalization kind>
 struct NormTape {
   Tensor<Scalar, kRows, 1> mean_offset;        // mean x less x's first feature

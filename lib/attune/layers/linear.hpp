@@ -13,7 +13,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What a Linear is of.
+/// Dimensions of `Linear`.
 struct LinearShape {
   int rows;          // tokens
   int d_in;          // features of a token going in

@@ -1,7 +1,7 @@
 // A layer in the middle of others that are in lockstep (training/lockstep.hpp), whose scalars have no lanes:
 // token ids, a layer of one's own, sums of more tokens than lanes add up as one sequence does.
 //
-// Each sequence is taken out of its lane, the layer runs as it is, and what it gives is put back. So its
+// Each sequence is taken out of its lane, the layer runs as it is, and its output is put back. So its
 // parameters are numbers and not lanes, and so are its gradients, to which the sequences add in their order.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-// What a layer has for each of several sequences; no byte where it is empty.
+// A layer's memory for each of several sequences; no byte where it is empty.
 template <class Each, int count>
 struct EachLane {
   Each of[std::size_t{count}];
@@ -69,7 +69,7 @@ struct SequenceOfIds {
     return ConstView<type>(ids.data() + static_cast<std::size_t>(sequence) * size);
   }
 };
-// What stands for an input in lanes.
+// An input in lanes.
 template <class Input, class Scalar>
 struct InputInLanes {
   using type = Tensor<Scalar, Input::rows, Input::cols>;

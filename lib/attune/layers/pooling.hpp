@@ -13,22 +13,22 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What becomes of the tokens, feature by feature.
+/// The result for each feature.
 enum class PoolingKind {
   kMean,  // their mean
   kMax,   // the largest
   kFirst  // the first token
 };
 
-/// What a Pooling is of.
+/// Dimensions and kind of `Pooling`.
 struct PoolingShape {
   int seq_len;                            // tokens
   int d_model;                            // features of a token, and of the result
-  PoolingKind kind = PoolingKind::kMean;  // what becomes of the tokens
+  PoolingKind kind = PoolingKind::kMean;  // the result for each feature
 };
 
-/// Pools x[seq_len, d_model] to y[1, d_model]. Of a mask, what it says of padding counts:
-/// KeyPaddingMask<seq_len>, alone or with others by `&&`, or one's own with keeps_key
+/// Pools x[seq_len, d_model] to y[1, d_model]. Of a mask, only padding counts:
+/// KeyPaddingMask<seq_len>, alone or with others by `&&`, or your own with keeps_key
 /// (execution/attention_mask.hpp).
 template <PoolingShape shape, class ScalarType = float>
 struct Pooling {
@@ -120,7 +120,7 @@ struct Pooling {
     });
   }
 
-  // What any mask says about padding.
+  // The padding of any mask.
   static void keep(const auto& mask, Tape& tape) {
     for (int i = 0; i < shape.seq_len; ++i) tape.padding[i] = !detail::keeps_key<shape.seq_len>(mask, i);
   }

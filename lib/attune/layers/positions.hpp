@@ -17,7 +17,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// What positions are of.
+/// Dimensions of positions.
 struct PositionShape {
   int seq_len;           // tokens; the first stands at position 0
   int d_model;           // features of a token

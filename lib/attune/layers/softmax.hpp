@@ -16,7 +16,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// What the two layers do with a row of kCols scalars.
+// The two layers' functions of a row of kCols scalars.
 struct SoftmaxRow {
   template <int kCols, class Scalar>
   static void forward(const Scalar* x, Scalar* y) {
@@ -81,8 +81,8 @@ struct RowByRow {
     });
   }
 
-  /// dx[rows, cols] from the output y of forward and dy. `dx` may be `dy` or `y`. With a mask, a row of dx is
-  /// zero where that of dy is, whatever y holds.
+  /// dx[rows, cols] from the output y of forward and dy. `dx` may be `dy` or `y`. With a mask, a row of dx
+  /// is zero if the row of dy is, whatever y holds.
   template <AnyContext Call = Context<>>
   static void backward(ConstView<Output> y, ConstView<Output> dy, View<Input> dx, const Call& context = {}) {
     for (int i = 0; i < context.template count<kRows>(); ++i) {

@@ -1,13 +1,13 @@
-// The memory of a transformer layer's training: what it tapes of its branches, kept from forward to backward,
-// or recomputed in backward.
+// The memory of a transformer layer's training: tapes of its branches, kept from forward to backward, or
+// recomputed in backward.
 //
-// Kept: each branch has its tape, and the tape has the sums s_i and what norms tape. What a norm gave is
-// recomputed.
+// Kept: each branch has its tape, and the tape has the sums s_i and the tapes of norms. Outputs of norms
+// are recomputed.
 //
-// Recomputed: nothing is taped but where the masks of dropout start. Backward has x, recomputes the sums,
-// then each branch's tape when it comes to that branch. So there is one tape at a time, the largest of the
-// branches', and a branch is run forward once more than where its layer is taped as a whole. What a norm gave
-// stands in the scratch of its branch, where the branch has use for either at a time.
+// Recomputed: the tape holds the start of dropout's masks, and nothing else. Backward has x, recomputes the
+// sums, then each branch's tape when it comes to that branch. So there is one tape at a time, the largest of
+// the branches', and each branch runs forward once more. The output of a norm shares memory with the scratch
+// of its branch if the branch uses one at a time.
 #pragma once
 
 #include <type_traits>
@@ -23,13 +23,13 @@ namespace attune::inline ATTUNE_ARITHMETIC::detail {
 template <class Stack>
 using BranchMasks = KeptMasks<Stack::kDrops ? Stack::kBranches : 0>;
 
-// What both kinds of scratch have.
+// Members of both kinds of scratch.
 template <class Stack, class Gradients>
 struct BranchGradientScratch {
   struct None {};
-  // The gradient of a branch behind its dropout; without dropout it is that of the sum.
+  // The gradient of a branch behind its dropout; without dropout, the sum's gradient.
   [[no_unique_address]] std::conditional_t<Stack::kDrops, typename Stack::Tokens, None> branch;
-  // The gradient of what a norm gave, where it cannot take its place.
+  // The gradient of a norm's output, if it cannot take its place.
   [[no_unique_address]] std::conditional_t<Stack::template kGradientsInPlace<Gradients>, NoGradient,
                                            typename Stack::Tokens>
       gradient;
@@ -77,14 +77,14 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
     }
   };
   struct KeptScratch {
-    Tokens normalized;  // what a norm gave, then its gradient
+    Tokens normalized;  // a norm's output, then its gradient
     OneOf<BranchScratch<index>...> branches;
     [[no_unique_address]] BranchGradientScratch<Stack, Gradients> gradients;
   };
 
   // ---- Recomputed. ----
 
-  // What a branch takes while it runs.
+  // Memory of a branch while it runs.
   template <class Tape, class Scratch, bool shares_memory>
   struct Work {
     [[no_unique_address]] Tape tape;

@@ -1,6 +1,6 @@
 // The branches of encoder and decoder layers (transformer_layer.hpp adds them up): self-attention, attention
 // to a memory, and a feed-forward network, each with its place in the layer's sets, and each token by token.
-// A context is that of the tokens, or a struct that has it beside those of memories.
+// A context is the tokens' context, or a struct with it and the memories' contexts.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// The context of a stack's tokens: the context itself, or that of a struct that has more.
+/// The context of a stack's tokens: the context itself, or a member of a struct.
 template <class Given>
 ATTUNE_INLINE const auto& tokens_of(const Given& context) {
   if constexpr (AnyContext<Given>) {
@@ -116,7 +116,7 @@ struct LayerBranch {
                                     auto&... tape_and_scratch) {
     forward_in<Part>(tokens_of(context), parameters, x, y, tape_and_scratch...);
   }
-  // What forward tapes, without y.
+  // Forward with a tape, without y.
   ATTUNE_INLINE static void recompute_tape(const auto& parameters, auto x, const auto& context, auto& tape,
                                            auto& scratch) {
     Part::recompute_tape(parameters, x, tape, scratch, tokens_of(context));

@@ -1,10 +1,10 @@
-// A layer that tapes nothing: backward runs its forward once more from x (Chen et al., "Training Deep Nets
+// A layer that tapes nothing: backward repeats its forward from x (Chen et al., "Training Deep Nets
 // with Sublinear Memory Cost", 2016).
 //
 //   Repeat<6, Checkpointed<EncoderLayer<kBlock>>>   // six inputs and one tape, instead of six tapes
 //
-// What the layer tapes lies in scratch, which all layers share, so that one tape is left of many, at the cost
-// of one more forward. Masks of dropout are drawn from the same seeds: bits are those of the layer.
+// The layer's tape lies in scratch, which all layers share. One tape remains of many, at the cost of one
+// more forward. Masks of dropout use the same seeds, so the bits equal the layer's.
 #pragma once
 
 #include <attune/models/composition.hpp>
@@ -14,7 +14,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// Forward is run once more, all of it.
+// Repeats all of forward.
 template <class Layer>
 struct RunOnceMore : Layer {
   using Scalar = typename Layer::Scalar;
@@ -38,11 +38,11 @@ struct RunOnceMore : Layer {
   struct ScratchOf {
     [[no_unique_address]] detail::TapeOf<Layer, Gradients> tape;
     [[no_unique_address]] detail::ScratchOf<Layer, Gradients> layer;
-    Output y;  // once more
+    Output y;  // recomputed
   };
   using Scratch = ScratchOf<Parameters>;
 
-  /// Inference. What may overlap is the layer's.
+  /// Inference. Overlap is allowed as for the layer.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static detail::Outcome<Layer> forward(const Set& parameters, ConstView<Input> x, View<Output> y,
                                         InferenceScratch& scratch, const Call& context = {}) {
@@ -56,8 +56,8 @@ struct RunOnceMore : Layer {
     context.stage([&]() ATTUNE_INLINE_LAMBDA { detail::copy_masks(tape, scratch.tape); });
     return detail::forward_in<Layer>(context, parameters, x, y, scratch.tape, scratch.layer);
   }
-  /// dx from dy, overwritten, or NoGradient; gradients accumulate. x, parameters and mask are forward's. What
-  /// may overlap is the layer's.
+  /// dx from dy, overwritten, or NoGradient; gradients accumulate. x, parameters and mask are forward's.
+  /// Overlap is allowed as for the layer.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
@@ -94,7 +94,7 @@ struct OnceMore<Layer> {
 
 }  // namespace detail
 
-/// `Layer`, whose tape is computed once more in backward; of an encoder layer a branch at a time.
+/// `Layer` with its tape recomputed in backward; an encoder layer's a branch at a time.
 template <detail::CheckedLayer Layer>
 struct Checkpointed : detail::OnceMore<Layer>::type {
   template <class Other>

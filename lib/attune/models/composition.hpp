@@ -1,4 +1,4 @@
-// What models of layers are made of: sequential.hpp, repeat.hpp, residual.hpp.
+// Common code of models made of layers: sequential.hpp, repeat.hpp, residual.hpp.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// A tuple that is a plain value and has no byte for what is empty. (Empty members are not stored: two of one
+// A tuple that is a plain value, with no byte for empty members. (Empty members are not stored: two of one
 // type would need two addresses.)
 template <class...>
 struct Members {};
@@ -85,7 +85,7 @@ inline constexpr bool kFits = [] {
   }
 }();
 
-// first(), and then rest() unless first refuses its input. What first answers.
+// first(), and then rest() unless first refuses its input. Returns first's result.
 template <class First, class Rest>
 ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
   if constexpr (std::is_void_v<decltype(first())>) {
@@ -141,7 +141,7 @@ constexpr auto& one_of(Union& storage) {
   }
 }
 
-// What takes turns in two buffers: each boundary between layers uses the one that its neighbors do not.
+// Two buffers in turns: each boundary between layers uses the buffer that its neighbors do not.
 template <class Scalar, int size, int boundaries>
 struct Turns {
   Tensor<Scalar, 1, size> buffers[std::size_t{boundaries < 2 ? boundaries : 2}];
@@ -173,10 +173,9 @@ constexpr int scalars_beside(int layer, bool even) {
   return place >= 0 && place + 1 < kLayers ? kBetween[place] : 0;
 }
 
-// Scratch of layers that run one after the other, and of what stands between two of them while either runs,
-// `between` scalars behind each, none behind the last: so much as the layer takes that needs most with what
-// is on both sides of it. What is at an even place stands at the beginning, at an odd one at the end, a
-// layer's own scratch in the middle.
+// Scratch of layers that run in order, with `between` scalars after each but the last. Its size is the
+// maximum, over the layers, of a layer's scratch and the scalars on both sides. Scalars at even places lie
+// at the beginning, at odd places at the end, and a layer's own scratch in the middle.
 template <class Scalar, class Between, class Indices, class... Scratches>
 class InTurnOf;
 template <class Scalar, int... between, std::size_t... index, class... Scratches>
@@ -203,7 +202,7 @@ class InTurnOf<Scalar, std::integer_sequence<int, between...>, std::index_sequen
   constexpr auto& of_layer() {
     return one_of<layer>(layers_).scratch;
   }
-  /// What stands behind layer `place`.
+  /// The scalars after layer `place`.
   template <class Matrix, int place>
   View<Matrix> behind() {
     static_assert(kBetween[place] >= Matrix::size);
@@ -215,7 +214,7 @@ using InTurn = InTurnOf<Scalar, Between, std::index_sequence_for<Scratches...>, 
 
 }  // namespace detail
 
-/// Of those of its members: what layers say of the memory of a stream.
+/// The fingerprint of a stream's memory, from those that layers declare.
 template <class... Parts>
 inline constexpr std::uint32_t kFingerprintOf<detail::Members<Parts...>> =
     fingerprint(kFingerprintOf<Parts>...);

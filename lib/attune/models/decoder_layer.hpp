@@ -45,9 +45,9 @@ using DecoderStack = ResidualStack<options, Norm, LayerBranch<SelfAttentionMembe
 
 }  // namespace detail
 
-/// A decoder layer of given parts: A, F and the norm as of EncoderLayerOf; C is MultiHeadAttention, or what
-/// is called as it is, of [seq_len, d_model] queries and a [memory_len, …] memory. With dropout, in training,
-/// what the three branches give is dropped; what happens inside of them is their own.
+/// A decoder layer of given parts: A, F and the norm as of EncoderLayerOf; C is MultiHeadAttention, or a
+/// type with its calls, of [seq_len, d_model] queries and a [memory_len, …] memory. In training, dropout
+/// applies to the outputs of the three branches, not inside them.
 template <detail::CheckedLayer Attention, class MemoryAttention, detail::CheckedLayer NetworkLayer,
           detail::CheckedLayer NormLayer, BranchOptions options = BranchOptions{}>
 struct DecoderLayerOf
@@ -112,8 +112,8 @@ struct DecoderLayerOf
     Stack::forward_branches(parameters, x, y, tape, scratch, detail::with_memory(context, memory));
   }
   /// dx[seq_len, d_model] and d_memory[memory_len, …] from dy[seq_len, d_model], overwritten, or NoGradient;
-  /// gradients accumulate. The tape is used up. `dx` may be `dy`. The context is forward's: what its masks
-  /// hide has no influence, whatever it holds.
+  /// gradients accumulate. The tape is used up. `dx` may be `dy`. The context is forward's; values that
+  /// its masks hide have no influence.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class DMemory, class Gradients,
             class AnyScratch, class Call = DecoderContext<>>
   static void backward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, AnyTape& tape,

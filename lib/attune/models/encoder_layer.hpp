@@ -23,8 +23,8 @@ using EncoderStack = ResidualStack<options, Norm, LayerBranch<SelfAttentionMembe
 }  // namespace detail
 
 /// An encoder layer of given parts: A, F and the norm are layers (execution/layer.hpp) of [seq_len, d_model]
-/// tokens to as many, library's or one's own. The norm has recompute(parameters, x, tape, y) beside. With
-/// dropout, in training, what A and F give is dropped; what happens inside of them is their own.
+/// tokens to as many, the library's or your own. The norm has recompute(parameters, x, tape, y) beside. In
+/// training, dropout applies to the outputs of A and F, not inside them.
 template <detail::CheckedLayer Attention, detail::CheckedLayer NetworkLayer, detail::CheckedLayer NormLayer,
           BranchOptions options = BranchOptions{}>
 struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, NetworkLayer>,
@@ -81,7 +81,7 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
     Stack::forward_branches(parameters, x, y, tape, scratch, context);
   }
   /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. The tape is used up.
-  /// `dx` may be `dy`. With a mask, what it hides has no influence, whatever it holds.
+  /// `dx` may be `dy`. Values that a mask hides have no influence.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class Gradients,
             class AnyScratch, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, AnyTape& tape, ConstView<Output> dy,

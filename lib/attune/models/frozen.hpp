@@ -1,12 +1,12 @@
-// What is trained is part of a model's type: parts of it keep constant parameters.
+// Models with constant parts: the type says which parameters are trained.
 //
 //   constexpr Backbone::Parameters kBackbone = …;                                            // flash
 //   using Model = Sequential<Frozen<Backbone, kBackbone>, Linear<LinearShape{1, 16, 10}>>;   // the head
 //   using Tuned = BiasesAndNorms<Whole, kWhole>;                                             // a part of all
 //   using LoRA = Adapted<Whole, kWhole, LowRank{.rank = 4}>;              // LoRA (weights/low_rank.hpp)
 //
-// A Trainer of such a model has parameters, gradients, moments and a tape for what is trained alone, and the
-// rest of backward is not in its firmware. The constants stay where they are, in any form
+// A Trainer of such a model has parameters, gradients, moments and a tape for the trained part only, and
+// firmware contains no other backward code. The constants stay where they are, in any storage
 // (weights/weights.hpp): tensors, or references into a file in flash. They may also be a static that is
 // filled at run time, before the model is first used: the type holds its address, not its values.
 #pragma once
@@ -42,9 +42,9 @@ constexpr int most_tokens() {
 
 }  // namespace detail
 
-/// `Layer` with constant parameters, but for what is trained. A call keeps a pointer for every tensor of
-/// Layer on the stack where something is trained, and with factors of low rank two or three, and in backward
-/// as many for gradients.
+/// `Layer` with constant parameters, except for the trained ones. A call keeps a pointer for every tensor
+/// of Layer on the stack if something is trained. Factors of low rank need two or three, and backward as
+/// many for gradients.
 ///
 /// With nothing trained, at the front of a Sequential it is only inferred: nothing is taped and nothing
 /// dropped. Behind a layer that is trained it hands dx on to that, and drops what its shape says.
@@ -62,11 +62,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   /// The same with the scalar of Lockstep's lanes; constants stay what they are.
   template <class Other>
   using WithScalar = PartlyTrained<typename detail::WithScalarOf<Layer, Other>::type, kConstants, What>;
-  /// The set with these forms for what is trained, and nothing in the place of the rest.
+  /// The trained part with this storage; nothing for the rest.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
   using TrainedOf = detail::SetOf<Layer, ByRole<detail::InForms<What, Matrix, Vector>>::template Matrix,
                                   ByRole<detail::InForms<What, Matrix, Vector>>::template Vector>;
-  /// The set with tensors for what is trained, and nothing in the place of the rest.
+  /// The trained part as tensors; nothing for the rest.
   using Trained = TrainedOf<Tensor, Tensor>;
   /// Whether nothing is trained.
   static constexpr bool kFrozen = std::is_same_v<What, detail::TrainNothing>;
@@ -111,13 +111,13 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       ByRole<detail::StandsForGradient<What, detail::InForms<What, Matrix, Vector>, kTokens>>;
 
  public:
-  /// What is trained, or what stands for it.
+  /// The trained part, or a reference to it.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
   struct TrainedSet : TrainedOf<Matrix, Vector> {
     using Form = attune::Form<Matrix, Vector>;
     /// Its tensors, under the names that the layer has for them.
     using OfLayer = TrainedOf<Matrix, Vector>;
-    // What backward of Layer adds to: the set itself, where its tensors are some of Layer's.
+    // The sink of Layer's backward: the set itself, if its tensors are some of Layer's.
     using Gradients =
         typename std::conditional_t<(kRank > 0),
                                     detail::SetOfLayer<Layer, GradientForms<Matrix, Vector>::template Matrix,
@@ -138,8 +138,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
           },
           parent, sets...);
     }
-    /// Tensors of Layer start as those of kConstants, whatever the initializer. A ~ N(0, 1/in), so that x·A
-    /// is about as large as x, and B = 0: at first the layer is that of the constants.
+    /// Tensors of Layer start as copies of kConstants, whatever the initializer. A ~ N(0, 1/in), so that
+    /// x·A is about as large as x, and B = 0: the layer starts as the constant one.
     template <class Initializer>
     void initialize(const Initializer&, Rng& rng) {
       for_each_tensor(
@@ -154,7 +154,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
           static_cast<OfLayer&>(*this), kConstants);
     }
   };
-  /// Sets of it. What is trained stays tensors in a set of quantized weights: it is small, and added to them.
+  /// Sets of it. Beside quantized weights the trained part stays tensors: it is small, and added to them.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf =
       typename std::conditional_t<kFrozen, std::type_identity<NoParameters>,
@@ -325,7 +325,7 @@ template <class Leaf, int size>
 struct ReferenceTo {
   using type = decltype(reference_to(std::declval<const Leaf&>()));
 };
-// What SetOfMember asks whether forms differ by role: there is none to refer to.
+// Asked by SetOfMember whether storage differs by role: there is nothing to refer to.
 template <class Leaf>
 struct ReferenceTo<Leaf, 0> {
   using type = Leaf;
@@ -361,15 +361,15 @@ int references_to(const Set&& set) = delete;  // which would be gone
 template <class Layer, const auto& kConstants>
 using Frozen = PartlyTrained<Layer, kConstants, detail::TrainNothing>;
 
-/// `Layer`, of which biases and normalizations are trained, starting from those in `kConstants`; weights stay
-/// constant, and so do biases of keys that are not rotated (Ben Zaken et al., "BitFit: Simple
+/// `Layer` with trained biases and normalizations, which start as in `kConstants`. Weights stay constant,
+/// and so do biases of keys that are not rotated (Ben Zaken et al., "BitFit: Simple
 /// Parameter-efficient Fine-tuning for Transformer-based Masked Language-models", 2022, with the weights of
 /// normalizations beside their biases).
 template <class Layer, const auto& kConstants>
 using BiasesAndNorms = PartlyTrained<Layer, kConstants, detail::TrainVectors>;
 
-/// `Layer` with constant parameters in any form and, beside its weights in the roles of `low_rank`, trained
-/// products of low rank (weights/low_rank.hpp). At first it is the layer of the constants.
+/// `Layer` with constant parameters in any storage and, beside its weights in the roles of `low_rank`,
+/// trained products of low rank (weights/low_rank.hpp). It starts as the constant layer.
 template <class Layer, const auto& kConstants, LowRank low_rank>
 using Adapted = PartlyTrained<Layer, kConstants, detail::TrainLowRank<detail::checked_low_rank<low_rank>()>>;
 

@@ -1,4 +1,4 @@
-// The same layer several times, each with parameters of its own, in one copy of its code.
+// The same layer several times, each with its own parameters, in one copy of the code.
 #pragma once
 
 #include <attune/models/composition.hpp>
@@ -6,8 +6,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// `count` equal layers one after the other, in one copy of their code. What one gives is what the next
-/// takes.
+/// `count` equal layers one after the other, in one copy of their code. Each layer's output is the next
+/// one's input.
 template <int count, detail::CheckedLayer Layer>
 class Repeat : public detail::Steps<Repeat<count, Layer>> {
  public:
@@ -61,7 +61,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   using Turns = detail::Turns<Scalar, Output::size, boundaries>;
 
  public:
-  /// What each layer tapes, and what stands between them where backward reads it.
+  /// The layers' tapes, and the matrices between them if backward reads those.
   template <class Gradients>
   struct TapeOf {
     static constexpr bool kKeepsBetween = count > 1 && kReadsInput<Gradients>;
@@ -75,13 +75,13 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     }
   };
   using Tape = TapeOf<Parameters>;
-  /// Gradients take the places of what is taped where they may.
+  /// Gradients take the places of taped matrices if the layers allow it.
   template <class Gradients>
   struct ScratchOf {
     static constexpr bool kInPlace = TapeOf<Gradients>::kKeepsBetween && kAbilities.gradient_may_be_input &&
                                      !detail::kUpdatesInSet<Gradients>;
     [[no_unique_address]] detail::ScratchOf<Layer, typename Gradients::Each> layer;
-    [[no_unique_address]] Turns<kInPlace ? 0 : count - 1> between;  // gradients, and what is not taped
+    [[no_unique_address]] Turns<kInPlace ? 0 : count - 1> between;  // gradients, and untaped matrices
   };
   using Scratch = ScratchOf<Parameters>;
   struct InferenceScratch {

@@ -1,5 +1,5 @@
-// Draws the next token from a model's logits, by temperature (Ackley, Hinton and Sejnowski, "A Learning
-// Algorithm for Boltzmann Machines", 1985) and among the k likeliest (Fan, Lewis and Dauphin, "Hierarchical
+// Draws the next token from a model's logits. By temperature (Ackley, Hinton and Sejnowski, "A Learning
+// Algorithm for Boltzmann Machines", 1985) and top-k (Fan, Lewis and Dauphin, "Hierarchical
 // Neural Story Generation", 2018, section 5.1).
 //
 //   p_j = e^(x_j/T) / Σ_i e^(x_i/T),   over the k largest x_i

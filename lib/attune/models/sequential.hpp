@@ -4,8 +4,9 @@
 //                            Repeat<2, EncoderLayer<kEncoder>>, Pooling<PoolingShape{8, 16}>,
 //                            Linear<LinearShape{1, 16, 10}>>;
 //
-// The model is a layer itself. What stands between two layers is taped if the second one's backward reads it,
-// and its gradient takes its place where it may; else both stand in scratch while one of the two layers runs.
+// The model is a layer itself. The matrix between two layers is taped if the second one's backward reads
+// it, and its gradient takes its place if allowed. Otherwise both are in scratch while one of the two
+// layers runs.
 // A layer's scratch is dead when the next one starts, so all of them share it. A mask goes to every layer
 // that takes one. Layers at the front that are Frozen are only inferred.
 #pragma once
@@ -32,7 +33,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   using Parts = LayerList<Layers...>;
   static constexpr std::uint32_t kFingerprint = fingerprint("Sequential", kFingerprintOf<Layers>...);
 
-  /// `layer<i>()` has those of layer i, in whose tensors' names it is "i".
+  /// `layer<i>()` is the set of layer i, named "i" in tensors' names.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     /// The sets of the layers, in their order.
@@ -85,7 +86,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   /// Whether a layer is Frozen, and the others have no parameters and drop nothing.
   static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && OfLayers::kAllFixed;
 
-  /// What each layer tapes, and what stands between them where backward reads it.
+  /// The layers' tapes, and the matrices between them if backward reads those.
   template <class Gradients>
   struct TapeOf {
     using Kept = typename OfLayers::template All<Gradients>;

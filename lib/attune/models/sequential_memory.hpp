@@ -1,5 +1,4 @@
-// What a Sequential (sequential.hpp) keeps of its layers in training: on the tape, between two of them, and
-// in scratch.
+// Memory of a Sequential (sequential.hpp) in training: on the tape, between two layers, and in scratch.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +47,7 @@ struct SequentialMemory {
   static constexpr bool kAllFixed = (kFixed<Layers> && ...);
   struct Nothing {};
 
-  // What a layer needs.
+  // Memory of a layer.
   template <class Gradients, int index>
   struct KeptOf {
     using Tape = TapeOf<Layer<index>, GradientsOf<Gradients, index>>;
@@ -81,7 +80,7 @@ struct SequentialMemory {
     }
   }();
 
-  // What all need: their tapes, what stands between them on the tape, scratch.
+  // Memory of all layers: their tapes, matrices between them on the tape, scratch.
   template <class Gradients, class Indices = std::make_integer_sequence<int, kLayers>>
   struct All;
   template <class Gradients, int... index>
@@ -98,13 +97,13 @@ struct SequentialMemory {
     using Outputs = Members<
         std::conditional_t<kKeepsOutput<Gradients, index>, typename Layer<index>::Output, Nothing>...>;
   };
-  // Whether each layer takes what the one before it gives.
+  // Whether each layer takes the output of the one before it.
   static constexpr bool kAllFit = []<int... index>(std::integer_sequence<int, index...>) {
     return (kFits<Layer<index>, Layer<index + 1>> && ...);
   }
   (std::make_integer_sequence<int, kLayers - 1>{});
 
-  // The first layer that is trained: what stands before it needs no gradient unless dx is asked for.
+  // The first layer that is trained: layers before it need no gradient unless dx is requested.
   template <class Gradients>
   static constexpr int kFirstTrained = [] {
     int first = kLayers - 1;

@@ -1,5 +1,5 @@
 // A language model whose head is its embedding (Press and Wolf, "Using the Output Embedding to Improve
-// Language Models", 2017): one table E[vocabulary, d_model] for what tokens mean and for what comes next.
+// Language Models", 2017): one table E[vocabulary, d_model] embeds tokens and predicts the next one.
 //
 //   x_i = E_(id_i),     h = f(x),      y = h·Eᵀ
 //
@@ -92,7 +92,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   struct None {};
 
  public:
-  /// What the body tapes, x where its backward reads it, and h where the table is trained.
+  /// The body's tape, x if its backward reads it, and h if the table is trained.
   template <class Gradients>
   struct TapeOf {
     using OfLayers = detail::TapeOf<Body, OfBody<Gradients>>;
@@ -165,8 +165,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, context,
                         scratch.sequence, tape.body, scratch.body);
   }
-  /// Gradients accumulate, from dy[seq_len, vocabulary]. The tape is used up. With a mask, a token whose dy
-  /// is zero adds nothing, whatever it holds.
+  /// Gradients accumulate, from dy[seq_len, vocabulary]. The tape is used up. With a mask, a token whose
+  /// dy is zero adds nothing.
   template <class Set = Parameters, class Kept, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> ids, TapeOf<Kept>& tape, ConstView<Output> dy,
                        NoGradient, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {

@@ -1,5 +1,5 @@
-// What is trained of a layer, tensor by tensor, and what then stands for each of them: in its parameters, in
-// its gradients, in a set of another form (models/frozen.hpp).
+// The trained tensors of a layer, and their storage in parameters, in gradients, and in other sets
+// (models/frozen.hpp).
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// What is trained: what stands in Parameters for a layer's tensors, by role (weights/roles.hpp). The gradient
-// of a bias of keys is zero in mathematics, as softmax is the same for scores that are all shifted alike,
-// unless keys are rotated: optimizers would make steps of its rounding errors.
+// Rules for training: the storage of a layer's tensors in Parameters, by role (weights/roles.hpp). Unless
+// keys are rotated, the gradient of their bias is zero in exact arithmetic, since softmax ignores a common
+// shift. Optimizers would amplify its rounding errors.
 
 struct TrainNothing {
   template <Role>
@@ -81,8 +81,8 @@ constexpr bool check_trained() {
   return true;
 }
 
-/// Whether constants are those of a layer, or of another instance of it: the same tensors, of any form, and
-/// tables of positions with as many rows or more.
+/// Whether constants fit a layer: the same tensors in any storage, and tables of positions with as many
+/// rows or more.
 template <class Layer, const auto& kConstants>
 constexpr bool are_constants_of() {
   using Own = SetOf<Layer, detail::Extents, detail::Extents>;
@@ -131,7 +131,7 @@ constexpr bool check_constants() {
 template <class Layer, const auto& kConstants>
 concept CheckedConstants = check_constants<Layer, kConstants>();
 
-// What refers to a constant weight.
+// A reference to a constant weight.
 template <class Scalar, class Constant>
 constexpr auto weight_of(const Constant& constant) {
   if constexpr (kInLanes<Scalar>) {
@@ -140,7 +140,7 @@ constexpr auto weight_of(const Constant& constant) {
     return reference_to(constant);
   }
 }
-// What stands for a tensor in the layer's parameters: the constant, what is trained in RAM, or both.
+// A tensor in the layer's parameters: the constant, the trained one in RAM, or both.
 template <int tokens, class Constant, class Own, class Scalar>
 constexpr auto stands_for([[maybe_unused]] const Constant& constant, [[maybe_unused]] const Own& own,
                           [[maybe_unused]] Scalar* room) {
@@ -158,7 +158,7 @@ template <class Leaf>
 inline constexpr bool kIsCopied = false;
 template <class Scalar, int rows, int cols>
 inline constexpr bool kIsCopied<Tensor<Scalar, rows, cols>> = true;
-// And for its gradient, where `gradient` stands for that of what is trained.
+// And its gradient, given the `gradient` of the trained one.
 template <int tokens, class Own, class Gradient, class Scalar>
 constexpr auto stands_for_gradient(const Own& own, Gradient& gradient, [[maybe_unused]] Scalar* room) {
   if constexpr (!kTrained<Own>) {
@@ -176,7 +176,7 @@ constexpr auto stands_for_gradient(const Own& own, Gradient& gradient, [[maybe_u
   }
 }
 
-// What stands in another form for what is trained.
+// Other storage of the trained part.
 template <class Own, template <class, int, int> class Other>
 struct InForm {
   using type = Own;

@@ -4,8 +4,8 @@
 //   norm after:    s_i = x_i + f_i(x_i),          x_(i+1) = norm_i(s_i)
 //   norm before:   s_i = x_i + f_i(norm_i(x_i)),  x_(i+1) = s_i
 //
-// x_0 is the layer's input x, the last x_i its output y. With dropout, in training, what f_i gives is
-// dropped. branches.hpp has the branches, branch_memory.hpp what training keeps of them or recomputes.
+// x_0 is the layer's input x, the last x_i its output y. In training, dropout applies to the output of
+// f_i. branches.hpp has the branches, branch_memory.hpp their memory in training.
 #pragma once
 
 #include <algorithm>
@@ -31,10 +31,10 @@ enum class NormPlacement {
   kBefore  // the branch
 };
 
-/// What a layer of given parts adds to them.
+/// Options of a layer beside its parts.
 struct BranchOptions {
   NormPlacement norm = NormPlacement::kAfter;  // before the branch, or after the sum
-  double dropout = 0;                          // probability of a feature that a branch gives, in training
+  double dropout = 0;                          // probability for a feature of a branch's output, in training
 };
 
 namespace detail {
@@ -124,7 +124,7 @@ constexpr bool check_stack() {
   return true;
 }
 
-/// Residual branches of [rows, d_model] tokens: what encoder and decoder layers have in common. A layer
+/// Residual branches of [rows, d_model] tokens: the common part of encoder and decoder layers. A layer
 /// derives from it, declares its parameters, of a branch's Member and norm1, norm2, … , and calls infer,
 /// forward and backward with a context (branches.hpp).
 template <BranchOptions options, class NormLayer, class... Branches>
@@ -140,7 +140,7 @@ struct ResidualStack {
   using Scalar = typename NormLayer::Scalar;
   static_assert(check_stack<NormLayer, typename Branches::Part..., NormLayer, typename Branch<0>::Part>());
 
-  // ---- What the layer says of itself (execution/layer.hpp). ----
+  // ---- Optional members of a layer (execution/layer.hpp). ----
 
   using Parts = LayerList<typename Branches::Part..., NormLayer>;
   static constexpr std::uint32_t kFingerprint =
@@ -162,7 +162,7 @@ struct ResidualStack {
   // Whether the layer's dx may be its x.
   static constexpr bool kGradientMayBeLayerInput =
       kNormBefore ? detail::kGradientMayBeInput<NormLayer> : Branch<0>::kGradientMayBeInput;
-  // Whether the gradient of what a norm gave takes its place.
+  // Whether the gradient of a norm's output takes its place.
   template <class Gradients>
   static constexpr bool kGradientsInPlace =
       !kUpdatesInSet<Gradients> && (Branches::kGradientMayBeInput && ...);
@@ -171,7 +171,7 @@ struct ResidualStack {
 
   using Inference = StackInference<options.norm, NormLayer, Branches...>;
   using InferenceScratch = typename Inference::Scratch;
-  /// What backward needs beside x.
+  /// Memory for backward, besides x.
   template <class Gradients>
   struct TapeOf : BranchMemory<ResidualStack, Gradients>::KeptTape {};
   template <class Gradients>
@@ -256,13 +256,13 @@ struct ResidualStack {
  private:
   template <int index>
   using BranchDropout = Dropout<DropoutShape{Tokens::rows, Tokens::cols, options.dropout, 1 + index}, Scalar>;
-  // Whether a branch's input is what a norm gave, and which norm.
+  // Whether a norm's output is a branch's input, and the norm's number.
   template <int index>
   static constexpr bool kNormed = kNormBefore || index > 0;
   template <int index>
   static constexpr int kNormOf = kNormBefore ? index : index - 1;
 
-  // x_index with norms before, else s_(index - 1): what the norm before a branch reads.
+  // x_index with norms before, else s_(index - 1): the input of the norm before a branch.
   template <int index>
   ATTUNE_INLINE static ConstView<Tokens> before_norm(ConstView<Tokens> x, auto room) {
     if constexpr (index == 0) {
@@ -289,7 +289,7 @@ struct ResidualStack {
       return x;
     }
   }
-  // The same, of what the norm taped.
+  // The same, from the norm's tape.
   template <int index>
   ATTUNE_INLINE static ConstView<Tokens> recomputed_input(const auto& parameters, ConstView<Tokens> x,
                                                           auto room, const auto& context) {
@@ -342,8 +342,8 @@ struct ResidualStack {
     if constexpr (index + 1 < end) compute_sums<end, index + 1>(parameters, x, y, room, context);
   }
 
-  // From d_output, the gradient of what branch and norm number `index` gave, to dx. A sum's other term,
-  // x_index, adds its gradient to what comes through the branch.
+  // From d_output, the gradient of the output of branch and norm number `index`, to dx. A sum's other
+  // term, x_index, adds its gradient to the branch's.
   template <int index>
   ATTUNE_INLINE static void backward_sum(const auto& parameters, ConstView<Tokens> x,
                                          ConstView<Tokens> d_output, auto dx, auto& gradients, auto room,
@@ -444,7 +444,7 @@ struct ResidualStack {
       }
     });
   }
-  // The gradient of what a branch gave from that of the sum.
+  // The gradient of a branch's output from the sum's.
   template <int index>
   ATTUNE_INLINE static ConstView<Tokens> before_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto room,
                                                         [[maybe_unused]] const auto& context) {

@@ -45,7 +45,7 @@ void collect_attention_of(const attune::detail::Members<Tapes...>& members, int 
   }
   if constexpr (requires { members.rest; }) collect_attention_of(members.rest, index + 1, name, maps);
 }
-// Those of a Repeat's.
+// The tapes of a Repeat's layers.
 template <class Tape, int count>
 void collect_attention_of(const attune::detail::Copies<Tape, count>& tapes, int, const std::string& name,
                           std::vector<AttentionMap>& maps) {

@@ -31,7 +31,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// At most `most` points: the mean of each of as many equal stretches. What is not finite is left out.
+/// At most `most` points: the mean of each of as many equal stretches. Values that are not finite are left
+/// out.
 [[nodiscard]] inline std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
   std::vector<Point> result;
   const std::size_t stretches = (std::min)(most, points.size());
@@ -100,7 +101,7 @@ inline Axis axis_of(double low, double high, bool logarithmic, int wanted) {
   return axis;
 }
 
-/// An <svg> under construction: where values stand on it, and what is drawn so far.
+/// An <svg> under construction: the places of values on it, and the picture so far.
 struct Plot {
   static constexpr double kWidth = 440, kHeight = 250;  // in pixels of the view box
   static constexpr double kLeft = 52, kRight = kWidth - 12, kTop = 12, kBottom = kHeight - 40;
@@ -132,7 +133,7 @@ struct Plot {
   }
 };
 
-/// Axes for points in rising x, of which there is at least one.
+/// Axes for at least one point, in rising x.
 inline Plot plot_of(const std::vector<Point>& points, const ChartOptions& options) {
   const auto by_y = [](const Point& a, const Point& b) { return a.y < b.y; };
   const auto [lowest, highest] = std::minmax_element(points.begin(), points.end(), by_y);

@@ -42,7 +42,7 @@ struct MapOptions {
   return svg + "</svg>\n";
 }
 
-/// A <table> of counts[classes, classes], a row for what is and a column for what it was taken for. Shades
+/// A <table> of counts[classes, classes], a row for each true class and a column for each prediction. Shades
 /// are shares of a row.
 [[nodiscard]] inline std::string confusion_table(const std::vector<std::string>& names,
                                                  const std::vector<std::int64_t>& counts) {
