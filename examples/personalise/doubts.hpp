@@ -69,7 +69,7 @@ class Doubts {
 
   attune::GuardedTraining<Trainer> guard_{};
   attune::Evaluation<> of_held_out_{}, of_probe_{};
-  unsigned char in_[kTakes]{}, out_[kDigits]{};  // which takes are learned from, and held out
+  unsigned char in_[kNumTakes]{}, out_[kDigits]{};  // which takes are learned from, and held out
   int learned_ = 0, held_out_ = 0;
   Example example_{};
   Logits logits_{};

@@ -174,7 +174,7 @@ class Learner<Method::kCached, kBase, kFront> {
     }));
   }
   Status begin(const Recordings& recordings) {
-    for (int i = 0; i < kTakes; ++i) {
+    for (int i = 0; i < kNumTakes; ++i) {
       const Recording take = recordings.take(i);
       labels_[i] = take.digit;
       front_.compute(take, features_[i]);
@@ -205,7 +205,7 @@ class Learner<Method::kCached, kBase, kFront> {
   Trainer trainer_{};
   CachedFeatures<kFront> front_{};
   Features features_[kDigits * kTakesOfDigit]{};
-  unsigned char labels_[kTakes]{};
+  unsigned char labels_[kNumTakes]{};
 };
 
 /// Each digit is the mean m of its takes' features; the nearest one has the largest x·m − |m|²/2, so that it
@@ -223,7 +223,7 @@ class Learner<Method::kMeans, kBase, kFront> {
   Status begin(const Recordings& recordings) {
     head_ = {};
     Features features;
-    for (int i = 0; i < kTakes; ++i) {
+    for (int i = 0; i < kNumTakes; ++i) {
       const Recording take = recordings.take(i);
       front_.compute(take, features);
       for (int j = 0; j < kWidth; ++j) head_.weight(j, take.digit) += features(0, j) / kTakesOfDigit;
@@ -271,7 +271,7 @@ class Learner<Method::kClosedForm, kBase, kFront> {
   Status step(const Recordings& recordings, int) {
     sums_.clear();
     Features features;
-    for (int i = 0; i < kTakes; ++i) {
+    for (int i = 0; i < kNumTakes; ++i) {
       const Recording take = recordings.take(i);
       front_.compute(take, features);
       if (const Status status = sums_.add(features, take.digit); status != Status::kOk) return status;

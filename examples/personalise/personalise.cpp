@@ -57,6 +57,11 @@ struct Accuracies {
   }
 };
 
+template <class SomeLearner>
+Status end(SomeLearner& some_learner) {
+  if constexpr (requires { some_learner.end(); }) return some_learner.end();
+  return Status::kOk;
+}
 Status learn(const Recordings& recordings, int steps) {
   if (const Status status = learner.begin(recordings); status != Status::kOk) return status;
   for (int step = 0; step < steps; ++step) {
@@ -65,8 +70,7 @@ Status learn(const Recordings& recordings, int steps) {
     if (step == 0) step_instructions = port::end_counting();
     if (status != Status::kOk) return status;
   }
-  if constexpr (requires { learner.end(); }) return learner.end();
-  return Status::kOk;
+  return end(learner);
 }
 
 using Learned = std::remove_cvref_t<decltype(learner.parameters())>;

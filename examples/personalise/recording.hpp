@@ -12,7 +12,7 @@ inline constexpr int kBands = 16;
 inline constexpr int kDigits = 10;
 inline constexpr int kSpeakers = 6;
 inline constexpr int kTakesOfDigit = 5;  // from which a device learns
-inline constexpr int kTakes = kDigits * kTakesOfDigit;
+inline constexpr int kNumTakes = kDigits * kTakesOfDigit;
 inline constexpr float kScale = 1 / 32.0f;  // of what a model sees, to a step of the recording's integers
 
 /// What a recording is for.

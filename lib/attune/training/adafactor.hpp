@@ -44,6 +44,7 @@ enum class StepScale {
 template <StepScale scale = StepScale::kAbsolute, class ScalarType = float>
 struct Adafactor {
   using Scalar = ScalarType;
+  /// Whether a step is relative to its tensor.
   static constexpr bool kRelative = scale == StepScale::kRelative;
   static constexpr std::uint32_t kFingerprint = fingerprint("Adafactor", scale);
 
@@ -58,12 +59,12 @@ struct Adafactor {
 
   /// The steps so far.
   struct Counters {
-    std::uint32_t steps;
+    std::uint32_t steps;  // so far
   };
   /// Means of rows and columns of every parameter's second moment beside. They have no tensors by name.
   template <class Parameters>
   struct Moments : Counters {
-    detail::FactoredSet<Parameters, Scalar> second;
+    detail::FactoredSet<Parameters, Scalar> second;  // v, factored
 
     void reset() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
   };

@@ -79,7 +79,7 @@ enum class EpsilonPlacement {
 
 /// Whether there is a moving average of gradients.
 enum class FirstMoment {
-  kKept,
+  kKept,  // m, with β₁
   kNone,  // m = g, β₁ = 0: RMSProp with bias correction and weight decay, for half the moments
 };
 
@@ -88,7 +88,7 @@ struct AdamVariant {
   WeightDecay weight_decay = WeightDecay::kDecoupled;
   EpsilonPlacement epsilon = EpsilonPlacement::kOutsideRoot;
   MomentPrecision moments = MomentPrecision::kScalar;  // how they are kept
-  FirstMoment first_moment = FirstMoment::kKept;
+  FirstMoment first_moment = FirstMoment::kKept;       // or none
 };
 
 /// Adam (Kingma and Ba, 2015, algorithm 1), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):  p ← p − lr·m̂/(√v̂ +
@@ -96,8 +96,10 @@ struct AdamVariant {
 template <AdamVariant variant = AdamVariant{}, class ScalarType = float>
 struct Adam {
   using Scalar = ScalarType;
+  /// In what moments are kept.
   static constexpr MomentPrecision kPrecision = variant.moments;
   static constexpr bool kInScalars = kPrecision == MomentPrecision::kScalar;
+  /// Whether there is m.
   static constexpr bool kHasFirst = variant.first_moment == FirstMoment::kKept;
   static_assert(kInScalars || std::is_same_v<Scalar, float>,
                 "attune::Adam: moments in 8 and 16 bits are those of float parameters");
@@ -173,7 +175,7 @@ struct Adam {
 
   /// Those of a step, and how it rounds.
   struct RoundingCoefficients : kernels::AdamCoefficients<Scalar> {
-    [[no_unique_address]] decltype(detail::RoundingOf<kPrecision>{}.next()) rounding;
+    [[no_unique_address]] decltype(detail::RoundingOf<kPrecision>{}.next()) rounding;  // of moments
   };
   using Coefficients =
       std::conditional_t<kInScalars, kernels::AdamCoefficients<Scalar>, RoundingCoefficients>;

@@ -36,7 +36,9 @@ class ClosedFormHead {
 
  public:
   using Scalar = ScalarType;
+  /// The layer that it is the parameters of.
   using Head = Linear<LinearShape{.rows = 1, .d_in = num_features, .d_out = num_classes}, Scalar>;
+  /// What it classifies, [1, num_features].
   using Features = typename Head::Input;
   struct Options {
     Scalar ridge = 1;                // λ
@@ -60,10 +62,11 @@ class ClosedFormHead {
     if (label >= 0 && label < num_classes && examples_[label] == 0) return Status::kIncompleteBatch;
     return change(features, label, -1);
   }
-  /// How many examples there are of a class, and of all.
+  /// How many examples there are of a class.
   [[nodiscard]] int examples(int label) const {
     return label >= 0 && label < num_classes ? static_cast<int>(examples_[label]) : 0;
   }
+  /// How many examples there are.
   [[nodiscard]] int examples() const {
     int all = 0;
     for (int label = 0; label < num_classes; ++label) all += examples(label);

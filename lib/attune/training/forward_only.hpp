@@ -55,7 +55,7 @@ template <class Scalar>
 struct [[nodiscard]] ForwardOnlyResult {
   Scalar loss;  // of the batch, mean of both sides; NaN where the step was refused
   Status status;
-  ForwardOnlyChange<Scalar> change;
+  ForwardOnlyChange<Scalar> change;  // what the step was: enough to replay it
   [[nodiscard]] constexpr bool ok() const { return status == Status::kOk; }
 };
 
@@ -117,6 +117,7 @@ class ForwardOnlyTrainer
   using TargetView = typename detail::TargetsOf<Loss, typename Model::Output, batch>::One;
   using OutputView = View<typename Model::Output>;
   using Result = ForwardOnlyResult<Scalar>;
+  /// A step, in a few bytes.
   using Change = ForwardOnlyChange<Scalar>;
   struct Options {
     Scalar learning_rate = Scalar(1e-3);

@@ -29,8 +29,8 @@ template <class ScalarType = float>
 struct Evaluation {
   using Scalar = ScalarType;
   Scalar loss_sum = 0;  // infinite where an output is not a number
-  int right = 0;
-  int count = 0;
+  int right = 0;        // rows whose largest output is the target's, alone
+  int count = 0;        // rows
 
   /// Adds the outputs of an example, logits[rows, classes], with the class of each row; a row whose target is
   /// ignored (−100) does not count. kInvalidTarget: nothing is added.
@@ -55,10 +55,11 @@ struct Evaluation {
     }
     return Status::kOk;
   }
-  /// Means over the examples; infinite, and 0, without any.
+  /// The mean loss; infinite without examples.
   [[nodiscard]] Scalar loss() const {
     return count > 0 ? loss_sum / static_cast<Scalar>(count) : std::numeric_limits<Scalar>::infinity();
   }
+  /// The part that is right; 0 without examples.
   [[nodiscard]] Scalar accuracy() const {
     return count > 0 ? static_cast<Scalar>(right) / static_cast<Scalar>(count) : Scalar(0);
   }
@@ -134,8 +135,9 @@ class GuardedTraining {
     });
   }
 
-  /// The best parameters so far, and their loss on what is held out. Zero before begin().
+  /// The best parameters so far; zeros before begin().
   [[nodiscard]] const Parameters& best() const { return best_; }
+  /// Their loss on what is held out.
   [[nodiscard]] Scalar best_loss() const { return best_loss_; }
 
  private:

@@ -88,7 +88,7 @@ struct Sgd {
 
   /// Those of a step, and how it rounds.
   struct RoundingCoefficients : kernels::SgdCoefficients<Scalar> {
-    [[no_unique_address]] decltype(detail::RoundingOf<precision>{}.next()) rounding;
+    [[no_unique_address]] decltype(detail::RoundingOf<precision>{}.next()) rounding;  // of the momentum
   };
   using Coefficients = std::conditional_t<kInScalars, kernels::SgdCoefficients<Scalar>, RoundingCoefficients>;
   using MomentPointer = detail::MomentPointerIn<Scalar, precision>;

@@ -1,0 +1,59 @@
+"""python -m attune_torch export FILE.py:make_model --out gestures
+python -m attune_torch check gestures [--on mps2_an386]
+python -m attune_torch receive LOG --out learned.safetensors"""
+import argparse
+import importlib.util
+import sys
+from pathlib import Path
+
+from . import Unsupported, check, export, receive
+from .building import CheckFailed
+
+
+def made(place):
+    """What FILE.py:function answers: a module and a sample input."""
+    file, _, function = place.partition(":")
+    if not function or not Path(file).is_file():
+        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input)")
+    sys.path.insert(0, str(Path(file).resolve().parent))
+    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+    source = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(source)
+    if not callable(getattr(source, function, None)):
+        raise ValueError(f"there is no function {function} in {file}")
+    pair = getattr(source, function)()
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise ValueError(f"{function} is to answer (module, sample_input)")
+    return pair
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="attune_torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("export", help="write a folder with a model as a type of attune")
+    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input)")
+    one.add_argument("--out", required=True, help="the folder; its last name is the C++ namespace")
+    one = commands.add_parser("check", help="build a folder, run it, and name the first layer that differs from PyTorch")
+    one.add_argument("folder")
+    one.add_argument("--on", action="append", default=[], help="a board beside this machine, as mps2_an386")
+    one.add_argument("--attune", help="attune's folder, where it is not this package's")
+    one = commands.add_parser("receive", help="put a file together from a board's hex lines")
+    one.add_argument("source", help="a log, or a serial port")
+    one.add_argument("--out", required=True)
+    one.add_argument("--attune")
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "export":
+            found = export(*made(options.model), options.out)
+            print(f"wrote {options.out}: {len(found.layers)} layers; python -m attune_torch check {options.out}")
+        elif options.command == "check":
+            check(options.folder, options.on, options.attune)
+        else:
+            print(receive(options.source, options.out, options.attune))
+    except (Unsupported, CheckFailed, ValueError, OSError) as problem:
+        print(f"attune_torch: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,117 @@
+"""Builds an exported folder and runs it, on this machine and on emulated boards."""
+import os
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class CheckFailed(Exception):
+    """Numbers differ, or the model does not build; the text says where."""
+
+
+def sources(attune):
+    """attune's folder: given, $ATTUNE_DIR, or the one that this package stands in."""
+    folder = Path(attune or os.environ.get("ATTUNE_DIR") or ROOT).resolve()
+    if not (folder / "lib/attune/attune.hpp").is_file():
+        raise CheckFailed(f"{folder} is not the folder of attune; pass --attune, or set ATTUNE_DIR")
+    return folder
+
+
+def run(command, what):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode:
+        lines = (done.stdout + done.stderr).splitlines()
+        errors = [line for line in lines if "error" in line.lower()]
+        raise CheckFailed("\n".join([f"{what} ended with {done.returncode}:", *(errors or lines)[-12:]]))
+    return done.stdout
+
+
+def board_value(root, board, key):
+    lines = (root / "ports" / board / "board.conf").read_text().splitlines()
+    return next((line.split("=", 1)[1] for line in lines if line.startswith(key + "=")), "")
+
+
+def configure(folder, root, target):
+    build = folder / "build" / target
+    command = ["cmake", "-S", folder, "-B", build, f"-DATTUNE_DIR={root}", "-DCMAKE_BUILD_TYPE=Release"]
+    if target != "host":
+        if not (root / "ports" / target / "board.conf").is_file():
+            boards = sorted(path.parent.name for path in (root / "ports").glob("*/board.conf"))
+            raise CheckFailed(f"there is no target '{target}'; there are: host, " + ", ".join(boards))
+        compiler = "riscv-unknown-elf" if board_value(root, target, "emulator").endswith("riscv32") else "arm-none-eabi"
+        command += ["--toolchain", root / f"cmake/{compiler}.cmake", f"-DATTUNE_CPU={board_value(root, target, 'cpu')}",
+                    f"-DATTUNE_PORT={target}"]
+    if not (build / "CMakeCache.txt").exists():
+        run(command, "cmake")
+    return build
+
+
+def flash_bytes(program, target, root):
+    """Code and constants of a firmware; nothing of a program of this machine."""
+    if target == "host":
+        return None
+    compiler = "riscv64-unknown-elf" if board_value(root, target, "emulator").endswith("riscv32") else "arm-none-eabi"
+    sizes = run([f"{compiler}-size", program], "size").splitlines()[1].split()
+    return int(sizes[0]) + int(sizes[1])
+
+
+def check(folder, on=(), attune=None, precisions=("float", "int8"), say=print):
+    """Builds the folder's check, and runs it on this machine and on the targets `on`, in float and int8. Says a result line
+    for each, and raises CheckFailed where a layer's numbers are not PyTorch's."""
+    folder = Path(folder).resolve()
+    if not (folder / "check.safetensors").is_file():
+        raise CheckFailed(f"{folder} was not written by attune_torch.export")
+    root = sources(attune)
+    targets = ["host"] + [target for target in ([on] if isinstance(on, str) else on) if target != "host"]
+    results, plans, wrong = [], {}, []
+    for target in targets:
+        build = configure(folder, root, target)
+        for precision in precisions:
+            run(["cmake", "--build", build, "--target", f"check_{precision}"], f"the build for {target}")
+            program = build / f"check_{precision}"
+            if target != "host":
+                program = program.with_suffix(".elf")
+            command = [program] if target == "host" else [root / "ports/run", target, program]
+            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=1800)
+            line = next((text for text in done.stdout.splitlines() if text.startswith("result ")), None)
+            if line is None:
+                raise CheckFailed(f"check_{precision} on {target} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+            flash = flash_bytes(program, target, root)
+            line += f" precision={precision} flash_bytes={flash if flash is not None else '-'}"
+            results.append(dict(re.findall(r"(\w+)=(\S+)", line)))
+            for text in done.stdout.splitlines():
+                plan = re.match(r"plan (\w+) ram_bytes=(\d+)", text)
+                if plan and target == targets[-1]:
+                    plans.setdefault(plan[1], int(plan[2]))
+            say(line)
+            if results[-1]["first_different_layer"] != "-":
+                wrong.append(f"{precision} on {target}: the first layer that differs from PyTorch is "
+                             f"{results[-1]['first_different_layer']}\n{done.stdout.rstrip()}")
+    write_sizes(folder, plans, results)
+    if wrong:
+        raise CheckFailed("\n".join(wrong))
+    return results
+
+
+PLANS = {"inference": "inference, weights in flash", "everything": "training everything, `AdamW`",
+         "everything_update_in_backward_sgd": "training everything, `UpdateInBackward`, `Sgd<>`",
+         "lora": "training factors of rank 4 (LoRA), weights in flash", "biases_and_norms": "training biases and norms, weights in flash"}
+
+
+def write_sizes(folder, plans, results):
+    """The table of the folder's README."""
+    readme = folder / "README.md"
+    if not readme.is_file():
+        return
+    rows = ["| | RAM, bytes |", "|---|---|", *(f"| {PLANS.get(name, name)} | {size:,} |" for name, size in plans.items()), "",
+            "| flash of the check, bytes | float | int8 |", "|---|---|---|"]
+    for target in dict.fromkeys(result["target"] for result in results if result["flash_bytes"] != "-"):
+        sizes = {result["precision"]: f"{int(result['flash_bytes']):,}" for result in results if result["target"] == target}
+        rows.append(f"| {target} | {sizes.get('float', '–')} | {sizes.get('int8', '–')} |")
+    files = {result["precision"]: f"{int(result['file_bytes']):,}" for result in results}
+    rows.append(f"| of it the weights | {files.get('float', '–')} | {files.get('int8', '–')} |")
+    text = re.sub(r"<!-- sizes -->.*<!-- end -->", lambda _: "<!-- sizes -->\n" + "\n".join(rows) + "\n<!-- end -->",
+                  readme.read_text(), flags=re.S)
+    readme.write_text(text)

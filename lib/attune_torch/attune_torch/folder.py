@@ -1,0 +1,288 @@
+"""The folder of an exported model: C++ that a person would have written, the weights as they are, and samples to check it."""
+import re
+from pathlib import Path
+
+import torch
+
+from . import tensors
+from .layers import Layer, options
+from .recognition import recognize
+from .recording import Unsupported, record
+
+HERE = Path(__file__).parent
+LAYERS = "Layers"
+# The members of attune::EncoderLayerNames.
+NAMES_IN_ORDER = ("query", "key", "value", "output", "linear1", "linear2", "norm1", "norm2", "gate", "query_norm", "key_norm",
+                  "qkv_weight", "qkv_bias")
+
+
+def wrapped(line, width=110):
+    """C++ of at most `width` columns, where there are commas to break at."""
+    lines, indent = [], " " * (len(line) - len(line.lstrip()) + 4)
+    while len(line) > width:
+        at = max(line.rfind(", .", 0, width), line.rfind(", attune", 0, width))
+        if at < len(indent):
+            break
+        lines.append(line[:at + 1])
+        line = indent + line[at + 2:]
+    return "\n".join([*lines, line])
+
+
+class Exported:
+    """A recognized model: its types and names."""
+
+    def __init__(self, module, sample):
+        self.recording, self.output = record(module, sample)
+        self.layers = recognize(self.recording, self.output)
+        self.state = {name: value.detach() for name, value in module.state_dict().items()}
+        self.declarations, self.keys = [], {}
+        self.tables = []
+        for layer in self.layers:
+            if getattr(layer, "kind", "") == "block":
+                self.declare(layer)
+        self.tied = self.tie()
+        self.check_tensors()
+
+    def declare(self, layer):
+        """The type of a block, once for equal ones, and the table of its names."""
+        key = layer.block.shape_key()
+        if key not in self.keys:
+            name = "Block" if not self.keys else f"Block{len(self.keys) + 1}"
+            lines, type_ = layer.block.declare(name)
+            self.declarations += lines
+            self.keys[key] = type_
+        layer.type = self.keys[key]
+        if layer.block.names not in self.tables:
+            self.tables.append(layer.block.names)
+        if len(self.tables) > 1:
+            raise Unsupported("transformer blocks of two kinds of names in one model: " + layer.path)
+
+    def tie(self):
+        """The embedding that is the head, too."""
+        first, last = self.layers[0], self.layers[-1]
+        if getattr(first, "kind", "") != "embedding" or getattr(last, "kind", "") != "linear" or last.weight is not first.table:
+            return False
+        if last.bias:
+            raise Unsupported("a head that is tied to the embedding and has a bias: " + last.path)
+        return True
+
+    def check_tensors(self):
+        used = {name for layer in self.layers for name in layer.tensors}
+        missing = used - set(self.state)
+        if missing:
+            raise Unsupported("not in the state_dict: " + ", ".join(sorted(missing)))
+        wrong = [name for name in used if self.state[name].dtype not in (torch.float32, torch.float64)]
+        if wrong:
+            raise Unsupported("parameters that are not floats of 32 or 64 bits; call module.float() before: " + wrong[0])
+        groups = {}
+        for name, value in self.recording.tensors.items():
+            groups.setdefault(id(value), []).append(name)
+        self.aliases = [(other, names[0]) for names in groups.values() for other in names[1:] if names[0] in used]
+        self.part = bool(set(self.state) - used - {alias for alias, _ in self.aliases})
+
+    # ---- C++ ----
+
+    def repeated(self):
+        """Layers with equal blocks as one Repeat: (type, names)."""
+        layers = self.layers[1:-1] if self.tied else self.layers
+        found, at = [], 0
+        while at < len(layers):
+            layer, count = layers[at], 1
+            match = re.fullmatch(r"(.*)\.0", layer.names[0]) if getattr(layer, "kind", "") == "block" else None
+            if match:
+                while at + count < len(layers) and layers[at + count].type == layer.type and \
+                        layers[at + count].names == [f"{match[1]}.{count}"]:
+                    count += 1
+            if count > 1:
+                found.append((f"attune::Repeat<{count}, {layer.type}>", [match[1]]))
+            else:
+                found.append((layer.type, layer.names))
+            at += count
+        return found
+
+    @staticmethod
+    def sequential(types, indent="    "):
+        return "attune::Sequential<\n" + ",\n".join(indent + type_ for type_ in types) + ">"
+
+    def names_type(self, model, names):
+        quoted = "".join(f', "{name}"' for name in names)
+        if self.tables and self.tables[0]:
+            return f"attune::HuggingFaceModule<kBlockNames, {model}{quoted}>"
+        return f"attune::PyTorchModule<{model}{quoted}>"
+
+    def file_type(self, names, part, aliases):
+        if part:
+            names = f"attune::PyTorchPart<{names}>"
+        extra = [f'attune::TensorShape<"{layer.names[0]}", {", ".join(map(str, layer.file_shape))}>'
+                 for layer in self.layers if hasattr(layer, "file_shape")]
+        if aliases:
+            extra += [f'attune::TensorAlias<"{alias}", "{name}">' for alias, name in self.aliases]
+        return f"attune::PyTorchFile<{', '.join([names, *extra])}>" if extra else names
+
+    def table(self):
+        if not (self.tables and self.tables[0]):
+            return []
+        table = self.tables[0]
+        entries = ",\n    ".join(f'.{key} = "{table[key]}"' for key in NAMES_IN_ORDER if key in table)
+        return [f"inline constexpr attune::EncoderLayerNames kBlockNames{{\n    {entries}}};"]
+
+    def header(self, name, class_name):
+        pairs = self.repeated()
+        types = [type_ for type_, _ in pairs]
+        names = [item for _, items in pairs for item in items]
+        if self.tied:
+            embedding = self.layers[0]
+            model = f"attune::Tied<\n    {embedding.type},\n    {self.sequential(types, '        ')}>"
+            names = embedding.names + names
+        else:
+            model = self.sequential(types)
+        lines = [f"// {class_name} of PyTorch, as a type of attune. Its weights are model.safetensors, under the same names.",
+                 "#pragma once", "", "#include <attune/attune.hpp>", "", f"namespace {name} {{", "",
+                 *self.declarations, *([""] if self.declarations else []), f"using Model = {model};", "", *self.table(),
+                 f"using Names = {self.file_type(self.names_type('Model', names), self.part, True)};", "",
+                 f"}}  // namespace {name}", ""]
+        return "\n".join(wrapped(line) for line in "\n".join(lines).split("\n"))
+
+    def check_source(self, name, tolerance):
+        """The checking program: the layers one by one, then check.cpp."""
+        layers = self.layers[:-1] if self.tied else self.layers
+        flat = self.sequential([layer.type for layer in layers])
+        names = [item for layer in layers for item in layer.names]
+        paths = ", ".join(f'"{layer.path or self.kind_of(layer)}"' for layer in layers)
+        return "\n".join([
+            "#include <cstdint>", "#include <cstring>", "#include <string_view>", "", "#include <console.hpp>", "#include <port.hpp>",
+            "", f"#include <{name}_file.hpp>", f"#include <{name}_samples.hpp>", '#include "model.hpp"', "", "namespace {", "",
+            f"using namespace {name};", f"using File = {name}_file;", f"using Samples = {name}_samples;", "using Whole = Model;",
+            "using WholeNames = Names;", f"using Layers = {flat};",
+            f"using LayerNames = {self.file_type(f'attune::PyTorchPart<{self.names_type(LAYERS, names)}>', False, False)};",
+            f"constexpr const char* kPaths[] = {{{paths}}};",
+            f"constexpr float kTolerance = ATTUNE_CHECK_INT8 ? {tolerance[1]}f : {tolerance[0]}f;  // of a layer's largest output",
+            "", "}  // namespace", "", (HERE / "check.cpp").read_text()])
+
+    @staticmethod
+    def kind_of(layer):
+        return re.sub(r"^attune::|<.*$", "", layer.type, flags=re.S)
+
+    def samples(self):
+        """Inputs, outputs and every layer's output, of at most eight samples."""
+        count = min(8, self.recording.input.value.shape[0])
+        x = self.recording.input.value[:count]
+        found = {"input": x.float() if x.is_floating_point() else x.to(torch.int32),
+                 "output": self.output.value[:count].float()}
+        layers = self.layers[:-1] if self.tied else self.layers
+        for index, layer in enumerate(layers):
+            found[f"layer.{index:03d}"] = layer.output[:count].float()
+        return found
+
+
+CMAKE = '''# The model {name}, for a firmware of yours:
+#
+#   add_subdirectory({name})
+#   add_executable(firmware main.cpp)                    # #include <model.hpp>, <{name}_file.hpp>
+#   target_link_libraries(firmware PRIVATE attune::attune)
+#   {name}_add_to(firmware)                              # or {name}_add_to(firmware QUANTIZE int8)
+#
+# By itself it builds the program that compares it with PyTorch: cmake -B build -DATTUNE_DIR=<attune's folder>.
+cmake_minimum_required(VERSION 3.25)
+project({name} LANGUAGES CXX)
+
+set({name}_FOLDER ${{CMAKE_CURRENT_LIST_DIR}} CACHE INTERNAL "")
+function({name}_add_to target)
+  attune_add_model(${{target}} NAME {name}_file FILE ${{{name}_FOLDER}}/model.safetensors ${{ARGN}})
+  target_include_directories(${{target}} PRIVATE ${{{name}_FOLDER}})
+endfunction()
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(ATTUNE_DIR "" CACHE PATH "The folder of attune's sources")
+  set(ATTUNE_BUILD_PORTS ON)
+  set(ATTUNE_BUILD_EXAMPLES OFF)
+  set(ATTUNE_BUILD_TESTS OFF)
+  add_subdirectory(${{ATTUNE_DIR}} attune)
+  foreach(precision float int8)
+    attune_add_program(check_${{precision}} SOURCES check.cpp)
+    {name}_add_to(check_${{precision}} $<$<STREQUAL:${{precision}},int8>:QUANTIZE>)
+  endforeach()
+endif()
+'''
+
+
+def cmake(name, floats):
+    """The folder's CMakeLists.txt. `floats`: tensors that are quantized neither."""
+    quantize = "QUANTIZE int8" + (" FLOATS " + " ".join(floats) if floats else "")
+    text = CMAKE.format(name=name)
+    return text.replace(f'''  foreach(precision float int8)
+    attune_add_program(check_${{precision}} SOURCES check.cpp)
+    {name}_add_to(check_${{precision}} $<$<STREQUAL:${{precision}},int8>:QUANTIZE>)
+  endforeach()
+''', f'''  attune_add_program(check_float SOURCES check.cpp)
+  {name}_add_to(check_float)
+  target_compile_definitions(check_float PRIVATE ATTUNE_CHECK_INT8=0 ATTUNE_CHECK_PLANS=1)
+  attune_add_program(check_int8 SOURCES check.cpp)
+  {name}_add_to(check_int8 {quantize})
+  target_compile_definitions(check_int8 PRIVATE ATTUNE_CHECK_INT8=1 ATTUNE_CHECK_PLANS=0)
+  foreach(program check_float check_int8)
+    attune_add_model(${{program}} NAME {name}_samples FILE check.safetensors)
+  endforeach()
+''')
+
+
+README = '''# {name}
+
+`{class_name}` of PyTorch as a type of attune, with {parameters} parameters. Written by `attune_torch.export`.
+
+| file | contents |
+|---|---|
+| `model.hpp` | the model's type, and PyTorch's names of its tensors |
+| `model.safetensors` | its state_dict |
+| `check.safetensors` | {samples} samples: inputs, outputs, and every layer's output |
+| `CMakeLists.txt` | `{name}_add_to(target)` for your firmware; by itself, the program that compares |
+
+```sh
+python -m attune_torch check {name}                   # on this machine
+python -m attune_torch check {name} --on mps2_an386   # and on an emulated Cortex-M4
+```
+
+In a firmware:
+
+```cpp
+#include <model.hpp>
+#include <{name}_file.hpp>
+
+static {name}::Model::InferenceScratch scratch;
+
+void predict(const {name}::Model::Input& x, {name}::Model::Output& y) {{
+  attune::infer<{name}::Model>(attune::kInFlash<{name}::Names, {name}_file>, x, y, scratch);
+}}
+```
+
+## RAM and flash
+
+`check` fills in this table.
+
+<!-- sizes -->
+<!-- end -->
+'''
+
+
+def export(module, sample_input, folder):
+    """Writes a folder with `module` as a type of attune, its weights and samples. `sample_input` is a batch, [batch, tokens,
+    features], [batch, features], or ids of tokens [batch, tokens]; the model is recorded on it, so take real ones. Raises
+    Unsupported, before anything is written, and says what attune has no layer for, and where in `forward` it is."""
+    folder = Path(folder)
+    name = re.sub(r"\W+", "_", folder.name)
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise ValueError(f"'{folder.name}' is to be a C++ namespace: letters, digits and _, no digit first")
+    if not isinstance(sample_input, torch.Tensor) or sample_input.dim() < 2:
+        raise ValueError("sample_input is a tensor with a batch: [batch, tokens, features], [batch, features] or ids [batch, tokens]")
+    found = Exported(module, sample_input)
+    class_name = type(module).__name__
+    texts = {"model.hpp": found.header(name, class_name), "check.cpp": found.check_source(name, (1e-4, 0.1)),
+             "CMakeLists.txt": cmake(name, [layer.names[0] for layer in found.layers if getattr(layer, "kind", "") == "positions"]),
+             "README.md": README.format(name=name, class_name=class_name, samples=found.samples()["input"].shape[0],
+                                        parameters=f"{sum(p.numel() for p in module.parameters()):,}")}
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in texts.items():
+        (folder / file).write_text(text)
+    tensors.write(folder / "model.safetensors", found.state)
+    tensors.write(folder / "check.safetensors", found.samples())
+    return found

@@ -1,0 +1,135 @@
+"""attune's layers, as a recording is told by: their C++ types, PyTorch's names of their tensors, and their outputs."""
+from dataclasses import dataclass, field
+
+
+def options(**values):
+    """Designated initializers, without those that are None."""
+    return "{" + ", ".join(f".{name} = {text(value)}" for name, value in values.items() if value is not None) + "}"
+
+
+def text(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value)
+    return str(value)
+
+
+def unless(value, default):
+    return None if value == default else value
+
+
+@dataclass
+class Layer:
+    """One of a Sequential. `names` has one name, where it has parameters; `tensors` are those of the state_dict."""
+    type: str = ""
+    names: list = field(default_factory=list)
+    tensors: list = field(default_factory=list)
+    output: object = None  # the recorded value
+    path: str = ""         # of the module, for people
+    alias: str = ""        # a name for the C++ type
+
+
+def linear(rows, d_in, d_out, bias):
+    return f"attune::Linear<attune::LinearShape{options(rows=rows, d_in=d_in, d_out=d_out, bias=None if bias else False)}>"
+
+
+def norm_shape(rows, d_model, epsilon, weight=True, bias=True):
+    return f"attune::NormShape{options(rows=rows, d_model=d_model, epsilon=unless(epsilon, 1e-5), weight=unless(weight, True), bias=unless(bias, weight))}"
+
+
+@dataclass
+class Attention:
+    """What is recognized of self-attention."""
+    seq_len: int
+    d_model: int
+    num_heads: int
+    num_kv_heads: int
+    d_k: int
+    bias: bool
+    output_bias: bool
+    causal: bool = False
+    rotary_dim: int = 0
+    rotary_base: float = 10000.0
+    rotary_adjacent: bool = False
+    names: dict = field(default_factory=dict)  # of EncoderLayerNames, whole paths
+    tensors: list = field(default_factory=list)
+    module: str = ""  # the nn.MultiheadAttention that it is, or nothing
+
+    def shape(self):
+        return options(
+            seq_len=self.seq_len, d_model=self.d_model, num_heads=self.num_heads,
+            num_kv_heads=unless(self.num_kv_heads, self.num_heads),
+            d_k=unless(self.d_k, self.d_model // self.num_heads if self.d_model % self.num_heads == 0 else -1),
+            bias=unless(self.bias, True), output_bias=unless(self.output_bias, self.bias),
+            rotary_dim=unless(self.rotary_dim, 0),
+            rotary_pairs="attune::RotaryPairs::kAdjacent" if self.rotary_dim and self.rotary_adjacent else None,
+            rotary_base=unless(self.rotary_base, 10000.0) if self.rotary_dim else None,
+            window="{.right = 0}" if self.causal else None)
+
+
+@dataclass
+class Norm:
+    rows: int
+    d_model: int
+    epsilon: float
+    weight: bool
+    bias: bool
+    root_mean_square: bool = False
+
+    def type(self):
+        if self.root_mean_square:
+            shape = f"attune::NormShape{options(rows=self.rows, d_model=self.d_model, epsilon=unless(self.epsilon, 1e-5), weight=unless(self.weight, True))}"
+            return f"attune::RmsNorm<{shape}>"
+        return f"attune::LayerNorm<{norm_shape(self.rows, self.d_model, self.epsilon, self.weight, self.bias)}>"
+
+
+@dataclass
+class Network:
+    rows: int
+    d_model: int
+    d_ff: int
+    activation: str
+    bias: bool
+    gated: bool = False
+
+
+@dataclass
+class Block:
+    """An encoder layer. Parts are compared without paths, so that equal ones repeat."""
+    attention: Attention
+    network: Network
+    norm: Norm
+    before: bool
+    names: dict  # of EncoderLayerNames, relative; empty of torch.nn's own module
+    conv1d: bool = False
+
+    def shape_key(self):
+        attention = {name: value for name, value in vars(self.attention).items() if name not in ("names", "tensors", "module")}
+        return repr((attention, self.network, self.norm, self.before, sorted(self.names.items()), self.conv1d))
+
+    def plain(self):
+        """Whether EncoderLayerShape says all of it."""
+        a, n = self.attention, self.network
+        return (a.bias == a.output_bias == n.bias == self.norm.bias and self.norm.weight and not n.gated and
+                not self.norm.root_mean_square)
+
+    def declare(self, name):
+        """C++ of a block called `name`: lines, and its type."""
+        placement = "attune::NormPlacement::kBefore" if self.before else None
+        if self.plain():
+            n = self.network
+            shape = options(attention=self.attention.shape(), d_ff=n.d_ff,
+                            activation=unless(n.activation, "attune::Activation::kRelu"), norm=placement,
+                            epsilon=unless(self.norm.epsilon, 1e-5))
+            return [f"inline constexpr attune::EncoderLayerShape k{name}{shape};"], f"attune::EncoderLayer<k{name}>"
+        n = self.network
+        network = options(rows=n.rows, d_model=n.d_model, d_ff=n.d_ff,
+                          activation=None if n.gated else unless(n.activation, "attune::Activation::kRelu"),
+                          bias=unless(n.bias, True))
+        kind = "SwiGlu" if n.gated else "FeedForward"
+        return [f"inline constexpr attune::AttentionShape k{name}Attention{self.attention.shape()};",
+                f"inline constexpr attune::FeedForwardShape k{name}Network{network};",
+                f"using {name} = attune::EncoderLayerOf<",
+                f"    attune::MultiHeadAttention<k{name}Attention>, attune::{kind}<k{name}Network>,",
+                f"    {self.norm.type()}" + (f",\n    attune::BranchOptions{{.norm = {placement}}}" if placement else "") + ">;"], name

@@ -1,0 +1,40 @@
+"""What a board has learned, in PyTorch again."""
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+from . import tensors
+from .building import sources
+
+
+def load(module, file, say=print):
+    """Loads a file that a board exported into the module: strict, as load_state_dict, and with the shapes of the module. Says
+    of each tensor how far it moved. Answers the norms of the differences by name. Nothing is changed where it raises."""
+    learned = tensors.read(file)
+    state = module.state_dict()
+    missing, unknown = sorted(set(state) - set(learned)), sorted(set(learned) - set(state))
+    if missing or unknown:
+        raise ValueError(f"{file} is not of this module: " + "; ".join(
+            text for text in (f"missing {', '.join(missing)}" if missing else "", f"unknown {', '.join(unknown)}" if unknown else "")
+            if text))
+    for name, value in learned.items():
+        if tuple(value.shape) != tuple(state[name].shape):
+            raise ValueError(f"{file}: {name} is {list(value.shape)}, and the module's is {list(state[name].shape)}")
+        if value.is_floating_point() and not torch.isfinite(value).all():
+            raise ValueError(f"{file}: {name} has numbers that are not finite")
+    moved = {name: float((value.double() - state[name].double()).norm()) for name, value in learned.items()}
+    module.load_state_dict({name: value.to(state[name].dtype) for name, value in learned.items()}, strict=True)
+    for name, distance in moved.items():
+        say(f"{name}: moved by {distance:.6g}" if distance else f"{name}: as it was")
+    return moved
+
+
+def receive(source, file, attune=None):
+    """Puts a file together from the hex lines of a board's log, or of a serial port; every line has a CRC."""
+    script = sources(attune) / "cmake/hex_lines.py"
+    done = subprocess.run([sys.executable, str(script), str(source), str(file)], capture_output=True, text=True)
+    if done.returncode or not Path(file).is_file():
+        raise ValueError((done.stdout + done.stderr).strip())
+    return done.stdout.strip()

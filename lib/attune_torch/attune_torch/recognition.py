@@ -1,0 +1,563 @@
+"""From a recording to attune's layers. What is recognized is confirmed by the recorded numbers."""
+import itertools
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .layers import Attention, Block, Layer, Network, Norm, linear, options, unless
+from .recording import Node, Unsupported
+
+# Operations that change no number, or none outside training.
+SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "type", "alpha_dropout", "feature_dropout"}
+ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu"}
+SHAPES = {"view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "expand_as", "flatten", "swapaxes",
+          "getitem", "__getitem__", "chunk", "split", "unbind", "repeat", "repeat_interleave", "movedim", "rearrange"}
+
+
+class NotReached(Exception):
+    """A chain ends elsewhere."""
+
+
+def close(a, b, tolerance=1e-4):
+    return a.shape == b.shape and bool(torch.isfinite(a).all()) and float((a - b).abs().max()) <= tolerance * max(
+        1.0, float(b.abs().max()))
+
+
+def rows_of(shape):
+    """Tokens and features of a value [batch, tokens, features] or [batch, features]."""
+    if len(shape) == 3:
+        return shape[1], shape[2]
+    if len(shape) == 2:
+        return 1, shape[1]
+    raise Unsupported(f"a tensor of shape {list(shape)}: attune's have a batch, tokens and features")
+
+
+class Recognizer:
+    def __init__(self, recording):
+        self.recording = recording
+        self.tensors = recording.tensors
+
+    # ---- Chains of layers ----
+
+    def chain(self, node, source):
+        """The layers from the value of `source` to that of `node`."""
+        backwards = []
+        while node is not source:
+            if node.operation == "input" or not node.derived:
+                raise NotReached
+            found, node = self.last_layer(node, source)
+            backwards += reversed(found)
+        return backwards[::-1]
+
+    def last_layer(self, node, source):
+        """The layers at the end of a chain (none, where numbers stay the same), and the node before them."""
+        name = node.operation
+        derived = [item for item in node.inputs() if item.derived]
+        if name in SAME or name.startswith("part "):
+            return [], derived[0]
+        if node.module is not None:
+            return self.module_layer(node, derived)
+        if name == "linear":
+            return self.linear_layer(node, source)
+        if name == "addmm":
+            return self.conv1d_layer(node)
+        if name == "embedding":
+            return [self.embedding(node)], node.args[0]
+        if name in ACTIVATIONS or name == "gelu":
+            return [self.activation(node)], derived[0]
+        if name in ("add", "__add__", "__radd__", "__iadd__", "add_", "iadd"):
+            return self.sum_layer(node, derived, source)
+        if name == "mean":
+            return [self.pooling(node, "kMean")], derived[0]
+        if name in ("amax", "max"):
+            return [self.pooling(node, "kMax")], derived[0]
+        if name in ("__getitem__", "getitem", "select"):
+            return [self.first_token(node)], derived[0]
+        if name in ("view", "reshape", "flatten", "squeeze", "unsqueeze") and self.same_rows(node, derived[0]):
+            return [], derived[0]
+        raise Unsupported(self.hint(node))
+
+    def hint(self, node):
+        known = {"tanh": "tanh", "sigmoid": "sigmoid", "conv1d": "Conv1d", "conv2d": "Conv2d", "batch_norm": "BatchNorm",
+                 "cat": "a class token", "lstm": "LSTM", "gru": "GRU", "mul": "a product with a constant or of two values"}
+        what = known.get(node.operation)
+        return "attune has no layer for this: " + (f"{what}, " if what else "") + node.describe()
+
+    @staticmethod
+    def same_rows(node, before):
+        """Whether a change of shape leaves tokens and features as they are."""
+        def squeezed(shape):
+            return [extent for extent in shape[1:] if extent != 1]
+        return node.shape[0] == before.shape[0] and squeezed(node.shape) == squeezed(before.shape)
+
+    # ---- Single layers ----
+
+    def layer(self, node, type_, name=None, tensors=(), alias=""):
+        return Layer(type=type_, names=[name] if name is not None else [], tensors=list(tensors), output=node.value,
+                     path=node.path, alias=alias)
+
+    def name_of(self, node):
+        """The name of a parameter in the state_dict."""
+        if isinstance(node, Node) and node.operation == "constant" and node.path:
+            return node.path
+        return None
+
+    def prefix(self, node, ending):
+        name = self.name_of(node)
+        if name is None or not (name == ending or name.endswith("." + ending)):
+            raise Unsupported(f"the tensor of this operation is not called …{ending} in the state_dict: {name or 'no parameter'}")
+        return name[: -len(ending) - 1] if name != ending else ""
+
+    def argument(self, node, index, key, default=None):
+        if len(node.args) > index:
+            return node.args[index]
+        return node.kwargs.get(key, default)
+
+    def linear_parts(self, node):
+        """Weight, bias, input of F.linear, or of Hugging Face's Conv1D."""
+        if node.operation == "linear":
+            return self.argument(node, 1, "weight"), self.argument(node, 2, "bias"), node.args[0]
+        source = node.args[1]
+        while source.operation in ("view", "reshape"):
+            source = source.args[0]
+        return node.args[2], node.args[0], source
+
+    def linear_layer(self, node, source):
+        network = self.gated(node)
+        if network:
+            return [network], network.source
+        attention = self.attention(node)
+        if attention:
+            return [attention], attention.source
+        return [self.plain_linear(node)], node.args[0]
+
+    def plain_linear(self, node):
+        weight, bias, _ = self.linear_parts(node)
+        rows, d_in = rows_of(node.args[0].shape)
+        path = self.prefix(weight, "weight")
+        tensors = [weight.path] + ([bias.path] if bias is not None else [])
+        layer = self.layer(node, linear(rows, d_in, weight.shape[0], bias is not None), path, tensors)
+        layer.kind, layer.bias, layer.weight = "linear", bias is not None, weight
+        layer.d_in, layer.d_out = d_in, weight.shape[0]
+        return layer
+
+    def conv1d_layer(self, node):
+        raise Unsupported("Hugging Face's Conv1D outside a GPT-2 block: " + node.describe())
+
+    def embedding(self, node):
+        ids, table = node.args[0], node.args[1]
+        if not ids.derived:
+            raise Unsupported("an embedding of constants that is not added to the tokens: " + node.describe())
+        padding = self.argument(node, 2, "padding_idx", None)
+        seq_len = ids.shape[1] if len(ids.shape) == 2 else 1
+        type_ = f"attune::Embedding<attune::EmbeddingShape{options(seq_len=seq_len, vocabulary=table.shape[0], d_model=table.shape[1], padding=padding if padding is not None and padding >= 0 else None)}>"
+        layer = self.layer(node, type_, self.prefix(table, "weight"), [table.path])
+        layer.kind, layer.table = "embedding", table
+        return layer
+
+    def activation_name(self, node):
+        if node.operation == "gelu":
+            tanh = self.argument(node, 1, "approximate", "none") == "tanh"
+            return "attune::Activation::" + ("kGeluTanh" if tanh else "kGelu")
+        if node.operation in ACTIVATIONS:
+            return "attune::Activation::" + ACTIVATIONS[node.operation]
+        return None
+
+    def activation(self, node):
+        rows, cols = rows_of(node.shape)
+        layer = self.layer(node, f"attune::ActivationLayer<{self.activation_name(node)}, {rows}, {cols}>")
+        layer.kind, layer.activation = "activation", self.activation_name(node)
+        return layer
+
+    def pooling(self, node, kind):
+        before = node.args[0]
+        axis = self.argument(node, 1, "dim", self.argument(node, 1, "axis"))
+        axis = axis[0] if isinstance(axis, (list, tuple)) and len(axis) == 1 else axis
+        if len(before.shape) != 3 or axis not in (1, -2):
+            raise Unsupported("a mean or a maximum of another dimension than the tokens': " + node.describe())
+        return self.pooled(node, before, kind)
+
+    def pooled(self, node, before, kind):
+        shape = options(seq_len=before.shape[1], d_model=before.shape[2],
+                        kind=None if kind == "kMean" else f"attune::PoolingKind::{kind}")
+        return self.layer(node, f"attune::Pooling<attune::PoolingShape{shape}>")
+
+    def first_token(self, node):
+        before = node.args[0]
+        if len(before.shape) == 3 and node.shape == (before.shape[0], before.shape[2]) and torch.equal(
+                node.value, before.value[:, 0]):
+            return self.pooled(node, before, "kFirst")
+        raise Unsupported("a part of the tokens that is not the first one: " + node.describe())
+
+    def norm(self, node):
+        """A Norm, where the module is one by its numbers; its input's node."""
+        module, before = node.module, node.args[0]
+        rows, d_model = rows_of(before.shape)
+        weight = getattr(module, "weight", None)
+        bias = getattr(module, "bias", None)
+        if isinstance(module, nn.LayerNorm):
+            if tuple(module.normalized_shape) != (d_model,):
+                raise Unsupported("a LayerNorm over more than the features: " + node.describe())
+            return Norm(rows, d_model, module.eps, weight is not None, bias is not None)
+        numbers = [value for value in vars(module).values() if isinstance(value, float)] + [1e-5, 1e-6, 1e-8]
+        x, target = before.value.double(), node.value.double()
+
+        def error(epsilon):
+            y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
+            return float((y * weight.double() - target if weight is not None else y - target).abs().max())
+
+        best = min(numbers, key=error) if error(numbers[0]) > 1e-5 * float(target.abs().max()) else numbers[0]
+        if error(best) <= 1e-5 * max(1.0, float(target.abs().max())):
+            return Norm(rows, d_model, best, weight is not None, False, root_mean_square=True)
+        raise Unsupported("a norm that is neither LayerNorm nor RMSNorm: " + node.describe())
+
+    def module_layer(self, node, derived):
+        module = node.module
+        if isinstance(module, nn.TransformerEncoderLayer):
+            return [self.encoder_layer(node)], node.args[0]
+        if isinstance(module, nn.MultiheadAttention):
+            found = self.multihead(node)
+            return [found], found.source
+        norm = self.norm(node)
+        names = [f"{node.path}.{name}" for name, _ in module.named_parameters()]
+        layer = self.layer(node, norm.type(), node.path if names else None, names)
+        layer.kind, layer.norm = "norm", norm
+        return [layer], node.args[0]
+
+    # ---- Sums: positions and residuals ----
+
+    def sum_layer(self, node, derived, source):
+        terms = [item for item in node.args if isinstance(item, Node)]
+        if len(terms) != 2 or self.argument(node, 2, "alpha", 1) != 1:
+            raise Unsupported(self.hint(node))
+        constant = [term for term in terms if not term.derived]
+        if constant:
+            return [self.positions(node, constant[0])], derived[0]
+        for skip, branch in (terms, terms[::-1]):
+            try:
+                inside = self.chain(branch, skip)
+            except NotReached:
+                continue
+            if not inside:
+                break
+            layer = self.layer(node, "")
+            layer.kind, layer.inside = "residual", inside
+            return [layer], skip
+        raise Unsupported("a sum of two values of which none is computed from the other: " + node.describe())
+
+    def positions(self, node, constant):
+        rows, d_model = rows_of(node.shape)
+        value = constant.value
+        value = value.expand(node.value.shape)[0] if value.dim() <= node.value.dim() else value
+        value = value.reshape(rows, d_model)
+        shape = f"attune::PositionShape{options(seq_len=rows, d_model=d_model)}"
+        for name in self.origins(constant):
+            tensor = self.tensors[name]
+            if tensor.numel() % d_model or tensor.shape[-1] != d_model:
+                continue
+            if torch.equal(tensor.detach().reshape(-1, d_model)[:rows].to(value.dtype), value):
+                layer = self.layer(node, f"attune::LearnedPositions<{shape}>", name, [name])
+                layer.kind = "positions"
+                if tensor.dim() != 2:
+                    layer.file_shape = tuple(tensor.shape)
+                return layer
+        angles = torch.arange(rows).double()[:, None] * 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
+        table = torch.stack([angles.sin(), angles.cos()], -1).reshape(rows, -1)[:, :d_model]
+        if close(value.double(), table, 1e-5):
+            return self.layer(node, f"attune::SinusoidalPositions<{shape}>")
+        raise Unsupported("a constant that is added, and is neither a parameter of [tokens, features] nor sinusoidal "
+                          "positions: " + node.describe())
+
+    def origins(self, node):
+        """Names of the tensors that a constant comes from."""
+        if node.operation == "constant":
+            return [node.path] if node.path in self.tensors else []
+        return [name for item in node.inputs() for name in self.origins(item)]
+
+    # ---- Attention ----
+
+    def multihead(self, node):
+        module = node.module
+        query, key, value = node.args[:3]
+        if query is not key or key is not value:
+            raise Unsupported("attention to another sequence: " + node.describe())
+        if not module.batch_first or module.bias_k is not None or module.add_zero_attn or not module._qkv_same_embed_dim:
+            raise Unsupported("nn.MultiheadAttention with batch_first = False, add_bias_kv, add_zero_attn, kdim or vdim: " +
+                              node.describe())
+        mask = self.argument(node, 5, "attn_mask")
+        seq_len, d_model = rows_of(query.shape)
+        bias = module.in_proj_bias is not None
+        path = node.path
+        names = {"qkv_weight": f"{path}.in_proj_weight", "output": f"{path}.out_proj"}
+        if bias:
+            names["qkv_bias"] = f"{path}.in_proj_bias"
+        attention = Attention(seq_len, d_model, module.num_heads, module.num_heads, d_model // module.num_heads, bias,
+                              module.out_proj.bias is not None, self.is_causal(mask, node), names=names,
+                              tensors=[f"{path}.{name}" for name, _ in module.named_parameters()], module=path)
+        return self.attention_layer(node, attention, query)
+
+    def is_causal(self, mask, node):
+        """Whether a mask hides all that comes later; a mask that hides nothing is none."""
+        if mask is None:
+            return False
+        value = mask.value if isinstance(mask, Node) else mask
+        seq_len = value.shape[-1]
+        hides = value.bool() if value.dtype in (torch.bool, torch.uint8) else value < -1e4
+        later = torch.triu(torch.ones(seq_len, seq_len, dtype=torch.bool), 1)
+        if torch.equal(hides.reshape(-1, seq_len)[:seq_len], later):
+            return True
+        if not hides.any():
+            return False
+        raise Unsupported("a mask that is not causal; padding is given at run time, as a SequenceLength: " + node.describe())
+
+    def attention_layer(self, node, attention, source):
+        layer = self.layer(node, f"attune::MultiHeadAttention<attune::AttentionShape{attention.shape()}>",
+                           attention.module or None, attention.tensors)
+        layer.kind, layer.attention, layer.source = "attention", attention, source
+        return layer
+
+    def attention(self, node):
+        """Attention that ends with a linear layer, if that is what comes before it."""
+        weight, bias, before = self.linear_parts(node)
+        region, sources, softmax = set(), [], []
+        queue = [before]
+        while queue:
+            item = queue.pop()
+            if id(item) in region or not item.derived:
+                continue
+            region.add(id(item))
+            if item.operation in ("linear", "addmm"):
+                sources.append(item)
+            elif item.operation == "input" or item.module is not None:
+                return None
+            else:
+                if item.operation in ("softmax", "_softmax", "scaled_dot_product_attention"):
+                    softmax.append(item)
+                queue += item.inputs()
+        if len(softmax) != 1 or len(sources) not in (1, 3):
+            return None
+        parts = [self.linear_parts(item) for item in sources]
+        inputs = {id(part[2]) for part in parts}
+        if len(inputs) != 1:
+            raise Unsupported("attention to another sequence: " + node.describe())
+        found = self.confirmed(node, softmax[0], sources, parts, before)
+        if found is None:
+            raise Unsupported("attention whose numbers are not those of scaled dot-product attention, with or without a "
+                              "causal mask and rotary positions: " + softmax[0].describe())
+        found.output_bias = bias is not None
+        found.names["output"] = self.prefix(weight, "weight")
+        found.tensors += [weight.path] + ([bias.path] if bias is not None else [])
+        return self.attention_layer(node, found, parts[0][2])
+
+    def confirmed(self, node, softmax, sources, parts, before):
+        """Tries the forms of attention until one has the recorded numbers."""
+        seq_len, d_model = rows_of(parts[0][2].shape)
+        scores = softmax.shape if softmax.operation != "scaled_dot_product_attention" else softmax.args[0].shape
+        heads = scores[1] if len(scores) == 4 else 1
+        batch = before.shape[0]
+        target = before.value.reshape(batch, seq_len, -1).double()
+        if len(sources) == 1:
+            packed = sources[0].value.reshape(batch, seq_len, -1).double()
+            if packed.shape[-1] % 3:
+                return None
+            tries = [(list(packed.chunk(3, -1)), (0, 1, 2))]
+        else:
+            values = [item.value.reshape(batch, seq_len, -1).double() for item in sources]
+            tries = [([values[i] for i in order], order) for order in itertools.permutations(range(3))]
+        for (q, k, v), order in tries:
+            if q.shape[-1] % heads:
+                continue
+            d_k = q.shape[-1] // heads
+            if k.shape != v.shape or k.shape[-1] % d_k or heads % (k.shape[-1] // d_k):
+                continue
+            for causal, rotary in itertools.product((False, True), self.rotaries(d_k)):
+                if not close(self.attend(q, k, v, heads, d_k, causal, rotary), target):
+                    continue
+                weights = [parts[i][0] for i in order] if len(sources) == 3 else [parts[0][0]]
+                biases = [parts[i][1] for i in order] if len(sources) == 3 else [parts[0][1]]
+                dimension, base, adjacent = rotary
+                has_bias = biases[0] is not None
+                if any((item is not None) != has_bias for item in biases):
+                    raise Unsupported("biases of some of queries, keys and values alone: " + node.describe())
+                if len(sources) == 3:
+                    names = dict(zip(("query", "key", "value"), (self.prefix(item, "weight") for item in weights)))
+                else:
+                    names = {"qkv_weight": weights[0].path} | ({"qkv_bias": biases[0].path} if has_bias else {})
+                tensors = [item.path for item in weights + biases if item is not None]
+                return Attention(seq_len, d_model, heads, k.shape[-1] // d_k, d_k, has_bias, True, causal, dimension, base,
+                                 adjacent, names, tensors)
+        return None
+
+    def rotaries(self, d_k):
+        """Rotary positions that the model may have: (dimension, base, adjacent pairs)."""
+        yield 0, 10000.0, False
+        bases = {10000.0, 500000.0, 1000000.0}
+        for module in self.recording.module.modules():
+            for holder in (module, getattr(module, "config", None), getattr(module, "args", None)):
+                for name in ("rope_theta", "rotary_base", "rope_base", "theta", "base", "rotary_emb_base"):
+                    value = getattr(holder, name, None)
+                    if isinstance(value, (int, float)) and value > 1:
+                        bases.add(float(value))
+        if d_k % 2 == 0:
+            for base, adjacent in itertools.product(sorted(bases), (False, True)):
+                yield d_k, base, adjacent
+
+    @staticmethod
+    def attend(q, k, v, heads, d_k, causal, rotary):
+        def split(x):
+            return x.reshape(*x.shape[:2], -1, d_k).transpose(1, 2)
+        q, k, v = split(q), split(k), split(v)
+        dimension, base, adjacent = rotary
+        if dimension:
+            angles = torch.arange(q.shape[2]).double()[:, None] * base ** (-torch.arange(0, d_k, 2).double() / d_k)
+            cos, sin = angles.cos(), angles.sin()
+
+            def rotate(x):
+                if adjacent:
+                    a, b = x[..., 0::2], x[..., 1::2]
+                    return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
+                a, b = x.chunk(2, -1)
+                return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+            q, k = rotate(q), rotate(k)
+        k, v = (x.repeat_interleave(heads // x.shape[1], 1) for x in (k, v))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(d_k)
+        if causal:
+            scores = scores.masked_fill(torch.triu(torch.ones(scores.shape[-2:], dtype=torch.bool), 1), -math.inf)
+        return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+    def gated(self, node):
+        """down(silu(gate(x)) * up(x)), or None."""
+        product = node.args[0]
+        if product.operation not in ("mul", "__mul__", "multiply") or len(product.args) != 2:
+            return None
+        for gate, up in (product.args, product.args[::-1]):
+            if not (isinstance(gate, Node) and isinstance(up, Node)) or gate.operation not in ("silu", "swish"):
+                continue
+            inner = gate.args[0]
+            if inner.operation != "linear" or up.operation != "linear" or inner.args[0] is not up.args[0]:
+                continue
+            parts = {"gate": inner, "linear1": up, "linear2": node}
+            weights = {name: self.linear_parts(item) for name, item in parts.items()}
+            biases = {weight[1] is not None for weight in weights.values()}
+            if len(biases) != 1:
+                raise Unsupported("biases of a part of a gated network: " + node.describe())
+            rows, d_model = rows_of(inner.args[0].shape)
+            names = {name: self.prefix(weight[0], "weight") for name, weight in weights.items()}
+            tensors = [tensor.path for weight in weights.values() for tensor in weight[:2] if tensor is not None]
+            layer = self.layer(node, "", None, tensors)
+            layer.kind, layer.source = "gated", inner.args[0]
+            layer.network = Network(rows, d_model, weights["gate"][0].shape[0], "attune::Activation::kSilu", biases.pop(), True)
+            layer.network_names = names
+            return layer
+        return None
+
+    # ---- Blocks ----
+
+    def encoder_layer(self, node):
+        module = node.module
+        attention, before = module.self_attn, node.args[0]
+        if not attention.batch_first:
+            raise Unsupported("nn.TransformerEncoderLayer with batch_first = False: " + node.describe())
+        if self.argument(node, 2, "src_key_padding_mask") is not None:
+            raise Unsupported("a padding mask; it is given at run time, as a SequenceLength: " + node.describe())
+        seq_len, d_model = rows_of(before.shape)
+        causal = self.is_causal(self.argument(node, 1, "src_mask", None), node)
+        bias = attention.in_proj_bias is not None
+        function = module.activation
+        probe = torch.linspace(-3, 3, 64)
+        known = {"kRelu": F.relu, "kGelu": F.gelu, "kSilu": F.silu, "kGeluTanh": lambda x: 0.5 * x * (
+            1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))}
+        activation = [name for name, reference in known.items() if close(function(probe), reference(probe), 1e-6)]
+        if not activation:
+            raise Unsupported("an activation that is neither ReLU, SiLU nor GELU: " + node.describe())
+        block = Block(
+            Attention(seq_len, d_model, attention.num_heads, attention.num_heads, d_model // attention.num_heads, bias, bias,
+                      causal),
+            Network(seq_len, d_model, module.linear1.out_features, "attune::Activation::" + activation[0],
+                    module.linear1.bias is not None),
+            Norm(seq_len, d_model, module.norm1.eps, True, getattr(module.norm1, "bias", None) is not None),
+            module.norm_first, {})
+        layer = self.layer(node, "", node.path, [f"{node.path}.{name}" for name, _ in module.named_parameters()])
+        layer.kind, layer.block = "block", block
+        return layer
+
+    def blocks(self, chain):
+        """Residuals and norms of a chain become encoder layers."""
+        found, at = [], 0
+        while at < len(chain):
+            block, taken = self.block_at(chain, at)
+            if block is not None:
+                found.append(block)
+                at += taken
+                continue
+            layer = chain[at]
+            kind = getattr(layer, "kind", "")
+            if kind == "residual":
+                raise Unsupported(f"a residual connection in {layer.path or 'the model'} that is not a part of a transformer "
+                                  "block: " + ", ".join(getattr(inner, "kind", "layer") for inner in layer.inside))
+            if kind == "gated" or (kind == "attention" and not layer.attention.module):
+                raise Unsupported(f"{'a gated network' if kind == 'gated' else 'attention'} in {layer.path} that is not a part "
+                                  "of a transformer block")
+            found.append(layer)
+            at += 1
+        return found
+
+    def block_at(self, chain, at):
+        def kind(index):
+            return getattr(chain[index], "kind", "") if index < len(chain) else ""
+
+        def inside(index):
+            return [getattr(layer, "kind", "") for layer in chain[index].inside]
+
+        networks = (["linear", "activation", "linear"], ["gated"])
+        if kind(at) == "residual" and kind(at + 1) == "residual" and inside(at) == ["norm", "attention"] and \
+                inside(at + 1)[:1] == ["norm"] and inside(at + 1)[1:] in networks:
+            first, second = chain[at].inside, chain[at + 1].inside
+            return self.block(first[1], second[1:], first[0], second[0], True, chain[at + 1]), 2
+        if [kind(at + i) for i in range(4)] == ["residual", "norm", "residual", "norm"] and inside(at) == ["attention"] and \
+                inside(at + 2) in networks:
+            return self.block(chain[at].inside[0], chain[at + 2].inside, chain[at + 1], chain[at + 3], False,
+                              chain[at + 3]), 4
+        return None, 0
+
+    def block(self, attention, network, norm1, norm2, before, last):
+        names = dict(attention.attention.names)
+        if len(network) == 1:
+            parts = network[0].network
+            names |= network[0].network_names
+        else:
+            first, second = network[0], network[2]
+            if first.bias != second.bias:
+                raise Unsupported(f"a network in {first.path} of which one layer has a bias")
+            parts = Network(attention.attention.seq_len, first.d_in, first.d_out, network[1].activation, first.bias)
+            names |= {"linear1": first.names[0], "linear2": second.names[0]}
+        if norm1.norm != norm2.norm:
+            raise Unsupported(f"two norms of different options in one block: {norm1.path}, {norm2.path}")
+        if norm1.names:
+            names |= {"norm1": norm1.names[0], "norm2": norm2.names[0]}
+        pieces = [name.split(".") for name in names.values()]
+        shared = []
+        for step in zip(*pieces):
+            if len(set(step)) > 1:
+                break
+            shared.append(step[0])
+        path = ".".join(shared)
+        relative = {key: name[len(path) + 1 if path else 0:] for key, name in names.items()}
+        members = [attention, *network, norm1, norm2]
+        layer = Layer(names=[path], tensors=[tensor for member in members for tensor in member.tensors], output=last.output,
+                      path=path)
+        layer.kind = "block"
+        layer.block = Block(attention.attention, parts, norm1.norm, before, relative)
+        return layer
+
+
+def recognize(recording, output):
+    """The layers of a recorded model."""
+    recognizer = Recognizer(recording)
+    try:
+        chain = recognizer.chain(output, recording.input)
+    except NotReached:
+        raise Unsupported("the output is not computed from the input alone") from None
+    return recognizer.blocks(chain)
