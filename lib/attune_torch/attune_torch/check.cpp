@@ -2,7 +2,7 @@
 // whose numbers differ from PyTorch's has a name. main.cpp of `python -m attune_torch check`.
 //
 // What stands before this text: the model's header, those of both files, `Whole`, `WholeNames`, `Layers`,
-// `LayerNames`, `File`, `Samples`, `kPaths` and `kTolerance`.
+// `LayerNames`, `File`, `Samples`, `kPaths`, `kTolerance` and `kLoraRoles`.
 
 namespace {
 
@@ -113,7 +113,7 @@ int main() {
   constexpr const auto& kBase = attune::kInFlash<WholeNames, File>;
   print_plan("everything", training<Whole>());
   print_plan("everything_update_in_backward_sgd", training<Whole, attune::Sgd<>, attune::UpdateInBackward>());
-  print_plan("lora", training<attune::Adapted<Whole, kBase, attune::LowRank{.rank = 4}>>());
+  print_plan("lora", training<attune::Adapted<Whole, kBase, attune::LowRank{.rank = 4, .roles = kLoraRoles}>>());
   print_plan("biases_and_norms", training<attune::BiasesAndNorms<Whole, kBase>>());
 #endif
   const bool right = first < 0 && of_output.within(kTolerance);

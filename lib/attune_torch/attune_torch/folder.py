@@ -157,6 +157,7 @@ class Exported:
             f"using LayerNames = {self.file_type(f'attune::PyTorchPart<{self.names_type(LAYERS, names)}>', False, False)};",
             f"constexpr const char* kPaths[] = {{{paths}}};",
             f"constexpr float kTolerance = ATTUNE_CHECK_INT8 ? {tolerance[1]}f : {tolerance[0]}f;  // of a layer's largest output",
+            "constexpr attune::Role kLoraRoles = attune::Role::" + ("kQueries | attune::Role::kValues" if self.declarations else "kEverything") + ";",
             "", "}  // namespace", "", (HERE / "check.cpp").read_text()])
 
     @staticmethod

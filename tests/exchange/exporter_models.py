@@ -1,0 +1,224 @@
+"""Models as people write them in PyTorch, each with a batch of inputs: what attune_torch is to recognize, and what not."""
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Encoder(nn.Module):
+    """torch.nn's own encoder between linear layers."""
+
+    def __init__(self, tokens=5, d_in=4, width=8, heads=2, depth=2, before=False, activation="gelu", classes=3):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(width, heads, 2 * width, batch_first=True, activation=activation, norm_first=before)
+        self.embed = nn.Linear(d_in, width)
+        self.pos = nn.Parameter(0.1 * torch.randn(1, tokens, width))
+        self.encoder = nn.TransformerEncoder(layer, depth)
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, x):
+        x = self.embed(x) + self.pos
+        return self.head(self.norm(self.encoder(x)).mean(1))
+
+
+class Block(nn.Module):
+    """A block with packed projections and attention that is written out, as timm's."""
+
+    def __init__(self, width, heads, bias=True):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width, eps=1e-6), nn.LayerNorm(width, eps=1e-6)
+        self.qkv, self.proj = nn.Linear(width, 3 * width, bias=bias), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(0.1), nn.Linear(2 * width, width))
+
+    def attend(self, x):
+        batch, tokens, width = x.shape
+        q, k, v = self.qkv(x).reshape(batch, tokens, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        weights = (q @ k.transpose(-2, -1) * (width // self.heads) ** -0.5).softmax(-1)
+        return self.proj((weights @ v).transpose(1, 2).reshape(batch, tokens, width))
+
+    def forward(self, x):
+        x = x + self.attend(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class Vision(nn.Module):
+    """Blocks, positions from a table, and the first token for the class."""
+
+    def __init__(self, tokens=7, width=8, depth=3, heads=2):
+        super().__init__()
+        self.patch = nn.Linear(6, width)
+        self.positions = nn.Embedding(tokens + 2, width)
+        self.blocks = nn.ModuleList([Block(width, heads) for _ in range(depth)])
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x):
+        x = self.patch(x)
+        x = x + self.positions(torch.arange(x.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x[:, 0])
+
+
+class AfterBlock(nn.Module):
+    """nn.MultiheadAttention, norms after each part."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.attn = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.ln1, self.ln2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 3 * width), nn.Linear(3 * width, width)
+
+    def forward(self, x):
+        attended, _ = self.attn(x, x, x, need_weights=False)
+        x = self.ln1(x + attended)
+        return self.ln2(x + self.down(F.relu(self.up(x))))
+
+
+class Forecaster(nn.Module):
+    """Blocks of one's own on sinusoidal positions that are no parameters; an answer for every token."""
+
+    def __init__(self, tokens=6, width=8):
+        super().__init__()
+        self.inward = nn.Linear(2, width)
+        angles = torch.arange(tokens)[:, None] * 10000.0 ** (-torch.arange(0, width, 2) / width)
+        table = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+        self.register_buffer("table", table, persistent=False)
+        self.first, self.second = AfterBlock(width, 2), AfterBlock(width, 2)
+        self.outward = nn.Linear(width, 1)
+
+    def forward(self, x):
+        x = self.inward(x) + self.table[: x.size(1)]
+        return self.outward(self.second(self.first(x)))
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, width, eps=1e-6):
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.rand(width) + 0.5), eps
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
+
+
+class LlamaAttention(nn.Module):
+    def __init__(self, width, heads, kv_heads, theta):
+        super().__init__()
+        self.heads, self.kv_heads, self.rope_theta = heads, kv_heads, theta
+        head = width // heads
+        self.q_proj = nn.Linear(width, width, bias=False)
+        self.k_proj = nn.Linear(width, head * kv_heads, bias=False)
+        self.v_proj = nn.Linear(width, head * kv_heads, bias=False)
+        self.o_proj = nn.Linear(width, width, bias=False)
+
+    def rotate(self, x):
+        head = x.shape[-1]
+        angles = torch.arange(x.shape[2])[:, None] * self.rope_theta ** (-torch.arange(0, head, 2) / head)
+        cos, sin = torch.cat([angles, angles], -1).cos(), torch.cat([angles, angles], -1).sin()
+        half = torch.cat([-x[..., head // 2:], x[..., : head // 2]], -1)
+        return x * cos + half * sin
+
+    def forward(self, x):
+        batch, tokens, width = x.shape
+
+        def heads(y):
+            return y.view(batch, tokens, -1, width // self.heads).transpose(1, 2)
+
+        q, k, v = self.rotate(heads(self.q_proj(x))), self.rotate(heads(self.k_proj(x))), heads(self.v_proj(x))
+        k, v = (y.repeat_interleave(self.heads // self.kv_heads, 1) for y in (k, v))
+        mask = torch.full((tokens, tokens), -math.inf).triu(1)
+        weights = F.softmax(q @ k.transpose(2, 3) / math.sqrt(width // self.heads) + mask, dim=-1)
+        return self.o_proj((weights @ v).transpose(1, 2).contiguous().view(batch, tokens, width))
+
+
+class LlamaNetwork(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.gate_proj, self.up_proj, self.down_proj = (nn.Linear(width, 2 * width, bias=False),
+                                                        nn.Linear(width, 2 * width, bias=False),
+                                                        nn.Linear(2 * width, width, bias=False))
+
+    def forward(self, x):
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class LlamaLayer(nn.Module):
+    def __init__(self, width, heads, kv_heads, theta):
+        super().__init__()
+        self.self_attn, self.mlp = LlamaAttention(width, heads, kv_heads, theta), LlamaNetwork(width)
+        self.input_layernorm, self.post_attention_layernorm = RMSNorm(width), RMSNorm(width)
+
+    def forward(self, x):
+        x = x + self.self_attn(self.input_layernorm(x))
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class Llama(nn.Module):
+    """Hugging Face's names: grouped heads, rotary positions, RMSNorm, SwiGLU; tied or not."""
+
+    def __init__(self, vocabulary=20, width=16, depth=2, heads=4, kv_heads=2, theta=10000.0, tied=False):
+        super().__init__()
+        self.model = nn.Module()
+        self.model.embed_tokens = nn.Embedding(vocabulary, width)
+        self.model.layers = nn.ModuleList([LlamaLayer(width, heads, kv_heads, theta) for _ in range(depth)])
+        self.model.norm = RMSNorm(width)
+        self.lm_head = nn.Linear(width, vocabulary, bias=False)
+        if tied:
+            self.lm_head.weight = self.model.embed_tokens.weight
+
+    def forward(self, ids):
+        x = self.model.embed_tokens(ids)
+        for layer in self.model.layers:
+            x = layer(x)
+        return self.lm_head(self.model.norm(x))
+
+
+class Causal(nn.Module):
+    """torch.nn's encoder with a causal mask: a language model."""
+
+    def __init__(self, tokens=6, vocabulary=17, width=8):
+        super().__init__()
+        self.embed, self.pos = nn.Embedding(vocabulary, width), nn.Embedding(tokens, width)
+        layer = nn.TransformerEncoderLayer(width, 2, 16, batch_first=True, norm_first=True)
+        self.blocks = nn.TransformerEncoder(layer, 2)
+        self.head = nn.Linear(width, vocabulary)
+
+    def forward(self, ids):
+        tokens = ids.shape[1]
+        mask = torch.triu(torch.ones(tokens, tokens, dtype=torch.bool), 1)
+        x = self.embed(ids) + self.pos(torch.arange(tokens))
+        return self.head(self.blocks(x, mask=mask))
+
+
+def perceptron():
+    return nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 8), nn.SiLU(), nn.Linear(8, 2))
+
+
+class Unknown(nn.Module):
+    """A step that attune has no layer for."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.inward, self.outward, self.step = nn.Linear(4, 8), nn.Linear(8, 2), step
+
+    def forward(self, x):
+        x = self.inward(x)
+        x = self.step(x)
+        return self.outward(x)
+
+
+def models():
+    """name -> (module, batch of inputs)"""
+    torch.manual_seed(1)
+    return {
+        "encoder": (Encoder(), torch.randn(3, 5, 4)),
+        "encoder_before": (Encoder(before=True, activation="relu", depth=1), torch.randn(3, 5, 4)),
+        "vision": (Vision(), torch.randn(3, 7, 6)),
+        "forecaster": (Forecaster(), torch.randn(3, 6, 2)),
+        "llama": (Llama(), torch.randint(0, 20, (3, 6))),
+        "llama_tied": (Llama(tied=True, theta=500000.0, kv_heads=4), torch.randint(0, 20, (3, 6))),
+        "causal": (Causal(), torch.randint(0, 17, (3, 6))),
+        "perceptron": (perceptron(), torch.randn(4, 5)),
+    }
