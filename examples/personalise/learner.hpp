@@ -5,6 +5,8 @@
 //   learner.step(recordings, step);        Status
 //   learner.classify(example, logits);
 //   learner.parameters();                  what was learned; learner.restore(read) starts from that
+//
+// One that trains a part of the model takes a journal as well: learner.step(recordings, step, journal).
 #pragma once
 
 #include "methods.hpp"
@@ -24,6 +26,14 @@ constexpr typename Optimizer<method>::Options options() {
   return {.learning_rate = learning_rate(method), .weight_decay = 0};
 }
 
+/// In the place of an attune::TrainingJournal: writes nothing.
+template <class Trainer>
+struct NoJournal {
+  Trainer& trainer;
+  auto accumulate(std::uint32_t, const auto&... arguments) { return trainer.accumulate(arguments...); }
+  auto update(const auto& options) { return trainer.update(options); }
+};
+
 /// Trains a part of the model, a recording of each digit a step.
 template <Method method, const auto& kBase, const auto& kFront>
 class Learner {
@@ -34,8 +44,9 @@ class Learner {
   static constexpr int kTrainedParameters = sizeof(typename Model::Parameters) / sizeof(float);
   static constexpr int kSteps = personalise::kSteps;
 
-  void start() {
-    static_cast<void>(trainer_.load([](typename Model::Parameters& parameters) {
+  void start() { start(trainer_); }
+  static void start(Trainer& trainer) {
+    static_cast<void>(trainer.load([](typename Model::Parameters& parameters) {
       if constexpr (std::is_same_v<Model, Whole>) {
         attune::copy_parameters(kBase, parameters);
       } else {
@@ -48,6 +59,16 @@ class Learner {
   }
   void begin(const Recordings&) {}
   Status step(const Recordings& recordings, int step) {
+    NoJournal<Trainer> none{trainer_};
+    return this->step(recordings, step, none);
+  }
+  template <class Journal>
+  Status step(const Recordings& recordings, int step, Journal& journal) {
+    const auto add = [&](const Recording& recording) {
+      load(recording, example_);
+      const auto number = static_cast<std::uint32_t>(&recording - recordings.all.data());
+      return journal.accumulate(number, example_.tokens, example_.digit, example_.padding).status;
+    };
     const auto takes = recordings.of(Use::kTakes);
     for (int digit = 0; digit < kDigits; ++digit) {
       const Status status = add(takes[static_cast<std::size_t>(take_of(step, digit))]);
@@ -62,11 +83,12 @@ class Learner {
         if (status != Status::kOk) return status;
       }
     }
-    return trainer_.update(options<method>()).status;
+    return journal.update(options<method>()).status;
   }
   Status classify(const Example& example, Logits& logits) {
     return trainer_.predict(example.tokens, logits, example.padding);
   }
+  [[nodiscard]] Trainer& trainer() { return trainer_; }
   [[nodiscard]] const auto& parameters() const { return trainer_.parameters(); }
   template <class Read>
   Status restore(const Read& read) {
@@ -74,11 +96,6 @@ class Learner {
   }
 
  private:
-  Status add(const Recording& recording) {
-    load(recording, example_);
-    return trainer_.accumulate(example_.tokens, example_.digit, example_.padding).status;
-  }
-
   Trainer trainer_{};
   Example example_{};
 };

@@ -19,7 +19,7 @@ using attune::host::Replay;
 struct OnPc {
   using Trainer = journaled::Trainer;
   using Sequence = journaled::Sequence;
-  static constexpr std::uint32_t kBaseCrc = 0x1234;
+  static std::uint32_t base_crc() { return 0x1234; }
   static void start(Trainer& trainer, std::uint32_t number) { journaled::start(trainer, number); }
   static Status load(std::uint32_t number, Sequence& sequence) { return journaled::load(number, sequence); }
 };

@@ -85,7 +85,8 @@ TEST(JournalReader, a_journal_cut_at_any_byte_loses_its_last_entry_alone) {
     const Reading reading = read_all(memory.all().first(size));
     EXPECT_EQ(reading.entries, whole);
     EXPECT_EQ(reading.end, Status::kNothingStored);
-    EXPECT_EQ(reading.rest, size - at[whole]);
+    EXPECT_LE(reading.rest, size - at[whole]);
+    EXPECT_EQ(reading.rest > 0, size > at[whole]);  // no event is 0 or 255
   }
 }
 

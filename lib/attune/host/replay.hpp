@@ -1,12 +1,13 @@
 // Replays a journal (persistence/training_journal.hpp) on a PC: the parameters of the device, bit for bit, or
 // the first step that differs. Needs a heap; never included by attune.hpp.
 //
-//   struct Setup {                       // what a journal does not contain
-//     using Trainer = …;                 // the device's, or one with the same State
+//   struct Setup {            // what a journal does not contain
+//     using Trainer = …;      // the device's, or one with the same State
 //     using Sequence = attune::JournaledSequence<Input, Target, Mask>;
-//     static void start(Trainer& trainer, std::uint32_t number);                // as the device in front of
-//     started(number) static attune::Status load(std::uint32_t number, Sequence& sequence);     // the data
-//     of that number static Loss loss();                // where the loss has class weights
+//     static void start(Trainer& trainer, std::uint32_t number);  // as in front of started(number)
+//     static attune::Status load(std::uint32_t number, Sequence& sequence);  // the data of a number
+//     static Loss loss();               // where the loss has class weights
+//     static std::uint32_t base_crc();  // where the journal has one
 //   };
 //   attune::host::Replay<Setup> replay;
 //   const auto report = replay.run(bytes);
@@ -122,8 +123,8 @@ class Replay {
       return fail("the journal is of another model or optimizer");
     if (session.numbers != State::numbers())
       return fail("the journal is of another arithmetic, or was trained beside another base");
-    if constexpr (requires { Setup::kBaseCrc; }) {
-      if (session.base_crc != Setup::kBaseCrc) return fail("the journal was trained beside another base");
+    if constexpr (requires { Setup::base_crc(); }) {
+      if (session.base_crc != Setup::base_crc()) return fail("the journal was trained beside another base");
     }
   }
 

@@ -106,8 +106,13 @@ class JournalReader {
     }
     return Status::kNothingStored;
   }
-  /// Bytes behind the last whole entry, once next() has answered kNothingStored: an entry that was cut.
-  [[nodiscard]] std::size_t rest() const { return bytes_.size() - at_; }
+  /// Bytes behind the last whole entry, without erased ones at the end: those of an entry that was cut. Once
+  /// next() has answered kNothingStored.
+  [[nodiscard]] std::size_t rest() const {
+    std::size_t end = bytes_.size();
+    while (end > at_ && (bytes_[end - 1] == std::byte{0x00} || bytes_[end - 1] == std::byte{0xFF})) --end;
+    return end - at_;
+  }
 
  private:
   static constexpr std::size_t kWord = sizeof(std::uint32_t);
