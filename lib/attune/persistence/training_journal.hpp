@@ -35,7 +35,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// What a journal writes.
 struct JournalOptions {
-  std::uint32_t hash_every = 16;  // steps between two hashes of the parameters; 0: none
+  std::uint32_t hash_every = 64;  // steps between two hashes of the parameters; 0: none
   std::uint32_t base_crc = 0;     // of the file that the program has in flash, as crc32() gives it
 };
 
