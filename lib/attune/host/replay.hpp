@@ -54,6 +54,7 @@ struct ReplayReport {
 template <class Setup>
 class Replay {
  public:
+  /// The trainer of the Setup.
   using Trainer = typename Setup::Trainer;
   using State = typename Trainer::State;
 

@@ -30,6 +30,7 @@ class FlashJournal {
                 "program, erase and sync, which answer a Status");
 
  public:
+  /// Bytes that an entry is a multiple of.
   static constexpr std::uint32_t kProgramUnit = Flash::kProgramUnit;
   /// Bytes that there is room for.
   static constexpr std::uint32_t kCapacity = Flash::kPageSize * Flash::kPages;

@@ -61,14 +61,14 @@ struct JournalPoint {
 /// A sequence that a journal keeps byte by byte, or that a replay loads by number.
 template <class Input, class Target, class Mask = NoMask>
 struct JournaledSequence {
-  Input x;
-  Target target;
-  Mask mask;
+  Input x;        // of the model
+  Target target;  // of the loss
+  Mask mask;      // of the sequence
 };
 
 /// An entry that was read. `body` points into the journal.
 struct JournalEntry {
-  JournalEvent event;
+  JournalEvent event;  // of this entry
   std::span<const std::byte> body;
   std::size_t at;      // byte of the journal
   std::size_t behind;  // byte behind the entry
