@@ -100,7 +100,7 @@ TEST(JournalReader, a_session_behind_half_an_entry_goes_on) {
     for (std::size_t part = 1; part < at[last + 1] - at[last]; ++part) {
       both = {};
       both(reinterpret_cast<const char*>(memory.bytes), at[last] + part);
-      const char erased[] = {-1, -1, -1, -1, -1, -1, -1, -1};
+      const char erased[] = "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF";
       both(erased, part % 9);
       both(reinterpret_cast<const char*>(memory.bytes), memory.size);
       const Reading reading = read_all(both.all());
