@@ -192,6 +192,56 @@ TEST(Replay, of_UpdateInBackward_and_of_a_plan_with_gradients_are_the_same) {
   EXPECT_EQ(Replay<OneByOne>{}.run(memory.all()).hash, attune::hash_bits(device.parameters()));
 }
 
+TEST(Replay, has_masks_dropout_class_weights_and_slices_of_the_device) {
+  constexpr attune::EncoderLayerShape kBlock{
+      .attention = {.seq_len = 4, .d_model = 4, .num_heads = 2, .dropout = 0.25}, .d_ff = 8};
+  using Block = attune::EncoderLayer<kBlock>;
+  using Loss = attune::WeightedCrossEntropy<4>;
+  struct Encoder {
+    using Trainer = attune::Trainer<Block, Loss, attune::Sgd<attune::Momentum::kClassic>, 3>;
+    using Sequence = attune::JournaledSequence<Block::Input, std::array<int, 4>, attune::KeyPaddingMask<4>>;
+    static Loss loss() { return Loss{{{0.5f, 2, 1, 1}}}; }
+    static void start(Trainer& device, std::uint32_t number) {
+      device.initialize(attune::XavierUniform{}, attune::Rng(number));
+    }
+    static Status load(std::uint32_t number, Sequence& sequence) {
+      attune::Rng rng(number);
+      for (float& value : sequence.x.values) value = rng.uniform(-1.0f, 1.0f);
+      for (int& each : sequence.target) each = static_cast<int>(rng.next() % 4);
+      return sequence.mask.set_length(1 + static_cast<int>(number % 4));
+    }
+  };
+  static Encoder::Trainer device;
+  Encoder::start(device, 5);
+  memory = {};
+  attune::TrainingJournal journal(device, memory, {.hash_every = 1});
+  journal.started(5);
+  Encoder::Sequence sequence;
+  for (std::uint32_t number = 0; number < 12; ++number) {
+    ASSERT_EQ(Encoder::load(number, sequence), Status::kOk);
+    if (number % 4 == 1) {
+      auto pass = device.accumulate_in_slices(sequence.x, sequence.target, sequence.mask, Encoder::loss());
+      while (pass.advance()) {
+      }
+      ASSERT_TRUE(pass.result().ok());
+      journal.note_sequence(number);
+    } else if (number % 4 == 2) {
+      ASSERT_TRUE(journal.accumulate(sequence, Encoder::loss()).ok());
+    } else {
+      ASSERT_TRUE(
+          journal.accumulate(number, sequence.x, sequence.target, sequence.mask, Encoder::loss()).ok());
+    }
+    if (number == 4) journal.discard();
+    if (number % 3 != 2) continue;
+    ASSERT_TRUE(journal.update_incomplete({.learning_rate = 0.1f}, attune::GradientClipping{1}).ok());
+  }
+  Replay<Encoder> replay;
+  const auto report = replay.run(memory.all());
+  EXPECT_EQ(report.problem, "");
+  EXPECT_EQ(report.steps, 4u);
+  EXPECT_TRUE(check::same_bits(replay.trainer().state(), device.state()));
+}
+
 TEST(Replay, of_a_device_that_was_reset_twelve_times_ends_with_its_bits) {
   using Flash = NorFlash<NorShape{.unit = 8, .pages = 240}>;
   Flash never_cut, log_never_cut;
