@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "check.hpp"
 #include "exchange/nor_flash.hpp"
@@ -141,6 +143,39 @@ TEST(Replay, says_where_a_journal_is_damaged_and_what_was_cut) {
   memory.bytes[100] ^= std::byte{4};
   EXPECT_TRUE(contains(Replay<OnPc>{}.run(memory.all()).problem, "the journal is damaged at byte "));
   EXPECT_EQ(Replay<OnPc>{}.run({}).problem, "there is no journal");
+}
+
+TEST(Replay, of_a_journal_with_random_damage_ends_with_a_step_of_the_device_or_a_problem) {
+  memory = {};
+  journaled::start(trainer, 7);
+  attune::TrainingJournal journal(trainer, memory, {.hash_every = 1, .base_crc = 0x1234});
+  std::vector<std::uint32_t> hashes{attune::hash_bits(Trainer{}.parameters()),  // of no journal at all
+                                    attune::hash_bits(trainer.parameters())};
+  journal.started(7);
+  for (std::uint32_t number = 0; number < 6; ++number) {
+    ASSERT_TRUE(step(journal, number));
+    hashes.push_back(attune::hash_bits(trainer.parameters()));
+  }
+  attune::Rng rng(1);
+  int problems = 0;
+  for (int run = 0; run < 2000; ++run) {
+    std::vector<std::byte> bytes(memory.all().begin(), memory.all().end());
+    const auto place = [&] { return static_cast<std::ptrdiff_t>(rng.next() % (bytes.size() + 1)); };
+    const auto first = place(), second = place(), to = place();
+    const std::vector<std::byte> part(bytes.begin() + std::min(first, second),
+                                      bytes.begin() + std::max(first, second));
+    if (run % 3 == 0)
+      bytes.erase(bytes.begin() + std::min(first, second), bytes.begin() + std::max(first, second));
+    if (run % 3 == 1) bytes.insert(bytes.begin() + to, part.begin(), part.end());
+    if (run % 3 == 2)
+      std::copy_n(part.begin(), std::min(part.size(), bytes.size() - static_cast<std::size_t>(to)),
+                  bytes.begin() + to);
+    Replay<OnPc> replay;
+    const auto report = replay.run(bytes);
+    problems += !report.ok();
+    EXPECT_TRUE(!report.ok() || std::find(hashes.begin(), hashes.end(), report.hash) != hashes.end());
+  }
+  EXPECT_GT(problems, 1000);
 }
 
 TEST(Replay, a_state_from_elsewhere_can_be_given) {
