@@ -17,6 +17,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -84,6 +85,10 @@ class Replay {
 
  private:
   using Sequence = typename Setup::Sequence;
+  static constexpr bool kStarts = requires(Trainer & trainer) { Setup::start(trainer, std::uint32_t{}); };
+  static constexpr bool kLoads = requires(Sequence & sequence) {
+    { Setup::load(std::uint32_t{}, sequence) } -> std::same_as<Status>;
+  };
   static constexpr bool kAccumulates = requires(Trainer & trainer) { trainer.discard(); };
   static constexpr std::size_t kMostStates = 64;  // a device resumes from one of its last two or three
 
@@ -135,7 +140,10 @@ class Replay {
   void at_point(const JournalEntry& entry) {
     JournalPoint point{};
     if (!entry.read(point)) return fail_at_size();
-    if (entry.event == JournalEvent::kStarted) Setup::start(trainer(), point.number);
+    static_assert(kStarts, "attune::Replay: the Setup has no start(Trainer&, std::uint32_t number)");
+    if constexpr (kStarts) {
+      if (entry.event == JournalEvent::kStarted) Setup::start(trainer(), point.number);
+    }
     if (entry.event == JournalEvent::kResumed && !resume(point))
       return fail("the device resumed from a state of " + std::to_string(point.steps) +
                   " steps that is not in the journal");
@@ -161,7 +169,10 @@ class Replay {
     if (entry.event == JournalEvent::kSequence) {
       std::uint32_t number = 0;
       if (!entry.read(number)) return fail_at_size();
-      if constexpr (requires { Setup::load(number, *sequence_); }) {
+      static_assert(
+          kLoads || !requires { &Setup::load; },
+          "attune::Replay: load(std::uint32_t number, Sequence&) of the Setup returns a Status");
+      if constexpr (kLoads) {
         if (const Status loaded = Setup::load(number, *sequence_); loaded != Status::kOk)
           return fail("sequence " + std::to_string(number) + " cannot be loaded: " + message(loaded));
       } else {
