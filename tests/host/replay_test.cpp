@@ -72,7 +72,7 @@ class Device {
 }  // namespace
 
 TEST(Replay, ends_with_the_bits_of_the_device) {
-  memory = {};
+  memory.clear();
   ASSERT_TRUE(train(trainer, memory));
   Replay<OnPc> replay;
   const auto report = replay.run(memory.all());
@@ -96,7 +96,7 @@ TEST(Replay, of_a_journal_of_version_1_ends_with_its_bits_or_names_the_other_ari
 }
 
 TEST(Replay, names_the_first_step_that_differs) {
-  memory = {};
+  memory.clear();
   journaled::start(trainer, 7);
   attune::TrainingJournal journal(trainer, memory, {.hash_every = 1, .base_crc = 0x1234});
   journal.started(7);
@@ -109,7 +109,7 @@ TEST(Replay, names_the_first_step_that_differs) {
 }
 
 TEST(Replay, a_start_that_differs_is_one) {
-  memory = {};
+  memory.clear();
   journaled::start(trainer, 7);
   attune::TrainingJournal journal(trainer, memory, {.base_crc = 0x1234});
   journal.started(8);
@@ -117,7 +117,7 @@ TEST(Replay, a_start_that_differs_is_one) {
 }
 
 TEST(Replay, refuses_other_models_bases_and_versions) {
-  memory = {};
+  memory.clear();
   ASSERT_TRUE(train(trainer, memory));
   const auto problem_of = [](std::size_t at, unsigned char to) {
     Memory other = memory;
@@ -134,7 +134,7 @@ TEST(Replay, refuses_other_models_bases_and_versions) {
 }
 
 TEST(Replay, says_where_a_journal_is_damaged_and_what_was_cut) {
-  memory = {};
+  memory.clear();
   ASSERT_TRUE(train(trainer, memory));
   const auto cut = Replay<OnPc>{}.run(memory.all().first(memory.size - 3));
   EXPECT_EQ(cut.problem, "");
@@ -146,7 +146,7 @@ TEST(Replay, says_where_a_journal_is_damaged_and_what_was_cut) {
 }
 
 TEST(Replay, of_a_journal_with_random_damage_ends_with_a_step_of_the_device_or_a_problem) {
-  memory = {};
+  memory.clear();
   journaled::start(trainer, 7);
   attune::TrainingJournal journal(trainer, memory, {.hash_every = 1, .base_crc = 0x1234});
   std::vector<std::uint32_t> hashes{attune::hash_bits(Trainer{}.parameters()),  // of no journal at all
@@ -179,7 +179,7 @@ TEST(Replay, of_a_journal_with_random_damage_ends_with_a_step_of_the_device_or_a
 }
 
 TEST(Replay, a_state_from_elsewhere_can_be_given) {
-  memory = {};
+  memory.clear();
   journaled::start(trainer, 9);
   ASSERT_TRUE([] {
     Memory unused;
@@ -215,7 +215,7 @@ TEST(Replay, of_UpdateInBackward_and_of_a_plan_with_gradients_are_the_same) {
   };
   InBackward device;
   LeastMemory::start(device, 4);
-  memory = {};
+  memory.clear();
   attune::TrainingJournal journal(device, memory, {.hash_every = 1, .base_crc = 0x1234});
   journal.started(4);
   journaled::Sequence sequence;
@@ -248,7 +248,7 @@ TEST(Replay, has_masks_dropout_class_weights_and_slices_of_the_device) {
   };
   static Encoder::Trainer device;
   Encoder::start(device, 5);
-  memory = {};
+  memory.clear();
   attune::TrainingJournal journal(device, memory, {.hash_every = 1});
   journal.started(5);
   Encoder::Sequence sequence;

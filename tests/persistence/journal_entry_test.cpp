@@ -75,7 +75,7 @@ TEST(JournalReader, an_empty_journal_and_erased_flash_have_no_entries) {
 }
 
 TEST(JournalReader, a_journal_cut_at_any_byte_loses_its_last_entry_alone) {
-  memory = {};
+  memory.clear();
   EXPECT_TRUE(train(trainer, memory));
   std::size_t at[40];
   const int count = places(at);
@@ -91,14 +91,14 @@ TEST(JournalReader, a_journal_cut_at_any_byte_loses_its_last_entry_alone) {
 }
 
 TEST(JournalReader, a_session_behind_half_an_entry_goes_on) {
-  memory = {};
+  memory.clear();
   EXPECT_TRUE(train(trainer, memory));
   std::size_t at[40];
   const int count = places(at);
   static Memory both;
   for (const int last : {2, 7, 9}) {
     for (std::size_t part = 1; part < at[last + 1] - at[last]; ++part) {
-      both = {};
+      both.clear();
       both(reinterpret_cast<const char*>(memory.bytes), at[last] + part);
       const char erased[] = "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF";
       both(erased, part % 9);
@@ -111,7 +111,7 @@ TEST(JournalReader, a_session_behind_half_an_entry_goes_on) {
 }
 
 TEST(JournalReader, finds_each_flipped_bit) {
-  memory = {};
+  memory.clear();
   EXPECT_TRUE(train(trainer, memory));
   std::size_t at[40];
   const int count = places(at);
@@ -139,14 +139,14 @@ TEST(JournalReader, finds_each_flipped_bit) {
 }
 
 TEST(JournalReader, finds_an_entry_that_is_missing_or_comes_twice) {
-  memory = {};
+  memory.clear();
   EXPECT_TRUE(train(trainer, memory));
   std::size_t at[40];
   (void)places(at);
   static Memory other;
   for (const int entry : {2, 3, 5}) {
     for (const bool twice : {false, true}) {
-      other = {};
+      other.clear();
       other(reinterpret_cast<const char*>(memory.bytes), at[twice ? entry + 1 : entry]);
       const std::size_t from = at[twice ? entry : entry + 1];
       other(reinterpret_cast<const char*>(memory.bytes) + from, memory.size - from);

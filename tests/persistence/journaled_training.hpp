@@ -36,6 +36,7 @@ struct Memory {
     std::memcpy(bytes + size, more, count);
     size += count;
   }
+  void clear() { size = calls = 0; }
   [[nodiscard]] std::span<const std::byte> all() const { return {bytes, size}; }
 };
 

@@ -39,7 +39,7 @@ struct Failing {
 }  // namespace
 
 TEST(TrainingJournal, has_an_entry_for_each_event_in_order) {
-  memory = {};
+  memory.clear();
   EXPECT_TRUE(train(trainer, memory));
   char events[100];
   list(memory, events);
@@ -47,7 +47,7 @@ TEST(TrainingJournal, has_an_entry_for_each_event_in_order) {
 }
 
 TEST(TrainingJournal, changes_no_bit_of_a_training) {
-  memory = {};
+  memory.clear();
   EXPECT_TRUE(train(trainer, memory));
   start(other, 7);
   Sequence sequence;
@@ -71,7 +71,7 @@ TEST(TrainingJournal, changes_no_bit_of_a_training) {
 }
 
 TEST(TrainingJournal, writes_nothing_about_refused_calls) {
-  memory = {};
+  memory.clear();
   start(trainer, 7);
   attune::TrainingJournal journal(trainer, memory);
   journal.started(7);
@@ -87,7 +87,7 @@ TEST(TrainingJournal, writes_nothing_about_refused_calls) {
 }
 
 TEST(TrainingJournal, takes_twelve_bytes_for_a_sequence_by_number) {
-  memory = {};
+  memory.clear();
   start(trainer, 7);
   attune::TrainingJournal journal(trainer, memory, {.hash_every = 0});
   journal.started(7);
@@ -118,7 +118,7 @@ TEST(TrainingJournal, steps_of_UpdateInBackward_are_a_sequence_and_an_update) {
       attune::Trainer<Model, attune::MeanSquaredError, attune::AdamW, 1, attune::UpdateInBackward>;
   static InBackward in_backward;
   in_backward.initialize(attune::XavierUniform{}, attune::Rng(7));
-  memory = {};
+  memory.clear();
   attune::TrainingJournal journal(in_backward, memory);
   journal.started(7);
   Sequence sequence;
