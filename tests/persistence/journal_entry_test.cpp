@@ -65,7 +65,7 @@ TEST(JournalReader, reads_all_of_a_journal_of_version_1) {
 
 TEST(JournalReader, an_empty_journal_and_erased_flash_have_no_entries) {
   EXPECT_EQ(read_all({}).end, Status::kNothingStored);
-  for (const unsigned char byte : {0x00, 0xFF}) {
+  for (const int byte : {0x00, 0xFF}) {
     unsigned char erased[100];
     std::memset(erased, byte, sizeof erased);
     const Reading reading = read_all(std::as_bytes(std::span(erased)));
