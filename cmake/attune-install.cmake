@@ -15,7 +15,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/attune-config-version.cma
 install(
   FILES ${PROJECT_BINARY_DIR}/attune-config.cmake ${PROJECT_BINARY_DIR}/attune-config-version.cmake
         cmake/attune-arithmetic.cmake cmake/attune-dispatch.cmake cmake/attune-dispatch-link.cmake cmake/attune-eigen.cmake
-        cmake/attune-model.cmake cmake/attune-model-header.cmake cmake/attune-quantize.cpp cmake/attune-stack.cmake
+        cmake/attune-model.cmake cmake/attune-model-header.cmake cmake/attune-quantize.cpp cmake/attune-replay.cmake
+        cmake/attune-stack.cmake
         cmake/stack_bound.py cmake/hex_lines.py
   DESTINATION ${attune_package_folder})
 

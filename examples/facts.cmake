@@ -9,6 +9,7 @@
 #   NAME_icount       in an example that works by the clock, an instruction takes 2^N ns of an emulated board's time
 #   NAME_methods      it does its work in several ways, the default first: a program for each
 #   NAME_precisions   arithmetics that it trains in, the default first: a program for each
+#   NAME_journaled    those of the methods that train with a journal: NAME/replay.hpp has NAME::Replayed, for a PC
 #   NAME_files        files in flash that its base.cpp makes beside the model
 #   NAME_options      options of examples/run that it takes; NAME_base_options: those of its base.cpp
 set(argmax_copy_shapes 8x4x1 16x8x2 16x32x4)
@@ -37,7 +38,8 @@ set(personalise_32x32x4_ram 512)
 set(personalise_targets host mps2_an386)
 set(personalise_methods lora nothing means closed_form forward_only head cached biases robust filtered guarded lora_all rehearsed everything)
 set(personalise_files recordings factory)
-set(personalise_options --steps --seed --resets --data --out --speaker --labels --rate-times)
+set(personalise_journaled lora head biases lora_all rehearsed everything)
+set(personalise_options --steps --seed --resets --data --out --speaker --labels --rate-times --journal --replay)
 set(personalise_base_options --seed --data --out --speaker)
 
 set(stream_shapes 128x64x4)
@@ -63,7 +65,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH name)
     if(source STREQUAL "${name}/${name}.cpp")
-      foreach(key IN ITEMS shapes targets icount methods precisions files options base_options)
+      foreach(key IN ITEMS shapes targets icount methods journaled precisions files options base_options)
         list(JOIN ${name}_${key} " " values)
         message("${name} ${key} ${values}")
       endforeach()

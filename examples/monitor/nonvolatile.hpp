@@ -28,8 +28,8 @@ struct Nonvolatile {
 
 #if defined(__unix__) || defined(__APPLE__)
 
-/// nullptr where there is no temporary file. A reset hands its descriptor on.
-inline Nonvolatile* map_nonvolatile() {
+/// So many bytes, zero at first; nullptr where there is no temporary file. A reset hands its descriptor on.
+inline void* map_file(std::size_t bytes) {
   static char variable[32];
   constexpr const char* kName = "ATTUNE_NONVOLATILE";
   int file = -1;
@@ -39,13 +39,14 @@ inline Nonvolatile* map_nonvolatile() {
     std::FILE* const temporary = std::tmpfile();
     if (temporary == nullptr) return nullptr;
     file = ::dup(::fileno(temporary));
-    if (file < 0 || ::ftruncate(file, sizeof(Nonvolatile)) != 0) return nullptr;
+    if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) return nullptr;
     std::snprintf(variable, sizeof variable, "%s=%d", kName, file);
     ::putenv(variable);
   }
-  void* const memory = ::mmap(nullptr, sizeof(Nonvolatile), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  return memory != MAP_FAILED ? static_cast<Nonvolatile*>(memory) : nullptr;
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return memory != MAP_FAILED ? memory : nullptr;
 }
+inline Nonvolatile* map_nonvolatile() { return static_cast<Nonvolatile*>(map_file(sizeof(Nonvolatile))); }
 
 #else
 

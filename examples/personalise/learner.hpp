@@ -6,6 +6,8 @@
 //   learner.end();                         where there is something to do behind the last step: Status
 //   learner.classify(example, logits);
 //   learner.parameters();                  what was learned; learner.restore(read) starts from that
+//
+// One that trains a part of the model takes a journal as well: learner.step(recordings, step, journal).
 #pragma once
 
 #include <personalise_factory.hpp>
@@ -27,6 +29,14 @@ constexpr typename Optimizer<method>::Options options(const Recordings& recordin
           .weight_decay = 0};
 }
 
+/// In the place of an attune::TrainingJournal: writes nothing.
+template <class Trainer>
+struct NoJournal {
+  Trainer& trainer;
+  auto accumulate(std::uint32_t, const auto&... arguments) { return trainer.accumulate(arguments...); }
+  auto update(const auto& options) { return trainer.update(options); }
+};
+
 /// Trains a part of the model, a recording of each digit a step.
 template <Method method, const auto& kBase, const auto& kFront>
 class Learner {
@@ -41,8 +51,9 @@ class Learner {
   static constexpr int kTrainedParameters = sizeof(typename Model::Parameters) / sizeof(float);
   static constexpr int kSteps = personalise::kSteps;
 
-  void start() {
-    static_cast<void>(trainer_.load([](typename Model::Parameters& parameters) {
+  void start() { start(trainer_); }
+  static void start(Trainer& trainer) {
+    static_cast<void>(trainer.load([](typename Model::Parameters& parameters) {
       if constexpr (std::is_same_v<Model, Whole>) {
         attune::copy_parameters(kBase, parameters);
       } else {
@@ -58,11 +69,23 @@ class Learner {
     return Status::kOk;
   }
   Status step(const Recordings& recordings, int step) {
+    NoJournal<Trainer> none{trainer_};
+    return this->step(recordings, step, none);
+  }
+  template <class Journal>
+  Status step(const Recordings& recordings, int step, Journal& journal) {
     if constexpr (filters(method)) {
       if (!doubts_.learns()) return Status::kOk;
     }
+    const auto add = [&](const Recording& recording, const Recording& in_flash) {
+      load(recording, example_);
+      const auto number = static_cast<std::uint32_t>(&in_flash - recordings.all.data());
+      return journal.accumulate(number, example_.tokens, example_.digit, example_.padding).status;
+    };
+    const auto takes = recordings.of(Use::kTakes);
     for (int digit = 0; digit < kDigits; ++digit) {
-      const Status status = add(recordings.take(take_in(step, digit)));
+      const int take = take_in(step, digit);
+      const Status status = add(recordings.take(take), takes[static_cast<std::size_t>(take)]);
       if (status != Status::kOk) return status;
     }
     if constexpr (rehearsed(method) > 0) {
@@ -70,11 +93,12 @@ class Learner {
       attune::Rng order{1};
       order.skip(static_cast<std::uint64_t>(step) * rehearsed(method));
       for (int i = 0; i < rehearsed(method); ++i) {
-        const Status status = add(others[order.next() % others.size()]);
+        const Recording& take = others[order.next() % others.size()];
+        const Status status = add(take, take);
         if (status != Status::kOk) return status;
       }
     }
-    const Status status = trainer_.update(options<method>(recordings)).status;
+    const Status status = journal.update(options<method>(recordings)).status;
     if constexpr (method == Method::kGuarded) return doubts_.mark(trainer_, recordings, step + 1, status);
     return status;
   }
@@ -86,6 +110,7 @@ class Learner {
   Status classify(const Example& example, Logits& logits) {
     return trainer_.predict(example.tokens, logits, example.padding);
   }
+  [[nodiscard]] Trainer& trainer() { return trainer_; }
   [[nodiscard]] const auto& parameters() const { return trainer_.parameters(); }
   template <class Read>
   Status restore(const Read& read) {
@@ -96,10 +121,6 @@ class Learner {
   int take_in(int step, int digit) const {
     if constexpr (filters(method)) return doubts_.take_in(step, digit);
     return take_of(step, digit);
-  }
-  Status add(const Recording& recording) {
-    load(recording, example_);
-    return trainer_.accumulate(example_.tokens, example_.digit, example_.padding).status;
   }
 
   struct NoDoubts {};

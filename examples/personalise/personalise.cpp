@@ -5,6 +5,7 @@
 //   --steps N    the first N training steps only
 //   --resets 1   the power fails behind the last one: what was learned is kept in what behaves as flash (of
 //                everything, and of factors beside every weight, that has no room)
+//   --journal 1  trains with a journal, over --resets N power failures, and prints it (journal.hpp)
 #include <algorithm>
 #include <cstdint>
 
@@ -17,6 +18,7 @@
 #include "../flash_rows.hpp"
 #include "../monitor/nonvolatile.hpp"
 #include "../terminal.hpp"
+#include "journal.hpp"
 #include "learner.hpp"
 
 namespace {
@@ -47,7 +49,8 @@ float accuracy(std::span<const Recording> recordings) {
 }
 
 struct Accuracies {
-  float own, others;
+  float own = 0, others = 0;
+  Accuracies() = default;
   explicit Accuracies(const Recordings& recordings)
       : own(accuracy(recordings.of(Use::kOwnTest))), others(accuracy(recordings.of(Use::kOthersTest))) {}
 
@@ -62,15 +65,47 @@ Status end(SomeLearner& some_learner) {
   if constexpr (requires { some_learner.end(); }) return some_learner.end();
   return Status::kOk;
 }
+/// Calls train(), and counts instructions of the first step.
+Status train_step(int step, const auto& train) {
+  const bool first = step == 0 && port::reset_count() == 0;
+  if (first) port::begin_counting();
+  const Status status = train();
+  if (first) step_instructions = port::end_counting();
+  return status;
+}
+
 Status learn(const Recordings& recordings, int steps) {
   if (const Status status = learner.begin(recordings); status != Status::kOk) return status;
   for (int step = 0; step < steps; ++step) {
-    if (step == 0) port::begin_counting();
-    const Status status = learner.step(recordings, step);
-    if (step == 0) step_instructions = port::end_counting();
+    const Status status = train_step(step, [&] { return learner.step(recordings, step); });
     if (status != Status::kOk) return status;
   }
   return end(learner);
+}
+
+constexpr std::size_t kJournalMemory = nonvolatile_of_journal<Adapting>();
+#if defined(__unix__) || defined(__APPLE__)
+unsigned char* map_journal() { return static_cast<unsigned char*>(monitor::map_file(kJournalMemory)); }
+#else
+alignas(8) [[gnu::section(".noinit.journal")]] unsigned char journal_in_ram[kJournalMemory];
+unsigned char* map_journal() { return journal_in_ram; }
+#endif
+
+/// Learns with a journal, if the method has a trainer of the model.
+template <class Learner>
+Status learn_with_journal([[maybe_unused]] Learner& learning, [[maybe_unused]] const Recordings& recordings,
+                          [[maybe_unused]] int steps, [[maybe_unused]] int resets) {
+  if constexpr (requires { learning.trainer(); }) {
+    unsigned char* const nonvolatile = map_journal();
+    if (nonvolatile == nullptr) return Status::kFlashFault;
+    JournaledLearning<Learner> journaled(learning, nonvolatile);
+    const Status status = journaled.learn(
+        recordings, steps, resets, [](int step, const auto& train) { return train_step(step, train); });
+    return status == Status::kOk ? journaled.print_journal() : status;
+  } else {
+    port::print(ATTUNE_EXAMPLE_METHOD, " has no journal\n");
+    return Status::kFlashFault;
+  }
 }
 
 using Learned = std::remove_cvref_t<decltype(learner.parameters())>;
@@ -116,8 +151,7 @@ std::uint32_t hash_of_parameters() {
   if constexpr (Adapting::kTrainedParameters > 0) {
     return attune::hash_bits(learner.parameters());
   } else {
-    const std::string_view base = attune::bytes_of<personalise_base>();
-    return attune::crc32(reinterpret_cast<const unsigned char*>(base.data()), base.size());
+    return flash_crc<personalise_base>();
   }
 }
 
@@ -144,9 +178,15 @@ int main() {
   const std::size_t heap_calls_before = port::heap_calls();
   port::paint_stack();
   learner.start();
-  const Accuracies before(recordings);
-  before.print("before");
-  const Status status = learn_or_restore(recordings, steps, port::argument("--resets", 0) > 0);
+  const int resets = port::argument("--resets", 0);
+  const bool journaled = port::argument("--journal", 0) > 0;
+  Accuracies before;
+  if (!journaled || port::reset_count() >= static_cast<std::uint32_t>(resets)) {  // the power will not fail
+    before = Accuracies(recordings);
+    before.print("before");
+  }
+  const Status status = journaled ? learn_with_journal(learner, recordings, steps, resets)
+                                  : learn_or_restore(recordings, steps, resets > 0);
   if (status != Status::kOk) {
     port::print("stopped: ", attune::message(status), '\n');
     return 1;

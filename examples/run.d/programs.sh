@@ -156,6 +156,13 @@ take_exported() {
   echo "wrote $export_file, $(wc -c <"$export_file" | tr -d ' ') bytes" >&2
 }
 
+# Takes the journal that the last program printed to --journal.
+take_journal() {
+  attune_need python
+  python3 "$root/cmake/hex_lines.py" "$log" "$journal" || return 1
+  echo "wrote $journal, $(wc -c <"$journal" | tr -d ' ') bytes" >&2
+}
+
 # say_what_is_ignored PORT OPTION...: a board without a command line takes no options
 say_what_is_ignored() {
   if [ $# -gt 1 ] && ! is_no_board "$1" && [ "$(board_value "$1" arguments)" = no ]; then
@@ -209,5 +216,6 @@ run_on() {
     take_exported || return 1
     exporting=false
   fi
+  [ -z "$journal" ] || take_journal || return 1
   ports+=("$port")
 }

@@ -118,4 +118,7 @@
 #include <attune/exchange/state_dict_names.hpp>
 #include <attune/exchange/write_safetensors.hpp>
 #include <attune/persistence/crc32.hpp>
+#include <attune/persistence/flash_journal.hpp>
 #include <attune/persistence/flash_store.hpp>
+#include <attune/persistence/journal_entry.hpp>
+#include <attune/persistence/training_journal.hpp>

@@ -54,7 +54,7 @@ BESIDE = [
     Suite("digits on several ranks, over MPI", "tests/host/ranks", "build tests mpi pgrep"),
     Suite("checks of budgets", "tests/budgets/self_test.py"),
 ]
-CONSUMERS = Suite("find_package, add_subdirectory, FetchContent", "tests/packaging/consume", f"{BOARD} gcc")
+CONSUMERS = Suite("find_package, add_subdirectory, FetchContent", "tests/packaging/consume", f"{BOARD} gcc python")
 PICO = Suite("a Raspberry Pi Pico in rp2040js", "tests/ports/pico build/cortex-m0/examples/argmax_copy_8x4x1.elf",
              f"{BOARD} tests rp2040js")
 

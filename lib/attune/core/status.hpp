@@ -55,6 +55,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kNotErased,            // a page of flash is worn: it was erased, and is not
     kNotProgrammed,        // flash was programmed, and reads something else
     kFlashFault,           // a driver of flash failed
+    kJournalFull,          // no room for another entry in a journal
     kFileFault,            // a file cannot be written or opened
     kWrongArithmetic,      // SelfTest: a compiler option or processor mode changes results
 };
@@ -152,6 +153,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "flash has stuck bits";
     case Status::kFlashFault:
       return "flash does not answer";
+    case Status::kJournalFull:
+      return "the journal is full";
     case Status::kFileFault:
       return "the file cannot be written or opened";
     case Status::kWrongArithmetic:

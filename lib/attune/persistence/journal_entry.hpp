@@ -1,0 +1,142 @@
+// The format of a journal of training (training_journal.hpp), version 1, and its reader.
+//
+// A journal is entries, one behind the other, little-endian:
+//
+//   1 byte    event in the low 5 bits, log2 of the program unit in the high 3
+//   3 bytes   size of the body
+//   body      the records of the event, as they stand in memory
+//   zeros     until the entry is a multiple of the program unit
+//   4 bytes   CRC of all of the entry before it, which begins with the CRC of the entry before; kSession:
+//   with 0
+//
+// Each start of a device begins with kSession. A power cut leaves a part of the last entry, then perhaps
+// erased bytes. Anything else between two entries is damage.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <attune/core/status.hpp>
+#include <attune/execution/attention_mask.hpp>
+#include <attune/persistence/crc32.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Version of the format that this library writes.
+inline constexpr std::uint32_t kJournalVersion = 1;
+
+/// Events of a training, in entries of a journal. The record of each follows in parentheses.
+enum class JournalEvent : std::uint8_t {
+  kSession = 1,    // the device has started (JournalSession)
+  kStarted,        // the program gave the trainer its start `number` (JournalPoint)
+  kResumed,        // the trainer resumed from a saved state (JournalPoint)
+  kSequence,       // a sequence was accumulated (its number, 4 bytes)
+  kSequenceBytes,  // a sequence was accumulated (the bytes of input, target and mask)
+  kUpdated,        // an update, also a discarded batch (Status as 4 bytes, options, clipping if any)
+  kDiscarded,      // the batch was discarded (nothing)
+  kSaving,         // the state is about to be saved (JournalPoint)
+  kHash,           // parameters now (hash_bits, 4 bytes)
+};
+/// The last event of this version.
+inline constexpr std::uint32_t kLastJournalEvent = static_cast<std::uint32_t>(JournalEvent::kHash);
+
+/// Model and arithmetic of a session.
+struct JournalSession {
+  std::uint32_t version;      // kJournalVersion
+  std::uint32_t fingerprint;  // TrainingState::kFingerprint
+  std::uint32_t numbers;      // TrainingState::numbers(): arithmetic, and the bits of constants
+  std::uint32_t base_crc;     // JournalOptions::base_crc
+  std::uint32_t hash_every;   // JournalOptions::hash_every
+};
+
+/// A state of training: which one, and what it is.
+struct JournalPoint {
+  std::uint32_t number;  // of a start; else 0
+  std::uint32_t crc;     // of the bytes of Trainer::State
+  std::uint64_t steps;   // of the optimizer
+};
+
+/// A sequence that a journal keeps byte by byte, or that a replay loads by number.
+template <class Input, class Target, class Mask = NoMask>
+struct JournaledSequence {
+  Input x;        // of the model
+  Target target;  // of the loss
+  Mask mask;      // of the sequence
+};
+
+/// An entry that was read. `body` points into the journal.
+struct JournalEntry {
+  JournalEvent event;  // of this entry
+  std::span<const std::byte> body;
+  std::size_t at;      // byte of the journal
+  std::size_t behind;  // byte behind the entry
+
+  /// The body as one record; false where the size differs.
+  template <class Record>
+  [[nodiscard]] bool read(Record& record) const {
+    if (body.size() != sizeof record) return false;
+    std::memcpy(&record, body.data(), sizeof record);
+    return true;
+  }
+};
+
+/// Reads a journal from memory, entry by entry, and checks the CRC of each.
+class JournalReader {
+ public:
+  /// Reads these bytes, which must outlive it.
+  explicit JournalReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  /// The next entry. kNothingStored behind the last one. kUnreadable: bytes at entry.at are damaged, and
+  /// valid entries follow. What a power cut has torn is passed over.
+  Status next(JournalEntry& entry) {
+    if (read_at(at_, entry)) {
+      at_ = entry.behind;
+      return Status::kOk;
+    }
+    for (std::size_t at = at_ + 1; at < bytes_.size(); ++at) {
+      if (!read_at(at, entry)) continue;
+      if (entry.event != JournalEvent::kSession) {
+        entry.at = at_;
+        return Status::kUnreadable;
+      }
+      at_ = entry.behind;
+      return Status::kOk;
+    }
+    return Status::kNothingStored;
+  }
+  /// Bytes behind the last whole entry, without erased ones at the end: those of an entry that was cut. Once
+  /// next() has answered kNothingStored.
+  [[nodiscard]] std::size_t rest() const {
+    std::size_t end = bytes_.size();
+    while (end > at_ && (bytes_[end - 1] == std::byte{0x00} || bytes_[end - 1] == std::byte{0xFF})) --end;
+    return end - at_;
+  }
+
+ private:
+  static constexpr std::size_t kWord = sizeof(std::uint32_t);
+
+  [[nodiscard]] std::uint32_t word(std::size_t at) const {
+    std::uint32_t value = 0;
+    std::memcpy(&value, bytes_.data() + at, kWord);
+    return value;
+  }
+  bool read_at(std::size_t at, JournalEntry& entry) const {
+    if (at > bytes_.size() || bytes_.size() - at < 2 * kWord) return false;
+    const std::uint32_t head = word(at), event = head & 31u, unit = 1u << (head >> 5 & 7u);
+    const std::size_t size = head >> 8, whole = (size + 2 * kWord + unit - 1) / unit * unit;
+    if (event == 0 || event > kLastJournalEvent || whole > bytes_.size() - at) return false;
+    const bool first = event == static_cast<std::uint32_t>(JournalEvent::kSession);
+    if (!first && at < kWord) return false;
+    const std::uint32_t before = first ? 0 : word(at - kWord);
+    if (crc32(bytes_.data() + at, whole - kWord, before) != word(at + whole - kWord)) return false;
+    entry = {static_cast<JournalEvent>(event), bytes_.subspan(at + kWord, size), at, at + whole};
+    return true;
+  }
+
+  std::span<const std::byte> bytes_;
+  std::size_t at_ = 0;  // behind the last entry
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

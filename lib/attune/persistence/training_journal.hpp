@@ -1,0 +1,248 @@
+// A journal of a device's training, from which a PC reproduces the parameters to the last bit
+// (host/replay.hpp).
+//
+//   attune::TrainingJournal journal(trainer, sink, {.hash_every = 10});
+//   trainer.initialize(attune::XavierUniform{}, attune::Rng(7));
+//   journal.started(7);                                  // or, after a reset, journal.resumed()
+//   journal.accumulate(number, x, target, mask);         // a sequence of the program's data, by its number
+//   journal.accumulate(sequence);                        // one that only the device knows, by its bytes
+//   journal.update(options);
+//   journal.saving();                                    // in front of store.save(trainer.state())
+//
+// Each call trains, then writes an entry (journal_entry.hpp), so a power cut loses at most the last entry and
+// never one that a saved state depends on. The journal keeps no data: 24 bytes of RAM and a reference to its
+// sink.
+//
+// sink(const char* bytes, std::size_t count) is a FlashJournal, or a function that sends bytes. It may return
+// a Status. The first failure ends the journal, not the training; status() returns it.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <attune/core/gradients.hpp>
+#include <attune/core/parameters.hpp>
+#include <attune/core/status.hpp>
+#include <attune/execution/attention_mask.hpp>
+#include <attune/persistence/crc32.hpp>
+#include <attune/persistence/journal_entry.hpp>
+#include <attune/training/loss.hpp>
+#include <attune/training/step_result.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// What a journal writes.
+struct JournalOptions {
+  std::uint32_t hash_every = 64;  // steps between two hashes of the parameters; 0: none
+  std::uint32_t base_crc = 0;     // of the file that the program has in flash, as crc32() gives it
+};
+
+namespace detail {
+
+template <class Sink>
+inline constexpr std::uint32_t kUnitOfSink = 1;
+template <class Sink>
+  requires requires { Sink::kProgramUnit; }
+inline constexpr std::uint32_t kUnitOfSink<Sink> = Sink::kProgramUnit;
+
+/// Bytes of a record in an entry: none of an empty type.
+template <class Record>
+inline constexpr std::size_t kJournaledBytes = std::is_empty_v<Record> ? 0 : sizeof(Record);
+
+/// Entries for a sink, a piece at a time.
+template <class Sink>
+class EntryWriter {
+ public:
+  explicit EntryWriter(Sink& sink) : sink_(sink) {}
+
+  template <class... Records>
+  void write(JournalEvent event, const Records&... records) {
+    constexpr std::size_t kSize = (std::size_t{0} + ... + kJournaledBytes<Records>);
+    static_assert(
+        (std::is_trivially_copyable_v<Records> && ...),
+        "attune::TrainingJournal: options, clipping, inputs, targets and masks are written byte by byte "
+        "and must be trivially copyable");
+    static_assert(kSize < 1u << 24, "attune::TrainingJournal: an entry is shorter than 16 MiB");
+    if (event == JournalEvent::kSession) {
+      status_ = Status::kOk;
+      crc_ = 0;
+    }
+    begin(event, kSize);
+    (add(&records, kJournaledBytes<Records>), ...);
+    end(kSize);
+  }
+  [[nodiscard]] Status status() const { return status_; }
+
+ private:
+  static constexpr std::uint32_t kUnit = kUnitOfSink<Sink>;
+
+  void begin(JournalEvent event, std::size_t size) {
+    const std::uint32_t head = static_cast<std::uint32_t>(event) |
+                               static_cast<std::uint32_t>(std::countr_zero(kUnit)) << 5 |
+                               static_cast<std::uint32_t>(size) << 8;
+    add(&head, sizeof head);
+  }
+  void end(std::size_t size) {
+    static constexpr char kZeros[kUnit] = {};
+    const std::size_t over = (size + 2 * sizeof crc_) % kUnit;
+    if (over > 0) add(kZeros, kUnit - over);
+    const std::uint32_t crc = crc_;
+    add(&crc, sizeof crc);
+    crc_ = crc;
+  }
+  [[gnu::noinline]] void add(const void* record, std::size_t count) {
+    if (count == 0 || status_ != Status::kOk) return;
+    const auto* const bytes = static_cast<const char*>(record);
+    crc_ = crc32(bytes, count, crc_);
+    if constexpr (std::is_same_v<std::invoke_result_t<Sink&, const char*, std::size_t>, Status>) {
+      status_ = sink_(bytes, count);
+    } else {
+      sink_(bytes, count);
+    }
+  }
+
+  Sink& sink_;
+  std::uint32_t crc_ = 0;  // of the entry so far; between two, of the last one
+  Status status_ = Status::kOk;
+};
+
+}  // namespace detail
+
+/// The journal of a trainer. Both `trainer` and `sink` must outlive it. Between started() or resumed() and
+/// the end of the journal, sequences, updates and discards go through it; those in slices, or of another
+/// trainer with the same state, are told to it by the functions that begin with `note`. The trainer's loss
+/// must be the same all the time.
+template <class Trainer, class Sink>
+class TrainingJournal {
+  static_assert(std::is_invocable_v<Sink&, const char*, std::size_t>,
+                "attune::TrainingJournal: a sink is called as sink(const char* bytes, std::size_t count)");
+  static_assert(std::has_single_bit(detail::kUnitOfSink<Sink>) && detail::kUnitOfSink<Sink> <= 32,
+                "attune::TrainingJournal: Sink::kProgramUnit must be 1, 2, 4, 8, 16 or 32 bytes");
+  using State = typename Trainer::State;
+  using Options = typename Trainer::Options;
+  using Scalar = typename Trainer::Scalar;
+
+ public:
+  /// A journal of `trainer` in `sink`. Nothing is written yet.
+  TrainingJournal(Trainer& trainer, Sink& sink, const JournalOptions& options = {})
+      : trainer_(trainer), writer_(sink), options_(options) {}
+
+  /// The trainer has just begun in a way that `number` tells the replay, as the seed of its initial
+  /// parameters.
+  void started(std::uint32_t number = 0) { begin(JournalEvent::kStarted, number); }
+  /// The trainer has just resumed from a state that was saved behind saving(), or that the replay is given.
+  void resumed() { begin(JournalEvent::kResumed, 0); }
+
+  /// Trainer::accumulate() of a sequence that the replay loads by `number`.
+  template <class X, class Target, class Mask = NoMask, class... Loss>
+  LossResult<Scalar> accumulate(std::uint32_t number, const X& x, const Target& target, const Mask& mask = {},
+                                const Loss&... loss) {
+    const auto added = trainer_.accumulate(x, target, mask, loss...);
+    if (added.ok()) note_sequence(number);
+    return added;
+  }
+  /// The same of a sequence that is written byte by byte.
+  template <class Input, class Target, class Mask, class... Loss>
+  LossResult<Scalar> accumulate(const JournaledSequence<Input, Target, Mask>& sequence, const Loss&... loss) {
+    const auto added = trainer_.accumulate(sequence.x, sequence.target, sequence.mask, loss...);
+    if (added.ok()) note_sequence(sequence);
+    return added;
+  }
+  /// Trainer::update().
+  template <class Clipping = NoClipping>
+  StepResult<Scalar> update(const Options& options, const Clipping& clipping = {}) {
+    return noted(trainer_.update(options, clipping), options, clipping);
+  }
+  /// Trainer::update_incomplete().
+  template <class Clipping = NoClipping>
+  StepResult<Scalar> update_incomplete(const Options& options, const Clipping& clipping = {}) {
+    return noted(trainer_.update_incomplete(options, clipping), options, clipping);
+  }
+  /// Trainer::step() of a batch of one, for UpdateInBackward as well. Larger batches take accumulate() and
+  /// update().
+  template <class X, class Target, class Clipping = NoClipping, class Mask = NoMask, class... Loss>
+  StepResult<Scalar> step(std::uint32_t number, const X& x, const Target& target, const Options& options,
+                          const Clipping& clipping = {}, const Mask& mask = {}, const Loss&... loss) {
+    static_assert(
+        std::is_same_v<typename Trainer::InputView, typename Trainer::BatchInputView>,
+        "attune::TrainingJournal: step() is for a batch of one; take accumulate() and update(), which "
+        "compute the same bits");
+    const auto done = trainer_.step(x, target, options, clipping, mask, loss...);
+    if (kAccumulates && !done.ok()) {  // nothing was learned; what had been accumulated is gone
+      note_discard();
+    } else {
+      if (kAccumulates) note_discard();
+      note_sequence(number);
+      note_update(done.status, options, clipping);
+    }
+    return done;
+  }
+  /// Trainer::discard().
+  void discard() {
+    trainer_.discard();
+    note_discard();
+  }
+
+  /// The state is about to be saved. Call it in front of the store's save().
+  void saving() { writer_.write(JournalEvent::kSaving, point(0)); }
+  /// Writes the hash of the parameters now, as at the end of a training.
+  void write_hash() { writer_.write(JournalEvent::kHash, hash_bits(trainer_.parameters())); }
+  /// kOk, or the first answer of the sink since the session began that was not. Entries behind it are
+  /// missing.
+  [[nodiscard]] Status status() const { return writer_.status(); }
+
+  /// A sequence has been accumulated elsewhere: in slices.
+  void note_sequence(std::uint32_t number) {
+    pending_ = true;
+    writer_.write(JournalEvent::kSequence, number);
+  }
+  /// The same, byte by byte.
+  template <class Input, class Target, class Mask>
+  void note_sequence(const JournaledSequence<Input, Target, Mask>& sequence) {
+    pending_ = true;
+    writer_.write(JournalEvent::kSequenceBytes, sequence.x, sequence.target, sequence.mask);
+  }
+  /// An update that ended with `status`, which has changed the state or has discarded the batch.
+  template <class Clipping = NoClipping>
+  void note_update(Status status, const Options& options, const Clipping& clipping = {}) {
+    pending_ = false;
+    writer_.write(JournalEvent::kUpdated, static_cast<std::uint32_t>(status), options, clipping);
+    if (options_.hash_every > 0 && status == Status::kOk && trainer_.state().steps % options_.hash_every == 0)
+      write_hash();
+  }
+  /// The batch has been discarded.
+  void note_discard() {
+    if (pending_) writer_.write(JournalEvent::kDiscarded);
+    pending_ = false;
+  }
+
+ private:
+  static constexpr bool kAccumulates = requires(Trainer & trainer) { trainer.discard(); };
+
+  [[nodiscard]] JournalPoint point(std::uint32_t number) const {
+    const State& state = trainer_.state();
+    return {number, crc32(reinterpret_cast<const unsigned char*>(&state), sizeof state), state.steps};
+  }
+  void begin(JournalEvent event, std::uint32_t number) {
+    pending_ = false;
+    writer_.write(JournalEvent::kSession,
+                  JournalSession{kJournalVersion, State::kFingerprint, State::numbers(), options_.base_crc,
+                                 options_.hash_every});
+    writer_.write(event, point(number));
+  }
+  template <class Clipping>
+  StepResult<Scalar> noted(const StepResult<Scalar>& done, const Options& options, const Clipping& clipping) {
+    if (done.ok() || done.status == Status::kNotFinite || done.status == Status::kNoTargets)
+      note_update(done.status, options, clipping);
+    return done;
+  }
+
+  Trainer& trainer_;
+  detail::EntryWriter<Sink> writer_;
+  JournalOptions options_;
+  bool pending_ = false;  // sequences since the last update
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -1,0 +1,139 @@
+// A journal in flash whose power is cut.
+#include <attune/persistence/flash_journal.hpp>
+
+#include <new>
+
+#include "check.hpp"
+#include "exchange/nor_flash.hpp"
+#include "persistence/journaled_training.hpp"
+
+namespace {
+
+using namespace journaled;
+using attune::FlashJournal;
+using attune::JournalEntry;
+using attune::JournalEvent;
+using attune::JournalReader;
+using attune::Status;
+
+Trainer trainer;
+Memory memory;
+
+/// Erased flash, in memory that is not on the stack.
+template <class Flash>
+Flash& erased(std::uint32_t seed = 1) {
+  alignas(Flash) static unsigned char memory_of_flash[sizeof(Flash)];
+  return *::new (memory_of_flash) Flash(seed);
+}
+
+/// Starts a device and trains; false once the journal answers something.
+template <class Flash>
+bool session(Flash& flash, std::uint32_t steps) {
+  FlashJournal<Flash> log(flash);
+  if (log.open() != Status::kOk) return false;
+  start(trainer, 7);
+  attune::TrainingJournal journal(trainer, log);
+  journal.started(7);
+  for (std::uint32_t number = 0; number < steps; ++number) EXPECT_TRUE(step(journal, number));
+  return journal.status() == Status::kOk;
+}
+
+/// Entries that are read back; −1 where the journal is damaged.
+template <class Flash>
+int entries(Flash& flash) {
+  FlashJournal<Flash> log(flash);
+  EXPECT_EQ(log.open(), Status::kOk);
+  memory.clear();
+  EXPECT_EQ(log.write_to(memory), Status::kOk);
+  JournalReader reader(memory.all());
+  JournalEntry entry;
+  int count = 0;
+  Status read = Status::kOk;
+  while ((read = reader.next(entry)) == Status::kOk) ++count;
+  return read == Status::kNothingStored ? count : -1;
+}
+
+template <class Flash>
+void expect_goes_on_behind_resets() {
+  Flash& flash = erased<Flash>();
+  for (int reset = 1; reset < 4; ++reset) {
+    EXPECT_TRUE(session(flash, 2));
+    EXPECT_EQ(entries(flash), reset * (2 + 2 * 3));
+  }
+  EXPECT_EQ(flash.misuses, 0u);
+}
+
+}  // namespace
+
+TEST(FlashJournal, goes_on_behind_a_reset_in_units_of_1_to_32_bytes) {
+  expect_goes_on_behind_resets<NorFlash<NorShape{.unit = 1, .pages = 40}>>();
+  expect_goes_on_behind_resets<NorFlash<NorShape{.unit = 8, .pages = 40}>>();
+  expect_goes_on_behind_resets<NorFlash<NorShape{.unit = 32, .pages = 40, .erased = 0x00}>>();
+}
+
+TEST(FlashJournal, a_cut_loses_the_entry_under_way_alone) {
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 40}>;
+  EXPECT_TRUE(session(erased<Flash>(), 2));
+  const int all = 2 + 2 * 3;
+  for (int tear = 0; tear < kTears; ++tear) {
+    int last = 0, found = 0;
+    for (std::uint32_t operation = 0; found < all; ++operation) {
+      Flash& flash = erased<Flash>(operation + 1);
+      flash.cut_at(operation, static_cast<Tear>(tear));
+      const bool written = session(flash, 2);
+      EXPECT_EQ(written, flash.powered());
+      flash.power_on();
+      found = entries(flash);
+      EXPECT_TRUE(found == last || found == last + 1);
+      last = found;
+      EXPECT_TRUE(session(flash, 2));
+      EXPECT_EQ(entries(flash), found + all);
+      EXPECT_EQ(flash.misuses, 0u);
+    }
+  }
+}
+
+TEST(FlashJournal, erases_again_where_erasing_was_cut) {
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 20}>;
+  for (int tear = 0; tear < kTears; ++tear) {
+    for (std::uint32_t operation = 0; operation < 40; ++operation) {
+      Flash& flash = erased<Flash>(operation + 1);
+      EXPECT_TRUE(session(flash, 3));
+      const int before = entries(flash);
+      flash.cut_at(operation, static_cast<Tear>(tear));
+      EXPECT_EQ(FlashJournal<Flash>(flash).clear(), Status::kFlashFault);
+      flash.power_on();
+      const int behind = entries(flash);
+      EXPECT_TRUE(behind == 0 || (operation == 0 && behind == before));
+      EXPECT_TRUE(session(flash, 2));
+      EXPECT_EQ(entries(flash), behind + 2 + 2 * 3);
+      EXPECT_EQ(flash.misuses, 0u);
+    }
+  }
+}
+
+TEST(FlashJournal, says_when_it_is_full_and_keeps_the_entries_before) {
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 6}>;
+  Flash& flash = erased<Flash>();
+  EXPECT_FALSE(session(flash, 20));
+  const int kept = entries(flash);
+  EXPECT_GT(kept, 2);
+  EXPECT_FALSE(session(flash, 1));
+  EXPECT_EQ(entries(flash), kept);
+  EXPECT_EQ(flash.misuses, 0u);
+  FlashJournal<Flash> log(flash);
+  EXPECT_EQ(log.open(), Status::kOk);
+  EXPECT_EQ(log("12345678", 8), Status::kJournalFull);
+}
+
+TEST(FlashJournal, finds_stuck_bits) {
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 40}>;
+  Flash& flash = erased<Flash>();
+  flash.stick(77, 0xFF, 0x5A);
+  EXPECT_FALSE(session(flash, 2));
+}
+
+TEST(FlashJournal, takes_a_unit_and_a_few_words_of_ram) {
+  using Flash = NorFlash<NorShape{.unit = 8, .pages = 40}>;
+  static_assert(sizeof(FlashJournal<Flash>) <= 2 * sizeof(void*) + 8 + 8);
+}
