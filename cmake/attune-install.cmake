@@ -15,10 +15,12 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/attune-config-version.cma
 install(
   FILES ${PROJECT_BINARY_DIR}/attune-config.cmake ${PROJECT_BINARY_DIR}/attune-config-version.cmake
         cmake/attune-arithmetic.cmake cmake/attune-dispatch.cmake cmake/attune-dispatch-link.cmake cmake/attune-eigen.cmake
-        cmake/attune-model.cmake cmake/attune-model-header.cmake cmake/attune-quantize.cpp cmake/attune-replay.cmake
+        cmake/attune-model.cmake cmake/attune-model-header.cmake cmake/attune-model-library.cmake cmake/attune-quantize.cpp cmake/attune-replay.cmake
         cmake/attune-stack.cmake
         cmake/stack_bound.py cmake/hex_lines.py
   DESTINATION ${attune_package_folder})
+
+install(DIRECTORY cmake/attune-model-library DESTINATION ${attune_package_folder})
 
 # For pkg-config; a folder of Eigen that is not installed is named in it, all else can be moved.
 if(ATTUNE_ARITHMETIC STREQUAL "fused")

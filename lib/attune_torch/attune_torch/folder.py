@@ -183,6 +183,8 @@ CMAKE = '''# The model {name}, for a firmware of yours:
 #   target_link_libraries(firmware PRIVATE attune::attune)
 #   {name}_add_to(firmware)                              # or {name}_add_to(firmware QUANTIZE int8)
 #
+# For a firmware in C, or to compile the model once: target_link_libraries(firmware PRIVATE {library}), #include "{library}.h".
+#
 # By itself it builds the program that compares it with PyTorch: cmake -B build -DATTUNE_DIR=<attune's folder>.
 cmake_minimum_required(VERSION 3.25)
 project({name} LANGUAGES CXX)
@@ -193,6 +195,7 @@ function({name}_add_to target)
   target_include_directories(${{target}} PRIVATE ${{{name}_FOLDER}})
 endfunction()
 
+set({name}_TRAINS nothing CACHE STRING "What the library in C trains: nothing, everything, lora or biases")
 if(PROJECT_IS_TOP_LEVEL)
   set(ATTUNE_DIR "" CACHE PATH "The folder of attune's sources")
   set(ATTUNE_BUILD_PORTS ON)
@@ -204,13 +207,14 @@ if(PROJECT_IS_TOP_LEVEL)
     {name}_add_to(check_${{precision}} $<$<STREQUAL:${{precision}},int8>:QUANTIZE>)
   endforeach()
 endif()
+attune_add_model_library({library} FOLDER ${{{name}_FOLDER}} TRAINS ${{{name}_TRAINS}})
 '''
 
 
 def cmake(name, floats):
     """The folder's CMakeLists.txt. `floats`: tensors that are quantized neither."""
     quantize = "QUANTIZE int8" + (" FLOATS " + " ".join(floats) if floats else "")
-    text = CMAKE.format(name=name)
+    text = CMAKE.format(name=name, library=name.lower())
     return text.replace(f'''  foreach(precision float int8)
     attune_add_program(check_${{precision}} SOURCES check.cpp)
     {name}_add_to(check_${{precision}} $<$<STREQUAL:${{precision}},int8>:QUANTIZE>)

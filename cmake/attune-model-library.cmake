@@ -1,0 +1,124 @@
+# attune_add_model_library(name MODEL <C++ type> HEADER header.hpp [NAMES <C++ type> FILE file.safetensors [QUANTIZE int8|bf16|fp16]]
+#                          [TRAINS nothing|everything|lora|biases] [RANK n] [LOSS <C++ type>] [OPTIMIZER <C++ type>] [BATCH n]
+#                          [STREAM capacity])
+# attune_add_model_library(name FOLDER exported …)
+# A static library `name` with a header in plain C, name.h, of a model: for firmware in C, and for programs that are to compile
+# fast, since the model's templates are in this library alone.
+#
+#   attune_add_model_library(gestures FOLDER gestures TRAINS lora)   # a folder that attune_torch.export wrote
+#   add_executable(firmware main.c)                                  # #include "gestures.h"
+#   target_link_libraries(firmware PRIVATE gestures)
+#
+# MODEL is a type of HEADER. NAMES and FILE are its weights in flash (attune/exchange/model_file.hpp); without them parameters
+# are drawn. TRAINS: `nothing` with weights in flash, else `everything`; `lora` and `biases` train beside weights in flash.
+# LOSS is attune::CrossEntropy<>, OPTIMIZER attune::AdamW, BATCH 1. STREAM: token by token with a cache of that many tokens.
+# name.h documents the functions. Nothing uses a heap, an exception or the C++ runtime; several libraries go side by side.
+
+set(ATTUNE_MODEL_LIBRARY_FOLDER ${CMAKE_CURRENT_LIST_DIR} CACHE INTERNAL "")
+
+function(attune_add_model_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 library "" "MODEL;HEADER;NAMES;FILE;QUANTIZE;FOLDER;TRAINS;RANK;LOSS;OPTIMIZER;BATCH;STREAM" "")
+  if(NOT name MATCHES "^[a-z_][a-z0-9_]*$" OR library_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "attune_add_model_library: the name begins functions of C, as 'gestures': small letters, digits and _. "
+      "Not known: '${library_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(library_FOLDER)
+    cmake_path(ABSOLUTE_PATH library_FOLDER BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    cmake_path(GET library_FOLDER FILENAME space)
+    if(NOT EXISTS ${library_FOLDER}/model.hpp)
+      message(FATAL_ERROR "attune_add_model_library: ${library_FOLDER} has no model.hpp: attune_torch.export writes one")
+    endif()
+    set(library_HEADER ${library_FOLDER}/model.hpp)
+    set(library_MODEL ${space}::Model)
+    set(library_NAMES ${space}::Names)
+    set(library_FILE ${library_FOLDER}/model.safetensors)
+  endif()
+  if(NOT library_MODEL OR NOT library_HEADER OR (library_NAMES AND NOT library_FILE) OR (library_FILE AND NOT library_NAMES))
+    message(FATAL_ERROR "attune_add_model_library: give MODEL and HEADER, with NAMES and FILE for weights in flash, or FOLDER")
+  endif()
+  if(NOT library_TRAINS)
+    set(library_TRAINS everything)
+    if(library_FILE)
+      set(library_TRAINS nothing)
+    endif()
+  endif()
+  if(NOT library_TRAINS MATCHES "^(nothing|everything|lora|biases)$")
+    message(FATAL_ERROR "attune_add_model_library: TRAINS is '${library_TRAINS}'; it is nothing, everything, lora or biases")
+  endif()
+  if(NOT library_FILE AND library_TRAINS MATCHES "^(nothing|lora|biases)$")
+    message(FATAL_ERROR "attune_add_model_library: TRAINS ${library_TRAINS} takes weights in flash: NAMES and FILE, or FOLDER")
+  endif()
+  if(library_QUANTIZE AND library_TRAINS STREQUAL "everything")
+    message(FATAL_ERROR "attune_add_model_library: quantized weights are constant; TRAINS is nothing, lora or biases")
+  endif()
+  foreach(option IN ITEMS RANK BATCH STREAM)
+    if(DEFINED library_${option} AND NOT library_${option} MATCHES "^[1-9][0-9]*$")
+      message(FATAL_ERROR "attune_add_model_library: ${option} is '${library_${option}}'; it is a whole number")
+    endif()
+  endforeach()
+  foreach(default IN ITEMS "RANK 4" "BATCH 1" "LOSS attune::CrossEntropy<>" "OPTIMIZER attune::AdamW" "STREAM 0")
+    string(REGEX MATCH "^([A-Z]+) (.*)$" ignored "${default}")
+    if(NOT library_${CMAKE_MATCH_1})
+      set(library_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
+    endif()
+  endforeach()
+  cmake_path(ABSOLUTE_PATH library_HEADER BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+
+  string(TOUPPER ${name} NAME)
+  foreach(option IN ITEMS MODEL HEADER NAMES TRAINS RANK LOSS OPTIMIZER BATCH STREAM)
+    set(${option} "${library_${option}}")
+  endforeach()
+  set(IN_FLASH 0)
+  set(FILE_HEADER "")
+  if(library_FILE)
+    set(IN_FLASH 1)
+    set(FILE_HEADER "#include <${name}_file.hpp>")
+  endif()
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/attune_models/${name})
+  set(COPIES_FLASH 0)
+  if(library_FILE AND TRAINS STREQUAL "everything")
+    set(COPIES_FLASH 1)
+  endif()
+  set(TRAINED 1)
+  if(TRAINS STREQUAL "nothing")
+    set(TRAINED 0)
+  endif()
+  set(TRAINING "")
+  set(STREAMING "")
+  if(TRAINED)
+    configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/training.cpp.in ${folder}/training.inc @ONLY)
+    set(TRAINING "#include \"training.inc\"")
+  endif()
+  if(STREAM GREATER 0)
+    configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/streaming.cpp.in ${folder}/streaming.inc @ONLY)
+    set(STREAMING "#include \"streaming.inc\"")
+  endif()
+  foreach(part IN ITEMS model sizes own)
+    configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/${part}.cpp.in ${folder}/${name}_${part}.cpp @ONLY)
+  endforeach()
+  configure_file(${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/model.hpp.in ${folder}/${name}_model.hpp @ONLY)
+
+  # The sizes of name.h are those of the target's compiler: it writes them into an object, where CMake reads them.
+  add_library(${name}_sizes OBJECT ${folder}/${name}_sizes.cpp)
+  add_library(${name} STATIC ${folder}/${name}_model.cpp ${folder}/${name}_own.cpp ${folder}/${name}.h)
+  foreach(target IN ITEMS ${name}_sizes ${name})
+    target_link_libraries(${target} PRIVATE attune::attune)
+    set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF INTERPROCEDURAL_OPTIMIZATION OFF)
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU,Clang,AppleClang>:-fno-exceptions;-fno-rtti>)
+    if(library_FILE)
+      set(quantize "")
+      if(library_QUANTIZE)
+        set(quantize QUANTIZE ${library_QUANTIZE})
+      endif()
+      attune_add_model(${target} NAME ${name}_file FILE ${library_FILE} ${quantize})
+    endif()
+  endforeach()
+  add_custom_command(OUTPUT ${folder}/${name}.h
+    COMMAND ${CMAKE_COMMAND} "-DOBJECTS=$<TARGET_OBJECTS:${name}_sizes>" -DNAME=${name} -DTRAINS=${TRAINS} -DSTREAM=${STREAM}
+      "-DHEADER=${folder}/${name}.h" "-DINCLUDES=$<JOIN:$<TARGET_PROPERTY:attune::attune,INTERFACE_INCLUDE_DIRECTORIES>,|>" -P ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake
+    DEPENDS ${name}_sizes $<TARGET_OBJECTS:${name}_sizes> ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.cmake
+      ${ATTUNE_MODEL_LIBRARY_FOLDER}/attune-model-library/header.h.in
+    COMMENT "Writing ${name}.h"
+    VERBATIM COMMAND_EXPAND_LISTS)
+  target_include_directories(${name} PUBLIC ${folder})
+endfunction()

@@ -1,0 +1,76 @@
+# Writes name.h: sizes as the target's compiler left them in OBJECTS, statuses as they are in core/status.hpp.
+#   cmake -DOBJECTS=… -DNAME=… -DTRAINS=… -DSTREAM=… -DHEADER=… -DINCLUDES=…|… -P header.cmake
+set(found "")
+foreach(object IN LISTS OBJECTS)
+  file(STRINGS "${object}" found REGEX "ATTUNE_LIBRARY [0-9]+ ")
+  if(found)
+    break()
+  endif()
+endforeach()
+if(NOT found MATCHES "ATTUNE_LIBRARY ([0-9]+) ([0-9]+) ([0-9]+) ([01]) ([0-9]+) ([0-9]+) ([01]) ([0-9]+) ([0-9]+) ")
+  message(FATAL_ERROR "attune_add_model_library: the sizes of ${NAME} are not in ${OBJECTS}")
+endif()
+set(RAM ${CMAKE_MATCH_1})
+set(ALIGNMENT ${CMAKE_MATCH_2})
+set(INPUTS ${CMAKE_MATCH_3})
+set(INPUT float)
+if(CMAKE_MATCH_4)
+  set(INPUT int)
+endif()
+set(OUTPUTS ${CMAKE_MATCH_5})
+set(TARGETS ${CMAKE_MATCH_6})
+set(TARGET float)
+if(CMAKE_MATCH_7)
+  set(TARGET int)
+endif()
+set(STATE ${CMAKE_MATCH_8})
+set(ROW ${CMAKE_MATCH_9})
+string(TOUPPER ${NAME} UPPER)
+
+string(REPLACE "|" ";" includes "${INCLUDES}")
+find_file(status_header attune/core/status.hpp PATHS ${includes} NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH REQUIRED)
+file(READ ${status_header} text)
+string(REGEX MATCHALL "\n    k[A-Za-z]+" names "${text}")
+set(STATUSES "")
+set(number 0)
+foreach(status IN LISTS names)
+  string(REGEX REPLACE "^[\n ]*k" "" status "${status}")
+  string(REGEX REPLACE "([a-z])([A-Z])" "\\1_\\2" status "${status}")
+  string(TOUPPER "${status}" status)
+  string(APPEND STATUSES "  ${UPPER}_${status} = ${number},\n")
+  math(EXPR number "${number} + 1")
+endforeach()
+string(REGEX REPLACE "\n$" "" STATUSES "${STATUSES}")
+
+set(TRAINING_FUNCTIONS "")
+if(NOT TRAINS STREQUAL "nothing")
+  set(TRAINING_FUNCTIONS "
+/* Begins a training: with the weights of the flash, or drawn from the seed. Before it, and before a resume, the functions below
+   answer ${UPPER}_NOT_INITIALIZED. */
+${NAME}_status ${NAME}_start(${NAME}* model, uint64_t seed);
+/* Forward and backward of a sequence; its loss, where `loss` is not NULL. */
+${NAME}_status ${NAME}_accumulate(${NAME}* model, const ${NAME}_input* x, const ${NAME}_target* target, float* loss);
+/* A step of the optimizer with the sequences accumulated since the last. */
+${NAME}_status ${NAME}_update(${NAME}* model, float learning_rate);
+/* Begins the same in slices of bounded work; x and target stay as they are until the end. */
+${NAME}_status ${NAME}_accumulate_in_slices(${NAME}* model, const ${NAME}_input* x, const ${NAME}_target* target);
+${NAME}_status ${NAME}_update_in_slices(${NAME}* model, float learning_rate);
+/* The next slice: ${UPPER}_UNDER_WAY until the last, which answers what the whole call would. */
+${NAME}_status ${NAME}_slice(${NAME}* model);
+/* Forgets the sequences accumulated since the last update, and one under way. */
+${NAME}_status ${NAME}_discard(${NAME}* model);
+/* All that the training is, ${UPPER}_STATE bytes, to be stored behind a checksum; and on from there, to the same bits. */
+${NAME}_status ${NAME}_save(const ${NAME}* model, void* bytes, size_t size);
+${NAME}_status ${NAME}_resume(${NAME}* model, const void* bytes, size_t size);
+")
+endif()
+set(STREAM_FUNCTIONS "")
+if(STREAM)
+  set(STREAM_FUNCTIONS "
+/* Token by token: the answer y[${UPPER}_ROW] to the next token, an id or a row of x. ${UPPER}_CACHE_FULL after ${STREAM}. */
+${NAME}_status ${NAME}_token(${NAME}* model, const ${NAME}_input* x, float* y);
+/* From the first token again. */
+${NAME}_status ${NAME}_restart(${NAME}* model);
+")
+endif()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/header.h.in ${HEADER} @ONLY)

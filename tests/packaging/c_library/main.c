@@ -1,0 +1,155 @@
+/* A program in C11 on several models: the bits that the same calls have in C++ (reference.cpp), and misuse. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "biases.h"
+#include "copied.h"
+#include "drawn.h"
+#include "eight.h"
+#include "reader.h"
+#include "text.h"
+#include "tuned.h"
+
+void print_bits(const char* name, const float* numbers, int count);
+void print_check(const char* name, int holds);
+
+static float x[READER_INPUTS], other[READER_INPUTS];
+
+static void fill(void) {
+  for (int i = 0; i < READER_INPUTS; ++i) {
+    x[i] = 0.125f * (float)(i % 5) - 0.25f;
+    other[i] = 0.0625f * (float)(i % 7) - 0.125f;
+  }
+}
+
+static void train(void) {
+  const int first = 2, second = 0;
+  float y[TUNED_OUTPUTS], loss = 0;
+  tuned* model = tuned_own();
+  tuned_start(model, 7);
+  for (int step = 0; step < 5; ++step) {
+    tuned_accumulate(model, x, &first, &loss);
+    tuned_accumulate(model, other, &second, NULL);
+    tuned_update(model, 0.02f);
+  }
+  tuned_predict(model, x, y);
+  print_bits("tuned", y, TUNED_OUTPUTS);
+  print_bits("loss", &loss, 1);
+
+  /* The same in slices, in memory of the caller's, and on from a saved state. */
+  static _Alignas(TUNED_ALIGNMENT) unsigned char memory[TUNED_RAM];
+  static unsigned char state[TUNED_STATE];
+  float sliced[TUNED_OUTPUTS];
+  int slices = 0;
+  tuned* second_model = tuned_in(memory, sizeof memory);
+  tuned_start(second_model, 7);
+  for (int step = 0; step < 5; ++step) {
+    if (step == 3) {
+      print_check("saves", tuned_save(second_model, state, sizeof state) == TUNED_OK);
+      second_model = tuned_in(memory, sizeof memory);
+      print_check("resumes", tuned_resume(second_model, state, sizeof state) == TUNED_OK);
+    }
+    tuned_accumulate_in_slices(second_model, x, &first);
+    while (tuned_slice(second_model) == TUNED_UNDER_WAY) ++slices;
+    tuned_accumulate_in_slices(second_model, other, &second);
+    while (tuned_slice(second_model) == TUNED_UNDER_WAY) ++slices;
+    tuned_update_in_slices(second_model, 0.02f);
+    while (tuned_slice(second_model) == TUNED_UNDER_WAY) ++slices;
+  }
+  print_check("predicts behind slices", tuned_predict(second_model, x, sliced) == TUNED_OK);
+  print_check("has the bits of one go", memcmp(y, sliced, sizeof y) == 0);
+  print_check("was in slices", slices > 0);
+
+  copied* all = copied_own();
+  copied_start(all, 0);
+  copied_accumulate(all, x, &first, NULL);
+  copied_update(all, 0.1f);
+  copied_predict(all, x, y);
+  print_bits("copied", y, COPIED_OUTPUTS);
+  biases* few = biases_own();
+  biases_start(few, 3);
+  biases_accumulate(few, x, &first, NULL);
+  biases_update(few, 0.01f);
+  biases_predict(few, x, y);
+  print_bits("biases", y, BIASES_OUTPUTS);
+  drawn* fresh = drawn_own();
+  drawn_start(fresh, 11);
+  drawn_predict(fresh, x, y);
+  print_bits("drawn", y, DRAWN_OUTPUTS);
+}
+
+static void stream(void) {
+  const int ids[TEXT_INPUTS] = {1, 8, 0, 3};
+  float whole[TEXT_OUTPUTS], row[TEXT_ROW];
+  int same = 1;
+  text* model = text_own();
+  text_start(model, 5);
+  text_predict(model, ids, whole);
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < TEXT_INPUTS; ++i) {
+      same = same && text_token(model, &ids[i], row) == TEXT_OK;
+      same = same && memcmp(row, whole + i * TEXT_ROW, sizeof row) == 0;
+    }
+    print_check("a full cache is told", text_token(model, &ids[0], row) == TEXT_CACHE_FULL);
+    text_restart(model);
+  }
+  print_check("tokens have the bits of the sequence", same);
+  const int none = 9;
+  print_check("a token that is none", text_token(model, &none, row) == TEXT_INVALID_TOKEN);
+}
+
+static void misuse(void) {
+  static _Alignas(TUNED_ALIGNMENT) unsigned char memory[TUNED_RAM + TUNED_ALIGNMENT];
+  static unsigned char state[TUNED_STATE];
+  const int label = 1, no_label = 3;
+  float y[TUNED_OUTPUTS] = {1, 2, 3};
+  print_check("memory that is too small", tuned_in(memory, TUNED_RAM - 1) == NULL);
+  print_check("memory that is not aligned", tuned_in(memory + 1, TUNED_RAM) == NULL);
+  print_check("no memory", tuned_in(NULL, TUNED_RAM) == NULL);
+  tuned* model = tuned_in(memory, sizeof memory);
+  print_check("predict before start", tuned_predict(model, x, y) == TUNED_NOT_INITIALIZED);
+  print_check("accumulate before start", tuned_accumulate(model, x, &label, NULL) == TUNED_NOT_INITIALIZED);
+  print_check("update before start", tuned_update(model, 0.1f) == TUNED_NOT_INITIALIZED);
+  print_check("save before start", tuned_save(model, state, sizeof state) == TUNED_NOT_INITIALIZED);
+  print_check("a slice of nothing", tuned_slice(model) == TUNED_OK);
+  tuned_start(model, 1);
+  print_check("update without sequences", tuned_update(model, 0.1f) == TUNED_INCOMPLETE_BATCH);
+  print_check("a class that is none", tuned_accumulate(model, x, &no_label, NULL) == TUNED_INVALID_TARGET);
+  print_check("null model", tuned_predict(NULL, x, y) == TUNED_NULL_ARGUMENT);
+  print_check("null input", tuned_predict(model, NULL, y) == TUNED_NULL_ARGUMENT);
+  print_check("null target", tuned_accumulate(model, x, NULL, NULL) == TUNED_NULL_ARGUMENT);
+  print_check("a short buffer", tuned_save(model, state, sizeof state - 1) == TUNED_INVALID_LENGTH);
+  print_check("bytes of nobody", tuned_resume(model, state, sizeof state) == TUNED_OTHER_STATE);
+  print_check("and the model is as it was", tuned_predict(model, x, y) == TUNED_OK);
+  tuned_accumulate_in_slices(model, x, &label);
+  print_check("two passes at once", tuned_accumulate_in_slices(model, x, &label) == TUNED_UNDER_WAY);
+  print_check("predict within a pass", tuned_predict(model, x, y) == TUNED_UNDER_WAY);
+  print_check("resume within a pass", tuned_resume(model, state, sizeof state) == TUNED_UNDER_WAY);
+  print_check("discard", tuned_discard(model) == TUNED_OK && tuned_predict(model, x, y) == TUNED_OK);
+  print_check("a full batch", tuned_accumulate(model, x, &label, NULL) == TUNED_OK &&
+                                  tuned_accumulate(model, x, &label, NULL) == TUNED_OK &&
+                                  tuned_accumulate(model, x, &label, NULL) == TUNED_FULL_BATCH);
+  tuned_update_in_slices(model, 0.01f);
+  const int half = tuned_slice(model) == TUNED_UNDER_WAY;
+  print_check("save within an update", !half || tuned_save(model, state, sizeof state) == TUNED_UNDER_WAY);
+  print_check("discard within an update", !half || tuned_discard(model) == TUNED_UNDER_WAY);
+  while (tuned_slice(model) == TUNED_UNDER_WAY) {
+  }
+  print_check("a learning rate below zero",
+              tuned_accumulate(model, x, &label, NULL) == TUNED_OK && tuned_update(model, -1) == TUNED_INVALID_LEARNING_RATE);
+  print_check("texts", strcmp(tuned_message(TUNED_OK), "ok") == 0 && strlen(tuned_message(TUNED_NULL_ARGUMENT)) > 5);
+}
+
+int main(void) {
+  float y[READER_OUTPUTS];
+  fill();
+  reader_predict(reader_own(), x, y);
+  print_bits("reader", y, READER_OUTPUTS);
+  eight_predict(eight_own(), x, y);
+  print_check("eight bits are near", y[0] == y[0]);
+  train();
+  stream();
+  misuse();
+  return 0;
+}
