@@ -47,30 +47,30 @@ if(NOT TRAINS STREQUAL "nothing")
   set(TRAINING_FUNCTIONS "
 /* Begins a training: with the weights of the flash, or drawn from the seed. Before it, and before a resume, the functions below
    answer ${UPPER}_NOT_INITIALIZED. */
-${NAME}_status ${NAME}_start(${NAME}* model, uint64_t seed);
+${NAME}_status ${NAME}_start(${NAME}_model* model, uint64_t seed);
 /* Forward and backward of a sequence; its loss, where `loss` is not NULL. */
-${NAME}_status ${NAME}_accumulate(${NAME}* model, const ${NAME}_input* x, const ${NAME}_target* target, float* loss);
+${NAME}_status ${NAME}_accumulate(${NAME}_model* model, const ${NAME}_input* x, const ${NAME}_target* target, float* loss);
 /* A step of the optimizer with the sequences accumulated since the last. */
-${NAME}_status ${NAME}_update(${NAME}* model, float learning_rate);
+${NAME}_status ${NAME}_update(${NAME}_model* model, float learning_rate);
 /* Begins the same in slices of bounded work; x and target stay as they are until the end. */
-${NAME}_status ${NAME}_accumulate_in_slices(${NAME}* model, const ${NAME}_input* x, const ${NAME}_target* target);
-${NAME}_status ${NAME}_update_in_slices(${NAME}* model, float learning_rate);
+${NAME}_status ${NAME}_accumulate_in_slices(${NAME}_model* model, const ${NAME}_input* x, const ${NAME}_target* target);
+${NAME}_status ${NAME}_update_in_slices(${NAME}_model* model, float learning_rate);
 /* The next slice: ${UPPER}_UNDER_WAY until the last, which answers what the whole call would. */
-${NAME}_status ${NAME}_slice(${NAME}* model);
+${NAME}_status ${NAME}_slice(${NAME}_model* model);
 /* Forgets the sequences accumulated since the last update, and one under way. */
-${NAME}_status ${NAME}_discard(${NAME}* model);
+${NAME}_status ${NAME}_discard(${NAME}_model* model);
 /* All that the training is, ${UPPER}_STATE bytes, to be stored behind a checksum; and on from there, to the same bits. */
-${NAME}_status ${NAME}_save(const ${NAME}* model, void* bytes, size_t size);
-${NAME}_status ${NAME}_resume(${NAME}* model, const void* bytes, size_t size);
+${NAME}_status ${NAME}_save(const ${NAME}_model* model, void* bytes, size_t size);
+${NAME}_status ${NAME}_resume(${NAME}_model* model, const void* bytes, size_t size);
 ")
 endif()
 set(STREAM_FUNCTIONS "")
 if(STREAM)
   set(STREAM_FUNCTIONS "
 /* Token by token: the answer y[${UPPER}_ROW] to the next token, an id or a row of x. ${UPPER}_CACHE_FULL after ${STREAM}. */
-${NAME}_status ${NAME}_token(${NAME}* model, const ${NAME}_input* x, float* y);
+${NAME}_status ${NAME}_token(${NAME}_model* model, const ${NAME}_input* x, float* y);
 /* From the first token again. */
-${NAME}_status ${NAME}_restart(${NAME}* model);
+${NAME}_status ${NAME}_restart(${NAME}_model* model);
 ")
 endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/header.h.in ${HEADER} @ONLY)

@@ -1,7 +1,7 @@
 // Replays a journal (persistence/training_journal.hpp) on a PC: the parameters of the device, bit for bit, or
 // the first step that differs. Needs a heap; never included by attune.hpp.
 //
-//   struct Setup {            // what a journal does not contain
+//   struct Setup {            // the rest: trainer and data
 //     using Trainer = …;      // the device's, or one with the same State
 //     using Sequence = attune::JournaledSequence<Input, Target, Mask>;
 //     static void start(Trainer& trainer, std::uint32_t number);  // as in front of started(number)
@@ -39,7 +39,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// What a replay has come to.
+/// The end of a replay.
 struct ReplayReport {
   std::string problem;  // empty: all is as on the device; else the first place that differs, in a sentence
   std::uint64_t steps = 0;      // of the optimizer, in the trainer at the end

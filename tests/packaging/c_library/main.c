@@ -26,7 +26,7 @@ static void fill(void) {
 static void train(void) {
   const int first = 2, second = 0;
   float y[TUNED_OUTPUTS], loss = 0;
-  tuned* model = tuned_own();
+  tuned_model* model = tuned_own();
   tuned_start(model, 7);
   for (int step = 0; step < 5; ++step) {
     tuned_accumulate(model, x, &first, &loss);
@@ -42,7 +42,7 @@ static void train(void) {
   static unsigned char state[TUNED_STATE];
   float sliced[TUNED_OUTPUTS];
   int slices = 0;
-  tuned* second_model = tuned_in(memory, sizeof memory);
+  tuned_model* second_model = tuned_in(memory, sizeof memory);
   tuned_start(second_model, 7);
   for (int step = 0; step < 5; ++step) {
     if (step == 3) {
@@ -61,19 +61,19 @@ static void train(void) {
   print_check("has the bits of one go", memcmp(y, sliced, sizeof y) == 0);
   print_check("was in slices", slices > 0);
 
-  copied* all = copied_own();
+  copied_model* all = copied_own();
   copied_start(all, 0);
   copied_accumulate(all, x, &first, NULL);
   copied_update(all, 0.1f);
   copied_predict(all, x, y);
   print_bits("copied", y, COPIED_OUTPUTS);
-  biases* few = biases_own();
+  biases_model* few = biases_own();
   biases_start(few, 3);
   biases_accumulate(few, x, &first, NULL);
   biases_update(few, 0.01f);
   biases_predict(few, x, y);
   print_bits("biases", y, BIASES_OUTPUTS);
-  drawn* fresh = drawn_own();
+  drawn_model* fresh = drawn_own();
   drawn_start(fresh, 11);
   drawn_predict(fresh, x, y);
   print_bits("drawn", y, DRAWN_OUTPUTS);
@@ -83,7 +83,7 @@ static void stream(void) {
   const int ids[TEXT_INPUTS] = {1, 8, 0, 3};
   float whole[TEXT_OUTPUTS], row[TEXT_ROW];
   int same = 1;
-  text* model = text_own();
+  text_model* model = text_own();
   text_start(model, 5);
   text_predict(model, ids, whole);
   for (int round = 0; round < 2; ++round) {
@@ -107,7 +107,7 @@ static void misuse(void) {
   print_check("memory that is too small", tuned_in(memory, TUNED_RAM - 1) == NULL);
   print_check("memory that is not aligned", tuned_in(memory + 1, TUNED_RAM) == NULL);
   print_check("no memory", tuned_in(NULL, TUNED_RAM) == NULL);
-  tuned* model = tuned_in(memory, sizeof memory);
+  tuned_model* model = tuned_in(memory, sizeof memory);
   print_check("predict before start", tuned_predict(model, x, y) == TUNED_NOT_INITIALIZED);
   print_check("accumulate before start", tuned_accumulate(model, x, &label, NULL) == TUNED_NOT_INITIALIZED);
   print_check("update before start", tuned_update(model, 0.1f) == TUNED_NOT_INITIALIZED);
