@@ -22,7 +22,6 @@
 #pragma once
 
 #include <algorithm>
-#include <numeric>
 
 #include <attune/execution/layer_calls.hpp>
 #include <attune/execution/pass.hpp>
@@ -46,7 +45,8 @@ namespace detail {
 template <int together>
 constexpr int updated_rows(int rows, int cols) {
   if (together == 0) return rows;
-  return (std::min)(rows, (std::max)(8, together / std::gcd(together, cols)));
+  static_assert((together & (together - 1)) == 0);  // so the common divisor is a power of two
+  return (std::min)(rows, (std::max)(8, together / (std::min)(together, cols & -cols)));
 }
 
 /// The rows of gradients that exist at one time.
