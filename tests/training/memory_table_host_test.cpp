@@ -86,10 +86,9 @@ std::string page_about_memory() {
 }
 
 // README's first program, without gradients: the page has its bytes and learning rate, which solves it.
-template <class Optimizer>
+template <class Optimizer, class Layer = Attention>
 void expect_solved(const std::string& name, const std::string& learning_rate) {
-  using Trainer =
-      attune::Trainer<Attention, attune::MeanSquaredError, Optimizer, 1, attune::UpdateInBackward>;
+  using Trainer = attune::Trainer<Layer, attune::MeanSquaredError, Optimizer, 1, attune::UpdateInBackward>;
   static Trainer trainer;
   static Attention::Input x;
   static Attention::Output target;
@@ -127,6 +126,9 @@ TEST(MemoryTable, every_optimizer_solves_the_first_training) {
       "`Sgd` with momentum, `MomentPrecision::kInt8`", "0.3");
   expect_solved<attune::Adafactor<>>("`Adafactor<>`", "1e-3");
   expect_solved<attune::Sgd<>>("`Sgd<>`", "3");
+  using WithoutWeights = attune::MultiHeadAttention<attune::AttentionShape{
+      .seq_len = 16, .d_model = 32, .num_heads = 4, .keep_weights = false}>;
+  expect_solved<attune::Sgd<>, WithoutWeights>("`Sgd<>`, attention with `keep_weights = false`", "3");
 }
 
 TEST(MemoryTable, has_what_the_compiler_says) {
