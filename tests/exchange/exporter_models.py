@@ -62,6 +62,36 @@ class Vision(nn.Module):
         return self.head(x[:, 0])
 
 
+class Image(nn.Module):
+    """ViT: a convolution cuts patches, a class token stands in front."""
+
+    def __init__(self, size=8, patch=4, channels=3, width=8, depth=2, heads=2, classes=5):
+        super().__init__()
+        self.patches = nn.Conv2d(channels, width, patch, stride=patch)
+        self.cls_token = nn.Parameter(0.1 * torch.randn(1, 1, width))
+        self.pos_embed = nn.Parameter(0.1 * torch.randn(1, (size // patch) ** 2 + 1, width))
+        self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(depth)])
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), x], dim=1) + self.pos_embed
+        return self.head(self.norm(self.blocks(x))[:, 0])
+
+
+class Sensor(nn.Module):
+    """Windows of a signal by a convolution, torch.nn's encoder, the mean."""
+
+    def __init__(self):
+        super().__init__()
+        self.windows = nn.Conv1d(3, 8, 5, stride=5, bias=False)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 1)
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(self.encoder(self.windows(x).permute(0, 2, 1)).mean(dim=1))
+
+
 class AfterBlock(nn.Module):
     """nn.MultiheadAttention, norms after each part."""
 
@@ -216,6 +246,8 @@ def models():
         "encoder": (Encoder(), torch.randn(3, 5, 4)),
         "encoder_before": (Encoder(before=True, activation="relu", depth=1), torch.randn(3, 5, 4)),
         "vision": (Vision(), torch.randn(3, 7, 6)),
+        "image": (Image(), torch.randn(3, 3, 8, 8)),
+        "sensor": (Sensor(), torch.randn(3, 3, 20)),
         "forecaster": (Forecaster(), torch.randn(3, 6, 2)),
         "llama": (Llama(), torch.randint(0, 20, (3, 6))),
         "llama_tied": (Llama(tied=True, theta=500000.0, kv_heads=4), torch.randint(0, 20, (3, 6))),

@@ -8,6 +8,7 @@
 
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/exchange/state_dict_names.hpp>
+#include <attune/layers/class_token.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/linear.hpp>
@@ -159,6 +160,15 @@ struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
     visitor(StateDictPlace<StateDictLayout::kPositions>{path}, set.weight);
+  }
+};
+
+/// An nn.Parameter, as ViT's cls_token: [1, 1, d_model], with a TensorShape (pytorch_file.hpp).
+template <TokenShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<ClassToken<shape, Scalar>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
+    visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.weight);
   }
 };
 

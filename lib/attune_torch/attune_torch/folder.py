@@ -33,7 +33,7 @@ class Exported:
 
     def __init__(self, module, sample):
         self.recording, self.output = record(module, sample)
-        self.layers = recognize(self.recording, self.output)
+        self.layers, self.patches = recognize(self.recording, self.output)
         self.state = {name: value.detach() for name, value in module.state_dict().items()}
         self.declarations, self.keys = [], {}
         self.tables = []
@@ -113,7 +113,7 @@ class Exported:
     def file_type(self, names, part, aliases):
         if part:
             names = f"attune::PyTorchPart<{names}>"
-        extra = [f'attune::TensorShape<"{layer.names[0]}", {", ".join(map(str, layer.file_shape))}>'
+        extra = [f'attune::TensorShape<"{layer.file_tensor}", {", ".join(map(str, layer.file_shape))}>'
                  for layer in self.layers if hasattr(layer, "file_shape")]
         if aliases:
             extra += [f'attune::TensorAlias<"{alias}", "{name}">' for alias, name in self.aliases]
@@ -137,6 +137,7 @@ class Exported:
         else:
             model = self.sequential(types)
         lines = [f"// {class_name} of PyTorch, as a type of attune. Its weights are model.safetensors, under the same names.",
+                 *(["// A row of the input is a patch, in the order [channels, height, width]."] if self.patches is not None else []),
                  "#pragma once", "", "#include <attune/attune.hpp>", "", f"namespace {name} {{", "",
                  *self.declarations, *([""] if self.declarations else []), f"using Model = {model};", "", *self.table(),
                  f"using Names = {self.file_type(self.names_type('Model', names), self.part, True)};", "",
@@ -167,7 +168,7 @@ class Exported:
     def samples(self):
         """Inputs, outputs and every layer's output, of at most eight samples."""
         count = min(8, self.recording.input.value.shape[0])
-        x = self.recording.input.value[:count]
+        x = (self.recording.input.value if self.patches is None else self.patches)[:count]
         found = {"input": x.float() if x.is_floating_point() else x.to(torch.int32),
                  "output": self.output.value[:count].float()}
         layers = self.layers[:-1] if self.tied else self.layers

@@ -38,6 +38,7 @@ class Recognizer:
     def __init__(self, recording):
         self.recording = recording
         self.tensors = recording.tensors
+        self.patches = None  # the model's inputs, where the first step cuts them into patches
 
     # ---- Chains of layers ----
 
@@ -73,6 +74,12 @@ class Recognizer:
             return [self.pooling(node, "kMean")], derived[0]
         if name in ("amax", "max"):
             return [self.pooling(node, "kMax")], derived[0]
+        if name in ("cat", "concat", "concatenate"):
+            return [self.class_token(node)], derived[0]
+        if name in SHAPES or name in ("conv1d", "conv2d"):
+            found = self.patch_embedding(node)
+            if found:
+                return [found], found.source
         if name in ("__getitem__", "getitem", "select"):
             return [self.first_token(node)], derived[0]
         if name in ("view", "reshape", "flatten", "squeeze", "unsqueeze") and self.same_rows(node, derived[0]):
@@ -80,8 +87,8 @@ class Recognizer:
         raise Unsupported(self.hint(node))
 
     def hint(self, node):
-        known = {"tanh": "tanh", "sigmoid": "sigmoid", "conv1d": "Conv1d", "conv2d": "Conv2d", "batch_norm": "BatchNorm",
-                 "cat": "a class token", "lstm": "LSTM", "gru": "GRU", "mul": "a product with a constant or of two values"}
+        known = {"tanh": "tanh", "sigmoid": "sigmoid", "batch_norm": "BatchNorm",
+                 "lstm": "LSTM", "gru": "GRU", "mul": "a product with a constant or of two values"}
         what = known.get(node.operation)
         return "attune has no layer for this: " + (f"{what}, " if what else "") + node.describe()
 
@@ -156,6 +163,55 @@ class Recognizer:
         layer = self.layer(node, type_, self.prefix(table, "weight"), [table.path])
         layer.kind, layer.table = "embedding", table
         return layer
+
+    def patch_embedding(self, node):
+        """A convolution of the input whose kernels do not overlap is a linear layer over patches; else None."""
+        convolution = node
+        while convolution.operation in SHAPES:
+            before = [item for item in convolution.inputs() if item.derived]
+            if len(before) != 1:
+                return None
+            convolution = before[0]
+        if convolution.operation not in ("conv1d", "conv2d"):
+            return None
+        image, weight, bias = (self.argument(convolution, index, name) for index, name in enumerate(("input", "weight", "bias")))
+        stride = self.argument(convolution, 3, "stride", 1)
+        kernel = tuple(weight.shape[2:])
+        strides = tuple(stride) if isinstance(stride, (list, tuple)) else (stride,) * len(kernel)
+        if image is not self.recording.input or strides != kernel or self.argument(convolution, 6, "groups", 1) != 1:
+            raise Unsupported("attune has no layer for a convolution whose kernels overlap, or that is not the first step: " +
+                              convolution.describe())
+        x = image.value if image.value.dim() == 4 else image.value.unsqueeze(2)
+        patches = F.unfold(x, kernel if len(kernel) == 2 else (1, *kernel), stride=kernel if len(kernel) == 2 else (1, *kernel))
+        patches = patches.transpose(1, 2)
+        answer = F.linear(patches, weight.value.flatten(1), bias.value if bias is not None else None)
+        if not close(answer, node.value, 1e-5):
+            return None
+        path = self.prefix(weight, "weight")
+        layer = self.layer(node, linear(patches.shape[1], patches.shape[2], weight.shape[0], bias is not None), path,
+                           [weight.path] + ([bias.path] if bias is not None else []))
+        layer.kind, layer.bias, layer.weight, layer.source = "linear", bias is not None, weight, image
+        layer.d_in, layer.d_out = patches.shape[2], weight.shape[0]
+        layer.file_tensor, layer.file_shape = weight.path, tuple(weight.shape)
+        self.patches = patches
+        return layer
+
+    def class_token(self, node):
+        """A trained token in front of the others."""
+        parts = node.args[0]
+        tokens = len(parts) == 2 and not parts[0].derived and parts[1].derived and len(node.shape) == 3
+        if not tokens or not torch.equal(node.value[:, 1:], parts[1].value) or self.argument(node, 1, "dim", 0) not in (1, -2):
+            raise Unsupported("attune has no layer for this: a concatenation that is not a class token in front of the tokens, " +
+                              node.describe())
+        for name in self.origins(parts[0]):
+            if torch.equal(self.tensors[name].detach().reshape(1, -1).expand(node.shape[0], -1), node.value[:, 0]):
+                shape = options(seq_len=node.shape[1] - 1, d_model=node.shape[2])
+                layer = self.layer(node, f"attune::ClassToken<attune::TokenShape{shape}>", name, [name])
+                layer.kind = "positions"
+                if self.tensors[name].dim() != 1:
+                    layer.file_tensor, layer.file_shape = name, tuple(self.tensors[name].shape)
+                return layer
+        raise Unsupported("a class token that is no parameter: " + node.describe())
 
     def activation_name(self, node):
         if node.operation == "gelu":
@@ -261,7 +317,7 @@ class Recognizer:
                 layer = self.layer(node, f"attune::LearnedPositions<{shape}>", name, [name])
                 layer.kind = "positions"
                 if tensor.dim() != 2:
-                    layer.file_shape = tuple(tensor.shape)
+                    layer.file_tensor, layer.file_shape = name, tuple(tensor.shape)
                 return layer
         angles = torch.arange(rows).double()[:, None] * 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
         table = torch.stack([angles.sin(), angles.cos()], -1).reshape(rows, -1)[:, :d_model]
@@ -554,10 +610,10 @@ class Recognizer:
 
 
 def recognize(recording, output):
-    """The layers of a recorded model."""
+    """The layers of a recorded model, and its inputs as patches, where the first step makes such of them."""
     recognizer = Recognizer(recording)
     try:
         chain = recognizer.chain(output, recording.input)
     except NotReached:
         raise Unsupported("the output is not computed from the input alone") from None
-    return recognizer.blocks(chain)
+    return recognizer.blocks(chain), recognizer.patches

@@ -1,0 +1,96 @@
+// A trained token in front of a sequence, which ends as the answer for all of it (Devlin et al., "BERT",
+// 2019; Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021, as ViT's cls_token).
+//
+//   y₀ = w,  yᵢ₊₁ = xᵢ;      dw += dy₀,  dxᵢ = dyᵢ₊₁
+//
+//   using Model = attune::Sequential<Patches, attune::ClassToken<attune::TokenShape{.seq_len = 16, .d_model =
+//   32}>,
+//                                    attune::LearnedPositions<attune::PositionShape{.seq_len = 17, .d_model =
+//                                    32}>, Encoder,  // of 17 tokens attune::Pooling<attune::PoolingShape{17,
+//                                    32, attune::PoolingKind::kFirst}>, Head>;
+#pragma once
+
+#include <cstring>
+
+#include <attune/core/initialize.hpp>
+#include <attune/execution/layer.hpp>
+#include <attune/weights/gradient_rows.hpp>
+
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Tokens that come in, and their features.
+struct TokenShape {
+  int seq_len;  // tokens of x; y has one more
+  int d_model;  // features of a token
+};
+
+/// y[seq_len + 1, d_model] of x[seq_len, d_model]. Nothing is taped. A mask of the model counts the class
+/// token: it is the first, and valid.
+template <TokenShape shape, class ScalarType = float>
+struct ClassToken {
+  static_assert(shape.seq_len > 0 && shape.d_model > 0,
+                "attune::ClassToken: seq_len and d_model must be positive; set both in TokenShape");
+
+  using Scalar = ScalarType;
+  template <class Other>
+  using WithScalar = ClassToken<shape, Other>;
+  template <int tokens>
+  struct WithLength {
+    static_assert(tokens < 0,
+                  "attune: ClassToken stands in front of a whole sequence; a model that runs token by token "
+                  "answers for every token: leave it out, and take the answer at the last one");
+    struct InferenceScratch {};
+  };
+  static constexpr std::uint32_t kFingerprint = fingerprint("ClassToken");
+  using Input = Tensor<Scalar, shape.seq_len, shape.d_model>;
+  using Output = Tensor<Scalar, shape.seq_len + 1, shape.d_model>;
+  template <class Gradients>
+  static constexpr bool kReadsInput = false;
+  static constexpr Abilities kAbilities{.takes_context = true};
+  struct Tape {};
+  struct Scratch {};
+  struct InferenceScratch {};
+
+  /// The token's features; zero at first.
+  template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
+  struct ParametersOf {
+    [[no_unique_address]] Vector<Scalar, 1, shape.d_model> weight;
+    ATTUNE_FIELDS(Bias(weight))
+  };
+  using Parameters = ParametersOf<Tensor>;
+
+  /// `y` may not overlap `x`.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, InferenceScratch&,
+                      const Call& context = {}) {
+    context.stage([&] {
+      std::memcpy(y.data, parameters.weight.data(), sizeof(Scalar) * shape.d_model);
+      std::memcpy(y.data + shape.d_model, x.data, sizeof(Input));
+    });
+  }
+  /// The same.
+  template <class Set = Parameters, AnyContext Call = Context<>>
+  static void forward(const Set& parameters, ConstView<Input> x, View<Output> y, Tape&, Scratch&,
+                      const Call& context = {}) {
+    InferenceScratch none;
+    forward(parameters, x, y, none, context);
+  }
+  /// dx[seq_len, d_model] from dy[seq_len + 1, d_model], overwritten; gradients accumulate. `dx` may not
+  /// overlap `dy`.
+  template <class Set = Parameters, class Dx, class Gradients, AnyContext Call = Context<>>
+  static void backward(const Set&, ConstView<Input>, const Tape&, ConstView<Output> dy, Dx&& dx,
+                       [[maybe_unused]] Gradients& gradients, Scratch&, const Call& context = {}) {
+    context.stage([&] {
+      if constexpr (detail::kTrained<decltype(gradients.weight)>) {
+        add_rows(view(gradients.weight), [&](int, const auto& row) ATTUNE_INLINE_LAMBDA {
+          kernels::add_to(shape.d_model, dy.data, row.data);
+        });
+      }
+      if constexpr (kAsked<Dx>) {
+        std::memcpy(detail::sink<Input>(dx).data, dy.data + shape.d_model, sizeof(Input));
+      }
+    });
+  }
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
