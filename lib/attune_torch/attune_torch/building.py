@@ -1,6 +1,7 @@
 """Builds an exported folder and runs it, on this machine and on emulated boards."""
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -36,6 +37,8 @@ def board_value(root, board, key):
 def configure(folder, root, target):
     build = folder / "build" / target
     command = ["cmake", "-S", folder, "-B", build, f"-DATTUNE_DIR={root}", "-DCMAKE_BUILD_TYPE=Release"]
+    if shutil.which("ninja"):
+        command += ["-G", "Ninja"]
     if target != "host":
         if not (root / "ports" / target / "board.conf").is_file():
             boards = sorted(path.parent.name for path in (root / "ports").glob("*/board.conf"))

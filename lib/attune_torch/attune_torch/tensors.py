@@ -1,4 +1,5 @@
 """.safetensors files, as far as they are needed here: https://huggingface.co/docs/safetensors."""
+import ctypes
 import json
 import struct
 
@@ -25,8 +26,7 @@ def write(path, tensors, metadata=None):
         file.write(struct.pack("<Q", len(text)) + text)
         for name in order:
             tensor = tensors[name].detach().cpu().contiguous()
-            file.write(bytes(tensor.view(-1).view(torch.uint8).tolist()) if not tensor.numel() else
-                       tensor.view(-1).view(torch.uint8).numpy().tobytes())
+            file.write(ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size()))
 
 
 def read(path):
