@@ -28,7 +28,7 @@ using Body = EncoderLayer<EncoderLayerShape{
     .attention = {.seq_len = kTokens, .d_model = kWidth, .num_heads = 2}, .d_ff = 8}>;
 using Head = Sequential<Pooling<PoolingShape{kTokens, kWidth}>, Linear<LinearShape{1, kWidth, kClasses}>>;
 using Model = Sequential<Body, Head>;
-using Trainer = ForwardOnlyTrainer<Model, CrossEntropy<>, kBatch>;
+using Device = ForwardOnlyTrainer<Model, CrossEntropy<>, kBatch>;
 
 struct Example {
   typename Model::Input x;
@@ -67,7 +67,7 @@ float train(SomeTrainer& trainer, int steps) {
   return train(trainer, steps, [](const auto&) {});
 }
 
-Trainer trainer, other;
+Device trainer, other;
 
 }  // namespace
 
@@ -104,7 +104,7 @@ TEST(ForwardOnlyTrainer, finds_the_slope_of_the_loss) {
 TEST(ForwardOnlyTrainer, is_replayed_from_its_changes) {
   begin(trainer);
   begin(other);
-  train(trainer, 20, [](const Trainer::Change& change) { EXPECT_EQ(other.replay(change), Status::kOk); });
+  train(trainer, 20, [](const Device::Change& change) { EXPECT_EQ(other.replay(change), Status::kOk); });
   EXPECT_EQ(hash_bits(trainer.state()), hash_bits(other.state()));
   const auto before = hash_bits(other.parameters());
   EXPECT_EQ(other.replay({.step = 19, .size = 1}), Status::kOtherState);  // once more
@@ -203,8 +203,8 @@ TEST(ForwardOnlyTrainer, trains_models_of_ids) {
 }
 
 TEST(ForwardOnlyTrainer, tells_its_ram) {
-  constexpr MemoryReport kMemory = Trainer::memory();
-  static_assert(kMemory.object() == sizeof(Trainer));
+  constexpr MemoryReport kMemory = Device::memory();
+  static_assert(kMemory.object() == sizeof(Device));
   EXPECT_EQ(kMemory.parameters, 2 * sizeof(Model::Parameters));
   EXPECT_EQ(kMemory.gradients + kMemory.moments + kMemory.tape, 0u);
 }

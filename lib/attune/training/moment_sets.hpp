@@ -50,6 +50,7 @@ struct MomentPlace {
 #if defined(__clang__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
+#pragma clang diagnostic ignored "-Wundefined-internal"
 #endif
 // A set that is nowhere: what is asked for is the type of its tensors.
 template <class Set>
