@@ -18,11 +18,11 @@ namespace personalise {
 
 inline constexpr int kSaveEvery = 5;  // steps
 
-/// Operations of flash until the power fails; below 0: it does not.
-inline int operations_left = -1;
+/// The operation of flash, from 1, at which the power fails; 0: it does not.
+inline int failing_operation = 0;
 inline void count_operation() {
-  if (operations_left == 0) port::reset();
-  if (operations_left > 0) --operations_left;
+  if (failing_operation == 1) port::reset();
+  if (failing_operation > 1) --failing_operation;
 }
 template <std::uint32_t pages>
 struct FailingFlash : monitor::Flash {
@@ -65,11 +65,11 @@ class JournaledLearning {
     const int reset = static_cast<int>(port::reset_count());
     for (int step = static_cast<int>(trainer.state().steps); step < steps; ++step) {
       const bool fails = reset < resets && step >= (reset + 1) * steps / (resets + 1);
-      if (fails && reset % 2 == 0) operations_left = reset * 37 % 60;  // within an entry
+      if (fails && reset % 2 == 0) failing_operation = reset * 37 % 60 + 1;  // within an entry
       const Status status = call(step, [&] { return learner_.step(recordings, step, journal); });
       if (status != Status::kOk) return status;
       if ((step + 1) % kSaveEvery != 0 && step + 1 != steps) continue;
-      if (fails) operations_left = reset * 977 % 1900;  // within a save
+      if (fails) failing_operation = reset * 977 % 1900 + 1;  // within a save
       journal.saving();
       if (const Status saved = store.save(trainer.state()); saved != Status::kOk) return saved;
     }

@@ -63,7 +63,7 @@ TEST(Int8Moments, are_within_half_a_code_of_those_in_full) {
     const float m_scale = state.first.scales[block], v_scale = state.second.scales[block];
     const auto m_code = static_cast<std::int8_t>(state.first.codes[at]);
     EXPECT_NEAR(static_cast<float>(m_code) * m_scale, 0.1f * gradients[at], 0.501f * m_scale);
-    const float root = std::sqrt(0.001f) * std::fabs(gradients[at]);
+    const float root = attune::kernels::square_root(0.001f) * std::fabs(gradients[at]);
     EXPECT_NEAR(static_cast<float>(state.second.codes[at]) * v_scale, root, 1.001f * v_scale);
     EXPECT_GE(state.second.codes[at], 1);
   }

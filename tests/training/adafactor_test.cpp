@@ -1,7 +1,6 @@
 #include <attune/training/adafactor.hpp>
 
 #include <algorithm>
-#include <cmath>
 
 #include <attune/attention/multi_head_attention.hpp>
 #include <attune/layers/embedding.hpp>
@@ -20,6 +19,11 @@ namespace {
 
 using attune::Adafactor, attune::Status, attune::StepScale;
 
+// Without errno, which firmware has not.
+double power(double base, double exponent) {
+  return attune::kernels::exponential(exponent * attune::kernels::logarithm(base));
+}
+
 // The paper's algorithms 4 and 5 as they stand, in double, of one tensor.
 template <int rows, int cols>
 struct Reference {
@@ -34,7 +38,7 @@ struct Reference {
   static double rms(const double* x) {
     double sum = 0;
     for (int i = 0; i < kSize; ++i) sum += x[i] * x[i];
-    return std::sqrt(sum / kSize);
+    return attune::kernels::square_root(sum / kSize);
   }
   [[nodiscard]] double second_moment(int i, int j) const {
     if (rows == 1) return v[j];
@@ -45,7 +49,7 @@ struct Reference {
   template <class Options>
   void step(const auto* g, const Options& options, bool relative) {
     ++steps;
-    const double beta = 1 - std::pow(steps, -static_cast<double>(options.beta2_decay));
+    const double beta = 1 - power(steps, -static_cast<double>(options.beta2_decay));
     for (double& of_row : r) of_row *= beta;
     for (double& of_column : c) of_column *= beta;
     for (double& of_element : v) of_element *= beta;
@@ -60,14 +64,16 @@ struct Reference {
     }
     for (int i = 0; i < rows; ++i) {
       for (int j = 0; j < cols; ++j) {
-        u[i * cols + j] = static_cast<double>(g[i * cols + j]) / std::sqrt(second_moment(i, j));
+        u[i * cols + j] =
+            static_cast<double>(g[i * cols + j]) / attune::kernels::square_root(second_moment(i, j));
       }
     }
     const double clip = std::max(1.0, rms(u) / static_cast<double>(options.clipping));
     const double rate = static_cast<double>(options.learning_rate);
-    const double alpha = relative ? std::max(static_cast<double>(options.epsilon2), rms(p)) *
-                                        std::min(rate, 1 / std::sqrt(steps))
-                                  : rate;
+    const double alpha =
+        relative ? std::max(static_cast<double>(options.epsilon2), rms(p)) *
+                       std::min(rate, 1 / attune::kernels::square_root(static_cast<double>(steps)))
+                 : rate;
     for (int i = 0; i < kSize; ++i)
       p[i] = p[i] * (1 - rate * static_cast<double>(options.weight_decay)) - alpha * u[i] / clip;
   }
