@@ -126,6 +126,8 @@ class Recording(TorchFunctionMode):
         if self.depth:
             return function(*args, **kwargs)
         before = self.node(list(args)), self.node(kwargs)
+        if getattr(function, "__name__", "") == "__bool__" and before[0][0].derived:
+            raise Unsupported(f"forward decides by values of its input, and only one way would be exported\n  {line_of_forward()}")
         output = function(*args, **kwargs)
         tensors = output if isinstance(output, (list, tuple)) else [output]
         if any(isinstance(tensor, torch.Tensor) for tensor in tensors):
