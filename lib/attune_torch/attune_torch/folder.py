@@ -67,13 +67,15 @@ class Exported:
         return True
 
     def check_tensors(self):
+        if any(name == "" for layer in self.layers for name in layer.names):
+            raise Unsupported("the module is one layer by itself, whose tensors have no path; export nn.Sequential(module)")
         used = {name for layer in self.layers for name in layer.tensors}
         missing = used - set(self.state)
         if missing:
             raise Unsupported("not in the state_dict: " + ", ".join(sorted(missing)))
-        wrong = [name for name in used if self.state[name].dtype not in (torch.float32, torch.float64)]
+        wrong = [name for name in used if self.state[name].dtype != torch.float32]
         if wrong:
-            raise Unsupported("parameters that are not floats of 32 or 64 bits; call module.float() before: " + wrong[0])
+            raise Unsupported("parameters that are not floats of 32 bits; call module.float() before: " + wrong[0])
         groups = {}
         for name, value in self.recording.tensors.items():
             groups.setdefault(id(value), []).append(name)

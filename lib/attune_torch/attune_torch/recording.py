@@ -65,8 +65,10 @@ def norm_like(module):
 
 
 def line_of_forward():
-    """The innermost line of the model itself."""
-    for frame in reversed(traceback.extract_stack()):
+    """The innermost line of the model itself; nothing within an nn.Sequential, which has none."""
+    stack = traceback.extract_stack()
+    modules = [at for at, frame in enumerate(stack) if frame.name == "called" and frame.filename.startswith(HERE)]
+    for frame in reversed(stack[modules[0] if modules else len(stack):]):
         if not frame.filename.startswith((HERE, TORCH)):
             return f"{frame.filename}:{frame.lineno}: {frame.line}"
     return ""
