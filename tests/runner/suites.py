@@ -30,7 +30,7 @@ BESIDE = [
     Suite("files of digits, between PyTorch, the host and flash", "tests/examples/files_test", BOARD, "torch"),
     Suite("checks of trained models", "tests/conformance/checks_can_fail", "build tests"),
     Suite("state_dicts of PyTorch, there and back", "tests/exchange/with_pytorch", "build gcc torch", "npm"),
-    Suite("models behind plain C", "tests/packaging/c_models", BOARD),
+    Suite("models behind plain C", "tests/packaging/c_models", f"{BOARD} python"),
     Suite("modules of PyTorch, exported and checked", "tests/exchange/exporter", f"{BOARD} torch"),
     Suite("drawn options of attention, against PyTorch", "tests/vectors/fuzz_against_torch 150", "build tests torch"),
     Suite("files from logs", "tests/exchange/hex_lines", "build python"),
