@@ -89,7 +89,8 @@ def torch_norm(source, layer, parameter_names):
                       parameters, gradients, terms=max(rows, cols), magnitudes=magnitudes)
 
 
-ACTIVATIONS = {"relu": "kRelu", "silu": "kSilu", "gelu": "kGelu", "gelu_erf": "kGelu", "gelu_tanh": "kGeluTanh"}
+ACTIVATIONS = {"relu": "kRelu", "silu": "kSilu", "gelu": "kGelu", "gelu_erf": "kGelu", "gelu_tanh": "kGeluTanh",
+               "tanh": "kTanh", "sigmoid": "kSigmoid", "quick_gelu": "kQuickGelu", "squared_relu": "kSquaredRelu"}
 
 
 def rotary_shape(seq_len, heads, d_k, rotary_dim, interleaved, base=10000):

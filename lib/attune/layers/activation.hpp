@@ -1,5 +1,5 @@
-// Activation functions, element by element: ReLU, SiLU, and GELU exact and by tanh
-// (kernels/ops/activation.hpp has their formulas and papers).
+// Activation functions, element by element: ReLU and its square, SiLU, GELU exact, by tanh and by a sigmoid,
+// tanh, the sigmoid (kernels/ops/activation.hpp has their formulas and papers).
 //
 //   y = f(x),      dx = dy ∘ f′(x)
 #pragma once
@@ -79,5 +79,17 @@ using Gelu = ActivationLayer<Activation::kGelu, kRows, kCols, Scalar>;
 /// x·Φ(x), approximated by tanh.
 template <int kRows, int kCols, class Scalar = float>
 using GeluTanh = ActivationLayer<Activation::kGeluTanh, kRows, kCols, Scalar>;
+/// tanh x.
+template <int kRows, int kCols, class Scalar = float>
+using Tanh = ActivationLayer<Activation::kTanh, kRows, kCols, Scalar>;
+/// σ(x) = 1/(1 + e^(−x)).
+template <int kRows, int kCols, class Scalar = float>
+using Sigmoid = ActivationLayer<Activation::kSigmoid, kRows, kCols, Scalar>;
+/// x·σ(1.702·x), CLIP's QuickGELU.
+template <int kRows, int kCols, class Scalar = float>
+using QuickGelu = ActivationLayer<Activation::kQuickGelu, kRows, kCols, Scalar>;
+/// max(x, 0)² (So et al., 2021).
+template <int kRows, int kCols, class Scalar = float>
+using SquaredRelu = ActivationLayer<Activation::kSquaredRelu, kRows, kCols, Scalar>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
