@@ -39,6 +39,7 @@
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/layers/softmax.hpp>
+#include <attune/layers/token_type.hpp>
 
 #include <attune/attention/alibi.hpp>
 #include <attune/attention/attention_backward.hpp>

@@ -13,6 +13,7 @@
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/positions.hpp>
+#include <attune/layers/token_type.hpp>
 #include <attune/models/checkpointed.hpp>
 #include <attune/models/decoder_layer.hpp>
 #include <attune/models/encoder_layer.hpp>
@@ -153,6 +154,14 @@ struct PyTorchNames<Embedding<shape, Scalar>, table> {
     visitor(StateDictPlace<StateDictLayout::kTable>{{"weight", parent}}, set.weight);
   }
 };
+
+template <TokenTypeShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<TokenType<shape, Scalar>, table>
+    : PyTorchNames<
+          Embedding<EmbeddingShape{
+                        .seq_len = shape.seq_len, .vocabulary = shape.types, .d_model = shape.d_model},
+                    Scalar>,
+          table> {};
 
 /// An nn.Parameter: the layer's name is the tensor's. For an nn.Embedding it is "pos.weight".
 template <PositionShape shape, class Scalar, const EncoderLayerNames* table>
