@@ -155,13 +155,13 @@ struct PyTorchNames<Embedding<shape, Scalar>, table> {
   }
 };
 
+/// An nn.Embedding, whose table is of the model's scalars, as positions are.
 template <TokenTypeShape shape, class Scalar, const EncoderLayerNames* table>
-struct PyTorchNames<TokenType<shape, Scalar>, table>
-    : PyTorchNames<
-          Embedding<EmbeddingShape{
-                        .seq_len = shape.seq_len, .vocabulary = shape.types, .d_model = shape.d_model},
-                    Scalar>,
-          table> {};
+struct PyTorchNames<TokenType<shape, Scalar>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    visitor(StateDictPlace<StateDictLayout::kPositions>{{"weight", parent}}, set.weight);
+  }
+};
 
 /// An nn.Parameter: the layer's name is the tensor's. For an nn.Embedding it is "pos.weight".
 template <PositionShape shape, class Scalar, const EncoderLayerNames* table>

@@ -1,4 +1,5 @@
 """python -m attune_torch export FILE.py:make_model --out gestures
+python -m attune_torch export CHECKPOINT --tokens 32 --out bert
 python -m attune_torch check gestures [--on mps2_an386]
 python -m attune_torch receive LOG --out learned.safetensors"""
 import argparse
@@ -6,15 +7,20 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from . import Unsupported, check, export, receive
+from . import Unsupported, check, export, from_checkpoint, receive
 from .building import CheckFailed
 
 
-def made(place):
-    """What FILE.py:function answers: a module and a sample input."""
+def made(place, tokens=None):
+    """A module and a sample input: of a checkpoint's folder, or what FILE.py:function answers."""
+    if (Path(place) / "config.json").is_file():
+        return from_checkpoint(place, tokens)
+    if tokens is not None:
+        raise ValueError(f"'{place}' has no config.json: --tokens is for checkpoints")
     file, _, function = place.partition(":")
     if not function or not Path(file).is_file():
-        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input)")
+        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input), or a "
+                         "folder with config.json")
     sys.path.insert(0, str(Path(file).resolve().parent))
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     source = importlib.util.module_from_spec(spec)
@@ -31,7 +37,9 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="attune_torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("export", help="write a folder with a model as a type of attune")
-    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input)")
+    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), or the folder of a "
+                                   "Hugging Face checkpoint")
+    one.add_argument("--tokens", type=int, help="the length of a language model's sequence on the device")
     one.add_argument("--out", required=True, help="the folder; its last name is the C++ namespace")
     one = commands.add_parser("check", help="build a folder, run it, and name the first layer that differs from PyTorch")
     one.add_argument("folder")
@@ -44,7 +52,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     try:
         if options.command == "export":
-            found = export(*made(options.model), options.out)
+            found = export(*made(options.model, options.tokens), options.out)
             print(f"wrote {options.out}: {len(found.layers)} layers; python -m attune_torch check {options.out}")
         elif options.command == "check":
             check(options.folder, options.on, options.attune)

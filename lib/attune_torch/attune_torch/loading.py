@@ -14,6 +14,8 @@ def load(module, file, say=print):
     of each tensor how far it moved. Answers the norms of the differences by name. Nothing is changed where it raises."""
     learned = tensors.read(file)
     state = module.state_dict()
+    for name in tensors.conv1d_weights(module) & set(learned):
+        learned[name] = learned[name].t()
     missing, unknown = sorted(set(state) - set(learned)), sorted(set(learned) - set(state))
     if missing or unknown:
         raise ValueError(f"{file} is not of this module: " + "; ".join(

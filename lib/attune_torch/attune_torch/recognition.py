@@ -8,10 +8,12 @@ from torch import nn
 
 from .layers import Attention, Block, Layer, Network, Norm, linear, options, unless
 from .recording import Node, Unsupported
+from .tensors import conv1d_weights
 
 # Operations that change no number, or none outside training.
 SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "type", "alpha_dropout", "feature_dropout"}
-ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu"}
+ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu", "tanh": "kTanh", "sigmoid": "kSigmoid"}
+SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_", "iadd"}
 SHAPES = {"view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "expand_as", "flatten", "swapaxes",
           "getitem", "__getitem__", "chunk", "split", "unbind", "repeat", "repeat_interleave", "movedim", "rearrange"}
 
@@ -38,6 +40,7 @@ class Recognizer:
     def __init__(self, recording):
         self.recording = recording
         self.tensors = recording.tensors
+        self.conv1d = conv1d_weights(recording.module)
         self.patches = None  # the model's inputs, where the first step cuts them into patches
 
     # ---- Chains of layers ----
@@ -60,15 +63,13 @@ class Recognizer:
             return [], derived[0]
         if node.module is not None:
             return self.module_layer(node, derived)
-        if name == "linear":
+        if name == "linear" or self.is_conv1d(node):
             return self.linear_layer(node, source)
-        if name == "addmm":
-            return self.conv1d_layer(node)
         if name == "embedding":
             return [self.embedding(node)], node.args[0]
         if name in ACTIVATIONS or name == "gelu":
             return [self.activation(node)], derived[0]
-        if name in ("add", "__add__", "__radd__", "__iadd__", "add_", "iadd"):
+        if name in SUMS:
             return self.sum_layer(node, derived, source)
         if name == "mean":
             return [self.pooling(node, "kMean")], derived[0]
@@ -87,8 +88,7 @@ class Recognizer:
         raise Unsupported(self.hint(node))
 
     def hint(self, node):
-        known = {"tanh": "tanh", "sigmoid": "sigmoid", "batch_norm": "BatchNorm",
-                 "lstm": "LSTM", "gru": "GRU", "mul": "a product with a constant or of two values"}
+        known = {"batch_norm": "BatchNorm", "lstm": "LSTM", "gru": "GRU", "mul": "a product with a constant or of two values"}
         what = known.get(node.operation)
         return "attune has no layer for this: " + (f"{what}, " if what else "") + node.describe()
 
@@ -122,14 +122,22 @@ class Recognizer:
             return node.args[index]
         return node.kwargs.get(key, default)
 
+    @staticmethod
+    def is_conv1d(node):
+        """Whether a view ends Hugging Face's Conv1D: addmm of rows, and a weight that is [in, out]."""
+        return node.operation in ("view", "reshape") and node.args[0].operation == "addmm"
+
     def linear_parts(self, node):
         """Weight, bias, input of F.linear, or of Hugging Face's Conv1D."""
         if node.operation == "linear":
             return self.argument(node, 1, "weight"), self.argument(node, 2, "bias"), node.args[0]
-        source = node.args[1]
+        product = node if node.operation == "addmm" else node.args[0]
+        if product.args[2].path not in self.conv1d:
+            raise Unsupported("a product with a weight that is [in, out] and no Conv1D's: " + product.describe())
+        source = product.args[1]
         while source.operation in ("view", "reshape"):
             source = source.args[0]
-        return node.args[2], node.args[0], source
+        return product.args[2], product.args[0], source
 
     def linear_layer(self, node, source):
         network = self.gated(node)
@@ -138,20 +146,18 @@ class Recognizer:
         attention = self.attention(node)
         if attention:
             return [attention], attention.source
-        return [self.plain_linear(node)], node.args[0]
+        return [self.plain_linear(node)], self.linear_parts(node)[2]
 
     def plain_linear(self, node):
-        weight, bias, _ = self.linear_parts(node)
-        rows, d_in = rows_of(node.args[0].shape)
+        weight, bias, before = self.linear_parts(node)
+        rows, d_in = rows_of(before.shape)
+        d_out = node.shape[-1]
         path = self.prefix(weight, "weight")
         tensors = [weight.path] + ([bias.path] if bias is not None else [])
-        layer = self.layer(node, linear(rows, d_in, weight.shape[0], bias is not None), path, tensors)
+        layer = self.layer(node, linear(rows, d_in, d_out, bias is not None), path, tensors)
         layer.kind, layer.bias, layer.weight = "linear", bias is not None, weight
-        layer.d_in, layer.d_out = d_in, weight.shape[0]
+        layer.d_in, layer.d_out = d_in, d_out
         return layer
-
-    def conv1d_layer(self, node):
-        raise Unsupported("Hugging Face's Conv1D outside a GPT-2 block: " + node.describe())
 
     def embedding(self, node):
         ids, table = node.args[0], node.args[1]
@@ -290,7 +296,7 @@ class Recognizer:
             raise Unsupported(self.hint(node))
         constant = [term for term in terms if not term.derived]
         if constant:
-            return [self.positions(node, constant[0])], derived[0]
+            return self.added(node, derived[0], constant[0]), derived[0]
         for skip, branch in (terms, terms[::-1]):
             try:
                 inside = self.chain(branch, skip)
@@ -302,6 +308,28 @@ class Recognizer:
             layer.kind, layer.inside = "residual", inside
             return [layer], skip
         raise Unsupported("a sum of two values of which none is computed from the other: " + node.describe())
+
+    def added(self, node, before, constant):
+        """Constants that are added: positions, a token type, or a sum of such."""
+        if constant.operation in SUMS and all(isinstance(term, Node) for term in constant.args):
+            first, second = constant.args
+            sum_ = Node("add", [before, first], {}, before.value + first.value, path=node.path, line=node.line)
+            return [*self.added(sum_, before, first), *self.added(node, sum_, second)]
+        return [self.token_type(node, constant) or self.positions(node, constant)]
+
+    def token_type(self, node, constant):
+        """A row of a table that is added to every token, or None."""
+        if constant.operation != "embedding" or len(node.shape) != 3:
+            return None
+        ids, table = constant.args[0], constant.args[1]
+        if ids.value.unique().numel() != 1 or self.name_of(table) is None or (
+                node.shape[1] == 1 and "type" not in table.path):
+            return None
+        types, d_model = table.shape
+        shape = options(seq_len=node.shape[1], d_model=d_model, types=unless(types, 2), type=unless(int(ids.value.flatten()[0]), 0))
+        layer = self.layer(node, f"attune::TokenType<attune::TokenTypeShape{shape}>", self.prefix(table, "weight"), [table.path])
+        layer.kind = "positions"
+        return layer
 
     def positions(self, node, constant):
         rows, d_model = rows_of(node.shape)
@@ -485,7 +513,7 @@ class Recognizer:
 
     def gated(self, node):
         """down(silu(gate(x)) * up(x)), or None."""
-        product = node.args[0]
+        product = self.linear_parts(node)[2]
         if product.operation not in ("mul", "__mul__", "multiply") or len(product.args) != 2:
             return None
         for gate, up in (product.args, product.args[::-1]):
