@@ -12,7 +12,10 @@ read_facts() {
 # fact NAME KEY: of an example; nothing where it has none
 fact() { echo "${facts[$1 $2]:-}"; }
 
-examples() { printf '%s\n' "${!facts[@]}" | sed -n 's/ shapes$//p' | sort; }
+examples() { { printf '%s\n' "${!facts[@]}" | sed -n 's/ shapes$//p' && own_runs; } | sort; }
+
+# Those with a `run` of their own.
+own_runs() { (cd "$root/examples" && for run in */run; do echo "${run%/run}"; done); }
 
 is_no_board() { [ "$1" = host ] || [ "$1" = browser ]; }
 

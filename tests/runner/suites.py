@@ -48,6 +48,7 @@ BESIDE = [
     Suite("what an example reports", "tests/examples/run_test", BOARD),
     Suite("checks of images", "tests/packaging/checks_can_fail", "build arm"),
     Suite("checks of the runner", "tests/runner/self_test.py"),
+    Suite("a ViT from PyTorch to a board and back", "tests/examples/exported_test", f"{BOARD} torch"),
     Suite("keywords in a stream", "tests/examples/spotter_test", BOARD),
     Suite("slices of a model", "tests/budgets/slices", f"{BOARD} tests"),
     Suite("a fleet of devices, and the mean of their files", "tests/examples/fleet_test", "build"),

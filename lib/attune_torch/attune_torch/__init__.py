@@ -6,10 +6,15 @@
     attune_torch.check("gestures", on="mps2_an386")           # builds it, runs it, names the first layer that differs
     attune_torch.load(module, "learned.safetensors")          # what a board has learned
 """
-from .building import check
-from .families import from_checkpoint
-from .folder import export
-from .loading import load, receive
-from .recording import Unsupported
+import importlib
 
-__all__ = ["Unsupported", "check", "export", "from_checkpoint", "load", "receive"]
+_PLACES = {"CheckFailed": "errors", "Unsupported": "errors", "check": "building", "export": "folder", "from_checkpoint": "families",
+           "load": "loading", "receive": "building"}
+__all__ = sorted(_PLACES)
+
+
+def __getattr__(name):
+    """Imports PyTorch only for what needs it: `check` and `receive` do without."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'attune_torch' has no attribute '{name}'")
+    return getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)

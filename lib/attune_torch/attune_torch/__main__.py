@@ -7,13 +7,14 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from . import Unsupported, check, export, from_checkpoint, receive
-from .building import CheckFailed
+from .building import check, receive
+from .errors import CheckFailed, Unsupported
 
 
 def made(place, tokens=None):
     """A module and a sample input: of a checkpoint's folder, or what FILE.py:function answers."""
     if (Path(place) / "config.json").is_file():
+        from .families import from_checkpoint
         return from_checkpoint(place, tokens)
     if tokens is not None:
         raise ValueError(f"'{place}' has no config.json: --tokens is for checkpoints")
@@ -52,12 +53,16 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     try:
         if options.command == "export":
+            from .folder import export
             found = export(*made(options.model, options.tokens), options.out)
             print(f"wrote {options.out}: {len(found.layers)} layers; python -m attune_torch check {options.out}")
         elif options.command == "check":
             check(options.folder, options.on, options.attune)
         else:
             print(receive(options.source, options.out, options.attune))
+    except ModuleNotFoundError as missing:
+        print(f"attune_torch: {options.command} needs the Python package {missing.name}", file=sys.stderr)
+        return 1
     except (Unsupported, CheckFailed, ValueError, OSError) as problem:
         print(f"attune_torch: {problem}", file=sys.stderr)
         return 1

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from . import tensors
-from .recording import Unsupported
+from .errors import Unsupported
 
 ACTIVATIONS = {"gelu": F.gelu, "gelu_python": F.gelu, "relu": F.relu, "silu": F.silu, "swish": F.silu,
                "gelu_new": lambda x: F.gelu(x, approximate="tanh"), "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),

@@ -5,9 +5,10 @@ from pathlib import Path
 import torch
 
 from . import tensors
+from .errors import Unsupported
 from .layers import Layer, options
 from .recognition import recognize
-from .recording import Unsupported, record
+from .recording import record
 
 HERE = Path(__file__).parent
 LAYERS = "Layers"

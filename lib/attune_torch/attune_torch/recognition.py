@@ -6,8 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from .errors import Unsupported
 from .layers import Attention, Block, Layer, Network, Norm, linear, options, unless
-from .recording import Node, Unsupported
+from .recording import Node
 from .tensors import conv1d_weights
 
 # Operations that change no number, or none outside training.
