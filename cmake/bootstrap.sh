@@ -14,6 +14,7 @@
 #   clang   clang++
 #   format  clang-format
 #   torch   PyTorch and NumPy for python3, or for Debian's own /usr/bin/python3
+#   onnx    ONNX for Debian's own /usr/bin/python3
 #   bible   the King James Bible and the program that prints it, a text to learn from
 #   npm     Node.js and npm
 #   rp2040js Node.js, and from npm an emulator of the Raspberry Pi Pico, in build/npm
@@ -200,6 +201,7 @@ _attune_check_small_kind() {
     codespell) _attune_lacks _attune_has codespell -- codespell codespell ;;
     xmllint) _attune_lacks _attune_has xmllint -- xmllint libxml2-utils ;;
     yaml) _attune_lacks_python yaml python3-yaml ;;
+    onnx) _attune_lacks_python onnx python3-onnx ;;
     zephyr)
       _attune_lacks_python pykwalify.core python3-pykwalify python3-ruamel.yaml python3-dateutil
       _attune_lacks_python kconfiglib python3-kconfiglib

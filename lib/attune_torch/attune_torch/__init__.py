@@ -3,13 +3,14 @@
     import attune_torch
     attune_torch.export(module, sample_input, "gestures")     # a folder: C++ type, weights, samples, CMake
     attune_torch.export(*attune_torch.from_checkpoint("bert-tiny", tokens=32), "bert")  # a folder of Hugging Face
+    attune_torch.export(*attune_torch.from_onnx("gestures.onnx"), "gestures")           # of torch.onnx
     attune_torch.check("gestures", on="mps2_an386")           # builds it, runs it, names the first layer that differs
     attune_torch.load(module, "learned.safetensors")          # what a board has learned
 """
 import importlib
 
 _PLACES = {"CheckFailed": "errors", "Unsupported": "errors", "check": "building", "export": "folder", "from_checkpoint": "families",
-           "load": "loading", "receive": "building"}
+           "from_onnx": "onnx_file", "load": "loading", "receive": "building"}
 __all__ = sorted(_PLACES)
 
 

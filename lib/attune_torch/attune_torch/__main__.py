@@ -1,5 +1,6 @@
 """python -m attune_torch export FILE.py:make_model --out gestures
 python -m attune_torch export CHECKPOINT --tokens 32 --out bert
+python -m attune_torch export model.onnx --out gestures
 python -m attune_torch check gestures [--on mps2_an386]
 python -m attune_torch receive LOG --out learned.safetensors"""
 import argparse
@@ -12,16 +13,19 @@ from .errors import CheckFailed, Unsupported
 
 
 def made(place, tokens=None):
-    """A module and a sample input: of a checkpoint's folder, or what FILE.py:function answers."""
+    """A module and a sample input: of a checkpoint's folder, of an ONNX file, or what FILE.py:function answers."""
     if (Path(place) / "config.json").is_file():
         from .families import from_checkpoint
         return from_checkpoint(place, tokens)
+    if place.endswith(".onnx"):
+        from .onnx_file import from_onnx
+        return from_onnx(place, tokens)
     if tokens is not None:
-        raise ValueError(f"'{place}' has no config.json: --tokens is for checkpoints")
+        raise ValueError(f"'{place}' has no config.json: --tokens is for checkpoints and ONNX files")
     file, _, function = place.partition(":")
     if not function or not Path(file).is_file():
-        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input), or a "
-                         "folder with config.json")
+        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input), a "
+                         "folder with config.json, or an ONNX file")
     sys.path.insert(0, str(Path(file).resolve().parent))
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     source = importlib.util.module_from_spec(spec)
@@ -38,8 +42,8 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="attune_torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("export", help="write a folder with a model as a type of attune")
-    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), or the folder of a "
-                                   "Hugging Face checkpoint")
+    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), the folder of a "
+                                   "Hugging Face checkpoint, or an ONNX file of torch.onnx")
     one.add_argument("--tokens", type=int, help="the length of a language model's sequence on the device")
     one.add_argument("--out", required=True, help="the folder; its last name is the C++ namespace")
     one = commands.add_parser("check", help="build a folder, run it, and name the first layer that differs from PyTorch")

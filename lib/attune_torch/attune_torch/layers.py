@@ -124,10 +124,11 @@ class Block:
                             epsilon=unless(self.norm.epsilon, 1e-5))
             return [f"inline constexpr attune::EncoderLayerShape k{name}{shape};"], f"attune::EncoderLayer<k{name}>"
         n = self.network
+        swish = n.gated and n.activation == "attune::Activation::kSilu"
         network = options(rows=n.rows, d_model=n.d_model, d_ff=n.d_ff,
-                          activation=None if n.gated else unless(n.activation, "attune::Activation::kRelu"),
+                          activation=None if swish else unless(n.activation, "attune::Activation::kRelu"),
                           bias=unless(n.bias, True))
-        kind = "SwiGlu" if n.gated else "FeedForward"
+        kind = "SwiGlu" if swish else "GatedFeedForward" if n.gated else "FeedForward"
         return [f"inline constexpr attune::AttentionShape k{name}Attention{self.attention.shape()};",
                 f"inline constexpr attune::FeedForwardShape k{name}Network{network};",
                 f"using {name} = attune::EncoderLayerOf<",

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from . import elementwise
 from .errors import Unsupported
 from .layers import Attention, Block, Layer, Network, Norm, linear, options, unless
 from .recording import Node
@@ -66,10 +67,17 @@ class Recognizer:
             return self.module_layer(node, derived)
         if name == "linear" or self.is_conv1d(node):
             return self.linear_layer(node, source)
+        if name in SHAPES:
+            found = self.reshaped_attention(node)
+            if found:
+                return [found], found.source
         if name == "embedding":
             return [self.embedding(node)], node.args[0]
         if name in ACTIVATIONS or name == "gelu":
             return [self.activation(node)], derived[0]
+        found = self.formula(node) if name in elementwise.STEPS else None
+        if found:
+            return [found], found.source
         if name in SUMS:
             return self.sum_layer(node, derived, source)
         if name == "mean":
@@ -228,6 +236,13 @@ class Recognizer:
             return "attune::Activation::" + ACTIVATIONS[node.operation]
         return None
 
+    def activation_of(self, node):
+        """The activation that ends in a value, and the node that it is of; or None twice."""
+        if self.activation_name(node):
+            return self.activation_name(node), node.args[0]
+        found = self.formula(node) if node.operation in elementwise.STEPS else None
+        return (found.activation, found.source) if found is not None and found.kind == "activation" else (None, None)
+
     def activation(self, node):
         rows, cols = rows_of(node.shape)
         layer = self.layer(node, f"attune::ActivationLayer<{self.activation_name(node)}, {rows}, {cols}>")
@@ -253,6 +268,30 @@ class Recognizer:
                 node.value, before.value[:, 0]):
             return self.pooled(node, before, "kFirst")
         raise Unsupported("a part of the tokens that is not the first one: " + node.describe())
+
+    def formula(self, node):
+        """The norm or the activation that a formula is, or None."""
+        norm = None
+        for source, inside in elementwise.regions(node):
+            found = elementwise.activation(source.value, node.value) if norm is None else None
+            if found:
+                rows, cols = rows_of(node.shape)
+                kind = f"attune::Activation::{found}"
+                layer = self.layer(node, f"attune::ActivationLayer<{kind}, {rows}, {cols}>")
+                layer.kind, layer.activation, layer.source = "activation", kind, source
+                return layer
+            found = elementwise.norm(source.value, node.value, inside)
+            norm = (source, *found) if found else norm  # of a normalized value a norm is one, too: the farthest counts
+        if norm is None:
+            return None
+        source, root_mean_square, epsilon, weight, bias = norm
+        if weight is None and bias is not None:
+            raise Unsupported("a norm with a bias and no weight: " + node.describe())
+        norm = Norm(*rows_of(node.shape), epsilon, weight is not None, bias is not None, root_mean_square)
+        path = self.prefix(weight, "weight") if weight is not None else None
+        layer = self.layer(node, norm.type(), path, [item.path for item in (weight, bias) if item is not None])
+        layer.kind, layer.norm, layer.source = "norm", norm, source
+        return layer
 
     def norm(self, node):
         """A Norm, where the module is one by its numbers; its input's node."""
@@ -403,8 +442,37 @@ class Recognizer:
         layer.kind, layer.attention, layer.source = "attention", attention, source
         return layer
 
-    def attention(self, node):
-        """Attention that ends with a linear layer, if that is what comes before it."""
+    @staticmethod
+    def unshaped(node):
+        """The value itself, and before changes of shape."""
+        found = [node]
+        while found[-1].operation in SHAPES | SAME and found[-1].module is None:
+            derived = [item for item in found[-1].inputs() if item.derived]
+            if len(derived) != 1:
+                break
+            found.append(derived[0])
+        return found
+
+    def turned_source(self, nodes, end):
+        """Where [tokens, batch, features] was made of another shape at once: the same numbers as [batch, tokens, features]."""
+        for node in nodes:
+            if len(node.shape) != 3 or len(end.shape) != 3 or (node.shape[1], node.shape[0]) != end.shape[:2]:
+                continue
+            for other in self.recording.node_of.values():
+                if other.derived and other.shape[:2] == end.shape[:2] and torch.equal(other.value, node.value.transpose(0, 1)):
+                    return other
+        return None
+
+    def reshaped_attention(self, node):
+        """Attention on tokens of which the batch is the second dimension, turned back here; or None."""
+        inner = self.unshaped(node)[-1]
+        if inner.operation != "linear" or len(node.shape) != 3:
+            return None
+        return self.attention(inner, node)
+
+    def attention(self, node, end=None):
+        """Attention that ends with a linear layer, if that is what comes before it; in the shape of `end`."""
+        end = end or node
         weight, bias, before = self.linear_parts(node)
         region, sources, softmax = set(), [], []
         queue = [before]
@@ -424,32 +492,39 @@ class Recognizer:
         if len(softmax) != 1 or len(sources) not in (1, 3):
             return None
         parts = [self.linear_parts(item) for item in sources]
-        inputs = {id(part[2]) for part in parts}
-        if len(inputs) != 1:
+        behind = [self.unshaped(part[2]) for part in parts]
+        common = [item for item in behind[0] if all(any(item is other for other in others) for others in behind)]
+        if not common:
             raise Unsupported("attention to another sequence: " + node.describe())
-        found = self.confirmed(node, softmax[0], sources, parts, before)
+        source = next((item for item in common if len(item.shape) == 3 and item.shape[:2] == end.shape[:2] and item is not end and
+                       self.confirmed(end, softmax[0], parts, item, weight, bias)), None)
+        source = source or self.turned_source(common, end)
+        found = self.confirmed(end, softmax[0], parts, source, weight, bias) if source is not None else None
         if found is None:
             raise Unsupported("attention whose numbers are not those of scaled dot-product attention, with or without a "
                               "causal mask and rotary positions: " + softmax[0].describe())
         found.output_bias = bias is not None
         found.names["output"] = self.prefix(weight, "weight")
         found.tensors += [weight.path] + ([bias.path] if bias is not None else [])
-        return self.attention_layer(node, found, parts[0][2])
+        return self.attention_layer(end, found, source)
 
-    def confirmed(self, node, softmax, sources, parts, before):
-        """Tries the forms of attention until one has the recorded numbers."""
-        seq_len, d_model = rows_of(parts[0][2].shape)
+    def confirmed(self, node, softmax, parts, source, weight, bias):
+        """Tries the forms of attention until one has the recorded numbers, with the output's weight and bias."""
+        seq_len, d_model = rows_of(source.shape)
         scores = softmax.shape if softmax.operation != "scaled_dot_product_attention" else softmax.args[0].shape
-        heads = scores[1] if len(scores) == 4 else 1
-        batch = before.shape[0]
-        target = before.value.reshape(batch, seq_len, -1).double()
-        if len(sources) == 1:
-            packed = sources[0].value.reshape(batch, seq_len, -1).double()
-            if packed.shape[-1] % 3:
+        heads = max(1, math.prod(scores[:-2]) // source.shape[0])
+
+        def projected(x, weight, bias):
+            matrix = weight.value.double()
+            matrix = matrix.t() if weight.path in self.conv1d else matrix
+            return F.linear(x, matrix, bias.value.double() if bias is not None else None)
+        target = node.value.double()
+        values = [projected(source.value.double(), *part[:2]) for part in parts]
+        if len(parts) == 1:
+            if values[0].shape[-1] % 3:
                 return None
-            tries = [(list(packed.chunk(3, -1)), (0, 1, 2))]
+            tries = [(list(values[0].chunk(3, -1)), (0, 1, 2))]
         else:
-            values = [item.value.reshape(batch, seq_len, -1).double() for item in sources]
             tries = [([values[i] for i in order], order) for order in itertools.permutations(range(3))]
         for (q, k, v), order in tries:
             if q.shape[-1] % heads:
@@ -458,15 +533,15 @@ class Recognizer:
             if k.shape != v.shape or k.shape[-1] % d_k or heads % (k.shape[-1] // d_k):
                 continue
             for causal, rotary in itertools.product((False, True), self.rotaries(d_k)):
-                if not close(self.attend(q, k, v, heads, d_k, causal, rotary), target):
+                if not close(projected(self.attend(q, k, v, heads, d_k, causal, rotary), weight, bias), target, 2e-5):
                     continue
-                weights = [parts[i][0] for i in order] if len(sources) == 3 else [parts[0][0]]
-                biases = [parts[i][1] for i in order] if len(sources) == 3 else [parts[0][1]]
+                weights = [parts[i][0] for i in order] if len(parts) == 3 else [parts[0][0]]
+                biases = [parts[i][1] for i in order] if len(parts) == 3 else [parts[0][1]]
                 dimension, base, adjacent = rotary
                 has_bias = biases[0] is not None
                 if any((item is not None) != has_bias for item in biases):
                     raise Unsupported("biases of some of queries, keys and values alone: " + node.describe())
-                if len(sources) == 3:
+                if len(parts) == 3:
                     names = dict(zip(("query", "key", "value"), (self.prefix(item, "weight") for item in weights)))
                 else:
                     names = {"qkv_weight": weights[0].path} | ({"qkv_bias": biases[0].path} if has_bias else {})
@@ -513,15 +588,17 @@ class Recognizer:
         return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
 
     def gated(self, node):
-        """down(silu(gate(x)) * up(x)), or None."""
+        """down(f(gate(x)) * up(x)), or None."""
         product = self.linear_parts(node)[2]
         if product.operation not in ("mul", "__mul__", "multiply") or len(product.args) != 2:
             return None
         for gate, up in (product.args, product.args[::-1]):
-            if not (isinstance(gate, Node) and isinstance(up, Node)) or gate.operation not in ("silu", "swish"):
+            if not (isinstance(gate, Node) and isinstance(up, Node)) or up.operation != "linear":
                 continue
-            inner = gate.args[0]
-            if inner.operation != "linear" or up.operation != "linear" or inner.args[0] is not up.args[0]:
+            kind, inner = self.activation_of(gate)
+            if kind is None or inner is up:
+                continue
+            if inner.operation != "linear" or inner.args[0] is not up.args[0]:
                 continue
             parts = {"gate": inner, "linear1": up, "linear2": node}
             weights = {name: self.linear_parts(item) for name, item in parts.items()}
@@ -533,7 +610,7 @@ class Recognizer:
             tensors = [tensor.path for weight in weights.values() for tensor in weight[:2] if tensor is not None]
             layer = self.layer(node, "", None, tensors)
             layer.kind, layer.source = "gated", inner.args[0]
-            layer.network = Network(rows, d_model, weights["gate"][0].shape[0], "attune::Activation::kSilu", biases.pop(), True)
+            layer.network = Network(rows, d_model, weights["gate"][0].shape[0], kind, biases.pop(), True)
             layer.network_names = names
             return layer
         return None

@@ -20,6 +20,7 @@ class Node:
         self.operation, self.args, self.kwargs = operation, args, kwargs
         self.value, self.path, self.module, self.line = value, path, module, line
         self.derived = False  # from the input
+        self.order = 0  # of the recording
 
     @property
     def shape(self):
@@ -119,6 +120,7 @@ class Recording(TorchFunctionMode):
                 part = Node(f"part {index}", [node], {}, None, path=node.path, line=node.line)
                 part.derived = node.derived
             part.value = tensor.detach().clone()
+            part.order = len(self.alive)
             self.keep(tensor, part)
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
