@@ -44,6 +44,7 @@ BESIDE = [
           [*PARTS, "built", "microbit", "resume", "--", "ports/run", "microbit", "build/cortex-m0/tests/ports/resume.elf",
            "--resets", "12"], BOARD),
     Suite("the site", "tests/packaging/docs", "docs", "browser"),
+    Suite("public names", "tests/packaging/api", "build gcc clang docs json mpi"),
     Suite("spelling and sentences", "tests/packaging/words", "git codespell"),
     Suite("figures of pictures", "examples/guide/pictures/draw --measure --check", BOARD),
     Suite("what an example reports", "tests/examples/run_test", BOARD),

@@ -19,8 +19,8 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// Tokens, and the table of types.
 struct TokenTypeShape {
-  int seq_len;
-  int d_model;
+  int seq_len;    // tokens
+  int d_model;    // features of a token
   int types = 2;  // rows of the table
   int type = 0;   // the row of every token
 };
@@ -52,6 +52,7 @@ struct TokenType {
 
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
+    /// The form of the table: never transposed.
     using Table = TableOf<Matrix, Scalar, shape.types, shape.d_model>;
     [[no_unique_address]] typename detail::FloatForm<Table>::type weight;  // [types, d_model]
     ATTUNE_FIELDS(Weight(weight))

@@ -20,13 +20,13 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 /// Which function: PyTorch's relu, silu, gelu, gelu(approximate="tanh"), tanh and sigmoid, and two of
 /// published models.
 enum class Activation {
-  kRelu,      // Nair and Hinton, "Rectified Linear Units Improve Restricted Boltzmann Machines", 2010
-  kSilu,      // Elfwing et al., "Sigmoid-Weighted Linear Units", 2017
-  kGelu,      // Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: Φ is the normal distribution
-  kGeluTanh,  // the same paper's approximation
-  kTanh,
-  kSigmoid,
-  kQuickGelu,    // the same paper's approximation by a sigmoid, as CLIP has it (Radford et al., 2021)
+  kRelu,         // Nair and Hinton, "Rectified Linear Units Improve Restricted Boltzmann Machines", 2010
+  kSilu,         // Elfwing et al., "Sigmoid-Weighted Linear Units", 2017
+  kGelu,         // Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: Φ is the normal distribution
+  kGeluTanh,     // the same paper's approximation
+  kTanh,         // the hyperbolic tangent
+  kSigmoid,      // 1/(1 + e^(−x))
+  kQuickGelu,    // Hendrycks and Gimpel's approximation by a sigmoid, in CLIP (Radford et al., 2021)
   kSquaredRelu,  // So et al., "Primer: Searching for Efficient Transformers for Language Modeling", 2021
 };
 
