@@ -136,7 +136,7 @@ class RMSNorm(nn.Module):
 class LlamaAttention(nn.Module):
     def __init__(self, width, heads, kv_heads, theta):
         super().__init__()
-        self.heads, self.kv_heads, self.rope_theta = heads, kv_heads, theta
+        self.heads, self.kv_heads, self.rope_theta, self.interleaved = heads, kv_heads, theta, False
         head = width // heads
         self.q_proj = nn.Linear(width, width, bias=False)
         self.k_proj = nn.Linear(width, head * kv_heads, bias=False)
@@ -146,6 +146,9 @@ class LlamaAttention(nn.Module):
     def rotate(self, x):
         head = x.shape[-1]
         angles = torch.arange(x.shape[2])[:, None] * self.rope_theta ** (-torch.arange(0, head, 2) / head)
+        if self.interleaved:
+            cos, sin, a, b = angles.cos(), angles.sin(), x[..., 0::2], x[..., 1::2]
+            return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
         cos, sin = torch.cat([angles, angles], -1).cos(), torch.cat([angles, angles], -1).sin()
         half = torch.cat([-x[..., head // 2:], x[..., : head // 2]], -1)
         return x * cos + half * sin
@@ -239,6 +242,14 @@ class Unknown(nn.Module):
         return self.outward(x)
 
 
+def interleaved_llama():
+    """With rotary positions of neighbors, as the paper has them."""
+    model = Llama(depth=1)
+    for layer in model.model.layers:
+        layer.self_attn.interleaved = True
+    return model
+
+
 def models():
     """name -> (module, batch of inputs)"""
     torch.manual_seed(1)
@@ -251,6 +262,7 @@ def models():
         "forecaster": (Forecaster(), torch.randn(3, 6, 2)),
         "llama": (Llama(), torch.randint(0, 20, (3, 6))),
         "llama_tied": (Llama(tied=True, theta=500000.0, kv_heads=4), torch.randint(0, 20, (3, 6))),
+        "llama_interleaved": (interleaved_llama(), torch.randint(0, 20, (3, 6))),
         "causal": (Causal(), torch.randint(0, 17, (3, 6))),
         "perceptron": (perceptron(), torch.randn(4, 5)),
     }

@@ -44,6 +44,7 @@ struct AttentionShape {
   int rotary_dim = 0;  // features of a head's queries and keys that are rotated by position; 0: none
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   double rotary_base = 10'000;
+  RotaryScaling rotary_scaling = {};
   double dropout = 0;        // probability of an attention weight, in training
   bool keep_weights = true;  // from forward to backward, seq_len · kv_len a head; false: computed once more
   AttentionWindow window = {};  // a mask of the layer's own, beside the one it is given
@@ -86,7 +87,7 @@ constexpr std::uint32_t fingerprint_of(const AttentionShape& shape) {
   add(shape.add_bias_kv, "add_bias_kv");
   add(shape.add_zero_attn, "add_zero_attn");
   add(shape.offset != 0, "offset", shape.offset);
-  return state;
+  return add_scaling(state, shape.rotary_scaling);
 }
 
 /// The layer's shape, or after an error another of the same tokens, in which nothing else fails.

@@ -56,7 +56,8 @@ struct AttentionParts {
                                                .d_k = kDk,
                                                .rotary_dim = kRotaryDim,
                                                .pairs = kShape.rotary_pairs,
-                                               .base = kShape.rotary_base},
+                                               .base = kShape.rotary_base,
+                                               .scaling = kShape.rotary_scaling},
                                    Scalar>;
   struct NoAngles {};
   template <CacheShape cache>

@@ -8,7 +8,7 @@ from torch import nn
 
 from . import elementwise
 from .errors import Unsupported
-from .layers import Attention, Block, Layer, Network, Norm, linear, options, unless
+from .layers import Attention, Block, Layer, Network, Norm, linear, llama3_scaling, options, rotary_frequencies, unless
 from .recording import Node
 from .tensors import conv1d_weights
 
@@ -537,7 +537,7 @@ class Recognizer:
                     continue
                 weights = [parts[i][0] for i in order] if len(parts) == 3 else [parts[0][0]]
                 biases = [parts[i][1] for i in order] if len(parts) == 3 else [parts[0][1]]
-                dimension, base, adjacent = rotary
+                dimension, base, adjacent, scaling = rotary
                 has_bias = biases[0] is not None
                 if any((item is not None) != has_bias for item in biases):
                     raise Unsupported("biases of some of queries, keys and values alone: " + node.describe())
@@ -547,31 +547,34 @@ class Recognizer:
                     names = {"qkv_weight": weights[0].path} | ({"qkv_bias": biases[0].path} if has_bias else {})
                 tensors = [item.path for item in weights + biases if item is not None]
                 return Attention(seq_len, d_model, heads, k.shape[-1] // d_k, d_k, has_bias, True, causal, dimension, base,
-                                 adjacent, names, tensors)
+                                 adjacent, scaling, names, tensors)
         return None
 
     def rotaries(self, d_k):
-        """Rotary positions that the model may have: (dimension, base, adjacent pairs)."""
-        yield 0, 10000.0, False
-        bases = {10000.0, 500000.0, 1000000.0}
+        """Rotary positions that the model may have: (dimension, base, adjacent pairs, scaling)."""
+        yield 0, 10000.0, False, ()
+        bases, scalings = {10000.0, 500000.0, 1000000.0}, {()}
         for module in self.recording.module.modules():
             for holder in (module, getattr(module, "config", None), getattr(module, "args", None)):
                 for name in ("rope_theta", "rotary_base", "rope_base", "theta", "base", "rotary_emb_base"):
                     value = getattr(holder, name, None)
                     if isinstance(value, (int, float)) and value > 1:
                         bases.add(float(value))
+                scaling = getattr(holder, "rope_scaling", None)
+                if isinstance(scaling, dict) and "low_freq_factor" in scaling:
+                    scalings.add(llama3_scaling(scaling))
         if d_k % 2 == 0:
-            for base, adjacent in itertools.product(sorted(bases), (False, True)):
-                yield d_k, base, adjacent
+            for scaling, base, adjacent in itertools.product(sorted(scalings), sorted(bases), (False, True)):
+                yield d_k, base, adjacent, scaling
 
     @staticmethod
     def attend(q, k, v, heads, d_k, causal, rotary):
         def split(x):
             return x.reshape(*x.shape[:2], -1, d_k).transpose(1, 2)
         q, k, v = split(q), split(k), split(v)
-        dimension, base, adjacent = rotary
+        dimension, base, adjacent, scaling = rotary
         if dimension:
-            angles = torch.arange(q.shape[2]).double()[:, None] * base ** (-torch.arange(0, d_k, 2).double() / d_k)
+            angles = torch.arange(q.shape[2]).double()[:, None] * rotary_frequencies(d_k, base, scaling)
             cos, sin = angles.cos(), angles.sin()
 
             def rotate(x):
