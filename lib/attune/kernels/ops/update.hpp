@@ -53,7 +53,19 @@ template <bool kEpsilonInside, bool kCoupled, class Scalar>
       coefficients;  // stores to p, m and v cannot change a copy: it stays in registers
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float>) {
-    for (int pairs = size >> 1; pairs > 0; --pairs) {
+#if ATTUNE_LOADS_PIPELINE
+    constexpr bool kInAssembly = !kEpsilonInside && !kCoupled;
+    if constexpr (kInAssembly) {
+      if (size > 1) {
+        detail::adam_pairs(size >> 1, p, g, m, v,
+                           {{c.beta1, c.one_minus_beta1, c.beta2, c.one_minus_beta2, c.step_size,
+                             c.second_scale, c.epsilon, c.decay, c.gradient_scale}});
+      }
+    }
+#else
+    constexpr bool kInAssembly = false;
+#endif
+    for (int pairs = kInAssembly ? 0 : size >> 1; pairs > 0; --pairs) {
       detail::FourPairs r = detail::load_pairs(p, g, m, v);
       ATTUNE_UNROLL for (int i = 0; i < 2; ++i) {
         detail::adam_packet<kEpsilonInside, kCoupled>(r.lane[i], r.lane[2 + i], r.lane[4 + i], r.lane[6 + i],
