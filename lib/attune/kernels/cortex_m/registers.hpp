@@ -228,7 +228,6 @@ ATTUNE_INLINE void store_pairs(float*& a, float*& c, float*& d, const FourPairs&
                : "memory");
 }
 
-#if ATTUNE_LOADS_PIPELINE
 // Nine coefficients of adam_update (ops/update.hpp), in its order.
 struct NineScalars {
   float lane[9];
@@ -238,6 +237,7 @@ struct NineScalars {
 // v move on. The FPU takes 41 instructions for a pair. Two square roots and two divisions of them take 14
 // cycles each. Beside them the core stores results, and p those of the pair before. The first time it stores
 // zeros in m instead, just before m's own results. Single loads pipeline, so every instruction has 32 bits.
+inline constexpr bool kAdamPairs = ATTUNE_SPLIT_VMLA && __ARM_ARCH == 7;  // on an M4
 ATTUNE_INLINE void adam_pairs(int pairs, float*& p, const float*& g, float*& m, float*& v,
                               const NineScalars& c) {
   register float s16 asm("s16") = c.lane[0], s17 asm("s17") = c.lane[1], s18 asm("s18") = c.lane[2];
@@ -268,7 +268,6 @@ ATTUNE_INLINE void adam_pairs(int pairs, float*& p, const float*& g, float*& m, 
       : "t"(s16), "t"(s17), "t"(s18), "t"(s19), "t"(s20), "t"(s21), "t"(s22), "t"(s23), "t"(s24)
       : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11");
 }
-#endif
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::kernels::detail
 
