@@ -51,8 +51,17 @@ template <bool kEpsilonInside, bool kCoupled, class Scalar>
                                    const AdamCoefficients<Scalar>& coefficients) {
   const AdamCoefficients<Scalar> c =
       coefficients;  // stores to p, m and v cannot change a copy: it stays in registers
-#if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
+#if ATTUNE_CORTEX_M_FPU
   if constexpr (std::is_same_v<Scalar, float>) {
+    if constexpr (detail::kAdamPairs && !kEpsilonInside && !kCoupled) {
+      if (size > 1) {
+        detail::adam_pairs(size >> 1, p, g, m, v,
+                           {{c.beta1, c.one_minus_beta1, c.beta2, c.one_minus_beta2, c.step_size,
+                             c.second_scale, c.epsilon, c.decay, c.gradient_scale}});
+      }
+      size &= 1;
+    }
+#if !defined(__OPTIMIZE_SIZE__)
     for (int pairs = size >> 1; pairs > 0; --pairs) {
       detail::FourPairs r = detail::load_pairs(p, g, m, v);
       ATTUNE_UNROLL for (int i = 0; i < 2; ++i) {
@@ -62,6 +71,7 @@ template <bool kEpsilonInside, bool kCoupled, class Scalar>
       detail::store_pairs(p, m, v, r);
     }
     size &= 1;
+#endif
   }
 #endif
   const auto update = [=, &c]<class P>(int i) ATTUNE_INLINE_LAMBDA {
