@@ -11,6 +11,10 @@
 // every target, for any length. Several tokens go in at once, as a prompt does, with a
 // Cache::Scratch<tokens>; calls of any numbers of tokens may follow each other.
 //
+// With .numbers = CacheNumbers::kInt8 keys and values are kept in 8 bits, and attention multiplies integers.
+// `y` then equals the row of attune::infer<Model>(parameters, x, y, scratch, CausalMask{},
+// Int8CacheProducts{}).
+//
 // A layer says how it runs on so many tokens:
 //
 //   WithLength<tokens>     the layer of as many tokens, on the same parameters, where they do not meet in it
@@ -48,6 +52,12 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
+/// The numbers of kept keys and values.
+enum class CacheNumbers {
+  kScalar,  // the scalars of the model
+  kInt8,    // 8 bits, each token of a head with a scale: attention in integers. Of models in float
+};
+
 /// The kept keys and values: of all tokens, at most `capacity`; or, endlessly, of the last `window`
 /// tokens, the newest included, and of the first `sinks` (Xiao et al., "Efficient Streaming Language Models
 /// with Attention Sinks", 2024).
@@ -55,6 +65,7 @@ struct CacheShape {
   int capacity = 0;  // most tokens; 0: a ring
   int window = 0;    // last tokens that are kept; 0: no ring
   int sinks = 0;     // first tokens that a ring keeps
+  CacheNumbers numbers = CacheNumbers::kScalar;
 };
 
 namespace detail {
@@ -183,6 +194,9 @@ struct KeyValueCache {
   static_assert(shape.capacity <= detail::kMostCached && shape.window <= detail::kMostCached &&
                     shape.sinks <= detail::kMostCached,
                 "attune::KeyValueCache: a cache keeps at most 2^28 tokens, and as many sinks");
+  static_assert(shape.numbers == CacheNumbers::kScalar || std::is_same_v<typename ModelType::Scalar, float>,
+                "attune::KeyValueCache: a cache in 8 bits is one of a model in float; leave .numbers out of "
+                "CacheShape");
   using Model = ModelType;
   static constexpr CacheShape kShape = shape;
   /// Of the model's type, the shape and how layers lay out their memory, not of the parameters' values: keep
