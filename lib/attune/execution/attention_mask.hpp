@@ -78,12 +78,6 @@ template <int tokens, class Mask>
   }
 }
 
-/// A mask with the same hidden keys that leaves nothing out.
-template <class Mask>
-struct AsPadding : Mask {
-  int length() const = delete;
-};
-
 /// A mask for other scores is a compile error.
 template <ScoreShape shape, class Mask>
 constexpr void check_fit() {
