@@ -1,9 +1,9 @@
-// Attention of the next tokens of a stream (execution/stream.hpp): to those before them, of which
-// key_value_blocks.hpp keeps the keys, rotated by their positions, and the values; and to a memory, whose
-// keys and values are projected once.
+// Attention of the next tokens of a stream (execution/stream.hpp) to all tokens so far, and to an encoder's
+// memory. key_value_blocks.hpp keeps values, and keys rotated by their positions. Keys and values of the
+// memory are projected once.
 //
-// Tokens that come together attend one by one: each one's key and value are kept before it does, so a ring
-// needs no room for more. The cost is that of the keys there are, not of the capacity.
+// Tokens of one call attend one by one. Each token's key and value are stored before it attends, so a ring
+// needs no spare room. The cost depends on the number of stored keys, not on the capacity.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// What both of the following ask of MultiHeadAttention.
+/// Parts of MultiHeadAttention that both streams below use.
 template <class Attention>
 struct AttentionParts {
   static constexpr AttentionShape kShape = Attention::kShape;
@@ -42,7 +42,7 @@ struct AttentionParts {
   static constexpr Scalar kScoreScale = Scalar(Heads::kScoreScale);
   static constexpr auto scores() { return Heads::scores(); }
 
-  // y[tokens, …] = x[tokens, …]·W + b of one of Attention's projections.
+  // y[tokens, …] = x[tokens, …]·W + b, by one of Attention's projections.
   template <class Projection, int tokens>
   static void project(const auto& parameters, const auto& x, const auto& y) {
     Projection::template WithLength<tokens>::forward(parameters, x, y);
@@ -67,10 +67,10 @@ struct AttentionParts {
       return NoAngles{};
     }
   }
-  /// What a stream keeps of positions behind the table.
+  /// Angles beyond the table, kept by a stream.
   template <CacheShape cache>
   using Beyond = decltype(angles_or_none<cache>());
-  /// Of the positions of a step.
+  /// The angles of the positions of a step.
   template <int tokens>
   using Angles = std::conditional_t<kRotates, detail::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
   template <int tokens>
@@ -79,7 +79,7 @@ struct AttentionParts {
     if constexpr (kRotates) Rotation<kShape.seq_len, kHeads>::angles_from(position, angles, beyond);
   }
 
-  /// Queries or keys of `heads` heads, from their projection to what is rotated.
+  /// Normalizes projected queries or keys of `heads` heads, before rotation.
   template <class Norm, int tokens, int heads>
   static void normalize([[maybe_unused]] const auto& norm, [[maybe_unused]] Scalar* operand) {
     if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
@@ -100,7 +100,7 @@ struct AttentionParts {
   static void scale([[maybe_unused]] Scalar* operand) {
     if constexpr (Operands::kScaleOperands) kernels::scale<size>(operand, Scalar(Operands::kOperandScale));
   }
-  /// Q of x[tokens, d_model], as it is multiplied.
+  /// Q of x[tokens, d_model]: projected, normalized, rotated and scaled.
   template <int tokens>
   static void find_queries(const auto& parameters, const auto& x, auto& query, const Angles<tokens>& angles) {
     project<typename Attention::QueryProjection, tokens>(parameters.query, x, view(query));
@@ -111,7 +111,7 @@ struct AttentionParts {
     rotate<tokens, kHeads>(query.data(), angles);
     scale<tokens * kHeads * kDk>(query.data());
   }
-  /// K of tokens[tokens, d_key], before what is appended to it.
+  /// K of tokens[tokens, d_key], before keys are appended.
   template <int tokens>
   static void find_keys(const auto& parameters, const auto& x, Scalar* key, const Angles<tokens>& angles) {
     project<typename Attention::KeyProjection, tokens>(parameters.key, x,
@@ -123,7 +123,7 @@ struct AttentionParts {
   }
 };
 
-/// What a layer keeps of a cache: less, where it has a window of its own.
+/// The cache that a layer keeps: smaller if the layer has its own window.
 template <AttentionShape shape, CacheShape cache>
 constexpr CacheShape kept_of() {
   constexpr AttentionWindow kOwn = shape.window;
@@ -144,18 +144,18 @@ constexpr CacheShape kept_of() {
 template <class Scalar>
 using AddRows = void(int count, const Scalar* weights, const Scalar* rows, Scalar* sums);
 
-/// context[d_v] of one query[d_k] in one head. `scores` has room for as many as there are slots.
+/// context[d_v] of one query[d_k] in one head. `scores` has room for one score per slot.
 template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
 [[gnu::noinline]] void attend_to_cache(const VisibleKeys<kept>& visible, const HeadBlocks& blocks_of_head,
                                        [[maybe_unused]] int head, const Scalar* query, Scalar* scores,
                                        Scalar* context, AddRows<Scalar>& add_rows) {
   constexpr int kBlock = kernels::kCacheBlock, kDk = Parts::kDk, kDv = Parts::kDv;
-  // Scores are scaled by what looks at them first.
+  // Softcap and ALiBi need scaled scores; else softmax scales them.
   constexpr bool kScalesScores = Parts::kShape.softcap > 0 || Parts::kShape.alibi;
   const auto blocks_before = [](int slots) ATTUNE_INLINE_LAMBDA {
     return static_cast<int>(static_cast<unsigned>(slots) / kBlock);
   };
-  int end = 0, seen_from = 0;  // the first block that no gap before `end` reaches into
+  int end = 0, seen_from = 0;  // the first block after all gaps before `end`
   const auto hide_up_to = [&](int axis) {
     if (end < axis) seen_from = blocks_before(axis - 1) + 1;
     for (; end < axis; ++end) scores[end] = kHidden<Scalar>;
@@ -187,7 +187,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   hide_up_to(visible.blocks() * kBlock);
   kernels::block_softmax(visible.blocks(), scores, kScalesScores ? Scalar(1) : Parts::kScoreScale, bounded);
 
-  // The first sum of products is made in its place, others beside and added to it.
+  // The first sum of products is computed in `context`; the others are computed in `beside` and added to it.
   Scalar beside[std::size_t{kDv}];
   Scalar* sum = context;
   const auto finish = [&]() ATTUNE_INLINE_LAMBDA {
@@ -205,7 +205,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
   finish();
 }
 
-/// How MultiHeadAttention runs token by token.
+/// Runs MultiHeadAttention token by token.
 template <class Attention, CacheShape cache>
 struct AttentionStream : AttentionParts<Attention> {
   static_assert(Attention::kSelfAttention,
@@ -257,7 +257,7 @@ struct AttentionStream : AttentionParts<Attention> {
                                scratch.scores.data(), &scratch.outputs(i, head * kDv), add_rows);
       };
       for (int head = 0; head < kHeads; ++head) attend(head, kernels::add_weighted_rows<kDv, Scalar>);
-      // As behind every mask, a weight of zero has no influence beside NaN or infinity.
+      // As with every mask, a weight of zero has no influence, even beside NaN or infinity.
       if (kernels::finite<Scalar>(kHeads * kDv, &scratch.outputs(i, 0))) continue;
       for (int head = 0; head < kHeads; ++head) {
         if (kernels::finite<Scalar>(kDv, &scratch.outputs(i, head * kDv))) continue;
@@ -269,20 +269,20 @@ struct AttentionStream : AttentionParts<Attention> {
   }
 };
 
-/// How attention to a memory runs token by token.
+/// Runs attention to a memory token by token.
 template <class Attention>
 struct MemoryStream : AttentionParts<Attention> {
   using Parts = AttentionParts<Attention>;
   using Parts::kShape, Parts::kHeads, Parts::kKvHeads, Parts::kDk, Parts::kDv;
   using typename Parts::Scalar;
-  static constexpr int kKeys = Attention::kKeys;  // with appended ones
+  static constexpr int kKeys = Attention::kKeys;  // with appended keys
 
   struct Memory {
     static constexpr std::uint32_t kFingerprint = fingerprint("keys rotated and scaled, in rows");
     Tensor<Scalar, kKeys, kKvHeads * kDk> key;
     Tensor<Scalar, kKeys, kKvHeads * kDv> value;
     std::uint32_t remembered;  // 0: not yet
-    // Of the queries, of which there may be any number.
+    // Angles of queries, whose number has no limit.
     [[no_unique_address]] typename Parts::template Beyond<CacheShape{.window = 1}> beyond;
   };
   template <int tokens>
@@ -310,7 +310,7 @@ struct MemoryStream : AttentionParts<Attention> {
   static Status ready(const Memory& memory) {
     return memory.remembered != 0 ? Status::kOk : Status::kNothingRemembered;
   }
-  /// `mask` is asked about `most` queries in all, and of positions up to 2³⁰, as masks are.
+  /// `mask` covers `most` queries in all. Positions above 2³⁰ count as 2³⁰, the limit of masks.
   template <int tokens, std::uint64_t most, class Mask>
   static void step(std::uint64_t position, const auto& parameters,
                    ConstView<Tensor<Scalar, tokens, kShape.d_model>> x,
