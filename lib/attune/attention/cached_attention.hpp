@@ -1,9 +1,9 @@
-// Attention of the next tokens of a stream (execution/stream.hpp): to those before them, of which
-// key_value_blocks.hpp keeps the keys, rotated by their positions, and the values; and to a memory, whose
-// keys and values are projected once.
+// Attention of the next tokens of a stream (execution/stream.hpp) to all tokens so far, and to an encoder's
+// memory. key_value_blocks.hpp keeps values, and keys rotated by their positions. Keys and values of the
+// memory are projected once.
 //
-// Tokens that come together attend one by one: each one's key and value are kept before it does, so a ring
-// needs no room for more. The cost is that of the keys there are, not of the capacity.
+// Tokens of one call attend one by one. Each token's key and value are stored before it attends, so a ring
+// needs no spare room. The cost depends on the number of stored keys, not on the capacity.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// What both of the following ask of MultiHeadAttention.
+/// Parts of MultiHeadAttention that both streams below use.
 template <class Attention>
 struct AttentionParts {
   static constexpr AttentionShape kShape = Attention::kShape;
@@ -43,7 +43,7 @@ struct AttentionParts {
   static constexpr Scalar kScoreScale = Scalar(Heads::kScoreScale);
   static constexpr auto scores() { return Heads::scores(); }
 
-  // y[tokens, …] = x[tokens, …]·W + b of one of Attention's projections.
+  // y[tokens, …] = x[tokens, …]·W + b, by one of Attention's projections.
   template <class Projection, int tokens>
   static void project(const auto& parameters, const auto& x, const auto& y) {
     Projection::template WithLength<tokens>::forward(parameters, x, y);
@@ -69,10 +69,10 @@ struct AttentionParts {
       return NoAngles{};
     }
   }
-  /// What a stream keeps of positions behind the table.
+  /// Angles beyond the table, kept by a stream.
   template <CacheShape cache>
   using Beyond = decltype(angles_or_none<cache>());
-  /// Of the positions of a step.
+  /// The angles of the positions of a step.
   template <int tokens>
   using Angles = std::conditional_t<kRotates, detail::SineTable<Scalar, tokens, kRotaryDim / 2>, NoAngles>;
   template <int tokens>
@@ -81,7 +81,7 @@ struct AttentionParts {
     if constexpr (kRotates) Rotation<kShape.seq_len, kHeads>::angles_from(position, angles, beyond);
   }
 
-  /// Queries or keys of `heads` heads, from their projection to what is rotated.
+  /// Normalizes projected queries or keys of `heads` heads, before rotation.
   template <class Norm, int tokens, int heads>
   static void normalize([[maybe_unused]] const auto& norm, [[maybe_unused]] Scalar* operand) {
     if constexpr (kShape.query_key_norm != QueryKeyNorm::kNone) {
@@ -102,7 +102,7 @@ struct AttentionParts {
   static void scale([[maybe_unused]] Scalar* operand) {
     if constexpr (Operands::kScaleOperands) kernels::scale<size>(operand, Scalar(Operands::kOperandScale));
   }
-  /// Q of x[tokens, d_model], as it is multiplied.
+  /// Q of x[tokens, d_model]: projected, normalized, rotated and scaled.
   template <int tokens>
   static void find_queries(const auto& parameters, const auto& x, auto& query, const Angles<tokens>& angles) {
     project<typename Attention::QueryProjection, tokens>(parameters.query, x, view(query));
@@ -113,7 +113,7 @@ struct AttentionParts {
     rotate<tokens, kHeads>(query.data(), angles);
     scale<tokens * kHeads * kDk>(query.data());
   }
-  /// K of tokens[tokens, d_key], before what is appended to it.
+  /// K of tokens[tokens, d_key], before keys are appended.
   template <int tokens>
   static void find_keys(const auto& parameters, const auto& x, Scalar* key, const Angles<tokens>& angles) {
     project<typename Attention::KeyProjection, tokens>(parameters.key, x,
@@ -125,7 +125,7 @@ struct AttentionParts {
   }
 };
 
-/// What a layer keeps of a cache: less, where it has a window of its own.
+/// The cache that a layer keeps: smaller if the layer has its own window.
 template <AttentionShape shape, CacheShape cache>
 constexpr CacheShape kept_of() {
   constexpr AttentionWindow kOwn = shape.window;
@@ -160,7 +160,7 @@ ATTUNE_INLINE void weigh_cached_keys(const VisibleKeys<kept>& visible, [[maybe_u
   const auto blocks_before = [](int slots) ATTUNE_INLINE_LAMBDA {
     return static_cast<int>(static_cast<unsigned>(slots) / kBlock);
   };
-  int end = 0, seen_from = 0;  // the first block that no gap before `end` reaches into
+  int end = 0, seen_from = 0;  // the first block after all gaps before `end`
   const auto hide_up_to = [&](int axis) {
     if (end < axis) seen_from = blocks_before(axis - 1) + 1;
     for (; end < axis; ++end) scores[end] = kHidden<Scalar>;
@@ -209,7 +209,7 @@ template <class Parts, CacheShape kept, class Scalar, class HeadBlocks>
         return kernels::sum_of_few_squares<kDk>(query) * blocks_of_head.most_squares;
       });
 
-  // The first sum of products is made in its place, others beside and added to it.
+  // The first sum of products is computed in `context`; the others are computed in `beside` and added to it.
   Scalar beside[std::size_t{kDv}];
   Scalar* sum = context;
   const auto finish = [&]() ATTUNE_INLINE_LAMBDA {
@@ -350,14 +350,14 @@ struct MemoryStream : AttentionParts<Attention> {
   using Parts = AttentionParts<Attention>;
   using Parts::kShape, Parts::kHeads, Parts::kKvHeads, Parts::kDk, Parts::kDv;
   using typename Parts::Scalar;
-  static constexpr int kKeys = Attention::kKeys;  // with appended ones
+  static constexpr int kKeys = Attention::kKeys;  // with appended keys
 
   struct Memory {
     static constexpr std::uint32_t kFingerprint = fingerprint("keys rotated and scaled, in rows");
     Tensor<Scalar, kKeys, kKvHeads * kDk> key;
     Tensor<Scalar, kKeys, kKvHeads * kDv> value;
     std::uint32_t remembered;  // 0: not yet
-    // Of the queries, of which there may be any number.
+    // Angles of queries, whose number has no limit.
     [[no_unique_address]] typename Parts::template Beyond<CacheShape{.window = 1}> beyond;
   };
   template <int tokens>
