@@ -45,10 +45,10 @@ struct AttentionShape {
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   double rotary_base = 10'000;
   RotaryScaling rotary_scaling = {};
-  double dropout = 0;        // probability of an attention weight, in training
-  bool keep_weights = true;  // from forward to backward, seq_len · kv_len a head; false: computed once more
-  AttentionWindow window = {};  // a mask of the layer's own, beside the one it is given
-  bool alibi = false;           // AlibiBias (alibi.hpp), beside the mask it is given
+  double dropout = 0;           // probability to drop an attention weight, in training
+  bool keep_weights = true;     // from forward to backward, seq_len · kv_len per head; false: recompute them
+  AttentionWindow window = {};  // the layer's own mask, in addition to the context's
+  bool alibi = false;           // AlibiBias (alibi.hpp), in addition to the context's mask
   double softcap = 0;           // scaled scores s become softcap · tanh(s / softcap); 0: they stay
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   double query_key_epsilon = 1e-5;
