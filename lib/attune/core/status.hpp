@@ -52,6 +52,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kOtherState,           // a state is of another model, optimizer or other types, or nobody's
     kOtherBase,            // a state was trained beside other constants than this program's
     kOtherArithmetic,      // a state is of another arithmetic: only its parameters can be taken
+    kOtherPrecision,       // a state was trained with products of the other kind: integers, or floats
     kNotErased,            // a page of flash is worn: it was erased, and is not
     kNotProgrammed,        // flash was programmed, and reads something else
     kFlashFault,           // a driver of flash failed
@@ -147,6 +148,8 @@ enum class [[nodiscard]] Status : std::uint8_t{
       return "the state was trained beside other constants";
     case Status::kOtherArithmetic:
       return "the state is of another arithmetic";
+    case Status::kOtherPrecision:
+      return "the state was trained in another precision";
     case Status::kNotErased:
       return "flash is worn: not erased";
     case Status::kNotProgrammed:

@@ -6,7 +6,8 @@
 // step. Products with weights take it, and products of activations (attention, gradients of weights) quantize
 // both sides on the way (kernels/ops/int8_products.hpp). Softmax, norms, activations, gradients and moments
 // stay floats, as do sums of fewer than Int8Products::kLeastDepth terms. predict() computes in integers, too.
-// parameters() and state() are those of the other plans, so files and states do not know the plan.
+// parameters() are those of the other plans, so files do not know the plan. A state does: one of another plan
+// is kOtherPrecision.
 //
 // The bits are the same on every target. They are not those of the other plans, and attention that recomputes
 // its weights (AttentionShape::keep_weights) has others than attention that keeps them: a block of queries is
@@ -19,6 +20,7 @@
 #include <attune/execution/layer.hpp>
 #include <attune/kernels/ops/int8_products.hpp>
 #include <attune/training/plan.hpp>
+#include <attune/training/state.hpp>
 #include <attune/weights/packed_weights.hpp>
 #include <attune/weights/quantize.hpp>
 
@@ -60,6 +62,8 @@ class Int8Workspace {
 
 /// The plan of a Trainer that multiplies integers, one sequence at a time. Of models in float.
 struct Int8Training : Streaming {
+  /// Of its states.
+  static constexpr TrainingPrecision kPrecision = TrainingPrecision::kInt8;
   template <class Model>
   using Workspace = detail::Int8Workspace<Model>;
 };

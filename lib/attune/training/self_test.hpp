@@ -3,6 +3,8 @@
 //   static attune::SelfTest self_test;   // .bss
 //   if (self_test.run() != attune::Status::kOk) …
 //
+// Int8SelfTest asks the same of products in integers.
+//
 // Compiler options that let a compiler reorder, contract or approximate arithmetic, and processor modes that
 // round otherwise or flush subnormal numbers to zero, change the results of training without a word. A few
 // steps of training, halves of subnormal numbers and a NaN find them. Compile it with the options of the
@@ -10,14 +12,20 @@
 #pragma once
 
 #include <attune/attention/multi_head_attention.hpp>
+#include <attune/training/int8_training.hpp>
 #include <attune/training/trainer.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
+// The hash of parameters behind the test's steps.
+struct SelfTestHash {
+  std::uint32_t fused, unfused;
+};
+
 // Of a layer: a template, so that only who runs the test has it compiled.
-template <class Layer>
+template <class Layer, class Plan, SelfTestHash hash>
 class SelfTestOf {
  public:
   /// kOk, or kWrongArithmetic.
@@ -27,7 +35,7 @@ class SelfTestOf {
   }
 
  private:
-  static constexpr std::uint32_t kHash = ATTUNE_FUSED ? 0x7073D479u : 0xB78660D1u;
+  static constexpr std::uint32_t kHash = ATTUNE_FUSED ? hash.fused : hash.unfused;
 
   // Vector units that flush subnormals are part of the policy's name (kernels/policy.hpp).
   bool keeps_subnormals() {
@@ -63,7 +71,7 @@ class SelfTestOf {
     for (float& value : target_.values) value = rng.uniform(-2.0f, 2.0f);
   }
 
-  Trainer<Layer> trainer_;
+  Trainer<Layer, MeanSquaredError, AdamW, 1, Plan> trainer_;
   typename Layer::Input x_;
   typename Layer::Output target_;
 };
@@ -73,6 +81,13 @@ class SelfTestOf {
 /// Whether this build computes, on this processor, the bits that every other target computes. It is RAM for a
 /// training of a tiny layer; run(), which says kOk or kWrongArithmetic, takes the time of four steps.
 using SelfTest =
-    detail::SelfTestOf<MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 2}>>;
+    detail::SelfTestOf<MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 2}>,
+                       Streaming, detail::SelfTestHash{.fused = 0x7073D479u, .unfused = 0xB78660D1u}>;
+/// The same of products in integers, forward and backward, with weights and between activations
+/// (int8_training.hpp). Tokens and features of a head are 16,
+/// so that no sum of attention stays one of floats.
+using Int8SelfTest = detail::SelfTestOf<
+    MultiHeadAttention<AttentionShape{.seq_len = 16, .d_model = 4, .num_heads = 1, .d_k = 16}>, Int8Training,
+    detail::SelfTestHash{.fused = 0x8690A29Eu, .unfused = 0x29F40FABu}>;
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC
