@@ -35,6 +35,7 @@
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/feed_forward.hpp>
 #include <attune/layers/layer_norm.hpp>
+#include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/pooling.hpp>
 #include <attune/layers/positions.hpp>
