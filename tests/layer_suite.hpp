@@ -168,10 +168,20 @@ template <class Of>
 using WithLora = attune::Adapted<Model<Of>, kConstants<Of>,
                                  attune::LowRank{.rank = 2, .roles = attune::Role::kProjections}>;
 
+// Numbers of LoRA's factors beside its weights of projections: kLowRank, else none.
+template <class Of>
+constexpr int kFactors = [] {
+  if constexpr (requires { Of::kLowRank; }) {
+    return Of::kLowRank;
+  } else {
+    return 0;
+  }
+}();
+
 template <class Of>
 void takes_lora_beside_it() {
   static_assert(attune::count_scalars(typename WithLora<Of>::Parameters{}) ==
-                2 * (4 + kWidth) + 2 * (kWidth + kClasses));
+                2 * (4 + kWidth) + 2 * (kWidth + kClasses) + kFactors<Of>);
   expect_training<WithLora<Of>>();
   expect_bits_of_streaming<WithLora<Of>, attune::UpdateInBackward, 1>();
   expect_bits_of_streaming<WithLora<Of>, attune::Lockstep, Sequences<Model<Of>>::kCount>();

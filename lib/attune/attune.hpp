@@ -31,6 +31,7 @@
 
 #include <attune/layers/activation.hpp>
 #include <attune/layers/class_token.hpp>
+#include <attune/layers/convolution.hpp>
 #include <attune/layers/dropout.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/feed_forward.hpp>
