@@ -135,6 +135,9 @@ constexpr ConvolvedImage convolved_image() {
           shape.bias};
 }
 
+template <auto shape>
+inline constexpr ConvolvedImage kImageOf = convolved_image<shape>();
+
 // A weight by groups, [d_out, terms], as initializers see the weight of one group.
 template <class Table, int terms, int outputs>
 struct FiltersOfGroup {
@@ -478,9 +481,10 @@ struct Convolution {
 /// d_out]. In a file its weight is [d_out, d_in/groups, kernel]. A causal one of stride 1 runs on a stream,
 /// with its last kernel − 1 tokens as memory. With groups the weight is a table (TableOf).
 template <Conv1dShape conv_shape, class ScalarType = float>
-struct Conv1d : detail::Convolution<detail::convolved_image<conv_shape>(), ScalarType> {
+struct Conv1d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   static constexpr const Conv1dShape& shape = conv_shape;
-  using Base = detail::Convolution<detail::convolved_image<conv_shape>(), ScalarType>;
+  /// The convolution that it is.
+  using Base = detail::Convolution<detail::kImageOf<conv_shape>, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Conv1d<conv_shape, Other>;
@@ -496,10 +500,13 @@ struct Conv1d : detail::Convolution<detail::convolved_image<conv_shape>(), Scala
     static constexpr int kBefore = conv_shape.kernel - 1;
     /// These tokens, oldest first.
     struct Memory {
+      /// [kernel − 1, d_in].
       Scalar tokens[std::size_t{(kBefore > 0 ? kBefore : 1) * conv_shape.d_in}];
     };
+    /// The scratch of a step.
     template <int tokens>
     struct Scratch : Base::InferenceScratch {};
+    /// y[tokens, d_out] of the next x[tokens, d_in].
     template <int tokens>
     static void step(std::uint64_t position, const auto& parameters,
                      ConstView<Tensor<Scalar, tokens, conv_shape.d_in>> x,
@@ -529,9 +536,10 @@ struct Conv1d : detail::Convolution<detail::convolved_image<conv_shape>(), Scala
 /// likewise. In a file its weight is [d_out, d_in/groups, kernel_height, kernel_width]. With groups the
 /// weight is a table (TableOf).
 template <Conv2dShape conv_shape, class ScalarType = float>
-struct Conv2d : detail::Convolution<detail::convolved_image<conv_shape>(), ScalarType> {
+struct Conv2d : detail::Convolution<detail::kImageOf<conv_shape>, ScalarType> {
   static constexpr const Conv2dShape& shape = conv_shape;
-  using Base = detail::Convolution<detail::convolved_image<conv_shape>(), ScalarType>;
+  /// The convolution that it is.
+  using Base = detail::Convolution<detail::kImageOf<conv_shape>, ScalarType>;
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = Conv2d<conv_shape, Other>;

@@ -63,6 +63,7 @@ struct LayerScale {
     using Form = attune::Form<Matrix, Vector>;
     [[no_unique_address]] Vector<Scalar, 1, shape.d_model> weight;
     ATTUNE_VISITED_FIELDS(NormWeight(weight))
+    /// All factors become `initial`.
     template <class Initializer>
     void initialize(const Initializer&, Rng&) {
       detail::fill(weight, Scalar(static_cast<kernels::Real<Scalar>>(shape.initial)));
