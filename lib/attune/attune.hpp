@@ -30,6 +30,7 @@
 #include <attune/weights/weights.hpp>
 
 #include <attune/layers/activation.hpp>
+#include <attune/layers/average_pooling.hpp>
 #include <attune/layers/class_token.hpp>
 #include <attune/layers/convolution.hpp>
 #include <attune/layers/dropout.hpp>

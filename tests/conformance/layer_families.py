@@ -193,6 +193,25 @@ def conv(source, layer, options):
                       parameters, gradients, terms=max(terms, out.shape[0]))
 
 
+def avg_pool1d(source):
+    return avg_pool(source, "1d", lambda size, kernel, stride: dict(
+        seq_len=size[0], d_model=source.get("input").shape[1], kernel=kernel[0], stride=stride[0]))
+
+
+def avg_pool2d(source):
+    return avg_pool(source, "2d", lambda size, kernel, stride: dict(
+        height=size[0], width=size[1], d_model=source.get("input").shape[1], kernel_height=kernel[0],
+        kernel_width=kernel[1], stride_height=stride[0], stride_width=stride[1]))
+
+
+def avg_pool(source, dimensions, options):
+    x = source.get("input")
+    shape = options(source.option("size"), source.option("kernel"), source.option("stride"))
+    layer = f"attune::AvgPool{dimensions}<attune::Pool{dimensions}Shape{braces(**shape)}, {source.scalar('input')}>"
+    return layer_case(source, layer, x, source.get("out"), gradients=[source.get("grad.input", *x.shape)],
+                      terms=math.prod(source.option("kernel")))
+
+
 # ---- ONNX ----
 
 def feature_weight(source, name, x, axis):
@@ -295,6 +314,8 @@ FAMILIES = {
     "layer_scale": layer_scale,
     "conv1d": conv1d,
     "conv2d": conv2d,
+    "avg_pool1d": avg_pool1d,
+    "avg_pool2d": avg_pool2d,
     "LayerNormalization": onnx_layer_norm,
     "RMSNormalization": onnx_rms_norm,
     "Gelu": onnx_gelu,

@@ -54,6 +54,21 @@ def conv(cases, name, size, d_in, d_out, kernel, stride=None, padding=None, grou
           draw.normal(torch.Size(size).numel(), d_in), weights, forward, draw)
 
 
+def avg_pool(cases, name, size, width, kernel, stride):
+    """nn.AvgPool1d or nn.AvgPool2d, of tokens."""
+    draw = cases.draw(name)
+    if cases.random_shapes:
+        size, width = [draw.integer(k, k + 9) for k in kernel], draw.integer(1, 20)
+
+    def forward(x):
+        x = x.transpose(0, 1).reshape(1, -1, *size)
+        of = F.avg_pool1d if len(size) == 1 else F.avg_pool2d
+        return of(x, kernel, stride=stride).flatten(2)[0].transpose(0, 1)
+
+    write(cases, name, f"avg_pool{len(size)}d", dict(size=list(size), kernel=list(kernel), stride=list(stride)),
+          draw.normal(torch.Size(size).numel(), width), {}, forward, draw)
+
+
 def layer_cases(cases):
     layer_scale(cases, "layer_scale", (5, 9))
     conv(cases, "conv1d_same", [11], 3, 5, [3], padding=[1])
@@ -64,3 +79,5 @@ def layer_cases(cases):
     conv(cases, "conv2d_patches", [6, 9], 2, 5, [3, 3], stride=[3, 3])
     conv(cases, "conv2d_strided", [5, 6], 3, 4, [3, 2], stride=[2, 1], padding=[1, 0])
     conv(cases, "conv2d_depthwise_nobias", [4, 5], 3, 3, [3, 3], padding=[1, 1], groups=3, bias=False)
+    avg_pool(cases, "avg_pool1d", [11], 6, [3], [2])
+    avg_pool(cases, "avg_pool2d", [5, 6], 3, [2, 3], [2, 1])
