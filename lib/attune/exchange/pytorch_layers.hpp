@@ -11,6 +11,7 @@
 #include <attune/layers/class_token.hpp>
 #include <attune/layers/embedding.hpp>
 #include <attune/layers/feed_forward.hpp>
+#include <attune/layers/layer_scale.hpp>
 #include <attune/layers/linear.hpp>
 #include <attune/layers/positions.hpp>
 #include <attune/layers/token_type.hpp>
@@ -175,6 +176,15 @@ struct PyTorchNames<LearnedPositions<shape, Scalar>, table> {
 /// An nn.Parameter, as ViT's cls_token: [1, 1, d_model], with a TensorShape (pytorch_file.hpp).
 template <TokenShape shape, class Scalar, const EncoderLayerNames* table>
 struct PyTorchNames<ClassToken<shape, Scalar>, table> {
+  static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
+    const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
+    visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.weight);
+  }
+};
+
+/// An nn.Parameter, as timm's and DINOv2's "ls1.gamma" and CaiT's "gamma_1".
+template <ScaleShape shape, class Scalar, const EncoderLayerNames* table>
+struct PyTorchNames<LayerScale<shape, Scalar>, table> {
   static constexpr void visit(const auto& visitor, const TensorPath* parent, auto&& set) {
     const TensorPath path = parent != nullptr ? *parent : TensorPath{"weight"};
     visitor(StateDictPlace<StateDictLayout::kVector>{path}, set.weight);
