@@ -203,6 +203,30 @@ ATTUNE_INLINE void add_eights(int size, const float* x, float* y) {
         "s13", "s14", "s15");
 }
 
+// sums += Σ of `rows` rows of x, `stride` bytes apart and added first, of `cols` columns: a multiple of
+// eight, and at least eight. At least one row.
+[[gnu::noinline]] inline void add_sums_of_eights(int rows, int cols, const float* x, float* sums,
+                                                 int stride) {
+  do {
+    const float* row = x;
+    int left = rows - 1;
+    asm volatile(
+        "vldmia %[row],{s8-s15}\n cmp %[left],#0\n beq 2f\n"
+        "1: add %[row],%[row],%[stride]\n subs %[left],%[left],#1\n vldmia %[row],{s0-s7}\n "
+        "vadd.f32 s8,s8,s0\n vadd.f32 s9,s9,s1\n vadd.f32 s10,s10,s2\n vadd.f32 s11,s11,s3\n "
+        "vadd.f32 s12,s12,s4\n vadd.f32 s13,s13,s5\n vadd.f32 s14,s14,s6\n vadd.f32 s15,s15,s7\n bne 1b\n"
+        "2: vldmia %[sums],{s0-s7}\n vadd.f32 s0,s0,s8\n vadd.f32 s1,s1,s9\n vadd.f32 s2,s2,s10\n "
+        "vadd.f32 s3,s3,s11\n vadd.f32 s4,s4,s12\n vadd.f32 s5,s5,s13\n vadd.f32 s6,s6,s14\n "
+        "vadd.f32 s7,s7,s15\n vstmia %[sums]!,{s0-s7}"
+        : [row] "+&r"(row), [left] "+&r"(left), [sums] "+&r"(sums)
+        : [stride] "r"(stride)
+        : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12",
+          "s13", "s14", "s15");
+    x += 8;
+    cols -= 8;
+  } while (cols > 0);
+}
+
 // Two scalars at each of four places: a in lanes 0 and 1, b in 2 and 3, and so on, in s0 … s7. `b` moves on.
 struct FourPairs {
   float lane[8];
