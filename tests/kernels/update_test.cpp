@@ -78,6 +78,18 @@ double root(double x) { return kernels::square_root(x); }
 
 }  // namespace
 
+TEST(Update, adam_clears_gradients_and_has_the_bits_of_the_update_alone) {
+  for (const int size : {1, 2, 3, 16, 33, kMost}) {
+    State<float> updated(79), cleared(79);
+    kernels::adam_update<false, false>(size, updated.parameter.data(), updated.gradient.data(),
+                                       updated.first.data(), updated.second.data(), kAdam<float>);
+    for (int i = 0; i < size; ++i) updated.gradient.values[i] = 0;
+    kernels::adam_update_and_clear<false, false>(size, cleared.parameter.data(), cleared.gradient.data(),
+                                                 cleared.first.data(), cleared.second.data(), kAdam<float>);
+    EXPECT_TRUE(check::same_bits(updated, cleared)) << size;
+  }
+}
+
 TEST(Update, adam_of_packets_has_the_bits_of_scalars) {
   for (const int size : kSizes) {
     check_every_adam<float>(size);

@@ -182,8 +182,12 @@ template <class Optimizer, class... Moments>
   int first = 0;
   do {  // once, as compilers see of a for only where they unroll
     const int count = (std::min)(at_once, size - first);
-    Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
-    std::memset(g + first, 0, sizeof(Scalar) * static_cast<std::size_t>(count));
+    if constexpr (requires { Optimizer::update_and_clear(coefficients, kind, count, p, g, moments...); }) {
+      Optimizer::update_and_clear(coefficients, kind, count, p + first, g + first, (moments + first)...);
+    } else {
+      Optimizer::update(coefficients, kind, count, p + first, g + first, (moments + first)...);
+      std::memset(g + first, 0, sizeof(Scalar) * static_cast<std::size_t>(count));
+    }
     first += at_once;
   } while (first < size);
 }
