@@ -1,16 +1,17 @@
-// Training in integers: forward and backward multiply integers of 8 bits, and the optimizer updates floats.
+// Training in integers: forward and backward multiply 8-bit integers, and the optimizer updates floats.
 //
 //   attune::Trainer<Model, attune::CrossEntropy<>, attune::AdamW, 32, attune::Int8Training> trainer;
 //
-// The plan has a copy of the model's weights in 8 bits, a quarter of their RAM, which is quantized once a
-// step. Products with weights take it, and products of activations (attention, gradients of weights) quantize
-// both sides on the way (kernels/ops/int8_products.hpp). Softmax, norms, activations, gradients and moments
-// stay floats, as do sums of fewer than Int8Products::kLeastDepth terms. predict() computes in integers, too.
-// parameters() and state() are those of the other plans, so files and states do not know the plan.
+// The plan holds an 8-bit copy of the model's weights, a quarter of their RAM, and quantizes it once per
+// step. Products with weights read this copy. Products of activations (attention, gradients of weights)
+// quantize both sides during the call (kernels/ops/int8_products.hpp). Softmax, norms, activations, gradients
+// and moments stay floats, as do sums of fewer than Int8Products::kLeastDepth terms. predict() computes in
+// integers, too. parameters() and state() are the same as in other plans, so files and states are
+// interchangeable.
 //
-// The bits are the same on every target. They are not those of the other plans, and attention that recomputes
-// its weights (AttentionShape::keep_weights) has others than attention that keeps them: a block of queries is
-// quantized by itself.
+// Every target computes the same bits, but they differ from other plans. Attention that recomputes its
+// weights (AttentionShape::keep_weights) has other bits than attention that keeps them, because each block of
+// queries is quantized separately.
 #pragma once
 
 #include <type_traits>
@@ -26,7 +27,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// Weights in integers, as of the last load().
+/// Quantized weights, as of the last load().
 template <class Model>
 class Int8Workspace {
   static_assert(std::is_same_v<typename Model::Scalar, float>,
@@ -34,16 +35,16 @@ class Int8Workspace {
 
  public:
   static constexpr int kSequences = 1;
-  /// How products of activations are computed.
+  /// The arithmetic for products of activations.
   using Products = kernels::Int8Products;
 
   static constexpr MemoryReport memory() { return {.parameters = sizeof weights_}; }
 
-  /// What products take.
+  /// The weights that products read.
   [[nodiscard]] const auto& weights() const { return weights_; }
-  /// The parameters have changed.
+  /// Marks the weights as outdated: the parameters have changed.
   void invalidate() { valid_ = false; }
-  /// Takes parameters that have changed. kNotFinite where one is not finite.
+  /// Quantizes parameters that have changed. Returns kNotFinite if one is not finite.
   [[nodiscard]] Status load(const typename Model::Parameters& parameters) {
     if (valid_) return Status::kOk;
     const Status status = quantize(parameters, weights_);
@@ -58,7 +59,7 @@ class Int8Workspace {
 
 }  // namespace detail
 
-/// The plan of a Trainer that multiplies integers, one sequence at a time. Of models in float.
+/// The plan of a Trainer that multiplies integers, one sequence at a time. For models in float.
 struct Int8Training : Streaming {
   template <class Model>
   using Workspace = detail::Int8Workspace<Model>;
