@@ -1,12 +1,12 @@
-// Does this build, on this processor, compute the bits that every other target computes?
+// Tests whether this build, on this processor, computes the same bits as every other target.
 //
 //   static attune::SelfTest self_test;   // .bss
 //   if (self_test.run() != attune::Status::kOk) …
 //
-// Compiler options that let a compiler reorder, contract or approximate arithmetic, and processor modes that
-// round otherwise or flush subnormal numbers to zero, change the results of training without a word. A few
-// steps of training, halves of subnormal numbers and a NaN find them. Compile it with the options of the
-// firmware. It costs its size in RAM, sizeof(SelfTest), and the time of four training steps of a tiny layer.
+// Compiler options that reorder, contract or approximate arithmetic silently change the results of training.
+// So do processor modes with another rounding, or with subnormal numbers flushed to zero. The test detects
+// them with a few training steps, halves of subnormal numbers and a NaN. Compile it with the options of the
+// firmware. It takes sizeof(SelfTest) of RAM, and the time of four training steps of a tiny layer.
 #pragma once
 
 #include <attune/attention/multi_head_attention.hpp>
@@ -16,11 +16,11 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// Of a layer: a template, so that only who runs the test has it compiled.
+// A template, so that only programs that run the test compile it.
 template <class Layer>
 class SelfTestOf {
  public:
-  /// kOk, or kWrongArithmetic.
+  /// Returns kOk or kWrongArithmetic.
   [[nodiscard]] Status run() {
     return keeps_subnormals() && sees_nan() && trains_to_the_same_bits() ? Status::kOk
                                                                          : Status::kWrongArithmetic;
@@ -29,7 +29,7 @@ class SelfTestOf {
  private:
   static constexpr std::uint32_t kHash = ATTUNE_FUSED ? 0x7073D479u : 0xB78660D1u;
 
-  // Vector units that flush subnormals are part of the policy's name (kernels/policy.hpp).
+  // The policy's name (kernels/policy.hpp) includes vector units that flush subnormals.
   bool keeps_subnormals() {
     if (kFlushesSubnormals) return true;
     for (float& value : x_.values) value = std::bit_cast<float>(std::uint32_t{2});
@@ -70,8 +70,8 @@ class SelfTestOf {
 
 }  // namespace detail
 
-/// Whether this build computes, on this processor, the bits that every other target computes. It is RAM for a
-/// training of a tiny layer; run(), which says kOk or kWrongArithmetic, takes the time of four steps.
+/// Tests whether this build, on this processor, computes the same bits as every other target. Its RAM is the
+/// training of a tiny layer. run() takes four steps and returns kOk or kWrongArithmetic.
 using SelfTest =
     detail::SelfTestOf<MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 2}>>;
 

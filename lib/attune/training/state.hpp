@@ -1,11 +1,11 @@
-// All that a training is, as a value: parameters, what the optimizer keeps, counters, and where the masks of
-// dropout stand. What resumes from it goes on to the bits of what never stopped.
+// The state of a training, as a value: parameters, moments, counters, and the position of dropout's masks. A
+// training that resumes from it is bit-identical to one that never stopped.
 //
 //   const auto& state = trainer.state();       // between two steps; write it as it is, sizeof state bytes
 //   attune::Status status = trainer.resume(state);
 //
-// A Trainer of any memory plan and batch has the same state, and so has a ParallelTrainer: it goes from a PC
-// to a board and back. It is plain memory, little-endian on every target, and without a pointer.
+// Every memory plan and batch size of Trainer has the same state, and so has ParallelTrainer: a state moves
+// from a PC to a board and back. It is plain memory without pointers, little-endian on every target.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// Where the masks of dropout stand: the generator that their starts were drawn from, and sequences since.
+/// The position of dropout's masks: the generator of their starts, and the sequences since then.
 struct MaskState {
   std::uint64_t generator;
   std::uint64_t sequences;
 };
 struct NoMaskState {};
 
-/// Of a model and its optimizer: shapes, names and options.
+/// The fingerprint of a model and its optimizer: shapes, names and options.
 template <class Model, class Optimizer>
 constexpr std::uint32_t training_fingerprint() {
   return fingerprint(sizeof(typename Model::Scalar), sizeof(typename Model::Input),
@@ -41,7 +41,7 @@ constexpr std::uint32_t training_fingerprint() {
                      fingerprint_of_tensors<Model>());
 }
 
-/// Of the bits of a model's constants; 0 without any.
+/// The hash of all bits of a model's constants; 0 without constants.
 template <class Model>
 constexpr std::uint32_t base_of() {
   if constexpr (kHasConstants<Model>) {
@@ -50,7 +50,7 @@ constexpr std::uint32_t base_of() {
     return 0;
   }
 }
-/// Whether a fingerprint is that of an arithmetic. Without constants it is of nothing else.
+/// Whether `numbers` is the fingerprint of an arithmetic. Without constants it can be nothing else.
 template <class Model>
 constexpr bool is_arithmetic([[maybe_unused]] std::uint32_t numbers) {
   if constexpr (kHasConstants<Model>) {
@@ -66,38 +66,38 @@ constexpr bool is_arithmetic([[maybe_unused]] std::uint32_t numbers) {
 
 }  // namespace detail
 
-/// The state of a training of `Model` with `Optimizer`. Zero-initialized it is nobody's: resume() refuses it.
-/// A record, whose members are all public: a store fills its bytes, and where check() refuses them,
-/// parameters are what is left to load.
+/// The state of a training of `Model` with `Optimizer`. resume() refuses a zero-initialized one. All members
+/// are public: a store fills the bytes. If check() refuses a state, its parameters can still be loaded.
 template <class Model, class Optimizer>
 struct TrainingState {
   using Parameters = typename Model::Parameters;
   using Moments = typename Optimizer::template Moments<Parameters>;
-  /// Whether the model drops anything.
+  /// Whether the model has dropout.
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
 
-  /// Of model and optimizer: their types, shapes, names and options.
+  /// The fingerprint of model and optimizer: their types, shapes, names and options.
   static constexpr std::uint32_t kFingerprint = detail::training_fingerprint<Model, Optimizer>();
-  /// In its place while an update is under way.
+  /// Replaces kFingerprint while an update is under way.
   static constexpr std::uint32_t kPartOfUpdate = ~kFingerprint;
-  /// Of this program's arithmetic (kernels/policy.hpp), in which a training goes on to the same bits.
+  /// The fingerprint of this program's arithmetic (kernels/policy.hpp). Trainings in the same arithmetic have
+  /// the same bits.
   static constexpr std::uint32_t kArithmetic = fingerprint(kArithmeticName);
 
   Parameters parameters;
   [[no_unique_address]] Moments moments;  // of the optimizer
   std::uint64_t steps;                    // of the optimizer
-  /// Where dropout's masks stand.
+  /// The position of dropout's masks.
   [[no_unique_address]] std::conditional_t<kDrops, detail::MaskState, detail::NoMaskState> masks;
   std::uint32_t fingerprint_of_type;     // kFingerprint of the program that wrote it
   std::uint32_t fingerprint_of_numbers;  // numbers() of that program
 
-  /// Of this program's arithmetic and, where parts of the model are constant, of all bits of those: they are
-  /// read once, at about 15 instructions for a float.
+  /// The fingerprint of this program's arithmetic and of all bits of the model's constants, if it has any.
+  /// Reading the constants takes about 15 instructions per float.
   [[nodiscard]] static constexpr std::uint32_t numbers() { return detail::base_of<Model>() + kArithmetic; }
 
-  /// Whether a trainer of this program can go on from it: kOtherState, or kOtherArithmetic, where
-  /// load(parameters) is what can be had; kOtherBase where the model's constants are others than those that
-  /// it was trained beside; kUnderWay between the slices of an update, of which a part is in it.
+  /// Whether a trainer of this program can resume from it. After kOtherState or kOtherArithmetic,
+  /// load(parameters) is the alternative. kOtherBase: the model's constants are not the ones that it was
+  /// trained with. kUnderWay: saved between the slices of an update, which is partly applied.
   [[nodiscard]] constexpr Status check() const {
     if (fingerprint_of_type == kPartOfUpdate) return Status::kUnderWay;
     if (fingerprint_of_type != kFingerprint) return Status::kOtherState;
@@ -106,13 +106,13 @@ struct TrainingState {
     return detail::is_arithmetic<Model>(arithmetic) ? Status::kOtherArithmetic : Status::kOtherBase;
   }
 
-  /// Whether a trainer that holds it can train: kNotInitialized where nobody has begun it, or where a state
-  /// was read into it that check() refused.
+  /// Whether a trainer that holds it can train. kNotInitialized before the first initialization, and after a
+  /// refused state was read into it.
   [[nodiscard]] constexpr Status ready() const {
     return fingerprint_of_type == kFingerprint ? Status::kOk : Status::kNotInitialized;
   }
 
-  /// check() of a state that was read into a trainer: one that is refused is nobody's afterwards.
+  /// check() for a state that was read into a trainer. Marks a refused state as not initialized.
   constexpr Status claim() {
     const Status status = check();
     if (status != Status::kOk && fingerprint_of_type == kFingerprint) fingerprint_of_type = 0;
@@ -133,9 +133,9 @@ struct TrainingState {
 
 namespace detail {
 
-// What trainers do with their state.
+// Functions that trainers call on their state.
 
-/// Zeros the bytes between members, so that the bytes of equal trainings are equal.
+/// Zeros the padding bytes, so that equal trainings have equal bytes.
 template <class Model, class Optimizer>
 ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer>& state) {
   constexpr std::size_t kMembers = kBytes<decltype(state.parameters)> + kBytes<decltype(state.moments)> +
@@ -161,8 +161,8 @@ ATTUNE_INLINE void clear_padding(TrainingState<Model, Optimizer>& state) {
   }
 }
 
-/// Forgets all training but the parameters. What is random starts from `rng`: rounding of moments in 16 bits,
-/// and masks, for which tapes then draw from it (dropout.hpp).
+/// Forgets all training except the parameters. Stochastic rounding and dropout's masks start from `rng`;
+/// tapes then draw from it (dropout.hpp).
 template <class Model, class Optimizer>
 void restart(TrainingState<Model, Optimizer>& state, const Rng& rng) {
   using State = TrainingState<Model, Optimizer>;
@@ -176,7 +176,7 @@ void restart(TrainingState<Model, Optimizer>& state, const Rng& rng) {
   state.fingerprint_of_numbers = State::numbers();
   clear_padding(state);
 }
-/// After an optimizer step with as many sequences.
+/// After an optimizer step over `sequences` sequences.
 template <class Model, class Optimizer>
 void count_step(TrainingState<Model, Optimizer>& state, [[maybe_unused]] int sequences) {
   ++state.steps;
