@@ -49,8 +49,7 @@ namespace detail {
 template <int together>
 constexpr int updated_rows(int rows, int cols) {
   if (together == 0) return rows;
-  static_assert((together & (together - 1)) == 0);  // a power of two, so the greatest common divisor is one,
-                                                    // too
+  static_assert((together & (together - 1)) == 0);  // so the gcd is a power of two
   return (std::min)(rows, (std::max)(8, together / (std::min)(together, cols & -cols)));
 }
 
@@ -310,9 +309,7 @@ ATTUNE_INLINE StepResult<typename Model::Scalar> step_in_backward(
   using Scalar = typename Model::Scalar;
   using Output = typename Model::Output;
   using Result = StepResult<Scalar>;
-  if (work.under_way())
-    return Result::refused(Status::kUnderWay);  // another trainer's pass in the same
-                                                // workspace
+  if (work.under_way()) return Result::refused(Status::kUnderWay);  // another trainer's pass
   if (const Status ready = state.ready(); ready != Status::kOk) return Result::refused(ready);
   auto& tape = work.tape();
   auto& scratch = work.scratch().training;
