@@ -11,8 +11,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// A decay rate β in [0, 1), made from a double literal. β and 1 − β are each rounded once from the double; 1
-/// − 0.999f would be 5e-5 off. 2⁶⁴β is stored as well: βᵗ is exact to 2⁻⁶⁴ per step, without double
+/// A decay rate β in [0, 1), made from a double literal. β and 1 − β are each rounded once from the double: 1
+/// − 0.999f would be 5e-5 off. 2⁶⁴β is stored as well, so βᵗ is exact to 2⁻⁶⁴ per step, without double
 /// arithmetic on the device.
 template <class Scalar>
 struct DecayRate {

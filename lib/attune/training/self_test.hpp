@@ -1,4 +1,4 @@
-// Does this build, on this processor, compute the bits that every other target computes?
+// Tests whether this build, on this processor, computes the same bits as every other target.
 //
 //   static attune::SelfTest self_test;   // .bss
 //   if (self_test.run() != attune::Status::kOk) …
@@ -28,7 +28,7 @@ struct SelfTestHash {
 template <class Layer, class Plan, SelfTestHash hash>
 class SelfTestOf {
  public:
-  /// kOk, or kWrongArithmetic.
+  /// Returns kOk or kWrongArithmetic.
   [[nodiscard]] Status run() {
     return keeps_subnormals() && sees_nan() && trains_to_the_same_bits() ? Status::kOk
                                                                          : Status::kWrongArithmetic;
@@ -37,7 +37,7 @@ class SelfTestOf {
  private:
   static constexpr std::uint32_t kHash = ATTUNE_FUSED ? hash.fused : hash.unfused;
 
-  // Vector units that flush subnormals are part of the policy's name (kernels/policy.hpp).
+  // The policy's name (kernels/policy.hpp) includes vector units that flush subnormals.
   bool keeps_subnormals() {
     if (kFlushesSubnormals) return true;
     for (float& value : x_.values) value = std::bit_cast<float>(std::uint32_t{2});
@@ -78,8 +78,8 @@ class SelfTestOf {
 
 }  // namespace detail
 
-/// Whether this build computes, on this processor, the bits that every other target computes. It is RAM for a
-/// training of a tiny layer; run(), which says kOk or kWrongArithmetic, takes the time of four steps.
+/// Tests whether this build, on this processor, computes the same bits as every other target. Its RAM is the
+/// training of a tiny layer. run() takes four steps and returns kOk or kWrongArithmetic.
 using SelfTest =
     detail::SelfTestOf<MultiHeadAttention<AttentionShape{.seq_len = 6, .d_model = 4, .num_heads = 2}>,
                        Streaming, detail::SelfTestHash{.fused = 0x7073D479u, .unfused = 0xB78660D1u}>;

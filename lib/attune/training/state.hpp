@@ -1,11 +1,11 @@
-// All that a training is, as a value: parameters, what the optimizer keeps, counters, and where the masks of
-// dropout stand. What resumes from it goes on to the bits of what never stopped.
+// The state of a training, as a value: parameters, moments, counters, and the position of dropout's masks. A
+// training that resumes from it is bit-identical to one that never stopped.
 //
 //   const auto& state = trainer.state();       // between two steps; write it as it is, sizeof state bytes
 //   attune::Status status = trainer.resume(state);
 //
-// A Trainer of any memory plan and batch has the same state, and so has a ParallelTrainer: it goes from a PC
-// to a board and back. It is plain memory, little-endian on every target, and without a pointer.
+// Every memory plan and batch size of Trainer has the same state, and so has ParallelTrainer: a state moves
+// from a PC to a board and back. It is plain memory without pointers, little-endian on every target.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// Where the masks of dropout stand: the generator that their starts were drawn from, and sequences since.
+/// The position of dropout's masks: the generator of their starts, and the sequences since then.
 struct MaskState {
   std::uint64_t generator;
   std::uint64_t sequences;
 };
 struct NoMaskState {};
 
-/// Of a model and its optimizer: shapes, names and options.
+/// The fingerprint of a model and its optimizer: shapes, names and options.
 template <class Model, class Optimizer>
 constexpr std::uint32_t training_fingerprint() {
   return fingerprint(sizeof(typename Model::Scalar), sizeof(typename Model::Input),
@@ -51,7 +51,7 @@ constexpr std::uint32_t base_of([[maybe_unused]] HashedPrecision precision = Has
     return 0;
   }
 }
-/// Whether a fingerprint is that of an arithmetic. Without constants it is of nothing else.
+/// Whether `numbers` is the fingerprint of an arithmetic. Without constants it can be nothing else.
 template <class Model>
 constexpr bool is_arithmetic([[maybe_unused]] std::uint32_t numbers) {
   if constexpr (kHasConstants<Model>) {
@@ -80,14 +80,15 @@ template <class Model, class Optimizer, TrainingPrecision precision = TrainingPr
 struct TrainingState {
   using Parameters = typename Model::Parameters;
   using Moments = typename Optimizer::template Moments<Parameters>;
-  /// Whether the model drops anything.
+  /// Whether the model has dropout.
   static constexpr bool kDrops = detail::kDropsIn<typename Model::Tape>;
 
-  /// Of model and optimizer: their types, shapes, names and options.
+  /// The fingerprint of model and optimizer: their types, shapes, names and options.
   static constexpr std::uint32_t kFingerprint = detail::training_fingerprint<Model, Optimizer>();
-  /// In its place while an update is under way.
+  /// Replaces kFingerprint while an update is under way.
   static constexpr std::uint32_t kPartOfUpdate = ~kFingerprint;
-  /// Of this program's arithmetic (kernels/policy.hpp), in which a training goes on to the same bits.
+  /// The fingerprint of this program's arithmetic (kernels/policy.hpp). Trainings in the same arithmetic have
+  /// the same bits.
   static constexpr std::uint32_t kArithmetic = fingerprint(kArithmeticName);
   /// The products of the plan: types are equal, so that a store reads either.
   static constexpr TrainingPrecision kPrecision = precision;
@@ -95,7 +96,7 @@ struct TrainingState {
   Parameters parameters;
   [[no_unique_address]] Moments moments;  // of the optimizer
   std::uint64_t steps;                    // of the optimizer
-  /// Where dropout's masks stand.
+  /// The position of dropout's masks.
   [[no_unique_address]] std::conditional_t<kDrops, detail::MaskState, detail::NoMaskState> masks;
   std::uint32_t fingerprint_of_type;     // kFingerprint of the program that wrote it
   std::uint32_t fingerprint_of_numbers;  // numbers() of that program
@@ -125,13 +126,13 @@ struct TrainingState {
     return detail::is_arithmetic<Model>(arithmetic) ? Status::kOtherArithmetic : Status::kOtherBase;
   }
 
-  /// Whether a trainer that holds it can train: kNotInitialized where nobody has begun it, or where a state
-  /// was read into it that check() refused.
+  /// Whether a trainer that holds it can train. kNotInitialized before the first initialization, and after a
+  /// refused state was read into it.
   [[nodiscard]] constexpr Status ready() const {
     return fingerprint_of_type == kFingerprint ? Status::kOk : Status::kNotInitialized;
   }
 
-  /// check() of a state that was read into a trainer: one that is refused is nobody's afterwards.
+  /// check() for a state that was read into a trainer. Marks a refused state as not initialized.
   constexpr Status claim() {
     const Status status = check();
     if (status != Status::kOk && fingerprint_of_type == kFingerprint) fingerprint_of_type = 0;
