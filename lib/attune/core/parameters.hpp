@@ -180,8 +180,8 @@ struct FloatForm {
 
 }  // namespace detail
 
-/// A reference to a constant in any storage; copies no scalars. Storage without scalars of its own is
-/// returned as is.
+/// A reference to a constant in any storage; copies no scalars. References, and other storage without
+/// scalars, are returned as is.
 template <class Leaf>
 [[nodiscard]] constexpr Leaf reference_to(const Leaf& leaf) {
   return leaf;

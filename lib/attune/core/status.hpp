@@ -50,7 +50,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     kNothingStored,        // a flash without a valid state, or a missing file
     kUnreadable,           // stored data cannot be read, or reads differently each time
     kOtherState,       // a state of another model, optimizer or other types, or of an uninitialized trainer
-    kOtherBase,        // a state trained beside other constants than this program's
+    kOtherBase,        // a state trained with other constants than this program's
     kOtherArithmetic,  // a state of another arithmetic; only its parameters can be loaded
     kNotErased,        // worn flash: a page is not erased after an erase
     kNotProgrammed,    // flash reads other bytes than were programmed

@@ -75,7 +75,7 @@ void backward_by_token(const Call& context, const auto& parameters, ConstView<ty
   });
 }
 
-// ---- Gradients of its own. ----
+// ---- The layer's own gradients. ----
 
 // A tensor in place of a gradient that is used at once; else the gradient itself.
 template <class Leaf, class Scalar, int rows, int cols>
