@@ -1,4 +1,4 @@
-// The true length of a sequence that is shorter than its model's: a mask that hides the padding behind it.
+// The true length of a sequence that is shorter than its model's: a mask that hides the padding after it.
 // Layers skip the padding, so it costs no time.
 //
 //   SequenceLength<29> length;
@@ -12,11 +12,11 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 /// The first tokens of up to kSeqLen; initially all of them. Trainers, infer_in_slices, and forward and
 /// backward of a layer skip the other tokens: a sequence of n tokens takes the time of n. The bits equal
-/// KeyPaddingMask's if no loss reaches the tokens behind. Values of x, ids or dy there have no influence. y
+/// KeyPaddingMask's if no loss reaches later tokens. Values of x, ids or dy there have no influence. y
 /// and dx are zero there. A loss over all tokens must ignore its targets there.
 ///
 /// In cross-attention, and as a DecoderLayer's mask of its memory, the length is the number of valid keys and
-/// values; their gradients are zero behind it. A DecoderLayer's other mask gives the length of its own
+/// values; their gradients are zero after it. A DecoderLayer's other mask gives the length of its own
 /// tokens.
 ///
 /// If a layer of the model does not take a length (Abilities, execution/layer.hpp), all tokens are computed,

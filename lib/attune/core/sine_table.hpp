@@ -1,6 +1,5 @@
-// Sines and cosines of positions, computed by the compiler, or, for large tables on a PC, at start-up. In
-// firmware they are in flash. They are equal everywhere: double arithmetic by IEEE 754, whatever the
-// target.
+// Sines and cosines of positions. The compiler computes them, and firmware has them in flash; large tables on
+// a PC are computed at startup. Equal everywhere: double arithmetic by IEEE 754, on every target.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +29,9 @@ struct CosineSine {
   double sine;
 };
 
-/// Of an angle in [0, 1e6], to 1e-15 absolute: Taylor's series on the remainder below π/4.
+/// cos and sin of an angle in [0, 1e6], to 1e-15 absolute: Taylor's series on the remainder below π/4.
 [[nodiscard]] constexpr CosineSine cosine_sine(double angle) {
-  // π/2 in two parts; the first has 33 bits, so that its small multiples are exact.
+  // π/2 in two parts. The first has 33 bits, so its small multiples are exact.
   constexpr double kHalfPiHigh = 0x1.921FB544p+0, kHalfPiLow = 0x1.0B4611A626331p-34;
   const auto quarter = static_cast<long long>(angle / (kHalfPiHigh + kHalfPiLow) + 0.5);
   const auto turns = static_cast<double>(quarter);
@@ -56,7 +55,7 @@ struct CosineSine {
   }
 }
 
-/// Of the sum of two angles.
+/// cos and sin of the sum of two angles.
 [[nodiscard]] constexpr CosineSine sum_of_angles(const CosineSine& a, const CosineSine& b) {
   return {a.cosine * b.cosine - a.sine * b.sine, a.sine * b.cosine + a.cosine * b.sine};
 }
@@ -117,7 +116,7 @@ constexpr void for_each_angle(double base, int d, int first, const Visit& visit,
   }
 }
 
-/// A table of angles from position `first` on.
+/// Fills a table of angles, starting at position `first`.
 template <class Scalar, int kPositions, int kFrequencies>
 constexpr void fill(SineTable<Scalar, kPositions, kFrequencies>& table, double base, int d, int first = 0,
                     const RotaryScaling& scaling = {}) {
@@ -137,17 +136,16 @@ template <class Scalar, int kPositions, int kFrequencies>
   return table;
 }
 
-/// Where an operating system starts programs, tables of more angles are filled then, as compilers take long
-/// or give up. Elsewhere tables stand in flash whatever their size, and there may be no more than
-/// kMostAngles.
+/// With an operating system, larger tables are filled at startup, as compilers take long for them or give up.
+/// Elsewhere tables of any size are in flash, up to kMostAngles.
 #if defined(__unix__) || defined(__APPLE__) || defined(_WIN32) || defined(__EMSCRIPTEN__)
 inline constexpr std::int64_t kMostConstantAngles = 2048, kMostAngles = std::int64_t{1} << 31;
 #else
 inline constexpr std::int64_t kMostAngles = 131'072, kMostConstantAngles = kMostAngles;
 #endif
 
-/// `value` is the Table that Fill::fill makes: a constant, or filled before main() with the same bits.
-/// Initializers of other static objects may not read the latter.
+/// `value` is the Table filled by Fill::fill: a constant, or filled before main() with the same bits.
+/// Initializers of other static objects may not read a table filled before main().
 template <class Table, class Fill, bool kConstant>
 struct TableOf {
   static constexpr Table value = [] {
@@ -181,12 +179,12 @@ template <int kFrequencies>
   return frequencies;
 }
 
-/// Angles of positions beyond a table, at run time, with the same bits: each position follows from the one
-/// before. Zeros: none so far.
+/// Angles of positions beyond a table, at run time, with the same bits: each position follows from the
+/// position before. Initially zeros: no position yet.
 template <int kFrequencies>
 struct AnglesOfPosition {
   CosineSine of[std::size_t{kFrequencies}];
-  std::uint64_t next;  // behind the position that they are of
+  std::uint64_t next;  // one more than the current position
 
   [[gnu::noinline]] void move_to(std::uint64_t position, const Frequencies<kFrequencies>& frequencies) {
     if (position + 1 == next) return;

@@ -1,4 +1,4 @@
-// Errors of bytes and numbers from outside. The compiler refuses everything else.
+// Errors of bytes and numbers from outside. All other misuse is a compile error.
 #pragma once
 
 #include <cstdint>
@@ -7,42 +7,42 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The result of a call. Anything but kOk has changed nothing, unless stated; message() explains it in a
-/// sentence.
+/// The result of a call. Except for kOk, nothing has changed, unless stated otherwise. message() explains
+/// each value in one sentence.
 enum class [[nodiscard]] Status : std::uint8_t{
     kOk = 0,           // success
     kInvalidLength,    // a length or size from outside that does not fit the type
     kIncompleteBatch,  // update() before `batch` sequences were accumulated; update_incomplete() before any
     kFullBatch,        // accumulate() after `batch` sequences without an update()
     kNotInitialized,   // a trainer without parameters: neither initialized, nor loaded, nor resumed
-    kUnderWay,         // a pass in slices is not finished: advance() it, or discard()
+    kUnderWay,         // a pass in slices is not finished: advance() or discard() it
     kInvalidLearningRate,  // negative, NaN, or so large that a step could overflow parameters
     kInvalidBeta,          // a decay rate outside [0, 1), or NaN
     kInvalidEpsilon,       // not positive and finite
-    kInvalidWeightDecay,   // negative, NaN, or more than a step can take away: learning rate · decay > 1
+    kInvalidWeightDecay,   // negative, NaN, or learning rate · decay > 1, more than a step can take away
     kInvalidMomentum,      // momentum or dampening outside [0, 1], or Nesterov without momentum
     kInvalidMaxNorm,       // a gradient-norm bound that is not positive, or NaN
     kInvalidSampling,      // a temperature that is negative, infinite or NaN, or a negative number of tokens
-    kInvalidTarget,        // a target that is no class of the loss
+    kInvalidTarget,        // a target that is not a class of the loss
     kInvalidClassWeight,   // a class weight that is negative, infinite or NaN
-    kNoTargets,            // nothing to learn from: every target of a batch is ignored, or weighs nothing
+    kNoTargets,            // nothing to learn from: every target of a batch is ignored or has no weight
     kInvalidToken,         // a token id outside the vocabulary
-    kCacheFull,            // no room for more tokens in a cache, or no position in a table of positions
-    kNothingRemembered,    // a decoder's memory has not been remembered before its first step
+    kCacheFull,            // no room for more tokens in a cache, or the end of a table of positions
+    kNothingRemembered,    // a decoder's first step without remember() before it
     kNotFinite,            // input, loss or gradient is infinite or NaN, or too large to be squared
     kCutShort,             // a file ends before its header does, or before its last tensor
-    kTrailingBytes,        // a file goes on behind its last tensor
+    kTrailingBytes,        // a file continues after its last tensor
     kHeaderTooLong,        // a file's header is longer than its format allows
     kInvalidHeader,        // a file's header breaks its format
     kEscapedName,          // a name in a file has an escape or a control character
     kDuplicateTensor,      // a file has a tensor of the model twice
-    kInvalidRank,          // a tensor of a file has more than 8 dimensions
+    kInvalidRank,          // a tensor in a file has more than 8 dimensions
     kInvalidType,          // a tensor's type is unknown, or not supported here
-    kInvalidSize,          // a tensor's bytes are not its shape times its type, or none
+    kInvalidSize,          // a tensor's bytes do not match its shape and type, or it has none
     kOverflow,             // a number in a file's header is too large
     kOverlap,              // tensors of a file share bytes
     kHole,                 // a file has bytes between tensors
-    kMisaligned,           // a tensor stands where it cannot be read in place
+    kMisaligned,           // a tensor cannot be read in place because of its alignment
     kUnknownTensor,        // a file has a tensor that the model does not have
     kMissingTensor,        // a file lacks a tensor of the model
     kOtherAlias,           // a tensor of a file has other values than the one whose alias it is

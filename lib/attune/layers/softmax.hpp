@@ -116,8 +116,8 @@ struct Softmax : detail::RowByRow<detail::SoftmaxRow, kRows, kCols, Scalar> {
   static constexpr std::uint32_t kFingerprint = fingerprint("Softmax");
 };
 
-/// Log-softmax of each row of x[kRows, kCols], within the range of logits. −∞ stays −∞ beside a
-/// finite logit. A row with NaN or +∞, or of only −∞, becomes NaN, as in PyTorch.
+/// Log-softmax of each row of x[kRows, kCols], within the range of logits. −∞ stays −∞ in a row
+/// with a finite logit. A row with NaN or +∞, or of only −∞, becomes NaN, as in PyTorch.
 template <int kRows, int kCols, class Scalar = float>
 struct LogSoftmax : detail::RowByRow<detail::LogSoftmaxRow, kRows, kCols, Scalar> {
   template <class Other>
