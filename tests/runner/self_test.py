@@ -40,6 +40,7 @@ counts, said, code = run("echo 3 passed, 0 failed", "echo 4 passed, 1 failed, 2 
 expect("counts are added", counts == (8, 1, 3))
 expect("a failure is the exit code", code == 1)
 expect("suites are shown in front, then beside", said.index("suite 2") < said.index("suite 1"))
+expect("a suite shows how far the run is", all(f"== suite {i} ({at} of 3)\n" in said for i, at in ((0, 1), (2, 2), (1, 3))))
 expect("the sum is the last line", said.endswith("\n8 passed, 1 failed, 3 skipped\n"))
 expect("the suite that fails is named at the end", "tests/run: suite 1: 1 failed" in said)
 counts, said, code = run("echo 3 passed, 0 failed")
