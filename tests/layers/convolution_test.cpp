@@ -259,6 +259,59 @@ TEST(Convolution, has_names_in_pytorch) {
       {{"conv.bias", 4}, {"conv.weight", 4, 6}});
 }
 
+TEST(Convolution, writes_pytorchs_shapes) {
+  const auto expect_shape = []<class Layer>(std::type_identity<Layer>, std::initializer_list<int> expected) {
+    static typename Layer::Parameters parameters, read;
+    attune::Rng rng(1);
+    check::fill_set(parameters, rng);
+    using Names = attune::PyTorchModule<Layer, "conv">;
+    constexpr auto& kTensors = attune::detail::kStateDict<Names>;
+    const auto extents = kTensors.tensors[kTensors.find("conv.weight")].extents();
+    EXPECT_EQ(extents.rank, static_cast<int>(expected.size()));
+    for (int i = 0; i < extents.rank; ++i) EXPECT_EQ(extents.extents[i], expected.begin()[i]);
+    static check::MemoryFile file;
+    file = {};
+    EXPECT_EQ(attune::write_safetensors<Names>(parameters, file), attune::Status::kOk);
+    EXPECT_EQ(attune::read_safetensors<Names>(file, read), attune::Status::kOk);
+    EXPECT_TRUE(check::same_bits(read, parameters));
+  };
+  expect_shape(std::type_identity<Conv1d<kSame>>{}, {4, 3, 3});
+  expect_shape(std::type_identity<Conv1d<kGrouped>>{}, {4, 3, 2});
+  expect_shape(std::type_identity<Conv2d<kImage>>{}, {3, 2, 3, 2});
+}
+
+TEST(Convolution, reads_pytorchs_weight_in_place) {
+  using Layer = Conv1d<kSame>;
+  static constexpr auto kStored = [] {
+    attune::Tensor<float, 4, 9> weight{};
+    for (int i = 0; i < weight.size; ++i) weight.values[i] = static_cast<float>(i * 7 % 11 - 5);
+    return weight;
+  }();
+  static constexpr attune::Tensor<float, 1, 4> kBias{{1, -1, 2, 0}};
+  static constexpr Layer::ParametersOf<attune::TransposedReference, attune::Reference> kInFlash{
+      .weight = {kStored.data()}, .bias = {kBias.data()}};
+  Layer::Parameters parameters{.weight = {}, .bias = kBias};
+  for (int i = 0; i < 9; ++i) {
+    for (int j = 0; j < 4; ++j) parameters.weight(i, j) = kStored(j, i);
+  }
+  check::Problem<Layer> a(1);
+  a.parameters = parameters;
+  a.forward();
+  Layer::Output y;
+  Layer::forward(kInFlash, a.x, y, a.inference);
+  EXPECT_TRUE(check::same_bits(a.y, y));
+}
+
+TEST(Convolution, streams_in_a_residual_branch) {
+  using Branch = attune::Residual<
+      attune::Sequential<attune::LayerNorm<attune::NormShape{12, 3}>, Conv1d<kCausalDepthwise>,
+                         attune::LayerScale<attune::ScaleShape{12, 3, 0.5}>>>;
+  using Model = attune::Sequential<Branch, Conv1d<kCausal>>;
+  static check::Problem<Model> a(5);
+  a.forward();
+  check::expect_stream<Model, attune::CacheShape{.window = 1}, 2>(a.parameters, a.x, a.y);
+}
+
 TEST(Convolution, has_the_same_bits_everywhere) {
   check::BitHash hash;
   const auto run = [&]<class Layer>(std::type_identity<Layer>) {

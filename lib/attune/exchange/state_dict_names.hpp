@@ -34,15 +34,28 @@ constexpr bool may_be_narrow(StateDictLayout layout) {
   return layout == StateDictLayout::kTable || layout == StateDictLayout::kTransposed;
 }
 
+namespace detail {
+
+/// The shape of a tensor in a file.
+struct TensorExtents {
+  static constexpr int kMost = 8;
+
+  int rank = 0;
+  int extents[kMost] = {};  // of the first `rank` dimensions
+};
+
+}  // namespace detail
+
 /// Where a tensor is: rows from `first_row` on, of a tensor with `rows` rows. (Rows of a vector are its
 /// elements, rows of a Conv1D its columns.) 0 rows: it is all of it.
 template <StateDictLayout kLayout>
 struct StateDictPlace {
   /// How the tensor lies there.
   static constexpr StateDictLayout layout = kLayout;
-  TensorPath path;    // its name there
-  int first_row = 0;  // where its own rows begin
-  int rows = 0;       // of the tensor that it is in; 0: it is all of it
+  TensorPath path;                               // its name there
+  int first_row = 0;                             // where its own rows begin
+  int rows = 0;                                  // of the tensor that it is in; 0: it is all of it
+  const detail::TensorExtents* shape = nullptr;  // in a file that is written, static; null: rows and columns
 };
 
 namespace detail {
