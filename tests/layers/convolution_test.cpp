@@ -194,6 +194,23 @@ TEST(Convolution, streams_where_it_is_causal) {
   expect_streamed<kCausalDepthwise>();
 }
 
+TEST(Convolution, begins_a_new_stream_after_a_reset) {
+  using Layer = attune::Sequential<Conv1d<kCausal>>;
+  static attune::KeyValueCache<Layer, attune::CacheShape{.window = 1}> cache;
+  static decltype(cache)::Scratch<> scratch;
+  check::Problem<Layer> a(5);
+  for (int stream = 0; stream < 2; ++stream) {
+    cache.reset();  // the tokens of the stream before stay in memory
+    a.forward();
+    for (int i = 0; i < kCausal.seq_len; ++i) {
+      attune::Tensor<float, 1, kCausal.d_out> y;
+      EXPECT_EQ(attune::step(a.parameters, attune::view(a.x).rows_at<1>(i), y, cache, scratch),
+                attune::Status::kOk);
+      for (int j = 0; j < kCausal.d_out; ++j) EXPECT_EQ(y(0, j), a.y(i, j));
+    }
+  }
+}
+
 TEST(Convolution, keeps_kernel_minus_one_tokens_of_a_stream) {
   using Cache = attune::KeyValueCache<attune::Sequential<Conv1d<kCausal>>, attune::CacheShape{.window = 1}>;
   static_assert(sizeof(Cache::memory) == 3 * 3 * sizeof(float));
