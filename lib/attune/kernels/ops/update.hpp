@@ -6,7 +6,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Everything Adam needs that does not change from element to element.
+/// Adam's coefficients of a step, equal for all elements.
 template <class Scalar>
 struct AdamCoefficients {
   Scalar beta1, one_minus_beta1;
@@ -14,7 +14,7 @@ struct AdamCoefficients {
   Scalar step_size;     // learning rate / (1 − β₁ᵗ)
   Scalar second_scale;  // 1/√(1 − β₂ᵗ) outside the root, 1/(1 − β₂ᵗ) inside it
   Scalar epsilon;
-  Scalar decay;           // decoupled: parameters are multiplied by it
+  Scalar decay;           // decoupled: factor on the parameters
   Scalar l2;              // coupled: times the parameter, added to its gradient
   Scalar gradient_scale;  // from clipping
 };
@@ -44,13 +44,13 @@ ATTUNE_INLINE void adam_packet(P& parameter, P gradient, P& first, P& second,
 }  // namespace detail
 
 /// m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,  p ← decay·p − step·m / (√v·second_scale + ε)   (ε inside:
-/// √(v·second_scale + ε)). In float m and v are right to 2 ulp of their larger term, p to 6 ulp of the larger
-/// of itself and the step.
+/// √(v·second_scale + ε)). In float, m and v are accurate to 2 ulp of their larger term, and p to 6 ulp of
+/// the larger of itself and the step.
 template <bool kEpsilonInside, bool kCoupled, class Scalar>
 [[gnu::noinline]] void adam_update(int size, Scalar* p, const Scalar* g, Scalar* m, Scalar* v,
                                    const AdamCoefficients<Scalar>& coefficients) {
   const AdamCoefficients<Scalar> c =
-      coefficients;  // stores to p, m and v cannot change a copy: it stays in registers
+      coefficients;  // stores to p, m and v cannot change a local copy, so it stays in registers
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
   if constexpr (std::is_same_v<Scalar, float>) {
     for (int pairs = size >> 1; pairs > 0; --pairs) {
@@ -77,7 +77,7 @@ template <bool kEpsilonInside, bool kCoupled, class Scalar>
     int i = 0;
     do {
       update.template operator()<Scalar>(i);
-    } while (++i != size);  // of a for, compilers leave the question at its begin here
+    } while (++i != size);  // compilers keep the check at the start of a for loop here
     return;
   }
 #endif
@@ -122,8 +122,7 @@ ATTUNE_INLINE void sgd_packet(P& parameter, const P& gradient, [[maybe_unused]] 
 
 }  // namespace detail
 
-/// b ← momentum·b + intake·g,  p ← p − lr·b   (Nesterov: p − lr·(g + momentum·b)), with g including weight
-/// decay.
+/// b ← momentum·b + intake·g,  p ← p − lr·b   (Nesterov: p − lr·(g + momentum·b)). g includes weight decay.
 template <bool kMomentum, bool kNesterov, class Scalar>
 [[gnu::noinline]] void sgd_update(int size, Scalar* p, const Scalar* g, Scalar* b,
                                   const SgdCoefficients<Scalar>& c) {
