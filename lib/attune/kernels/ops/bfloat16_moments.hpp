@@ -80,8 +80,7 @@ ATTUNE_INLINE void for_each_random_packet(int size, std::uint32_t position, cons
 template <bool kEpsilonInside, bool kCoupled>
 [[gnu::noinline]] void adam_update(int size, float* p, const float* g, Bfloat16Moments m, Bfloat16Moments v,
                                    const AdamCoefficients<float>& coefficients, PositionBits bits) {
-  const AdamCoefficients<float> c = coefficients;  // stores cannot change a local copy, so it stays in
-                                                   // registers
+  const AdamCoefficients<float> c = coefficients;  // a local copy, which stores cannot change
   detail::for_each_random_packet(
       size, m.position, bits, [&]<class P>(int i, const std::uint32_t* random) ATTUNE_INLINE_LAMBDA {
         P parameter = load<P>(p + i);
