@@ -149,8 +149,7 @@ struct MemoryBranch {
   };
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;
-  static constexpr bool kTakesLength =
-      detail::kAbilities<Attention>.takes_context;  // both of queries and of keys
+  static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and keys
   static constexpr Lanes kLanes = kLanesOf<Attention> == Lanes::kAll ? Lanes::kAll : Lanes::kNone;
   static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Attention>;
   static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Attention>;
