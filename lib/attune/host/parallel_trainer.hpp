@@ -224,8 +224,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     [[no_unique_address]] typename Model::Tape tape;
     [[no_unique_address]] Scratch scratch;
     typename Model::Output output;  // y, then dL/dy
-    std::int64_t masks;             // the sequence, counted over the training, with the masks that the tape
-                                    // has
+    std::int64_t masks;             // the sequence, counted over the training, of the tape's masks
   };
 
   // Calls body(worker, sequence) for first ≤ sequence < end, each on some thread.

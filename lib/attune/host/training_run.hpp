@@ -257,8 +257,7 @@ class Runner {
   }
   void validate() {
     const double accuracy = static_cast<double>(validate_());
-    const bool first =
-        run_.validations.empty() || run_.best_accuracy != run_.best_accuracy;  // NaN is not an accuracy
+    const bool first = run_.validations.empty() || run_.best_accuracy != run_.best_accuracy;  // NaN
     if (first || accuracy > run_.best_accuracy) {
       run_.best_accuracy = accuracy;
       run_.best_step = run_.steps;
