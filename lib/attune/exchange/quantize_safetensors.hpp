@@ -3,9 +3,9 @@
 //   status = attune::quantize_safetensors(file, attune::ElementType::kI8, sink, report);
 //
 // Weights, as is_weight() finds them, become I8, BF16 or F16, as in weights/quantize.hpp. I8 weights have
-// scales in NAME.scale, one per row. Other tensors become F32, except F64 tensors and scales of F64 weights.
-// The widest types come first, so that all tensors can be used in place. Metadata are kept. In a build,
-// attune_add_model(… QUANTIZE int8) does this.
+// scales in NAME.scale, one per row. Other floats become F32, except F64 tensors and scales of F64 weights;
+// integers stay as they are. The widest types come first, so that all tensors can be used in place. Metadata
+// are kept. In a build, attune_add_model(… QUANTIZE int8) does this.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,12 @@
-// adapter_config.json of Hugging Face's PEFT (peft/tuners/lora/config.py), beside the adapters of
+// adapter_config.json of Hugging Face's PEFT (peft/tuners/lora/config.py), for the adapters of
 // exchange/peft_names.hpp. Needs nlohmann-json and a heap; never included by attune.hpp.
 //
 //   const std::string wrong = attune::host::wrong_in_adapter_config<Names>(text);
 //   // "r is 8, that of the model is 4"
 //   file << attune::host::adapter_config<Names>("bert-base-uncased");
 //
-// Names describe the module, or are PeftNames of it. α has to be the model's; a file of adapters alone
-// does not contain it.
+// Names are the names of the module, or PeftNames of them. α must equal the model's. A file that holds only
+// adapters does not contain α.
 #pragma once
 
 #include <set>
@@ -32,7 +32,7 @@ struct ModuleOf<PeftNames<Module>> {
   using type = Module;
 };
 
-/// Common values of all adapters of a model.
+/// Values common to all adapters of a model.
 struct Adapters {
   int count = 0;
   int rank = 0;
@@ -60,9 +60,9 @@ Adapters adapters() {
 
 }  // namespace detail
 
-/// The first thing in the text of an adapter_config.json that is not so in the model, as a sentence; empty
-/// where all fits: LoRA without variants that change the product (rank patterns, rsLoRA, DoRA), of this rank
-/// and α.
+/// Compares the text of an adapter_config.json with the model. Returns the first difference as a sentence, or
+/// nothing if all fits: LoRA of this rank and α, without variants that change the product (rank patterns,
+/// rsLoRA, DoRA).
 template <attune::detail::CheckedNames Names>
 [[nodiscard]] std::string wrong_in_adapter_config(std::string_view text) {
   using Json = nlohmann::json;
@@ -87,8 +87,8 @@ template <attune::detail::CheckedNames Names>
   return {};
 }
 
-/// The text of an adapter_config.json for a model's adapters, which all have one rank and one α; empty where
-/// they do not. `base_model` is its base_model_name_or_path.
+/// The text of an adapter_config.json for a model's adapters. Empty if they differ in rank or α. `base_model`
+/// is its base_model_name_or_path.
 template <attune::detail::CheckedNames Names>
 [[nodiscard]] std::string adapter_config(std::string_view base_model = {}) {
   const detail::Adapters own = detail::adapters<Names>();

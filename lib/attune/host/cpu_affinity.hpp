@@ -1,7 +1,7 @@
-// Threads that work beside their caller stay off its core.
+// Keeps worker threads off the core of their caller.
 //
-// A system may wake a thread on the core that its caller keeps busy, and find it another one only after
-// milliseconds (kernels of small virtual machines do): then two threads are no faster than one.
+// A system may wake a thread on its caller's busy core, and move it to another core only after milliseconds.
+// Kernels of small virtual machines do this; two threads are then no faster than one.
 #pragma once
 
 #include <span>
@@ -19,12 +19,12 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// Which core a caller's threads were last kept off. Elsewhere than on Linux it does nothing.
+/// The core that a caller's threads were last kept off. Does nothing on systems other than Linux.
 class CpuAffinity {
  public:
-  /// The threads may use all cores that this one might when the object was made, but for the one that it is
-  /// on now; as before where those are fewer than the threads. A system call a thread if it has changed its
-  /// core, otherwise nothing.
+  /// Restricts the threads to the cores that the caller could use when the object was made, except the
+  /// caller's current one. With fewer cores than threads, it does not restrict them. Makes one system call
+  /// per thread if the caller changed its core, otherwise none.
   void keep_free_of([[maybe_unused]] std::span<std::thread> threads) {
 #if ATTUNE_SETS_AFFINITY
     const int core = sched_getcpu();

@@ -1,7 +1,7 @@
-// Code that a program has once for each of several processors, and runs the best of: added by CMake's
-// attune_add_dispatched to the objects that it compiles. Never included by attune.hpp.
+// Selects the best code for this processor, of a program that has some code once per processor. CMake's
+// attune_add_dispatched adds this header to the objects that it compiles. Never included by attune.hpp.
 //
-// ATTUNE_PROCESSOR=sse2, avx2 or avx512 in the environment takes another one than the best, to compare them.
+// Set ATTUNE_PROCESSOR=sse2, avx2 or avx512 in the environment to select other code, for comparisons.
 #pragma once
 
 #include <cstdio>
@@ -13,16 +13,16 @@
 #include <cpuid.h>
 #endif
 
-// Without the arithmetic in its name, and so of no other header: in fused arithmetic this code alone has to
-// run where there is no FMA.
+// Without the arithmetic in its name, and without other headers. In fused arithmetic, only this code must run
+// on processors without FMA.
 namespace attune::dispatch {
 
-/// Processors with all that a level of the x86-64 psABI has, each with all of those before: x86-64 itself,
-/// x86-64-v3 (which has FMA) and x86-64-v4.
+/// Levels of the x86-64 psABI, each including the levels before it: x86-64, x86-64-v3 (with FMA) and
+/// x86-64-v4.
 enum class Processor { kSse2, kAvx2, kAvx512 };
 inline constexpr std::string_view kProcessorNames[] = {"sse2", "avx2", "avx512"};
 
-/// A program's code for a processor. Its initializers run when it is chosen, and only then.
+/// A program's code for one processor. Its initializers run only when it is chosen.
 struct CodeOfProcessor {
   using Function = void();
   Processor processor;
@@ -36,9 +36,9 @@ struct ProcessorFeatures {
   unsigned ecx_1 = 0;
   unsigned ebx_7 = 0;
   unsigned ecx_80000001 = 0;
-  unsigned xcr0 = 0;  // which registers the operating system saves
+  unsigned xcr0 = 0;  // registers that the operating system saves
 
-  /// Of this machine.
+  /// Reads the features of this machine.
   static ProcessorFeatures read() {
     ProcessorFeatures features;
 #if defined(__x86_64__)
@@ -76,8 +76,8 @@ struct ProcessorFeatures {
   static constexpr unsigned kOsxsave = 1U << 27;
 };
 
-/// The last of `code`, in rising order, that `best` can run; with a name in `wanted`, not null or empty, that
-/// one. nullptr where there is none.
+/// The last of `code`, in rising order, that `best` can run. A `wanted` name, not null or empty, selects that
+/// code. nullptr if there is none.
 constexpr const CodeOfProcessor* choose(std::span<const CodeOfProcessor> code, Processor best,
                                         const char* wanted) {
   const std::string_view name = wanted == nullptr ? "" : wanted;
@@ -89,8 +89,8 @@ constexpr const CodeOfProcessor* choose(std::span<const CodeOfProcessor> code, P
   return chosen;
 }
 
-/// The code that this program runs on this machine. Where it has none for it, or not what ATTUNE_PROCESSOR
-/// asks for, the program ends with a message and code 2.
+/// The code that this program runs on this machine. If there is none, or none for ATTUNE_PROCESSOR, the
+/// program ends with a message and code 2.
 inline const CodeOfProcessor& choose(std::span<const CodeOfProcessor> code) {
   const Processor best = ProcessorFeatures::read().best();
   const char* const wanted = std::getenv("ATTUNE_PROCESSOR");

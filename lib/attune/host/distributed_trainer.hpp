@@ -1,4 +1,4 @@
-// Training on several machines, to the bits of a Trainer. Needs threads and a heap; never included by
+// Training on several machines, with the same bits as a Trainer. Needs threads and a heap; never included by
 // attune.hpp.
 //
 //   attune::host::MpiRanks ranks;  // host/mpi.hpp
@@ -6,13 +6,15 @@
 //   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
 //   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 //
-// Every rank runs the same program. Of a batch, rank r of n computes the sequences from ⌊r·batch/n⌋ up to
-// ⌊(r+1)·batch/n⌋, on its threads. Then the sum of the gradients goes from rank to rank, and each adds its
-// sequences in the order of the batch: the sums equal one sequence after the other, which no all-reduce
-// promises. The last rank has the sum over the batch, and sends it round once more; every rank
-// takes the optimizer's step with it. Both go in chunks, so that all ranks add and send at once: a ring,
-// whose links carry the gradients twice, as in a ring all-reduce (Patarasuk and Yuan, 2009). (Where
-// ParallelTrainer's bits are not a Trainer's, these are ParallelTrainer's.)
+// Every rank runs the same program. Rank r of n computes the sequences from ⌊r·batch/n⌋ up to ⌊(r+1)·batch/n⌋
+// of a batch, on its threads. Then the sum of the gradients travels from rank to rank, and each rank adds its
+// sequences in the order of the batch. The sum therefore equals one sequence after the other; no all-reduce
+// guarantees this. The last rank has the sum over the batch and sends it around once more. Every rank takes
+// the optimizer's step with it.
+//
+// Both rounds use chunks, so that all ranks add and send at the same time. Each link of the ring carries the
+// gradients twice, as in a ring all-reduce (Patarasuk and Yuan, 2009). (If ParallelTrainer's bits differ from
+// Trainer's, these bits equal ParallelTrainer's.)
 #pragma once
 
 #include <stdexcept>
@@ -25,18 +27,19 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// How a DistributedTrainer works; only speed and memory depend on it.
+/// Options of a DistributedTrainer. They affect only speed and memory.
 struct DistributedOptions {
-  int threads = 0;  // of each rank; 0: as many as it may run at once, so tell it where ranks share a machine
-  std::size_t gradient_bytes = std::size_t{64} << 20;  // of each rank, as in ParallelOptions
-  int compare_every = 100;                             // steps; 0: at the first one, and after a resume
-  std::size_t chunk_bytes = std::size_t{1} << 15;      // added and sent at a time; no bit depends on it
+  int threads = 0;  // per rank; 0: all that the process may run. Set it if ranks share a machine
+  std::size_t gradient_bytes = std::size_t{64} << 20;  // per rank, as in ParallelOptions
+  int compare_every = 100;                             // steps between comparisons; 0: only at the first
+                                                       // step, and after a resume
+  std::size_t chunk_bytes = std::size_t{1} << 15;      // added and sent at a time; does not affect bits
 };
 
 namespace detail {
 
-/// The gradients' way through the ring, as a part of ParallelTrainer::step_over. Sequences [first, end) are
-/// this rank's.
+/// The gradients' path through the ring, as a part of ParallelTrainer::step_over. This rank computes the
+/// sequences [first, end).
 template <class Parameters, class Sums>
 class PartOfRing {
  public:
@@ -57,7 +60,7 @@ class PartOfRing {
       std::memset(chunk.data(), 0, chunk.size());
     }
   }
-  // From the last rank these are the totals, on their second way round.
+  // From the last rank these are the totals, on their second round.
   void send(const Sums& sums) {
     sent_ = sums;
     if (ranks_.size() > 1) ranks_.send(bytes_of(sent_));
@@ -67,7 +70,7 @@ class PartOfRing {
   }
   Parameters& total(Sums& sums) {
     if (!ranks_.is_last()) {
-      const bool passes_on = ranks_.rank() + 2 < ranks_.size();  // the last rank has it
+      const bool passes_on = ranks_.rank() + 2 < ranks_.size();  // the last rank already has it
       ranks_.receive(bytes_of(sums));
       if (passes_on) ranks_.send(bytes_of(sums));
       const auto bytes = std::as_writable_bytes(std::span(&spare_, 1));
@@ -91,16 +94,16 @@ class PartOfRing {
   const int batch_;
   const std::size_t chunk_bytes_;
   Parameters& sum_;    // of the sequences up to here
-  Parameters& spare_;  // for the batch's sum: parts of `sum_` under way must not change
+  Parameters& spare_;  // for the batch's sum: parts of `sum_` still being sent must not change
   Sums sent_{};
 };
 
 }  // namespace detail
 
-/// Trains `Model` on batches of `batch` sequences on all ranks together. Its interface is
-/// ParallelTrainer's; predictions are each rank's own. The ranks call initialize(), start_from(), load()
-/// and resume() with the same, and step() with the same options, masks and loss, as often; of a batch each
-/// reads the sequences [first_sequence(), end_sequence()) alone. Ranks must compute on one byte order.
+/// Trains `Model` on batches of `batch` sequences on all ranks together. The interface is ParallelTrainer's;
+/// predictions are local to each rank. All ranks must call initialize(), start_from(), load() and resume()
+/// with equal arguments, and step() equally often with equal options, masks and loss. Each rank reads only
+/// the sequences [first_sequence(), end_sequence()) of a batch. All ranks must have the same byte order.
 template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
           int batch = 1>
 class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch> {
@@ -135,8 +138,8 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   using OnOneMachine::tape;
   using OnOneMachine::threads;
 
-  /// All ranks at once. `ranks` must live as long. Throws std::runtime_error, on every rank the same, where
-  /// one of them has another model, optimizer, batch or arithmetic than rank 0, or fails the SelfTest.
+  /// All ranks must construct it together. `ranks` must outlive it. Throws std::runtime_error on every rank
+  /// if one of them fails the SelfTest, or differs from rank 0 in model, optimizer, batch or arithmetic.
   explicit DistributedTrainer(Ranks& ranks, const DistributedOptions& options = {})
       : OnOneMachine({.threads = options.threads,
                       .gradient_bytes = (std::min)(options.gradient_bytes, most_gradients(ranks.size()))}),
@@ -165,9 +168,9 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
     }
   }
 
-  /// As Trainer::step, on every rank with the same result. Throws std::runtime_error, on every rank the same,
-  /// where ranks turn out to train different parameters or moments: hashes are compared before the first
-  /// step, where it goes on from a state, and every `compare_every` steps.
+  /// As Trainer::step, with the same result on every rank. Throws std::runtime_error on every rank if ranks
+  /// have different parameters or moments. It compares hashes at the first step, at the first step after a
+  /// resume, and every `compare_every` steps.
   template <class Clipping = NoClipping, class Masks = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
               const Clipping& clipping = {}, const Masks& masks = {},
@@ -184,12 +187,12 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
 
   /// The first sequence that this rank reads.
   [[nodiscard]] int first_sequence() { return part().first(); }
-  /// Behind the last sequence that this rank reads.
+  /// The end of the sequences that this rank reads.
   [[nodiscard]] int end_sequence() { return part().end(); }
   /// The ranks that train together.
   [[nodiscard]] Ranks& ranks() { return ranks_; }
 
-  /// Saves a run for run_training: rank 0 has the file, the others its contents.
+  /// Saves a run for run_training: rank 0 writes the file, and all ranks get its status.
   Status save_run(const std::string& path, std::uint32_t fingerprint,
                   std::initializer_list<std::span<const std::byte>> parts) {
     Status status = Status::kOk;
@@ -197,7 +200,7 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
     hand_out(ranks_, std::as_writable_bytes(std::span(&status, 1)));
     return status;
   }
-  /// Reads such a run, on rank 0, and hands it out.
+  /// Reads such a run on rank 0, and sends it to the others.
   Status load_run(const std::string& path, std::uint32_t fingerprint, std::vector<std::byte>& bytes) {
     struct {
       std::uint64_t size;
@@ -214,9 +217,9 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   }
 
  private:
-  static constexpr std::size_t kLine = 64;  // of the cache: scalars and parts begin with them
+  static constexpr std::size_t kLine = 64;  // of the cache: scalars and parts begin on lines
 
-  // For every sequence that a rank can have.
+  // Bytes of gradients for all sequences that a rank can have.
   static constexpr std::size_t most_gradients(int ranks) {
     return sizeof(Parameters) * static_cast<std::size_t>((batch + ranks - 1) / ranks);
   }
@@ -252,7 +255,7 @@ class DistributedTrainer : private ParallelTrainer<Model, Loss, Optimizer, batch
   Ranks& ranks_;
   const int compare_every_;
   const std::size_t chunk_bytes_;
-  std::uint64_t next_ = ~std::uint64_t{0};  // the step that the ranks are known to be at
+  std::uint64_t next_ = ~std::uint64_t{0};  // the step that all ranks are known to have reached
 };
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC::host

@@ -1,4 +1,4 @@
-// The gradients of several sequences at once, and their sum in the order of the batch. Needs threads and a
+// Gradients of several sequences at a time, and their sum in the order of the batch. Needs threads and a
 // heap.
 #pragma once
 
@@ -17,14 +17,14 @@ namespace attune::inline ATTUNE_ARITHMETIC::host::detail {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-/// A set of gradients; no two of them share a line of the cache.
+/// A set of gradients; no two sets share a cache line.
 template <class Parameters>
 struct alignas(kCacheLine) GradientSlot {
   Parameters gradients;
 };
 
-/// As many slots as sequences are computed in before they are added up: at least one for every thread, at
-/// most one for every sequence. Unless told in bytes, as many as stay in the threads' caches.
+/// The number of slots: sequences computed before their gradients are added up. At least one per thread, at
+/// most one per sequence. By default, as many as stay in the threads' caches.
 template <class Parameters>
 int slots_for(int batch, int threads, std::optional<std::size_t> bytes) {
   constexpr std::size_t kBytes = sizeof(GradientSlot<Parameters>);
@@ -34,7 +34,7 @@ int slots_for(int batch, int threads, std::optional<std::size_t> bytes) {
   return static_cast<int>((std::min)(static_cast<std::size_t>(batch), (std::max)(count, slots)));
 }
 
-/// A slot for the gradients of each of `count` sequences, and one for their sum.
+/// Slots for the gradients of `count` sequences, and one for their sum.
 template <class Parameters, class Scalar>
 class GradientSlots {
  public:
@@ -45,20 +45,20 @@ class GradientSlots {
   [[nodiscard]] std::size_t bytes() const { return (static_cast<std::size_t>(count_) + 1) * sizeof(Slot); }
   Parameters& slot(int index) { return slots_[static_cast<std::size_t>(index)].gradients; }
   Parameters& sum() { return slot(count_); }
-  /// The bytes of the sum from `begin` on, at most so many.
+  /// The bytes of the sum from `begin` on, at most `most`.
   std::span<std::byte> chunk(std::size_t begin, std::size_t most) {
     const auto bytes = std::as_writable_bytes(std::span(&sum(), 1));
     return bytes.subspan(begin, (std::min)(most, bytes.size() - begin));
   }
 
-  /// Zeros in all slots and in the sum. Costs nothing behind a batch that ended with an update.
+  /// Zeros all slots and the sum. Costs nothing after a batch that ended with an update.
   void begin_batch() {
     for (int index = 0; index <= count_ && !clear_; ++index) set_zero(slot(index));
     clear_ = false;
   }
 
-  /// sum += slot 0, then slot 1, …, `sequences` of them, for the bytes [begin, end) of a set. The slots are
-  /// then zero there.
+  /// sum += slot 0, then slot 1, …, for `sequences` slots and the bytes [begin, end) of a set. Then zeros
+  /// these bytes of the slots.
   void add(int sequences, std::size_t begin, std::size_t end) {
     for_each_part(begin, end, [&](std::size_t from, std::size_t to) {
       const std::size_t first = from / sizeof(Scalar), size = (to - from) / sizeof(Scalar);
@@ -69,7 +69,7 @@ class GradientSlots {
     });
   }
 
-  /// The optimizer's step with `gradients`, which are then zero.
+  /// The optimizer's step with `gradients`, which are then zeroed.
   template <class Optimizer>
   void update(const typename Optimizer::Coefficients& coefficients, auto& state, Parameters& gradients) {
     for_each_part(0, sizeof(Parameters), [&](std::size_t from, std::size_t to) {
@@ -91,8 +91,8 @@ class GradientSlots {
     int first, size;
   };
 
-  // The scalars of a tensor of `set` in the bytes [from, to) of the set. Those that are updated together go
-  // with the first of them.
+  // The scalars of a tensor of `set` in the bytes [from, to) of the set. Scalars that are updated together
+  // belong to the first of them.
   template <class Optimizer, class Leaf>
   static PartOfTensor part_of(const Leaf& tensor, const Parameters& set, std::size_t from, std::size_t to) {
     constexpr std::size_t kTogether = attune::detail::kTogetherOf<Optimizer, Leaf::size>;
@@ -105,8 +105,8 @@ class GradientSlots {
     };
     return {index_of(from), index_of(to) - index_of(from)};
   }
-  // body(from, to) for parts of the bytes [begin, end) of a set that fit the first cache, each on some
-  // thread. Less than two parts of 16 KiB are one.
+  // Calls body(from, to) for parts of the bytes [begin, end) of a set that fit the first-level cache, each on
+  // some thread. Ranges below two parts of 16 KiB stay one part.
   template <class Body>
   void for_each_part(std::size_t begin, std::size_t end, const Body& body) {
     const std::size_t lines = (end - begin + kCacheLine - 1) / kCacheLine,
@@ -120,7 +120,7 @@ class GradientSlots {
 
   ThreadPool& pool_;
   const int count_;
-  bool clear_ = true;  // as make_unique left them
+  bool clear_ = true;  // make_unique zeroed them
   std::unique_ptr<Slot[]> slots_;
 };
 

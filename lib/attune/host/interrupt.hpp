@@ -1,4 +1,4 @@
-// Ctrl-C as a wish to finish, for programs on an operating system. Never included by attune.hpp.
+// Handles Ctrl-C as a request to finish, on an operating system. Never included by attune.hpp.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,10 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// While one exists, the first Ctrl-C (SIGINT) is noted and nothing else; a second one ends the program at
-/// once. After the first, a pipe that nobody reads any more does not end the program either (in a pipeline
-/// Ctrl-C reaches the reader, too): the program can still save its result. Where SIGINT was ignored before,
-/// as for a job in the background, it still is. One at a time.
+/// While an Interrupt exists, the first Ctrl-C (SIGINT) only sets a flag, and a second one ends the program
+/// at once. After the first, a pipe without a reader does not end the program either, so it can still save
+/// its result. (In a pipeline, Ctrl-C also reaches the reader.) If SIGINT was ignored before, as for a
+/// background job, it stays ignored. Only one Interrupt may exist at a time.
 class Interrupt {
  public:
   Interrupt() {
@@ -25,7 +25,7 @@ class Interrupt {
     if (before_ != SIG_ERR) std::signal(SIGINT, before_);
   }
 
-  /// Whether Ctrl-C was pressed since.
+  /// Whether Ctrl-C was pressed since construction.
   [[nodiscard]] bool requested() const { return noted; }
 
  private:

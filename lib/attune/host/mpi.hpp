@@ -1,5 +1,5 @@
-// Ranks over MPI, the Message Passing Interface (mpi-forum.org). The one header of attune that names it;
-// never included by another one.
+// Ranks over MPI, the Message Passing Interface (mpi-forum.org). No other header of attune uses MPI or
+// includes this one.
 //
 //   find_package(MPI REQUIRED)                                  # Debian: libopenmpi-dev
 //   target_link_libraries(program PRIVATE MPI::MPI_CXX)
@@ -8,7 +8,7 @@
 #pragma once
 
 #if !defined(OMPI_SKIP_MPICXX)
-#define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
+#define OMPI_SKIP_MPICXX 1  // only the C interface is used
 #endif
 #if !defined(MPICH_SKIP_MPICXX)
 #define MPICH_SKIP_MPICXX 1
@@ -30,29 +30,29 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// How MpiRanks wait.
+/// Options of MpiRanks.
 struct MpiOptions {
-  /// Seconds for another rank: more than one ever needs for a step, a validation or a file.
+  /// Longest wait for another rank; must exceed the time of any step, validation or file access.
   std::chrono::duration<double> longest_wait = std::chrono::minutes(30);
 };
 
-/// The processes that mpirun has started; one alone without it. One object a program, from its beginning to
-/// its end; its functions are called by the thread that has made it. A process that dies, or leaves the scope
-/// by an exception, ends all of them with a message and a code that is not 0. So does one that hangs: whoever
-/// has waited for it for `longest_wait` says so, and a quarter of that later ends all, unless it came.
+/// The processes that mpirun started, or one process without mpirun. Create one object per program, from
+/// start to end; the thread that made it calls its functions. A process that dies, or leaves the scope by an
+/// exception, ends all of them with a message and a nonzero code. So does one that hangs. A rank that has
+/// waited for `longest_wait` reports it, and ends all processes after another quarter of that time.
 class MpiRanks final : public Ranks {
  public:
-  /// Joins the job: all ranks at once.
+  /// Joins the job. All ranks must construct it together.
   explicit MpiRanks(const MpiOptions& options = {}) : longest_wait_(options.longest_wait) {
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     if (provided < MPI_THREAD_FUNNELED) throw std::runtime_error("attune::MpiRanks: MPI allows no threads");
-    MPI_Comm_dup(MPI_COMM_WORLD, &ring_);  // of its own: no message of the program's comes between
+    MPI_Comm_dup(MPI_COMM_WORLD, &ring_);  // a communicator apart from the program's messages
     MPI_Comm_rank(ring_, &rank_);
     MPI_Comm_size(ring_, &size_);
   }
   ~MpiRanks() override {
-    if (std::uncaught_exceptions() > exceptions_) {  // the others would wait for ever
+    if (std::uncaught_exceptions() > exceptions_) {  // the others would wait forever
       std::fprintf(stderr, "attune::MpiRanks: rank %d of %d leaves by an exception, and ends all\n", rank_,
                    size_);
       MPI_Abort(ring_, 1);
@@ -60,7 +60,7 @@ class MpiRanks final : public Ranks {
     settle();
     MPI_Request ended;
     MPI_Ibarrier(ring_, &ended);
-    wait(ended, -1);  // MPI_Finalize would wait for ever
+    wait(ended, -1);  // MPI_Finalize would wait forever
     MPI_Comm_free(&ring_);
     MPI_Finalize();
   }
@@ -102,8 +102,8 @@ class MpiRanks final : public Ranks {
   [[nodiscard]] int next() const { return (rank_ + 1) % size_; }
   [[nodiscard]] int before() const { return (rank_ + size_ - 1) % size_; }
 
-  // Waits for another rank, or with -1 for every one. MPI's own waiting keeps a processor busy, which may be
-  // the one that the other rank needs.
+  // Waits for another rank, or with -1 for all ranks. MPI's own waiting keeps a core busy that the other rank
+  // may need.
   MPI_Status wait(MPI_Request& request, int whom) const {
     using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
@@ -119,7 +119,7 @@ class MpiRanks final : public Ranks {
         std::fprintf(stderr, "attune::MpiRanks: rank %d of %d has waited %.0f s for %s\n", rank_, size_,
                      waited.count(), name.c_str());
         said = true;
-      } else if (waited >= 1.25 * longest_wait_) {  // by now every rank that waits has said so
+      } else if (waited >= 1.25 * longest_wait_) {  // every waiting rank has reported it by now
         std::fprintf(stderr, "attune::MpiRanks: rank %d of %d ends all: the rank that does not wait hangs\n",
                      rank_, size_);
         MPI_Abort(ring_, 1);

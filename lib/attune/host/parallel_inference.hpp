@@ -1,10 +1,10 @@
-// Inference on several threads of a PC, also where there is one sequence alone.
+// Inference of a single sequence on several threads of a PC.
 //
 //   attune::host::ParallelInference<Model> inference(4);
 //   inference.forward(parameters, x, y);
 //
-// The bits equal Model::forward's, for any number of threads (shared_slices.hpp says why). Where
-// there are many sequences at once, one on each thread is faster: threads do not wait for each other then.
+// The bits equal Model::forward's for any number of threads (shared_slices.hpp explains why). For many
+// sequences at once, one sequence per thread is faster, because threads then do not wait for each other.
 // ThreadPool::for_each does that, with a scratch for each thread.
 #pragma once
 
@@ -19,23 +19,22 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// Threads, and the scratch of inference for each of them, on the heap. Its functions are called from one
-/// thread at a time.
+/// Threads, and the inference scratch of each, on the heap. Call its functions from one thread at a time.
 template <attune::detail::CheckedLayer Model>
 class ParallelInference {
  public:
   using Input = typename Model::Input;
   using Output = typename Model::Output;
-  using Outcome = attune::detail::Outcome<Model>;  // void, or a Status where ids can be refused
+  using Outcome = attune::detail::Outcome<Model>;  // void, or a Status if ids can be refused
 
-  /// Starts the threads, the caller among them; 0 or less: as many as the process may run at once.
+  /// Starts the threads; the caller is one of them. 0 or less: as many as the process may run at once.
   explicit ParallelInference(int threads = 0)
       : pool_(threads),
         scratch_(
             std::make_unique<typename Model::InferenceScratch[]>(static_cast<std::size_t>(pool_.threads()))) {
   }
 
-  /// y[rows, cols] of x[rows, cols], on all threads. `y` may not overlap `x`.
+  /// y[rows, cols] from x[rows, cols], on all threads. `y` may not overlap `x`.
   template <class Set = typename Model::Parameters, class Mask = NoMask>
   Outcome forward(const Set& parameters, ConstView<Input> x, View<Output> y, const Mask& mask = {}) {
     const auto run = [&](const auto& slices) {

@@ -1,16 +1,18 @@
-// Training on all cores of a PC, to the bits of a Trainer. Needs threads and a heap; never included by
+// Training on all cores of a PC, with the same bits as a Trainer. Needs threads and a heap; never included by
 // attune.hpp.
 //
 //   attune::host::ParallelTrainer<Model, attune::CrossEntropy<>, attune::AdamW, 64> trainer({.threads = 8});
 //   trainer.initialize(attune::XavierUniform{}, attune::Rng{42});
 //   const auto result = trainer.step(inputs, targets, {.learning_rate = 3e-3f});
 //
-// The sequences of a batch go to whichever thread is free; each leaves its gradient, from zero, in a slot of
-// its own. Then part after part of all tensors is added up, slot after slot in the order of the batch. So
-// the bits depend neither on the number of threads nor on their order, and equal attune::Trainer's, one
-// sequence after the other. (But a sum over more tokens than
-// kernels::kDepthBlock, or a tensor that backward adds to more than once, is first added up within its
-// sequence here: any number of threads still gives the same bits, but Trainer's may be others.)
+// The sequences of a batch go to free threads. Each leaves its gradient, summed from zero, in its own slot.
+// Then the slots are added in the order of the batch, one part of the tensors after another. The bits depend
+// neither on the number of threads nor on their order, and equal attune::Trainer's, one sequence after the
+// other.
+//
+// There are two exceptions: a sum over more tokens than kernels::kDepthBlock, and a tensor that backward adds
+// to more than once. These are first summed within their sequence. Any number of threads still gives the same
+// bits, but they may differ from Trainer's.
 #pragma once
 
 #include <algorithm>
@@ -28,18 +30,18 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// How a ParallelTrainer works; only speed and memory depend on it.
+/// Options of a ParallelTrainer. They affect only speed and memory.
 struct ParallelOptions {
   int threads = 0;  // 0: as many as the process may run at once
-  /// For gradients of single sequences. At least a set for every thread is kept, at most one for every
-  /// sequence of a batch; in between, fewer are less memory and more waiting. Unless told, they are what
-  /// stays in the threads' caches: 512 KiB of each, two sets or more. No bit depends on it.
+  /// Bytes for gradients of single sequences. There is at least one set per thread, and at most one per
+  /// sequence of a batch. Fewer sets take less memory and make threads wait more. By default the sets stay in
+  /// the threads' caches: 512 KiB per thread, at least two sets. Does not affect bits.
   std::optional<std::size_t> gradient_bytes = std::nullopt;
 };
 
 /// Trains `Model` on batches of `batch` sequences on several threads. Its interface is Trainer's, without
-/// accumulate() and update(). Everything that is large is on the heap: a ParallelTrainer
-/// may be a local variable. Its functions are called from one thread at a time.
+/// accumulate() and update(). All large data is on the heap, so a ParallelTrainer may be a local variable.
+/// Call its functions from one thread at a time.
 template <attune::detail::CheckedLayer Model, class Loss = MeanSquaredError, class Optimizer = AdamW,
           int batch = 1>
   requires attune::detail::CheckedLoss<Loss, typename Model::Output> &&
@@ -77,10 +79,10 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     begin_at_state();
   }
 
-  /// One optimizer step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked,
-  /// sequence after sequence; one mask for all sequences, or a std::array or std::span with one for each.
-  /// When status is not kOk nothing has changed: no parameter, no moment, and the next step has the masks of
-  /// dropout that this one had.
+  /// One optimizer step on a whole batch, as Trainer::step: inputs[batch·rows, cols] and targets stacked
+  /// sequence after sequence. `masks` is one mask for all sequences, or a std::array or std::span with one
+  /// for each. On an error nothing changes: no parameter and no moment, and the next step uses the same
+  /// dropout masks.
   template <class Clipping = NoClipping, class Masks = NoMask>
   Result step(BatchInputView inputs, BatchTargetView targets, const Options& options,
               const Clipping& clipping = {}, const Masks& masks = {},
@@ -92,17 +94,17 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     }
   }
 
-  /// y[rows, cols] for x[rows, cols] with the parameters as they are, on all threads (shared_slices.hpp);
-  /// nothing is dropped. A Status as Trainer::predict. Without dropout in the model, tape() then has its
-  /// tape. `y` may not overlap `x`.
+  /// y[rows, cols] for x[rows, cols] with the current parameters and without dropout, on all threads
+  /// (shared_slices.hpp). Returns a Status as Trainer::predict. If the model has no dropout, tape() then has
+  /// its tape. `y` may not overlap `x`.
   template <class Mask = NoMask>
   [[nodiscard]] Status predict(InputView x, OutputView y, const Mask& mask = {}) {
     const Status status = shared_->state.ready();
     return status == Status::kOk ? predict_together(x, y, mask) : status;
   }
-  /// The same for a whole batch, stacked, with masks as step(): as many sequences as threads at a time; of
-  /// fewer than threads, one after the other on all of them. Outputs of sequences that are refused are not
-  /// written; the Status is the first one's.
+  /// The same for a whole batch, stacked, with masks as in step(). Runs as many sequences at a time as
+  /// threads, and fewer sequences one after the other on all threads. Outputs of refused sequences are not
+  /// written. Returns the first error.
   template <class Masks = NoMask>
   [[nodiscard]] Status predict_batch(BatchInputView inputs, BatchOutputView outputs,
                                      const Masks& masks = {}) {
@@ -131,13 +133,13 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   }
 
   [[nodiscard]] const Parameters& parameters() const { return shared_->state.parameters; }
-  /// The tape of the last predict(), with attention weights. Not of a model with dropout, which predicts
+  /// The tape of the last predict(), with attention weights. Not for models with dropout, which predict
   /// without a tape.
   [[nodiscard]] const typename Model::Tape& tape() const requires(!kDrops) { return workers_[0].tape; }
   [[nodiscard]] int threads() const { return pool_.threads(); }
 
-  /// Memory of training here: tape and scratch of every thread, gradients of every slot.
-  /// PerSequence::memory() has the memory of the same training on a device.
+  /// Memory of this training: tape and scratch of every thread, gradients of every slot.
+  /// PerSequence::memory() is the memory of the same training on a device.
   [[nodiscard]] MemoryReport memory() const {
     const auto workers = static_cast<std::size_t>(pool_.threads());
     const auto sets = static_cast<std::size_t>(1 + slots_.count());
@@ -154,14 +156,14 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   }
 
  protected:
-  /// Of the first sequences of a batch. If one is refused, the status is the first one's, and there are no
-  /// gradients.
+  /// Losses of the first sequences of a batch. If one is refused, the status is the first one's, and there
+  /// are no gradients.
   using Sums = LossSum<Scalar>;
 
-  /// One step; the sequences [part.first(), part.end()) are computed here. part.receive() gets what
-  /// those before add up to, part.send() takes the same of all up to here: first Sums, then, if those are
-  /// sound, the bytes of the gradients' sum, chunk after chunk. part.total(sums) is the gradients' sum over
-  /// the batch, with its Sums in `sums`.
+  /// One step. This process computes the sequences [part.first(), part.end()). part.receive() gets the sums
+  /// over all earlier sequences, and part.send() takes the sums up to here. Each consists of Sums and, if
+  /// they are valid, the bytes of the gradients' sum, chunk after chunk. part.total(sums) returns the
+  /// gradients' sum over the batch, and writes its Sums to `sums`.
   template <class Part, class Clipping, class Masks>
   Result step_over(Part& part, BatchInputView inputs, BatchTargetView targets, const Options& options,
                    const Clipping& clipping, const Masks& masks, const Loss& loss_of) {
@@ -189,9 +191,9 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     return update.result;
   }
 
-  /// The sum of the gradients up to here; a set that is free when all sequences here have been added.
+  /// The sum of the gradients up to here; free once all sequences here have been added.
   Parameters& sum_here() { return slots_.sum(); }
-  /// A set that is free when all sequences here have been added.
+  /// A set that is free once all sequences here have been added.
   Parameters& spare() { return slots_.slot(0); }
 
  private:
@@ -199,7 +201,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
   using Moments = typename Optimizer::template Moments<Parameters>;
   using Scratch = attune::detail::EitherScratch<Model>;
 
-  // No sequences before this process's, and none behind.
+  // A batch in this process alone, without earlier or later sequences.
   struct WholeBatch {
     Parameters& gradients;
     static constexpr int first() { return 0; }
@@ -217,15 +219,15 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     LossSum<Scalar> sequences[static_cast<std::size_t>(batch)];
     std::int64_t trained;  // sequences since the tapes stood where their worker's `masks` is 0
   };
-  // A thread's memory for a sequence; no two threads share a line of the cache.
+  // A thread's memory for one sequence; no two threads share a cache line.
   struct alignas(detail::kCacheLine) Worker {
     [[no_unique_address]] typename Model::Tape tape;
     [[no_unique_address]] Scratch scratch;
     typename Model::Output output;  // y, then dL/dy
-    std::int64_t masks;             // the sequence, of all that are trained, whose masks the tape stands at
+    std::int64_t masks;             // the sequence, counted over the training, of the tape's masks
   };
 
-  // body(worker, sequence) for first ≤ sequence < end, each on some thread.
+  // Calls body(worker, sequence) for first ≤ sequence < end, each on some thread.
   template <class Body>
   void for_each_sequence(int first, int end, const Body& body) {
     pool_.for_each(end - first, [&](int thread, int index) {
@@ -256,7 +258,7 @@ class ParallelTrainer : public TrainingLifecycle<ParallelTrainer<Model, Loss, Op
     worker.masks = number + 1;
   }
 
-  // Adds the sequences [first, end), which the slots hold, in the order of the batch.
+  // Adds the sequences [first, end) from the slots, in the order of the batch.
   template <class Part>
   void add_sequences(Part& part, int first, int end, Sums& sums) {
     const bool begins = first == part.first();

@@ -1,5 +1,5 @@
-// Processes that train one model together, on one machine or on many: ranks 0, 1, …, in a ring. Never
-// included by attune.hpp. host/mpi.hpp has them over MPI.
+// Processes that train one model together, on one or many machines: ranks 0, 1, …, in a ring. Never included
+// by attune.hpp. host/mpi.hpp implements them over MPI.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// A process's place among all, and its two neighbors: the rank before 0 is the last one. The next rank
-/// receives messages in the order and sizes of sending. Where a neighbor is gone or hangs, a
-/// function throws or ends the program; it does not wait for ever.
+/// A process's place in the ring, and its two neighbors: the rank before 0 is the last one. The next rank
+/// receives messages in the order and sizes of sending. If a neighbor is gone or hangs, a function throws or
+/// ends the program instead of waiting forever.
 class Ranks {
  public:
   Ranks() = default;
@@ -23,11 +23,11 @@ class Ranks {
 
   [[nodiscard]] virtual int rank() const = 0;  // in [0, size())
   [[nodiscard]] virtual int size() const = 0;
-  /// To the next rank, without waiting for it. `bytes` have to stay as they are until settle() returns.
+  /// Sends to the next rank, without waiting for it. `bytes` must not change until settle() returns.
   virtual void send(std::span<const std::byte> bytes) = 0;
-  /// From the rank before, waiting for it.
+  /// Receives from the previous rank, and waits for it.
   virtual void receive(std::span<std::byte> bytes) = 0;
-  /// Waits until all that was sent is on its way, and its memory free.
+  /// Waits until everything sent is on its way, and its memory is free.
   virtual void settle() = 0;
 
   /// Whether it is the last rank.
@@ -41,13 +41,13 @@ inline void hand_out(Ranks& ranks, std::span<std::byte> bytes) {
   ranks.settle();
 }
 
-/// The values of all ranks, in their order, on every rank.
+/// The values of all ranks, in order, on every rank.
 template <class Value>
 [[nodiscard]] std::vector<Value> of_all_ranks(Ranks& ranks, const Value& mine) {
   static_assert(std::is_trivially_copyable_v<Value>);
   const int size = ranks.size();
   std::vector<Value> all(static_cast<std::size_t>(size), mine);
-  // In round r comes the value of the rank r places before.
+  // Round r brings the value of the rank r places before.
   const auto place = [&](int before) {
     return std::span(all).subspan(static_cast<std::size_t>((ranks.rank() + size - before) % size), 1);
   };

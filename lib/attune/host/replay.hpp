@@ -1,19 +1,19 @@
-// Replays a journal (persistence/training_journal.hpp) on a PC: the parameters of the device, bit for bit, or
-// the first step that differs. Needs a heap; never included by attune.hpp.
+// Replays a journal (persistence/training_journal.hpp) on a PC. The result is the device's parameters, bit
+// for bit, or the first step that differs. Needs a heap; never included by attune.hpp.
 //
 //   struct Setup {            // the rest: trainer and data
 //     using Trainer = …;      // the device's, or one with the same State
 //     using Sequence = attune::JournaledSequence<Input, Target, Mask>;
-//     static void start(Trainer& trainer, std::uint32_t number);  // as in front of started(number)
+//     static void start(Trainer& trainer, std::uint32_t number);  // as before started(number)
 //     static attune::Status load(std::uint32_t number, Sequence& sequence);  // the data of a number
-//     static Loss loss();               // where the loss has class weights
-//     static std::uint32_t base_crc();  // where the journal has one
+//     static Loss loss();               // if the loss has class weights
+//     static std::uint32_t base_crc();  // if the journal has one
 //   };
 //   attune::host::Replay<Setup> replay;
 //   const auto report = replay.run(bytes);
 //
-// attune_add_replay (cmake/attune-replay.cmake) makes a program of a Setup. `load` may be left out where
-// every sequence is in the journal.
+// attune_add_replay (cmake/attune-replay.cmake) builds a program from a Setup. Omit `load` if every sequence
+// is in the journal.
 #pragma once
 
 #include <algorithm>
@@ -39,14 +39,14 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// The end of a replay.
+/// The result of a replay.
 struct ReplayReport {
-  std::string problem;  // empty: all is as on the device; else the first place that differs, in a sentence
-  std::uint64_t steps = 0;      // of the optimizer, in the trainer at the end
-  std::uint64_t sequences = 0;  // that were replayed
+  std::string problem;  // empty: everything matches the device; otherwise the first difference, as a sentence
+  std::uint64_t steps = 0;      // steps of the optimizer at the end
+  std::uint64_t sequences = 0;  // replayed sequences
   std::uint64_t sessions = 0;   // starts of the device
-  std::uint64_t checks = 0;     // hashes that were compared
-  std::uint64_t cut_bytes = 0;  // of an entry at the end that is not whole
+  std::uint64_t checks = 0;     // compared hashes
+  std::uint64_t cut_bytes = 0;  // size of an incomplete entry at the end
   std::uint32_t hash = 0;       // hash_bits of the parameters at the end
   [[nodiscard]] bool ok() const { return problem.empty(); }
 };
@@ -59,7 +59,7 @@ class Replay {
   using Trainer = typename Setup::Trainer;
   using State = typename Trainer::State;
 
-  /// A state that the journal resumes from and does not contain, as one from a factory.
+  /// Adds a state that the journal resumes from and does not contain, such as a factory state.
   void add_state(const State& state) { saved_.push_back(state); }
 
   /// Replays a journal from its first session. Stops at the first difference.
@@ -80,7 +80,7 @@ class Replay {
     report_.hash = hash_bits(trainer().parameters());
     return report_;
   }
-  /// The trainer, as the journal has left it.
+  /// The trainer after the replay.
   [[nodiscard]] Trainer& trainer() { return *trainer_; }
 
  private:
@@ -232,10 +232,10 @@ class Replay {
              })
           .status;
     } else {
-      return Status::kInvalidMaxNorm;  // a trainer without gradients clips none
+      return Status::kInvalidMaxNorm;  // a trainer without gradients cannot clip
     }
   }
-  /// call(loss) of a Setup that has one; else call().
+  /// call(loss) if the Setup has a loss; otherwise call().
   template <class Call>
   static auto with_loss(const Call& call) {
     if constexpr (requires { Setup::loss(); }) {
@@ -268,14 +268,13 @@ class Replay {
   std::unique_ptr<Sequence> sequence_ = std::make_unique<Sequence>();
   std::vector<State> saved_;
   ReplayReport report_;
-  std::uint64_t equal_steps_ = 0;  // of the last hash that was equal
-  std::size_t at_ = 0;             // of the entry
+  std::uint64_t equal_steps_ = 0;  // steps at the last hash that matched
+  std::size_t at_ = 0;             // start of the entry
   bool on_ = false, pending_ = false;
 };
 
-/// The main() of a program that replays: JOURNAL [STATE...]. A STATE is a file with the bytes of a
-/// Trainer::State. Prints what the replay has come to. Returns 0 where all is as on the device, 1 where
-/// something differs, 2 without a journal.
+/// The main() of a replay program: JOURNAL [STATE...]. A STATE is a file with the bytes of a Trainer::State.
+/// Prints the result. Returns 0 if everything matches the device, 1 on a difference, 2 without a journal.
 template <class Setup>
 int replay_main(int count, char** words) {
   const auto read = [](const char* path) {

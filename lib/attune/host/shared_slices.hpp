@@ -1,4 +1,4 @@
-// One sequence on several threads: the slices of its layers (execution/slices.hpp), shared out.
+// One sequence on several threads, which share the slices of its layers (execution/slices.hpp).
 //
 //   ThreadPool pool(4);
 //   SharedPass pass(pool);
@@ -7,15 +7,14 @@
 //     EncoderLayer::forward(parameters, x, y, scratch[0], Context(CausalMask{}, slices));
 //   });
 //
-// Every thread goes through the same sequence of slices. The rows or elements of a slice are cut into a
-// share for each thread. Little work has fewer shares, and a single slice one. Each
-// thread takes its own share, and those that after a moment nobody has taken: a thread that a busy machine
-// wakes late is not waited for, and one that comes at last finds everything done. A share begins when all of
-// the slices before it are done. Who computes it decides no bit, and neither does into how many a slice is
-// cut.
+// Every thread goes through the same sequence of slices. The rows or elements of a slice are divided into one
+// share per thread; small slices have fewer shares, or one. Each thread takes its own share, and after a
+// moment also shares that nobody has taken. No thread waits for one that a busy machine wakes late: the late
+// thread finds everything done. A share begins once all slices before it are done. The bits depend neither on
+// the thread of a share nor on the number of shares.
 //
-// All threads fill one tape and one scratch. Data for more than one row (own()) go to the same place in
-// the thread's own scratch.
+// All threads fill one tape and one scratch. Data for more than one row (own()) goes to the same place in the
+// thread's own scratch.
 #pragma once
 
 #include <algorithm>
@@ -33,23 +32,22 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// Shared state of the threads that go through one sequence of slices.
+/// State shared by the threads of one pass.
 class SharedPass {
  public:
-  /// Less work than this (execution/slices.hpp) is not worth another thread: a share has to pay for waiting
-  /// for the others.
+  /// The least work of a share (execution/slices.hpp). Less does not pay for waiting for another thread.
   static constexpr int kWorkOfShare = 1 << 12;
 
-  /// On all threads of a pool, in shares of at least so much work, which is positive. The pool has to outlive
-  /// it.
+  /// Runs on all threads of `pool`, which must outlive it, in shares of at least `work_of_share`, which is
+  /// positive.
   explicit SharedPass(ThreadPool& pool, int work_of_share = kWorkOfShare)
       : pool_(pool),
         work_of_share_(work_of_share),
         taken_(std::make_unique<Taken[]>(static_cast<std::size_t>(pool.threads()))) {}
 
-  /// Calls forward(slices) on every thread and returns when all slices are done: Status::kOk, or why they
-  /// have ended early. `forward` fills scratch[0]; scratch[i] is thread i's own, of threads() in all. Called
-  /// from one thread at a time.
+  /// Calls forward(slices) on every thread. Returns when all slices are done: Status::kOk, or the error that
+  /// ended them early. `forward` fills scratch[0]; scratch[i] belongs to thread i of threads(). Call it from
+  /// one thread at a time.
   template <class Scratch, class Forward>
   Status run(Scratch* scratch, const Forward& forward);
 
@@ -58,25 +56,25 @@ class SharedPass {
  private:
   friend class SharedSlices;
 
-  // Why the pass has ended early; kOk where it has not.
+  // The error that ended the pass early; otherwise kOk.
   [[nodiscard]] Status refused() const { return refused_.load(std::memory_order_relaxed); }
-  // Called by a share: whoever waits for it sees the Status.
+  // Called by a share. Threads that wait for it see the Status.
   void refuse(Status status) { refused_.store(status, std::memory_order_relaxed); }
 
-  // From the first slice on. No thread is under way.
+  // Starts at the first slice. No thread may be under way.
   void begin() {
     done_.store(0, std::memory_order_relaxed);
     refused_.store(Status::kOk, std::memory_order_relaxed);
     for (int i = 0; i < threads(); ++i) of_share(i).store(0, std::memory_order_relaxed);
   }
-  // Into how many shares so much work is cut, of at most `most`.
+  // The number of shares for this work, at most `most`.
   [[nodiscard]] int shares_of(std::int64_t work, int most) const {
     return static_cast<int>(
         std::clamp<std::int64_t>(work / work_of_share_, 1, (std::max)(1, (std::min)(most, threads()))));
   }
-  // Calls body(share) for the shares of slice number `slice` that no other thread has taken, when the
-  // `before` shares of all slices in front of it are done. Takes shares of other threads that do not come:
-  // `alone` tells whether they missed the last slice.
+  // Calls body(share) for the shares of slice number `slice` that no other thread has taken, once the
+  // `before` shares of all earlier slices are done. Takes the shares of threads that do not come. `alone`
+  // tells whether they missed the last slice.
   template <class Body>
   void compute(int thread, int slice, int before, int shares, bool& alone, const Body& body) {
     const auto compute_one = [&](int share) {
@@ -94,7 +92,7 @@ class SharedPass {
       if (compute_one(share)) alone = true;
     }
   }
-  // Whether so many shares are done within a moment, in which threads with as much work end.
+  // Whether `shares` shares are done within a moment, in which threads with as much work finish.
   bool look_out_for(int shares) {
     for (int look = 0; look < kLooks; ++look) {
       if (done_.load(std::memory_order_acquire) >= shares) return true;
@@ -102,7 +100,7 @@ class SharedPass {
     }
     return false;
   }
-  // Returns when so many shares are done; their writes are then visible.
+  // Returns when `shares` shares are done; their writes are then visible.
   void wait_for(int shares) {
     using Clock = std::chrono::steady_clock;
     if (look_out_for(shares)) return;
@@ -117,14 +115,14 @@ class SharedPass {
   }
 
   static constexpr std::size_t kCacheLine = 64;
-  static constexpr int kLooks = 300;  // some microseconds
+  static constexpr int kLooks = 300;  // a few microseconds
   struct alignas(kCacheLine) Taken {
     std::atomic<int> slices;
   };
 
   std::atomic<int>& of_share(int share) { return taken_[static_cast<std::size_t>(share)].slices; }
-  // Whether this share of a slice is the caller's. Slices in front have been gone through, so their shares
-  // have been taken.
+  // Whether the caller gets this share of a slice. Earlier slices are complete, so their shares are
+  // taken.
   bool take(int share, int slice) {
     std::atomic<int>& slices = of_share(share);
     int taken = slices.load(std::memory_order_relaxed);
@@ -138,39 +136,39 @@ class SharedPass {
   const int work_of_share_;
   alignas(kCacheLine) std::atomic<int> done_ = 0;  // shares, of all slices
   std::atomic<Status> refused_ = Status::kOk;
-  const std::unique_ptr<Taken[]> taken_;  // of each share, up to which slice it is taken
+  const std::unique_ptr<Taken[]> taken_;  // for each share, the number of its slices taken
 };
 
-/// The slices of a sequence, for one of the threads that go through it.
+/// The slices of a sequence, for one of its threads.
 class SharedSlices : public attune::detail::WholeSequence {
  public:
   static constexpr bool kRunsToCompletion = false;
-  /// How far a thread is.
+  /// A thread's progress.
   struct Walk {
-    SharedPass& pass;             // that it is part of
-    const int thread;             // whose it is
+    SharedPass& pass;             // the pass it belongs to
+    const int thread;             // its thread
     const std::ptrdiff_t to_own;  // from the common scratch to the thread's, in bytes
-    int slices = 0;               // gone through
-    int shares = 0;               // of these
-    bool alone = false;           // as far as is known
+    int slices = 0;               // slices passed
+    int shares = 0;               // shares in them
+    bool alone = false;           // whether other threads missed the last slice
   };
 
-  /// Layers copy them; all copies refer to one walk.
+  /// Layers copy this object; all copies refer to one walk.
   explicit SharedSlices(Walk& walk) : walk_(&walk) {}
 
-  /// The place of a pointer into the common scratch in the thread's own.
+  /// The position of a pointer into the common scratch, in the thread's own scratch.
   template <class Scalar>
   Scalar* own(Scalar* scratch) const {
     return reinterpret_cast<Scalar*>(reinterpret_cast<std::uintptr_t>(scratch) +
                                      static_cast<std::uintptr_t>(walk_->to_own));
   }
 
-  /// Runs a body that is a stage, on one thread.
+  /// Runs a body as one stage, on one thread.
   template <class Body>
   void stage(Body&& body) const {
     share_out(1, [&](int) { body(); });
   }
-  /// The same of a body that answers; all threads have its answer.
+  /// The same for a body with a result; all threads get it.
   template <class Body>
   Status answer(Body&& body) const {
     SharedPass& pass = walk_->pass;
@@ -202,7 +200,7 @@ class SharedSlices : public attune::detail::WholeSequence {
   }
   template <int most, int work, class Body>
   void elements(int used, Body&& body) const {
-    constexpr int kBlock = 64;  // whole packets, whole lines of the cache
+    constexpr int kBlock = 64;  // whole packets and cache lines
     const int blocks = (used + kBlock - 1) / kBlock;
     const int shares = walk_->pass.shares_of(std::int64_t{work} * used, blocks);
     share_out(shares, [&](int share) {
@@ -212,10 +210,10 @@ class SharedSlices : public attune::detail::WholeSequence {
   }
 
  private:
-  // Of `rows` rows so many are computed together: a sixteenth, so that a few threads have as much each, but
-  // a register tile.
+  // Rows computed together: a sixteenth of `rows`, which balances a few threads, but at least a register
+  // tile.
   static constexpr int block_of(int rows) { return (std::min)(rows, (std::max)(1, (rows + 63) / 64) * 4); }
-  // Where part `index` of `parts` begins.
+  // The start of part `index` of `parts`.
   static int part(int count, int index, int parts) {
     return static_cast<int>(static_cast<std::int64_t>(count) * index / parts);
   }

@@ -1,4 +1,4 @@
-// Threads that share out slices of work, for programs on an operating system. Never included by attune.hpp.
+// Threads that share work, for programs on an operating system. Never included by attune.hpp.
 //
 //   ThreadPool pool(4);
 //   pool.for_each(100, [](int thread, int index) { … });   // by up to four threads, the caller among them
@@ -16,22 +16,21 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// As many threads as the process may run at once, at least 1.
+/// The number of threads that the process may run at once, at least 1.
 [[nodiscard]] inline int available_threads() {
   const unsigned cores = std::thread::hardware_concurrency();
   return cores > 0 ? static_cast<int>(cores) : 1;
 }
 
-/// A fixed number of threads. Without work they look out for more for 50 µs, then sleep; the destructor ends
-/// them.
+/// A fixed number of threads. Idle threads poll for work for 50 µs, then sleep. The destructor ends them.
 class ThreadPool {
  public:
-  /// `threads` of them, the caller of for_each() included; 0 or less: available_threads().
+  /// Starts `threads` threads, counting the caller of for_each(). 0 or less: available_threads().
   explicit ThreadPool(int threads = 0) : threads_(threads > 0 ? threads : available_threads()) {
     try {
       for (int thread = 1; thread < threads_; ++thread)
         others_.emplace_back([this, thread] { serve(thread); });
-    } catch (...) {  // the system has no more threads: those that have started must not outlive the pool
+    } catch (...) {  // out of threads: the ones already started must not outlive the pool
       end();
       throw;
     }
@@ -42,11 +41,11 @@ class ThreadPool {
 
   [[nodiscard]] int threads() const { return threads_; }
 
-  /// Calls body(thread, index) once for every index in [0, count), each on whichever thread is free, and
-  /// returns when all calls have; their writes are then visible to the caller. No two calls with the same
-  /// `thread`, in [0, threads()), overlap; the caller is thread 0, and on Linux the others stay off its
-  /// core. A thread that a busy machine wakes too late is not waited for. Called from one thread at a
-  /// time. `body` may not throw, and may not call for_each() of the same pool; another pool's it may.
+  /// Calls body(thread, index) once for every index in [0, count), each on a free thread, and returns when
+  /// all calls have returned; their writes are then visible to the caller. Calls with the same `thread`, in
+  /// [0, threads()), never overlap. The caller is thread 0; on Linux, the others stay off its core. A thread
+  /// that a busy machine wakes too late is not waited for. Call it from one thread at a time. `body` may not
+  /// throw, and may not call for_each() of the same pool; another pool is allowed.
   template <class Body>
   void for_each(int count, const Body& body) {
     std::atomic<int> next = 0;
@@ -73,8 +72,8 @@ class ThreadPool {
   }
 
  private:
-  // Sleeping and being woken takes longer than small work does, so a moment is waited for it to come. No
-  // longer than that: the core may be somebody else's.
+  // Polls for a moment, because sleeping and waking takes longer than small work. Not for long: another
+  // program may need the core.
   template <class Happened>
   static void look_out(const Happened& happened) {
     using Clock = std::chrono::steady_clock;
@@ -113,9 +112,9 @@ class ThreadPool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable left_;
-  const void* work_ = nullptr;  // the work that threads may join
+  const void* work_ = nullptr;  // the current work
   void (*call_)(const void*, int) = nullptr;
-  std::atomic<unsigned> round_ = 0;  // which work that is: nobody joins one twice
+  std::atomic<unsigned> round_ = 0;  // number of that work, so that no thread joins it twice
   std::atomic<int> working_ = 0;     // threads that have joined and not left
   bool ending_ = false;
   CpuAffinity cpu_affinity_;

@@ -1,5 +1,5 @@
-// Progress of a training run for people: steps, loss, accuracy, and remaining time. Needs
-// an operating system; never included by attune.hpp.
+// Shows the progress of a training run: steps, loss, accuracy, and remaining time. Needs an operating system;
+// never included by attune.hpp.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// Writes to standard output, at once.
+/// Writes to standard output without buffering.
 inline void write_to_standard_output(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
@@ -34,25 +34,25 @@ inline void write_to_standard_output(std::string_view text) {
   return text;
 }
 
-/// Progress of a number of steps: one line that overwrites itself on a terminal, a line now and then
+/// Progress over a number of steps: one line that overwrites itself on a terminal, an occasional line
 /// elsewhere.
 class TrainingProgress {
  public:
   /// The clock.
   using Clock = std::chrono::steady_clock;
-  /// Takes what is to be shown.
+  /// Receives the text.
   using Write = std::function<void(std::string_view)>;
 
-  /// Nothing is written without `write`.
+  /// Without `write`, writes nothing.
   TrainingProgress(int steps, bool terminal, Write write)
       : steps_(steps), terminal_(terminal), write_(std::move(write)), start_(Clock::now()), shown_(start_) {}
 
-  /// Goes on behind steps of these losses, which took so long.
+  /// Continues after steps with these losses, which took `seconds`.
   void resume(std::span<const float> losses, double seconds) {
     for (const float loss : losses) smooth(loss);
     start_ -= std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   }
-  /// After every step; `loss` is smoothed over about 50 of them here.
+  /// Call it after every step. Smooths `loss` over about 50 steps.
   void step_done(float loss, Clock::time_point now = Clock::now()) {
     smooth(loss);
     if (!write_) return;
@@ -60,13 +60,13 @@ class TrainingProgress {
     const bool tenth = tenths(done_) != tenths(done_ - 1);
     if (done_ == steps_ || (terminal_ ? since >= kRedrawSeconds : tenth || since >= kLineSeconds)) show(now);
   }
-  /// The accuracy to be shown from here on.
+  /// Sets the accuracy to show from now on.
   void validated(double accuracy) {
     accuracy_ = accuracy;
     has_accuracy_ = true;
   }
 
-  /// Ends the line that overwrites itself, and says a last word.
+  /// Ends the line that overwrites itself, and writes a final message.
   void end(std::string_view message, Clock::time_point now = Clock::now()) {
     if (!write_) return;
     if (terminal_ && done_ > 0) {
@@ -79,7 +79,7 @@ class TrainingProgress {
     write_(line += '\n');
   }
 
-  /// Seconds since the start, those before a resume included.
+  /// Seconds since the start, including time before a resume.
   [[nodiscard]] double seconds(Clock::time_point now = Clock::now()) const {
     return std::chrono::duration<double>(now - start_).count();
   }
@@ -119,7 +119,7 @@ class TrainingProgress {
     }
     if (terminal_) {
       const std::size_t length = line.size();
-      line.append(length_ > length ? length_ - length : 0, ' ');  // over what was longer
+      line.append(length_ > length ? length_ - length : 0, ' ');  // over a longer line
       length_ = length;
     } else {
       line += '\n';

@@ -7,7 +7,7 @@
 //       [&] { return accuracy_on_unseen(trainer); });
 //   trainer.load(*run.best);
 //
-// With .file it keeps the run in a file, and a run that was killed goes on from there to the same bits.
+// With .file it saves the run, and a killed run resumes from the file bit-identically.
 #pragma once
 
 #include <cstring>
@@ -25,62 +25,59 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// How long a training goes on, and where it is kept.
+/// The length of a training, and its file.
 struct TrainingOptions {
   int steps = 0;           // of the whole training
-  int validate_every = 0;  // steps from one validation to the next; 0: only after the last step
-  int patience = 0;        // validations in a row without a better accuracy that end training; 0: none do
-  bool terminal = false;   // progress overwrites its line; otherwise it is a line now and then
-  TrainingProgress::Write write = write_to_standard_output;  // of progress; nullptr: none
-  /// The run is written there (whole_file.hpp), and goes on from there if it is there at the start. Then
-  /// step(index) must depend only on the index, the trainer's state and `beside`. Another loss or
-  /// other data are not noticed.
+  int validate_every = 0;  // steps between validations; 0: validates only after the last step
+  int patience = 0;        // consecutive validations without improvement before training ends; 0: unlimited
+  bool terminal = false;   // progress overwrites its line; otherwise occasional lines
+  TrainingProgress::Write write = write_to_standard_output;  // for progress; nullptr: none
+  /// The run is saved there (whole_file.hpp), and resumes from an existing file. step(index) may then depend
+  /// only on the index, the trainer's state and `beside`. A change of loss or data is not detected.
   std::string file = {};
-  int save_every = 100;  // steps from one writing to the next; one follows the last step, too
-  std::span<std::byte> beside =
-      {};  // bytes of one's own that are kept with it: where in the data, a generator
+  int save_every = 100;              // steps between saves; also saves after the last step
+  std::span<std::byte> beside = {};  // your own bytes, saved with it: the position in the data, a generator
 };
 
-/// Why a training ended.
+/// The reason that training ended.
 enum class TrainingEnd {
-  kAllSteps,     // as many as were asked for
-  kNoPatience,   // the accuracy did not become better any more
+  kAllSteps,     // all requested steps are done
+  kNoPatience,   // the accuracy stopped improving
   kInterrupted,  // Ctrl-C
-  kRefused,      // a step was not kOk
-  kNotSaved,     // the file could not be written, or is not one of this training
+  kRefused,      // a step returned an error
+  kNotSaved,     // the file could not be written, or belongs to another training
 };
 
 /// The result of a validation.
 struct Validation {
-  int step;         // steps that had been taken
-  double accuracy;  // as the caller's function tells it
+  int step;         // steps before the validation
+  double accuracy;  // from the caller's function
 };
 
-/// The result of a run. `best` are the parameters of the best validation (the first of equals); the last ones
-/// without validation.
+/// The result of a run. `best` holds the parameters of the best validation (the first of equals), or the last
+/// parameters without validation.
 template <class Parameters>
 struct TrainingRun {
   TrainingEnd end = TrainingEnd::kAllSteps;  // why it ended
-  Status status = Status::kOk;               // of the last step; of the file where that was what ended it
-  int steps = 0;                             // that were taken
+  Status status = Status::kOk;               // of the last step, or of the file if that ended training
+  int steps = 0;                             // steps taken
   double seconds = 0;                        // of all calls that worked on it
   std::vector<float> losses = {};            // of every step
-  std::vector<Validation> validations = {};  // in their order
-  int best_step = 0;                         // steps behind which `best` was found
+  std::vector<Validation> validations = {};  // in order
+  int best_step = 0;                         // steps before `best` was found
   double best_accuracy = 0;                  // of `best`
   std::unique_ptr<Parameters> best = {};     // never empty
 };
 
 namespace detail {
 
-/// A trainer of several processes, which end together or not at all, and keeps files for all of them
-/// (distributed_trainer.hpp).
+/// A trainer of several processes, which end together and share files (distributed_trainer.hpp).
 template <class Trainer>
 inline constexpr bool kOfSeveralProcesses = requires(Trainer& trainer) {
   trainer.ranks();
 };
 
-/// A run in a file: the trainer's state, then this, `beside`, and lists.
+/// A run in a file: the trainer's state, then this record, `beside`, and lists.
 template <class Parameters>
 struct RunRecord {
   std::int32_t steps, best_step, losses, validations;
@@ -111,7 +108,8 @@ Status save_run(const TrainingOptions& options, Trainer& trainer, const Training
   }
 }
 
-/// kOk when the run goes on from the file, kNothingStored when there is none; else nothing has changed.
+/// Returns kOk if the run resumes from the file, kNothingStored if there is none. On other errors nothing
+/// changes.
 template <class Trainer, class Parameters>
 Status load_run(const TrainingOptions& options, Trainer& trainer, TrainingRun<Parameters>& run) {
   using State = typename Trainer::State;
@@ -136,7 +134,7 @@ Status load_run(const TrainingOptions& options, Trainer& trainer, TrainingRun<Pa
   if (record->beside != options.beside.size() || record->beside > bytes.size() - at)
     return Status::kOtherState;
   const std::size_t rest = bytes.size() - at - record->beside;
-  const auto counts = [rest](std::int32_t count, std::size_t size) {  // whether so many can be there
+  const auto counts = [rest](std::int32_t count, std::size_t size) {  // whether the file is large enough
     return count >= 0 && static_cast<std::size_t>(count) <= rest / size;
   };
   if (!counts(record->losses, sizeof(float)) || !counts(record->validations, sizeof(Validation))) {
@@ -169,7 +167,7 @@ struct NoValidation {
 
 namespace detail {
 
-/// A run on its way.
+/// A run in progress.
 template <class Trainer, class Validate>
 class Runner {
  public:
@@ -189,7 +187,7 @@ class Runner {
   [[nodiscard]] bool has_steps_left() const {
     return run_.steps < options_.steps && run_.end == TrainingEnd::kAllSteps;
   }
-  /// One step, then validating and saving if due.
+  /// Takes one step, then validates and saves if due.
   template <class Step>
   void take_step(const Step& step) {
     const auto result = step(run_.steps);
@@ -212,7 +210,7 @@ class Runner {
       if (run_.end == TrainingEnd::kAllSteps && interrupt_.requested()) run_.end = TrainingEnd::kInterrupted;
     }
   }
-  /// Validates and saves what is not yet, and says how it ended.
+  /// Validates and saves pending results, and returns the run.
   TrainingRun<Parameters> finish() {
     if (run_.end == TrainingEnd::kInterrupted) save();  // a resumed run has not validated here
     if constexpr (kValidates) {
@@ -259,8 +257,7 @@ class Runner {
   }
   void validate() {
     const double accuracy = static_cast<double>(validate_());
-    const bool first =
-        run_.validations.empty() || run_.best_accuracy != run_.best_accuracy;  // NaN is no accuracy
+    const bool first = run_.validations.empty() || run_.best_accuracy != run_.best_accuracy;  // NaN
     if (first || accuracy > run_.best_accuracy) {
       run_.best_accuracy = accuracy;
       run_.best_step = run_.steps;
@@ -301,12 +298,14 @@ class Runner {
 
 }  // namespace detail
 
-/// Takes up to options.steps steps. `step(index)` takes one with `trainer` and gives its StepResult;
-/// `validate()` gives an accuracy, in [0, 1] for the display, larger for better. It validates once more at
-/// the end, also after Ctrl-C, if steps were taken since. A refused step ends training, with the state
-/// before it. With options.file a run that was ended in any way, at any time, goes on where it was
-/// last written: call it with the same arguments. On several ranks (distributed_trainer.hpp) each of them
-/// calls it, `step` and `validate` do the same on all, and Ctrl-C is for who started them.
+/// Takes up to options.steps steps. `step(index)` takes one step with `trainer` and returns its StepResult.
+/// `validate()` returns an accuracy, where larger is better; the display expects [0, 1]. It validates once
+/// more at the end, also after Ctrl-C, if steps were taken since. A refused step ends training, with the
+/// state before it.
+///
+/// With options.file, a run that ended in any way resumes from its last save: call it again with the same
+/// arguments. With several ranks (distributed_trainer.hpp), every rank calls it, and `step` and `validate`
+/// must do the same on all. Ctrl-C goes to the program that started them.
 template <class Trainer, class Step, class Validate = NoValidation>
 auto run_training(Trainer& trainer, const TrainingOptions& options, Step&& step, Validate&& validate = {}) {
   detail::Runner<Trainer, std::remove_reference_t<Validate>> runner(trainer, options, validate);

@@ -1,6 +1,6 @@
-// Files written so that a crash at any time leaves the old one or the new one: written beside, flushed to the
-// disk, and put in place by a rename (of a link: in the place of the link). Needs POSIX and a heap; never
-// included by attune.hpp.
+// Crash-safe files: after a crash at any time, the old file or the new one is there. Each file is written
+// next to the old one, flushed to the disk, and renamed into place (for a link, into the place of the link).
+// Needs POSIX and a heap; never included by attune.hpp.
 #pragma once
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ struct FileHead {
   static constexpr std::uint32_t kMagic = 0x31'46'54'41;  // ATF1
   std::uint32_t magic;
   std::uint32_t fingerprint;
-  std::uint64_t size;  // bytes behind the head
+  std::uint64_t size;  // bytes after the head
   std::uint32_t crc;   // of them
   std::uint32_t unused;
 };
@@ -77,9 +77,9 @@ class FileDescriptor {
 
 }  // namespace detail
 
-/// Writes a file of these bytes, one behind the other. `fingerprint` identifies their meaning. kFileFault
-/// where the disk is full, the folder not there or not writable: the old file is then as it was and nothing
-/// is beside it, or, if only the folder could not be flushed, the new one is there. Signals do no harm.
+/// Writes a file from the concatenated `parts`. `fingerprint` identifies their meaning. Returns kFileFault if
+/// the disk is full, or the folder missing or not writable. The old file then stays as it was, with nothing
+/// next to it; only if flushing the folder failed, the new file is there. Signals do no harm.
 inline Status save_whole_file(const std::string& path, std::uint32_t fingerprint,
                               std::initializer_list<std::span<const std::byte>> parts) {
   detail::FileHead head{
@@ -99,14 +99,14 @@ inline Status save_whole_file(const std::string& path, std::uint32_t fingerprint
     static_cast<void>(::unlink(beside.c_str()));
     return Status::kFileFault;
   }
-  // The name is on the disk when its folder is.
+  // The name is on the disk once its folder is flushed.
   const std::size_t slash = path.find_last_of('/');
   const detail::FileDescriptor folder(slash == std::string::npos ? "." : path.substr(0, slash + 1), O_RDONLY);
   return folder.is_open() && folder.flush() ? Status::kOk : Status::kFileFault;
 }
 
-/// Reads one. kNothingStored where there is none, kOtherState of another fingerprint, kUnreadable where it is
-/// none of these files or damaged; `bytes` is then empty.
+/// Reads a file into `bytes`. Returns kNothingStored if there is none, kOtherState for another fingerprint,
+/// kUnreadable for a damaged file or another format. `bytes` is then empty.
 inline Status load_whole_file(const std::string& path, std::uint32_t fingerprint,
                               std::vector<std::byte>& bytes) {
   bytes.clear();
@@ -117,7 +117,7 @@ inline Status load_whole_file(const std::string& path, std::uint32_t fingerprint
     return Status::kUnreadable;
   }
   if (head.fingerprint != fingerprint) return Status::kOtherState;
-  // As far as the file goes: a damaged size must not ask for more memory than that.
+  // Reads up to the end of the file: a damaged size must not allocate more memory than that.
   std::uint32_t crc = 0;
   std::vector<std::byte> read;
   while (read.size() < head.size) {

@@ -1,13 +1,13 @@
-// The memory of a transformer layer's training: tapes of its branches, kept from forward to backward, or
+// The memory of a transformer layer in training. Tapes of its branches are kept from forward to backward, or
 // recomputed in backward.
 //
-// Kept: each branch has its tape, and the tape has the sums s_i and the tapes of norms. Outputs of norms
-// are recomputed.
+// Kept: each branch has its tape. The layer's tape also holds the sums s_i and the tapes of norms. Outputs of
+// norms are recomputed.
 //
-// Recomputed: the tape holds the start of dropout's masks, and nothing else. Backward has x, recomputes the
-// sums, then each branch's tape when it comes to that branch. So there is one tape at a time, the largest of
-// the branches', and each branch runs forward once more. The output of a norm shares memory with the scratch
-// of its branch if the branch uses one at a time.
+// Recomputed: the tape holds only the start of dropout's masks. Backward recomputes the sums from x, then the
+// tape of each branch just before its backward. Only one tape exists at a time, as large as the largest of
+// the branches', at the cost of one more forward per branch. The output of a norm shares memory with the
+// scratch of its branch, if the branch uses one at a time.
 #pragma once
 
 #include <type_traits>
@@ -19,7 +19,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// Masks of dropout behind the branches; nothing without dropout.
+/// Masks of dropout after the branches; nothing without dropout.
 template <class Stack>
 using BranchMasks = KeptMasks<Stack::kDrops ? Stack::kBranches : 0>;
 
@@ -27,9 +27,9 @@ using BranchMasks = KeptMasks<Stack::kDrops ? Stack::kBranches : 0>;
 template <class Stack, class Gradients>
 struct BranchGradientScratch {
   struct None {};
-  // The gradient of a branch behind its dropout; without dropout, the sum's gradient.
+  // The gradient before a branch's dropout; without dropout, the sum's gradient is used.
   [[no_unique_address]] std::conditional_t<Stack::kDrops, typename Stack::Tokens, None> branch;
-  // The gradient of a norm's output, if it cannot take its place.
+  // The gradient of a norm's output, unless it overwrites the output.
   [[no_unique_address]] std::conditional_t<Stack::template kGradientsInPlace<Gradients>, NoGradient,
                                            typename Stack::Tokens>
       gradient;
@@ -37,7 +37,7 @@ struct BranchGradientScratch {
 
 template <class Stack, class Gradients, class Indices = std::make_integer_sequence<int, Stack::kBranches>>
 struct BranchMemory;
-/// Tape and scratch of a stack (transformer_layer.hpp) for a backward to such gradients.
+/// Tape and scratch of a stack (transformer_layer.hpp) for a backward to `Gradients`.
 template <class Stack, class Gradients, int... index>
 struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
   using Tokens = typename Stack::Tokens;
@@ -56,14 +56,14 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
   // ---- Kept. ----
 
   struct KeptSums {
-    Tokens sums[std::size_t{kSums}];  // s_i, then their gradients; with norms before, the last is y
+    Tokens sums[std::size_t{kSums}];  // s_i, then their gradients; with norms before branches, the last is y
     [[no_unique_address]] Norms norms;
     [[no_unique_address]] BranchMasks<Stack> dropout;
   };
   struct KeptTape : KeptSums, Branch<index>::Member::template In<BranchTape<index>>... {
     static constexpr bool kRecomputes = false;
 
-    // The masks behind the branches, then the network's, then the attentions'.
+    // Dropout after the branches, then in the network, then in the attentions.
     template <class Visitor>
     constexpr void for_each_dropout(const Visitor& visitor) requires(kDrops) {
       detail::for_each_dropout(visitor, this->dropout, Branch<Stack::kLast>::Member::of(*this));
@@ -98,7 +98,7 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
     [[no_unique_address]] Tape tape;
     [[no_unique_address]] Scratch scratch;
     Tokens normalized;
-    Tokens output;  // of a branch that cannot leave it out
+    Tokens output;  // output of a branch that always writes one
   };
   struct RecomputedTape {
     static constexpr bool kRecomputes = true;
@@ -131,13 +131,13 @@ struct BranchMemory<Stack, Gradients, std::integer_sequence<int, index...>> {
   };
 };
 
-/// Whether something is a tape of branches.
+/// A tape of branches.
 template <class Tape>
 concept TapesBranches = requires {
   { Tape::kRecomputes } -> std::convertible_to<bool>;
 };
 
-/// Where a pass finds its memory, of tapes that are kept.
+/// Access to the memory of a pass with kept tapes.
 template <class Stack, class Tape, class Scratch>
 struct KeptRoom {
   static constexpr bool kRecomputes = false;
@@ -158,13 +158,13 @@ struct KeptRoom {
   auto& branch_scratch() const {
     return one_of<index>(scratch.branches);
   }
-  /// Before a branch tapes, and after its backward.
+  /// Called before a branch fills its tape, and after its backward.
   template <int>
   ATTUNE_INLINE static void begin(const auto&) {}
   template <int>
   ATTUNE_INLINE static void end(const auto&) {}
 };
-/// The same of tapes that are recomputed.
+/// Access to the memory of a pass with recomputed tapes.
 template <class Stack, class Tape, class Scratch>
 struct RecomputedRoom {
   static constexpr bool kRecomputes = true;
@@ -185,7 +185,7 @@ struct RecomputedRoom {
   auto& branch_scratch() const {
     return one_of<index>(scratch.works).scratch;
   }
-  // The output of a branch that is only run for its tape.
+  // The unused output of a branch that runs only to recompute its tape.
   template <int index>
   View<typename Stack::Tokens> output() const {
     return one_of<index>(scratch.works).output;

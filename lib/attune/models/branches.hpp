@@ -1,6 +1,6 @@
 // The branches of encoder and decoder layers (transformer_layer.hpp adds them up): self-attention, attention
-// to a memory, and a feed-forward network, each with its place in the layer's sets, and each token by token.
-// A context is the tokens' context, or a struct with it and the memories' contexts.
+// to a memory, and a feed-forward network. Each knows its member in the layer's sets, and how to run token by
+// token. A context is the tokens' context, or a struct with it and the memories' contexts.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ ATTUNE_INLINE const auto& tokens_of(const Given& context) {
   }
 }
 
-// The member of a layer's sets and tapes that belongs to a branch.
+// The member of a layer's sets and tapes for a branch.
 struct SelfAttentionMember {
   template <class Type>
   struct In {
@@ -48,7 +48,7 @@ struct FeedForwardMember {
   ATTUNE_INLINE static constexpr auto& of(auto& set) { return set.feed_forward; }
 };
 
-// Some tokens of a stream in a branch that is a layer, whose part of context.memory is member `index`.
+// A step of several tokens in a branch that is a layer. Its memory is member `index` of context.memory.
 template <int index, class MemberType, class Part, CacheShape cache, int tokens>
 struct StreamBranch {
   using Member = MemberType;
@@ -98,7 +98,7 @@ struct LayerBranch {
   template <class Gradients>
   using ScratchOf = detail::ScratchOf<Part, Gradients>;
   static constexpr bool kAttendsToMemory = false;
-  /// Whether it can leave out its output, and takes its input when its scratch is dead.
+  /// Whether it can recompute its tape without writing its output, and takes its input once scratch is dead.
   static constexpr bool kRecomputesTape = detail::kRecomputesTape<Part>;
   static constexpr bool kTakesLength = detail::kTakesLength<Part>;
   static constexpr Lanes kLanes = (std::max)(kLanesOf<Part>, Lanes::kBetweenParts);
@@ -127,15 +127,15 @@ struct LayerBranch {
                                      auto& gradients, auto& scratch, const auto& context) {
     backward_in<Part>(tokens_of(context), parameters, x, tape, dy, dx, gradients, scratch);
   }
-  // The same, where input() is x, and is called when scratch is dead.
+  // The same, with x from input(), which is called once scratch is dead.
   ATTUNE_INLINE static void backward_from(const auto& parameters, const auto& input, auto& tape, auto dy,
                                           auto dx, auto& gradients, auto& scratch, const auto& context) {
     Part::backward_from(parameters, input, tape, dy, dx, gradients, scratch, tokens_of(context));
   }
 };
 
-// A branch that attends to a memory: context.memory[memory_len, d_model], whose gradient goes to
-// context.d_memory. Of the memory as of tokens there may be the first ones alone.
+// A branch that attends to a memory, context.memory[memory_len, d_model]. Its gradient goes to
+// context.d_memory. Memory and tokens may be shorter than their largest length.
 template <class Attention>
 struct MemoryBranch {
   using Member = CrossAttentionMember;
@@ -147,11 +147,11 @@ struct MemoryBranch {
   template <class Gradients>
   struct ScratchOf {
     typename Attention::template ScratchOf<Gradients> attention;
-    Memory d_value;  // of the memory as values; as keys it goes to d_memory
+    Memory d_value;  // gradient of the memory as values; as keys, it goes to d_memory
   };
   static constexpr bool kAttendsToMemory = true;
   static constexpr bool kRecomputesTape = false;
-  static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and of keys
+  static constexpr bool kTakesLength = detail::kAbilities<Attention>.takes_context;  // of queries and keys
   static constexpr Lanes kLanes = kLanesOf<Attention> == Lanes::kAll ? Lanes::kAll : Lanes::kNone;
   static constexpr bool kOutputMayBeInput = detail::kOutputMayBeInput<Attention>;
   static constexpr bool kGradientMayBeInput = detail::kGradientMayBeInput<Attention>;
@@ -176,7 +176,7 @@ struct MemoryBranch {
   }
   ATTUNE_INLINE static void backward(const auto& parameters, auto x, auto& tape, auto dy, auto dx,
                                      auto& gradients, auto& scratch, const auto& context) {
-    // Tokens that self-attention's mask hides are queries here.
+    // Tokens hidden by the mask of self-attention are queries here.
     constexpr bool kHidesQueries = std::remove_cvref_t<decltype(context.tokens)>::kSkipsZeros &&
                                    !std::remove_cvref_t<decltype(context.cross)>::kSkipsZeros;
     const auto run = [&](auto d_key, auto d_value, const auto& cross) ATTUNE_INLINE_LAMBDA {

@@ -1,10 +1,10 @@
-// A layer that tapes nothing: backward repeats its forward from x (Chen et al., "Training Deep Nets
-// with Sublinear Memory Cost", 2016).
+// A layer without a tape: backward repeats its forward from x (Chen et al., "Training Deep Nets with
+// Sublinear Memory Cost", 2016).
 //
 //   Repeat<6, Checkpointed<EncoderLayer<kBlock>>>   // six inputs and one tape, instead of six tapes
 //
-// The layer's tape lies in scratch, which all layers share. One tape remains of many, at the cost of one
-// more forward. Masks of dropout use the same seeds, so the bits equal the layer's.
+// The layer's tape is in scratch, which all layers share. Several layers then need one tape, at the cost of
+// one more forward each. Dropout masks use the same seeds, so the bits equal the layer's.
 #pragma once
 
 #include <attune/models/composition.hpp>
@@ -14,7 +14,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// Repeats all of forward.
+// Repeats the whole forward.
 template <class Layer>
 struct RunOnceMore : Layer {
   using Scalar = typename Layer::Scalar;
@@ -69,7 +69,7 @@ struct RunOnceMore : Layer {
   }
 };
 
-// The same of an encoder layer, a branch at a time: its functions take either tape.
+// The same for an encoder layer, one branch at a time; its functions take either tape.
 template <class Layer>
 struct RecomputedBranches : Layer {
   template <class Gradients>
@@ -94,7 +94,7 @@ struct OnceMore<Layer> {
 
 }  // namespace detail
 
-/// `Layer` with its tape recomputed in backward; an encoder layer's a branch at a time.
+/// `Layer` with its tape recomputed in backward; in an encoder layer, one branch at a time.
 template <detail::CheckedLayer Layer>
 struct Checkpointed : detail::OnceMore<Layer>::type {
   template <class Other>

@@ -1,4 +1,4 @@
-// Common code of models made of layers: sequential.hpp, repeat.hpp, residual.hpp.
+// Shared code of models made of layers: sequential.hpp, repeat.hpp, residual.hpp.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// A tuple that is a plain value, with no byte for empty members. (Empty members are not stored: two of one
+// A tuple that is a plain value, without bytes for empty members. (Empty members are not stored: two of one
 // type would need two addresses.)
 template <class...>
 struct Members {};
@@ -42,7 +42,7 @@ struct Members<First, Second, Rest...> {
   [[no_unique_address]] Members<Second, Rest...> rest;
 };
 
-/// Member number `index`: a reference, or a value of its empty type, const as the set.
+/// Member number `index`: a reference, or a value of its empty type, with the constness of the set.
 template <int index, class Set>
 constexpr decltype(auto) member(Set& members) {
   if constexpr (index > 0) {
@@ -62,7 +62,7 @@ struct TypeAt<0, First, Rest...> {
   using type = First;
 };
 
-// Layers that follow each other: an error names both, with their shapes.
+// Consecutive layers; an error names both, with their shapes.
 template <class Layer, class Next, int output_rows, int output_cols, int input_rows, int input_cols>
 constexpr bool output_fits_input() {
   static_assert(
@@ -85,7 +85,7 @@ inline constexpr bool kFits = [] {
   }
 }();
 
-// first(), and then rest() unless first refuses its input. Returns first's result.
+// Calls first(), then rest() unless first refuses its input. Returns first's result.
 template <class First, class Rest>
 ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
   if constexpr (std::is_void_v<decltype(first())>) {
@@ -98,7 +98,7 @@ ATTUNE_INLINE auto in_turn(const First& first, const Rest& rest) {
   }
 }
 
-/// y += x, of tokens, in context.
+/// y += x for tokens, in context.
 template <class Matrix, class Scalar>
 ATTUNE_INLINE void add_to(const auto& context, const Scalar* x, Scalar* y) {
   context.template token_elements<Matrix::rows, Matrix::cols, 2>(
@@ -110,7 +110,7 @@ inline constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "
                                            "16", "17", "18", "19", "20", "21", "22", "23"};
 inline constexpr int kMostLayers = static_cast<int>(std::size(kNumbers));
 
-// An array that has no byte where its elements are empty.
+// An array that takes no byte if its elements are empty.
 template <class Element, int count>
 struct Copies {
   Element elements[std::size_t{count}];
@@ -124,7 +124,7 @@ struct Copies<Element, count> {
   constexpr const Element operator[](int) const { return {}; }  // NOLINT: const as the set
 };
 
-// Storage for things of several types, one at a time.
+// Storage for one of several types at a time.
 template <class...>
 union OneOf {};
 template <class First, class... Rest>
@@ -141,7 +141,7 @@ constexpr auto& one_of(Union& storage) {
   }
 }
 
-// Two buffers in turns: each boundary between layers uses the buffer that its neighbors do not.
+// Two alternating buffers: each boundary between layers uses the buffer that its neighbors do not.
 template <class Scalar, int size, int boundaries>
 struct Turns {
   Tensor<Scalar, 1, size> buffers[std::size_t{boundaries < 2 ? boundaries : 2}];
@@ -153,7 +153,7 @@ struct Turns {
 template <class Scalar, int size>
 struct Turns<Scalar, size, 0> {};
 
-// `Scratch` behind `room` scalars.
+// `Scratch` after `room` scalars.
 template <class Scalar, int room, class Scratch>
 struct Behind {
   Tensor<Scalar, 1, room> before;
@@ -164,8 +164,8 @@ struct Behind<Scalar, 0, Scratch> {
   [[no_unique_address]] Scratch scratch;
 };
 
-// The scalars beside a layer where `between` stand behind each but the last: of the places on its two sides,
-// one is even.
+// The scalars beside a layer, with `between` scalars after each layer but the last. One of the two adjacent
+// places is even.
 template <int... between>
 constexpr int scalars_beside(int layer, bool even) {
   constexpr int kLayers = static_cast<int>(sizeof...(between)), kBetween[] = {between...};
@@ -214,7 +214,7 @@ using InTurn = InTurnOf<Scalar, Between, std::index_sequence_for<Scratches...>, 
 
 }  // namespace detail
 
-/// The fingerprint of a stream's memory, from those that layers declare.
+/// The fingerprint of a stream's memory, from the fingerprints that its layers declare.
 template <class... Parts>
 inline constexpr std::uint32_t kFingerprintOf<detail::Members<Parts...>> =
     fingerprint(kFingerprintOf<Parts>...);

@@ -1,5 +1,5 @@
 // One layer of a transformer decoder: causal self-attention, attention to the encoder's output, and a
-// feed-forward network, each in a residual branch with layer normalization (Vaswani et al., "Attention Is All
+// feed-forward network. Each is a residual branch with layer normalization (Vaswani et al., "Attention Is All
 // You Need", 2017, section 3.1).
 //
 //   norm after:    h = norm₁(x + A(x)),    g = norm₂(h + C(h, m)),    y = norm₃(g + F(g))
@@ -9,7 +9,7 @@
 //
 //   DecoderLayer<{.attention = {.seq_len = 16, .d_model = 32, .num_heads = 4}, .d_ff = 64, .memory_len = 20}>
 //   DecoderLayerOf<MultiHeadAttention<kSelf>, MultiHeadAttention<kCross>, SwiGlu<kNetwork>,
-//   RmsNorm<kNorm>>
+//                  RmsNorm<kNorm>>
 #pragma once
 
 #include <attune/attention/mask.hpp>
@@ -18,17 +18,17 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The context of a call of a decoder layer: of its tokens, whose mask is self-attention's, and of the
-/// attention to its memory, whose queries are the tokens and whose keys are the memory's.
+/// The context of a decoder layer's call. One part is for its tokens, with the mask of self-attention. The
+/// other is for the attention to its memory, with the tokens as queries and the memory as keys.
 template <AnyContext TokensContext = Context<CausalMask>, AnyContext CrossContext = Context<>>
 struct DecoderContext {
-  TokensContext tokens;  // of self-attention, norms and the network
-  CrossContext cross;    // of the attention to the memory
+  TokensContext tokens;  // for self-attention, norms and the network
+  CrossContext cross;    // for the attention to the memory
 };
 
 namespace detail {
 
-// The same with the memory, and where its gradient goes.
+// The same with the memory, and the destination of its gradient.
 template <class Given, class Memory, class DMemory>
 struct ContextWithMemory : Given {
   Memory memory;
@@ -45,9 +45,9 @@ using DecoderStack = ResidualStack<options, Norm, LayerBranch<SelfAttentionMembe
 
 }  // namespace detail
 
-/// A decoder layer of given parts: A, F and the norm as of EncoderLayerOf; C is MultiHeadAttention, or a
-/// type with its calls, of [seq_len, d_model] queries and a [memory_len, …] memory. In training, dropout
-/// applies to the outputs of the three branches, not inside them.
+/// A decoder layer made of given parts. A, F and the norm are as in EncoderLayerOf. C is MultiHeadAttention,
+/// or a type with the same calls, for [seq_len, d_model] queries and a [memory_len, …] memory. In training,
+/// dropout applies to the outputs of the three branches, not inside them.
 template <detail::CheckedLayer Attention, class MemoryAttention, detail::CheckedLayer NetworkLayer,
           detail::CheckedLayer NormLayer, BranchOptions options = BranchOptions{}>
 struct DecoderLayerOf
@@ -90,7 +90,7 @@ struct DecoderLayerOf
   using Scratch = typename Stack::template ScratchOf<Parameters>;
   using typename Stack::InferenceScratch;
 
-  /// Keys and values of memory[memory_len, …] to a cache, for all steps until another memory is remembered.
+  /// Writes keys and values of memory[memory_len, …] to a cache, for all steps until the next memory.
   template <class Set = Parameters, class Model, CacheShape shape>
   static void remember(const Set& parameters, ConstView<Memory> memory, KeyValueCache<Model, shape>& cache) {
     detail::MemoryStream<CrossAttention>::remember(parameters.cross_attention, memory,
@@ -112,8 +112,8 @@ struct DecoderLayerOf
     Stack::forward_branches(parameters, x, y, tape, scratch, detail::with_memory(context, memory));
   }
   /// dx[seq_len, d_model] and d_memory[memory_len, …] from dy[seq_len, d_model], overwritten, or NoGradient;
-  /// gradients accumulate. The tape is used up. `dx` may be `dy`. The context is forward's; values that
-  /// its masks hide have no influence.
+  /// gradients accumulate. Uses up the tape. `dx` may be `dy`. Pass forward's context; values that its masks
+  /// hide have no influence.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class DMemory, class Gradients,
             class AnyScratch, class Call = DecoderContext<>>
   static void backward(const Set& parameters, ConstView<Input> x, ConstView<Memory> memory, AnyTape& tape,
@@ -124,10 +124,10 @@ struct DecoderLayerOf
   }
 };
 
-/// Every size and option of PyTorch's layer; the defaults are PyTorch's, but for dropout.
+/// Every size and option of PyTorch's layer, with PyTorch's defaults except for dropout.
 struct DecoderLayerShape {
-  AttentionShape attention;  // self-attention; bias and dropout as of EncoderLayerShape. Attention to
-                             // the memory has the same shape, without positions, window and alibi
+  AttentionShape attention;  // self-attention; bias and dropout as in EncoderLayerShape. Attention to the
+                             // memory has the same shape, without positions, window and alibi
   int d_ff;                  // features of a token inside the feed-forward network
   int memory_len = attention.seq_len;  // tokens of the memory, of d_model features
   Activation activation = Activation::kRelu;
@@ -137,7 +137,7 @@ struct DecoderLayerShape {
 
 namespace detail {
 
-/// The shape of attention to a memory, beside self-attention.
+/// The shape of attention to a memory, from the shape of self-attention.
 constexpr AttentionShape cross_attention(AttentionShape shape, int memory_len) {
   constexpr AttentionShape kDefault{};
   shape.kv_len = memory_len;
@@ -173,7 +173,7 @@ struct DecoderLayer : DecoderLayerOf<typename detail::DecoderParts<shape, Scalar
   using SteppedAs = DecoderLayer;
 };
 
-/// The context of a decoder layer with masks of self-attention and of its memory, which have to outlive it.
+/// The context of a decoder layer with masks of self-attention and of its memory. The masks must outlive it.
 template <class Layer, AttentionMask Mask = CausalMask, AttentionMask MemoryMask = NoMask,
           class Slices = RunToCompletion>
 [[nodiscard]] constexpr auto decoder_context_for(const Mask& mask ATTUNE_LIFETIME_BOUND,

@@ -1,12 +1,11 @@
-// One layer of a transformer encoder: self-attention, then a feed-forward network, each in a residual branch
+// One layer of a transformer encoder: self-attention, then a feed-forward network. Each is a residual branch
 // with layer normalization (Vaswani et al., "Attention Is All You Need", 2017, section 3.1).
 //
 //   norm after:    h = norm₁(x + A(x)),    y = norm₂(h + F(h))
 //   norm before:   h = x + A(norm₁(x)),    y = h + F(norm₂(h))
 //
 //   EncoderLayer<{.attention = {.seq_len = 16, .d_model = 32, .num_heads = 4}, .d_ff = 64}>   PyTorch's layer
-//   EncoderLayerOf<MultiHeadAttention<kShape>, SwiGlu<kNetwork>, RmsNorm<kNorm>>      of parts of one's
-//   choice
+//   EncoderLayerOf<MultiHeadAttention<kShape>, SwiGlu<kNetwork>, RmsNorm<kNorm>>              your own parts
 #pragma once
 
 #include <attune/models/transformer_layer.hpp>
@@ -22,9 +21,9 @@ using EncoderStack = ResidualStack<options, Norm, LayerBranch<SelfAttentionMembe
 
 }  // namespace detail
 
-/// An encoder layer of given parts: A, F and the norm are layers (execution/layer.hpp) of [seq_len, d_model]
-/// tokens to as many, the library's or your own. The norm has recompute(parameters, x, tape, y) beside. In
-/// training, dropout applies to the outputs of A and F, not inside them.
+/// An encoder layer made of given parts. A, F and the norm are layers (execution/layer.hpp) from [seq_len,
+/// d_model] to [seq_len, d_model], the library's or your own. The norm also has recompute(parameters, x,
+/// tape, y). In training, dropout applies to the outputs of A and F, not inside them.
 template <detail::CheckedLayer Attention, detail::CheckedLayer NetworkLayer, detail::CheckedLayer NormLayer,
           BranchOptions options = BranchOptions{}>
 struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, NetworkLayer>,
@@ -80,7 +79,7 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
                       AnyScratch& scratch, const Call& context = {}) {
     Stack::forward_branches(parameters, x, y, tape, scratch, context);
   }
-  /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. The tape is used up.
+  /// dx[seq_len, d_model] from dy[seq_len, d_model], overwritten; gradients accumulate. Uses up the tape.
   /// `dx` may be `dy`. Values that a mask hides have no influence.
   template <class Set = Parameters, detail::TapesBranches AnyTape, class Dx, class Gradients,
             class AnyScratch, AnyContext Call = Context<>>
@@ -90,10 +89,10 @@ struct EncoderLayerOf : detail::EncoderStack<options, NormLayer, Attention, Netw
   }
 };
 
-/// Every size and option of PyTorch's layer; the defaults are PyTorch's, but for dropout.
+/// Every size and option of PyTorch's layer, with PyTorch's defaults except for dropout.
 struct EncoderLayerShape {
-  AttentionShape attention;  // self-attention. Its bias and dropout are the whole layer's: of linear layers
-                             // and norms, and of attention weights, branches and hidden features
+  AttentionShape attention;  // self-attention. Its bias option applies to all linear layers and norms, its
+                             // dropout to attention weights, branches and hidden features
   int d_ff;                  // features of a token inside the feed-forward network
   Activation activation = Activation::kRelu;
   NormPlacement norm = NormPlacement::kAfter;  // of every branch

@@ -5,10 +5,10 @@
 //   using Tuned = BiasesAndNorms<Whole, kWhole>;                                             // a part of all
 //   using LoRA = Adapted<Whole, kWhole, LowRank{.rank = 4}>;              // LoRA (weights/low_rank.hpp)
 //
-// A Trainer of such a model has parameters, gradients, moments and a tape for the trained part only, and
-// firmware contains no other backward code. The constants stay where they are, in any storage
-// (weights/weights.hpp): tensors, or references into a file in flash. They may also be a static that is
-// filled at run time, before the model is first used: the type holds its address, not its values.
+// A Trainer of such a model has parameters, gradients, moments and a tape for the trained part only, and the
+// firmware contains no other backward code. Constants stay in place, in any storage (weights/weights.hpp):
+// tensors, or references into a file in flash. They may also be a static that is filled at run time, before
+// the model is first used: the type holds its address, not its values.
 #pragma once
 
 #include <attune/models/composition.hpp>
@@ -19,7 +19,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// The rows of the largest matrix that goes into a layer, out of it, or between those listed in it.
+/// The largest number of rows among a layer's input and output and the matrices between its listed layers.
 template <class Layer>
 constexpr int most_tokens() {
   int most = Layer::Output::rows;
@@ -42,12 +42,12 @@ constexpr int most_tokens() {
 
 }  // namespace detail
 
-/// `Layer` with constant parameters, except for the trained ones. A call keeps a pointer for every tensor
-/// of Layer on the stack if something is trained. Factors of low rank need two or three, and backward as
-/// many for gradients.
+/// `Layer` with constant parameters, except for the trained ones. If anything is trained, a call keeps a
+/// pointer on the stack for every tensor of Layer. Factors of low rank need two or three pointers, and as
+/// many again for gradients in backward.
 ///
-/// With nothing trained, at the front of a Sequential it is only inferred: nothing is taped and nothing
-/// dropped. Behind a layer that is trained it hands dx on to that, and drops what its shape says.
+/// A layer without trained parameters at the front of a Sequential runs inference only: no tape, no dropout.
+/// After a trained layer it passes dx on, and applies the dropout of its shape.
 template <detail::CheckedLayer Layer, const auto& kConstants, class What>
   requires detail::CheckedConstants<Layer, kConstants>
 struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
@@ -55,11 +55,11 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using Input = typename Layer::Input;
   using Output = typename Layer::Output;
   using Parts = LayerList<Layer>;
-  /// Of all of Layer's parameters, also of those that a training starts from.
+  /// All of Layer's parameters, including the initial values of trained ones.
   static constexpr const auto& constants() { return kConstants; }
   static constexpr std::uint32_t kFingerprint = fingerprint(
       "constant", kFingerprintOf<Layer>, detail::fingerprint_of_tensors<Layer>(), kFingerprintOf<What>);
-  /// The same with the scalar of Lockstep's lanes; constants stay what they are.
+  /// The same with the scalar of Lockstep's lanes; constants stay as they are.
   template <class Other>
   using WithScalar = PartlyTrained<typename detail::WithScalarOf<Layer, Other>::type, kConstants, What>;
   /// The trained part with this storage; nothing for the rest.
@@ -115,9 +115,9 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector>
   struct TrainedSet : TrainedOf<Matrix, Vector> {
     using Form = attune::Form<Matrix, Vector>;
-    /// Its tensors, under the names that the layer has for them.
+    /// Its tensors, under the layer's names.
     using OfLayer = TrainedOf<Matrix, Vector>;
-    // The sink of Layer's backward: the set itself, if its tensors are some of Layer's.
+    // The sink of Layer's backward: the set itself, if its tensors belong to Layer.
     using Gradients =
         typename std::conditional_t<(kRank > 0),
                                     detail::SetOfLayer<Layer, GradientForms<Matrix, Vector>::template Matrix,
@@ -138,8 +138,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
           },
           parent, sets...);
     }
-    /// Tensors of Layer start as copies of kConstants, whatever the initializer. A ~ N(0, 1/in), so that
-    /// x·A is about as large as x, and B = 0: the layer starts as the constant one.
+    /// Tensors of Layer start as copies of kConstants, whatever the initializer. Factors start as A ~ N(0,
+    /// 1/in), so that x·A is about as large as x, and B = 0: the layer starts as the constant one.
     template <class Initializer>
     void initialize(const Initializer&, Rng& rng) {
       for_each_tensor(
@@ -154,7 +154,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
           static_cast<OfLayer&>(*this), kConstants);
     }
   };
-  /// Sets of it. Beside quantized weights the trained part stays tensors: it is small, and added to them.
+  /// The set of trained parameters. With quantized storage the trained part stays tensors: it is small, and
+  /// updates add to it.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   using ParametersOf =
       typename std::conditional_t<kFrozen, std::type_identity<NoParameters>,
@@ -188,7 +189,7 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
   using Scratch = ScratchOf<Parameters>;
   using InferenceScratch = ScratchWith<typename Layer::InferenceScratch>;
 
-  /// Token by token (execution/stream.hpp), where the layer does.
+  /// Token by token (execution/stream.hpp), if the layer supports it.
   template <CacheShape cache>
   struct Stream : detail::StreamOf<Layer, cache> {
     using Base = detail::StreamOf<Layer, cache>;
@@ -209,13 +210,13 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     }
   };
 
-  /// Inference; a Status where the layer takes token ids. `y` may not overlap `x`.
+  /// Inference; returns a Status if the layer takes token ids. `y` may not overlap `x`.
   template <AnyContext Call = Context<>>
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
                                         InferenceScratch& scratch, const Call& context = {}) {
     return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, of_layer(scratch));
   }
-  /// Training, with tape and scratch of any gradients. `y` may not overlap `x`.
+  /// Training, with tape and scratch for any gradients. `y` may not overlap `x`.
   template <class Kept, class Used, AnyContext Call = Context<>>
     requires(!AnyContext<Used>)
   static detail::Outcome<Layer> forward(const Parameters& trained, ConstView<Input> x, View<Output> y,
@@ -223,9 +224,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     return detail::forward_in<Layer>(context, all_in(scratch, trained, context), x, y, tape,
                                      of_layer(scratch));
   }
-  /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
-  /// `x`. Where nothing is trained and nobody asks for dx, the tape goes on to the next sequence's masks of
-  /// dropout.
+  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
+  /// If nothing is trained and dx is not requested, the tape advances to the next sequence's dropout masks.
   template <class Kept, class Dx, class Gradients, class Used, AnyContext Call = Context<>>
   static void backward(const Parameters& trained, ConstView<Input> x, Kept& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, Used& scratch, const Call& context = {}) {
@@ -245,8 +245,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
     }
   }
 
-  /// References to all of Layer's parameters: trained ones, and the constants. With factors of low rank their
-  /// products need room for x·A; elements of the weights need none.
+  /// References to all of Layer's parameters, trained and constant. With factors of low rank, products need
+  /// `room` for x·A; reading elements of the weights needs none.
   static constexpr decltype(auto) all([[maybe_unused]] const Parameters& trained,
                                       [[maybe_unused]] Scalar* room = nullptr) {
     if constexpr (kFrozen) {
@@ -257,7 +257,8 @@ struct PartlyTrained : detail::Steps<PartlyTrained<Layer, kConstants, What>> {
       return all;
     }
   }
-  /// Writes all of Layer's parameters, as one layer without constants has them: W + (α/r)·A·B of factors.
+  /// Writes all of Layer's parameters, as the layer without constants has them. Factors are merged: W +
+  /// (α/r)·A·B.
   static constexpr void merge(const Parameters& trained, typename Layer::Parameters& merged) {
     copy_parameters(all(trained), merged);
   }
@@ -325,7 +326,7 @@ template <class Leaf, int size>
 struct ReferenceTo {
   using type = decltype(reference_to(std::declval<const Leaf&>()));
 };
-// Asked by SetOfMember whether storage differs by role: there is nothing to refer to.
+// Answers SetOfMember, which asks whether storage differs by role; there is nothing to refer to.
 template <class Leaf>
 struct ReferenceTo<Leaf, 0> {
   using type = Leaf;
@@ -341,7 +342,7 @@ struct ReferencesTo {
 
 }  // namespace detail
 
-/// References to a set of `Layer`: the constants of a part of a model that are a part of other constants.
+/// References to a set of `Layer`, for constants that are part of a larger model's constants.
 ///
 ///   constexpr auto kFront = attune::references_to<Front>(kWhole.layer<0>());
 ///   using Model = Sequential<Frozen<Front, kFront>, …>;
@@ -355,21 +356,21 @@ template <detail::CheckedLayer Layer, class Set>
   return references;
 }
 template <class Layer, class Set>
-int references_to(const Set&& set) = delete;  // which would be gone
+int references_to(const Set&& set) = delete;  // a temporary would dangle
 
 /// `Layer` with constant parameters.
 template <class Layer, const auto& kConstants>
 using Frozen = PartlyTrained<Layer, kConstants, detail::TrainNothing>;
 
-/// `Layer` with trained biases and normalizations, which start as in `kConstants`. Weights stay constant,
-/// and so do biases of keys that are not rotated (Ben Zaken et al., "BitFit: Simple
-/// Parameter-efficient Fine-tuning for Transformer-based Masked Language-models", 2022, with the weights of
-/// normalizations beside their biases).
+/// `Layer` with trained biases and normalizations, which start as in `kConstants`. Weights stay constant, and
+/// so do biases of keys without rotation. The method is BitFit (Ben Zaken et al., "BitFit: Simple
+/// Parameter-efficient Fine-tuning for Transformer-based Masked Language-models", 2022), with the weights of
+/// normalizations in addition.
 template <class Layer, const auto& kConstants>
 using BiasesAndNorms = PartlyTrained<Layer, kConstants, detail::TrainVectors>;
 
-/// `Layer` with constant parameters in any storage and, beside its weights in the roles of `low_rank`,
-/// trained products of low rank (weights/low_rank.hpp). It starts as the constant layer.
+/// `Layer` with constant parameters in any storage. Weights in the roles of `low_rank` get trained products
+/// of low rank (weights/low_rank.hpp). It starts as the constant layer.
 template <class Layer, const auto& kConstants, LowRank low_rank>
 using Adapted = PartlyTrained<Layer, kConstants, detail::TrainLowRank<detail::checked_low_rank<low_rank>()>>;
 

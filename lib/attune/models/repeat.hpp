@@ -1,4 +1,4 @@
-// The same layer several times, each with its own parameters, in one copy of the code.
+// One layer several times, each with its own parameters, in one copy of the code.
 #pragma once
 
 #include <attune/models/composition.hpp>
@@ -6,8 +6,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// `count` equal layers one after the other, in one copy of their code. Each layer's output is the next
-/// one's input.
+/// `count` equal layers in sequence, in one copy of their code. Each layer's output is the next layer's
+/// input.
 template <int count, detail::CheckedLayer Layer>
 class Repeat : public detail::Steps<Repeat<count, Layer>> {
  public:
@@ -22,7 +22,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   using Parts = LayerList<Layer>;
   static constexpr std::uint32_t kFingerprint = fingerprint("Repeat", count, kFingerprintOf<Layer>);
 
-  /// layers[i] is in its tensors' names "i".
+  /// layers[i] has the name "i" in the names of tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
     using Each = detail::SetOf<Layer, Matrix, Vector>;
@@ -30,7 +30,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
 
     template <class Visitor, class... Sets>
     static constexpr void visit(const Visitor& visitor, const TensorPath* parent, Sets&&... sets) {
-#pragma GCC unroll 1  // a loop for two layers, too: a third one is then no code
+#pragma GCC unroll 1  // a loop even for two layers, so that a third one adds no code
       for (int i = 0; i < count; ++i) {
         const TensorPath path{detail::kNumbers[i], parent};
         Layer::Parameters::visit(visitor, &path, sets.layers[i]...);
@@ -61,7 +61,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
   using Turns = detail::Turns<Scalar, Output::size, boundaries>;
 
  public:
-  /// The layers' tapes, and the matrices between them if backward reads those.
+  /// The layers' tapes, and the matrices between them that backward reads.
   template <class Gradients>
   struct TapeOf {
     static constexpr bool kKeepsBetween = count > 1 && kReadsInput<Gradients>;
@@ -75,7 +75,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     }
   };
   using Tape = TapeOf<Parameters>;
-  /// Gradients take the places of taped matrices if the layers allow it.
+  /// Gradients overwrite taped matrices if the layers allow it.
   template <class Gradients>
   struct ScratchOf {
     static constexpr bool kInPlace = TapeOf<Gradients>::kKeepsBetween && kAbilities.gradient_may_be_input &&
@@ -89,7 +89,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     [[no_unique_address]] Turns<count - 1> activations;
   };
 
-  /// Token by token (execution/stream.hpp), where the layer does.
+  /// Token by token (execution/stream.hpp), if the layer supports it.
   template <CacheShape cache>
   struct Stream {
     using Each = detail::StreamOf<Layer, cache>;
@@ -148,8 +148,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
                                 scratch.layer);
     });
   }
-  /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may not overlap `dy`; it may be
-  /// `x` where it may be the layer's.
+  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may not overlap `dy`. It may be
+  /// `x` if the layer allows it.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
@@ -180,8 +180,8 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
     detail::backward_in<Layer>(context, parameters.layers[i], x, layer_tape, dy, dx, gradient, scratch.layer);
   }
 
-  // The output of layer i: on the tape, or where backward does not read it, in scratch, whose contents are
-  // other ones by then.
+  // The output of layer i: on the tape, or in scratch if backward does not read it. Scratch is overwritten by
+  // then.
   static View<Output> between(int i, auto& tape, auto& scratch) {
     if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsBetween) {
       return tape.between.outputs[i];
@@ -189,7 +189,7 @@ class Repeat : public detail::Steps<Repeat<count, Layer>> {
       return scratch.between.template at<Output>(i);
     }
   }
-  // Its gradient.
+  // The gradient of that output.
   static View<Output> gradient_between(int i, auto& tape, auto& scratch) {
     if constexpr (std::remove_reference_t<decltype(scratch)>::kInPlace) {
       return tape.between.outputs[i];

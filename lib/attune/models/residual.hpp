@@ -1,5 +1,5 @@
-// A layer with a way around it:  y = x + f(x),   dx = dy + (∂f/∂x)ᵀ·dy   (He et al., "Deep Residual Learning
-// for Image Recognition", 2016).
+// A layer with a shortcut:  y = x + f(x),   dx = dy + (∂f/∂x)ᵀ·dy   (He et al., "Deep Residual Learning for
+// Image Recognition", 2016).
 #pragma once
 
 #include <attune/models/composition.hpp>
@@ -22,7 +22,7 @@ struct Residual : Layer {
   using Parts = LayerList<Layer>;
   static constexpr std::uint32_t kFingerprint = fingerprint("residual", kFingerprintOf<Layer>);
   static constexpr Abilities kAbilities = detail::kAbilitiesOfAll<Layer>;
-  /// Token by token (execution/stream.hpp), where the layer does.
+  /// Token by token (execution/stream.hpp), if the layer supports it.
   template <CacheShape cache>
   struct Stream : detail::StreamOf<Layer, cache> {
     using Base = detail::StreamOf<Layer, cache>;
@@ -34,7 +34,7 @@ struct Residual : Layer {
       kernels::add_to(tokens * Input::cols, x.data, y.data);
     }
   };
-  /// A norm's would leave out x, and norms work in place: this is none.
+  /// Deleted: a norm's recompute() would omit x.
   static void recompute(const auto&...) = delete;
 
   /// Inference. `y` may not overlap `x`.

@@ -1,6 +1,6 @@
-// Draws the next token from a model's logits. By temperature (Ackley, Hinton and Sejnowski, "A Learning
-// Algorithm for Boltzmann Machines", 1985) and top-k (Fan, Lewis and Dauphin, "Hierarchical
-// Neural Story Generation", 2018, section 5.1).
+// Samples the next token from a model's logits, by temperature and top-k (Ackley, Hinton and Sejnowski, "A
+// Learning Algorithm for Boltzmann Machines", 1985; Fan, Lewis and Dauphin, "Hierarchical Neural Story
+// Generation", 2018, section 5.1).
 //
 //   p_j = e^(x_j/T) / Σ_i e^(x_i/T),   over the k largest x_i
 //
@@ -9,7 +9,7 @@
 //   const auto next = attune::sample(logits, {.temperature = 0.8f, .top_k = 40}, rng, scratch);
 //   if (next.ok()) ids[n++] = next.id;
 //
-// Sums go from the first token to the last, so the same seed draws the same tokens on every target.
+// Sums run from the first token to the last, so the same seed draws the same tokens on every target.
 #pragma once
 
 #include <algorithm>
@@ -22,29 +22,29 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// How a token is drawn.
+/// Options of sample().
 struct SamplingOptions {
-  float temperature = 1;  // T ≥ 0 and finite; 0: the largest logit, and the generator stays where it is
-  int top_k = 0;          // k ≥ 0; 0, or more than there are: all tokens
+  float temperature = 1;  // T ≥ 0 and finite; 0: the largest logit, without a draw from `rng`
+  int top_k = 0;          // k ≥ 0; 0, or more than the vocabulary: all tokens
 };
 
-/// The token that was drawn.
+/// A sampled token.
 struct Sampled {
-  int id;  // of equal logits at temperature 0, or at the end of the k largest, the first; −1 where refused
+  int id;  // −1 on an error. Of equal logits, the first wins at temperature 0 and at the end of the k largest
   Status status;
 
   [[nodiscard]] bool ok() const { return status == Status::kOk; }
 };
 
-/// Memory of a draw, dead after it.
+/// Memory of one draw; dead afterwards.
 template <int vocabulary, class Scalar = float>
 struct SamplingScratch {
-  Tensor<Scalar, 1, vocabulary> weights;  // of each token
+  Tensor<Scalar, 1, vocabulary> weights;  // one per token
 };
 
 namespace detail {
 
-// The id of the largest of `size` logits; −1 where one is NaN or +∞, or all are −∞.
+// The id of the largest of `size` logits; −1 if one is NaN or +∞, or if all are −∞.
 template <class Scalar>
 [[nodiscard]] int largest_logit(int size, const Scalar* x) {
   int largest = 0;
@@ -57,9 +57,9 @@ template <class Scalar>
 
 }  // namespace detail
 
-/// A token of logits[1, vocabulary], which are only read; −∞ is never drawn. Each draw takes one number of
-/// `rng`. Refused, and nothing drawn: kInvalidSampling, where an option is outside its range, and kNotFinite,
-/// where a logit is NaN or +∞ or all are −∞.
+/// Samples a token from logits[1, vocabulary], which are only read; −∞ is never drawn. Each draw takes one
+/// number from `rng`. On an error nothing is drawn: kInvalidSampling if an option is outside its range,
+/// kNotFinite if a logit is NaN or +∞, or if all are −∞.
 template <class Logits, class Scalar, int vocabulary>
 [[nodiscard]] Sampled sample(const Logits& logits, const SamplingOptions& options, Rng& rng,
                              SamplingScratch<vocabulary, Scalar>& scratch) {
@@ -79,7 +79,7 @@ template <class Logits, class Scalar, int vocabulary>
   if (largest < 0) return {-1, Status::kNotFinite};
   if (temperature == 0) return {largest, Status::kOk};
 
-  // The k-th largest logit, and how many of those that equal it are among the k.
+  // The k-th largest logit, and the number of equal logits among the k.
   Scalar* const weights = scratch.weights.data();
   Scalar lowest = -std::numeric_limits<Scalar>::infinity();
   int equals = vocabulary;
@@ -97,8 +97,8 @@ template <class Logits, class Scalar, int vocabulary>
     weights[j] = kept ? kernels::exponential((x[j] - x[largest]) / temperature) : Scalar(0);
     total += weights[j];
   }
-  // Below `total`, for a rounded product with a number below 1 is; so the same sum, once more, gets beyond
-  // it.
+  // Below `total`, because rounding a product with a number below 1 keeps it there. Repeating the same sum
+  // therefore exceeds it.
   const Scalar drawn = rng.uniform<Scalar>() * total;
   int id = 0;
   for (Scalar reached = weights[0]; reached <= drawn;) reached += weights[++id];

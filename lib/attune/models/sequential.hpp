@@ -1,14 +1,13 @@
-// Layers one after the other: y = f_n(… f_2(f_1(x))).
+// Layers in sequence: y = f_n(… f_2(f_1(x))).
 //
 //   using Model = Sequential<Linear<LinearShape{8, 8, 16}>, LearnedPositions<PositionShape{8, 16}>,
 //                            Repeat<2, EncoderLayer<kEncoder>>, Pooling<PoolingShape{8, 16}>,
 //                            Linear<LinearShape{1, 16, 10}>>;
 //
-// The model is a layer itself. The matrix between two layers is taped if the second one's backward reads
-// it, and its gradient takes its place if allowed. Otherwise both are in scratch while one of the two
-// layers runs.
-// A layer's scratch is dead when the next one starts, so all of them share it. A mask goes to every layer
-// that takes one. Layers at the front that are Frozen are only inferred.
+// The model is a layer itself. The matrix between two layers is on the tape if the second one's backward
+// reads it, and its gradient overwrites it if allowed. Otherwise both are in scratch while one of the two
+// layers runs. A layer's scratch is dead when the next one starts, so all layers share it. A mask goes to
+// every layer that takes one. Frozen layers at the front run inference only.
 #pragma once
 
 #include <attune/models/composition.hpp>
@@ -16,7 +15,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Layers one after the other.
+/// Layers in sequence.
 template <detail::CheckedLayer... Layers>
 class Sequential : public detail::Steps<Sequential<Layers...>> {
  public:
@@ -33,10 +32,10 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   using Parts = LayerList<Layers...>;
   static constexpr std::uint32_t kFingerprint = fingerprint("Sequential", kFingerprintOf<Layers>...);
 
-  /// `layer<i>()` is the set of layer i, named "i" in tensors' names.
+  /// `layer<i>()` is the set of layer i, named "i" in the names of tensors.
   template <template <class, int, int> class Matrix, template <class, int, int> class Vector = Matrix>
   struct ParametersOf {
-    /// The sets of the layers, in their order.
+    /// The sets of the layers, in order.
     [[no_unique_address]] detail::Members<detail::SetOf<Layers, Matrix, Vector>...> members;
 
     /// The set of layer i.
@@ -83,10 +82,10 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
   static constexpr int kInferred = OfLayers::kInferred;
 
  public:
-  /// Whether a layer is Frozen, and the others have no parameters and drop nothing.
+  /// Whether a layer is Frozen, and the others have no parameters and no dropout.
   static constexpr bool kFrozen = (detail::kFrozen<Layers> || ...) && OfLayers::kAllFixed;
 
-  /// The layers' tapes, and the matrices between them if backward reads those.
+  /// The layers' tapes, and the matrices between them that backward reads.
   template <class Gradients>
   struct TapeOf {
     using Kept = typename OfLayers::template All<Gradients>;
@@ -114,7 +113,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
         layers;
   };
 
-  /// Token by token (execution/stream.hpp), where each layer does.
+  /// Token by token (execution/stream.hpp), if each layer supports it.
   template <CacheShape cache>
   struct Stream {
     using Memory = detail::Members<typename detail::StreamOf<Layers, cache>::Memory...>;
@@ -147,8 +146,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     }
   };
 
-  /// void; where the first layer takes token ids, its Status: kInvalidToken, and nothing is written, when one
-  /// is outside the vocabulary.
+  /// void, or a Status if the first layer takes token ids: kInvalidToken, with nothing written, if an id is
+  /// outside the vocabulary.
   using Outcome = detail::Outcome<Layer<0>>;
 
   /// Inference. `y` may not overlap `x`.
@@ -163,8 +162,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
                          ScratchOf<Gradients>& scratch, const Call& context = {}) {
     return forward_from<0>(parameters, x, y, tape, scratch, context);
   }
-  /// dx from dy, overwritten; gradients accumulate. The tape is used up. `dx` may overlap neither `dy` nor
-  /// `x`.
+  /// dx from dy, overwritten; gradients accumulate. Uses up the tape. `dx` may overlap neither `dy` nor `x`.
   template <class Set = Parameters, class Kept, class Dx, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> x, TapeOf<Kept>& tape, ConstView<Output> dy,
                        Dx&& dx, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
@@ -239,8 +237,8 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     }
   }
 
-  // The output of a layer but the last: on the tape, or where backward does not read it, in scratch, whose
-  // contents are other ones by then.
+  // The output of a layer except the last: on the tape, or in scratch if backward does not read it. Scratch
+  // is overwritten by then.
   template <int index, class Gradients>
   ATTUNE_INLINE static OutputOf<index> between(TapeOf<Gradients>& tape, ScratchOf<Gradients>& scratch) {
     if constexpr (OfLayers::template kKeepsOutput<Gradients, index>) {
@@ -250,7 +248,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     }
   }
 
-  // Its gradient.
+  // The gradient of that output.
   template <int index, class Gradients>
   ATTUNE_INLINE static OutputOf<index> gradient_between(TapeOf<Gradients>& tape,
                                                         ScratchOf<Gradients>& scratch) {
@@ -289,7 +287,7 @@ class Sequential : public detail::Steps<Sequential<Layers...>> {
     }
   }
 
-  // Layers that backward does not reach go on to the masks of the next sequence, too.
+  // Layers that backward does not reach also advance to the masks of the next sequence.
   template <int end, class Gradients>
   static constexpr void skip_masks_before(TapeOf<Gradients>& tape) {
     OfLayers::for_each_index([&tape]<int index>() {

@@ -10,7 +10,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
-/// Of layers one after the other.
+/// Memory of layers in sequence.
 template <class... Layers>
 struct SequentialMemory {
   static constexpr int kLayers = static_cast<int>(sizeof...(Layers));
@@ -28,12 +28,12 @@ struct SequentialMemory {
   template <class Gradients, int index>
   using GradientsOf = std::remove_cvref_t<decltype(std::declval<Gradients&>().template layer<index>())>;
 
-  // Whether a layer is neither trained nor drops.
+  // Whether a layer has no trained parameters and no dropout.
   template <class Each>
   static constexpr bool kFixed = std::is_empty_v<typename Each::Parameters> &&
                                  (kFrozen<Each> || !kDropsIn<typename Each::Tape>);
-  // How many layers at the front are only inferred in training: up to the last that is Frozen before the
-  // first that is not fixed.
+  // The number of layers at the front that run inference only in training: up to the last Frozen one before
+  // the first that is not fixed.
   static constexpr int kInferred = [] {
     const bool fixed[] = {kFixed<Layers>...};
     const bool frozen[] = {kFrozen<Layers>...};
@@ -43,7 +43,7 @@ struct SequentialMemory {
     }
     return count;
   }();
-  // Whether all are neither trained nor drop.
+  // Whether all layers are fixed.
   static constexpr bool kAllFixed = (kFixed<Layers> && ...);
   struct Nothing {};
 
@@ -64,13 +64,13 @@ struct SequentialMemory {
   // Whether the output of layer `index` is taped.
   template <class Gradients, int index>
   static constexpr bool kKeepsOutput = KeptOf<Gradients, index + 1>::kReadsInput;
-  // And whether its gradient takes its place there.
+  // Whether its gradient overwrites it there.
   template <class Gradients, int index>
   static constexpr bool kGradientInPlace =
       kKeepsOutput<Gradients, index>&& kGradientMayBeInput<Layer<index + 1>> &&
       !kUpdatesInSet<GradientsOf<Gradients, index + 1>>;
 
-  // The scalars behind a layer that do not stand on the tape.
+  // The scalars after a layer that are not on the tape.
   template <class Gradients, int index>
   static constexpr int kInScratch = [] {
     if constexpr (index + 1 == kLayers) {
@@ -103,7 +103,7 @@ struct SequentialMemory {
   }
   (std::make_integer_sequence<int, kLayers - 1>{});
 
-  // The first layer that is trained: layers before it need no gradient unless dx is requested.
+  // The first trained layer. Earlier layers need no gradient unless dx is requested.
   template <class Gradients>
   static constexpr int kFirstTrained = [] {
     int first = kLayers - 1;

@@ -1,4 +1,4 @@
-// A language model whose head is its embedding (Press and Wolf, "Using the Output Embedding to Improve
+// A language model that uses its embedding as head (Press and Wolf, "Using the Output Embedding to Improve
 // Language Models", 2017): one table E[vocabulary, d_model] embeds tokens and predicts the next one.
 //
 //   x_i = E_(id_i),     h = f(x),      y = h·Eᵀ
@@ -9,7 +9,7 @@
 //                                BranchOptions{.norm = NormPlacement::kBefore}>;
 //   using Llama = Tied<Embedding<kTokens>, Sequential<Repeat<5, Block>, RmsNorm<kNorm>>>;
 //
-// The table is one tensor with one gradient, one moment, one place in a file.
+// The table is one tensor with one gradient, one set of moments, and one place in a file.
 #pragma once
 
 #include <attune/layers/embedding.hpp>
@@ -23,7 +23,7 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-/// The layer that each of a layer's sequences goes through: itself, or one of a PerSequence.
+/// The layer that processes one sequence: the layer itself, or the layer inside a PerSequence.
 template <class Layer>
 struct OfSequence {
   using type = Layer;
@@ -36,9 +36,9 @@ struct OfSequence<Layer> {
 
 }  // namespace detail
 
-/// Token ids to logits [seq_len, vocabulary]: an Embedding, a Body of [seq_len, d_model] tokens to as many,
-/// and the embedding transposed. The table's gradient is the sum of both uses: it is added to, or the table
-/// updated, behind both.
+/// Token ids to logits [seq_len, vocabulary]: an Embedding, a Body from [seq_len, d_model] to [seq_len,
+/// d_model], and the transposed embedding. The table's gradient sums both uses. It is added, or the table
+/// updated, after both.
 template <class EmbeddingLayer, detail::CheckedLayer BodyLayer>
 struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   using Scalar = typename EmbeddingLayer::Scalar;
@@ -67,18 +67,18 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     ATTUNE_FIELDS(Set(embedding), Set(body))
   };
   using Parameters = ParametersOf<Tensor>;
-  static constexpr Abilities kAbilities =  // the table's uses go one sequence after the other
+  static constexpr Abilities kAbilities =  // one sequence at a time uses the table
       detail::with(detail::kAbilitiesOfAll<EmbeddingLayer, Body>, &Abilities::lanes, Lanes::kBetweenParts);
 
  private:
-  // y = x·E of rows of the vocabulary: the head is its transpose. Of a sequence, as the table.
+  // y = x·E with the vocabulary's rows: the head is its transpose. For one sequence, as the table.
   using Head = Linear<LinearShape{Tokens::rows, kVocabulary, Tokens::cols, false}, kernels::Real<Scalar>>;
   using Embeds = typename detail::OfSequence<EmbeddingLayer>::type;
   static constexpr int kSequences = kernels::kSequencesIn<Scalar>;
   using OfIds = detail::SequenceOfIds<std::tuple_size_v<typename Embeds::Input>, kSequences>;
   using OfTokens = detail::SequenceOf<Tokens>;
   using OfLogits = detail::SequenceOf<Output>;
-  // Of one sequence, where there are several.
+  // Memory of one sequence, if there are several.
   struct Sequence {
     [[no_unique_address]] typename OfTokens::template Storage<0> tokens;
     [[no_unique_address]] typename OfTokens::template Storage<1> hidden;
@@ -124,10 +124,10 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     [[no_unique_address]] Sequence sequence;
   };
 
-  /// Token by token (execution/stream.hpp), where the body does.
+  /// Token by token (execution/stream.hpp), if the body supports it.
   template <CacheShape cache>
   struct Stream {
-    /// How the body runs token by token.
+    /// The body's stream.
     using OfBody = detail::StreamOf<Body, cache>;
     using Memory = typename OfBody::Memory;
     static constexpr std::uint64_t kMostTokens = detail::kMostTokens<Body, cache>;
@@ -150,8 +150,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     }
   };
 
-  /// Inference: y[seq_len, vocabulary] of seq_len ids. Status::kInvalidToken, and nothing written, when one
-  /// is outside [0, vocabulary). `mask` is the body's.
+  /// Inference: y[seq_len, vocabulary] for seq_len ids. Returns Status::kInvalidToken, with nothing written,
+  /// if an id is outside [0, vocabulary). The mask goes to the body.
   template <class Set = Parameters, AnyContext Call = Context<>>
   static Status forward(const Set& parameters, ConstView<Input> ids, View<Output> y,
                         InferenceScratch& scratch, const Call& context = {}) {
@@ -165,8 +165,8 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
     return forward_into(parameters, ids, tokens_of(tape, scratch), hidden_of(tape, scratch), y, context,
                         scratch.sequence, tape.body, scratch.body);
   }
-  /// Gradients accumulate, from dy[seq_len, vocabulary]. The tape is used up. With a mask, a token whose
-  /// dy is zero adds nothing.
+  /// Gradients accumulate, from dy[seq_len, vocabulary]. Uses up the tape. With a mask, a token with zero dy
+  /// adds nothing.
   template <class Set = Parameters, class Kept, class Gradients, AnyContext Call = Context<>>
   static void backward(const Set& parameters, ConstView<Input> ids, TapeOf<Kept>& tape, ConstView<Output> dy,
                        NoGradient, Gradients& gradients, ScratchOf<Kept>& scratch, const Call& context = {}) {
@@ -201,7 +201,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
   ATTUNE_INLINE static void for_each_sequence(const auto& body) {
     for (int sequence = 0; sequence < kSequences; ++sequence) body(sequence);
   }
-  // The gradient of one sequence: of the head, then of the embedding.
+  // The gradient of one sequence: from the head, then from the embedding.
   template <AnyContext Call>
   ATTUNE_INLINE static void add_to_table(ConstView<typename Embeds::Input> ids,
                                          ConstView<typename Embeds::Output> hidden,
@@ -250,7 +250,7 @@ struct Tied : detail::Steps<Tied<EmbeddingLayer, BodyLayer>> {
         });
   }
 
-  // On the tape where backward reads them, else in scratch, whose contents are other ones by then.
+  // On the tape if backward reads them, otherwise in scratch, which is overwritten by then.
   static Tokens& tokens_of(auto& tape, auto& scratch) {
     if constexpr (std::remove_reference_t<decltype(tape)>::kKeepsTokens) {
       return tape.tokens;

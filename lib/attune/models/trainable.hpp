@@ -13,9 +13,9 @@ namespace attune::inline ATTUNE_ARITHMETIC {
 
 namespace detail {
 
-// Rules for training: the storage of a layer's tensors in Parameters, by role (weights/roles.hpp). Unless
-// keys are rotated, the gradient of their bias is zero in exact arithmetic, since softmax ignores a common
-// shift. Optimizers would amplify its rounding errors.
+// Training rules: the storage of a layer's tensors in Parameters, by role (weights/roles.hpp). Key biases are
+// excluded unless keys are rotated. Their gradient is zero in exact arithmetic, since softmax ignores a
+// common shift, and optimizers would amplify its rounding errors.
 
 struct TrainNothing {
   template <Role>
@@ -76,8 +76,8 @@ constexpr bool check_trained() {
   return true;
 }
 
-/// Whether constants fit a layer: the same tensors in any storage, and tables of positions with as many
-/// rows or more.
+/// Whether constants fit a layer: the same tensors in any storage, and tables of positions with at least as
+/// many rows.
 template <class Layer, const auto& kConstants>
 constexpr bool are_constants_of() {
   using Own = SetOf<Layer, detail::Extents, detail::Extents>;
@@ -86,7 +86,7 @@ constexpr bool are_constants_of() {
   if constexpr (!requires { Constants::visit(AnyVisitor{}, kNoParent, kConstants); }) {
     return false;
   } else if constexpr (!kHasSets<Layer>) {
-    return true;  // then the layer takes what it takes
+    return true;  // the layer accepts any constants
   } else {
     constexpr auto kCount = [] {
       std::size_t count = 0;
@@ -148,12 +148,12 @@ constexpr auto stands_for([[maybe_unused]] const Constant& constant, [[maybe_unu
     return reference_to(own);
   }
 }
-// Of constants that no product reads lanes have their own, which are copied for each call.
+// Constants that no product reads have copies in lanes, made for each call.
 template <class Leaf>
 inline constexpr bool kIsCopied = false;
 template <class Scalar, int rows, int cols>
 inline constexpr bool kIsCopied<Tensor<Scalar, rows, cols>> = true;
-// And its gradient, given the `gradient` of the trained one.
+// The gradient of such a tensor, given the `gradient` of the trained one.
 template <int tokens, class Own, class Gradient, class Scalar>
 constexpr auto stands_for_gradient(const Own& own, Gradient& gradient, [[maybe_unused]] Scalar* room) {
   if constexpr (!kTrained<Own>) {

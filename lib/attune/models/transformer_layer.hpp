@@ -1,10 +1,10 @@
-// Encoder and decoder layers are one residual stack: branches, one after the other, each with a
-// normalization, before it or after its sum.
+// Encoder and decoder layers are one residual stack: consecutive branches, each with a normalization before
+// it or after its sum.
 //
 //   norm after:    s_i = x_i + f_i(x_i),          x_(i+1) = norm_i(s_i)
 //   norm before:   s_i = x_i + f_i(norm_i(x_i)),  x_(i+1) = s_i
 //
-// x_0 is the layer's input x, the last x_i its output y. In training, dropout applies to the output of
+// x_0 is the layer's input x, and the last x_i its output y. In training, dropout applies to the output of
 // f_i. branches.hpp has the branches, branch_memory.hpp their memory in training.
 #pragma once
 
@@ -23,18 +23,19 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Where a layer normalizes: after each residual sum, y = norm(x + f(x)) (Vaswani et al., 2017; PyTorch's
-/// default), or before each branch, y = x + f(norm(x)) (Xiong et al., "On Layer Normalization in the
+/// The position of a layer's norms. After each residual sum, y = norm(x + f(x)) (Vaswani et al., 2017;
+/// PyTorch's default). Before each branch, y = x + f(norm(x)) (Xiong et al., "On Layer Normalization in the
 /// Transformer Architecture", 2020; PyTorch's norm_first).
 enum class NormPlacement {
-  kAfter,  // the sum
-  kBefore  // the branch
+  kAfter,  // after the sum
+  kBefore  // before the branch
 };
 
-/// Options of a layer beside its parts.
+/// Options of a layer besides its parts.
 struct BranchOptions {
   NormPlacement norm = NormPlacement::kAfter;  // before the branch, or after the sum
-  double dropout = 0;                          // probability for a feature of a branch's output, in training
+  double dropout = 0;                          // probability that a feature of a branch's output is dropped
+                                               // in training
 };
 
 namespace detail {
@@ -52,13 +53,13 @@ ATTUNE_INLINE constexpr auto& norm_of(auto& set) {
   }
 }
 
-// A row of parts, each of whose outputs is the next one's input.
+// A sequence of parts; each output is the next part's input.
 template <class First, class... Rest>
 inline constexpr bool kFitInTurn = true;
 template <class First, class Next, class... Rest>
 inline constexpr bool kFitInTurn<First, Next, Rest...> = kFits<First, Next>&& kFitInTurn<Next, Rest...>;
 
-/// y of x, in inference.
+/// y from x, in inference.
 template <NormPlacement placement, class NormLayer, class... Branches>
 struct StackInference {
   static constexpr int kLast = static_cast<int>(sizeof...(Branches)) - 1;
@@ -66,8 +67,8 @@ struct StackInference {
   using Tokens = typename NormLayer::Input;
   struct None {};
 
-  // The first branch writes to y, and others, where none of them may write over what it reads, to a buffer of
-  // their own.
+  // The first branch writes to y. The others write to their own buffer, unless all of them may overwrite
+  // their input.
   template <class Indices>
   struct ScratchIn;
   template <int... index>
@@ -124,9 +125,9 @@ constexpr bool check_stack() {
   return true;
 }
 
-/// Residual branches of [rows, d_model] tokens: the common part of encoder and decoder layers. A layer
-/// derives from it, declares its parameters, of a branch's Member and norm1, norm2, … , and calls infer,
-/// forward and backward with a context (branches.hpp).
+/// Residual branches of [rows, d_model] tokens: the common base of encoder and decoder layers. A derived
+/// layer declares its parameters (a Member per branch, and norm1, norm2, …). It calls infer, forward and
+/// backward with a context (branches.hpp).
 template <BranchOptions options, class NormLayer, class... Branches>
 struct ResidualStack {
   using Norm = NormLayer;
@@ -148,7 +149,7 @@ struct ResidualStack {
                   kFingerprintOf<NormLayer>);
   static constexpr Lanes kStackLanes = (std::min)(
       {detail::kLanesOf<NormLayer> == Lanes::kAll ? Lanes::kAll : Lanes::kNone, Branches::kLanes...});
-  // Whether tokens behind a length are left out.
+  // Whether tokens beyond a length are skipped.
   static constexpr bool kStackTakesLength =
       (Branches::kTakesLength && ... && detail::kTakesLength<NormLayer>);
   template <class Gradients, int index>
@@ -162,7 +163,7 @@ struct ResidualStack {
   // Whether the layer's dx may be its x.
   static constexpr bool kGradientMayBeLayerInput =
       kNormBefore ? detail::kGradientMayBeInput<NormLayer> : Branch<0>::kGradientMayBeInput;
-  // Whether the gradient of a norm's output takes its place.
+  // Whether the gradient of a norm's output overwrites that output.
   template <class Gradients>
   static constexpr bool kGradientsInPlace =
       !kUpdatesInSet<Gradients> && (Branches::kGradientMayBeInput && ...);
@@ -176,16 +177,15 @@ struct ResidualStack {
   struct TapeOf : BranchMemory<ResidualStack, Gradients>::KeptTape {};
   template <class Gradients>
   struct ScratchOf : BranchMemory<ResidualStack, Gradients>::KeptScratch {};
-  /// The same where all but the masks of dropout is recomputed.
+  /// The same with everything recomputed except the masks of dropout.
   template <class Gradients>
   struct RecomputedTapeOf : BranchMemory<ResidualStack, Gradients>::RecomputedTape {};
   template <class Gradients>
   struct RecomputedScratchOf : BranchMemory<ResidualStack, Gradients>::RecomputedScratch {};
 
-  /// Token by token (execution/stream.hpp), causal; attention to a memory takes one that is remembered first:
-  /// without one a step answers kNothingRemembered. A step takes the memory's mask behind its scratch; the
-  /// number of a query is its position, so a mask that is made for a seq_len is made for the cache's
-  /// capacity.
+  /// Token by token (execution/stream.hpp), causal. Attention to a memory needs remember() first; without it
+  /// a step returns kNothingRemembered. A step takes the memory's mask after its scratch. The query index in
+  /// a mask is the position, so make a mask for the cache's capacity instead of seq_len.
   template <CacheShape cache>
   struct Stream {
     using Memory = detail::Members<typename Branches::template StreamMemory<cache>...>;
@@ -202,7 +202,7 @@ struct ResidualStack {
     using Scratch = typename Of<tokens>::type::Scratch;
     static constexpr bool kHasMemory = (Branches::kAttendsToMemory || ...);
 
-    /// kOk where remember() has been called.
+    /// Returns kOk once remember() has been called.
     static Status ready(const Memory& memory) requires(kHasMemory) { return ready_from<0>(memory); }
     template <int tokens, AttentionMask MemoryMask = NoMask>
       requires(kHasMemory || !kMasks<MemoryMask>)
@@ -256,13 +256,13 @@ struct ResidualStack {
  private:
   template <int index>
   using BranchDropout = Dropout<DropoutShape{Tokens::rows, Tokens::cols, options.dropout, 1 + index}, Scalar>;
-  // Whether a norm's output is a branch's input, and the norm's number.
+  // Whether a branch's input is a norm's output, and the index of that norm.
   template <int index>
   static constexpr bool kNormed = kNormBefore || index > 0;
   template <int index>
   static constexpr int kNormOf = kNormBefore ? index : index - 1;
 
-  // x_index with norms before, else s_(index - 1): the input of the norm before a branch.
+  // The input of the norm before a branch: x_index with norms before branches, otherwise s_(index - 1).
   template <int index>
   ATTUNE_INLINE static ConstView<Tokens> before_norm(ConstView<Tokens> x, auto room) {
     if constexpr (index == 0) {
@@ -289,7 +289,7 @@ struct ResidualStack {
       return x;
     }
   }
-  // The same, from the norm's tape.
+  // The same, recomputed from the norm's tape.
   template <int index>
   ATTUNE_INLINE static ConstView<Tokens> recomputed_input(const auto& parameters, ConstView<Tokens> x,
                                                           auto room, const auto& context) {
@@ -309,7 +309,7 @@ struct ResidualStack {
     }
   }
 
-  // s_0 to s_(end - 1). With norms before, the last is y.
+  // s_0 to s_(end - 1). With norms before branches, the last is y.
   template <int end, int index = 0>
   ATTUNE_INLINE static void compute_sums(const auto& parameters, ConstView<Tokens> x, auto y, auto room,
                                          const auto& context) {
@@ -342,8 +342,8 @@ struct ResidualStack {
     if constexpr (index + 1 < end) compute_sums<end, index + 1>(parameters, x, y, room, context);
   }
 
-  // From d_output, the gradient of the output of branch and norm number `index`, to dx. A sum's other
-  // term, x_index, adds its gradient to the branch's.
+  // Backward of the branch and norm with number `index`, from d_output, the gradient of their output, down to
+  // dx. The sum's other term, x_index, adds its gradient to the branch's.
   template <int index>
   ATTUNE_INLINE static void backward_sum(const auto& parameters, ConstView<Tokens> x,
                                          ConstView<Tokens> d_output, auto dx, auto& gradients, auto room,
@@ -380,14 +380,14 @@ struct ResidualStack {
     }
   }
 
-  // Returns where the gradient of the branch's input is: of the layer's x in dx, else where the norm's output
-  // was.
+  // Returns the place of the gradient of the branch's input: dx for the layer's x, otherwise the place of the
+  // norm's output.
   template <int index>
   ATTUNE_INLINE static auto backward_branch(const auto& parameters, ConstView<Tokens> x,
                                             ConstView<Tokens> d_sum, auto dx, auto& gradients, auto room,
                                             const auto& context) {
     using Gradients = std::remove_cvref_t<decltype(gradients)>;
-    // Of the last branch, forward has just left the tape, where a norm stands behind it.
+    // With a norm after the last branch, forward has just left that branch's tape.
     if constexpr (decltype(room)::kRecomputes && (kNormBefore || index < kLast)) {
       recompute_tape<index>(parameters, x, room, context);
     }
@@ -409,7 +409,7 @@ struct ResidualStack {
       if constexpr (kBranchReads<Gradients, index>) {
         return recomputed_input<index>(parameters, x, room, context);
       } else {
-        return x;  // which nobody reads
+        return x;  // unused
       }
     };
     const ConstView<Tokens> d_branch = before_dropout<index>(d_sum, room, context);
@@ -444,7 +444,7 @@ struct ResidualStack {
       }
     });
   }
-  // The gradient of a branch's output from the sum's.
+  // The gradient of a branch's output, from the sum's gradient.
   template <int index>
   ATTUNE_INLINE static ConstView<Tokens> before_dropout(ConstView<Tokens> d_sum, [[maybe_unused]] auto room,
                                                         [[maybe_unused]] const auto& context) {

@@ -22,15 +22,14 @@
 //
 // Optional members:
 //
-// * kByKind = true: the update depends on the kind of a tensor (parameter_groups.hpp).
-// * Counters: the part of Moments that is not tensors, for types that wrap an optimizer.
-// * MomentPointer: the type of a moment tensor's data(), unless it is Scalar*. It must support `+ count`.
-// * Moments::seed(bits): called at every restart.
-// * kUpdatedTogether: an update starts at a multiple of so many elements of a tensor, or takes a whole tensor
-// if
-//   it is 0. Default: 1.
-// * sets_of_moments(Moments<Parameters>&): a tuple of references to kMoments Parameters, if the update treats
-//   all parameters alike. update() may then get all tensors as one.
+//   static constexpr bool kByKind = true;       // the update depends on TensorKind (parameter_groups.hpp)
+//   struct Counters;                            // Moments without tensors, for types that wrap an optimizer
+//   using MomentPointer = …;                    // data() of a moment tensor, with `+ count`
+//   void Moments::seed(std::uint64_t bits);     // called at every restart
+//   static constexpr int kUpdatedTogether = …;  // an update starts at a multiple of so many elements of a
+//                                               // tensor; 0: it takes a whole tensor; default: 1
+//   // References to kMoments Parameters, if all parameters update alike: update() may get all as one tensor.
+//   static auto sets_of_moments(Moments<Parameters>&);
 #pragma once
 
 #include <algorithm>

@@ -159,8 +159,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
       if (work_.under_way()) {
         detail::stand_at_masks(state_, work_.tape());
       } else {
-        skip_masks(work_.tape(), -sums_.sequences);  // each backward moved on to the masks of the next
-                                                     // sequence
+        skip_masks(work_.tape(), -sums_.sequences);  // each backward moved on by one sequence
       }
     }
     work_.end_pass(this);
@@ -384,8 +383,7 @@ class Trainer : public TrainingLifecycle<Trainer<Model, Loss, Optimizer, batch, 
   }
 
   void draw_masks(Rng& rng) {
-    if constexpr (Work::kShared) {  // another trainer may have used the tape; the state has the start of the
-                                    // masks
+    if constexpr (Work::kShared) {  // the tape may be another's; the state has the masks' start
       detail::for_each_dropout([&rng](const DropoutTape&) { (void)(rng.next(), rng.next()); }, work_.tape());
     } else {
       draw_seeds(work_.tape(), rng);

@@ -6,16 +6,14 @@
 // tensor at a time. RAM holds these rows instead of all gradients, and each parameter is fetched once for
 // both uses. The bits equal a step with gradients.
 //
-// Limits and exceptions:
+// There is no clipping by the norm, which needs all gradients before the first update. The library's layers
+// use each parameter once in backward, and read it before its update. Your own layer states this with
+// updates_in_backward in its kAbilities. Otherwise its gradients stay in scratch, and its parameters are
+// updated after its backward.
 //
-// * There is no clipping by the norm: it needs all gradients before the first update.
-// * The library's layers use each parameter once in backward, and read it before its update. Your own layer
-//   states this with updates_in_backward in its kAbilities. Otherwise its gradients stay in scratch, and its
-//   parameters are updated after its backward.
-// * Encoder and decoder layers need one more matrix of tokens in scratch, and factors of low rank one more
-// x·A.
-//   If that exceeds the gradients, as for a LoRA, the plan keeps gradients and equals Streaming. It never
-//   takes more RAM.
+// Encoder and decoder layers need one more matrix of tokens in scratch, and factors of low rank one more x·A.
+// If that exceeds the gradients, as for a LoRA, the plan keeps gradients and equals Streaming. It never takes
+// more RAM.
 //
 // Parameters and moments stay finite. An error found before backward changes nothing: refused options, ids or
 // targets, an input that is not finite or too large to be squared, a loss that is not finite. Gradients are

@@ -1,5 +1,5 @@
-// The attention weights that a model's tape keeps, wherever in the model they are. Needs a heap; never
-// included by attune.hpp.
+// Attention weights from a model's tape, for all attention layers in the model. Needs a heap; never included
+// by attune.hpp.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// The weights of one head, P[queries, keys]. `layer` is where it is in the model, as "layer 2, block 0";
-/// empty where the model is the attention layer.
+/// The weights of one head, P[queries, keys]. `layer` is the layer's place in the model, such as "layer 2,
+/// block 0"; empty if the model is the attention layer.
 struct AttentionMap {
   std::string layer;            // the name of the layer
   int head;                     // of a layer, from 0
@@ -24,7 +24,7 @@ struct AttentionMap {
 
 namespace detail {
 
-// "outer, inner 3"; no number where it is negative.
+// "outer, inner 3"; without a number if it is negative.
 inline std::string joined(const std::string& outer, const char* inner, int number = -1) {
   std::string name = outer;
   if (!outer.empty()) name += ", ";
@@ -36,7 +36,7 @@ inline std::string joined(const std::string& outer, const char* inner, int numbe
 template <class Tape>
 void collect_attention(const Tape& tape, const std::string& name, std::vector<AttentionMap>& maps);
 
-// The tapes of a Sequential's layers; empty ones are not there.
+// The tapes of a Sequential's layers; empty tapes are skipped.
 template <class... Tapes>
 void collect_attention_of(const attune::detail::Members<Tapes...>& members, int index,
                           const std::string& name, std::vector<AttentionMap>& maps) {
@@ -81,8 +81,8 @@ void collect_attention(const Tape& tape, const std::string& name, std::vector<At
 
 }  // namespace detail
 
-/// Every head of every attention layer whose forward wrote `tape`, which no backward has used up: a Trainer's
-/// after predict().
+/// Every head of every attention layer whose forward wrote `tape`. No backward may have used up the tape;
+/// after predict(), a Trainer's tape is suitable.
 template <class Tape>
 [[nodiscard]] std::vector<AttentionMap> attention_maps(const Tape& tape) {
   std::vector<AttentionMap> maps;

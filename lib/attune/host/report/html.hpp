@@ -12,8 +12,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host::html {
 
-/// `text`, in UTF-8, as it may stand between tags and in attributes. Control characters, which no page may
-/// have, become U+FFFD.
+/// UTF-8 `text`, escaped for use between tags and in attributes. Control characters, which HTML forbids,
+/// become U+FFFD.
 [[nodiscard]] inline std::string escaped(std::string_view text) {
   std::string result;
   result.reserve(text.size());
@@ -44,7 +44,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::host::html {
   return result;
 }
 
-/// Up to `digits` significant digits, without trailing zeros; "NaN" and "infinite" as such.
+/// Up to `digits` significant digits, without trailing zeros; "NaN" and "infinite" for these values.
 [[nodiscard]] inline std::string number(double value, int digits = 6) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "infinite" : "−infinite";
@@ -64,7 +64,7 @@ namespace attune::inline ATTUNE_ARITHMETIC::host::html {
   return text;
 }
 
-/// Appends parts one after the other: text as it is, integers in decimal.
+/// Appends parts in order: text as it is, integers in decimal.
 template <class... Parts>
 void append(std::string& to, const Parts&... parts) {
   const auto add = [&to](const auto& part) {

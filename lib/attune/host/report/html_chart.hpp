@@ -1,5 +1,5 @@
-// A curve as a picture for a page: SVG with axes, and a value under the pointer. Needs a heap; never included
-// by attune.hpp.
+// A curve as an SVG picture for a page, with axes, and the value under the pointer. Needs a heap; never
+// included by attune.hpp.
 #pragma once
 
 #include <algorithm>
@@ -15,24 +15,23 @@ struct Point {
 };
 
 struct ChartOptions {
-  std::string name = "curve";  // for those who do not see it
+  std::string name = "curve";  // text alternative
   std::string x_name = "step";
-  bool percent = false;  // y is a share
-  bool may_log = false;  // a logarithmic axis where y is positive and spans a factor of ten
+  bool percent = false;  // y is a fraction
+  bool may_log = false;  // a logarithmic axis if y is positive and spans a factor of ten
   int marked = -1;       // the index of a point with a ring
 };
 
 namespace detail {
 
-/// Whether a point can stand in a chart: finite, and so far from overflow that a sum of points is, too.
+/// Whether a chart can show a point: it is finite, and small enough that a sum of points is finite.
 [[nodiscard]] inline bool drawable(const Point& point) {
   return std::abs(point.x) < 1e300 && std::abs(point.y) < 1e300;
 }
 
 }  // namespace detail
 
-/// At most `most` points: the mean of each of as many equal stretches. Values that are not finite are left
-/// out.
+/// At most `most` points, each the mean of an equal stretch. Skips values that are not finite.
 [[nodiscard]] inline std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
   std::vector<Point> result;
   const std::size_t stretches = (std::min)(most, points.size());
@@ -51,9 +50,9 @@ namespace detail {
   return result;
 }
 
-/// Round numbers that cover [low, high], about `wanted` of them: multiples of 1, 2 or 5 times a power of ten.
-/// Ends that differ by rounding only count as one value, from which it goes a little upwards. Both below
-/// 1e300 in magnitude.
+/// About `wanted` round numbers that cover [low, high]: multiples of 1, 2 or 5 times a power of ten. Ends
+/// that differ only by rounding count as one value, and the range then extends slightly upwards. Both must be
+/// below 1e300 in magnitude.
 [[nodiscard]] inline std::vector<double> ticks(double low, double high, int wanted) {
   const double size = (std::max)(std::abs(low), std::abs(high));
   if (!(high - low > (std::max)(size * 1e-9, 1e-300))) high = low + (size > 1e-290 ? size * 0.1 : 1);
@@ -70,7 +69,7 @@ namespace detail {
 
 namespace detail {
 
-// Where a value stands between the ends of an axis, and the values with a line.
+// An axis: the position of a value between its ends, and the values with a line.
 struct Axis {
   double low;
   double high;
@@ -101,7 +100,7 @@ inline Axis axis_of(double low, double high, bool logarithmic, int wanted) {
   return axis;
 }
 
-/// An <svg> under construction: the places of values on it, and the picture so far.
+/// An <svg> under construction: the positions of values, and the picture so far.
 struct Plot {
   static constexpr double kWidth = 440, kHeight = 250;  // in pixels of the view box
   static constexpr double kLeft = 52, kRight = kWidth - 12, kTop = 12, kBottom = kHeight - 40;
@@ -140,7 +139,7 @@ inline Plot plot_of(const std::vector<Point>& points, const ChartOptions& option
   const bool logarithmic = options.may_log && lowest->y > 0 && highest->y / lowest->y > 10;
   Axis y_axis = axis_of(lowest->y, highest->y, logarithmic, 5);
   if (options.percent && highest->y <= 1) {
-    if (y_axis.low >= 1) y_axis = axis_of(0, 1, false, 5);  // nothing but 100 %
+    if (y_axis.low >= 1) y_axis = axis_of(0, 1, false, 5);  // all values are 100 %
     y_axis.high = (std::min)(y_axis.high, 1.0);
   }
   return {axis_of(points.front().x, points.back().x, false, 5), std::move(y_axis), points.back().x,
@@ -175,7 +174,7 @@ inline void draw_curve(Plot& plot, const std::vector<Point>& points) {
   if (points.size() == 1) plot.circle("dot", "3", points[0]);
 }
 
-/// Invisible columns, each reaching halfway to its neighbors, with the values there as their titles.
+/// Invisible columns, each reaching halfway to its neighbors, with the values as their titles.
 inline void draw_titles(Plot& plot, const std::vector<Point>& points, const std::string& x_name) {
   for (std::size_t i = 0; i < points.size(); ++i) {
     const double begin = i == 0 ? Plot::kLeft : (plot.x(points[i - 1].x) + plot.x(points[i].x)) / 2;
@@ -189,7 +188,7 @@ inline void draw_titles(Plot& plot, const std::vector<Point>& points, const std:
 
 }  // namespace detail
 
-/// An <svg> of one curve, as wide as its place. Points in rising x; points that are not finite are left out.
+/// An <svg> of one curve, as wide as its container. Points in rising x; skips points that are not finite.
 [[nodiscard]] inline std::string chart(const std::vector<Point>& all_points, const ChartOptions& options) {
   std::vector<Point> points;
   for (const Point& point : all_points) {

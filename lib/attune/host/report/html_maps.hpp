@@ -11,13 +11,13 @@
 namespace attune::inline ATTUNE_ARITHMETIC::host::html {
 
 struct MapOptions {
-  std::string name = "matrix";  // for those who do not see it
+  std::string name = "matrix";  // text alternative
   std::string row_name = "query";
   std::string col_name = "key";
-  double full = 1;  // the value with the full color; 0 has none
+  double full = 1;  // value of the full color; 0 has no color
 };
 
-/// An <svg> of values[rows, cols] as cells, as wide as where it stands. Up to 4096 cells say their values
+/// An <svg> of values[rows, cols] as cells, as wide as its container. Up to 4096 cells show their values
 /// under the pointer.
 [[nodiscard]] inline std::string map(int rows, int cols, const std::vector<double>& values,
                                      const MapOptions& options = {}) {
@@ -42,8 +42,8 @@ struct MapOptions {
   return svg + "</svg>\n";
 }
 
-/// A <table> of counts[classes, classes], a row for each true class and a column for each prediction. Shades
-/// are shares of a row.
+/// A <table> of counts[classes, classes], with a row for each true class and a column for each prediction.
+/// Shades are fractions of a row.
 [[nodiscard]] inline std::string confusion_table(const std::vector<std::string>& names,
                                                  const std::vector<std::int64_t>& counts) {
   const std::size_t classes = names.size();
@@ -58,7 +58,7 @@ struct MapOptions {
     for (std::size_t j = 0; j < classes; ++j) {
       const std::int64_t number_of = counts[i * classes + j];
       const double share = static_cast<double>(number_of) / all;
-      // Few mistakes are what one looks for, so they are shaded from a fifth on.
+      // Mistakes are few but interesting, so their shades start at a fifth.
       const double shade = number_of == 0 ? 0 : i == j ? 0.1 + 0.45 * share : 0.2 + 0.6 * share;
       append(table, "<td class=\"", i == j ? "hit" : "miss", number_of == 0 ? " none" : "",
              "\" style=\"--shade:", number(shade, 3), "\">", number_of, "</td>");
@@ -69,13 +69,13 @@ struct MapOptions {
   return table + "</table>\n";
 }
 
-/// Some memory of a device, by class.
+/// A device's memory, by class.
 struct Memory {
   std::string name;  // "RAM of training"
   MemoryReport bytes;
 };
 
-/// A bar for each memory, all in one scale, and a <table> of the bytes.
+/// A bar for each memory, all on one scale, and a <table> of the bytes.
 [[nodiscard]] inline std::string memory_map(const std::vector<Memory>& memories) {
   struct Class {
     const char* name;

@@ -1,11 +1,12 @@
-// How a TrainingPage looks. Never included by attune.hpp.
+// The style of a TrainingPage. Never included by attune.hpp.
 #pragma once
 
 #include <attune/kernels/policy.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// The style sheet of the page. Colors of memory classes are told apart in both modes, and by order.
+/// The style sheet of the page. Memory classes have distinct colors in light and dark mode, and a fixed
+/// order.
 inline constexpr const char* kPageStyle = R"(:root {
   color-scheme: light dark;
   --page: #ffffff; --card: #f6f8fa; --line: #d5dbe1; --ink: #1b2128; --soft: #59636e;

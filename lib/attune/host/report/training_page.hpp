@@ -1,5 +1,5 @@
-// A training run as one page of HTML: nothing else is loaded, no script, light and dark, for a screen or a
-// phone. Needs a heap and files; never included by attune.hpp.
+// A training run as one self-contained page of HTML: no other files, no script, light and dark, for screens
+// and phones. Needs a heap and files; never included by attune.hpp.
 //
 //   attune::host::TrainingPage page("digits: 8×8 pixels, two encoder blocks");
 //   page.fact("parameters hash", "575363d1");
@@ -23,19 +23,19 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::host {
 
-/// Sections stand in the order in which they are added. All text may be any UTF-8.
+/// Sections appear in the order of the calls. All text may be any UTF-8.
 class TrainingPage {
  public:
-  /// A page without a section, with this title.
+  /// An empty page with this title.
   explicit TrainingPage(std::string title) : title_(std::move(title)) {}
 
-  /// A number or a word with its name, at the top.
+  /// A named number or word, at the top.
   void fact(const std::string& name, const std::string& value) {
     html::append(facts_, "<div><dt>", html::escaped(name), "</dt><dd>", html::escaped(value),
                  "</dd></div>\n");
   }
 
-  /// The loss of every step, in stretches, and the accuracy of every validation.
+  /// The loss over the steps, averaged in stretches, and the accuracy of every validation.
   template <class Parameters>
   void curves(const TrainingRun<Parameters>& run) {
     std::vector<html::Point> losses, accuracies;
@@ -57,7 +57,7 @@ class TrainingPage {
     section("Training", "<div class=\"figures\">\n" + figures + "</div>\n");
   }
 
-  /// A matrix as a picture, 0 white and `full` black (on a dark page the other way round).
+  /// A matrix as a picture: 0 is white and `full` black, or the reverse on a dark page.
   template <class Matrix>
   void sample(const std::string& name, const Matrix& values, double full = 1) {
     std::vector<double> entries;
@@ -70,7 +70,8 @@ class TrainingPage {
                       figure("", html::map(matrix.rows, matrix.cols, entries, options)) + "</div>\n");
   }
 
-  /// Weights of heads as attention_maps() finds them: a row a query, a column a key, darker is more.
+  /// Weights of heads from attention_maps(): one row per query, one column per key, darker for larger
+  /// weights.
   void attention(const std::vector<AttentionMap>& maps) {
     std::string content =
         "<p class=\"soft\">A row is a query, a column a key; full color is a weight of 1.</p>\n";
@@ -88,7 +89,8 @@ class TrainingPage {
     section("Attention", content);
   }
 
-  /// counts[classes, classes]: how often what is class i was taken for class j, at i · classes + j.
+  /// counts[classes, classes]: element i · classes + j counts examples of class i that were predicted as
+  /// class j.
   void confusion(const std::vector<std::string>& names, const std::vector<std::int64_t>& counts) {
     if (counts.size() != names.size() * names.size()) return;
     section("Confusion",
@@ -97,7 +99,7 @@ class TrainingPage {
                 html::confusion_table(names, counts) + "</div>\n");
   }
 
-  /// Memories of a device in one scale.
+  /// Memories of a device, on one scale.
   void memory(const std::vector<html::Memory>& memories) {
     section("Memory on a device",
             "<p class=\"soft\">Known when it was compiled; without code and stack.</p>\n" +
@@ -125,7 +127,7 @@ class TrainingPage {
     return page + sections_ + "</main>\n</body>\n</html>\n";
   }
 
-  /// Whether all of it is in the file now.
+  /// Writes the page to a file. Returns whether all of it was written.
   [[nodiscard]] bool write(const std::string& path) const {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file << text();

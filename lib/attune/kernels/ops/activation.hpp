@@ -1,5 +1,4 @@
-// The functions between the linear layers of a feed-forward network, and their derivatives. Packets and
-// scalars.
+// Activation functions of feed-forward networks, and their derivatives, for packets and scalars.
 //
 //   relu(x) = max(x, 0)                          relu′ = 1 for x > 0, else 0
 //   silu(x) = x·σ(x)                             silu′ = σ + x·σ·(1 − σ)
@@ -17,8 +16,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// Which function: PyTorch's relu, silu, gelu, gelu(approximate="tanh"), tanh and sigmoid, and two of
-/// published models.
+/// The activation function: PyTorch's relu, silu, gelu, gelu(approximate="tanh"), tanh and sigmoid, and two
+/// from published models.
 enum class Activation {
   kRelu,         // Nair and Hinton, "Rectified Linear Units Improve Restricted Boltzmann Machines", 2010
   kSilu,         // Elfwing et al., "Sigmoid-Weighted Linear Units", 2017
@@ -34,7 +33,7 @@ namespace kernels {
 
 namespace detail {
 
-// gelu_tanh and its derivative of |x| < 2, where tanh a is a polynomial, and elsewhere.
+// gelu_tanh and its derivative. For |x| < 2, tanh a is a polynomial.
 template <class P>
 ATTUNE_INLINE P gelu_tanh_near(const P& x, P& slope) {
   using Constant = Real<ScalarOf<P>>;
@@ -57,20 +56,20 @@ ATTUNE_INLINE P gelu_tanh_far(const P& x, P& slope) {
   const P gate = sigmoid(argument, complement);
   const P rise = multiply_add(square, broadcast<P>(Constant(3 * 0.044715) * kTwice), broadcast<P>(kTwice));
   slope = multiply_add(multiply(multiply(x, rise), gate), complement, gate);
-  // x − x·(1 − σ) of positive x, where σ is near one; from 8 on 1 − σ is nothing beside it.
+  // x − x·(1 − σ) for positive x, with σ near one. From 8 on, 1 − σ is negligible.
   const P zero = broadcast<P>(Constant(0)), most = select_less(x, broadcast<P>(Constant(8)), x, zero);
   return select_less(x, zero, multiply(x, gate), subtract_product(x, most, complement));
 }
 
 }  // namespace detail
 
-/// Whether value and derivative have a costly part in common.
+/// Whether value and derivative share a costly part.
 constexpr bool shares_evaluation(Activation kind) { return kind != Activation::kRelu; }
 
 template <Activation kind, class P>
 ATTUNE_INLINE P activate(const P& x);
 
-/// The value and the derivative at x, where they share an evaluation. A NaN stays NaN.
+/// The value and the derivative at x, for functions that share an evaluation. A NaN stays NaN.
 template <Activation kind, class P>
 ATTUNE_INLINE P activate(const P& x, P& slope) {
   static_assert(shares_evaluation(kind));
@@ -87,7 +86,7 @@ ATTUNE_INLINE P activate(const P& x, P& slope) {
   } else if constexpr (kind == Activation::kTanh) {
     P complement;
     const P gate = multiply(sigmoid(add(x, x), complement), broadcast<P>(Constant(4)));
-    slope = multiply(gate, complement);  // 1 − tanh² would cancel
+    slope = multiply(gate, complement);  // 1 − tanh² would suffer cancellation
     return hyperbolic_tangent(x);
   } else if constexpr (kind == Activation::kSigmoid) {
     P complement;
@@ -143,7 +142,7 @@ ATTUNE_INLINE P activate_backward(const P& x, const P& dy) {
   }
 }
 
-/// y = activation(x), `size` scalars. `y` may be `x`.
+/// y = activation(x), for `size` scalars. `y` may be `x`.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate(int size, const Scalar* x, Scalar* y) {
 #if ATTUNE_CORTEX_M_FPU
@@ -158,7 +157,8 @@ template <Activation kind, class Scalar>
       size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA { store(y + i, activate<kind>(load<P>(x + i))); });
 }
 
-/// dx = dy ∘ activation′(x). `dx` may be `dy` or `x`. With kZeroStays, dx is zero where dy is, whatever x is.
+/// dx = dy ∘ activation′(x). `dx` may be `dy` or `x`. With kZeroStays, dx is zero for a zero dy, whatever x
+/// is.
 template <Activation kind, bool kZeroStays = false, class Scalar>
 [[gnu::noinline]] void activate_backward(int size, const Scalar* x, const Scalar* dy, Scalar* dx) {
   for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
@@ -169,7 +169,7 @@ template <Activation kind, bool kZeroStays = false, class Scalar>
   });
 }
 
-/// y = activation(x), and x becomes activation′(x): both of one evaluation.
+/// y = activation(x), and x becomes activation′(x), both from one evaluation.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void activate_with_slopes(int size, Scalar* x, Scalar* y) {
 #if ATTUNE_CORTEX_M_FPU
@@ -188,7 +188,7 @@ template <Activation kind, class Scalar>
   });
 }
 
-/// slopes *= dy, element by element: dx, from what activate_with_slopes leaves.
+/// slopes *= dy, element by element: dx from the slopes of activate_with_slopes.
 template <class Scalar>
 [[gnu::noinline]] void multiply_slopes(int size, const Scalar* dy, Scalar* slopes) {
   for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
@@ -196,7 +196,7 @@ template <class Scalar>
   });
 }
 
-/// a = f(gate) ∘ up, `size` scalars. `a` may be either.
+/// a = f(gate) ∘ up, for `size` scalars. `a` may be either.
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void gate(int size, const Scalar* gate, const Scalar* up, Scalar* a) {
 #if ATTUNE_CORTEX_M_FPU
@@ -209,7 +209,7 @@ template <Activation kind, class Scalar>
   });
 }
 
-/// From da: gate becomes da ∘ up ∘ f′(gate), up becomes da ∘ f(gate).
+/// Backward from da: gate becomes da ∘ up ∘ f′(gate), up becomes da ∘ f(gate).
 template <Activation kind, class Scalar>
 [[gnu::noinline]] void gate_backward(int size, const Scalar* da, Scalar* gate, Scalar* up) {
   for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {

@@ -1,5 +1,5 @@
 // Adafactor's pass over one tensor (Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear
-// Memory Cost", 2018, algorithms 4 and 5): of the second moment the means of rows and of columns are kept.
+// Memory Cost", 2018, algorithms 4 and 5). It stores row means and column means of the second moment.
 #pragma once
 
 #include <algorithm>
@@ -9,39 +9,38 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Everything Adafactor needs that does not change from element to element.
+/// Coefficients of a step, equal for all elements.
 template <class Scalar>
 struct AdafactorCoefficients {
   Scalar beta2, one_minus_beta2;
-  Scalar step_size;       // absolute, or of the root mean square of the parameters
-  Scalar least_rms;       // of parameters, where the step is relative: ε₂
+  Scalar step_size;       // absolute, or relative to the root mean square of the parameters
+  Scalar least_rms;       // ε₂: smallest root mean square of parameters, for a relative step
   Scalar epsilon;         // ε₁, added to g²
   Scalar clipping;        // d: the largest root mean square of an update
-  Scalar decay;           // parameters are multiplied by it
+  Scalar decay;           // factor on the parameters
   Scalar gradient_scale;  // from clipping
 };
 
-/// The second moment of a matrix [rows, cols]: means of its rows, then of its columns. A vector is one row,
-/// and has its elements alone.
+/// The second moment of a matrix [rows, cols]: row means, then column means. A vector stores each element.
 template <class Scalar>
 struct FactoredMoments {
   Scalar* values;
   int rows, cols;
 
   [[nodiscard]] Scalar* of_columns() const { return rows == 1 ? values : values + rows; }
-  /// A tensor is updated as a whole: there is nothing behind its first element.
+  /// A tensor is updated as a whole, so there is nothing to advance to.
   friend FactoredMoments operator+(const FactoredMoments& moments, int) { return moments; }
 };
 
 namespace detail {
 
-inline constexpr int kFactoredColumns = 64;  // that are computed at a time
+inline constexpr int kFactoredColumns = 64;  // computed at a time
 
-// Larger elements of an update are cut before their squares could overflow: 2⁵⁰ in float.
+// Limit of an update's elements, so that their squares cannot overflow: 2⁵⁰ in float.
 template <class Scalar>
 inline constexpr Scalar kLargestUpdate = Scalar(0x1p50f);
 
-// R ← β₂R + (1−β₂)·mean of rows of g² + ε₁, C the same of columns.
+// R ← β₂R + (1−β₂)·row means of g² + ε₁, and C likewise over columns.
 template <class Scalar>
 [[gnu::noinline]] void update_factors(const Scalar* g, const FactoredMoments<Scalar>& v,
                                       const AdafactorCoefficients<Scalar>& c) {
@@ -74,11 +73,11 @@ template <class Scalar>
 // 1/√(R/mean of R) of a row, and 1/√C.
 template <class Scalar>
 ATTUNE_INLINE Scalar inverse_root(Scalar x) {
-  constexpr Scalar kLeast = Scalar(0x1p-120f);  // of rows that vanish beside others
+  constexpr Scalar kLeast = Scalar(0x1p-120f);  // for rows that vanish beside others
   return 1 / square_root((std::max)(x, kLeast));
 }
 
-// body(first element, count, u) for blocks of elements, with u = g/√v̂, v̂ = R·C/mean(R).
+// Calls body(first element, count, u) for blocks of elements, with u = g/√v̂, v̂ = R·C/mean(R).
 template <class Scalar, class Body>
 ATTUNE_INLINE void for_each_update(const Scalar* g, const FactoredMoments<Scalar>& v, Scalar mean_of_rows,
                                    Scalar gradient_scale, const Body& body) {
@@ -107,8 +106,8 @@ ATTUNE_INLINE Scalar root_mean_square(Scalar sum, int size) {
 
 }  // namespace detail
 
-/// p ← decay·p − α·u/max(1, RMS(u)/d) of a whole tensor, with u = g/√v̂ and α the step size; of a relative
-/// step, times max(ε₂, RMS(p)).
+/// p ← decay·p − α·u/max(1, RMS(u)/d) for a whole tensor, with u = g/√v̂. α is the step size, times max(ε₂,
+/// RMS(p)) for a relative step.
 template <bool kRelative, class Scalar>
 [[gnu::noinline]] void adafactor_update(Scalar* p, const Scalar* g, FactoredMoments<Scalar> v,
                                         const AdafactorCoefficients<Scalar>& c) {

@@ -1,8 +1,9 @@
-// Moments in 16 bits: the upper half of a float, in which an optimizer's update is rounded at random.
+// Moments in 16 bits, the upper half of a float, with stochastic rounding of an optimizer's update.
 //
-// Upwards with the probability of what would be cut off (Forsythe, "Reprint of a Note on Rounding-off
-// Errors", 1959; Gupta et al., "Deep Learning with Limited Numerical Precision", 2015), so that the many
-// small changes of a moving average, each less than a unit of the last of 8 bits, arrive in the mean.
+// The probability of rounding up equals the fraction that rounding down would cut off (Forsythe, "Reprint of
+// a Note on Rounding-off Errors", 1959; Gupta et al., "Deep Learning with Limited Numerical Precision",
+// 2015). The many small changes of a moving average are each below one unit in the last of 8 bits, but arrive
+// in the mean.
 #pragma once
 
 #include <bit>
@@ -12,7 +13,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Moments of consecutive parameters of a set, and how many parameters of the set stand before them.
+/// Moments of consecutive parameters, and the number of parameters in the set before them.
 struct Bfloat16Moments {
   std::uint16_t* values;
   std::uint32_t position;
@@ -23,10 +24,9 @@ struct Bfloat16Moments {
   friend Bfloat16Moments operator-(const Bfloat16Moments& moments, int count) { return moments + -count; }
 };
 
-/// 32 random bits for each position: of a step's key and the position alone, so that neither the width of
-/// packets nor the parts of a set that are updated together change them. The mixing is C. Wellons'
-/// "lowbias32"
-/// ("Prospecting for Hash Functions", 2018); processors with 32 bits, and packets, have no 64-bit product.
+/// 32 random bits for each position. They depend only on a step's key and the position: neither the packet
+/// width nor the grouping of updates changes them. The mixing is C. Wellons' "lowbias32" ("Prospecting for
+/// Hash Functions", 2018), because 32-bit processors and packets have no 64-bit product.
 struct PositionBits {
   std::uint64_t key;
 
@@ -38,7 +38,8 @@ struct PositionBits {
   }
 };
 
-/// A float as 16 bits: one of the two next to it, of which `random` < 2¹⁶ chooses. What has 16 bits stays.
+/// Rounds a float to one of its two neighbors with 16 bits, chosen by `random` < 2¹⁶. A value with 16 bits
+/// stays.
 [[nodiscard]] ATTUNE_INLINE std::uint16_t round_bfloat16(float x, std::uint32_t random) {
   return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(x) + random) >> 16);
 }
@@ -75,11 +76,11 @@ ATTUNE_INLINE void for_each_random_packet(int size, std::uint32_t position, cons
 
 }  // namespace detail
 
-/// adam_update with moments that are rounded behind the parameters' step.
+/// adam_update with moments that are rounded after the step of the parameters.
 template <bool kEpsilonInside, bool kCoupled>
 [[gnu::noinline]] void adam_update(int size, float* p, const float* g, Bfloat16Moments m, Bfloat16Moments v,
                                    const AdamCoefficients<float>& coefficients, PositionBits bits) {
-  const AdamCoefficients<float> c = coefficients;  // stores cannot change a copy: it stays in registers
+  const AdamCoefficients<float> c = coefficients;  // a local copy, which stores cannot change
   detail::for_each_random_packet(
       size, m.position, bits, [&]<class P>(int i, const std::uint32_t* random) ATTUNE_INLINE_LAMBDA {
         P parameter = load<P>(p + i);
@@ -91,7 +92,7 @@ template <bool kEpsilonInside, bool kCoupled>
       });
 }
 
-/// sgd_update with momentum, the same.
+/// sgd_update with momentum, rounded likewise.
 template <bool kNesterov>
 [[gnu::noinline]] void sgd_update(int size, float* p, const float* g, Bfloat16Moments b,
                                   const SgdCoefficients<float>& c, PositionBits bits) {

@@ -1,5 +1,5 @@
-// Dropout's mask, drawn and applied in one pass. A generator gives uniform 32-bit numbers by next() and
-// passes over some by skip(count).
+// Dropout's mask, drawn and applied in one pass. A generator returns uniform 32-bit numbers from next(), and
+// skips some with skip(count).
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// y = m ∘ x · scale, m from `rng`, one draw an element: dropped when it is below `threshold`. `y` may be
-/// `x`.
+/// y = m ∘ x · scale. The mask m takes one draw of `rng` per element, and drops an element if the draw is
+/// below `threshold`. `y` may be `x`.
 template <class Rng, class Scalar>
 [[gnu::noinline]] void drop(int size, Rng& rng, std::uint32_t threshold, Scalar scale, const Scalar* x,
                             Scalar* y) {
@@ -29,7 +29,7 @@ struct LaneDraws {
     for (Rng& rng : of) rng.skip(draws);
   }
 };
-/// The same in every lane, each from its own generator.
+/// The same in every lane, each with its own generator.
 template <class Rng, class Scalar, int lanes>
 [[gnu::noinline]] void drop(int size, LaneDraws<Rng, lanes>& draws, std::uint32_t threshold,
                             LanesOf<Scalar, lanes> scale, const LanesOf<Scalar, lanes>* x,

@@ -1,4 +1,4 @@
-// Is everything finite?
+// Checks for infinity and NaN.
 #pragma once
 
 #include <attune/kernels/cortex_m/registers.hpp>
@@ -6,7 +6,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Whether none of `size` scalars is infinite or NaN. Lanes (simd/lanes.hpp) are not looked into: true.
+/// Whether all of `size` scalars are finite. Lanes (simd/lanes.hpp) are not checked: true.
 template <class Scalar>
 [[gnu::noinline]] bool finite([[maybe_unused]] int size, [[maybe_unused]] const Scalar* values) {
   if constexpr (!std::is_floating_point_v<Scalar>) {
@@ -35,7 +35,7 @@ template <class Scalar>
     return total == 0;
   }
 }
-/// The same of a view whose rows are contiguous.
+/// The same for a view with contiguous rows.
 template <class View>
   requires(requires(const View& view) { view.data; })
 [[nodiscard]] bool finite(const View& view) {

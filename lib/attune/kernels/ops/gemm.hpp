@@ -1,14 +1,14 @@
-// Matrix products: every one in the library goes through here.
+// Matrix products: all products of the library go through here.
 //
 //   C[M, N] = epilogue(A[M, K] · B[K, N])
 //
-// A block of k goes to the kernel that a target has for its shape, or through portable/gemm_panels.hpp.
+// Each block of k runs in the target's kernel for its shape, or in portable/gemm_panels.hpp.
 //
-// Every element is the sum over k in rising order. Longer sums are made in blocks of kDepthBlock: each is
-// summed from zero, then added to C, block after block. That order does not depend on the packet width, so a
+// Every element is the sum over k in rising order. Longer sums use blocks of kDepthBlock: each block is
+// summed from zero, then added to C, block after block. This order does not depend on the packet width, so a
 // product has the same bits on every target.
 //
-// B may be of narrow elements, widened where it is read: simd/dequantize.hpp.
+// B may have 8-bit or 16-bit elements, which are converted as they are read: simd/dequantize.hpp.
 #pragma once
 
 #include <attune/kernels/cortex_m/gemm_tile.hpp>
@@ -48,8 +48,8 @@ consteval const auto& grid_of() {
   }
 }
 
-// B in 8 or 16 bits: rows by eights, and those left by a four or in panels. Three rows and less, columns that
-// fill no block of these, and a single one behind panels are the portable block's.
+// B in 8 or 16 bits: rows in groups of eight, and the remaining rows as four or in panels. The portable block
+// takes three rows or less, columns that fill no block, and a single column after panels.
 template <GemmShape shape, class B, class Epilogue>
 ATTUNE_INLINE void quantized_gemm(const float* a, const B& b, float* c, const Epilogue& epilogue) {
   constexpr int kEights = eight_rows(shape.rows, std::is_same_v<B, ScaledRows<Int8, float>>),
@@ -167,7 +167,7 @@ template <class Element, class Scalar, int kRows, int kCols, int kRowStride, int
 inline constexpr bool
     kIsQuantized<QuantizedView<Element, Scalar, kRows, kCols, kRowStride, kColStride, kScalesOf>> = true;
 
-/// Whether a product is nothing but blocks in assembly, which are a call of their own.
+/// Whether a product consists only of assembly blocks, which have a separate call.
 template <class A, class B, class C, class Epilogue>
 inline constexpr bool kIsWholeBlocks = [] {
 #if ATTUNE_CORTEX_M_FPU
@@ -181,7 +181,7 @@ inline constexpr bool kIsWholeBlocks = [] {
 #endif
 }();
 
-// An epilogue behind the scales of B's columns, if they have any.
+// An epilogue after the scales of B's columns, if it has any.
 template <class View, class Epilogue>
 ATTUNE_INLINE auto with_scales_of(const View&, const Epilogue& epilogue) {
   return epilogue;
@@ -195,8 +195,8 @@ ATTUNE_INLINE auto with_scales_of(
 
 }  // namespace detail
 
-/// C = epilogue(A·B) of three MatrixViews; B may be a QuantizedView. A and B by any strides (`x.transpose()`,
-/// `x.columns<n>(j)`), rows of C contiguous; C may not overlap A or B.
+/// C = epilogue(A·B) for three MatrixViews; B may be a QuantizedView. A and B may have any strides
+/// (`x.transpose()`, `x.columns<n>(j)`); rows of C must be contiguous. C may not overlap A or B.
 template <class A, class B, class C, class Epilogue = Assign>
 ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
   using Scalar = typename C::Scalar;
@@ -205,7 +205,7 @@ ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = 
   static_assert(C::col_stride == 1,
                 "attune::kernels::gemm: C must be row-major; swap and transpose the operands");
   constexpr bool kBlas = goes_to_blas(C::rows, C::cols, A::cols) && !detail::kIsQuantized<B>;
-  // A sum of several blocks is finished first, then given to its epilogue in a pass of its own.
+  // A sum of several blocks is finished first; its epilogue then runs as a separate pass.
   constexpr bool kEpilogueLast = !detail::kAddsUp<Epilogue> && (A::cols > kDepthBlock || kBlas);
   std::conditional_t<kEpilogueLast, Assign, Epilogue> during{};
   if constexpr (!kEpilogueLast) during = epilogue;
@@ -235,7 +235,7 @@ ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = 
 
 namespace detail {
 
-// Sums that go on: portable blocks and cortex_m/gemm_tile.hpp's begin with what is there.
+// Sums that continue: portable blocks and cortex_m/gemm_tile.hpp's begin with the values of C.
 template <GemmShape shape, class Scalar>
 [[gnu::noinline]] void continued_gemm(const Scalar* a, const Scalar* b, Scalar* c) {
   static_assert(shape.depth <= kDepthBlock);
@@ -249,7 +249,7 @@ template <GemmShape shape, class Scalar>
 
 }  // namespace detail
 
-/// C goes on: C = C + A·B, term by term, where C holds the sums of what comes before in A and B.
+/// Continues C: C = C + A·B, term by term. C holds the sums over all earlier terms.
 template <class A, class B, class C>
   requires(!kIsPart<A> && !kIsPart<B> && !kIsPart<C>)
 ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Continue) {

@@ -1,13 +1,13 @@
-// Products in integers of 8 bits: rows of floats times packed integers (packed_int8.hpp).
+// Products of 8-bit integers: rows of floats times packed integers (packed_int8.hpp).
 //
 //   C[r, j] = epilogue(float(Σ_k q[r, k]·w[k, j]) · (s_r·t_j))
 //   C[r, k] = epilogue(float(Σ_j q[r, j]·w[k, j]) · s_r)              of the transpose, q from A[r, j]·t_j
 //
-// q and s are A's rows quantized (simd/int8_rows.hpp), t the scales of W's columns. Sums of integers are
-// exact, so that all targets have the same bits without agreeing on an order: int32 up to a depth of 131,072,
-// int64 beyond. A row of A with a NaN or an infinity answers NaN. The scheme is that of Jacob et al.,
-// "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", 2018, with
-// scales without offsets, one for each row of A and column of W.
+// q and s are A's quantized rows and their scales (simd/int8_rows.hpp), t the scales of W's columns. Integer
+// sums are exact, so all targets have the same bits in any order: int32 up to a depth of 131,072, int64
+// beyond. A row of A with a NaN or an infinity gives NaN. The scheme is from Jacob et al., "Quantization and
+// Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", 2018. It uses scales without
+// offsets, one for each row of A and column of W.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@ namespace detail {
 
 #if ATTUNE_INT8_X86 || ATTUNE_MVE
 
-// Some rows of C at a time, columns of theirs as sums have room for, of the transpose 16; what is left goes
-// row by row. Integers and sums of these rows stand on the stack.
+// Computes several rows of C at a time, in blocks of columns: as many as Int8Sums holds, or 16 for the
+// transpose. Remaining rows run one by one. The rows' integers and sums are on the stack.
 template <Int8Shape shape, class View, class Epilogue>
 ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, const Epilogue& epilogue) {
   using Packed = typename View::Packed;
@@ -54,7 +54,7 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
       } else {
         int8_sums<kRows, kTerms>(q, b.bytes + Packed::place(0, block), last - block, sums);
       }
-      // Rows are stored together, so that none waits for another's store.
+      // Stores all rows together, so that no row waits for another's store.
       const auto finish = [&](int count) ATTUNE_INLINE_LAMBDA {
         const float* const of_col = b.scale + col;
         float* const to = c + row * shape.c_row + col;
@@ -75,7 +75,7 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
         });
       };
       if (last - first == kColumns) {
-        finish(kColumns);  // packets without a rest
+        finish(kColumns);  // packets without a remainder
       } else {
         finish(last - first);
       }
@@ -90,7 +90,7 @@ ATTUNE_INLINE void int8_rows(const float* a, int rows, const View& b, float* c, 
 
 #endif
 
-// One row of C after the other: its row of A in integers and 16 sums stand on the stack.
+// One row of C at a time. Its row of A in integers and 16 sums are on the stack.
 template <Int8Shape shape, class View, class Epilogue>
 [[gnu::noinline]] void int8_gemm(const float* a, int rows, const View& b, float* c, Epilogue epilogue) {
 #if ATTUNE_INT8_DSP
@@ -125,8 +125,9 @@ template <Int8Shape shape, class View, class Epilogue>
 
 }  // namespace detail
 
-/// C = epilogue(A·B) in integers. A by any strides, rows of C contiguous; C may not overlap A. Only valid
-/// rows are computed where A or C is a PartView. Takes depth + 64 bytes of the stack, and registers.
+/// C = epilogue(A·B) in integers. A may have any strides, rows of C must be contiguous, and C may not overlap
+/// A or B. If A or C is a PartView, only valid rows are computed. Uses depth + 64 bytes of stack, besides
+/// registers.
 template <class A, int kDepth, int kColumns, int kRows, int kCols, bool kTransposed, class Terms, class C,
           class Epilogue = Assign>
 ATTUNE_INLINE void gemm(const A& a,

@@ -1,9 +1,9 @@
-// Moments in 8 bits: blocks of 64 with a scale each (Dettmers et al., "8-bit Optimizers via Block-wise
+// Moments in 8 bits: blocks of 64 with one scale each (Dettmers et al., "8-bit Optimizers via Block-wise
 // Quantization", 2022).
 //
-// The first moment is linear, m = c·scale with |c| ≤ 127. Of the second moment the root is, √v = c·scale with
-// 1 ≤ c ≤ 255: a parameter is divided by the root, and without the floor the smallest ones would be divided
-// by ε alone.
+// The first moment is linear: m = c·scale with |c| ≤ 127. The second moment is stored as its root: √v =
+// c·scale with 1 ≤ c ≤ 255. The root divides a parameter's step, and the floor of 1 keeps the smallest roots
+// from becoming zero, which would leave ε alone as the divisor.
 #pragma once
 
 #include <algorithm>
@@ -15,39 +15,39 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Moments that share a scale; the last block of a tensor may have fewer.
+/// Moments per scale; the last block of a tensor may have fewer.
 inline constexpr int kMomentBlock = 64;
 
-/// Moments of consecutive parameters of a tensor from the beginning of a block on, and how many parameters of
-/// the set stand before them.
+/// Moments of consecutive parameters of a tensor, from the start of a block, and the number of parameters in
+/// the set before them.
 struct Int8Moments {
   std::uint8_t* codes;
   float* scales;
   std::uint32_t position;
 
-  /// Whole blocks further on.
+  /// Advances by whole blocks.
   friend Int8Moments operator+(const Int8Moments& moments, int count) {
     return {moments.codes + count, moments.scales + count / kMomentBlock,
             moments.position + static_cast<std::uint32_t>(count)};
   }
 };
-/// In the place of moments that an update does without.
+/// Stands for moments that an update does not use.
 struct NoMoments {
   friend NoMoments operator+(NoMoments, int) { return {}; }
 };
-/// In the place of PositionBits.
+/// Stands for PositionBits.
 struct RoundToNearest {};
 
 namespace detail {
 
-// What is added before rounding: nothing, or one of 2¹⁶ numbers in (−½, ½).
+// Adds the dither before rounding: zero, or one of 2¹⁶ numbers in (−½, ½).
 ATTUNE_INLINE float dithered(float x, RoundToNearest, std::uint32_t, int) { return x; }
 ATTUNE_INLINE float dithered(float x, const PositionBits& bits, std::uint32_t position, int shift) {
   const auto random = static_cast<float>(static_cast<int>(bits.at(position) >> shift & 0xFFFFu) - 0x8000);
   return add(x, multiply(add(random, 0.5f), 0x1p-16f));
 }
 
-// Quantizes a block of numbers that are finite; the scale, which is 0 of numbers below 2⁻¹⁰⁰.
+// Quantizes a block of finite numbers. Returns the scale, which is 0 for numbers below 2⁻¹⁰⁰.
 template <bool kRoots, class Rounding>
 ATTUNE_INLINE void store_block(int count, const float* values, const Int8Moments& to,
                                const Rounding& rounding) {
@@ -74,7 +74,7 @@ ATTUNE_INLINE void load_block(int count, const Int8Moments& from, float* values)
   }
 }
 
-// body(first, count) for each block of `size` parameters.
+// Calls body(first, count) for each block of `size` parameters.
 template <class Body>
 ATTUNE_INLINE void for_each_block(int size, const Body& body) {
   for (int first = 0; first < size; first += kMomentBlock)
@@ -83,8 +83,7 @@ ATTUNE_INLINE void for_each_block(int size, const Body& body) {
 
 }  // namespace detail
 
-/// adam_update with moments in 8 bits, rounded behind the parameters' step; `m` may be NoMoments where β₁ is
-/// 0.
+/// adam_update with 8-bit moments, rounded after the step of the parameters. `m` may be NoMoments if β₁ is 0.
 template <bool kEpsilonInside, bool kCoupled, class First, class Rounding>
 [[gnu::noinline]] void adam_update(int size, float* p, const float* g, First m, Int8Moments v,
                                    const AdamCoefficients<float>& coefficients, Rounding rounding) {
@@ -107,7 +106,7 @@ template <bool kEpsilonInside, bool kCoupled, class First, class Rounding>
   });
 }
 
-/// sgd_update with momentum, the same.
+/// sgd_update with momentum, rounded likewise.
 template <bool kNesterov, class Rounding>
 [[gnu::noinline]] void sgd_update(int size, float* p, const float* g, Int8Moments b,
                                   const SgdCoefficients<float>& c, Rounding rounding) {

@@ -1,17 +1,17 @@
-// Products of two matrices of floats in integers of 8 bits, both quantized on the way.
+// Products of two float matrices in 8-bit integers; both are quantized during the call.
 //
 //   C[r, j] = epilogue(Σ_k A[r, k]·B[k, j])
 //
-// B's rows, or its columns where those are contiguous (B is a transpose), are quantized and packed as the
-// columns of a weight matrix (simd/packed_int8.hpp), some columns of C at a time, on the stack. Scales of
-// rows are folded into A, whose rows are quantized next (int8_gemm.hpp). So a row of numbers, a token for
-// one, has one scale in all products that it is in:
+// B's rows are quantized and packed like the columns of a weight matrix (simd/packed_int8.hpp); if B is a
+// transpose with contiguous columns, its columns are. This happens for some columns of C at a time, on the
+// stack. Scales of rows are folded into A, whose rows are quantized next (int8_gemm.hpp). So a row of
+// numbers, such as a token, has one scale in all its products:
 //
 //   y = x·W        x per token, W per output          Q·Kᵀ     both per token
 //   dx = dy·Wᵀ     dy, times W's scales, per token    P·V      V per token, P times those per query
 //   dW = xᵀ·dy     dy per token, xᵀ, times those scales, per input
 //
-// Bits are the same on all targets, and do not depend on how rows of C are split among calls.
+// Bits are the same on all targets, and do not depend on how calls split the rows of C.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +38,8 @@ inline RowScale row_scale_of(const float* x, int length) {
   return row_scale(largest);
 }
 
-/// Integers and scales of `count` vectors of `length` numbers, `stride` apart, as the first columns of a
-/// packed matrix; all others are zero.
+/// Writes integers and scales of `count` vectors of `length` numbers, `stride` apart, as the first columns of
+/// a packed matrix. All other columns are zero.
 template <class Packed>
 [[gnu::noinline]] void pack_vectors(const float* x, int stride, int count, int length, std::int8_t* bytes,
                                     float* scales) {
@@ -66,7 +66,7 @@ template <class Packed>
 #endif
 }
 
-/// Room on the stack for a packed matrix: as many groups of 16 columns of C as fit, at least one.
+/// Stack bytes for a packed matrix: as many groups of 16 columns of C as fit, at least one.
 inline constexpr int kPackedBytes = 4096;
 
 }  // namespace detail
@@ -82,8 +82,8 @@ struct Int8ProductsFrom {
     return (std::max)(1, detail::kPackedBytes / 16 / ((depth + 15) / 16 * 16)) * 16;
   }
 
-  /// C = epilogue(A·B). Extents are gemm's; C may not overlap A or B. Other scalars than float, and sums of
-  /// less than kLeastDepth terms, are multiplied as they are.
+  /// C = epilogue(A·B). Extents as in gemm; C may not overlap A or B. Other scalars than float, and sums of
+  /// less than kLeastDepth terms, use the float product.
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
     if constexpr (!std::is_same_v<std::remove_const_t<typename C::Scalar>, float> || A::cols < kLeastDepth) {
@@ -94,8 +94,8 @@ struct Int8ProductsFrom {
       by_columns<false>(a, b, c, epilogue);
     }
   }
-  /// The same where not all is finite: terms with a row of B that is zero, or with an element of A that is,
-  /// are left out, whatever stands on the other side. B's rows are contiguous.
+  /// The same for values that are not all finite. Skips terms with an all-zero row of B, or with a zero
+  /// element of A, whatever the other factor is. B's rows are contiguous.
   template <class A, class B, class C, class Epilogue = Assign>
     requires(std::is_same_v<std::remove_const_t<typename C::Scalar>, float>&& A::cols >= kLeastDepth &&
              B::row_stride != 1)
@@ -121,7 +121,7 @@ struct Int8ProductsFrom {
       if (kWhole < used_cols(b)) columns<B::cols - kWhole, kSkipsZeros>(a, b, c, kWhole, epilogue);
     }
   }
-  // How many terms the sums have.
+  // The number of terms of the sums.
   template <class A, class B>
   ATTUNE_INLINE static auto terms_of(const A& a, const B& b) {
     if constexpr (std::is_empty_v<decltype(used_cols(a))> && std::is_empty_v<decltype(used_rows(b))>) {

@@ -1,9 +1,9 @@
-// Attention of one query to keys and values that stand in blocks of kCacheBlock tokens: what grows with the
-// length of a stream, so its lengths are those of run time.
+// Attention of one query to keys and values in blocks of kCacheBlock tokens. The length of a stream grows, so
+// it is known at run time.
 //
-// A block of keys stands feature by feature, [d_k, kCacheBlock], so that packets hold scores of neighboring
-// keys; values stand row by row. A block is as long as the sums of ops/reduce.hpp have lanes: sums over
-// blocks that begin at multiples of it have the bits of a whole row's.
+// A block of keys is stored feature by feature, [d_k, kCacheBlock], so that packets hold scores of
+// neighboring keys. Values are stored row by row. A block is as long as the lanes of the sums in
+// ops/reduce.hpp. Sums over blocks that begin at its multiples therefore have the same bits as a whole row.
 #pragma once
 
 #include <algorithm>
@@ -55,15 +55,15 @@ ATTUNE_INLINE void block_scores(int blocks, const Scalar* query, const Scalar* k
   detail::portable_block_scores<kDepth>(blocks, query, keys, scores);
 }
 
-/// Blocks of a row whose scaled scores are known to be at most kMostScore from zero: their exponentials need
-/// no look at where they underflow. None: first = end.
+/// Blocks of a row with scaled scores known to be at most kMostScore from zero. Their exponentials need no
+/// check for underflow. Empty: first = end.
 struct BoundedBlocks {
   int first, end;
 };
-/// Differences of two such scores are above where e^x becomes 0 (simd/elementary.hpp), with room for the
-/// rounding of a product and of a bound.
+/// Differences of two such scores stay above the point where e^x becomes 0 (simd/elementary.hpp), with a
+/// margin for the rounding of a product and of a bound.
 inline constexpr double kMostScore = 43;
-/// Whether that makes a difference.
+/// Whether the bound saves time.
 template <class Scalar>
 inline constexpr bool kLooksAtBounds = ATTUNE_CORTEX_M_FPU&& std::is_same_v<Scalar, float>;
 
@@ -100,7 +100,7 @@ template <class Scalar>
 
 }  // namespace detail
 
-/// softmax_rows() of `scale` > 0 times one row of `blocks` · kCacheBlock scalars, one block at least.
+/// softmax_rows() of `scale` > 0 times one row of `blocks` · kCacheBlock scalars, at least one block.
 template <class Scalar>
 ATTUNE_INLINE void block_softmax(int blocks, Scalar* row, Scalar scale,
                                  [[maybe_unused]] BoundedBlocks bounded = {}) {
@@ -112,7 +112,7 @@ ATTUNE_INLINE void block_softmax(int blocks, Scalar* row, Scalar scale,
   detail::portable_block_softmax(blocks, row, scale);
 }
 
-/// Σ x², one after the other, as multiply_add() rounds.
+/// Σ x², in order, rounded as multiply_add() rounds.
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar sum_of_few_squares(const Scalar* x) {
   Scalar sum = 0;
@@ -171,7 +171,7 @@ ATTUNE_INLINE void clear_sums(Scalar* sums) {
   for (int j = 0; j < kCols; ++j) sums[j] = 0;
 }
 
-/// sums[kCols] += weights[i] · rows[i, kCols], each `i` onto the sum so far, in rising order.
+/// sums[kCols] += weights[i] · rows[i, kCols], each `i` added to the sum so far, in rising order.
 template <int kCols, class Scalar>
 [[gnu::noinline]] void add_weighted_rows(int count, const Scalar* weights, const Scalar* rows, Scalar* sums) {
   constexpr int kMostPackets = 4;
@@ -199,7 +199,7 @@ template <int kCols, class Scalar>
                                                                     rows + first * kCols, sums);
 }
 
-/// The same without the terms that have a factor of zero (ops/zero_skipping.hpp). Not for speed.
+/// The same without terms with a factor of zero (ops/zero_skipping.hpp). Not for speed.
 template <int kCols, class Scalar>
 [[gnu::noinline]] void add_nonzero_weighted_rows(int count, const Scalar* weights, const Scalar* rows,
                                                  Scalar* sums) {

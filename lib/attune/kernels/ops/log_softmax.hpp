@@ -5,20 +5,20 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// ln Σ_j e^(x_j) of a row in two parts, largest + log_sum, so that x − largest loses nothing.
+/// ln Σ_j e^(x_j) of a row in two parts, largest + log_sum, so that x − largest loses no precision.
 template <class Scalar>
 struct LogSumExp {
   Scalar largest;
   Scalar log_sum;  // ln Σ e^(x − largest), 0 … ln kCols
 };
 
-/// The logarithm of a sum of exponentials, 1 … kCols; NaN for NaN, which logarithm() does not know.
+/// The logarithm of a sum of exponentials, 1 … kCols. Returns NaN for NaN, which logarithm() does not handle.
 template <class Scalar>
 ATTUNE_INLINE Scalar logarithm_of_sum(Scalar sum) {
   return add(logarithm(sum), subtract(sum, sum));
 }
 
-/// NaN when the row has a NaN or +∞, or is −∞ alone.
+/// NaN if the row has a NaN or +∞, or only −∞.
 template <int kCols, class Scalar>
 ATTUNE_INLINE LogSumExp<Scalar> log_sum_exp(const Scalar* x) {
   const Scalar largest = largest_of<kCols>(x);
@@ -38,7 +38,7 @@ template <int kCols, class Scalar>
   });
 }
 
-/// dx = dy − e^y · Σ dy, from the row y that forward gave. `dx` may be `dy` or `y`.
+/// dx = dy − e^y · Σ dy, from forward's row y. `dx` may be `dy` or `y`.
 template <int kCols, class Scalar>
 [[gnu::noinline]] void log_softmax_row_backward(const Scalar* y, const Scalar* dy, Scalar* dx) {
   const Scalar total = sum_of<kCols>(dy);

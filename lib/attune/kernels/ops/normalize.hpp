@@ -1,4 +1,4 @@
-// Rows brought to mean 0 and variance 1, or to a root mean square of 1, forward and backward.
+// Normalization of rows to mean 0 and variance 1, or to a root mean square of 1, forward and backward.
 #pragma once
 
 #include <attune/kernels/cortex_m/normalize.hpp>
@@ -7,18 +7,19 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Which statistics a row is normalized by.
+/// The statistics that normalize a row.
 enum class Normalization {
   kMeanAndVariance,  // x̂ = (x − mean) / √(variance + ε)
   kRootMeanSquare,   // x̂ = x / √(mean square + ε)
 };
 
-/// One row's statistics. Its mean is first + offset, two numbers, so that tokens with a large common offset
-/// lose nothing: x − first is small and nearly always exact. Zeros for kRootMeanSquare.
+/// The statistics of one row. The mean is stored as two numbers, first + offset, so that tokens with a large
+/// common offset lose no precision: x − first is small and nearly always exact. Both are zero for
+/// kRootMeanSquare.
 template <class Scalar>
 struct RowStatistics {
   Scalar first;    // the first element
-  Scalar offset;   // from it to the mean
+  Scalar offset;   // mean − first
   Scalar inverse;  // 1/√(… + ε)
 };
 
@@ -62,8 +63,8 @@ ATTUNE_INLINE Scalar squares(Width width, const Scalar* x, const RowStatistics<S
 
 }  // namespace detail
 
-/// The statistics of a row. The variance is the biased one, from the differences to the mean. Widths and
-/// numbers of rows, here and below, are what size_for_rows() (ops/reduce.hpp) makes of them.
+/// The statistics of a row. The variance is the biased one, from the differences to the mean. Here and below,
+/// row lengths and numbers of rows come from size_for_rows() (ops/reduce.hpp).
 template <Normalization kind, class Scalar, class Width>
 [[gnu::noinline]] RowStatistics<Scalar> row_statistics(Width width, const Scalar* x, Scalar epsilon) {
   const auto count = Scalar(static_cast<Real<Scalar>>(width));
@@ -77,7 +78,7 @@ template <Normalization kind, class Scalar, class Width>
   return row;
 }
 
-/// y = x̂ ∘ weight + bias of one row; those that are not there are 1 and 0, and nullptr. `y` may be `x`.
+/// y = x̂ ∘ weight + bias of one row. An absent weight (nullptr) is 1, an absent bias 0. `y` may be `x`.
 template <Normalization kind, bool kWeight, bool kBias, class Scalar, class Width>
 [[gnu::noinline]] void normalize_row(Width width, const Scalar* x, RowStatistics<Scalar> row,
                                      const Scalar* weight, const Scalar* bias, Scalar* y) {
@@ -103,15 +104,15 @@ template <Normalization kind, bool kWeight, bool kBias, class Scalar, class Widt
   for_each_packet<Scalar>(width, element, first);
 }
 
-/// d_weight += Σ_rows dy ∘ x̂ and, if there is a bias, d_bias += Σ_rows dy, of so many rows; they are
-/// added in rising order. `offset` and `inverse` are of each row, the first is not read for
-/// kRootMeanSquare. With kZeroStays, where dy is zero x̂ does not matter.
+/// d_weight += Σ_rows dy ∘ x̂ and, with a bias, d_bias += Σ_rows dy, over `rows` rows in rising order. Each
+/// row has its own `offset` and `inverse`; `offset` is unused for kRootMeanSquare. With kZeroStays, x̂ has no
+/// effect where dy is zero.
 template <Normalization kind, bool kBias, bool kZeroStays, class Scalar, class Rows, class Width>
 [[gnu::noinline]] void normalize_rows_backward_parameters(Rows rows, Width width, const Scalar* x,
                                                           const Scalar* offset, const Scalar* inverse,
                                                           const Scalar* dy, Scalar* d_weight,
                                                           Scalar* d_bias) {
-  // Of some packets of columns beside each other, for which a row's statistics are loaded once.
+  // Several adjacent packets of columns, which share one load of a row's statistics.
   const auto columns = [&]<class P, int kPackets>(int first) ATTUNE_INLINE_LAMBDA {
     Array<P, kPackets> weight_sum, bias_sum;
     ATTUNE_UNROLL for (int p = 0; p < kPackets; ++p) {
@@ -146,8 +147,8 @@ template <Normalization kind, bool kBias, bool kZeroStays, class Scalar, class R
       width, [&]<class P>(int j) ATTUNE_INLINE_LAMBDA { columns.template operator()<P, 1>(j); }, first);
 }
 
-/// dx = inverse · (dx̂ − mean(dx̂) − x̂ · mean(dx̂ ∘ x̂)) of one row, dx̂ = dy ∘ weight; without the mean of
-/// dx̂ for kRootMeanSquare. `dx` may be `x` or `dy`.
+/// dx = inverse · (dx̂ − mean(dx̂) − x̂ · mean(dx̂ ∘ x̂)) of one row, dx̂ = dy ∘ weight. kRootMeanSquare
+/// omits the mean of dx̂. `dx` may be `x` or `dy`.
 template <Normalization kind, bool kWeight, class Scalar, class Width>
 [[gnu::noinline]] void normalize_row_backward(Width width, const Scalar* x, RowStatistics<Scalar> row,
                                               const Scalar* weight, const Scalar* dy, Scalar* dx) {

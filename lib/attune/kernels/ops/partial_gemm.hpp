@@ -1,8 +1,8 @@
-// Products of parts of matrices: rows, columns and terms of the sums as many as run time says.
+// Products of parts of matrices, with rows, columns and terms counted at run time.
 //
-// Every element is the sum that gemm() makes, over the terms that there are: the bits of a product whose
-// other terms are zero. A register block writes whole rows and columns, so what lies behind a part of C is
-// overwritten where C has room for it, and holds nothing then.
+// Every element is the sum of gemm() over the used terms, with the same bits as a product whose other terms
+// are zero. A register block writes whole rows and columns. It can therefore overwrite C beyond the used
+// part; the values there are undefined.
 #pragma once
 
 #include <algorithm>
@@ -14,26 +14,26 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
-/// What is used of a product.
+/// The used part of a product.
 struct UsedExtents {
   int rows, cols, depth;
 };
 
 #if ATTUNE_CORTEX_M_FPU
 
-// All of a product: its grid for an even number of terms, and the inner loop for an odd one.
+// A whole product: its grid for an even number of terms, and the inner loop for an odd number.
 struct PartialGrid : TileGrid {
   void (*odd)();
 };
 
-// `kAnyDepth` says whether some terms may be left out.
+// kAnyDepth: some terms may be unused.
 template <GemmShape shape, bool kAnyDepth>
 inline constexpr PartialGrid kPartialGrid = [] {
   constexpr int kEven = kAnyDepth ? shape.depth / 2 * 2 : shape.depth, kOdd = kAnyDepth ? kEven + 1 : kEven;
   return PartialGrid{tile_grid(shape.with_depth(kEven)), tile_grid(shape.with_depth(kOdd)).tile};
 }();
 
-// The grid of what is used, in whole tiles where there is room for them.
+// The grid of the used part, in whole tiles if there is room for them.
 [[gnu::noinline]] inline void take_part(const PartialGrid& of, const UsedExtents& used, TileGrid& grid) {
   grid = of;
   grid.pairs = used.depth / 2;
@@ -43,7 +43,7 @@ inline constexpr PartialGrid kPartialGrid = [] {
   if (cols < of.cols) grid.cols = static_cast<std::uint16_t>(cols);
 }
 
-// Elements that fill no tile, from (`row`, `col`) on.
+// Elements outside of whole tiles, from (`row`, `col`) on.
 template <class Epilogue>
 [[gnu::noinline]] void partial_gemm_rest(const float* a, const float* b, float* c, const TileGrid& grid,
                                          int a_row, int b_col, UsedExtents used, int row, int col,
@@ -61,7 +61,7 @@ template <class Epilogue>
   }
 }
 
-// A grid of which not all is used.
+// A partly used grid.
 template <class Epilogue, class... State>
 [[gnu::noinline]] void partial_gemm_tiles(const float* a, const float* b, float* c, const PartialGrid& of,
                                           const UsedExtents& used, State... state) {
@@ -126,7 +126,7 @@ template <GemmShape shape, class Scalar, class Epilogue>
   partial_panels<0, 1 << 10, shape>(a, b, c, used, epilogue);
 }
 
-// No more than kDepthBlock terms; shape.depth is how many there may be, kAnyDepth whether there may be fewer.
+// At most kDepthBlock terms. shape.depth is the largest number; kAnyDepth: there may be fewer.
 template <GemmShape shape, bool kAnyDepth, class Scalar, class Epilogue>
 ATTUNE_INLINE void partial_gemm_block(const Scalar* a, const Scalar* b, Scalar* c, const UsedExtents& used,
                                       const Epilogue& epilogue) {
@@ -164,7 +164,7 @@ template <GemmShape shape, class Scalar, class Epilogue>
         a + k * shape.a_col, b + k * shape.b_row, c,
         {used.rows, used.cols, (std::min)(used.depth - k, kTerms)}, sum);
   };
-  // Blocks after the first are added; another epilogue than a sum's comes last.
+  // Blocks after the first are added; any epilogue that is not a sum comes last.
   constexpr bool kLast = !kAddsUp<Epilogue>;
   constexpr int kRest = shape.depth % kDepthBlock, kWhole = shape.depth - kRest;
   if constexpr (kLast) {
@@ -196,8 +196,8 @@ template <class A, class B, class C>
 
 }  // namespace detail
 
-/// C = epilogue(A·B) where any of the three is a PartView: its rows, columns and terms are those that all
-/// have; with Continue, of no more than kDepthBlock terms. Of a narrow B, all rows.
+/// C = epilogue(A·B), with a PartView among the three. The used rows, columns and terms are those common to
+/// all. With Continue, at most kDepthBlock terms. For a B in 8 or 16 bits, all rows.
 template <class A, class B, class C, class Epilogue = Assign>
   requires(kIsPart<A> || kIsPart<B> || kIsPart<C>)
 ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
@@ -207,7 +207,7 @@ ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = 
   if constexpr (detail::kIsQuantized<B>) {
     gemm(view(a), b, view(c), epilogue);
   } else if constexpr (!std::is_same_v<std::remove_const_t<typename B::Scalar>, Scalar>) {
-    // Numbers beside lanes (simd/lanes.hpp): some rows at a time.
+    // Plain numbers times lanes (simd/lanes.hpp): some rows at a time.
     constexpr int kSome = (std::min)(C::rows, 4), kRest = C::rows % kSome;
     const auto some = [&]<int count>(int first) ATTUNE_INLINE_LAMBDA {
       gemm(view(a).template rows_at<count>(first), b, view(c).template rows_at<count>(first), epilogue);
@@ -232,7 +232,7 @@ ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = 
   }
 }
 
-/// Whether what is used of a matrix is finite.
+/// Whether the used part of a matrix is finite.
 template <class View, class Rows, class Cols>
 [[nodiscard]] bool finite(const PartView<View, Rows, Cols>& part) {
   using Scalar = std::remove_const_t<typename View::Scalar>;

@@ -1,11 +1,11 @@
-// What a thread does between two looks at what it waits for.
+// A pause for spinning threads.
 #pragma once
 
 #include <attune/kernels/policy.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Tells the processor that a thread spins: the core's other thread runs faster.
+/// Tells the processor that a thread spins, so that the core's other thread runs faster.
 inline void pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

@@ -1,7 +1,6 @@
 // Sums in one order on every target: 16 interleaved partial sums, then halves added pairwise,
 //   s_l = x_l + x_{l+16} + x_{l+32} + …,   ((s_0+s_8) + (s_4+s_12)) + … .
-// A vector unit of 4, 8 or 16 lanes computes that order as it stands; a scalar unit computes the same, lane
-// by lane.
+// A vector unit of 4, 8 or 16 lanes computes this order directly; a scalar unit computes it lane by lane.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +28,7 @@ inline constexpr int kUnrolledSum = kSumLanes - 1;
 inline constexpr int kUnrolledSum = 4 * kSumLanes;
 #endif
 
-// Short sums on a scalar unit, unrolled: lane kLane and, of the lanes kStride apart from it, those it is
-// joined with.
+// Short sums on a scalar unit, unrolled: lane kLane, and the lanes joined with it, kStride apart.
 template <int kSize, int kLane, int kStride, class Scalar, class Term>
 ATTUNE_INLINE Scalar tree_sum(const Term& term) {
   static_assert(kLane < kSize);
@@ -81,8 +79,8 @@ ATTUNE_INLINE Scalar sum(const Term& term) {
   }
 }
 
-/// A size as kernels take it that are to be the code of all sizes where rows have no packets: there a number
-/// of run time, elsewhere as it comes, a std::integral_constant for one that the compiler knows.
+/// The type of a size in kernels that share one code for all sizes on targets without packets. There it is a
+/// run-time number. Elsewhere it stays the same: a std::integral_constant if the compiler knows the size.
 template <class Scalar, class Size>
 constexpr auto size_for_rows(Size size) {
   if constexpr (kIsScalar<Packet<Scalar>>)
@@ -118,7 +116,7 @@ ATTUNE_INLINE Scalar sum(int size, const Term& term) {
   return detail::sum_of_lanes(lanes);
 }
 
-/// Σ of kSize scalars one after the other, in the same order.
+/// Σ of kSize contiguous scalars, in the same order.
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar sum_of(const Scalar* x) {
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)
@@ -177,12 +175,12 @@ ATTUNE_INLINE Scalar largest(const Term& term) {
     }
   }
   for (; i < kSize; i += kLanes<P>)
-    best[0] = maximum(best[0], at((std::min)(i, kLast)));  // some of them again
+    best[0] = maximum(best[0], at((std::min)(i, kLast)));  // some of them twice
   ATTUNE_UNROLL for (int chain = 1; chain < kChains; ++chain) best[0] = maximum(best[0], best[chain]);
   return fold(best[0], join);
 }
 
-/// The largest of kSize scalars one after the other.
+/// The largest of kSize contiguous scalars.
 template <int kSize, class Scalar>
 ATTUNE_INLINE Scalar largest_of(const Scalar* x) {
 #if ATTUNE_CORTEX_M_FPU && !defined(__OPTIMIZE_SIZE__)

@@ -7,7 +7,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// y += x, `size` scalars.
+/// y += x, for `size` scalars.
 template <class Scalar>
 [[gnu::noinline]] void add_to(int size, const Scalar* x, Scalar* y) {
   int first = 0;
@@ -22,7 +22,7 @@ template <class Scalar>
   for_each_packet<Scalar>(size, sum, first);
 }
 
-/// The same, and x is zero.
+/// The same; x becomes zero.
 template <class Scalar>
 [[gnu::noinline]] void move_to(int size, Scalar* x, Scalar* y) {
   for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {

@@ -1,4 +1,4 @@
-// Rotation of pairs of numbers: rotary positions.
+// Rotation of pairs of numbers, for rotary positions.
 #pragma once
 
 #include <attune/kernels/simd/arithmetic.hpp>
@@ -7,8 +7,8 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
-// a · b, rounded. GCC 12 at -O3 otherwise makes x86's vfmaddsub of scalar products that are added and
-// subtracted in turn, whatever -ffp-contract says.
+// a · b, rounded. Without it, GCC 12 at -O3 fuses scalar products that are added and subtracted in turn into
+// x86's vfmaddsub, regardless of -ffp-contract.
 template <class P>
 ATTUNE_INLINE P rounded_product(const P& a, const P& b) {
   P product = multiply(a, b);

@@ -11,7 +11,7 @@
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 /// sums[1, kCols] += Σ_rows x[kRows, kCols]: the gradient of a bias. Rows are added in rising order. `rows`
-/// are those that are used, at least one.
+/// is the number of used rows, at least one.
 template <int kRows, int kCols, int kRowStride, class Scalar, class Rows = std::integral_constant<int, kRows>>
 [[gnu::noinline]] void add_column_sums(const Scalar* x, Scalar* sums, Rows rows = {}) {
 #if ATTUNE_CORTEX_M_FPU
@@ -66,7 +66,7 @@ template <int kSize, class Scalar>
   detail::scale_row<kSize>(x, alpha);
 }
 
-/// Contiguous rows of `kCols` scalars to where rows are `to_stride` apart. They may not overlap.
+/// Copies contiguous rows of `kCols` scalars to rows that are `to_stride` apart. They may not overlap.
 template <int kCols, class Scalar>
 [[gnu::noinline]] void spread_rows(int rows, const Scalar* from, Scalar* to, int to_stride) {
   for (int i = 0; i < rows; ++i, from += kCols, to += to_stride) {

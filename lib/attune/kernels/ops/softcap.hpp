@@ -1,4 +1,4 @@
-// Scores kept within ±cap by a hyperbolic tangent. Packets and scalars.
+// Limits scores to ±cap by a hyperbolic tangent, for packets and scalars.
 //
 //   y = cap · tanh(x / cap),      dx = dy · (1 − tanh²(x / cap))
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// scores = cap · tanh(scores / cap), `size` of them.
+/// scores = cap · tanh(scores / cap), for `size` scores.
 template <class Scalar>
 [[gnu::noinline]] void softcap(int size, Scalar* scores, Scalar cap) {
   const Scalar inverse = divide(Scalar(Real<Scalar>(1)), cap);
@@ -18,8 +18,8 @@ template <class Scalar>
   });
 }
 
-/// d_scores *= 1 − tanh²(scores / cap), of the scores that went in. A gradient of zero stays zero, whatever
-/// its score is.
+/// d_scores *= 1 − tanh²(scores / cap), with the input scores. A zero gradient stays zero, whatever its score
+/// is.
 template <class Scalar>
 [[gnu::noinline]] void softcap_backward(int size, const Scalar* scores, Scalar* d_scores, Scalar cap) {
   const Scalar inverse = divide(Scalar(Real<Scalar>(1)), cap);

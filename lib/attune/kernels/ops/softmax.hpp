@@ -17,12 +17,12 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
-// What is subtracted from a row before its exponentials.
+// The shift that is subtracted from a row before its exponentials.
 template <int kCols, class Scalar>
 ATTUNE_INLINE Scalar softmax_shift(const Scalar* row) {
   constexpr auto kMinusInfinity = -std::numeric_limits<Real<Scalar>>::infinity();
   const Scalar largest = largest_of<kCols>(row);
-  // Where every key is masked: e^(−∞ − 0) = 0.
+  // If every key is masked: e^(−∞ − 0) = 0.
   return select_less(Scalar(kMinusInfinity), largest, largest, Scalar(0));
 }
 
@@ -67,7 +67,7 @@ ATTUNE_INLINE void shifted_exponentials(Scalar* row, Scalar shift) {
   }
 }
 
-// The same, and their sum: a chain of additions, which hides behind the exponentials where they are packets.
+// The same, and their sum. With packets, the chain of additions overlaps the exponentials.
 template <int kCols, class Scalar>
 ATTUNE_INLINE Scalar sum_of_shifted_exponentials(Scalar* row, Scalar shift) {
   if constexpr (kLanes<Packet<Scalar>> == 1 || ATTUNE_MVE) {
@@ -82,7 +82,7 @@ ATTUNE_INLINE Scalar sum_of_shifted_exponentials(Scalar* row, Scalar shift) {
   }
 }
 
-// The exponentials of the first `end` scalars, kTogether at a time, where the others are −∞.
+// The exponentials of the first `end` scalars, kTogether at a time; the others are −∞.
 template <int kCols, int kTogether, class Scalar>
 ATTUNE_INLINE void shifted_exponentials_of_prefix(int end, Scalar* row, Scalar shift) {
   constexpr int kRest = kCols % kTogether;
@@ -121,21 +121,23 @@ ATTUNE_INLINE void shifted_exponentials_of_prefix(int end, Scalar* row, Scalar s
 
 }  // namespace detail
 
-/// Scalars of a row that are computed together, or together left out.
+/// Scalars of a row that are computed or skipped together.
 inline constexpr int kTogether = kIsScalar<Packet<float>> ? 16 : 32;
-/// In the place of the number behind which all scores are −∞: none are.
+/// Stands for an end: no scores are known to be −∞.
 struct NoEnd {};
 
-/// Rows that softmax_rows() takes in one call: with packets several, since reducing a row is a chain of
-/// dependent instructions, and those of other rows fill its gaps.
+/// Rows that softmax_rows() takes in one call. With packets it takes several: reducing a row is a chain of
+/// dependent instructions, and other rows fill the gaps.
 template <class Scalar>
 inline constexpr int kSoftmaxRows = kLanes<Packet<Scalar>> > 4 ? 4 : 1;
 
-/// kRows rows of softmax in place: p_j = e^(s_j − max s) / Σ e^(s − max s), each to 4 + |s_j − max s| ulp in
-/// float (a difference that is rounded has its error times itself in e^x). A row of −∞ alone becomes zeros; a
-/// NaN anywhere makes its whole row NaN. `kept` has two scalars a row, what is subtracted and one over the
-/// sum: a Scalar* to where they are written, a const Scalar* to where they stand from the same rows before
-/// (the same bits once more, without looking for them), or nullptr. From `end` on, an int, all scores are −∞.
+/// Softmax of kRows rows, in place: p_j = e^(s_j − max s) / Σ e^(s − max s). In float, each is accurate to 4
+/// + |s_j − max s| ulp, because e^x multiplies the rounding error of the difference. A row of only −∞ becomes
+/// zeros; a NaN anywhere makes its whole row NaN.
+///
+/// `kept` has two scalars per row: the subtracted shift, and one over the sum. A Scalar* receives them. A
+/// const Scalar* supplies them from an earlier call on the same rows, and gives the same bits. It may be
+/// nullptr. From `end` on, an int, all scores are −∞.
 template <class Scalar, int kRows, int kCols, class Kept = std::nullptr_t, class End = NoEnd>
 ATTUNE_INLINE void softmax_rows(Scalar* rows, [[maybe_unused]] Kept kept = {},
                                 [[maybe_unused]] End end = {}) {

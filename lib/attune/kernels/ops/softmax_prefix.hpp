@@ -1,7 +1,7 @@
-// Softmax of rows of which only the first scalars count, as many as run time says: the bits of whole rows
-// (kernels/ops/softmax.hpp), in the time of those scalars.
+// Softmax of the first scalars of rows, as many as given at run time. It has the same bits as softmax of
+// whole rows (kernels/ops/softmax.hpp), in the time of the used scalars.
 //
-// A whole row adds zeros behind them, which change no sum: so the lanes are the same, and fewer of them long.
+// A whole row adds zeros after them, which change no sum. So the lanes are the same, only shorter.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@ namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
 namespace detail {
 
-/// Whole lanes that hold the first `end` of kCols scalars.
+/// The first `end` of kCols scalars, rounded up to whole lanes.
 template <int kCols>
 constexpr int whole_lanes(int end) {
   static_assert(kCols > kSumLanes / 2, "shorter sums have other lanes");
   return (std::min)((end + kSumLanes - 1) / kSumLanes * kSumLanes, kCols);
 }
-/// body<count>(first): the first `size` scalars, whole lanes of kCols.
+/// Calls body<count>(first) for the first `size` scalars, whole lanes of kCols.
 template <int kCols, class Body>
 ATTUNE_INLINE void for_whole_lanes(int size, const Body& body) {
   constexpr int kRest = kCols % kSumLanes;
@@ -30,8 +30,8 @@ ATTUNE_INLINE void for_whole_lanes(int size, const Body& body) {
     if (size == kCols) body.template operator()<kRest>(kCols - kRest);
   }
 }
-/// Σ term(i), i in [0, size), whole lanes of kCols, in the order of ops/reduce.hpp. Zeros behind them make +0
-/// of a sum of −0 alone.
+/// Σ term(i), i in [0, size), whole lanes of kCols, in the order of ops/reduce.hpp. The zeros after them turn
+/// a sum of only −0 into +0.
 template <class Scalar, int kCols, class Term>
 ATTUNE_INLINE Scalar sum_of_prefix(int size, const Term& term) {
   using P = Packet<Scalar, kSumLanes>;
@@ -71,16 +71,16 @@ ATTUNE_INLINE Scalar largest_of_prefix(int size, const Scalar* row) {
 
 }  // namespace detail
 
-/// Whether rows of kCols are long enough for that to pay.
+/// Whether rows of kCols are long enough for this to save time.
 template <int kCols>
 inline constexpr bool kPrefixPays = kCols > 3 * kSumLanes;
 
-/// How many scalars of a row count.
+/// The number of used scalars of a row.
 struct Before {
   int end;
 };
 
-/// softmax_rows() of rows whose scores are −∞ from the end on; what stands there becomes zeros.
+/// softmax_rows() for rows with scores of −∞ from the end on; these scores become zeros.
 template <class Scalar, int kRows, int kCols, class Kept = std::nullptr_t>
 ATTUNE_INLINE void softmax_rows(Scalar* rows, Kept kept, Before before) {
   constexpr auto kMinusInfinity = -std::numeric_limits<Real<Scalar>>::infinity();
@@ -109,7 +109,7 @@ ATTUNE_INLINE void softmax_rows(Scalar* rows, Kept kept, Before before) {
   }
 }
 
-/// softmax_row_backward() of a row of which dp is zero from the end on, up to whole lanes.
+/// softmax_row_backward() for a row with dp zero from the end on, rounded up to whole lanes.
 template <class Scalar, int kCols>
 ATTUNE_INLINE void softmax_row_backward(const Scalar* p, const Scalar* dp, Scalar* ds, Scalar scale,
                                         Before before) {

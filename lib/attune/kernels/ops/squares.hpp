@@ -1,10 +1,10 @@
-// Sums of squares: how long is a vector, and is it finite? A square that overflows and a NaN stay in the sum,
-// so one pass answers both.
+// Sums of squares. An overflowing square and a NaN stay in the sum, so one pass gives the length of a vector
+// and shows whether it is finite.
 #pragma once
 
 #include <attune/kernels/ops/reduce.hpp>
 
-#if defined(__SOFTFP__)  // where arithmetic is a call, there is nothing to keep in registers
+#if defined(__SOFTFP__)  // arithmetic is a library call, so nothing stays in registers
 #define ATTUNE_UNROLL_SQUARES
 #else
 #define ATTUNE_UNROLL_SQUARES ATTUNE_UNROLL
@@ -12,8 +12,8 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Σ x² over `size` scalars: of whole blocks of 16 in 16 interleaved lanes, whose halves are added pairwise;
-/// then what is left, one by one. The same bits on every target. Infinite or NaN where an x is, and where a
+/// Σ x² over `size` scalars. Whole blocks of 16 go to 16 interleaved lanes, whose halves are added pairwise;
+/// the remainder is added one by one. The same bits on every target. Infinite or NaN if an x is, or if a
 /// square overflows.
 template <class Scalar>
 [[gnu::noinline]] Scalar sum_of_squares(int size, const Scalar* x) {

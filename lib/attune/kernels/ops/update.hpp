@@ -8,7 +8,7 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// Everything Adam needs that does not change from element to element.
+/// Adam's coefficients of a step, equal for all elements.
 template <class Scalar>
 struct AdamCoefficients {
   Scalar beta1, one_minus_beta1;
@@ -16,7 +16,7 @@ struct AdamCoefficients {
   Scalar step_size;     // learning rate / (1 − β₁ᵗ)
   Scalar second_scale;  // 1/√(1 − β₂ᵗ) outside the root, 1/(1 − β₂ᵗ) inside it
   Scalar epsilon;
-  Scalar decay;           // decoupled: parameters are multiplied by it
+  Scalar decay;           // decoupled: factor on the parameters
   Scalar l2;              // coupled: times the parameter, added to its gradient
   Scalar gradient_scale;  // from clipping
 };
@@ -161,8 +161,7 @@ ATTUNE_INLINE void sgd_packet(P& parameter, const P& gradient, [[maybe_unused]] 
 
 }  // namespace detail
 
-/// b ← momentum·b + intake·g,  p ← p − lr·b   (Nesterov: p − lr·(g + momentum·b)), with g including weight
-/// decay.
+/// b ← momentum·b + intake·g,  p ← p − lr·b   (Nesterov: p − lr·(g + momentum·b)). g includes weight decay.
 template <bool kMomentum, bool kNesterov, class Scalar>
 [[gnu::noinline]] void sgd_update(int size, Scalar* p, const Scalar* g, Scalar* b,
                                   const SgdCoefficients<Scalar>& c) {

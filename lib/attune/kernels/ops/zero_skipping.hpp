@@ -1,8 +1,8 @@
-// Arithmetic in which a factor of zero makes a product zero, also beside NaN or infinity: what a mask hides,
-// and what no gradient reaches, then has no influence, whatever it holds.
+// Arithmetic in which a factor of zero makes a product zero, even next to NaN or infinity. Masked values, and
+// values without a gradient, then have no influence, whatever they are.
 //
-// Where everything is finite it is the arithmetic of the other kernels, with their bits, and costs the look.
-// Where something is not, the terms that have a factor of zero are left out of the same sums.
+// If all values are finite, this is the arithmetic of the other kernels, with the same bits, at the cost of a
+// check. Otherwise terms with a factor of zero are left out of the same sums.
 #pragma once
 
 #include <attune/kernels/ops/finite.hpp>
@@ -10,12 +10,12 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC::kernels {
 
-/// `value`, but zero where `factor` is; a factor that is NaN stays one.
+/// `value`; zero for a zero `factor`, and NaN for a NaN `factor`.
 template <class P>
 ATTUNE_INLINE P unless_zero(const P& factor, const P& value) {
   return select_less(broadcast<P>(ScalarOf<P>(0)), magnitude(factor), value, factor);
 }
-/// The same of `size` scalars, in place.
+/// The same for `size` scalars, in place.
 template <class Scalar>
 [[gnu::noinline]] void clear_where_zero(int size, const Scalar* factors, Scalar* values) {
   for_each_packet<Scalar>(size, [&]<class P>(int i) ATTUNE_INLINE_LAMBDA {
@@ -23,7 +23,7 @@ template <class Scalar>
   });
 }
 
-/// Whether a row has nothing but zeros. Lanes (simd/lanes.hpp) are not looked into: false.
+/// Whether a row has only zeros. Lanes (simd/lanes.hpp) are not checked: false.
 template <class Scalar>
 [[gnu::noinline]] bool is_zero_row([[maybe_unused]] int size, [[maybe_unused]] const Scalar* row) {
   if constexpr (std::is_floating_point_v<Scalar>) {
@@ -34,7 +34,7 @@ template <class Scalar>
     return false;
   }
 }
-/// Rows of `to` become zeros where those of `from` are.
+/// Clears the rows of `to` that are zero in `from`.
 template <class From, class To>
 void clear_zero_rows(const From& from, const To& to) {
   static_assert(From::rows == To::rows && From::col_stride == 1);
@@ -46,14 +46,14 @@ void clear_zero_rows(const From& from, const To& to) {
 
 namespace detail {
 
-// What the sums of a product begin with.
+// The start of a product's sums.
 enum class SumsFrom { kZero, kZeroThenAdded, kResult };
 template <class Epilogue>
 inline constexpr SumsFrom kSumsFrom = std::is_same_v<Epilogue, Accumulate> ? SumsFrom::kZeroThenAdded
                                       : std::is_same_v<Epilogue, Continue> ? SumsFrom::kResult
                                                                            : SumsFrom::kZero;
 
-// The sums of gemm(), in its order, without the terms that have a factor of zero. Not for speed.
+// The sums of gemm(), in its order, without terms with a factor of zero. Not for speed.
 template <class Scalar>
 [[gnu::noinline]] void zero_skipping_gemm(const Scalar* a, const Scalar* b, Scalar* c,
                                           const GemmShape& extents, SumsFrom from) {
@@ -75,7 +75,7 @@ template <class Scalar>
 
 }  // namespace detail
 
-/// Products in the arithmetic of their scalars. Int8Products (int8_products.hpp) may stand in their place.
+/// Products in the arithmetic of their scalars. Int8Products (int8_products.hpp) is the alternative.
 struct FloatProducts {
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE static void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) {
@@ -83,7 +83,7 @@ struct FloatProducts {
   }
 };
 
-/// Which terms of the sums of products count: all.
+/// Sums with all terms.
 template <class ProductsType>
 struct DenseTermsOf {
   using Products = ProductsType;
@@ -96,7 +96,7 @@ struct DenseTermsOf {
 };
 using DenseTerms = DenseTermsOf<FloatProducts>;
 
-/// Where `operands` are not all finite, those without a factor of zero.
+/// Sums without terms with a factor of zero, if `operands` are not all finite.
 template <class ProductsType>
 class ZeroSkippingOf {
  public:
@@ -107,7 +107,7 @@ class ZeroSkippingOf {
 
   [[nodiscard]] bool needed() const { return needed_; }
 
-  /// C = A·B, or += with Accumulate, or on with Continue. Products of lanes have all terms.
+  /// C = A·B, or += with Accumulate, or continued with Continue. Products of lanes use all terms.
   template <class A, class B, class C, class Epilogue = Assign>
   ATTUNE_INLINE void gemm(const A& a, const B& b, const C& c, Epilogue epilogue = {}) const {
     if constexpr (std::is_floating_point_v<typename C::Scalar>) {
@@ -129,7 +129,7 @@ class ZeroSkippingOf {
 };
 using ZeroSkipping = ZeroSkippingOf<FloatProducts>;
 
-/// The same, asked of each product for its own operands: where other ones may have been overwritten since.
+/// The same, with a check of each product's own operands, for operands that change in between.
 template <class ProductsType>
 struct OwnZeroSkippingOf {
   using Products = ProductsType;
