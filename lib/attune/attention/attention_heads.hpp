@@ -52,7 +52,7 @@ struct AttentionHeads {
   ATTUNE_INLINE static void infer(auto& scratch, const auto& of_tokens) {
     const auto& context = of_finite_values(with_appended<shape>(of_tokens), scratch);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
-      if constexpr (Memory::kTransposesKeys) {
+      if constexpr (kReadsTransposed<decltype(scratch), decltype(context)>) {
         if (head % Memory::kGroup == 0) {
           context.stage([&] { scratch.transposed.assign(context.keys().first(rows_of_key(scratch, head))); });
         }
@@ -90,7 +90,7 @@ struct AttentionHeads {
     HeadOutputs& outputs = Memory::outputs_of(tape, scratch);
     context.template repeat<shape.num_heads>([&](int head) ATTUNE_INLINE_LAMBDA {
       const auto q = view(tape.query).template columns<shape.d_k>(head * shape.d_k);
-      const auto k = key_of(tape, head);
+      const auto k = rows_of_key(tape, head);
       const auto v = value_of(tape, head);
       if constexpr (Memory::kGroup > 1) {
         if (head % Memory::kGroup == 0) context.stage([&] { scratch.of_keys.clear(); });
@@ -155,9 +155,17 @@ struct AttentionHeads {
   // dK and dV of a group are accumulated from zero.
   using SumOfGroup = std::conditional_t<(Memory::kGroup > 1), kernels::Accumulate, kernels::Assign>;
 
-  // The keys and values that a query head reads.
+  // Whether queries read a transposed copy of K. Integers have a scale for each token, whose numbers are
+  // contiguous in K itself.
+  template <class Kept, class Call>
+  static constexpr bool kReadsTransposed = requires(Kept kept) {
+    kept.transposed.keys();
+  }
+  &&std::is_same_v<typename std::remove_cvref_t<Call>::Products, kernels::FloatProducts>;
+  // What a query head reads of K and V.
+  template <class Call>
   static auto key_of(auto& kept, [[maybe_unused]] int head) {
-    if constexpr (requires { kept.transposed.keys(); }) {
+    if constexpr (kReadsTransposed<decltype(kept), Call>) {
       return kept.transposed.keys();
     } else {
       return rows_of_key(kept, head);
@@ -178,7 +186,8 @@ struct AttentionHeads {
     constexpr int kRows = WeightRows::rows;
     detail::attend<shape.num_heads, shape.seq_len>(
         view(kept.query).template rows_at<kRows>(first).template columns<shape.d_k>(head * shape.d_k),
-        context.keys().first(key_of(kept, head)), context.keys().first(value_of(kept, head)),
+        context.keys().first(key_of<decltype(context)>(kept, head)),
+        context.keys().first(value_of(kept, head)),
         view(outputs).template rows_at<kRows>(first).template columns<shape.d_v>(head * shape.d_v), weights,
         scores(), head, first, dropout, context, of_rows...);
   }

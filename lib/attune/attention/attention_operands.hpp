@@ -103,6 +103,7 @@ struct AttentionOperands {
                                                .rotary_dim = kRotates ? shape.rotary_dim : 2,
                                                .pairs = shape.rotary_pairs,
                                                .base = shape.rotary_base,
+                                               .scaling = shape.rotary_scaling,
                                                .offset = offset},
                                    Scalar>;
   using QueryRotation = Rotation<shape.seq_len, shape.num_heads, shape.offset>;

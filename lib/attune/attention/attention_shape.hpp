@@ -44,11 +44,12 @@ struct AttentionShape {
   int rotary_dim = 0;                         // rotated features of each head's queries and keys; 0: none
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   double rotary_base = 10'000;
+  RotaryScaling rotary_scaling = {};
   double dropout = 0;           // probability to drop an attention weight, in training
   bool keep_weights = true;     // from forward to backward, seq_len · kv_len per head; false: recompute them
   AttentionWindow window = {};  // the layer's own mask, in addition to the context's
   bool alibi = false;           // AlibiBias (alibi.hpp), in addition to the context's mask
-  double softcap = 0;           // scaled scores s become softcap · tanh(s / softcap); 0: unchanged
+  double softcap = 0;           // scaled scores s become softcap · tanh(s / softcap); 0: they stay
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   double query_key_epsilon = 1e-5;
   bool add_bias_kv = false;    // appends a trained key and value after projection and rotation; no mask
@@ -87,7 +88,7 @@ constexpr std::uint32_t fingerprint_of(const AttentionShape& shape) {
   add(shape.add_bias_kv, "add_bias_kv");
   add(shape.add_zero_attn, "add_zero_attn");
   add(shape.offset != 0, "offset", shape.offset);
-  return state;
+  return add_scaling(state, shape.rotary_scaling);
 }
 
 /// The layer's shape; after an error, a valid shape with the same tokens, so that no other check fails.

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include <attune/execution/stream.hpp>
+#include <attune/kernels/ops/int8_products.hpp>
 #include <attune/kernels/ops/kv_attention.hpp>
 
 namespace attune::inline ATTUNE_ARITHMETIC {
@@ -132,6 +134,52 @@ struct KeyValueBlocks {
       constexpr auto kInfinity = std::numeric_limits<Scalar>::infinity();
       if (!(squares <= head.most_squares)) head.most_squares = squares < kInfinity ? squares : kInfinity;
       std::memcpy(static_cast<void*>(&head.values(slot, 0)), value, sizeof(Scalar) * d_v);
+      value += d_v;
+    }
+  }
+};
+
+/// The same in 8 bits, row by row, of products of kv_len keys. A token has a scale for its key, and one for
+/// each block of columns of its value that the batch multiplies at a time: of 256 tokens all 16.
+template <int kHeads, int d_k, int d_v, CacheShape shape, int kv_len>
+struct Int8KeyValueBlocks {
+  using Places = CachePlaces<shape>;
+  static constexpr int kColumns = kernels::Int8CacheProducts::columns_at_once(kv_len);  // of a value's scale
+  static constexpr int kValueScales = (d_v + kColumns - 1) / kColumns;
+  struct Head {
+    float key_scales[std::size_t{Places::kSlots}];
+    float value_scales[std::size_t{Places::kSlots * kValueScales}];
+    std::int8_t keys[std::size_t{Places::kSlots * d_k}];
+    std::int8_t values[std::size_t{Places::kSlots * d_v}];
+  };
+  Head heads[std::size_t{kHeads}];
+
+  /// Of how they stand there.
+  static constexpr std::uint32_t kFingerprint =
+      fingerprint("keys and values in 8 bits, in rows", Places::kIsRing, Places::kSinkBlocks, Places::kBlocks,
+                  Places::kBlock, kColumns);
+
+  /// Key[kHeads · d_k] and value[kHeads · d_v] of the token at `position`.
+  void append(std::uint64_t position, const float* key, const float* value) {
+    put(Places::slot(position), key, value);
+    if constexpr (shape.sinks > 0) {
+      if (position < std::uint64_t{shape.sinks}) put(static_cast<int>(position), key, value);
+    }
+  }
+
+ private:
+  static float quantize(int length, const float* from, std::int8_t* to) {
+    return kernels::quantize_row(
+        length, [from](int i) ATTUNE_INLINE_LAMBDA { return from[i]; }, to);
+  }
+  void put(int slot, const float* key, const float* value) {
+    for (Head& head : heads) {
+      head.key_scales[slot] = quantize(d_k, key, head.keys + slot * d_k);
+      for (int first = 0; first < d_v; first += kColumns) {
+        head.value_scales[slot * kValueScales + first / kColumns] =
+            quantize((std::min)(kColumns, d_v - first), value + first, head.values + slot * d_v + first);
+      }
+      key += d_k;
       value += d_v;
     }
   }

@@ -23,14 +23,27 @@ enum class RotaryPairs {
   kInterleaved,  // 2i and 2i + 1, as in the paper
 };
 
-/// Dimensions and options of `RotaryPositions`.
+namespace detail {
+
+/// A fingerprint with the numbers of a scaling, if there is one.
+constexpr std::uint32_t add_scaling(std::uint32_t state, const RotaryScaling& scaling) {
+  return scaling.factor == 1
+             ? state
+             : fingerprint(state, "rotary_scaling", scaling.factor, scaling.low_frequency_factor,
+                           scaling.high_frequency_factor, scaling.original_length);
+}
+
+}  // namespace detail
+
+/// What RotaryPositions are of.
 struct RotaryShape {
   int seq_len;  // tokens
   int num_heads;
-  int d_k;               // features of a head
-  int rotary_dim = d_k;  // rotated features of a head, the first ones; the rest is unchanged
-  RotaryPairs pairs = RotaryPairs::kHalves;  // the features that are rotated as a pair
-  double base = 10'000;                      // base of ω
+  int d_k;                                   // features of a head
+  int rotary_dim = d_k;                      // of them the first that are rotated; the rest passes
+  RotaryPairs pairs = RotaryPairs::kHalves;  // which features are rotated together
+  double base = 10'000;                      // of ω
+  RotaryScaling scaling = {};                // of ω, for longer sequences
   int offset = 0;                            // position of the first token
 };
 
@@ -46,18 +59,24 @@ struct RotaryPositions {
       "attune::RotaryPositions: rotary_dim must be even and at most d_k: features are rotated in pairs");
   static_assert(shape.base > 1 && shape.base <= 1e300,
                 "attune::RotaryPositions: base must be above 1, and at most 1e300");
+  static_assert(shape.scaling.factor >= 1 && shape.scaling.low_frequency_factor > 0 &&
+                    shape.scaling.high_frequency_factor > shape.scaling.low_frequency_factor &&
+                    shape.scaling.original_length > 0,
+                "attune::RotaryScaling: factor is at least 1, low_frequency_factor positive and below "
+                "high_frequency_factor, original_length positive");
   static_assert(shape.offset >= 0 && shape.offset <= 1 << 30,
                 "attune::RotaryPositions: offset must not be negative, nor above 2^30");
 
   using Scalar = ScalarType;
   template <class Other>
   using WithScalar = RotaryPositions<shape, Other>;
-  static constexpr std::uint32_t kFingerprint =
+  static constexpr std::uint32_t kFingerprint = detail::add_scaling(
       shape.offset == 0
           ? fingerprint("RotaryPositions", shape.num_heads, shape.rotary_dim, shape.pairs, shape.base)
           : fingerprint("RotaryPositions", shape.num_heads, shape.rotary_dim, shape.pairs, shape.base,
-                        shape.offset);
-  /// Number of rotated pairs of features.
+                        shape.offset),
+      shape.scaling);
+  /// Pairs of features that are rotated.
   static constexpr int kPairs = shape.rotary_dim / 2;
   using Input = Tensor<Scalar, shape.seq_len, shape.num_heads * shape.d_k>;
   using Output = Input;
@@ -89,8 +108,8 @@ struct RotaryPositions {
   /// Computes the table.
   static constexpr void fill(Table& table) {
     constexpr RotaryShape kOptions =
-        shape;  // at run time, clang 14 reads wrong numbers from a template's argument
-    detail::fill(table, kOptions.base, kOptions.rotary_dim, kOptions.offset);
+        shape;  // at run time clang 14 reads other numbers of a template's argument
+    detail::fill(table, kOptions.base, kOptions.rotary_dim, kOptions.offset, kOptions.scaling);
   }
 
   /// Angles that a stream keeps for positions beyond kTable, if it can reach them.
@@ -106,7 +125,8 @@ struct RotaryPositions {
       const std::uint64_t position = first + static_cast<std::uint64_t>(t);
       if constexpr (!std::is_same_v<Kept, NoBeyond>) {
         if (position >= std::uint64_t{shape.seq_len}) {
-          static constexpr auto kFrequencies = detail::frequencies<kPairs>(shape.base, shape.rotary_dim);
+          static constexpr auto kFrequencies =
+              detail::frequencies<kPairs>(shape.base, shape.rotary_dim, shape.scaling);
           beyond.move_to(position + shape.offset, kFrequencies);
           for (int i = 0; i < kPairs; ++i) {
             angles.cosine(t, i) = static_cast<Scalar>(beyond.of[i].cosine);

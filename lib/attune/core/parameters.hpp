@@ -302,16 +302,24 @@ template <class Scalar>
   return state;
 }
 
-/// The same for a tensor in any storage, row by row. Tensors of 8 and 16 bits count as stored, with their
-/// scales.
+/// The precision of products that a hash tells: of the tensors' own form, or the other one of the same
+/// integers.
+enum class HashedPrecision { kOwn, kOther };
+
+/// The same of a tensor of any form, row by row; of 8 and 16 bits as it is stored, with its scales.
 template <class Leaf>
-std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state) {
+std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state,
+                        [[maybe_unused]] HashedPrecision precision = HashedPrecision::kOwn) {
   if constexpr (requires { tensor.stored; }) {
     using Rows = std::remove_cvref_t<decltype(tensor.stored)>;
-    if constexpr (requires { tensor.stored.data(); }) {
+    // Packed integers are another base than the same integers widened.
+    constexpr bool kPacked = !requires { tensor.stored.data(); };
+    if constexpr (requires { requires Leaf::kHasPackedForm; }) {
+      if (kPacked == (precision == HashedPrecision::kOwn)) state = fnv1a(1u, 1, state);
+    }
+    if constexpr (!kPacked) {
       state = hash(Rows::count * Rows::length, tensor.stored.data(), 1, state);
-    } else {  // packed: the layout depends on the target; the hash differs from unpacked integers
-      state = fnv1a(1u, 1, state);
+    } else {  // in another order on every target
       for (int row = 0; row < Rows::count; ++row) {
         for (int i = 0; i < Rows::length; ++i) {
           const auto element = tensor.stored.at(row, i);
@@ -334,6 +342,14 @@ std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state) {
   return state;
 }
 
+template <class Set>
+std::uint32_t hash_set(const Set& set, std::uint32_t before, HashedPrecision precision) {
+  for_each_tensor([&before, precision](const TensorPath&,
+                                       const auto& tensor) { before = hash_leaf(tensor, before, precision); },
+                  set);
+  return before;
+}
+
 }  // namespace detail
 
 /// FNV-1a over the bits of every scalar, row by row. Equal bits give equal hashes in every layout and on
@@ -341,9 +357,7 @@ std::uint32_t hash_leaf(const Leaf& tensor, std::uint32_t state) {
 /// is the hash of the sets before.
 template <class Set>
 [[nodiscard]] std::uint32_t hash_bits(const Set& set, std::uint32_t before = fingerprint()) {
-  for_each_tensor(
-      [&before](const TensorPath&, const auto& tensor) { before = detail::hash_leaf(tensor, before); }, set);
-  return before;
+  return detail::hash_set(set, before, detail::HashedPrecision::kOwn);
 }
 
 }  // namespace attune::inline ATTUNE_ARITHMETIC

@@ -6,6 +6,21 @@
 
 #include <attune/core/tensor.hpp>
 
+namespace attune::inline ATTUNE_ARITHMETIC {
+
+/// Slower rotation for sequences longer than a model was first trained for (Llama 3's `rope_scaling`;
+/// Grattafiori et al., "The Llama 3 Herd of Models", 2024): frequencies that turn less than
+/// `low_frequency_factor` times within `original_length` are divided by `factor`, those that turn more than
+/// `high_frequency_factor` times stay, and between both they are interpolated.
+struct RotaryScaling {
+  double factor = 1;  // 1: none
+  double low_frequency_factor = 1;
+  double high_frequency_factor = 4;
+  int original_length = 8192;  // positions
+};
+
+}  // namespace attune::inline ATTUNE_ARITHMETIC
+
 namespace attune::inline ATTUNE_ARITHMETIC::detail {
 
 /// cos and sin of one angle.
@@ -62,19 +77,32 @@ struct CosineSine {
   return e;
 }
 
-/// cos and sin of position · ω_i, each [positions, frequencies], for consecutive positions.
+/// ω_i = base^(−2i/d), scaled.
+[[nodiscard]] constexpr double angular_frequency(double base, int d, int i,
+                                                 const RotaryScaling& scaling = {}) {
+  const double frequency = inverse_power(base, 2.0 * i / d);
+  if (scaling.factor == 1) return frequency;
+  const double turns = scaling.original_length * frequency / 6.28318530717958647693;
+  const double kept =
+      (turns - scaling.low_frequency_factor) / (scaling.high_frequency_factor - scaling.low_frequency_factor);
+  if (kept >= 1) return frequency;
+  return kept <= 0 ? frequency / scaling.factor : (1 - kept) * frequency / scaling.factor + kept * frequency;
+}
+
+/// cos and sin of position · ω_i, each [positions, frequencies], from one position on.
 template <class Scalar, int kPositions, int kFrequencies>
 struct SineTable {
   Tensor<Scalar, kPositions, kFrequencies> cosine;
   Tensor<Scalar, kPositions, kFrequencies> sine;
 };
 
-/// Calls visit(t, i, angle) with cos and sin of (first + t)·ω_i, ω_i = base^(−2i/d). Computes every 16th
-/// position directly and adds angles in between, which loses at most 16 roundings.
+/// Calls visit(t, i, angle) with cos and sin of (first + t)·ω_i. Between every 16th
+/// position the angles are added, which loses 16 roundings at most.
 template <int kPositions, int kFrequencies, class Visit>
-constexpr void for_each_angle(double base, int d, int first, const Visit& visit) {
+constexpr void for_each_angle(double base, int d, int first, const Visit& visit,
+                              const RotaryScaling& scaling = {}) {
   for (int i = 0; i < kFrequencies; ++i) {
-    const double frequency = inverse_power(base, 2.0 * i / d);
+    const double frequency = angular_frequency(base, d, i, scaling);
     const CosineSine step = cosine_sine(frequency);
     CosineSine at{};
     for (int position = first / 16 * 16; position < first + kPositions; ++position) {
@@ -90,11 +118,15 @@ constexpr void for_each_angle(double base, int d, int first, const Visit& visit)
 
 /// Fills a table of angles, starting at position `first`.
 template <class Scalar, int kPositions, int kFrequencies>
-constexpr void fill(SineTable<Scalar, kPositions, kFrequencies>& table, double base, int d, int first = 0) {
-  for_each_angle<kPositions, kFrequencies>(base, d, first, [&](int t, int i, const CosineSine& angle) {
-    table.cosine.values[t * kFrequencies + i] = static_cast<Scalar>(angle.cosine);
-    table.sine.values[t * kFrequencies + i] = static_cast<Scalar>(angle.sine);
-  });
+constexpr void fill(SineTable<Scalar, kPositions, kFrequencies>& table, double base, int d, int first = 0,
+                    const RotaryScaling& scaling = {}) {
+  for_each_angle<kPositions, kFrequencies>(
+      base, d, first,
+      [&](int t, int i, const CosineSine& angle) {
+        table.cosine.values[t * kFrequencies + i] = static_cast<Scalar>(angle.cosine);
+        table.sine.values[t * kFrequencies + i] = static_cast<Scalar>(angle.sine);
+      },
+      scaling);
 }
 template <class Scalar, int kPositions, int kFrequencies>
 [[nodiscard]] consteval SineTable<Scalar, kPositions, kFrequencies> sine_table(double base, int d,
@@ -130,17 +162,18 @@ struct TableOf<Table, Fill, false> {
   inline static const Filled value;
 };
 
-/// ω_i = base^(−2i/d), and its cos and sin.
+/// ω_i, with cos and sin of it.
 template <int kFrequencies>
 struct Frequencies {
   double of[std::size_t{kFrequencies}];
   CosineSine step[std::size_t{kFrequencies}];
 };
 template <int kFrequencies>
-[[nodiscard]] consteval Frequencies<kFrequencies> frequencies(double base, int d) {
+[[nodiscard]] consteval Frequencies<kFrequencies> frequencies(double base, int d,
+                                                              const RotaryScaling& scaling = {}) {
   Frequencies<kFrequencies> frequencies{};
   for (int i = 0; i < kFrequencies; ++i) {
-    frequencies.of[i] = inverse_power(base, 2.0 * i / d);
+    frequencies.of[i] = angular_frequency(base, d, i, scaling);
     frequencies.step[i] = cosine_sine(frequencies.of[i]);
   }
   return frequencies;

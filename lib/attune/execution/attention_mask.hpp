@@ -79,13 +79,7 @@ template <int tokens, class Mask>
   }
 }
 
-/// Hides the same keys, but skips no computation.
-template <class Mask>
-struct AsPadding : Mask {
-  int length() const = delete;
-};
-
-/// A mask made for other scores is a compile error.
+/// A mask for other scores is a compile error.
 template <ScoreShape shape, class Mask>
 constexpr void check_fit() {
   if constexpr (requires { Mask::template fits<shape>(); }) Mask::template fits<shape>();

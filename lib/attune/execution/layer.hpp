@@ -470,11 +470,11 @@ inline constexpr bool kHasConstants = requires {
 }();
 /// Hashes the bits of all constants, part by part; about 15 instructions per float.
 template <class Layer>
-std::uint32_t hash_constants(std::uint32_t before = fingerprint()) {
-  if constexpr (requires { Layer::constants(); }) before = hash_bits(Layer::constants(), before);
+std::uint32_t hash_constants(HashedPrecision precision, std::uint32_t before = fingerprint()) {
+  if constexpr (requires { Layer::constants(); }) before = hash_set(Layer::constants(), before, precision);
   if constexpr (requires { typename Layer::Parts; }) {
-    [&before]<class... Parts>(LayerList<Parts...>) {
-      ((before = hash_constants<Parts>(before)), ...);
+    [&before, precision]<class... Parts>(LayerList<Parts...>) {
+      ((before = hash_constants<Parts>(precision, before)), ...);
     }(typename Layer::Parts{});
   }
   return before;

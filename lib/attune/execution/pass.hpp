@@ -99,6 +99,7 @@ ATTUNE_INLINE void backward_pass(const Call& context, const auto& parameters, co
 }  // namespace detail
 
 using kernels::FloatProducts;
+using kernels::Int8CacheProducts;
 using kernels::Int8Products;
 
 /// The context of a call of `Layer` with a mask, which must outlive it.
@@ -115,8 +116,10 @@ namespace detail {
 template <class Layer, class Products, class Mask>
 constexpr auto context_with(const Mask& mask ATTUNE_LIFETIME_BOUND) {
   static_assert(
-      std::is_same_v<Products, FloatProducts> || std::is_same_v<Products, Int8Products>,
-      "attune: what stands behind the mask is no kind of products: FloatProducts{} or Int8Products{}");
+      std::is_same_v<Products, FloatProducts> || std::is_same_v<Products, Int8Products> ||
+          std::is_same_v<Products, Int8CacheProducts>,
+      "attune: what stands behind the mask is no kind of products: FloatProducts{}, Int8Products{} or "
+      "Int8CacheProducts{}");
   return context_for<Layer>(mask).template with_products<Products>();
 }
 

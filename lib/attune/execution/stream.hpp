@@ -11,7 +11,11 @@
 // target, for any length. Cache::Scratch<tokens> takes several tokens at once, as in a prompt. Calls with
 // different numbers of tokens may follow each other.
 //
-// A layer declares how it runs on some tokens. If tokens do not meet in it:
+// With .numbers = CacheNumbers::kInt8 keys and values are kept in 8 bits, and attention multiplies integers.
+// `y` then equals the row of attune::infer<Model>(parameters, x, y, scratch, CausalMask{},
+// Int8CacheProducts{}).
+//
+// A layer says how it runs on so many tokens:
 //
 //   WithLength<tokens>     the same layer for that many tokens, on the same parameters
 //
@@ -48,13 +52,20 @@
 
 namespace attune::inline ATTUNE_ARITHMETIC {
 
-/// The kept keys and values: of all tokens, at most `capacity`; or, endlessly, of the last `window` tokens,
-/// including the newest, and of the first `sinks` tokens (Xiao et al., "Efficient Streaming Language Models
+/// The numbers of kept keys and values.
+enum class CacheNumbers {
+  kScalar,  // the scalars of the model
+  kInt8,    // 8 bits, each token of a head with a scale: attention in integers. Of models in float
+};
+
+/// The kept keys and values: of all tokens, at most `capacity`; or, endlessly, of the last `window`
+/// tokens, the newest included, and of the first `sinks` (Xiao et al., "Efficient Streaming Language Models
 /// with Attention Sinks", 2024).
 struct CacheShape {
-  int capacity = 0;  // largest number of tokens; 0: a ring
-  int window = 0;    // number of last tokens that a ring keeps; 0: no ring
-  int sinks = 0;     // number of first tokens that a ring keeps
+  int capacity = 0;  // most tokens; 0: a ring
+  int window = 0;    // last tokens that are kept; 0: no ring
+  int sinks = 0;     // first tokens that a ring keeps
+  CacheNumbers numbers = CacheNumbers::kScalar;
 };
 
 namespace detail {
@@ -183,6 +194,9 @@ struct KeyValueCache {
   static_assert(shape.capacity <= detail::kMostCached && shape.window <= detail::kMostCached &&
                     shape.sinks <= detail::kMostCached,
                 "attune::KeyValueCache: a cache keeps at most 2^28 tokens, and as many sinks");
+  static_assert(shape.numbers == CacheNumbers::kScalar || std::is_same_v<typename ModelType::Scalar, float>,
+                "attune::KeyValueCache: a cache in 8 bits is one of a model in float; leave .numbers out of "
+                "CacheShape");
   using Model = ModelType;
   static constexpr CacheShape kShape = shape;
   /// Identifies the model's type, the shape, the layout of memory and the arithmetic, but not the values of
