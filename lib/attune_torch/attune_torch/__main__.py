@@ -13,7 +13,7 @@ from .errors import CheckFailed, Unsupported
 
 
 def made(place, tokens=None):
-    """A module and a sample input: of a checkpoint's folder, of an ONNX file, or what FILE.py:function answers."""
+    """A module and a sample input, from a checkpoint's folder, an ONNX file, or FILE.py:function."""
     if (Path(place) / "config.json").is_file():
         from .families import from_checkpoint
         return from_checkpoint(place, tokens)
@@ -24,7 +24,7 @@ def made(place, tokens=None):
         raise ValueError(f"'{place}' has no config.json: --tokens is for checkpoints and ONNX files")
     file, _, function = place.partition(":")
     if not function or not Path(file).is_file():
-        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input), a "
+        raise ValueError(f"'{place}': give FILE.py:make_model, a function that returns (module, sample_input), a "
                          "folder with config.json, or an ONNX file")
     sys.path.insert(0, str(Path(file).resolve().parent))
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
@@ -34,23 +34,23 @@ def made(place, tokens=None):
         raise ValueError(f"there is no function {function} in {file}")
     pair = getattr(source, function)()
     if not isinstance(pair, tuple) or len(pair) != 2:
-        raise ValueError(f"{function} is to answer (module, sample_input)")
+        raise ValueError(f"{function} must return (module, sample_input)")
     return pair
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="attune_torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("export", help="write a folder with a model as a type of attune")
-    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), the folder of a "
+    one = commands.add_parser("export", help="export a model as a folder with a C++ type of attune")
+    one.add_argument("model", help="FILE.py:make_model, a function that returns (module, sample_input), the folder of a "
                                    "Hugging Face checkpoint, or an ONNX file of torch.onnx")
     one.add_argument("--tokens", type=int, help="the length of a language model's sequence on the device")
     one.add_argument("--out", required=True, help="the folder; its last name is the C++ namespace")
     one = commands.add_parser("check", help="build a folder, run it, and name the first layer that differs from PyTorch")
     one.add_argument("folder")
-    one.add_argument("--on", action="append", default=[], help="a board beside this machine, as mps2_an386")
-    one.add_argument("--attune", help="attune's folder, where it is not this package's")
-    one = commands.add_parser("receive", help="put a file together from a board's hex lines")
+    one.add_argument("--on", action="append", default=[], help="also check on a board, as mps2_an386; may be repeated")
+    one.add_argument("--attune", help="the folder of attune, if it is not this package's")
+    one = commands.add_parser("receive", help="restore a file from a board's hex lines")
     one.add_argument("source", help="a log, or a serial port")
     one.add_argument("--out", required=True)
     one.add_argument("--attune")
