@@ -1,4 +1,5 @@
 """python -m attune_torch export FILE.py:make_model --out gestures
+python -m attune_torch export model.onnx --out gestures [--size sequence=16]
 python -m attune_torch check gestures [--on mps2_an386]
 python -m attune_torch receive LOG --out learned.safetensors"""
 import argparse
@@ -6,15 +7,18 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from . import Unsupported, check, export, receive
+from . import Unsupported, check, export, from_onnx, receive
 from .building import CheckFailed
 
 
-def made(place):
-    """What FILE.py:function answers: a module and a sample input."""
+def made(place, sizes):
+    """What FILE.py:function answers, or an .onnx file gives: a module and a sample input."""
+    if place.endswith(".onnx"):
+        module = from_onnx(place, sizes)
+        return module, module.sample_input()
     file, _, function = place.partition(":")
     if not function or not Path(file).is_file():
-        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input)")
+        raise ValueError(f"'{place}': give FILE.py:make_model, a function that answers (module, sample_input), or a file model.onnx")
     sys.path.insert(0, str(Path(file).resolve().parent))
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     source = importlib.util.module_from_spec(spec)
@@ -27,12 +31,22 @@ def made(place):
     return pair
 
 
+def size(text):
+    """NAME=NUMBER, an extent of an .onnx file's input."""
+    name, _, number = text.partition("=")
+    if not name or not number.isdigit() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}': give NAME=NUMBER, as sequence=16")
+    return name, int(number)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="attune_torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("export", help="write a folder with a model as a type of attune")
-    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input)")
+    one.add_argument("model", help="FILE.py:make_model, a function that answers (module, sample_input), or a file model.onnx")
     one.add_argument("--out", required=True, help="the folder; its last name is the C++ namespace")
+    one.add_argument("--size", action="append", default=[], type=size, metavar="NAME=NUMBER",
+                     help="an extent of an .onnx file's input that has a name instead of a number")
     one = commands.add_parser("check", help="build a folder, run it, and name the first layer that differs from PyTorch")
     one.add_argument("folder")
     one.add_argument("--on", action="append", default=[], help="a board beside this machine, as mps2_an386")
@@ -44,7 +58,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     try:
         if options.command == "export":
-            found = export(*made(options.model), options.out)
+            found = export(*made(options.model, dict(options.size)), options.out)
             print(f"wrote {options.out}: {len(found.layers)} layers; python -m attune_torch check {options.out}")
         elif options.command == "check":
             check(options.folder, options.on, options.attune)

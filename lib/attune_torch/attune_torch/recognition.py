@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from . import elementwise
 from .layers import Attention, Block, Layer, Network, Norm, linear, options, unless
 from .recording import Node, Unsupported
 
@@ -14,6 +15,11 @@ SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "t
 ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu"}
 SHAPES = {"view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "expand_as", "flatten", "swapaxes",
           "getitem", "__getitem__", "chunk", "split", "unbind", "repeat", "repeat_interleave", "movedim", "rearrange"}
+
+
+# Of an nn.TransformerEncoderLayer that is written out.
+TORCH_NAMES = {"qkv_weight": "self_attn.in_proj_weight", "qkv_bias": "self_attn.in_proj_bias", "output": "self_attn.out_proj",
+               "linear1": "linear1", "linear2": "linear2", "norm1": "norm1", "norm2": "norm2"}
 
 
 class NotReached(Exception):
@@ -68,6 +74,9 @@ class Recognizer:
             return [self.embedding(node)], node.args[0]
         if name in ACTIVATIONS or name == "gelu":
             return [self.activation(node)], derived[0]
+        formula = self.formula(node)
+        if formula:
+            return formula
         if name in ("add", "__add__", "__radd__", "__iadd__", "add_", "iadd"):
             return self.sum_layer(node, derived, source)
         if name == "mean":
@@ -76,6 +85,10 @@ class Recognizer:
             return [self.pooling(node, "kMax")], derived[0]
         if name in ("cat", "concat", "concatenate"):
             return [self.class_token(node)], derived[0]
+        if name in SHAPES and not self.same_rows(node, derived[0]):
+            found = self.between_layouts(node)
+            if found:
+                return [found], found.source
         if name in SHAPES or name in ("conv1d", "conv2d"):
             found = self.patch_embedding(node)
             if found:
@@ -140,9 +153,9 @@ class Recognizer:
             return [attention], attention.source
         return [self.plain_linear(node)], node.args[0]
 
-    def plain_linear(self, node):
+    def plain_linear(self, node, source=None):
         weight, bias, _ = self.linear_parts(node)
-        rows, d_in = rows_of(node.args[0].shape)
+        rows, d_in = rows_of((source or node.args[0]).shape)
         path = self.prefix(weight, "weight")
         tensors = [weight.path] + ([bias.path] if bias is not None else [])
         layer = self.layer(node, linear(rows, d_in, weight.shape[0], bias is not None), path, tensors)
@@ -226,6 +239,64 @@ class Recognizer:
         layer = self.layer(node, f"attune::ActivationLayer<{self.activation_name(node)}, {rows}, {cols}>")
         layer.kind, layer.activation = "activation", self.activation_name(node)
         return layer
+
+    def formula(self, node):
+        """An activation or a norm that is written out, as `last_layer` answers; or None."""
+        kind, found, source = elementwise.recognize(node) or ("", None, None)
+        if kind == "activation" and not found:
+            return [], source
+        if kind == "activation":
+            rows, cols = rows_of(node.shape)
+            name = f"attune::Activation::{found}"
+            layer = self.layer(node, f"attune::ActivationLayer<{name}, {rows}, {cols}>")
+            layer.kind, layer.activation = "activation", name
+            return [layer], source
+        if kind == "norm":
+            root_mean_square, epsilon, weight, bias = found
+            path = self.prefix(weight, "weight") if weight is not None else ""
+            if bias is not None and (root_mean_square or self.prefix(bias, "bias") != path):
+                raise Unsupported("a norm whose bias is not its weight's neighbor: " + node.describe())
+            norm = Norm(*rows_of(node.shape), epsilon, weight is not None, bias is not None, root_mean_square)
+            layer = self.layer(node, norm.type(), path or None, [item.path for item in (weight, bias) if item is not None])
+            layer.kind, layer.norm = "norm", norm
+            return [layer], source
+        return None
+
+    @staticmethod
+    def layouts(node):
+        """A value, and those before its changes of shape and layout."""
+        yield node
+        while node.operation in SHAPES or node.operation in SAME:
+            derived = [item for item in node.inputs() if item.derived]
+            if len(derived) != 1:
+                return
+            node = derived[0]
+            yield node
+
+    def sources(self, node):
+        """Values that a layer's input may be in another layout: those before it, then others that are made from the first."""
+        *before, origin = self.layouts(node)
+        yield from [*before, origin]
+        for other in list(self.recording.node_of.values()):
+            if other.operation in SHAPES and other not in before and any(item is origin for item in self.layouts(other)):
+                yield other
+
+    def between_layouts(self, node):
+        """A linear layer or attention whose tokens lie in another order in between, as [tokens, batch, features]; else None."""
+        *_, inner = self.layouts(node)
+        if inner is node or inner.operation != "linear" or len(node.shape) != 3:
+            return None
+        attention = self.attention(inner, node)
+        if attention:
+            return attention
+        weight, bias, before = self.linear_parts(inner)
+        for source in self.sources(before):
+            if len(source.shape) == 3 and source.shape[-1] == weight.shape[1] and close(
+                    F.linear(source.value, weight.value, bias.value if bias is not None else None), node.value, 1e-5):
+                layer = self.plain_linear(inner, source)
+                layer.output, layer.source = node.value, source
+                return layer
+        return None
 
     def pooling(self, node, kind):
         before = node.args[0]
@@ -374,8 +445,8 @@ class Recognizer:
         layer.kind, layer.attention, layer.source = "attention", attention, source
         return layer
 
-    def attention(self, node):
-        """Attention that ends with a linear layer, if that is what comes before it."""
+    def attention(self, node, end=None):
+        """Attention that ends with a linear layer, and changes of layout up to `end`; None where something else comes before."""
         weight, bias, before = self.linear_parts(node)
         region, sources, softmax = set(), [], []
         queue = [before]
@@ -398,29 +469,55 @@ class Recognizer:
         inputs = {id(part[2]) for part in parts}
         if len(inputs) != 1:
             raise Unsupported("attention to another sequence: " + node.describe())
-        found = self.confirmed(node, softmax[0], sources, parts, before)
+        for source in [parts[0][2]] if end is None else self.sources(parts[0][2]):
+            found = self.confirmed(node, softmax[0], sources, parts, before, source, end)
+            if found is not None:
+                break
         if found is None:
             raise Unsupported("attention whose numbers are not those of scaled dot-product attention, with or without a "
                               "causal mask and rotary positions: " + softmax[0].describe())
         found.output_bias = bias is not None
         found.names["output"] = self.prefix(weight, "weight")
         found.tensors += [weight.path] + ([bias.path] if bias is not None else [])
-        return self.attention_layer(node, found, parts[0][2])
+        packed = found.names.get("qkv_weight", "").removesuffix("in_proj_weight")
+        if packed and found.names["output"] == f"{packed}out_proj":
+            found.module = packed[:-1]  # an nn.MultiheadAttention that is written out
+        return self.attention_layer(end or node, found, source)
 
-    def confirmed(self, node, softmax, sources, parts, before):
-        """Tries the forms of attention until one has the recorded numbers."""
-        seq_len, d_model = rows_of(parts[0][2].shape)
+    def confirmed(self, node, softmax, sources, parts, before, source, end):
+        """Tries the forms of attention until one has the recorded numbers. With an `end`, tokens lie in another order between
+        the source and it; only their numbers are compared."""
+        if end is not None and (len(source.shape) != 3 or source.shape[:2] != end.shape[:2] or
+                                source.shape[-1] != parts[0][0].shape[1]):
+            return None
+        seq_len, d_model = rows_of(source.shape)
         scores = softmax.shape if softmax.operation != "scaled_dot_product_attention" else softmax.args[0].shape
-        heads = scores[1] if len(scores) == 4 else 1
-        batch = before.shape[0]
-        target = before.value.reshape(batch, seq_len, -1).double()
+        batch = source.shape[0]
+        if before.value.numel() % (batch * seq_len):
+            return None
+        heads = scores[1] if len(scores) == 4 else max(1, scores[0] // batch)
+
+        def projected(item, part):
+            """In the order [batch, tokens, features]."""
+            if end is None:
+                return item.value.reshape(batch, seq_len, -1).double()
+            return F.linear(source.value, part[0].value, part[1].value if part[1] is not None else None).double()
+
+        target = (before.value.reshape(batch, seq_len, -1) if end is None else end.value).double()
+        output = self.linear_parts(node)
+
+        def answer(context):
+            if end is None:
+                return context
+            return F.linear(context, output[0].value.double(), output[1].value.double() if output[1] is not None else None)
+
         if len(sources) == 1:
-            packed = sources[0].value.reshape(batch, seq_len, -1).double()
+            packed = projected(sources[0], parts[0])
             if packed.shape[-1] % 3:
                 return None
             tries = [(list(packed.chunk(3, -1)), (0, 1, 2))]
         else:
-            values = [item.value.reshape(batch, seq_len, -1).double() for item in sources]
+            values = [projected(item, part) for item, part in zip(sources, parts)]
             tries = [([values[i] for i in order], order) for order in itertools.permutations(range(3))]
         for (q, k, v), order in tries:
             if q.shape[-1] % heads:
@@ -429,7 +526,8 @@ class Recognizer:
             if k.shape != v.shape or k.shape[-1] % d_k or heads % (k.shape[-1] // d_k):
                 continue
             for causal, rotary in itertools.product((False, True), self.rotaries(d_k)):
-                if not close(self.attend(q, k, v, heads, d_k, causal, rotary), target):
+                context = self.attend(q, k, v, heads, d_k, causal, rotary)
+                if (end is not None and context.shape[-1] != output[0].shape[1]) or not close(answer(context), target):
                     continue
                 weights = [parts[i][0] for i in order] if len(sources) == 3 else [parts[0][0]]
                 biases = [parts[i][1] for i in order] if len(sources) == 3 else [parts[0][1]]
@@ -456,6 +554,7 @@ class Recognizer:
                     value = getattr(holder, name, None)
                     if isinstance(value, (int, float)) and value > 1:
                         bases.add(float(value))
+        bases |= set(getattr(self.recording.module, "rotary_bases", ()))
         if d_k % 2 == 0:
             for base, adjacent in itertools.product(sorted(bases), (False, True)):
                 yield d_k, base, adjacent
@@ -489,9 +588,11 @@ class Recognizer:
         if product.operation not in ("mul", "__mul__", "multiply") or len(product.args) != 2:
             return None
         for gate, up in (product.args, product.args[::-1]):
-            if not (isinstance(gate, Node) and isinstance(up, Node)) or gate.operation not in ("silu", "swish"):
+            if not (isinstance(gate, Node) and isinstance(up, Node)):
                 continue
-            inner = gate.args[0]
+            inner = gate.args[0] if gate.operation in ("silu", "swish") else self.before_silu(gate)
+            if inner is None:
+                continue
             if inner.operation != "linear" or up.operation != "linear" or inner.args[0] is not up.args[0]:
                 continue
             parts = {"gate": inner, "linear1": up, "linear2": node}
@@ -508,6 +609,11 @@ class Recognizer:
             layer.network_names = names
             return layer
         return None
+
+    @staticmethod
+    def before_silu(node):
+        kind, name, source = elementwise.recognize(node) or ("", None, None)
+        return source if (kind, name) == ("activation", "kSilu") else None
 
     # ---- Blocks ----
 
@@ -606,6 +712,8 @@ class Recognizer:
                       path=path)
         layer.kind = "block"
         layer.block = Block(attention.attention, parts, norm1.norm, before, relative)
+        if layer.block.plain() and relative == TORCH_NAMES:
+            layer.block.names = {}
         return layer
 
 
