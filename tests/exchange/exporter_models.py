@@ -222,6 +222,57 @@ class Causal(nn.Module):
         return self.head(self.blocks(x, mask=mask))
 
 
+class WrittenOut(nn.Module):
+    """Norms and activations as formulas. `step` is one of `formulas`."""
+
+    def __init__(self, step, bias=True, width=8):
+        super().__init__()
+        self.inward, self.outward = nn.Linear(4, width), nn.Linear(width, 2)
+        self.norm = nn.LayerNorm(width) if bias else RMSNorm(width)
+        self.step = step
+
+    def forward(self, x):
+        return self.outward(self.step(self.inward(x), self.norm.weight, getattr(self.norm, "bias", None)))
+
+
+def formulas():
+    """name -> (a formula, the same by PyTorch's function, whether it has a bias; None where it has no weights)"""
+    def centered(x):
+        return x - x.mean(-1, keepdim=True)
+
+    def root(x, epsilon=1e-5):
+        return torch.sqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
+
+    def layer_norm(x, weight, bias, epsilon=1e-5):
+        return F.layer_norm(x, (x.shape[-1],), weight, bias, epsilon)
+
+    return {
+        "GELU": (lambda x, w, b: x * 0.5 * (1 + torch.erf(x / math.sqrt(2.0))), lambda x, w, b: F.gelu(x), None),
+        "GELU by tanh": (lambda x, w, b: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3)))),
+                         lambda x, w, b: F.gelu(x, approximate="tanh"), None),
+        "SiLU": (lambda x, w, b: x * torch.sigmoid(x), lambda x, w, b: F.silu(x), None),
+        "SiLU by exp": (lambda x, w, b: x / (1 + torch.exp(-x)), lambda x, w, b: F.silu(x), None),
+        "ReLU": (lambda x, w, b: x.clamp(min=0), lambda x, w, b: F.relu(x), None),
+        "LayerNorm": (lambda x, w, b: centered(x) / root(centered(x)) * w + b, layer_norm, True),
+        "LayerNorm, another epsilon": (lambda x, w, b: w * centered(x) * (1 / root(centered(x), 1e-6)) + b,
+                                       lambda x, w, b: layer_norm(x, w, b, 1e-6), True),
+        "RMSNorm": (lambda x, w, b: w * (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5)),
+                    lambda x, w, b: x / root(x) * w, False),
+    }
+
+
+def no_formulas():
+    """name -> (a formula that is close to one of PyTorch's, at least while weights are new, but none of them; its bias)"""
+    return {
+        "QuickGELU": (lambda x, w, b: x * torch.sigmoid(1.702 * x), None),
+        "a product that is 1 now": (lambda x, w, b: torch.relu(x) * w, True),
+        "a norm divided by its weight": (lambda x, w, b: F.layer_norm(x, (8,)) / w + b, True),
+        "a norm with 1 + weight": (lambda x, w, b: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + w), False),
+        "epsilon outside of the root": (lambda x, w, b: (x - x.mean(-1, keepdim=True)) / (
+            (x - x.mean(-1, keepdim=True)).square().mean(-1, keepdim=True).sqrt() + 1e-5) * w + b, True),
+    }
+
+
 def perceptron():
     return nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 8), nn.SiLU(), nn.Linear(8, 2))
 

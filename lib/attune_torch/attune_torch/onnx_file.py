@@ -41,10 +41,18 @@ def read(path):
     return model, version, onnx
 
 
+def words(*names):
+    """The names. protobuf in Python answers bytes where they are no UTF-8."""
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"the file is damaged: a name is {names}")
+    return names
+
+
 class Step:
     """A node of the graph, read."""
 
     def __init__(self, node, index, onnx):
+        words(node.name, node.op_type, node.domain, *node.input, *node.output, *(item.name for item in node.attribute))
         self.name, self.operation = node.name or f"{node.op_type}_{index}", node.op_type
         self.domain = node.domain if node.domain not in ("", "ai.onnx") else ""
         self.inputs, self.outputs = list(node.input), list(node.output)
@@ -89,6 +97,7 @@ class Graph:
     def __init__(self, path):
         model, self.opset, onnx = read(path)
         graph = model.graph
+        words(*(item.name for items in (graph.initializer, graph.input, graph.output) for item in items))
         self.constants = {item.name: tensor_of(item, onnx, item.name) for item in graph.initializer}
         self.initializers = set(self.constants)
         self.steps = [Step(node, index, onnx) for index, node in enumerate(graph.node)]

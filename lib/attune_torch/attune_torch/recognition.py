@@ -253,6 +253,8 @@ class Recognizer:
             return [layer], source
         if kind == "norm":
             root_mean_square, epsilon, weight, bias = found
+            if any(item is not None and self.name_of(item) is None for item in (weight, bias)):
+                raise Unsupported("a norm whose weight is no parameter: " + node.describe())
             path = self.prefix(weight, "weight") if weight is not None else ""
             if bias is not None and (root_mean_square or self.prefix(bias, "bias") != path):
                 raise Unsupported("a norm whose bias is not its weight's neighbor: " + node.describe())
@@ -448,7 +450,7 @@ class Recognizer:
     def attention(self, node, end=None):
         """Attention that ends with a linear layer, and changes of layout up to `end`; None where something else comes before."""
         weight, bias, before = self.linear_parts(node)
-        region, sources, softmax = set(), [], []
+        region, sources, softmax, from_input = set(), [], [], False
         queue = [before]
         while queue:
             item = queue.pop()
@@ -457,14 +459,19 @@ class Recognizer:
             region.add(id(item))
             if item.operation in ("linear", "addmm"):
                 sources.append(item)
-            elif item.operation == "input" or item.module is not None:
+            elif item.module is not None:
                 return None
+            elif item.operation == "input":
+                from_input = True
             else:
                 if item.operation in ("softmax", "_softmax", "scaled_dot_product_attention"):
                     softmax.append(item)
                 queue += item.inputs()
         if len(softmax) != 1 or len(sources) not in (1, 3):
             return None
+        if from_input:
+            raise Unsupported("attention that also takes the model's input itself, as a padding mask that forward computes; padding "
+                              "is given at run time, as a SequenceLength: " + softmax[0].describe())
         parts = [self.linear_parts(item) for item in sources]
         inputs = {id(part[2]) for part in parts}
         if len(inputs) != 1:
