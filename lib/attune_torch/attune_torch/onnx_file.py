@@ -273,10 +273,12 @@ class OnnxModule(nn.Module):
         self.names = names
         folded = {linear.matrix for linear in self.linears.values() if linear is not None and linear.transposed}
         renamed = set()
+        looked_up = {step.inputs[0] for step in graph.steps if step.operation == "Gather"}
         for linear in self.linears.values():
             if linear is None:
                 continue
             path = names.path(linear.step.scope)
+            tied = linear.matrix in looked_up and path  # a head that is an embedding, too, has its own name beside it
             if linear.bias is not None and linear.bias in graph.initializers and names.of_pytorch(linear.bias) and \
                     linear.bias.endswith("bias"):
                 linear.bias_name = linear.bias
@@ -287,7 +289,7 @@ class OnnxModule(nn.Module):
                 if linear.bias is not None:
                     linear.bias_name = f"{path}.bias"
                     renamed.add(linear.bias)
-            if not linear.transposed and names.of_pytorch(linear.matrix) and linear.matrix.endswith("weight"):
+            if not linear.transposed and names.of_pytorch(linear.matrix) and linear.matrix.endswith("weight") and not tied:
                 linear.weight_name = linear.matrix
                 if linear.bias_name and linear.bias in renamed:
                     linear.bias_name = linear.matrix[: -len("weight")] + "bias"
@@ -298,8 +300,7 @@ class OnnxModule(nn.Module):
                 continue
             names.taken.add(name)
             self.tensors[name] = self.place(name, self.parameter(value))
-        tables = [self.tensors[step.inputs[0]] for step in graph.steps
-                  if step.operation == "Gather" and step.inputs[0] in self.tensors and self.tensors[step.inputs[0]].dim() == 2]
+        tables = [self.tensors[name] for name in sorted(looked_up) if name in self.tensors and self.tensors[name].dim() == 2]
         made = {}
         for linear in self.linears.values():
             if linear is None:
