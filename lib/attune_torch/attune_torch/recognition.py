@@ -13,6 +13,7 @@ from .recording import Node, Unsupported
 # Operations that change no number, or none outside training.
 SAME = {"dropout", "Dropout", "contiguous", "clone", "detach", "float", "to", "type", "alpha_dropout", "feature_dropout"}
 ACTIVATIONS = {"relu": "kRelu", "relu_": "kRelu", "silu": "kSilu", "swish": "kSilu"}
+VIEWS = {"view", "reshape", "flatten", "squeeze", "unsqueeze"}
 SHAPES = {"view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "expand_as", "flatten", "swapaxes",
           "getitem", "__getitem__", "chunk", "split", "unbind", "repeat", "repeat_interleave", "movedim", "rearrange"}
 
@@ -85,7 +86,7 @@ class Recognizer:
             return [self.pooling(node, "kMax")], derived[0]
         if name in ("cat", "concat", "concatenate"):
             return [self.class_token(node)], derived[0]
-        if name in SHAPES and not self.same_rows(node, derived[0]):
+        if name in SHAPES and not (name in VIEWS and self.same_rows(node, derived[0])):
             found = self.between_layouts(node)
             if found:
                 return [found], found.source
@@ -95,7 +96,7 @@ class Recognizer:
                 return [found], found.source
         if name in ("__getitem__", "getitem", "select"):
             return [self.first_token(node)], derived[0]
-        if name in ("view", "reshape", "flatten", "squeeze", "unsqueeze") and self.same_rows(node, derived[0]):
+        if name in VIEWS and self.same_rows(node, derived[0]):
             return [], derived[0]
         raise Unsupported(self.hint(node))
 
